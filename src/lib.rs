@@ -1,0 +1,38 @@
+//! clawgate: an OpenClaw-compatible gateway server.
+//!
+//! The modules, from the ground up. A module may use those above it in this
+//! list and never those below; `tests/architecture.rs` checks it.
+//!
+//! | module | what it owns |
+//! |---|---|
+//! | [`support`] | clock, ids, supervised tasks, secrets |
+//! | [`protocol`] | what goes over the wire: frames, params, messages, errors |
+//! | [`store`] | SQLite and files; the only place that knows SQL |
+//! | [`telemetry`] | log output |
+//! | [`config`] | `openclaw.json`, environment, flags: the effective settings |
+//! | [`auth`] | who a connection is and what it may do |
+//! | [`bus`] | events and who gets them |
+//! | [`sessions`] | conversations and their transcripts |
+//! | [`providers`] | model APIs behind one trait |
+//! | [`agent`] | a run: lane, turn, abort |
+//! | [`commands`] | slash commands |
+//! | [`registry`] | the table of methods and the one door to them |
+//! | [`handlers`] | one function per method |
+//! | [`gateway`] | sockets: listen, handshake, connection |
+//! | [`app`] | composition root: build, start, stop |
+//! | [`cli`] | the `clawgate` command |
+#![forbid(unsafe_code)]
+#![warn(clippy::pedantic)]
+#![deny(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::dbg_macro)]
+#![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
+// Too noisy for what they find here; everything else of pedantic applies.
+#![allow(
+    clippy::module_name_repetitions,
+    clippy::must_use_candidate,
+    clippy::missing_errors_doc,
+    clippy::too_many_lines
+)]
+
+pub mod protocol;
+pub mod sessions;
+pub mod support;

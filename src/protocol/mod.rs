@@ -1,0 +1,21 @@
+//! What goes over the wire.
+//!
+//! Owns: frames, connect and hello, errors, scopes, params and results of each
+//! method, messages and their blocks. Promises: decoding never panics, and an
+//! error names the path of the offending member in the original's words.
+//! Must not: do IO, know a service.
+#![deny(missing_docs)]
+
+pub mod decode;
+mod error;
+mod frame;
+
+pub mod message;
+
+mod profile;
+mod scope;
+
+pub use error::{ErrorCode, ErrorKind, ErrorShape};
+pub use frame::{FrameError, Request, parse_request, response_err, response_ok};
+pub use profile::{Profile, Version};
+pub use scope::{Role, Scope, ScopeSet};

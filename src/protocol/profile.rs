@@ -1,0 +1,71 @@
+//! Which of our ways of speaking a connection has chosen.
+
+/// A protocol version of the standard profile that we speak.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Version {
+    /// The promise: OpenClaw up to 2026.5.7.
+    V3,
+    /// What later clients insist on: the same frames, chat deltas with
+    /// `deltaText`, hello with `pluginSurfaceUrls`.
+    V4,
+}
+
+impl Version {
+    /// All that we speak, highest first.
+    const TABLE: [(u64, Self); 2] = [(4, Self::V4), (3, Self::V3)];
+
+    /// The highest version in `min..=max` that we speak.
+    pub fn negotiate(min: u64, max: u64) -> Option<Self> {
+        Self::TABLE
+            .into_iter()
+            .find(|(number, _)| (min..=max).contains(number))
+            .map(|(_, version)| version)
+    }
+
+    /// The number on the wire.
+    pub const fn number(self) -> u64 {
+        match self {
+            Self::V3 => 3,
+            Self::V4 => 4,
+        }
+    }
+}
+
+/// How a connection speaks; decided by its `connect` (DESIGN §2, "Profiles").
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Profile {
+    /// The original's protocol, strict.
+    Standard(Version),
+    /// Seed 000: lenient, increments instead of snapshots, own error codes.
+    Simple,
+}
+
+impl Profile {
+    /// Whether members that a method does not know are passed over.
+    pub const fn ignores_unknown_params(self) -> bool {
+        matches!(self, Self::Simple)
+    }
+
+    /// The number that hello names.
+    pub const fn protocol_number(self) -> u64 {
+        match self {
+            Self::Standard(version) => version.number(),
+            Self::Simple => Version::V3.number(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_highest_common_version_wins() {
+        assert_eq!(Version::negotiate(3, 3), Some(Version::V3));
+        assert_eq!(Version::negotiate(1, 9), Some(Version::V4));
+        assert_eq!(Version::negotiate(4, 4), Some(Version::V4));
+        assert_eq!(Version::negotiate(1, 2), None);
+        assert_eq!(Version::negotiate(5, 9), None);
+        assert_eq!(Version::negotiate(4, 3), None);
+    }
+}

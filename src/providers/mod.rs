@@ -1,0 +1,135 @@
+//! Model APIs behind one trait.
+//!
+//! Owns: requests to model providers, their streams, retry, usage, the model
+//! catalogue. Promises: a stream can be dropped at any await, and what has
+//! been streamed is never lost by an error. Must not: know about sessions,
+//! runs or sockets.
+
+mod anthropic;
+mod catalog;
+mod compose;
+mod error;
+mod http;
+mod offline;
+mod openai_completions;
+mod retry;
+mod sse;
+
+pub use catalog::{Api, Catalog, Choice, ModelInfo, ModelPrice, ModelRef, ProviderInfo};
+pub use error::{ProviderError, ProviderErrorKind};
+pub use retry::RetryNotice;
+
+use serde_json::Value;
+
+use crate::protocol::message::{AgentMessage, AssistantMessage};
+use crate::support::BoxFuture;
+
+/// How hard the model should think.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub enum ThinkingLevel {
+    /// Not at all.
+    #[default]
+    Off,
+    /// The least the model offers.
+    Minimal,
+    /// A little.
+    Low,
+    /// Some.
+    Medium,
+    /// A lot.
+    High,
+    /// The most, where a model has it.
+    XHigh,
+}
+
+impl ThinkingLevel {
+    /// The level with this name (`off … xhigh`).
+    pub fn parse(name: &str) -> Option<Self> {
+        Some(match name {
+            "off" => Self::Off,
+            "minimal" => Self::Minimal,
+            "low" => Self::Low,
+            "medium" => Self::Medium,
+            "high" => Self::High,
+            "xhigh" => Self::XHigh,
+            _ => return None,
+        })
+    }
+
+    /// The name on the wire.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Off => "off",
+            Self::Minimal => "minimal",
+            Self::Low => "low",
+            Self::Medium => "medium",
+            Self::High => "high",
+            Self::XHigh => "xhigh",
+        }
+    }
+}
+
+/// A tool as the model gets to see it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ToolSpec {
+    /// Name the model calls it by.
+    pub name: String,
+    /// What it is good for.
+    pub description: String,
+    /// JSON Schema of its arguments.
+    pub parameters: Value,
+}
+
+/// One call of a model.
+#[derive(Debug, Clone)]
+pub struct ModelRequest {
+    /// Which model, with everything needed to reach it.
+    pub model: std::sync::Arc<ModelInfo>,
+    /// System prompt.
+    pub system: Option<String>,
+    /// The conversation, oldest first; the last one is to be answered.
+    pub messages: Vec<AgentMessage>,
+    /// Tools that the model may call.
+    pub tools: Vec<ToolSpec>,
+    /// How hard to think.
+    pub thinking: ThinkingLevel,
+    /// Stable id of the conversation, for providers that cache by it.
+    pub session_id: String,
+}
+
+/// What happens while an answer is on its way. Indexes count content blocks.
+#[derive(Debug, Clone, PartialEq)]
+pub enum StreamEvent {
+    /// A text block begins.
+    TextStart { index: usize },
+    /// More of it.
+    TextDelta { index: usize, delta: String },
+    /// A thinking block begins.
+    ThinkingStart { index: usize },
+    /// More of it.
+    ThinkingDelta { index: usize, delta: String },
+    /// A tool call begins.
+    ToolCallStart { index: usize, id: String, name: String },
+    /// More of its arguments, as JSON text.
+    ToolCallDelta { index: usize, delta: String },
+    /// A block is complete.
+    BlockEnd { index: usize },
+    /// The call failed and will be tried again.
+    Retry(RetryNotice),
+}
+
+/// Where a provider reports [`StreamEvent`]s; called in order.
+pub type EventSink<'a> = &'a mut (dyn FnMut(StreamEvent) + Send);
+
+/// A model API.
+pub trait Provider: Send + Sync {
+    /// Streams one answer. Dropping the future cancels the call.
+    ///
+    /// # Errors
+    /// [`ProviderError`]; its `partial` holds what had arrived by then.
+    fn stream<'a>(
+        &'a self,
+        request: &'a ModelRequest,
+        events: EventSink<'a>,
+    ) -> BoxFuture<'a, Result<AssistantMessage, ProviderError>>;
+}

@@ -1,0 +1,191 @@
+//! Session keys (`reference/behaviour.md` §11).
+
+use std::fmt;
+
+/// Longest agent id.
+const AGENT_ID_MAX: usize = 64;
+
+/// Id of an agent: `[a-z0-9][a-z0-9_-]{0,63}`.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct AgentId(String);
+
+impl AgentId {
+    /// Makes an id out of any text: lowered, invalid characters become `-`,
+    /// dashes at the ends go, cut at 64, empty is `main`.
+    pub fn normalize(text: &str) -> Self {
+        let mapped: String = text
+            .trim()
+            .to_lowercase()
+            .chars()
+            .map(|c| {
+                if c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_' || c == '-' {
+                    c
+                } else {
+                    '-'
+                }
+            })
+            .collect();
+        let id: String = mapped.trim_matches('-').chars().take(AGENT_ID_MAX).collect();
+        let id = id.trim_matches('-');
+        Self(if id.is_empty() { "main".into() } else { id.into() })
+    }
+
+    /// The id.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for AgentId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// What canonical keys depend on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeyRules {
+    /// Agent of keys that name none.
+    pub default_agent: AgentId,
+    /// `session.mainKey`.
+    pub main_key: String,
+    /// `session.scope` is `global`: everybody shares one main session.
+    pub global_scope: bool,
+}
+
+impl Default for KeyRules {
+    fn default() -> Self {
+        Self {
+            default_agent: AgentId::normalize("main"),
+            main_key: "main".into(),
+            global_scope: false,
+        }
+    }
+}
+
+/// A canonical session key.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct SessionKey(String);
+
+impl SessionKey {
+    /// The canonical form of what a client wrote.
+    pub fn parse(text: &str, rules: &KeyRules) -> Self {
+        let key = text.trim().to_lowercase();
+        let main_key = rules.main_key.as_str();
+        let is_main = |rest: &str| rest == "main" || rest == main_key;
+        if key == "global" || key == "unknown" {
+            return Self(key);
+        }
+        if is_main(&key) {
+            return Self::main(&rules.default_agent, rules);
+        }
+        if let Some(rest) = key.strip_prefix("agent:") {
+            return match rest.split_once(':') {
+                Some((agent, rest)) if !agent.is_empty() && is_main(rest) => {
+                    Self(format!("agent:{agent}:{main_key}"))
+                }
+                _ => Self(key),
+            };
+        }
+        Self(format!("agent:{}:{key}", rules.default_agent))
+    }
+
+    /// The main session of an agent.
+    pub fn main(agent: &AgentId, rules: &KeyRules) -> Self {
+        if rules.global_scope {
+            return Self("global".into());
+        }
+        Self(format!("agent:{agent}:{}", rules.main_key))
+    }
+
+    /// A key that is known to be canonical, as read back from the store.
+    pub fn from_canonical(text: impl Into<String>) -> Self {
+        Self(text.into())
+    }
+
+    /// The key.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The agent it belongs to; keys that name none belong to the default one.
+    pub fn agent(&self, rules: &KeyRules) -> AgentId {
+        self.parts()
+            .map_or_else(|| rules.default_agent.clone(), |(agent, _)| AgentId::normalize(agent))
+    }
+
+    /// `direct`, `group`, `global` or `unknown`, as in session rows.
+    pub fn kind(&self) -> &'static str {
+        match self.as_str() {
+            "global" => "global",
+            "unknown" => "unknown",
+            key if key.contains(":group:") || key.contains(":channel:") => "group",
+            _ => "direct",
+        }
+    }
+
+    fn parts(&self) -> Option<(&str, &str)> {
+        let (agent, rest) = self.0.strip_prefix("agent:")?.split_once(':')?;
+        (!agent.is_empty() && !rest.is_empty()).then_some((agent, rest))
+    }
+}
+
+impl fmt::Display for SessionKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn canonical_forms_are_those_of_the_reference_and_the_seeds() {
+        let rules = KeyRules::default();
+        for (written, canonical) in [
+            ("main", "agent:main:main"),
+            (" Main ", "agent:main:main"),
+            ("agent:main:main", "agent:main:main"),
+            ("agent:MyAgent:main", "agent:myagent:main"),
+            ("global", "global"),
+            ("unknown", "unknown"),
+            ("agent:", "agent:"),
+            ("agent:x", "agent:x"),
+            ("main:direct:+1234567890", "agent:main:main:direct:+1234567890"),
+            ("telegram:group:123456:@User", "agent:main:telegram:group:123456:@user"),
+            ("never-used", "agent:main:never-used"),
+        ] {
+            assert_eq!(SessionKey::parse(written, &rules).as_str(), canonical, "{written}");
+        }
+    }
+
+    #[test]
+    fn another_main_key_is_an_alias_of_main() {
+        let rules = KeyRules { main_key: "home".into(), ..KeyRules::default() };
+        for written in ["main", "home", "agent:main:main", "agent:main:home"] {
+            assert_eq!(SessionKey::parse(written, &rules).as_str(), "agent:main:home");
+        }
+        let global = KeyRules { global_scope: true, ..KeyRules::default() };
+        assert_eq!(SessionKey::parse("main", &global).as_str(), "global");
+    }
+
+    #[test]
+    fn agent_ids_are_made_valid() {
+        for (text, id) in
+            [("Main", "main"), ("--a b!--", "a-b"), ("", "main"), ("ÄÖ", "main"), ("x_1", "x_1")]
+        {
+            assert_eq!(AgentId::normalize(text).as_str(), id);
+        }
+        assert_eq!(AgentId::normalize(&"a".repeat(99)).as_str().len(), 64);
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn parsing_is_idempotent(text in "\\PC{0,40}") {
+            let rules = KeyRules::default();
+            let once = SessionKey::parse(&text, &rules);
+            proptest::prop_assert_eq!(SessionKey::parse(once.as_str(), &rules), once);
+        }
+    }
+}

@@ -1,0 +1,22 @@
+//! Wall-clock time as a value that is passed in.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// Source of wall-clock time. Timers use `tokio::time`, which tests can pause.
+pub trait Clock: Send + Sync + 'static {
+    /// Milliseconds since the Unix epoch, as on the wire.
+    fn now_ms(&self) -> u64;
+}
+
+/// The machine's clock.
+#[derive(Debug, Default, Clone, Copy)]
+pub struct SystemClock;
+
+impl Clock for SystemClock {
+    #[allow(clippy::disallowed_methods)] // the one place that may ask
+    fn now_ms(&self) -> u64 {
+        SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .map_or(0, |since| u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
+    }
+}

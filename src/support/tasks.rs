@@ -1,0 +1,72 @@
+//! Supervised background tasks.
+//!
+//! Owns: every task the gateway starts. Promises: a panic in one is caught,
+//! logged once with the task's name, and counted where `health` can see it.
+
+use std::collections::BTreeMap;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+
+use futures_util::FutureExt;
+use parking_lot::Mutex;
+use tokio::task::JoinHandle;
+use tokio_util::task::TaskTracker;
+
+/// Handle to the supervisor; clones share it.
+#[derive(Clone, Default)]
+pub struct Tasks {
+    tracker: TaskTracker,
+    panics: Arc<Mutex<BTreeMap<&'static str, u64>>>,
+}
+
+impl Tasks {
+    /// Starts `future` as a task called `name`. The handle yields `None` when
+    /// the task panicked.
+    pub fn spawn<T: Send + 'static>(
+        &self,
+        name: &'static str,
+        future: impl Future<Output = T> + Send + 'static,
+    ) -> JoinHandle<Option<T>> {
+        let panics = Arc::clone(&self.panics);
+        self.tracker.spawn(async move {
+            match AssertUnwindSafe(future).catch_unwind().await {
+                Ok(value) => Some(value),
+                Err(_) => {
+                    *panics.lock().entry(name).or_default() += 1;
+                    tracing::error!(task = name, "task panicked; the gateway goes on without it");
+                    None
+                }
+            }
+        })
+    }
+
+    /// How often each task has panicked since the start, by task name.
+    pub fn panics(&self) -> BTreeMap<&'static str, u64> {
+        self.panics.lock().clone()
+    }
+
+    /// How many tasks are alive.
+    pub fn len(&self) -> usize {
+        self.tracker.len()
+    }
+
+    /// Whether no task is alive.
+    pub fn is_empty(&self) -> bool {
+        self.tracker.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_panicking_task_is_counted_and_hurts_nobody() {
+        let tasks = Tasks::default();
+        let broken = tasks.spawn("broken", async { panic!("boom") });
+        let healthy = tasks.spawn("healthy", async { 7 });
+        assert_eq!(healthy.await.unwrap(), Some(7));
+        assert!(broken.await.unwrap().is_none());
+        assert_eq!(tasks.panics(), BTreeMap::from([("broken", 1)]));
+    }
+}
