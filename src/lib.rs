@@ -33,6 +33,19 @@
     clippy::too_many_lines
 )]
 
+pub mod agent;
+pub mod app;
+pub mod auth;
+pub mod bus;
+pub mod cli;
+pub mod commands;
+pub mod config;
+pub mod gateway;
+pub mod handlers;
 pub mod protocol;
+pub mod providers;
+pub mod registry;
 pub mod sessions;
+pub mod store;
 pub mod support;
+pub mod telemetry;

@@ -1,1 +1,7 @@
-fn main() {}
+//! The `clawgate` command.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    clawgate::cli::main()
+}

@@ -103,6 +103,8 @@ pub struct Fields {
     nested: Vec<String>,
 }
 
+// Rules are small and `Copy`; by value they read like a schema.
+#[allow(clippy::needless_pass_by_value)]
 impl Fields {
     /// A member that must be there. After an error the default stands in; the
     /// whole decoding fails anyway.

@@ -193,6 +193,15 @@ impl ContentBlock {
         })
     }
 
+    /// An image block; `data` is base64.
+    pub fn image(data: impl Into<String>, mime_type: impl Into<String>) -> Self {
+        Self::Image(ImageBlock {
+            kind: ImageTag::Image,
+            data: data.into(),
+            mime_type: mime_type.into(),
+        })
+    }
+
     /// A tool call.
     pub fn tool_call(id: impl Into<String>, name: impl Into<String>, arguments: Value) -> Self {
         Self::ToolCall(ToolCall {

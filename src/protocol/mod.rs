@@ -6,14 +6,18 @@
 //! Must not: do IO, know a service.
 #![deny(missing_docs)]
 
+pub mod connect;
 pub mod decode;
 mod error;
 mod frame;
 
+pub mod hello;
 pub mod message;
+pub mod methods;
 
 mod profile;
 mod scope;
+pub mod simple;
 
 pub use error::{ErrorCode, ErrorKind, ErrorShape};
 pub use frame::{FrameError, Request, parse_request, response_err, response_ok};

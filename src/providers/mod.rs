@@ -5,6 +5,8 @@
 //! been streamed is never lost by an error. Must not: know about sessions,
 //! runs or sockets.
 
+mod adapters;
+mod answer;
 mod anthropic;
 mod catalog;
 mod compose;
@@ -12,12 +14,21 @@ mod error;
 mod http;
 mod offline;
 mod openai_completions;
+mod overflow;
+mod reader;
 mod retry;
+mod scrub;
 mod sse;
+#[cfg(test)]
+mod testing;
 
-pub use catalog::{Api, Catalog, Choice, ModelInfo, ModelPrice, ModelRef, ProviderInfo};
-pub use error::{ProviderError, ProviderErrorKind};
-pub use retry::RetryNotice;
+pub use adapters::Adapters;
+pub use catalog::{
+    Api, Catalog, CatalogError, Choice, InputKind, ModelInfo, ModelPrice, ModelRef, ProviderInfo,
+};
+pub use error::{ErrorStyle, ProviderError, ProviderErrorKind};
+pub use http::HttpLimits;
+pub use retry::{RetryNotice, RetryPolicy};
 
 use serde_json::Value;
 

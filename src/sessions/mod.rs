@@ -4,6 +4,30 @@
 //! Promises: what was acknowledged is on disk; a transcript only grows.
 //! Must not: know about sockets, runs or models.
 
+mod context;
+mod digest;
+pub mod directives;
+mod display;
+mod error;
+mod history;
+mod id;
+mod paths;
+mod rebuild;
+mod service;
+mod steps;
+mod time;
+mod transcript;
+mod types;
+
 pub mod key;
 
+pub use crate::store::{SessionEntry, SessionPage, SessionQuery, SessionRow, TranscriptFacts};
+pub use context::ContextEntry;
+pub use display::message_display;
+pub use error::{SessionError, TranscriptError};
+pub use history::{HistoryOptions, HistoryPage};
+pub use id::SessionId;
 pub use key::{AgentId, KeyRules, SessionKey};
+pub use service::Sessions;
+pub use transcript::TranscriptFormat;
+pub use types::{AppendOptions, Compaction, DeletedSession, SessionsOptions, StoredMessage};

@@ -4,11 +4,13 @@
 //! gateway's own nouns.
 
 mod clock;
+mod hex;
 mod ids;
 mod secret;
 mod tasks;
 
 pub use clock::{Clock, SystemClock};
+pub use hex::hex;
 pub use ids::{Ids, RandomIds};
 pub use secret::Secret;
 pub use tasks::Tasks;

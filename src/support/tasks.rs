@@ -29,14 +29,12 @@ impl Tasks {
     ) -> JoinHandle<Option<T>> {
         let panics = Arc::clone(&self.panics);
         self.tracker.spawn(async move {
-            match AssertUnwindSafe(future).catch_unwind().await {
-                Ok(value) => Some(value),
-                Err(_) => {
-                    *panics.lock().entry(name).or_default() += 1;
-                    tracing::error!(task = name, "task panicked; the gateway goes on without it");
-                    None
-                }
+            let outcome = AssertUnwindSafe(future).catch_unwind().await.ok();
+            if outcome.is_none() {
+                *panics.lock().entry(name).or_default() += 1;
+                tracing::error!(task = name, "task panicked; the gateway goes on without it");
             }
+            outcome
         })
     }
 

@@ -1,0 +1,24 @@
+//! A run: from an accepted message to its answer.
+//!
+//! Owns: which run is active in which session and who waits, the turn with the
+//! model and its tools, the events of a run. Promises: one run at a time per
+//! session, many sessions in parallel; every accepted message ends in exactly
+//! one of answered, aborted, failed; a finished run, however it ends, starts
+//! the next. Must not: know about sockets or methods.
+
+mod emitter;
+mod lane;
+mod notices;
+mod prompt;
+mod recovery;
+mod rows;
+mod run;
+mod runs;
+mod silent;
+pub mod tools;
+mod turn;
+
+pub use notices::Notices;
+pub use rows::{SessionEvents, SessionRow, model_of};
+pub use run::{AbortReason, ActiveRun, RunEnd};
+pub use runs::{AbortError, Accepted, Runs, RunsParts, SendError, SendRequest};

@@ -1,0 +1,267 @@
+//! Session rows, and the events that carry them (`reference/behaviour.md` §17).
+
+use std::sync::Arc;
+
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+
+use crate::bus::{Audience, Bus, Event, EventKind};
+use crate::providers::{Catalog, ModelInfo, ModelRef, ThinkingLevel};
+use crate::sessions::{SessionEntry, SessionKey};
+use crate::support::Clock;
+
+/// Members of a row that events repeat beside `session`.
+const SPREAD: [&str; 20] = [
+    "updatedAt",
+    "sessionId",
+    "kind",
+    "label",
+    "displayName",
+    "chatType",
+    "origin",
+    "deliveryContext",
+    "systemSent",
+    "lastChannel",
+    "totalTokens",
+    "totalTokensFresh",
+    "contextTokens",
+    "estimatedCostUsd",
+    "modelProvider",
+    "model",
+    "status",
+    "startedAt",
+    "endedAt",
+    "runtimeMs",
+];
+
+#[derive(Debug, Clone, Copy, Serialize)]
+struct ThinkingOption {
+    id: &'static str,
+    label: &'static str,
+}
+
+/// A session as clients see it in lists and events.
+#[derive(Debug, Clone, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SessionRow {
+    key: String,
+    kind: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    label: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    display_name: Option<String>,
+    /// Only in lists that ask for it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub derived_title: Option<String>,
+    /// Only in lists that ask for it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_message_preview: Option<String>,
+    chat_type: String,
+    origin: Value,
+    updated_at: u64,
+    session_id: String,
+    system_sent: bool,
+    aborted_last_run: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    thinking_level: Option<String>,
+    thinking_levels: Vec<ThinkingOption>,
+    thinking_options: Vec<&'static str>,
+    thinking_default: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    verbose_level: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    input_tokens: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    output_tokens: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    total_tokens: Option<u64>,
+    total_tokens_fresh: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    estimated_cost_usd: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    status: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    started_at: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ended_at: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    runtime_ms: Option<u64>,
+    model_provider: String,
+    model: String,
+    agent_runtime: Value,
+    context_tokens: u64,
+    delivery_context: Value,
+    last_channel: String,
+    /// Only in lists.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub has_active_run: Option<bool>,
+}
+
+/// The levels that a model offers.
+fn thinking_levels() -> [ThinkingLevel; 5] {
+    [
+        ThinkingLevel::Off,
+        ThinkingLevel::Minimal,
+        ThinkingLevel::Low,
+        ThinkingLevel::Medium,
+        ThinkingLevel::High,
+    ]
+}
+
+/// `thinkingLevels`, `thinkingOptions` and `thinkingDefault` of a row or of
+/// the defaults of `sessions.list`.
+fn thinking_members() -> (Vec<ThinkingOption>, Vec<&'static str>) {
+    let names: Vec<_> = thinking_levels().into_iter().map(ThinkingLevel::as_str).collect();
+    (names.iter().map(|name| ThinkingOption { id: name, label: name }).collect(), names)
+}
+
+/// The model that answers in a session: its own choice, else the default.
+pub fn model_of(entry: Option<&SessionEntry>, catalog: &Catalog) -> Arc<ModelInfo> {
+    let chosen = entry.and_then(|entry| {
+        let id = entry.model_override.as_ref()?;
+        let name = match &entry.provider_override {
+            Some(provider) => ModelRef { provider: provider.clone(), model: id.clone() },
+            None => ModelRef::parse(id)?,
+        };
+        catalog.find(&name)
+    });
+    chosen.unwrap_or_else(|| Arc::clone(&catalog.default_choice().model))
+}
+
+impl SessionRow {
+    /// The row of a session.
+    pub fn new(key: &SessionKey, entry: &SessionEntry, catalog: &Catalog) -> Self {
+        let model = model_of(Some(entry), catalog);
+        let (thinking_levels, thinking_options) = thinking_members();
+        let channel = entry.last_channel.clone().unwrap_or_else(|| "webchat".into());
+        let chat_type = entry.chat_type.clone().unwrap_or_else(|| "direct".into());
+        Self {
+            key: key.to_string(),
+            kind: key.kind(),
+            label: entry.label.clone(),
+            display_name: entry.display_name.clone(),
+            derived_title: None,
+            last_message_preview: None,
+            origin: entry.origin.clone().unwrap_or_else(
+                || json!({"provider": channel, "surface": channel, "chatType": chat_type}),
+            ),
+            chat_type,
+            updated_at: entry.updated_at,
+            session_id: entry.session_id.clone(),
+            system_sent: entry.system_sent.unwrap_or(true),
+            aborted_last_run: entry.aborted_last_run.unwrap_or_default(),
+            thinking_level: entry.thinking_level.clone(),
+            thinking_levels,
+            thinking_options,
+            thinking_default: ThinkingLevel::Off.as_str(),
+            verbose_level: entry.verbose_level.clone(),
+            input_tokens: entry.input_tokens,
+            output_tokens: entry.output_tokens,
+            total_tokens: entry.total_tokens,
+            total_tokens_fresh: entry.total_tokens_fresh.unwrap_or_default(),
+            estimated_cost_usd: entry.estimated_cost_usd,
+            status: entry.status.clone(),
+            started_at: entry.started_at,
+            ended_at: entry.ended_at,
+            runtime_ms: entry.runtime_ms,
+            model_provider: model.provider.clone(),
+            model: model.id.clone(),
+            agent_runtime: json!({"id": "pi", "source": "implicit"}),
+            context_tokens: model.context_window,
+            delivery_context: entry
+                .delivery_context
+                .clone()
+                .unwrap_or_else(|| json!({"channel": channel})),
+            last_channel: channel,
+            has_active_run: None,
+        }
+    }
+
+    /// `defaults` of `sessions.list`.
+    pub fn defaults(catalog: &Catalog) -> Value {
+        let model = &catalog.default_choice().model;
+        let (levels, options) = thinking_members();
+        json!({
+            "modelProvider": model.provider,
+            "model": model.id,
+            "contextTokens": model.context_window,
+            "thinkingLevels": levels,
+            "thinkingOptions": options,
+            "thinkingDefault": ThinkingLevel::Off.as_str(),
+        })
+    }
+}
+
+/// Publishes what happens to sessions.
+#[derive(Clone)]
+pub struct SessionEvents {
+    bus: Bus,
+    catalog: Arc<Catalog>,
+    clock: Arc<dyn Clock>,
+}
+
+impl SessionEvents {
+    /// A publisher over this bus.
+    pub fn new(bus: Bus, catalog: Arc<Catalog>, clock: Arc<dyn Clock>) -> Self {
+        Self { bus, catalog, clock }
+    }
+
+    /// A run of the session started, ended or failed: `sessions.changed` with
+    /// `phase`.
+    pub fn phase(&self, key: &SessionKey, entry: &SessionEntry, phase: &str, run_id: &str) {
+        let members = json!({"phase": phase, "runId": run_id});
+        self.changed(key, entry, members);
+    }
+
+    /// A message was added: `session.message`, then `sessions.changed`.
+    /// `message` is in its display form.
+    pub fn message(
+        &self,
+        key: &SessionKey,
+        entry: &SessionEntry,
+        message: &Value,
+        id: &str,
+        seq: u64,
+    ) {
+        let audience = Audience::MessageWatchers(key.clone());
+        if self.bus.wants(EventKind::SessionMessage, &audience) {
+            let mut payload = Map::new();
+            payload.insert("sessionKey".into(), json!(key.as_str()));
+            payload.insert("message".into(), message.clone());
+            payload.insert("messageId".into(), json!(id));
+            payload.insert("messageSeq".into(), json!(seq));
+            self.add_row(&mut payload, key, entry);
+            let event = Event::new(EventKind::SessionMessage, &payload).about(key.clone());
+            self.bus.deliver(event, &audience);
+        }
+        let members = json!({"phase": "message", "messageId": id, "messageSeq": seq});
+        self.changed(key, entry, members);
+    }
+
+    fn changed(&self, key: &SessionKey, entry: &SessionEntry, members: Value) {
+        if !self.bus.wants(EventKind::SessionsChanged, &Audience::SessionWatchers) {
+            return;
+        }
+        let mut payload = Map::new();
+        payload.insert("sessionKey".into(), json!(key.as_str()));
+        if let Value::Object(members) = members {
+            payload.extend(members);
+        }
+        payload.insert("ts".into(), json!(self.clock.now_ms()));
+        self.add_row(&mut payload, key, entry);
+        let event = Event::new(EventKind::SessionsChanged, &payload).about(key.clone());
+        self.bus.deliver(event, &Audience::SessionWatchers);
+    }
+
+    fn add_row(&self, payload: &mut Map<String, Value>, key: &SessionKey, entry: &SessionEntry) {
+        let row = SessionRow::new(key, entry, &self.catalog);
+        let Ok(Value::Object(row)) = serde_json::to_value(row) else { return };
+        let spread: Vec<_> = SPREAD
+            .into_iter()
+            .chain(["abortedLastRun"])
+            .filter_map(|name| Some((name.to_owned(), row.get(name)?.clone())))
+            .collect();
+        payload.insert("session".into(), Value::Object(row));
+        payload.extend(spread);
+    }
+}

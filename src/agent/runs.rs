@@ -1,0 +1,454 @@
+//! Accepts messages and drives their runs.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use parking_lot::Mutex;
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+
+use crate::auth::{Owner, Principal};
+use crate::bus::{Audience, Bus, ChatMark, Event, EventKind};
+use crate::config::{AgentSettings, Settings};
+use crate::protocol::Scope;
+use crate::protocol::message::{AgentMessage, UserMessage};
+use crate::providers::{Catalog, ThinkingLevel};
+use crate::sessions::{
+    AppendOptions, KeyRules, SessionError, SessionKey, Sessions, StoredMessage, message_display,
+};
+use crate::store::{Claim, NewRun, RunOutcome, RunState, Store, StoreError};
+use crate::support::{Clock, Ids, Tasks, hex};
+
+use super::emitter::Emitter;
+use super::lane::{LaneTable, Placed};
+use super::notices::Notices;
+use super::rows::SessionEvents;
+use super::run::{AbortReason, ActiveRun, RunEnd};
+use super::tools::Tools;
+use super::{recovery, turn};
+
+/// Family of the idempotency keys of `chat.send`.
+const KEY_SCOPE: &str = "chat";
+/// How long an abort waits for the run to wind down before it answers anyway.
+const ABORT_WAIT: Duration = Duration::from_secs(5);
+
+/// What runs work with.
+pub struct RunsParts {
+    /// The effective configuration.
+    pub settings: Arc<Settings>,
+    /// How session keys are read.
+    pub keys: Arc<KeyRules>,
+    /// Conversations.
+    pub sessions: Sessions,
+    /// Run records.
+    pub store: Arc<dyn Store>,
+    /// Models.
+    pub catalog: Arc<Catalog>,
+    /// Where events go.
+    pub bus: Bus,
+    /// Events about sessions.
+    pub events: SessionEvents,
+    /// Tools.
+    pub tools: Tools,
+    /// System events that wait for a turn.
+    pub notices: Notices,
+    /// Wall-clock time.
+    pub clock: Arc<dyn Clock>,
+    /// Identifiers.
+    pub ids: Arc<dyn Ids>,
+    /// Background tasks.
+    pub tasks: Tasks,
+}
+
+impl RunsParts {
+    /// The agent that a session belongs to; the default one for an unknown id.
+    pub fn agent_of(&self, key: &SessionKey) -> AgentSettings {
+        self.settings.agents.agent_or_default(key.agent(&self.keys).as_str())
+    }
+
+    /// Adds a message to a transcript, making the session if need be.
+    pub async fn append(
+        &self,
+        key: &SessionKey,
+        message: AgentMessage,
+        id: Option<String>,
+    ) -> Result<StoredMessage, SessionError> {
+        let workspace = self.agent_of(key).workspace;
+        self.sessions.ensure(key, &workspace).await?;
+        let options = AppendOptions { id, ..AppendOptions::default() };
+        self.sessions.append(key, message, options).await
+    }
+
+    /// Adds the message of a run, unless it is there already.
+    pub async fn append_once(
+        &self,
+        key: &SessionKey,
+        message: AgentMessage,
+        id: &str,
+        run_id: &str,
+    ) -> Result<StoredMessage, SessionError> {
+        let workspace = self.agent_of(key).workspace;
+        self.sessions.ensure(key, &workspace).await?;
+        let options = AppendOptions { id: Some(id.into()), idempotency_key: Some(run_id.into()) };
+        self.sessions.append(key, message, options).await
+    }
+
+    /// Tells those who watch of a stored message.
+    pub fn announce(&self, key: &SessionKey, stored: &StoredMessage) {
+        // Silent messages are kept, but not shown.
+        if let Some(display) = message_display(&stored.message, &stored.id, stored.seq) {
+            self.events.message(key, &stored.session, &display, &stored.id, stored.seq);
+        }
+    }
+
+    /// Shows a message of the gateway's own as the end of a run.
+    pub fn publish_note(&self, key: &SessionKey, run_id: &str, seq: u64, stored: &StoredMessage) {
+        let mut message = message_display(&stored.message, &stored.id, stored.seq);
+        if let Some(Value::Object(members)) = &mut message {
+            members.shift_remove("__openclaw");
+        }
+        let payload = json!({"runId": run_id, "sessionKey": key.as_str(), "seq": seq,
+            "state": "final", "message": message});
+        let mark = ChatMark { run_id: run_id.into(), text: None };
+        let event = Event::new(EventKind::Chat, &payload).about(key.clone()).chat(mark);
+        self.bus.deliver(event, &Audience::Everyone);
+    }
+}
+
+/// A message that wants an answer.
+#[derive(Debug, Clone)]
+pub struct SendRequest {
+    /// Its session.
+    pub key: SessionKey,
+    /// The session as the client wrote it.
+    pub written_key: String,
+    /// Also the run's id.
+    pub idempotency_key: String,
+    /// What the user says.
+    pub message: UserMessage,
+    /// How hard to think.
+    pub thinking: Option<ThinkingLevel>,
+    /// Who says it.
+    pub owner: Owner,
+    /// The same text again, while it is being answered, is not run again.
+    pub dedupe_text: Option<String>,
+}
+
+/// Answer to a message.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Accepted {
+    /// A new run.
+    Started,
+    /// This run, which may be another one, is answering it already.
+    InFlight(String),
+    /// It was answered before.
+    Ended,
+    /// The gateway stopped while it was being answered.
+    Interrupted,
+}
+
+/// Why a message was not accepted.
+#[derive(Debug, thiserror::Error)]
+pub enum SendError {
+    /// The gateway is about to stop.
+    #[error("gateway is stopping; send again after it has restarted")]
+    Stopping,
+    /// Too many messages wait in the session.
+    #[error("too many messages wait in this session; wait for answers or abort")]
+    TooMany,
+    /// The run could not be recorded.
+    #[error("message not stored: {0}")]
+    Store(#[from] StoreError),
+    /// The transcript could not be written.
+    #[error("message not stored: {0}")]
+    Session(#[from] SessionError),
+}
+
+#[derive(Default)]
+struct State {
+    lanes: LaneTable,
+    stopping: bool,
+}
+
+/// All runs of the gateway.
+pub struct Runs {
+    parts: RunsParts,
+    // Never held across an await; see docs/locks.md.
+    state: Mutex<State>,
+}
+
+impl Runs {
+    /// No run yet.
+    pub fn new(parts: RunsParts) -> Arc<Self> {
+        Arc::new(Self { parts, state: Mutex::default() })
+    }
+
+    /// What it works with.
+    pub const fn parts(&self) -> &RunsParts {
+        &self.parts
+    }
+
+    /// Marks what the last process left unfinished; for the start. A message
+    /// that was accepted and never reached its transcript is put there now.
+    pub async fn recover(&self) -> Result<usize, SendError> {
+        recovery::recover(&self.parts).await
+    }
+
+    /// Accepts a message durably and starts or queues its run.
+    pub async fn send(self: &Arc<Self>, request: SendRequest) -> Result<Accepted, SendError> {
+        if self.state.lock().stopping {
+            return Err(SendError::Stopping);
+        }
+        let run = Arc::new(self.new_run(&request));
+        match self.claim(&run, request.dedupe_text).await? {
+            Claim::New => {}
+            Claim::Existing(record) => {
+                return Ok(match record.state {
+                    RunState::Active => Accepted::InFlight(record.run_id),
+                    RunState::Interrupted => Accepted::Interrupted,
+                    RunState::Done | RunState::Failed | RunState::Aborted => Accepted::Ended,
+                });
+            }
+        }
+        let placed = self.state.lock().lanes.enter(&run);
+        match placed {
+            Placed::Waiting => Ok(Accepted::Started),
+            Placed::Refused => {
+                self.record_end(&run, &RunEnd::Aborted(AbortReason::Rpc)).await;
+                Err(SendError::TooMany)
+            }
+            Placed::First => {
+                let stored = recovery::append_user_message(&self.parts, &run).await;
+                let stored = match stored {
+                    Ok(stored) => stored,
+                    Err(error) => {
+                        self.end(&run, RunEnd::Failed(error.to_string())).await;
+                        return Err(error.into());
+                    }
+                };
+                self.parts.announce(&run.key, &stored);
+                self.drive(run);
+                Ok(Accepted::Started)
+            }
+        }
+    }
+
+    /// Stops runs of a session that `principal` may stop: one, or all.
+    /// Answers their ids; `None` when there are some and none is his.
+    pub async fn abort(
+        &self,
+        key: &SessionKey,
+        run_id: Option<&str>,
+        principal: &Principal,
+        reason: AbortReason,
+    ) -> Result<Vec<String>, AbortError> {
+        let runs = {
+            let state = self.state.lock();
+            match run_id {
+                None => state.lanes.of_session(key),
+                Some(run_id) => state.lanes.get(run_id).into_iter().collect(),
+            }
+        };
+        if runs.iter().any(|run| run.key != *key) {
+            return Err(AbortError::OtherSession);
+        }
+        let mine: Vec<_> = runs
+            .iter()
+            .filter(|run| principal.allows(Scope::Admin) || *run.owner == *principal.owner())
+            .collect();
+        if mine.is_empty() && !runs.is_empty() {
+            return Err(AbortError::NotYours);
+        }
+        for run in &mine {
+            run.abort(reason);
+            let waited = self.state.lock().lanes.withdraw(run);
+            if waited {
+                self.end_waiter(run, reason).await;
+            }
+        }
+        let wind_down = async {
+            for run in &mine {
+                run.ended().await;
+            }
+        };
+        if tokio::time::timeout(ABORT_WAIT, wind_down).await.is_err() {
+            tracing::error!(session = %key, "a stopped run does not wind down");
+        }
+        Ok(mine.iter().map(|run| run.id.to_string()).collect())
+    }
+
+    /// The run that is active in a session.
+    pub fn active(&self, key: &SessionKey) -> Option<Arc<ActiveRun>> {
+        self.state.lock().lanes.active(key)
+    }
+
+    /// How many run, and how many wait.
+    pub fn counts(&self) -> (usize, usize) {
+        self.state.lock().lanes.counts()
+    }
+
+    /// Takes no more messages, and waits for the runs for at most `limit`;
+    /// then stops what is left, keeping its partial text.
+    pub async fn drain(&self, limit: Duration) {
+        let runs = {
+            let mut state = self.state.lock();
+            state.stopping = true;
+            state.lanes.all()
+        };
+        let all_end = async {
+            for run in &runs {
+                run.ended().await;
+            }
+        };
+        if tokio::time::timeout(limit, all_end).await.is_ok() {
+            return;
+        }
+        for run in &runs {
+            run.abort(AbortReason::Shutdown);
+        }
+        let all_end = async {
+            for run in &runs {
+                run.ended().await;
+            }
+        };
+        let _ = tokio::time::timeout(ABORT_WAIT, all_end).await;
+    }
+
+    fn new_run(&self, request: &SendRequest) -> ActiveRun {
+        ActiveRun::new(
+            request.idempotency_key.as_str().into(),
+            request.key.clone(),
+            request.written_key.clone(),
+            Arc::new(request.owner.clone()),
+            request.message.clone(),
+            self.parts.ids.entry_id(),
+            request.thinking,
+            self.parts.clock.now_ms(),
+        )
+    }
+
+    async fn claim(&self, run: &ActiveRun, text: Option<String>) -> Result<Claim, StoreError> {
+        self.parts
+            .store
+            .claim_run(NewRun {
+                scope: KEY_SCOPE.into(),
+                key: run.id.to_string(),
+                run_id: run.id.to_string(),
+                session_key: run.key.to_string(),
+                text_hash: text.map(|text| hex(Sha256::digest(text))),
+                message: recovery::pack(run),
+                now_ms: run.accepted_at,
+            })
+            .await
+    }
+
+    /// Runs a lane until nobody waits in it.
+    fn drive(self: &Arc<Self>, first: Arc<ActiveRun>) {
+        let runs = Arc::clone(self);
+        self.parts.tasks.spawn("run", async move {
+            let mut current = Some(first);
+            while let Some(run) = current {
+                let end = runs.execute(&run).await;
+                current = runs.end(&run, end).await;
+                if let Some(next) = &current {
+                    current = runs.begin_waiting(next).await;
+                }
+            }
+        });
+    }
+
+    /// Executes one run; a panic in it is its failure, not the lane's.
+    async fn execute(&self, run: &Arc<ActiveRun>) -> RunEnd {
+        let limit = Duration::from_secs(self.parts.settings.agents.defaults.timeout_seconds);
+        let timeout = async {
+            tokio::time::sleep(limit).await;
+            run.abort(AbortReason::Timeout);
+            std::future::pending::<RunEnd>().await
+        };
+        let executed = AssertUnwindSafe(turn::execute(&self.parts, run)).catch_unwind();
+        let outcome = tokio::select! {
+            outcome = executed => outcome,
+            end = timeout => Ok(end),
+        };
+        outcome.unwrap_or_else(|_| {
+            tracing::error!(run = %run.id, "run panicked");
+            let message = "the run failed inside the gateway; see its log";
+            self.emitter(run).fail(message, "unknown");
+            RunEnd::Failed(message.into())
+        })
+    }
+
+    /// Ends a run that never started. Its message is kept like any other.
+    async fn end_waiter(&self, run: &Arc<ActiveRun>, reason: AbortReason) {
+        match recovery::append_user_message(&self.parts, run).await {
+            Ok(stored) => self.parts.announce(&run.key, &stored),
+            Err(error) => tracing::error!(run = %run.id, %error, "message not in its transcript"),
+        }
+        self.emitter(run).abort(reason);
+        let end = RunEnd::Aborted(reason);
+        self.record_end(run, &end).await;
+        run.set_ended(end);
+    }
+
+    /// Puts the message of a waiter into the transcript. Waiters that were
+    /// stopped meanwhile end here; answers the first that can start.
+    async fn begin_waiting(&self, next: &Arc<ActiveRun>) -> Option<Arc<ActiveRun>> {
+        let mut next = Arc::clone(next);
+        loop {
+            let stored = recovery::append_user_message(&self.parts, &next).await;
+            let end = match (stored, next.abort_reason()) {
+                (Ok(stored), None) => {
+                    self.parts.announce(&next.key, &stored);
+                    return Some(next);
+                }
+                (_, Some(reason)) => {
+                    self.emitter(&next).abort(reason);
+                    RunEnd::Aborted(reason)
+                }
+                (Err(error), None) => {
+                    let message = format!("transcript not writable: {error}");
+                    self.emitter(&next).fail(&message, "unknown");
+                    RunEnd::Failed(message)
+                }
+            };
+            next = self.end(&next, end).await?;
+        }
+    }
+
+    fn emitter(&self, run: &Arc<ActiveRun>) -> Emitter {
+        Emitter::new(Arc::clone(run), self.parts.bus.clone(), Arc::clone(&self.parts.clock))
+    }
+
+    /// Records the end, frees the lane, tells those who wait; answers the next.
+    async fn end(&self, run: &Arc<ActiveRun>, end: RunEnd) -> Option<Arc<ActiveRun>> {
+        self.record_end(run, &end).await;
+        let next = self.state.lock().lanes.finish(run);
+        run.set_ended(end);
+        next
+    }
+
+    async fn record_end(&self, run: &ActiveRun, end: &RunEnd) {
+        let outcome = match end {
+            RunEnd::Answered => RunOutcome::Done,
+            RunEnd::Failed(error) => RunOutcome::Failed(error.clone()),
+            RunEnd::Aborted(_) => RunOutcome::Aborted,
+        };
+        let now_ms = self.parts.clock.now_ms();
+        if let Err(error) = self.parts.store.finish_run(&run.id, outcome, now_ms).await {
+            tracing::error!(run = %run.id, %error, "end of run not recorded");
+        }
+    }
+}
+
+/// Why nothing was stopped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum AbortError {
+    /// The run belongs to another session.
+    #[error("runId does not match sessionKey")]
+    OtherSession,
+    /// The runs belong to somebody else.
+    #[error("unauthorized")]
+    NotYours,
+}

@@ -1,0 +1,315 @@
+//! What one run does: model, tools, model, … until there is an answer.
+
+use std::sync::Arc;
+
+use crate::protocol::message::{
+    AgentMessage, AssistantMessage, ContentBlock, StopReason, ToolCall, ToolResultMessage, Usage,
+};
+use crate::providers::{ModelInfo, ModelRequest, ProviderError, StreamEvent, ThinkingLevel};
+use crate::sessions::{SessionEntry, SessionError, StoredMessage};
+
+use super::emitter::Emitter;
+use super::prompt;
+use super::rows::model_of;
+use super::run::{AbortReason, ActiveRun, RunEnd};
+use super::runs::RunsParts;
+use super::tools::{ToolContext, ToolOutput};
+
+/// A model that calls tools without end is stopped after so many rounds.
+const MAX_ROUNDS: usize = 100;
+
+/// Executes `run` to its end and tells everybody.
+pub async fn execute(parts: &RunsParts, run: &Arc<ActiveRun>) -> RunEnd {
+    let emitter = Emitter::new(Arc::clone(run), parts.bus.clone(), Arc::clone(&parts.clock));
+    let notices = parts.notices.take(&run.key);
+    let mut turn = Turn { parts, run, emitter, used: Usage::default(), notices };
+    turn.emitter.start();
+    let started_at = turn.emitter.started_at();
+    turn.update("start", move |entry| {
+        entry.status = Some("running".into());
+        entry.started_at = Some(started_at);
+        (entry.ended_at, entry.runtime_ms) = (None, None);
+        entry.aborted_last_run = Some(false);
+        entry.system_sent = Some(true);
+        entry.updated_at = started_at;
+    })
+    .await;
+    match turn.answer().await {
+        Ok(message) => turn.finish(&message).await,
+        Err(Stop::Aborted(reason)) => turn.abort(reason).await,
+        Err(Stop::Failed { message, kind }) => turn.fail(message, kind).await,
+    }
+}
+
+/// Why there is no answer.
+enum Stop {
+    Aborted(AbortReason),
+    Failed { message: String, kind: &'static str },
+}
+
+impl From<SessionError> for Stop {
+    fn from(error: SessionError) -> Self {
+        Self::Failed { message: format!("transcript not writable: {error}"), kind: "unknown" }
+    }
+}
+
+struct Turn<'a> {
+    parts: &'a RunsParts,
+    run: &'a Arc<ActiveRun>,
+    emitter: Emitter,
+    /// Sum over all model calls of this run.
+    used: Usage,
+    /// What happened since the last run.
+    notices: Vec<String>,
+}
+
+impl Turn<'_> {
+    async fn answer(&mut self) -> Result<AssistantMessage, Stop> {
+        let entry = self.parts.sessions.entry(&self.run.key).await?.unwrap_or_default();
+        let model = model_of(Some(&entry), &self.parts.catalog);
+        for _ in 0..MAX_ROUNDS {
+            let message = self.ask(&entry, &model).await?;
+            self.used = add(&self.used, &message.usage);
+            let calls: Vec<_> = message.tool_calls().cloned().collect();
+            if calls.is_empty() || message.stop_reason != StopReason::ToolUse {
+                return Ok(message);
+            }
+            self.append(AgentMessage::Assistant(message)).await?;
+            for call in &calls {
+                self.call_tool(call, &model).await?;
+            }
+            self.emitter.next_turn();
+        }
+        Err(Stop::Failed {
+            message: format!("the model called tools {MAX_ROUNDS} times without answering"),
+            kind: "unknown",
+        })
+    }
+
+    /// One call of the model. What arrived before it failed or was stopped is
+    /// kept in the transcript.
+    async fn ask(
+        &mut self,
+        entry: &SessionEntry,
+        model: &Arc<ModelInfo>,
+    ) -> Result<AssistantMessage, Stop> {
+        let request = self.request(entry, model).await?;
+        let provider = self.parts.catalog.provider_for(model);
+        let emitter = &mut self.emitter;
+        let mut events = |event: StreamEvent| match event {
+            StreamEvent::TextDelta { delta, .. } => emitter.text(&delta),
+            StreamEvent::Retry(notice) => {
+                let delay = u64::try_from(notice.delay.as_millis()).unwrap_or(u64::MAX);
+                emitter.retry(notice.attempt, notice.max_attempts, delay, &notice.message);
+            }
+            _ => {}
+        };
+        let outcome = tokio::select! {
+            biased;
+            reason = self.run.aborted() => Err(Stop::Aborted(reason)),
+            answer = provider.stream(&request, &mut events) => Ok(answer),
+        };
+        match outcome {
+            Ok(Ok(message)) if message.stop_reason != StopReason::Error => Ok(message),
+            Ok(Ok(message)) => {
+                let text = message.error_message.clone().unwrap_or_else(|| "unknown error".into());
+                self.append(AgentMessage::Assistant(message)).await?;
+                Err(Stop::Failed { message: text, kind: "refusal" })
+            }
+            Ok(Err(error)) => Err(self.provider_failed(error, model).await?),
+            Err(stop) => {
+                self.keep_partial(model).await?;
+                Err(stop)
+            }
+        }
+    }
+
+    async fn request(
+        &self,
+        entry: &SessionEntry,
+        model: &Arc<ModelInfo>,
+    ) -> Result<ModelRequest, Stop> {
+        let agent = self.parts.agent_of(&self.run.key);
+        let default_level = self.parts.settings.agents.defaults.thinking_default.as_deref();
+        let session_level = entry.thinking_level.as_deref().or(default_level);
+        let level = session_level.and_then(ThinkingLevel::parse).unwrap_or_default();
+        Ok(ModelRequest {
+            model: Arc::clone(model),
+            system: Some(prompt::system(&agent, &model.id, &self.notices)),
+            messages: self.parts.sessions.context(&self.run.key).await?,
+            tools: self.parts.tools.specs(),
+            thinking: self.run.thinking.unwrap_or(level),
+            session_id: entry.session_id.clone(),
+        })
+    }
+
+    async fn provider_failed(
+        &mut self,
+        error: ProviderError,
+        model: &ModelInfo,
+    ) -> Result<Stop, Stop> {
+        tracing::warn!(run = %self.run.id, model = %model.id, %error, "model call failed");
+        let (message, kind) = (error.message.clone(), error.wire_kind());
+        let mut partial = error.partial.map_or_else(|| self.partial(model), |partial| *partial);
+        partial.stop_reason = StopReason::Error;
+        partial.error_message = Some(message.clone());
+        self.append(AgentMessage::Assistant(partial)).await?;
+        Ok(Stop::Failed { message, kind })
+    }
+
+    async fn keep_partial(&mut self, model: &ModelInfo) -> Result<(), Stop> {
+        let partial = self.partial(model);
+        if partial.content.is_empty() {
+            return Ok(());
+        }
+        self.append(AgentMessage::Assistant(partial)).await?;
+        Ok(())
+    }
+
+    /// What the current model turn has said, as a message that was cut.
+    fn partial(&self, model: &ModelInfo) -> AssistantMessage {
+        let text = self.emitter.turn_text();
+        AssistantMessage {
+            content: if text.is_empty() { vec![] } else { vec![ContentBlock::text(text)] },
+            api: model.api.as_str().into(),
+            provider: model.provider.clone(),
+            model: model.id.clone(),
+            usage: Usage::default(),
+            stop_reason: StopReason::Aborted,
+            error_message: None,
+            timestamp: self.parts.clock.now_ms(),
+            response_id: None,
+            extra: serde_json::Map::new(),
+        }
+    }
+
+    async fn call_tool(&mut self, call: &ToolCall, model: &Arc<ModelInfo>) -> Result<(), Stop> {
+        let started_at = self.parts.clock.now_ms();
+        self.emitter.tool_start(call);
+        let cx = ToolContext {
+            key: self.run.key.clone(),
+            sessions: self.parts.sessions.clone(),
+            catalog: Arc::clone(&self.parts.catalog),
+            model: Arc::clone(model),
+        };
+        let (output, stopped) = tokio::select! {
+            biased;
+            reason = self.run.aborted() => {
+                (ToolOutput::error("Stopped by the user."), Some(Stop::Aborted(reason)))
+            }
+            output = self.parts.tools.call(&cx, call) => (output, None),
+        };
+        self.emitter.tool_end(call, &output.to_wire(), output.is_error, started_at);
+        // Written even when stopped: a call without a result breaks the
+        // session for every provider (#10310).
+        self.append(AgentMessage::ToolResult(ToolResultMessage {
+            tool_call_id: call.id.clone(),
+            tool_name: call.name.clone(),
+            content: output.content,
+            details: output.details,
+            is_error: output.is_error,
+            timestamp: self.parts.clock.now_ms(),
+            extra: serde_json::Map::new(),
+        }))
+        .await?;
+        stopped.map_or(Ok(()), Err)
+    }
+
+    async fn append(&mut self, message: AgentMessage) -> Result<StoredMessage, SessionError> {
+        let is_result = matches!(message, AgentMessage::ToolResult(_));
+        let stored = self.parts.append(&self.run.key, message, None).await?;
+        if !is_result {
+            self.parts.announce(&self.run.key, &stored);
+        }
+        Ok(stored)
+    }
+
+    /// The answer is on disk before anybody hears that it is final.
+    async fn finish(mut self, message: &AssistantMessage) -> RunEnd {
+        let wire = AgentMessage::Assistant(message.clone());
+        let stored = match self.parts.append(&self.run.key, wire, None).await {
+            Ok(stored) => stored,
+            Err(error) => {
+                return self.fail(format!("transcript not writable: {error}"), "unknown").await;
+            }
+        };
+        self.emitter.finish(&self.used, message.stop_reason.as_str());
+        let usage = message.usage;
+        let cost = self.used.cost.total;
+        self.update_ended("end", "done", move |entry| {
+            entry.input_tokens = Some(usage.input);
+            entry.output_tokens = Some(usage.output);
+            entry.cache_read = Some(usage.cache_read);
+            entry.cache_write = Some(usage.cache_write);
+            entry.total_tokens = Some(usage.input + usage.cache_read + usage.cache_write);
+            entry.total_tokens_fresh = Some(true);
+            entry.estimated_cost_usd = Some(entry.estimated_cost_usd.unwrap_or_default() + cost);
+        })
+        .await;
+        self.parts.announce(&self.run.key, &stored);
+        RunEnd::Answered
+    }
+
+    async fn fail(mut self, message: String, kind: &str) -> RunEnd {
+        self.emitter.fail(&message, kind);
+        self.update_ended("error", "failed", |_| {}).await;
+        RunEnd::Failed(message)
+    }
+
+    async fn abort(mut self, reason: AbortReason) -> RunEnd {
+        self.emitter.abort(reason);
+        let status = if reason == AbortReason::Timeout { "timeout" } else { "killed" };
+        self.update_ended("end", status, |entry| entry.aborted_last_run = Some(true)).await;
+        RunEnd::Aborted(reason)
+    }
+
+    async fn update_ended(
+        &self,
+        phase: &str,
+        status: &'static str,
+        change: impl FnOnce(&mut SessionEntry) + Send + 'static,
+    ) {
+        let (started_at, ended_at) = (self.emitter.started_at(), self.parts.clock.now_ms());
+        let (provider, model) = self.model_names().await;
+        self.update(phase, move |entry| {
+            entry.status = Some(status.into());
+            entry.ended_at = Some(ended_at);
+            entry.runtime_ms = Some(ended_at.saturating_sub(started_at));
+            entry.updated_at = ended_at;
+            entry.model_provider = Some(provider);
+            entry.model = Some(model);
+            change(entry);
+        })
+        .await;
+    }
+
+    async fn model_names(&self) -> (String, String) {
+        let entry = self.parts.sessions.entry(&self.run.key).await.ok().flatten();
+        let model = model_of(entry.as_ref(), &self.parts.catalog);
+        (model.provider.clone(), model.id.clone())
+    }
+
+    /// Changes the session's row and tells those who watch. The index can be
+    /// rebuilt, so a failure here does not end the run.
+    async fn update(&self, phase: &str, change: impl FnOnce(&mut SessionEntry) + Send + 'static) {
+        match self.parts.sessions.update(&self.run.key, change).await {
+            Ok(entry) => self.parts.events.phase(&self.run.key, &entry, phase, &self.run.id),
+            Err(error) => tracing::error!(session = %self.run.key, %error, "session not updated"),
+        }
+    }
+}
+
+fn add(sum: &Usage, more: &Usage) -> Usage {
+    let mut sum = *sum;
+    sum.input += more.input;
+    sum.output += more.output;
+    sum.cache_read += more.cache_read;
+    sum.cache_write += more.cache_write;
+    sum.total_tokens += more.total_tokens;
+    sum.cost.input += more.cost.input;
+    sum.cost.output += more.cost.output;
+    sum.cost.cache_read += more.cost.cache_read;
+    sum.cost.cache_write += more.cost.cache_write;
+    sum.cost.total += more.cost.total;
+    sum
+}

@@ -1,0 +1,294 @@
+//! The composition root: what is built, started and stopped, and in which order.
+//!
+//! Owns: the life of the running gateway. Promises: when it reports ready, it
+//! listens; when it is told to stop, it says so to its clients, lets runs end,
+//! and closes. Must not: read flags or variables; it is given [`Settings`].
+
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::json;
+use tokio::net::TcpListener;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+use crate::agent::tools::Tools;
+use crate::agent::{Notices, Runs, RunsParts, SendError, SessionEvents};
+use crate::auth::{Auth, DeviceIdentity, IdentityError};
+use crate::bus::{Audience, Bus, Closing, EventKind, Hub, LocalBackplane, Presence};
+use crate::config::{Env, SessionScope, Settings, TranscriptFormat as ConfiguredFormat};
+use crate::gateway::{Gateway, Incoming, Wire, router};
+use crate::handlers::{self, HealthCache};
+use crate::protocol::hello::TICK_INTERVAL_MS;
+use crate::providers::{Adapters, Catalog, CatalogError};
+use crate::registry::Services;
+use crate::sessions::{
+    AgentId, KeyRules, SessionError, Sessions, SessionsOptions, TranscriptFormat,
+};
+use crate::store::{SqliteStore, Store, StoreError};
+use crate::support::{Clock, Ids, RandomIds, SystemClock, Tasks};
+
+mod own_beacon;
+
+/// How long runs may go on after the gateway was told to stop.
+const DRAIN_LIMIT: Duration = Duration::from_secs(10);
+/// How long connections may take to be closed.
+const CLOSE_LIMIT: Duration = Duration::from_secs(2);
+/// How often records of ended runs are pruned.
+const PRUNE_EVERY: Duration = Duration::from_hours(1);
+
+/// What is worth telling once the gateway listens.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ready {
+    /// Where it listens.
+    pub address: SocketAddr,
+    /// The model that answers.
+    pub model: String,
+    /// Why that one.
+    pub model_reason: String,
+}
+
+/// Why the gateway stopped, or never ran.
+#[derive(Debug, thiserror::Error)]
+pub enum AppError {
+    /// Somebody else listens there.
+    #[error(
+        "cannot listen on {address}: the port is in use; find the other process with `lsof -nP -iTCP:{port} -sTCP:LISTEN`, or choose another port with --port, OPENCLAW_GATEWAY_PORT or gateway.port",
+        port = address.port()
+    )]
+    PortInUse {
+        /// The address asked for.
+        address: SocketAddr,
+    },
+    /// The system does not let us listen there.
+    #[error(
+        "cannot listen on {address}; --bind and --port (gateway.bind, gateway.port) choose another address"
+    )]
+    Listen {
+        /// The address asked for.
+        address: SocketAddr,
+        /// What the system said.
+        #[source]
+        source: io::Error,
+    },
+    /// The system does not tell us when to stop.
+    #[error("cannot wait for signals")]
+    Signals(#[source] io::Error),
+    /// The configuration names a model that there is not.
+    #[error(transparent)]
+    Catalog(#[from] CatalogError),
+    /// The configuration names a proxy that is no address.
+    #[error("gateway.trustedProxies: {0:?} is not an IP address")]
+    Proxy(String),
+    /// The database does not open.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The sessions do not open.
+    #[error(transparent)]
+    Sessions(#[from] SessionError),
+    /// What the last process left unfinished cannot be completed.
+    #[error("cannot recover the runs of the last stop: {0}")]
+    Recovery(#[from] SendError),
+    /// The gateway's own key is not readable.
+    #[error(transparent)]
+    Identity(#[from] IdentityError),
+    /// The listener failed for good.
+    #[error("the listener failed")]
+    Serve(#[source] io::Error),
+}
+
+/// Runs the gateway until it is told to stop.
+pub async fn run(
+    settings: Settings,
+    env: &Env,
+    on_ready: impl FnOnce(&Ready),
+) -> Result<(), AppError> {
+    let mut signals = Signals::new()?;
+    // The port first: whoever cannot have it should not touch the state.
+    let (listener, address) = listen(&settings).await?;
+    let hub = Arc::new(Hub::default());
+    let gateway = build(Arc::new(settings), env, Arc::clone(&hub)).await?;
+    let services = Arc::clone(&gateway.services);
+    let choice = services.catalog.default_choice();
+    let ready = Ready {
+        address,
+        model: choice.model.reference().to_string(),
+        model_reason: choice.reason.clone(),
+    };
+    start_periodic(&services);
+    let app = router(gateway).into_make_service_with_connect_info::<Wire>();
+    let server =
+        services.tasks.spawn("listener", async move { axum::serve(Incoming(listener), app).await });
+    on_ready(&ready);
+    tracing::info!(%address, model = %ready.model, "ready");
+    signals.next().await;
+    tracing::info!("stopping; another signal stops at once");
+    tokio::select! {
+        () = stop(&services, &hub) => {}
+        () = signals.next() => tracing::warn!("stopped at once"),
+    }
+    server.abort();
+    Ok(())
+}
+
+async fn listen(settings: &Settings) -> Result<(TcpListener, SocketAddr), AppError> {
+    let address = SocketAddr::new(settings.gateway.bind.host(), settings.gateway.port);
+    let listener = TcpListener::bind(address).await.map_err(|source| match source.kind() {
+        io::ErrorKind::AddrInUse => AppError::PortInUse { address },
+        _ => AppError::Listen { address, source },
+    })?;
+    let address = listener.local_addr().map_err(|source| AppError::Listen { address, source })?;
+    Ok((listener, address))
+}
+
+async fn build(
+    settings: Arc<Settings>,
+    env: &Env,
+    hub: Arc<Hub>,
+) -> Result<Arc<Gateway>, AppError> {
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+    let ids: Arc<dyn Ids> = Arc::new(RandomIds);
+    let tasks = Tasks::default();
+    let catalog = Arc::new(catalog(&settings, env, &clock).await?);
+    let store: Arc<dyn Store> = Arc::new(SqliteStore::open(&settings.paths.database())?);
+    let rules = key_rules(&settings);
+    let options = SessionsOptions {
+        state_dir: settings.paths.state_dir.clone(),
+        rules: rules.clone(),
+        format: match settings.session.transcript_format {
+            ConfiguredFormat::OpenClaw => TranscriptFormat::OpenClaw,
+            ConfiguredFormat::Messages => TranscriptFormat::Messages,
+        },
+    };
+    let sessions =
+        Sessions::open(options, Arc::clone(&store), Arc::clone(&clock), Arc::clone(&ids)).await?;
+    let bus = Bus::new(LocalBackplane(Arc::clone(&hub)));
+    let keys = Arc::new(rules);
+    let runs = Runs::new(RunsParts {
+        settings: Arc::clone(&settings),
+        keys: Arc::clone(&keys),
+        sessions: sessions.clone(),
+        store,
+        catalog: Arc::clone(&catalog),
+        bus: bus.clone(),
+        events: SessionEvents::new(bus.clone(), Arc::clone(&catalog), Arc::clone(&clock)),
+        tools: Tools::default(),
+        notices: Notices::default(),
+        clock: Arc::clone(&clock),
+        ids: Arc::clone(&ids),
+        tasks: tasks.clone(),
+    });
+    runs.recover().await?;
+    let identity = DeviceIdentity::load_or_create(&settings.paths.identity_file(), &*clock)?;
+    let gateway = &settings.gateway;
+    let auth = Auth::new(gateway.auth.clone(), gateway.control_ui.clone(), proxies(&settings)?);
+    let services = Arc::new(Services {
+        settings,
+        clock,
+        ids,
+        tasks,
+        bus,
+        presence: Arc::new(Presence::new(own_beacon::own_beacon())),
+        sessions,
+        catalog,
+        runs,
+        keys,
+        identity: Arc::new(identity),
+        health: HealthCache::default(),
+        started: tokio::time::Instant::now(),
+    });
+    Ok(Arc::new(Gateway::new(services, handlers::registry(), auth, hub)))
+}
+
+async fn catalog(
+    settings: &Settings,
+    env: &Env,
+    clock: &Arc<dyn Clock>,
+) -> Result<Catalog, CatalogError> {
+    let lookup = |name: &str| env.get(name);
+    let default = settings.agents.defaults.model.as_ref().map(|model| model.primary.as_str());
+    let catalog = Catalog::build(&Adapters::new(clock), &settings.models, default, &lookup)?;
+    match catalog.ollama_url().map(str::to_owned) {
+        Some(url) => Ok(catalog.with_ollama(&url).await),
+        None => Ok(catalog),
+    }
+}
+
+fn key_rules(settings: &Settings) -> KeyRules {
+    KeyRules {
+        default_agent: AgentId::normalize(&settings.agents.default_id),
+        main_key: settings.session.main_key.clone(),
+        global_scope: settings.session.scope == SessionScope::Global,
+    }
+}
+
+fn proxies(settings: &Settings) -> Result<Vec<IpAddr>, AppError> {
+    let listed = &settings.gateway.trusted_proxies;
+    listed.iter().map(|ip| ip.parse().map_err(|_| AppError::Proxy(ip.clone()))).collect()
+}
+
+fn start_periodic(services: &Arc<Services>) {
+    let tasks = &services.tasks;
+    tasks.spawn("health", handlers::keep_fresh(Arc::clone(services)));
+    tasks.spawn("presence", handlers::tell_presence(Arc::clone(services)));
+    tasks.spawn("tick", tick(Arc::clone(services)));
+    tasks.spawn("prune", prune(Arc::clone(services)));
+}
+
+/// Tells everybody at once that the gateway is alive.
+async fn tick(services: Arc<Services>) {
+    let every = Duration::from_millis(TICK_INTERVAL_MS);
+    let mut ticks = tokio::time::interval_at(tokio::time::Instant::now() + every, every);
+    loop {
+        ticks.tick().await;
+        let payload = json!({"ts": services.clock.now_ms()});
+        services.bus.publish(EventKind::Tick, &Audience::Everyone, &payload);
+    }
+}
+
+async fn prune(services: Arc<Services>) {
+    loop {
+        tokio::time::sleep(PRUNE_EVERY).await;
+        let parts = services.runs.parts();
+        if let Err(error) = parts.store.prune_runs(services.clock.now_ms()).await {
+            tracing::warn!(%error, "records of old runs not pruned");
+        }
+    }
+}
+
+/// Says good-bye: event, drain, close.
+async fn stop(services: &Services, hub: &Hub) {
+    let payload = json!({"reason": "gateway stopping", "restartExpectedMs": null});
+    services.bus.publish(EventKind::Shutdown, &Audience::Everyone, &payload);
+    services.runs.drain(DRAIN_LIMIT).await;
+    hub.close_all(&Closing { code: 1012, reason: "service restart".into(), drains: true });
+    let all_gone = async {
+        while !hub.is_empty() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    let _ = tokio::time::timeout(CLOSE_LIMIT, all_gone).await;
+}
+
+/// SIGINT and SIGTERM.
+struct Signals {
+    interrupt: Signal,
+    terminate: Signal,
+}
+
+impl Signals {
+    fn new() -> Result<Self, AppError> {
+        Ok(Self {
+            interrupt: signal(SignalKind::interrupt()).map_err(AppError::Signals)?,
+            terminate: signal(SignalKind::terminate()).map_err(AppError::Signals)?,
+        })
+    }
+
+    async fn next(&mut self) {
+        tokio::select! {
+            _ = self.interrupt.recv() => {}
+            _ = self.terminate.recv() => {}
+        }
+    }
+}

@@ -1,0 +1,124 @@
+//! Limits failed logins (`reference/behaviour.md` §7).
+//!
+//! Owns: how often each place has tried lately. Promises: a try is paid for
+//! before the secret is compared, so racing tries cannot exceed the budget
+//! (GHSA-5m9r-p9g7-679c); the table is bounded.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+
+use crate::config::RateLimitSettings;
+
+/// Most places that are remembered; beyond it the oldest are forgotten.
+const MAX_PLACES: usize = 10_000;
+
+#[derive(Debug, Clone, Copy)]
+struct Record {
+    tries: u32,
+    window_ends_ms: u64,
+    locked_until_ms: u64,
+}
+
+/// Counts tries per place.
+#[derive(Debug)]
+pub struct Limiter {
+    settings: RateLimitSettings,
+    places: Mutex<HashMap<String, Record>>,
+}
+
+impl Limiter {
+    /// A limiter that has seen nothing yet.
+    pub fn new(settings: RateLimitSettings) -> Self {
+        Self { settings, places: Mutex::new(HashMap::new()) }
+    }
+
+    /// Whether loopback addresses are not counted.
+    pub const fn exempts_loopback(&self) -> bool {
+        self.settings.exempt_loopback
+    }
+
+    /// Pays for one try from `place`; `false` when it is locked.
+    pub fn pay(&self, place: &str, now_ms: u64) -> bool {
+        let mut places = self.places.lock();
+        if places.len() >= MAX_PLACES && !places.contains_key(place) {
+            places.retain(|_, record| record.window_ends_ms.max(record.locked_until_ms) > now_ms);
+            if places.len() >= MAX_PLACES {
+                let oldest = places.iter().min_by_key(|(_, record)| record.window_ends_ms);
+                if let Some(oldest) = oldest.map(|(place, _)| place.clone()) {
+                    places.remove(&oldest);
+                }
+            }
+        }
+        let fresh = Record {
+            tries: 0,
+            window_ends_ms: now_ms + millis(self.settings.window),
+            locked_until_ms: 0,
+        };
+        let record = places.entry(place.to_owned()).or_insert(fresh);
+        if record.locked_until_ms > now_ms {
+            return false;
+        }
+        if record.window_ends_ms <= now_ms {
+            *record = fresh;
+        }
+        record.tries += 1;
+        if record.tries >= self.settings.max_attempts {
+            record.locked_until_ms = now_ms + millis(self.settings.lockout);
+        }
+        true
+    }
+
+    /// A try succeeded: the place starts over.
+    pub fn forgive(&self, place: &str) {
+        self.places.lock().remove(place);
+    }
+}
+
+fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn limiter() -> Limiter {
+        Limiter::new(RateLimitSettings {
+            max_attempts: 3,
+            window: Duration::from_secs(1),
+            lockout: Duration::from_secs(5),
+            exempt_loopback: true,
+        })
+    }
+
+    #[test]
+    fn the_last_allowed_try_locks_and_the_lock_ends() {
+        let limiter = limiter();
+        assert!((0..3).all(|_| limiter.pay("a", 0)));
+        assert!(!limiter.pay("a", 1));
+        assert!(limiter.pay("b", 1));
+        assert!(!limiter.pay("a", 4999));
+        assert!(limiter.pay("a", 5000));
+    }
+
+    #[test]
+    fn success_and_time_reset_the_count() {
+        let limiter = limiter();
+        assert!(limiter.pay("a", 0) && limiter.pay("a", 0));
+        limiter.forgive("a");
+        assert!((0..2).all(|_| limiter.pay("a", 0)));
+        assert!((0..3).all(|_| limiter.pay("a", 1000)), "the window had passed");
+        assert!(!limiter.pay("a", 1000));
+    }
+
+    #[test]
+    fn the_table_stays_bounded() {
+        let limiter = limiter();
+        for place in 0..(MAX_PLACES + 100) {
+            assert!(limiter.pay(&place.to_string(), 0));
+        }
+        assert!(limiter.places.lock().len() <= MAX_PLACES);
+    }
+}

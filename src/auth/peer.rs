@@ -1,0 +1,101 @@
+//! Where a connection comes from.
+
+use std::net::{IpAddr, Ipv6Addr};
+
+/// What the upgrade request tells of the other side.
+#[derive(Debug, Clone)]
+pub struct Peer {
+    /// The other end of the TCP connection.
+    pub remote: IpAddr,
+    /// `X-Forwarded-For`, as sent.
+    pub forwarded_for: Option<String>,
+    /// Whether any forwarding header is there.
+    pub is_forwarded: bool,
+    /// `Origin`, as sent; never empty.
+    pub origin: Option<String>,
+    /// `Host`, as sent.
+    pub host: Option<String>,
+}
+
+impl Peer {
+    /// A direct connection from this machine: loopback, and no header that a
+    /// proxy would add.
+    pub fn is_local(&self) -> bool {
+        canonical(self.remote).is_loopback() && !self.is_forwarded
+    }
+
+    /// The client's address: behind a trusted proxy the last address of the
+    /// chain that is no proxy itself, else the TCP peer.
+    pub fn client_ip(&self, trusted_proxies: &[IpAddr]) -> IpAddr {
+        let is_trusted = |ip: &IpAddr| trusted_proxies.iter().any(|proxy| canonical(*proxy) == *ip);
+        let remote = canonical(self.remote);
+        if !is_trusted(&remote) {
+            return remote;
+        }
+        self.forwarded_for
+            .as_deref()
+            .unwrap_or_default()
+            .rsplit(',')
+            .map_while(|part| part.trim().parse::<IpAddr>().ok())
+            .map(canonical)
+            .find(|ip| !is_trusted(ip))
+            .unwrap_or(remote)
+    }
+}
+
+/// One spelling for one address: v4-mapped v6 becomes v4 (GHSA-5847-rm3g-23mw).
+pub fn canonical(ip: IpAddr) -> IpAddr {
+    ip.to_canonical()
+}
+
+/// What counts as one place for limits: a v4 address, or a v6 /64.
+pub fn bucket(ip: IpAddr) -> IpAddr {
+    match canonical(ip) {
+        IpAddr::V6(v6) if !v6.is_loopback() => {
+            let [a, b, c, d, ..] = v6.segments();
+            IpAddr::V6(Ipv6Addr::new(a, b, c, d, 0, 0, 0, 0))
+        }
+        other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn peer(remote: &str, forwarded: Option<&str>) -> Peer {
+        Peer {
+            remote: remote.parse().unwrap(),
+            forwarded_for: forwarded.map(Into::into),
+            is_forwarded: forwarded.is_some(),
+            origin: None,
+            host: None,
+        }
+    }
+
+    #[test]
+    fn a_forwarding_header_makes_a_connection_foreign() {
+        assert!(peer("127.0.0.1", None).is_local());
+        assert!(peer("::ffff:127.0.0.1", None).is_local());
+        assert!(!peer("127.0.0.1", Some("127.0.0.1")).is_local());
+        assert!(!peer("10.0.0.1", None).is_local());
+    }
+
+    #[test]
+    fn the_chain_is_believed_only_behind_a_trusted_proxy() {
+        let proxies = ["127.0.0.1".parse().unwrap(), "10.0.0.2".parse().unwrap()];
+        let ip = |remote, chain| peer(remote, Some(chain)).client_ip(&proxies).to_string();
+        assert_eq!(ip("127.0.0.1", "198.51.100.7"), "198.51.100.7");
+        assert_eq!(ip("127.0.0.1", "1.1.1.1, 198.51.100.7, 10.0.0.2"), "198.51.100.7");
+        assert_eq!(ip("127.0.0.1", "198.51.100.7, rubbish"), "127.0.0.1");
+        assert_eq!(ip("192.0.2.1", "198.51.100.7"), "192.0.2.1");
+    }
+
+    #[test]
+    fn limits_fold_mapped_addresses_and_v6_networks() {
+        let of = |text: &str| bucket(text.parse().unwrap());
+        assert_eq!(of("::ffff:1.2.3.4"), of("1.2.3.4"));
+        assert_eq!(of("2001:db8::1"), of("2001:db8::ffff:2"));
+        assert_ne!(of("2001:db8::1"), of("2001:db8:0:1::1"));
+    }
+}

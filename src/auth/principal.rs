@@ -1,0 +1,42 @@
+//! The rights of one connection, as a value.
+
+use crate::protocol::{Role, Scope, ScopeSet};
+
+/// Whose runs these are: aborting is for the owner or an admin.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Owner {
+    /// A device, over all its connections.
+    Device(String),
+    /// A connection without a device.
+    Connection(String),
+}
+
+/// Somebody who may do certain things. Only `auth` can make one, so holding
+/// it proves that a credential was checked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Principal {
+    role: Role,
+    scopes: ScopeSet,
+    owner: Owner,
+}
+
+impl Principal {
+    pub(super) const fn new(role: Role, scopes: ScopeSet, owner: Owner) -> Self {
+        Self { role, scopes, owner }
+    }
+
+    /// Operator or node.
+    pub const fn role(&self) -> Role {
+        self.role
+    }
+
+    /// Whose runs it starts.
+    pub const fn owner(&self) -> &Owner {
+        &self.owner
+    }
+
+    /// Whether it holds `scope`. Scopes are for operators; a node has none.
+    pub fn allows(&self, scope: Scope) -> bool {
+        self.role == Role::Operator && self.scopes.allows(scope)
+    }
+}

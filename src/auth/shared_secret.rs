@@ -1,0 +1,182 @@
+//! The gateway's token or password (`reference/behaviour.md` §3).
+
+use serde_json::json;
+
+use crate::config::{AuthMode, AuthSettings};
+use crate::protocol::connect::{ClientInfo, ConnectAuth};
+use crate::protocol::{ErrorKind, ErrorShape};
+
+/// Why a login failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AuthFailure {
+    TokenMissing,
+    TokenMismatch,
+    TokenNotConfigured,
+    PasswordMissing,
+    PasswordMismatch,
+    PasswordNotConfigured,
+    DeviceTokenMismatch,
+    BootstrapTokenInvalid,
+    RateLimited,
+    Unauthorized,
+}
+
+/// Compares what the mode asks for; the other member is not looked at.
+pub fn check(settings: &AuthSettings, given: &ConnectAuth) -> Result<(), AuthFailure> {
+    let compare = |secret: Option<&crate::support::Secret>,
+                   given: Option<&str>,
+                   failures: [AuthFailure; 3]| {
+        let [missing, mismatch, not_configured] = failures;
+        let secret = secret.filter(|secret| !secret.is_empty()).ok_or(not_configured)?;
+        if secret.matches(given.ok_or(missing)?) { Ok(()) } else { Err(mismatch) }
+    };
+    match settings.mode {
+        AuthMode::None => Ok(()),
+        AuthMode::Token => compare(
+            settings.token.as_ref(),
+            given.token.as_deref(),
+            [
+                AuthFailure::TokenMissing,
+                AuthFailure::TokenMismatch,
+                AuthFailure::TokenNotConfigured,
+            ],
+        ),
+        AuthMode::Password => compare(
+            settings.password.as_ref(),
+            given.password.as_deref(),
+            [
+                AuthFailure::PasswordMissing,
+                AuthFailure::PasswordMismatch,
+                AuthFailure::PasswordNotConfigured,
+            ],
+        ),
+        AuthMode::TrustedProxy => Err(AuthFailure::Unauthorized),
+    }
+}
+
+/// Whether the given credentials hold something to compare, so that a try has
+/// to be paid for. A *missing* credential does not count.
+pub fn is_a_try(settings: &AuthSettings, given: &ConnectAuth) -> bool {
+    match settings.mode {
+        AuthMode::Token => given.token.is_some(),
+        AuthMode::Password => given.password.is_some(),
+        AuthMode::None | AuthMode::TrustedProxy => false,
+    }
+}
+
+impl AuthFailure {
+    /// The recorded answer; the hint depends on what the client says it is.
+    pub fn to_error(
+        self,
+        client: Option<&ClientInfo>,
+        can_retry_with_device_token: bool,
+    ) -> ErrorShape {
+        let hints = Hints::of(client);
+        let (code, reason, text, step) = match self {
+            Self::TokenMissing => (
+                "AUTH_TOKEN_MISSING",
+                "token_missing",
+                format!("gateway token missing ({})", hints.token),
+                UPDATE_CONFIG,
+            ),
+            Self::TokenMismatch => (
+                "AUTH_TOKEN_MISMATCH",
+                "token_mismatch",
+                format!("gateway token mismatch ({})", hints.token),
+                if can_retry_with_device_token {
+                    "retry_with_device_token"
+                } else {
+                    UPDATE_CREDENTIALS
+                },
+            ),
+            Self::TokenNotConfigured => (
+                "AUTH_TOKEN_NOT_CONFIGURED",
+                "token_missing_config",
+                "gateway token not configured on gateway (set gateway.auth.token)".to_owned(),
+                UPDATE_CONFIG,
+            ),
+            Self::PasswordMissing => (
+                "AUTH_PASSWORD_MISSING",
+                "password_missing",
+                format!("gateway password missing ({})", hints.password),
+                UPDATE_CONFIG,
+            ),
+            Self::PasswordMismatch => (
+                "AUTH_PASSWORD_MISMATCH",
+                "password_mismatch",
+                format!("gateway password mismatch ({})", hints.password),
+                UPDATE_CREDENTIALS,
+            ),
+            Self::PasswordNotConfigured => (
+                "AUTH_PASSWORD_NOT_CONFIGURED",
+                "password_missing_config",
+                "gateway password not configured on gateway (set gateway.auth.password)".to_owned(),
+                UPDATE_CONFIG,
+            ),
+            Self::DeviceTokenMismatch => (
+                "AUTH_DEVICE_TOKEN_MISMATCH",
+                "device_token_mismatch",
+                "device token mismatch (rotate/reissue device token)".to_owned(),
+                UPDATE_CREDENTIALS,
+            ),
+            Self::BootstrapTokenInvalid => (
+                "AUTH_BOOTSTRAP_TOKEN_INVALID",
+                "bootstrap_token_invalid",
+                "bootstrap token invalid or expired (scan a fresh setup code)".to_owned(),
+                REVIEW_CONFIG,
+            ),
+            Self::RateLimited => (
+                "AUTH_RATE_LIMITED",
+                "rate_limited",
+                "too many failed authentication attempts (retry later)".to_owned(),
+                "wait_then_retry",
+            ),
+            Self::Unauthorized => {
+                ("AUTH_UNAUTHORIZED", "unauthorized", String::new(), REVIEW_CONFIG)
+            }
+        };
+        let message = if text.is_empty() {
+            "unauthorized".to_owned()
+        } else {
+            format!("unauthorized: {text}")
+        };
+        let error = ErrorShape::denied(message).details(json!({
+            "code": code,
+            "authReason": reason,
+            "canRetryWithDeviceToken": can_retry_with_device_token,
+            "recommendedNextStep": step,
+        }));
+        if self == Self::RateLimited { error.kind(ErrorKind::RateLimited) } else { error }
+    }
+}
+
+const UPDATE_CONFIG: &str = "update_auth_configuration";
+const UPDATE_CREDENTIALS: &str = "update_auth_credentials";
+const REVIEW_CONFIG: &str = "review_auth_configuration";
+
+/// What the user of this kind of client can do.
+struct Hints {
+    token: &'static str,
+    password: &'static str,
+}
+
+impl Hints {
+    fn of(client: Option<&ClientInfo>) -> Self {
+        let id = client.map_or("", |client| client.id.as_str());
+        let mode = client.map_or("", |client| client.mode.as_str());
+        if mode == "cli" {
+            return Self {
+                token: "set gateway.remote.token to match gateway.auth.token",
+                password: "set gateway.remote.password to match gateway.auth.password",
+            };
+        }
+        if ["openclaw-control-ui", "openclaw-tui", "webchat-ui"].contains(&id) || mode == "webchat"
+        {
+            return Self {
+                token: "open the dashboard URL and paste the token in Control UI settings",
+                password: "enter the password in Control UI settings",
+            };
+        }
+        Self { token: "provide gateway auth token", password: "provide gateway auth password" }
+    }
+}

@@ -1,0 +1,61 @@
+//! How an event reaches the connections of every node.
+
+use std::sync::Arc;
+
+use serde::Serialize;
+
+use super::event::{Audience, Event};
+use super::hub::Hub;
+use super::kind::EventKind;
+
+/// Carries events to all nodes of a gateway. Nothing outside the bus knows
+/// which way they take.
+pub trait Backplane: Send + Sync {
+    /// Whether such an event would reach anybody; spares building payloads.
+    fn wants(&self, kind: EventKind, audience: &Audience) -> bool;
+
+    /// Delivers it to everybody who gets it, in the order of the calls.
+    fn publish(&self, event: &Arc<Event>, audience: &Audience);
+}
+
+/// One node alone: straight to its hub.
+#[derive(Debug, Clone)]
+pub struct LocalBackplane(pub Arc<Hub>);
+
+impl Backplane for LocalBackplane {
+    fn wants(&self, kind: EventKind, audience: &Audience) -> bool {
+        self.0.has_audience(kind, audience)
+    }
+
+    fn publish(&self, event: &Arc<Event>, audience: &Audience) {
+        self.0.deliver(event, audience);
+    }
+}
+
+/// Where services publish events; clones share it.
+#[derive(Clone)]
+pub struct Bus(Arc<dyn Backplane>);
+
+impl Bus {
+    /// A bus over this backplane.
+    pub fn new(backplane: impl Backplane + 'static) -> Self {
+        Self(Arc::new(backplane))
+    }
+
+    /// See [`Backplane::wants`].
+    pub fn wants(&self, kind: EventKind, audience: &Audience) -> bool {
+        self.0.wants(kind, audience)
+    }
+
+    /// Serialises `payload` and publishes it, unless nobody would get it.
+    pub fn publish(&self, kind: EventKind, audience: &Audience, payload: &impl Serialize) {
+        if self.wants(kind, audience) {
+            self.deliver(Event::new(kind, payload), audience);
+        }
+    }
+
+    /// Publishes an event that is already built.
+    pub fn deliver(&self, event: Event, audience: &Audience) {
+        self.0.publish(&Arc::new(event), audience);
+    }
+}

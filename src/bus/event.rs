@@ -1,0 +1,167 @@
+//! One event, serialised once.
+
+use std::sync::Arc;
+
+use serde::Serialize;
+
+use crate::protocol::hello::StateVersion;
+use crate::sessions::SessionKey;
+
+use super::kind::EventKind;
+
+/// Who gets an event, beside the gate of its kind.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Audience {
+    /// Every connection.
+    Everyone,
+    /// Connections that subscribed to all sessions.
+    SessionWatchers,
+    /// Those, and connections that subscribed to the messages of this session.
+    MessageWatchers(SessionKey),
+    /// Connections that asked for tool events, of the run's owner.
+    ToolWatchers(Arc<crate::auth::Owner>),
+    /// One connection.
+    Connection(Arc<str>),
+}
+
+/// What a connection needs to turn snapshots of a run's text into increments.
+#[derive(Debug, Clone)]
+pub struct ChatMark {
+    /// The run.
+    pub run_id: Arc<str>,
+    /// All of its text so far, for a delta; `None` when the run has ended.
+    pub text: Option<Arc<str>>,
+}
+
+/// An event on its way.
+#[derive(Debug)]
+pub struct Event {
+    /// Which one.
+    pub kind: EventKind,
+    /// The frame's text up to and including the payload.
+    head: String,
+    /// The session it is about.
+    pub session_key: Option<SessionKey>,
+    /// For `chat` events.
+    pub chat: Option<ChatMark>,
+    state_version: Option<StateVersion>,
+}
+
+impl Event {
+    /// Serialises `payload`, which must be an object.
+    pub fn new(kind: EventKind, payload: &impl Serialize) -> Self {
+        let mut head = format!(r#"{{"type":"event","event":"{}","payload":"#, kind.name());
+        match serde_json::to_string(payload) {
+            Ok(text) => head.push_str(&text),
+            Err(error) => {
+                // Only a map with non-string keys can fail, and no payload has one.
+                tracing::error!(event = kind.name(), %error, "event payload could not be written");
+                head.push_str("{}");
+            }
+        }
+        Self { kind, head, session_key: None, chat: None, state_version: None }
+    }
+
+    /// Names the session it is about.
+    #[must_use]
+    pub fn about(mut self, key: SessionKey) -> Self {
+        self.session_key = Some(key);
+        self
+    }
+
+    /// Marks it as part of a run's text.
+    #[must_use]
+    pub fn chat(mut self, mark: ChatMark) -> Self {
+        self.chat = Some(mark);
+        self
+    }
+
+    /// Adds the counters that `presence` and `health` carry.
+    #[must_use]
+    pub const fn versioned(mut self, version: StateVersion) -> Self {
+        self.state_version = Some(version);
+        self
+    }
+
+    /// Bytes that it takes in a queue.
+    pub const fn len(&self) -> usize {
+        self.head.len()
+    }
+
+    /// Never: there is always a frame around the payload.
+    pub const fn is_empty(&self) -> bool {
+        false
+    }
+
+    /// The payload as JSON text.
+    pub fn payload(&self) -> &str {
+        let start = r#"{"type":"event","event":"","payload":"#.len() + self.kind.name().len();
+        self.head.get(start..).unwrap_or("{}")
+    }
+
+    /// The frame as sent to a standard connection.
+    pub fn frame(&self, seq: u64) -> String {
+        let mut frame = String::with_capacity(self.head.len() + 64);
+        frame.push_str(&self.head);
+        self.finish(frame, seq)
+    }
+
+    /// The frame with one more member in the payload, `,"name":value`.
+    pub fn frame_with(&self, members: &str, seq: u64) -> String {
+        let mut frame = String::with_capacity(self.head.len() + members.len() + 64);
+        frame.push_str(self.head.strip_suffix('}').unwrap_or(&self.head));
+        frame.push_str(members);
+        frame.push('}');
+        self.finish(frame, seq)
+    }
+
+    /// A frame of this event around another payload.
+    pub fn frame_around(&self, payload: &str, seq: u64) -> String {
+        let frame =
+            format!(r#"{{"type":"event","event":"{}","payload":{payload}"#, self.kind.name());
+        self.finish(frame, seq)
+    }
+
+    fn finish(&self, mut frame: String, seq: u64) -> String {
+        use std::fmt::Write as _;
+        // Writing to a String cannot fail.
+        let _ = write!(frame, r#","seq":{seq}"#);
+        if let Some(version) = self.state_version {
+            let _ = write!(
+                frame,
+                r#","stateVersion":{{"presence":{},"health":{}}}"#,
+                version.presence, version.health
+            );
+        }
+        frame.push('}');
+        frame
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    #[test]
+    fn a_frame_has_the_recorded_members_in_order() {
+        let event = Event::new(EventKind::Presence, &json!({"presence": []}))
+            .versioned(StateVersion { presence: 4, health: 2 });
+        assert_eq!(
+            event.frame(7),
+            r#"{"type":"event","event":"presence","payload":{"presence":[]},"seq":7,"stateVersion":{"presence":4,"health":2}}"#
+        );
+        assert_eq!(event.payload(), r#"{"presence":[]}"#);
+    }
+
+    #[test]
+    fn members_can_be_added_to_the_payload() {
+        let event = Event::new(EventKind::Chat, &json!({"state": "delta"}));
+        let frame: Value =
+            serde_json::from_str(&event.frame_with(r#","deltaText":"x""#, 3)).unwrap();
+        assert_eq!(
+            frame,
+            json!({"type": "event", "event": "chat", "payload": {"state": "delta", "deltaText": "x"}, "seq": 3})
+        );
+    }
+}

@@ -1,0 +1,69 @@
+//! Who is connected, and the way of an event to them.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use super::event::{Audience, Event};
+use super::kind::EventKind;
+use super::outbox::Closing;
+use super::subscriber::Subscriber;
+use parking_lot::RwLock;
+
+/// The open connections of this process.
+#[derive(Debug, Default)]
+pub struct Hub {
+    // Lock order: hub -> subscriber -> outbox; see docs/locks.md.
+    subscribers: RwLock<HashMap<Arc<str>, Arc<Subscriber>>>,
+}
+
+impl Hub {
+    /// Adds a connection.
+    pub fn join(&self, subscriber: Arc<Subscriber>) {
+        self.subscribers.write().insert(Arc::clone(&subscriber.conn_id), subscriber);
+    }
+
+    /// Removes a connection.
+    pub fn leave(&self, conn_id: &str) {
+        let mut subscribers = self.subscribers.write();
+        subscribers.remove(conn_id);
+        if subscribers.is_empty() {
+            subscribers.shrink_to_fit();
+        }
+    }
+
+    /// How many connections there are.
+    pub fn len(&self) -> usize {
+        self.subscribers.read().len()
+    }
+
+    /// Whether nobody is connected.
+    pub fn is_empty(&self) -> bool {
+        self.subscribers.read().is_empty()
+    }
+
+    /// Whether anybody would get such an event; spares building payloads for
+    /// nobody.
+    pub fn has_audience(&self, kind: EventKind, audience: &Audience) -> bool {
+        self.subscribers.read().values().any(|subscriber| admits(subscriber, kind, audience))
+    }
+
+    /// Puts an event into the outbox of everybody who gets it.
+    pub fn deliver(&self, event: &Arc<Event>, audience: &Audience) {
+        for subscriber in self.subscribers.read().values() {
+            if admits(subscriber, event.kind, audience) {
+                subscriber.outbox.event(event);
+            }
+        }
+    }
+
+    /// Closes every connection after what waits for it.
+    pub fn close_all(&self, closing: &Closing) {
+        for subscriber in self.subscribers.read().values() {
+            subscriber.outbox.close(closing.clone());
+        }
+    }
+}
+
+fn admits(subscriber: &Subscriber, kind: EventKind, audience: &Audience) -> bool {
+    kind.gate().admits(&subscriber.principal) && subscriber.is_in(audience)
+}

@@ -1,0 +1,83 @@
+//! The one list of events: name and the right that seeing it needs.
+
+use crate::auth::Principal;
+use crate::protocol::{Role, Scope};
+
+/// What a connection needs to get an event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Gate {
+    /// Nothing.
+    Open,
+    /// An operator with this scope.
+    Scope(Scope),
+}
+
+impl Gate {
+    /// Whether `principal` passes.
+    pub fn admits(self, principal: &Principal) -> bool {
+        match self {
+            Self::Open => true,
+            Self::Scope(scope) => principal.role() == Role::Operator && principal.allows(scope),
+        }
+    }
+}
+
+macro_rules! events {
+    ($($(#[$doc:meta])* $variant:ident = $name:literal, $gate:expr;)*) => {
+        /// An event that this gateway sends. What is not in this list cannot
+        /// be sent at all.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub enum EventKind {
+            $($(#[$doc])* $variant,)*
+        }
+
+        impl EventKind {
+            /// Every kind.
+            pub const ALL: &[Self] = &[$(Self::$variant),*];
+
+            /// The name on the wire.
+            pub const fn name(self) -> &'static str {
+                match self { $(Self::$variant => $name),* }
+            }
+
+            /// What seeing it needs.
+            pub const fn gate(self) -> Gate {
+                match self { $(Self::$variant => $gate),* }
+            }
+        }
+    };
+}
+
+events! {
+    /// The nonce, right after the upgrade.
+    ConnectChallenge = "connect.challenge", Gate::Open;
+    /// What happens inside a run.
+    Agent = "agent", Gate::Scope(Scope::Read);
+    /// The text of a run.
+    Chat = "chat", Gate::Scope(Scope::Read);
+    /// A message was added to a transcript.
+    SessionMessage = "session.message", Gate::Scope(Scope::Read);
+    /// A tool call of a session, for those who watch all sessions.
+    SessionTool = "session.tool", Gate::Scope(Scope::Read);
+    /// A session's row changed.
+    SessionsChanged = "sessions.changed", Gate::Scope(Scope::Read);
+    /// The list of those present changed.
+    Presence = "presence", Gate::Open;
+    /// The gateway is alive.
+    Tick = "tick", Gate::Open;
+    /// The gateway is about to stop.
+    Shutdown = "shutdown", Gate::Open;
+    /// A new health snapshot.
+    Health = "health", Gate::Open;
+}
+
+impl EventKind {
+    /// Names of the events that `principal` may get.
+    pub fn names_for(principal: &Principal) -> Vec<&'static str> {
+        Self::ALL
+            .iter()
+            .filter(|kind| kind.gate().admits(principal))
+            .map(|kind| kind.name())
+            .collect()
+    }
+}

@@ -1,0 +1,305 @@
+//! What waits to be sent on one connection.
+//!
+//! Owns: one queue for answers and events, so their order is defined.
+//! Promises: bounded in bytes; an older delta of a run gives way to a newer
+//! one; when the bound is reached the queue is freed at once and the
+//! connection is told to close. The writer numbers events when it takes them,
+//! so nothing that happens here can make a hole in `seq` (#12895).
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use tokio::sync::Notify;
+
+use crate::protocol::hello::MAX_BUFFERED_BYTES;
+
+use super::event::Event;
+
+/// Most items that one batch takes: enough to fill a flush, little enough
+/// that reading is not starved.
+const BATCH_ITEMS: usize = 64;
+/// Bytes after which a batch is full.
+const BATCH_BYTES: usize = 64 * 1024;
+/// A queue that once was long gives its memory back.
+const KEEP_CAPACITY: usize = 64;
+
+/// Something to send.
+#[derive(Debug, Clone)]
+pub enum Item {
+    /// A complete frame: an answer.
+    Frame(String),
+    /// An event, still to be numbered.
+    Event(Arc<Event>),
+}
+
+impl Item {
+    fn len(&self) -> usize {
+        match self {
+            Self::Frame(text) => text.len(),
+            Self::Event(event) => event.len(),
+        }
+    }
+}
+
+/// Why the gateway ends a connection.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Closing {
+    /// WebSocket close code.
+    pub code: u16,
+    /// At most 120 bytes of it are sent.
+    pub reason: String,
+    /// Whether what waits in the queue is sent before.
+    pub drains: bool,
+}
+
+/// What [`Outbox::take`] gives.
+#[derive(Debug)]
+pub enum Batch {
+    /// Send these.
+    Items(Vec<Item>),
+    /// Nothing waits.
+    Empty,
+    /// Send a close frame.
+    Close(Closing),
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// `None` is a delta that gave way to a newer one.
+    queue: VecDeque<Option<Item>>,
+    /// How many items were taken from the front so far.
+    taken: u64,
+    /// Position (counted from the start of time) of the waiting delta of a run.
+    deltas: HashMap<Arc<str>, u64>,
+    bytes: usize,
+    closing: Option<Closing>,
+}
+
+/// The queue of one connection.
+#[derive(Debug, Default)]
+pub struct Outbox {
+    state: Mutex<State>,
+    ready: Notify,
+    cut: Notify,
+}
+
+impl Outbox {
+    /// Adds an answer.
+    pub fn answer(&self, frame: String) {
+        self.push(Item::Frame(frame), None);
+    }
+
+    /// Adds an event.
+    pub fn event(&self, event: &Arc<Event>) {
+        let replaces =
+            event.chat.as_ref().map(|mark| (Arc::clone(&mark.run_id), mark.text.is_some()));
+        self.push(Item::Event(Arc::clone(event)), replaces);
+    }
+
+    /// Ends the connection; the first reason wins.
+    pub fn close(&self, closing: Closing) {
+        let mut state = self.state.lock();
+        if state.closing.is_none() {
+            self.end(&mut state, closing);
+        }
+        drop(state);
+        self.ready.notify_one();
+    }
+
+    /// Bytes that wait.
+    pub fn bytes(&self) -> usize {
+        self.state.lock().bytes
+    }
+
+    /// Waits until [`Self::take`] has something to give.
+    pub async fn ready(&self) {
+        self.ready.notified().await;
+    }
+
+    /// Waits until the connection is told to close without sending the rest.
+    pub async fn cut(&self) {
+        self.cut.notified().await;
+    }
+
+    /// Takes what can be sent in one flush.
+    pub fn take(&self) -> Batch {
+        let mut state = self.state.lock();
+        let mut items = Vec::new();
+        let mut bytes = 0;
+        while items.len() < BATCH_ITEMS && bytes < BATCH_BYTES {
+            let Some(slot) = state.queue.pop_front() else { break };
+            state.taken += 1;
+            let Some(item) = slot else { continue };
+            state.bytes -= item.len();
+            bytes += item.len();
+            if let Item::Event(event) = &item
+                && let Some(mark) = &event.chat
+            {
+                let position = state.taken - 1;
+                if state.deltas.get(&mark.run_id) == Some(&position) {
+                    state.deltas.remove(&mark.run_id);
+                }
+            }
+            items.push(item);
+        }
+        if state.queue.is_empty() && state.queue.capacity() > KEEP_CAPACITY {
+            state.queue.shrink_to(KEEP_CAPACITY);
+        }
+        if !items.is_empty() {
+            if !state.queue.is_empty() || state.closing.is_some() {
+                self.ready.notify_one();
+            }
+            return Batch::Items(items);
+        }
+        state.closing.clone().map_or(Batch::Empty, Batch::Close)
+    }
+
+    fn push(&self, item: Item, chat: Option<(Arc<str>, bool)>) {
+        let mut state = self.state.lock();
+        if state.closing.is_some() {
+            return;
+        }
+        if let Some((run_id, is_delta)) = chat {
+            state.drop_waiting_delta(&run_id);
+            if is_delta {
+                let position = state.taken + u64::try_from(state.queue.len()).unwrap_or(u64::MAX);
+                state.deltas.insert(run_id, position);
+            }
+        }
+        state.bytes += item.len();
+        state.queue.push_back(Some(item));
+        if state.bytes > MAX_BUFFERED_BYTES {
+            let reason = "slow consumer".into();
+            self.end(&mut state, Closing { code: 1008, reason, drains: false });
+        }
+        drop(state);
+        self.ready.notify_one();
+    }
+
+    fn end(&self, state: &mut State, closing: Closing) {
+        if !closing.drains {
+            state.clear();
+            self.cut.notify_one();
+        }
+        state.closing = Some(closing);
+    }
+}
+
+impl State {
+    /// A newer text of the run (a delta or its end) makes the waiting one
+    /// superfluous: deltas are cumulative.
+    fn drop_waiting_delta(&mut self, run_id: &Arc<str>) {
+        let Some(position) = self.deltas.remove(run_id) else { return };
+        let index = usize::try_from(position - self.taken).unwrap_or(usize::MAX);
+        if let Some(item) = self.queue.get_mut(index).and_then(Option::take) {
+            self.bytes -= item.len();
+        }
+    }
+
+    fn clear(&mut self) {
+        self.queue = VecDeque::new();
+        self.deltas = HashMap::new();
+        self.bytes = 0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bus::{ChatMark, EventKind};
+    use serde_json::json;
+
+    fn delta(run: &str, text: &str) -> Arc<Event> {
+        let mark = ChatMark { run_id: run.into(), text: Some(text.into()) };
+        Arc::new(Event::new(EventKind::Chat, &json!({"run": run, "text": text})).chat(mark))
+    }
+
+    fn end(run: &str) -> Arc<Event> {
+        let mark = ChatMark { run_id: run.into(), text: None };
+        Arc::new(Event::new(EventKind::Chat, &json!({"run": run, "end": true})).chat(mark))
+    }
+
+    fn drain(outbox: &Outbox) -> Vec<String> {
+        let mut sent = Vec::new();
+        while let Batch::Items(items) = outbox.take() {
+            sent.extend(items.into_iter().map(|item| match item {
+                Item::Frame(text) => text,
+                Item::Event(event) => event.payload().to_owned(),
+            }));
+        }
+        sent
+    }
+
+    #[test]
+    fn a_waiting_delta_gives_way_to_a_newer_one_of_its_run_only() {
+        let outbox = Outbox::default();
+        outbox.event(&delta("a", "1"));
+        outbox.answer("answer".into());
+        outbox.event(&delta("b", "1"));
+        outbox.event(&delta("a", "12"));
+        assert_eq!(
+            drain(&outbox),
+            ["answer", r#"{"run":"b","text":"1"}"#, r#"{"run":"a","text":"12"}"#]
+        );
+        assert_eq!(outbox.bytes(), 0);
+    }
+
+    #[test]
+    fn the_end_of_a_run_replaces_its_waiting_delta() {
+        let outbox = Outbox::default();
+        outbox.event(&delta("a", "1"));
+        outbox.event(&end("a"));
+        outbox.event(&delta("a", "of a later run with the same id"));
+        assert_eq!(drain(&outbox).len(), 2);
+    }
+
+    #[test]
+    fn over_the_bound_the_queue_is_freed_and_the_connection_closes() {
+        let outbox = Outbox::default();
+        let big = "x".repeat(MAX_BUFFERED_BYTES / 2);
+        outbox.answer(big.clone());
+        outbox.answer(big);
+        outbox.answer("the straw".into());
+        assert_eq!(outbox.bytes(), 0);
+        outbox.answer("too late".into());
+        let Batch::Close(closing) = outbox.take() else { panic!("expected a close") };
+        assert_eq!((closing.code, closing.reason.as_str()), (1008, "slow consumer"));
+    }
+
+    #[test]
+    fn a_draining_close_comes_after_what_waits() {
+        let outbox = Outbox::default();
+        outbox.answer("last words".into());
+        outbox.close(Closing { code: 1012, reason: "service restart".into(), drains: true });
+        outbox.close(Closing { code: 1008, reason: "second".into(), drains: false });
+        assert_eq!(drain(&outbox), ["last words"]);
+        assert!(matches!(outbox.take(), Batch::Close(Closing { code: 1012, .. })));
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn the_last_delta_of_each_run_always_arrives(
+            steps in proptest::collection::vec((0..3_u8, 0..4_u8), 0..60),
+        ) {
+            let outbox = Outbox::default();
+            let mut last: HashMap<String, String> = HashMap::new();
+            let mut got: HashMap<String, String> = HashMap::new();
+            let mut receive = |outbox: &Outbox| for payload in drain(outbox) {
+                let value: serde_json::Value = serde_json::from_str(&payload).unwrap();
+                got.insert(value["run"].as_str().unwrap().into(), value["text"].as_str().unwrap().into());
+            };
+            for (index, (run, action)) in steps.into_iter().enumerate() {
+                let (run, text) = (run.to_string(), index.to_string());
+                outbox.event(&delta(&run, &text));
+                last.insert(run, text);
+                if action == 0 {
+                    receive(&outbox);
+                }
+            }
+            receive(&outbox);
+            proptest::prop_assert_eq!(got, last);
+            proptest::prop_assert_eq!(outbox.bytes(), 0);
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! One connection as the bus sees it.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use parking_lot::Mutex;
+
+use crate::auth::Principal;
+use crate::sessions::SessionKey;
+
+use super::event::Audience;
+use super::outbox::Outbox;
+
+/// Most sessions whose messages one connection may follow singly; who wants
+/// more subscribes to all.
+const MAX_MESSAGE_SUBSCRIPTIONS: usize = 1000;
+
+/// A connection's rights, wishes and queue.
+#[derive(Debug)]
+pub struct Subscriber {
+    /// Id of the connection.
+    pub conn_id: Arc<str>,
+    /// What it may see.
+    pub principal: Arc<Principal>,
+    /// What waits for it.
+    pub outbox: Outbox,
+    wants_tool_events: bool,
+    watches_sessions: AtomicBool,
+    watches_messages: Mutex<HashSet<SessionKey>>,
+}
+
+impl Subscriber {
+    /// A connection that has subscribed to nothing yet.
+    pub fn new(conn_id: Arc<str>, principal: Arc<Principal>, caps: &[String]) -> Self {
+        Self {
+            conn_id,
+            principal,
+            outbox: Outbox::default(),
+            wants_tool_events: caps.iter().any(|cap| cap == "tool-events"),
+            watches_sessions: AtomicBool::new(false),
+            watches_messages: Mutex::default(),
+        }
+    }
+
+    /// Begins or ends following all sessions.
+    pub fn watch_sessions(&self, on: bool) {
+        self.watches_sessions.store(on, Ordering::Relaxed);
+    }
+
+    /// Begins or ends following the messages of one session; `false` when
+    /// there are too many already.
+    pub fn watch_messages(&self, key: SessionKey, on: bool) -> bool {
+        let mut keys = self.watches_messages.lock();
+        if !on {
+            keys.remove(&key);
+            return true;
+        }
+        if keys.len() >= MAX_MESSAGE_SUBSCRIPTIONS && !keys.contains(&key) {
+            return false;
+        }
+        keys.insert(key);
+        true
+    }
+
+    /// Whether it belongs to an audience.
+    pub fn is_in(&self, audience: &Audience) -> bool {
+        let watches_all = || self.watches_sessions.load(Ordering::Relaxed);
+        match audience {
+            Audience::Everyone => true,
+            Audience::SessionWatchers => watches_all(),
+            Audience::MessageWatchers(key) => {
+                watches_all() || self.watches_messages.lock().contains(key)
+            }
+            Audience::ToolWatchers(owner) => {
+                self.wants_tool_events && self.principal.owner() == &**owner
+            }
+            Audience::Connection(conn_id) => self.conn_id == *conn_id,
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! Lines that the user types or pipes in.
+//!
+//! Owns: stdin, the line editor and its history. Promises: waiting for a line
+//! blocks no async work. Must not: read ahead of what is asked for.
+
+use std::io::{self, BufRead, IsTerminal};
+use std::path::PathBuf;
+
+use rustyline::DefaultEditor;
+use rustyline::error::ReadlineError;
+use tokio::sync::{mpsc, oneshot};
+
+/// What the user sees when it is his turn.
+const PROMPT: &str = "you> ";
+
+/// What came from stdin.
+#[derive(Debug)]
+pub enum Line {
+    /// A line, without its end.
+    Text(String),
+    /// Ctrl-C at the prompt.
+    Interrupted,
+    /// Ctrl-D, or the end of the pipe.
+    End,
+}
+
+/// The end to ask for lines. A thread of its own reads them: a blocked read
+/// cannot be cancelled, and must not keep the command from ending.
+pub struct Lines {
+    requests: mpsc::Sender<oneshot::Sender<io::Result<Line>>>,
+    is_interactive: bool,
+}
+
+impl Lines {
+    /// Lines of stdin; with an editor when it is a terminal.
+    pub fn stdin(history: Option<PathBuf>) -> io::Result<Self> {
+        let is_interactive = io::stdin().is_terminal();
+        let mut source = if is_interactive { Source::editor(history)? } else { Source::Pipe };
+        let (requests, mut asked) = mpsc::channel::<oneshot::Sender<io::Result<Line>>>(1);
+        std::thread::Builder::new().name("lines".into()).spawn(move || {
+            while let Some(reply) = asked.blocking_recv() {
+                // Nobody waits any more when the command ends.
+                if reply.send(source.read()).is_err() {
+                    break;
+                }
+            }
+        })?;
+        Ok(Self { requests, is_interactive })
+    }
+
+    /// Whether a person types them.
+    pub const fn is_interactive(&self) -> bool {
+        self.is_interactive
+    }
+
+    /// Asks for the next line; the answer comes through the receiver.
+    pub async fn ask(&self) -> oneshot::Receiver<io::Result<Line>> {
+        let (reply, line) = oneshot::channel();
+        // A thread that is gone drops the reply, which the receiver shows.
+        let _ = self.requests.send(reply).await;
+        line
+    }
+}
+
+enum Source {
+    Editor { editor: Box<DefaultEditor>, history: Option<PathBuf> },
+    Pipe,
+}
+
+impl Source {
+    fn editor(history: Option<PathBuf>) -> io::Result<Self> {
+        let mut editor = Box::new(DefaultEditor::new().map_err(io::Error::other)?);
+        if let Some(path) = &history {
+            // There is none before the first conversation.
+            let _ = editor.load_history(path);
+        }
+        Ok(Self::Editor { editor, history })
+    }
+
+    fn read(&mut self) -> io::Result<Line> {
+        match self {
+            Self::Editor { editor, history } => match editor.readline(PROMPT) {
+                Ok(line) => {
+                    remember(editor, history.as_ref(), &line);
+                    Ok(Line::Text(line))
+                }
+                Err(ReadlineError::Interrupted) => Ok(Line::Interrupted),
+                Err(ReadlineError::Eof) => Ok(Line::End),
+                Err(error) => Err(io::Error::other(error)),
+            },
+            Self::Pipe => {
+                let mut line = String::new();
+                let read = io::stdin().lock().read_line(&mut line)?;
+                Ok(if read == 0 { Line::End } else { Line::Text(line) })
+            }
+        }
+    }
+}
+
+/// A history that cannot be kept is no reason to end a conversation.
+fn remember(editor: &mut DefaultEditor, history: Option<&PathBuf>, line: &str) {
+    let is_new = !line.trim().is_empty() && editor.add_history_entry(line).unwrap_or(false);
+    if let Some(path) = history
+        && is_new
+    {
+        let _ = editor.append_history(path);
+    }
+}

@@ -1,0 +1,159 @@
+//! `clawgate config`: looks at the effective configuration, changes nothing.
+
+use std::process::ExitCode;
+
+use anyhow::bail;
+use clap::{Args, Subcommand};
+use serde_json::{Value, json};
+
+use super::OverrideArgs;
+use super::output::say;
+use crate::config::{self, ConfigError, Env, Explained, Overrides, Paths, Settings};
+
+/// Arguments of `clawgate config`.
+#[derive(Debug, Clone, Args)]
+pub struct ConfigArgs {
+    #[command(subcommand)]
+    command: ConfigCommand,
+}
+
+#[derive(Debug, Clone, Subcommand)]
+enum ConfigCommand {
+    /// Show every effective value and where it comes from
+    Explain {
+        /// Only this key, or the keys below it, such as gateway.auth
+        key: Option<String>,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+        /// Explain what the gateway would do with these flags.
+        #[command(flatten)]
+        overrides: Box<OverrideArgs>,
+    },
+    /// Print the path of the config file
+    Path,
+    /// Check the config file
+    Validate {
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+/// Runs one of them.
+pub fn run(args: &ConfigArgs, env: &Env) -> anyhow::Result<ExitCode> {
+    match &args.command {
+        ConfigCommand::Explain { key, json, overrides } => {
+            let settings = look(env, overrides.to_overrides())?;
+            let lines = below(settings.explain(), key.as_deref());
+            if lines.is_empty() {
+                bail!(
+                    "there is no key {}; `clawgate config explain` lists all",
+                    key.as_deref().unwrap_or_default()
+                );
+            }
+            say(&if *json { to_json(&lines) } else { to_table(&lines) })?;
+            Ok(ExitCode::SUCCESS)
+        }
+        ConfigCommand::Path => {
+            say(&format!("{}\n", Paths::resolve(env)?.config_path.display()))?;
+            Ok(ExitCode::SUCCESS)
+        }
+        ConfigCommand::Validate { json } => validate(env, *json),
+    }
+}
+
+fn look(env: &Env, overrides: Overrides) -> Result<Settings, ConfigError> {
+    config::load(env, &Overrides { read_only: true, ..overrides })
+}
+
+fn validate(env: &Env, as_json: bool) -> anyhow::Result<ExitCode> {
+    let path = Paths::resolve(env)?.config_path;
+    let checked = look(env, Overrides::default());
+    if !as_json {
+        let settings = checked?;
+        let state = if settings.file.exists { "is valid" } else { "is not there; defaults apply" };
+        say(&format!("{} {state}\n", path.display()))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let (answer, code) = match checked {
+        Ok(settings) => {
+            let exists = settings.file.exists;
+            (json!({"valid": true, "path": path, "exists": exists}), ExitCode::SUCCESS)
+        }
+        Err(error) => (
+            json!({"valid": false, "path": path, "error": format!("{:#}", anyhow::Error::new(error))}),
+            ExitCode::FAILURE,
+        ),
+    };
+    say(&format!("{answer:#}\n"))?;
+    Ok(code)
+}
+
+/// The line of `key` and those below it; all without a key.
+fn below(lines: Vec<Explained>, key: Option<&str>) -> Vec<Explained> {
+    let Some(key) = key else { return lines };
+    let is_below = |line: &Explained| {
+        line.key.strip_prefix(key).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+    };
+    lines.into_iter().filter(is_below).collect()
+}
+
+fn to_table(lines: &[Explained]) -> String {
+    let width = |of: fn(&Explained) -> usize| lines.iter().map(of).max().unwrap_or_default();
+    let key_width = width(|line| line.key.chars().count());
+    let value_width = width(|line| line.value.chars().count());
+    let mut table = String::new();
+    for Explained { key, value, origin } in lines {
+        let padded = format!("{key:<key_width$}  {value:<value_width$}  {origin}");
+        table.extend([padded.as_str(), "\n"]);
+    }
+    table
+}
+
+fn to_json(lines: &[Explained]) -> String {
+    let lines: Vec<Value> = lines
+        .iter()
+        .map(
+            |line| json!({"key": line.key, "value": line.value, "origin": line.origin.to_string()}),
+        )
+        .collect();
+    format!("{:#}\n", Value::Array(lines))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Origin;
+
+    fn lines() -> Vec<Explained> {
+        let line = |key: &str, value: &str, origin| Explained {
+            key: key.into(),
+            value: value.into(),
+            origin,
+        };
+        vec![
+            line("gateway.bind", "loopback", Origin::Default),
+            line("gateway.port", "7", Origin::Env("OPENCLAW_GATEWAY_PORT")),
+            line("session.mainKey", "main", Origin::File("/c".into())),
+        ]
+    }
+
+    #[test]
+    fn the_table_is_aligned() {
+        assert_eq!(
+            to_table(&lines()),
+            "gateway.bind     loopback  default\n\
+             gateway.port     7         environment OPENCLAW_GATEWAY_PORT\n\
+             session.mainKey  main      file /c\n"
+        );
+    }
+
+    #[test]
+    fn a_key_selects_itself_and_what_is_below_it() {
+        assert_eq!(below(lines(), Some("gateway")).len(), 2);
+        assert_eq!(below(lines(), Some("gateway.port")).len(), 1);
+        assert_eq!(below(lines(), Some("gate")), []);
+        assert_eq!(below(lines(), None).len(), 3);
+    }
+}

@@ -1,0 +1,101 @@
+//! Values as text for people.
+//!
+//! Owns: how ages, counts and tables look. Must not: print.
+
+use serde_json::Value;
+
+/// JSON on one line.
+pub fn compact(value: &Value) -> String {
+    value.to_string()
+}
+
+/// JSON as `--json` wants it: on one line for programs, else laid out.
+pub fn json(value: &Value, is_for_programs: bool) -> String {
+    // The alternate form of a value's `Display` is the pretty one.
+    if is_for_programs { compact(value) } else { format!("{value:#}") }
+}
+
+/// A span of milliseconds in its two largest units.
+pub fn span(milliseconds: u64) -> String {
+    let seconds = milliseconds / 1000;
+    let (minutes, hours, days) = (seconds / 60, seconds / 3600, seconds / 86_400);
+    match (days, hours, minutes) {
+        (0, 0, 0) => format!("{seconds}s"),
+        (0, 0, _) => format!("{minutes}m {}s", seconds % 60),
+        (0, _, _) => format!("{hours}h {}m", minutes % 60),
+        _ => format!("{days}d {}h", hours % 24),
+    }
+}
+
+/// A count in at most five characters.
+pub fn count(number: u64) -> String {
+    let scaled = |unit: u64, name: &str| match (number / unit, number % unit * 10 / unit) {
+        (whole, 0) => format!("{whole}{name}"),
+        (whole, tenths) => format!("{whole}.{tenths}{name}"),
+    };
+    match number {
+        0..1000 => number.to_string(),
+        1000..1_000_000 => scaled(1000, "k"),
+        _ => scaled(1_000_000, "M"),
+    }
+}
+
+/// Rows in aligned columns, two spaces apart, each line ending in a newline.
+pub fn table<const N: usize>(rows: &[[String; N]]) -> String {
+    let widths: [usize; N] = std::array::from_fn(|column| {
+        rows.iter()
+            .filter_map(|row| row.get(column))
+            .map(|cell| cell.chars().count())
+            .max()
+            .unwrap_or(0)
+    });
+    let mut text = String::new();
+    for row in rows {
+        let mut line = String::new();
+        for (cell, width) in row.iter().zip(widths) {
+            line.push_str(cell);
+            line.extend(std::iter::repeat_n(' ', 2 + width.saturating_sub(cell.chars().count())));
+        }
+        text.push_str(line.trim_end());
+        text.push('\n');
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spans_show_their_two_largest_units() {
+        for (milliseconds, text) in [
+            (999, "0s"),
+            (59_000, "59s"),
+            (61_000, "1m 1s"),
+            (3_660_000, "1h 1m"),
+            (90_000_000, "1d 1h"),
+        ] {
+            assert_eq!(span(milliseconds), text);
+        }
+    }
+
+    #[test]
+    fn counts_are_short() {
+        for (number, text) in [
+            (0, "0"),
+            (999, "999"),
+            (1000, "1k"),
+            (4533, "4.5k"),
+            (200_000, "200k"),
+            (1_250_000, "1.2M"),
+        ] {
+            assert_eq!(count(number), text);
+        }
+    }
+
+    #[test]
+    fn columns_are_aligned_by_characters() {
+        let rows = [["ü".to_owned(), "b".to_owned()], ["aaa".to_owned(), String::new()]];
+        assert_eq!(table(&rows), "ü    b\naaa\n");
+    }
+}

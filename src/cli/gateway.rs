@@ -1,0 +1,133 @@
+//! `clawgate gateway`: runs the gateway.
+
+use std::io::IsTerminal;
+use std::process::ExitCode;
+
+use anyhow::{Context, bail};
+use clap::Args;
+
+use super::{banner, output};
+use crate::app;
+use crate::config::{self, AuthMode, BindChoice, Env, GatewayMode, Overrides};
+use crate::store::atomic::create_private_dir;
+use crate::store::instance::InstanceLock;
+use crate::support::Secret;
+use crate::telemetry::{self, LogOptions, filter_for_level};
+
+/// Flags of the gateway.
+#[derive(Debug, Clone, Default, Args)]
+pub struct GatewayArgs {
+    /// What the flags decide over the environment and the config file.
+    #[command(flatten)]
+    pub overrides: OverrideArgs,
+    /// Start even when gateway.mode in the config says that the gateway is
+    /// another machine
+    #[arg(long)]
+    pub allow_unconfigured: bool,
+    /// Log details
+    #[arg(long)]
+    pub verbose: bool,
+}
+
+/// Flags that beat the environment and the config file.
+#[derive(Debug, Clone, Default, Args)]
+pub struct OverrideArgs {
+    /// Port to listen on; 0 takes any free one [default: 18789]
+    #[arg(long)]
+    pub port: Option<u16>,
+    /// Address to listen on: loopback, lan, tailnet, auto, custom
+    /// (gateway.customBindHost) or an IP address [default: loopback]
+    #[arg(long, value_name = "MODE")]
+    pub bind: Option<BindChoice>,
+    /// How clients prove themselves: token, password, none or trusted-proxy
+    /// [default: token, or password when there is one]
+    #[arg(long, value_name = "MODE")]
+    pub auth: Option<AuthMode>,
+    /// Gateway token; other users of this machine can see it, prefer
+    /// `OPENCLAW_GATEWAY_TOKEN`
+    #[arg(long, value_parser = secret)]
+    pub token: Option<Secret>,
+    /// Gateway password; other users of this machine can see it, prefer
+    /// `OPENCLAW_GATEWAY_PASSWORD`
+    #[arg(long, value_parser = secret)]
+    pub password: Option<Secret>,
+}
+
+impl OverrideArgs {
+    /// The same for [`config::load`].
+    pub fn to_overrides(&self) -> Overrides {
+        Overrides {
+            port: self.port,
+            bind: self.bind,
+            auth: self.auth,
+            token: self.token.clone(),
+            password: self.password.clone(),
+            read_only: false,
+        }
+    }
+}
+
+fn secret(text: &str) -> Result<Secret, String> {
+    let secret = Secret::new(text);
+    if secret.is_empty() { Err("must not be empty".into()) } else { Ok(secret) }
+}
+
+/// Runs the gateway until it is told to stop.
+pub fn run(args: &GatewayArgs, env: &Env) -> anyhow::Result<ExitCode> {
+    telemetry::init(&log_options(args.verbose, env))?;
+    let settings = config::load(env, &args.overrides.to_overrides())?;
+    if settings.gateway.mode == GatewayMode::Remote && !args.allow_unconfigured {
+        bail!(
+            "gateway.mode is remote in {}: this config belongs to a client of another gateway; \
+             set it to local, or pass --allow-unconfigured",
+            settings.file.path.display()
+        );
+    }
+    create_private_dir(&settings.paths.state_dir)?;
+    let _lock = InstanceLock::acquire(&settings.paths.instance_lock())?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .context("cannot start the threads of the gateway")?;
+    let shown = settings.clone();
+    runtime.block_on(app::run(settings, env, |ready| {
+        if let Err(error) = output::say(&banner::start_text(&shown, ready)) {
+            tracing::warn!(%error, "cannot print the start-up text");
+        }
+    }))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// `--verbose`, then `RUST_LOG`, which can say most, then `OPENCLAW_LOG_LEVEL`.
+fn log_options(verbose: bool, env: &Env) -> LogOptions {
+    let filter = if verbose {
+        filter_for_level("debug")
+    } else {
+        env.get("RUST_LOG").unwrap_or_else(|| {
+            filter_for_level(env.get("OPENCLAW_LOG_LEVEL").as_deref().unwrap_or("info"))
+        })
+    };
+    LogOptions {
+        filter,
+        json: env.get("OPENCLAW_LOG_FORMAT").is_some_and(|format| format == "json"),
+        colour: std::io::stderr().is_terminal() && env.get("NO_COLOR").is_none(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_log_level_follows_flag_then_rust_log_then_openclaws_variable() {
+        let filter = |verbose, env: &Env| log_options(verbose, env).filter;
+        let both = Env::fixed([("RUST_LOG", "warn"), ("OPENCLAW_LOG_LEVEL", "error")], "/h");
+        let one = Env::fixed([("OPENCLAW_LOG_LEVEL", "error")], "/h");
+        assert_eq!(filter(true, &both), "info,clawgate=debug");
+        assert_eq!(filter(false, &both), "warn");
+        assert_eq!(filter(false, &one), "error");
+        assert_eq!(filter(false, &Env::fixed([], "/h")), "info");
+        let json = Env::fixed([("OPENCLAW_LOG_FORMAT", "json")], "/h");
+        assert!(log_options(false, &json).json);
+    }
+}

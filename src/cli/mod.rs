@@ -1,0 +1,154 @@
+//! The `clawgate` command.
+//!
+//! Owns: arguments, the process environment, what is printed, exit codes.
+//! Promises: what a script reads goes to stdout, everything else to stderr; an
+//! error says what to do; no credential is printed unless it was asked for.
+//! Must not: do what a library module can do, or reach into a running gateway
+//! but through its WebSocket.
+
+mod args;
+mod banner;
+mod call;
+mod chat;
+pub mod client;
+mod config;
+mod env;
+mod error;
+mod format;
+mod gateway;
+mod output;
+mod screen;
+mod status;
+mod surroundings;
+mod token;
+
+use std::process::ExitCode;
+
+use anyhow::Context as _;
+use clap::{Parser, Subcommand};
+
+use crate::config::Env;
+
+pub use args::ConnectArgs;
+pub use banner::start_text;
+pub use call::CallArgs;
+pub use chat::ChatArgs;
+pub use client::LocalGateway;
+pub use config::ConfigArgs;
+pub use error::CliError;
+pub use gateway::{GatewayArgs, OverrideArgs};
+pub use output::say;
+pub use screen::Screen;
+pub use status::{HealthArgs, StatusArgs};
+pub use surroundings::Surroundings;
+pub use token::TokenArgs;
+
+/// An OpenClaw-compatible gateway, and a client of it. Without a command it
+/// runs the gateway.
+#[derive(Debug, Parser)]
+#[command(name = "clawgate", version, args_conflicts_with_subcommands = true)]
+pub struct Cli {
+    #[command(subcommand)]
+    command: Option<Command>,
+    #[command(flatten)]
+    gateway: GatewayArgs,
+}
+
+/// What the command can do.
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Run the gateway (the default).
+    Gateway(GatewayArgs),
+    /// Talk with the agent: one message, or a conversation without one.
+    Chat(ChatArgs),
+    /// Call any method of the gateway.
+    Call(CallArgs),
+    /// Ask whether the gateway is well.
+    Health(HealthArgs),
+    /// Show the gateway, its sessions and its clients.
+    Status(StatusArgs),
+    /// Print the gateway token.
+    Token(TokenArgs),
+    /// Look at the effective configuration.
+    Config(ConfigArgs),
+}
+
+/// Parses the arguments and runs the command. A usage error exits with 2.
+pub fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let env = Env::from_process();
+    run(cli, env).unwrap_or_else(|error| output::complain(&error))
+}
+
+fn run(cli: Cli, env: Env) -> anyhow::Result<ExitCode> {
+    match cli.command {
+        None => gateway::run(&cli.gateway, &env),
+        Some(Command::Gateway(args)) => gateway::run(&args, &env),
+        Some(Command::Token(args)) => token::run(&args, &env),
+        Some(Command::Config(args)) => config::run(&args, &env),
+        Some(Command::Chat(args)) => {
+            client(env, async |around, screen| chat::run(args, around, screen).await)
+        }
+        Some(Command::Call(args)) => {
+            client(env, async |around, screen| call::run(args, around, screen).await)
+        }
+        Some(Command::Health(args)) => {
+            client(env, async |around, screen| status::health(args, around, screen).await)
+        }
+        Some(Command::Status(args)) => {
+            client(env, async |around, screen| status::status(args, around, screen).await)
+        }
+    }
+}
+
+/// Runs a command that is a client of a gateway.
+fn client(
+    env: Env,
+    command: impl AsyncFnOnce(&Surroundings, &mut Screen) -> Result<u8, CliError>,
+) -> anyhow::Result<ExitCode> {
+    let mut screen = Screen::stdio(env.get("NO_COLOR").is_some_and(|set| !set.is_empty()));
+    let around = Surroundings::find(env, &mut screen);
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .context("the runtime does not start; check the limits of this user")?;
+    let outcome = runtime.block_on(command(&around, &mut screen));
+    // A name that is still being looked up must not hold the command back.
+    runtime.shutdown_background();
+    Ok(ExitCode::from(outcome.unwrap_or_else(|error| error.report(&mut screen))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_argument_tables_are_sound() {
+        <Cli as clap::CommandFactory>::command().debug_assert();
+    }
+
+    #[test]
+    fn gateway_flags_work_with_and_without_the_command() {
+        for line in [&["clawgate", "--port", "7"][..], &["clawgate", "gateway", "--port", "7"]] {
+            let cli = Cli::try_parse_from(line).unwrap();
+            let args = match cli.command {
+                Some(Command::Gateway(args)) => args,
+                None => cli.gateway,
+                other => panic!("{other:?}"),
+            };
+            assert_eq!(args.overrides.to_overrides().port, Some(7));
+        }
+    }
+
+    #[test]
+    fn a_bad_flag_is_a_usage_error() {
+        for line in [
+            &["clawgate", "--port", "70000"][..],
+            &["clawgate", "--auth", "maybe"],
+            &["clawgate", "--bind", "everywhere"],
+            &["clawgate", "--port", "7", "token"],
+        ] {
+            assert_eq!(Cli::try_parse_from(line).unwrap_err().exit_code(), 2, "{line:?}");
+        }
+    }
+}

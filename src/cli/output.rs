@@ -1,0 +1,27 @@
+//! What the user sees.
+
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+/// Writes an answer to stdout. A reader that has gone away is not an error:
+/// `clawgate config explain | head -1` is fine.
+pub fn say(text: &str) -> anyhow::Result<()> {
+    let mut out = io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        written => Ok(written?),
+    }
+}
+
+/// Writes an error with its causes to stderr.
+pub(super) fn complain(error: &anyhow::Error) -> ExitCode {
+    let mut err = io::stderr().lock();
+    // A failure here has nobody left to be told.
+    let _ = writeln!(err, "error: {error}");
+    let mut causes: Vec<String> = error.chain().skip(1).map(ToString::to_string).collect();
+    causes.dedup(); // some libraries say the same on two levels
+    for cause in causes {
+        let _ = writeln!(err, "  because: {cause}");
+    }
+    ExitCode::FAILURE
+}

@@ -1,0 +1,171 @@
+//! Output of a command.
+//!
+//! Owns: stdout and stderr. Promises: text from elsewhere cannot steer a
+//! terminal; colours appear on terminals only. Must not: know what it prints.
+
+use std::borrow::Cow;
+use std::io::{self, IsTerminal, Write};
+
+const DIM: &str = "\x1b[2m";
+const RED: &str = "\x1b[31m";
+const RESET: &str = "\x1b[0m";
+
+/// One of the two streams.
+struct Stream {
+    to: Box<dyn Write>,
+    is_terminal: bool,
+    has_colour: bool,
+}
+
+impl Stream {
+    fn write(&mut self, text: &str, style: &str) -> io::Result<()> {
+        let text = if self.is_terminal { harmless(text) } else { Cow::Borrowed(text) };
+        if self.has_colour && !style.is_empty() {
+            write!(self.to, "{style}{text}{RESET}")
+        } else {
+            self.to.write_all(text.as_bytes())
+        }
+    }
+
+    fn line(&mut self, text: &str, style: &str) -> io::Result<()> {
+        self.write(text, style)?;
+        self.to.write_all(b"\n")?;
+        self.to.flush()
+    }
+}
+
+/// Where a command prints: results to stdout, everything else to stderr.
+pub struct Screen {
+    out: Stream,
+    err: Stream,
+    /// Whether stdout is in the middle of a line.
+    is_mid_line: bool,
+}
+
+impl Screen {
+    /// The process's own streams.
+    pub fn stdio(no_colour: bool) -> Self {
+        let (out, err) = (io::stdout(), io::stderr());
+        let (out_terminal, err_terminal) = (out.is_terminal(), err.is_terminal());
+        let stream = |to: Box<dyn Write>, is_terminal: bool| Stream {
+            to,
+            is_terminal,
+            has_colour: is_terminal && !no_colour,
+        };
+        Self {
+            out: stream(Box::new(out), out_terminal),
+            err: stream(Box::new(err), err_terminal),
+            is_mid_line: false,
+        }
+    }
+
+    /// Streams that are no terminals, for tests.
+    #[cfg(test)]
+    pub fn captured(out: impl Write + 'static, err: impl Write + 'static) -> Self {
+        let stream = |to| Stream { to, is_terminal: false, has_colour: false };
+        Self { out: stream(Box::new(out)), err: stream(Box::new(err)), is_mid_line: false }
+    }
+
+    /// A piece of running text on stdout, visible at once.
+    pub fn text(&mut self, text: &str) -> io::Result<()> {
+        if text.is_empty() {
+            return Ok(());
+        }
+        self.out.write(text, "")?;
+        self.is_mid_line = !text.ends_with('\n');
+        self.out.to.flush()
+    }
+
+    /// Ends the line on stdout that running text has begun.
+    pub fn end_line(&mut self) -> io::Result<()> {
+        if self.is_mid_line { self.text("\n") } else { Ok(()) }
+    }
+
+    /// A line on stdout.
+    pub fn line(&mut self, text: &str) -> io::Result<()> {
+        self.end_line()?;
+        self.out.line(text, "")
+    }
+
+    /// A line on stdout that is not the matter itself.
+    pub fn dim_line(&mut self, text: &str) -> io::Result<()> {
+        self.end_line()?;
+        self.out.line(text, DIM)
+    }
+
+    /// A line on stderr.
+    pub fn note(&mut self, text: &str) -> io::Result<()> {
+        self.end_line()?;
+        self.err.line(text, DIM)
+    }
+
+    /// An error on stderr.
+    pub fn error(&mut self, text: &str) -> io::Result<()> {
+        self.end_line()?;
+        self.err.write("error: ", RED)?;
+        self.err.line(text, "")
+    }
+}
+
+/// The text without characters that steer a terminal: a model or a gateway
+/// must not be able to retitle windows, move the cursor or fill the clipboard.
+fn harmless(text: &str) -> Cow<'_, str> {
+    let steers = |c: char| c.is_control() && !matches!(c, '\n' | '\t');
+    if text.contains(steers) { Cow::Owned(text.replace(steers, "")) } else { Cow::Borrowed(text) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use parking_lot::Mutex;
+    use std::sync::Arc;
+
+    #[derive(Clone, Default)]
+    struct Shared(Arc<Mutex<Vec<u8>>>);
+
+    impl Write for Shared {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.lock().write(bytes)
+        }
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    impl Shared {
+        fn text(&self) -> String {
+            String::from_utf8(self.0.lock().clone()).unwrap()
+        }
+    }
+
+    #[test]
+    fn a_line_never_continues_running_text() {
+        let (out, err) = (Shared::default(), Shared::default());
+        let mut screen = Screen::captured(out.clone(), err.clone());
+        screen.text("a").unwrap();
+        screen.text("b").unwrap();
+        screen.dim_line("tool").unwrap();
+        screen.text("c\n").unwrap();
+        screen.end_line().unwrap();
+        screen.text("d").unwrap();
+        screen.error("bad").unwrap();
+        assert_eq!(out.text(), "ab\ntool\nc\nd\n");
+        assert_eq!(err.text(), "error: bad\n");
+    }
+
+    #[test]
+    fn text_from_elsewhere_cannot_steer_a_terminal() {
+        assert_eq!(harmless("a\tb\nü⚙"), "a\tb\nü⚙");
+        assert_eq!(harmless("\x1b]0;x\x07\x1b[2Jhi\r\u{9b}1m\x7f"), "]0;x[2Jhi1m");
+    }
+
+    #[test]
+    fn colours_appear_only_where_they_are_wanted() {
+        let out = Shared::default();
+        let mut stream = Stream { to: Box::new(out.clone()), is_terminal: true, has_colour: true };
+        stream.line("tool", DIM).unwrap();
+        stream.has_colour = false;
+        stream.line("tool", DIM).unwrap();
+        assert_eq!(out.text(), "\x1b[2mtool\x1b[0m\ntool\n");
+    }
+}

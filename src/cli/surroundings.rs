@@ -1,0 +1,42 @@
+//! What client commands know of the machine they run on.
+
+use std::path::PathBuf;
+
+use crate::config::{self, Env, Overrides};
+
+use super::{LocalGateway, Screen};
+
+/// The machine a client command runs on.
+pub struct Surroundings {
+    /// Its environment variables.
+    pub env: Env,
+    /// Its own gateway.
+    pub local: LocalGateway,
+    /// Where `chat` keeps the lines that were typed; none: only in memory.
+    pub history: Option<PathBuf>,
+}
+
+impl Surroundings {
+    /// Reads the configuration of this machine's gateway. A broken one is
+    /// noted and no reason to stop: the command may be for another gateway.
+    pub fn find(env: Env, screen: &mut Screen) -> Self {
+        let looking = Overrides { read_only: true, ..Overrides::default() };
+        match config::load(&env, &looking) {
+            Ok(settings) => Self {
+                local: LocalGateway {
+                    port: settings.gateway.port,
+                    token: settings.gateway.auth.token.clone(),
+                    password: settings.gateway.auth.password.clone(),
+                },
+                history: Some(settings.paths.state_dir.join("chat_history")),
+                env,
+            },
+            Err(error) => {
+                // Nothing can be done about a terminal that is gone.
+                let _ = screen
+                    .note(&format!("the configuration of this machine is not readable: {error}"));
+                Self { env, local: LocalGateway::default(), history: None }
+            }
+        }
+    }
+}

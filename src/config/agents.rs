@@ -1,0 +1,227 @@
+//! The `agents` section: who answers, with which model, in which directory.
+//!
+//! Owns: defaults and list of agents. Promises: there is at least one agent,
+//! ids are unique and fit for file names, and one is the default. Must not:
+//! know whether a model exists.
+
+use std::path::{Path, PathBuf};
+
+use super::explain::{Choice, Ledger};
+use super::schema::Node;
+use super::{ConfigError, Paths};
+
+/// Longest agent id, as in session keys.
+const ID_MAX: usize = 64;
+const ID_RULE: &str =
+    "must be 1 to 64 of the characters a-z, 0-9, - and _, beginning with a letter or digit";
+/// 48 hours, the original's bound on a run.
+const DEFAULT_TIMEOUT_SECONDS: u64 = 172_800;
+/// As in the original (`reference/behaviour.md` §12).
+const DEFAULT_MEDIA_MAX_MB: u64 = 20;
+/// Runs at a time over all sessions, as in the original.
+const DEFAULT_MAX_CONCURRENT: usize = 4;
+
+/// Who answers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AgentsSettings {
+    /// The agent of keys that name none.
+    pub default_id: String,
+    /// Every agent; never empty.
+    pub list: Vec<AgentSettings>,
+    /// What holds for agents that say nothing else.
+    pub defaults: AgentDefaults,
+}
+
+impl AgentsSettings {
+    /// The agent with this id.
+    pub fn agent(&self, id: &str) -> Option<&AgentSettings> {
+        self.list.iter().find(|agent| agent.id == id)
+    }
+
+    /// The agent with this id, or what an agent is that is not configured.
+    pub fn agent_or_default(&self, id: &str) -> AgentSettings {
+        self.agent(id).cloned().unwrap_or_else(|| AgentSettings {
+            id: id.to_owned(),
+            name: None,
+            identity: AgentIdentity::default(),
+            workspace: self.defaults.workspace.clone(),
+            model: None,
+        })
+    }
+}
+
+/// One agent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AgentSettings {
+    /// `[a-z0-9][a-z0-9_-]{0,63}`.
+    pub id: String,
+    /// Name for people.
+    pub name: Option<String>,
+    /// How it presents itself.
+    pub identity: AgentIdentity,
+    /// Where its own files are.
+    pub workspace: PathBuf,
+    /// Its model, when it is not the default one.
+    pub model: Option<ModelSetting>,
+}
+
+/// How an agent presents itself.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct AgentIdentity {
+    /// What it calls itself.
+    pub name: Option<String>,
+    /// Its emoji.
+    pub emoji: Option<String>,
+    /// Path or URL of its picture.
+    pub avatar: Option<String>,
+    /// A few words on its manner.
+    pub theme: Option<String>,
+}
+
+/// What holds for every agent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AgentDefaults {
+    /// Workspace of the default agent.
+    pub workspace: PathBuf,
+    /// The model to use.
+    pub model: Option<ModelSetting>,
+    /// Thinking level of new sessions.
+    pub thinking_default: Option<String>,
+    /// A run is stopped after so long.
+    pub timeout_seconds: u64,
+    /// Largest attachment, in MiB.
+    pub media_max_mb: u64,
+    /// Runs at a time.
+    pub max_concurrent: usize,
+}
+
+/// Which model answers, and which ones when it cannot.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ModelSetting {
+    /// `provider/model`.
+    pub primary: String,
+    /// Tried in this order.
+    pub fallbacks: Vec<String>,
+}
+
+pub(super) fn read(
+    root: &Node<'_>,
+    paths: &Paths,
+    file: &Path,
+    ledger: &mut Ledger,
+) -> Result<AgentsSettings, ConfigError> {
+    let node = root.member("agents")?;
+    let defaults_node = node.member("defaults")?;
+    let written_workspace = defaults_node.member("workspace")?.path(paths)?;
+    let defaults = defaults(&defaults_node, written_workspace.as_deref(), paths, file, ledger)?;
+    let items = node.member("list")?.items()?;
+    let default_id = default_id(&items)?;
+    let mut list: Vec<AgentSettings> = Vec::with_capacity(items.len().max(1));
+    for item in &items {
+        let id = agent_id(item)?;
+        if list.iter().any(|agent| agent.id == id) {
+            return Err(item.member("id")?.wrong(&format!("`{id}` is there twice")));
+        }
+        let workspace = match item.member("workspace")?.path(paths)? {
+            Some(own) => own,
+            None if id == default_id => defaults.workspace.clone(),
+            None => match &written_workspace {
+                Some(shared) => shared.join(&id),
+                None => paths.state_dir.join(format!("workspace-{id}")),
+            },
+        };
+        list.push(agent(item, id, workspace)?);
+    }
+    if list.is_empty() {
+        list.push(AgentSettings {
+            id: default_id.clone(),
+            name: None,
+            identity: AgentIdentity::default(),
+            workspace: defaults.workspace.clone(),
+            model: None,
+        });
+    }
+    let ids = list.iter().map(|agent| agent.id.clone()).collect::<Vec<_>>().join(", ");
+    let written = (!items.is_empty()).then_some(ids.clone());
+    ledger.settle("agents.list", Choice::file(file, written), ids);
+    Ok(AgentsSettings { default_id, list, defaults })
+}
+
+fn defaults(
+    node: &Node<'_>,
+    workspace: Option<&Path>,
+    paths: &Paths,
+    file: &Path,
+    ledger: &mut Ledger,
+) -> Result<AgentDefaults, ConfigError> {
+    let key = |name| format!("agents.defaults.{name}");
+    let shown = workspace.map(|path| path.display().to_string());
+    let standard = paths.state_dir.join("workspace");
+    ledger.settle(&key("workspace"), Choice::file(file, shown), standard.display().to_string());
+    let model = model(&node.member("model")?)?;
+    let primary = model.as_ref().map(|model| model.primary.clone());
+    ledger.settle_optional(&key("model.primary"), Choice::file(file, primary));
+    let fallbacks = model.as_ref().map(|model| model.fallbacks.clone());
+    ledger.settle_list(&key("model.fallbacks"), Choice::file(file, fallbacks), Vec::new());
+    let thinking = Choice::file(file, node.member("thinkingDefault")?.text()?);
+    let timeout = Choice::file(file, node.member("timeoutSeconds")?.count()?);
+    let media = Choice::file(file, node.member("mediaMaxMb")?.count()?);
+    let concurrent = Choice::file(file, node.member("maxConcurrent")?.count()?);
+    Ok(AgentDefaults {
+        workspace: workspace.map_or(standard, Path::to_owned),
+        model,
+        thinking_default: ledger.settle_optional(&key("thinkingDefault"), thinking),
+        timeout_seconds: ledger.settle(&key("timeoutSeconds"), timeout, DEFAULT_TIMEOUT_SECONDS),
+        media_max_mb: ledger.settle(&key("mediaMaxMb"), media, DEFAULT_MEDIA_MAX_MB),
+        max_concurrent: ledger.settle(&key("maxConcurrent"), concurrent, DEFAULT_MAX_CONCURRENT),
+    })
+}
+
+/// The agent that says so, else the first, else `main`.
+fn default_id(items: &[Node<'_>]) -> Result<String, ConfigError> {
+    for item in items {
+        if item.member("default")?.boolean()? == Some(true) {
+            return agent_id(item);
+        }
+    }
+    items.first().map_or_else(|| Ok("main".into()), agent_id)
+}
+
+fn agent_id(item: &Node<'_>) -> Result<String, ConfigError> {
+    let node = item.member("id")?;
+    let id = node.required_text()?.trim().to_lowercase();
+    let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_' || c == '-';
+    let begins_well = id.starts_with(|c: char| c.is_ascii_lowercase() || c.is_ascii_digit());
+    if begins_well && id.len() <= ID_MAX && id.chars().all(fits) {
+        Ok(id)
+    } else {
+        Err(node.wrong(ID_RULE))
+    }
+}
+
+fn agent(item: &Node<'_>, id: String, workspace: PathBuf) -> Result<AgentSettings, ConfigError> {
+    let identity = item.member("identity")?;
+    Ok(AgentSettings {
+        id,
+        name: item.member("name")?.text()?,
+        identity: AgentIdentity {
+            name: identity.member("name")?.text()?,
+            emoji: identity.member("emoji")?.text()?,
+            avatar: identity.member("avatar")?.text()?,
+            theme: identity.member("theme")?.text()?,
+        },
+        workspace,
+        model: model(&item.member("model")?)?,
+    })
+}
+
+/// A bare `provider/model`, or `{primary, fallbacks}`. Without a primary there
+/// is nothing to set.
+fn model(node: &Node<'_>) -> Result<Option<ModelSetting>, ConfigError> {
+    if node.value().is_none_or(serde_json::Value::is_string) {
+        return Ok(node.text()?.map(|primary| ModelSetting { primary, fallbacks: Vec::new() }));
+    }
+    let fallbacks = node.member("fallbacks")?.texts()?.unwrap_or_default();
+    let primary = node.member("primary")?.text()?;
+    Ok(primary.map(|primary| ModelSetting { primary, fallbacks }))
+}

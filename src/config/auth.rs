@@ -1,0 +1,212 @@
+//! The `gateway.auth` section: who is let in.
+//!
+//! Owns: the auth mode, the shared secret, what it is worth, the rate limit.
+//! Promises: there are no settings that let strangers in over the network, and
+//! none whose mode lacks its secret. Must not: check a credential.
+
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+use super::explain::{Choice, Ledger, Origin};
+use super::gateway::Sources;
+use super::schema::Node;
+use super::{Bind, ConfigError, token};
+use crate::protocol::{Scope, ScopeSet};
+use crate::support::Secret;
+
+const MODES: &str = "token, password, none, trusted-proxy";
+const TOKEN_KEY: &str = "gateway.auth.token";
+
+/// How a client proves that it may connect.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AuthMode {
+    /// It knows the token.
+    Token,
+    /// It knows the password.
+    Password,
+    /// It need not; this machine only.
+    None,
+    /// A proxy in front has checked it.
+    TrustedProxy,
+}
+
+impl AuthMode {
+    /// The name in the config file and on the wire.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Token => "token",
+            Self::Password => "password",
+            Self::None => "none",
+            Self::TrustedProxy => "trusted-proxy",
+        }
+    }
+}
+
+impl FromStr for AuthMode {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        [Self::Token, Self::Password, Self::None, Self::TrustedProxy]
+            .into_iter()
+            .find(|mode| mode.as_str() == text)
+            .ok_or_else(|| format!("must be one of {MODES}"))
+    }
+}
+
+impl fmt::Display for AuthMode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// Who is let in.
+#[derive(Debug, Clone)]
+pub struct AuthSettings {
+    /// How a client proves that it may connect.
+    pub mode: AuthMode,
+    /// The shared token; always there in token mode, unless only looking.
+    pub token: Option<Secret>,
+    /// The shared password; always there in password mode.
+    pub password: Option<Secret>,
+    /// What a shared secret is worth to a client without a device.
+    pub shared_secret_scopes: ScopeSet,
+    /// Limit on failed logins; `None` when the config has none.
+    pub rate_limit: Option<RateLimitSettings>,
+}
+
+/// Limit on failed logins (`reference/behaviour.md` §8).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RateLimitSettings {
+    /// So many failures …
+    pub max_attempts: u32,
+    /// … within this time …
+    pub window: Duration,
+    /// … close the door for this long.
+    pub lockout: Duration,
+    /// This machine's own clients are not counted.
+    pub exempt_loopback: bool,
+}
+
+impl Default for RateLimitSettings {
+    fn default() -> Self {
+        Self {
+            max_attempts: 10,
+            window: Duration::from_mins(1),
+            lockout: Duration::from_mins(5),
+            exempt_loopback: true,
+        }
+    }
+}
+
+pub(super) fn resolve(
+    node: &Node<'_>,
+    bind: Bind,
+    from: &Sources<'_>,
+    ledger: &mut Ledger,
+) -> Result<AuthSettings, ConfigError> {
+    let secret = |flag, value: &Option<Secret>, variable, name| -> Result<_, ConfigError> {
+        Ok(Choice::flag(flag, value.clone().filter(|secret| !secret.is_empty()))
+            .or_env(variable, from.env.get(variable).map(Secret::new))
+            .or_file(from.file, node.member(name)?.secret(from.env)?))
+    };
+    let password =
+        secret("--password", &from.overrides.password, "OPENCLAW_GATEWAY_PASSWORD", "password")?;
+    let token = secret("--token", &from.overrides.token, "OPENCLAW_GATEWAY_TOKEN", "token")?;
+    let mode = mode(node, &password, from, ledger)?;
+    if mode == AuthMode::None && !bind.host().is_loopback() {
+        return Err(ConfigError::ExposedWithoutAuth { host: bind.host() });
+    }
+    if mode == AuthMode::Password && !password.is_set() {
+        return Err(ConfigError::PasswordMissing);
+    }
+    let shared_secret_scopes = shared_secret_scopes(node, from, ledger)?;
+    let rate_limit = rate_limit(&node.member("rateLimit")?, from, ledger)?;
+    let token = if mode == AuthMode::Token { with_token_file(token, from)? } else { token };
+    Ok(AuthSettings {
+        mode,
+        token: ledger.settle_secret(TOKEN_KEY, token),
+        password: ledger.settle_secret("gateway.auth.password", password),
+        shared_secret_scopes,
+        rate_limit,
+    })
+}
+
+/// What is written wins; else a password means password mode.
+fn mode(
+    node: &Node<'_>,
+    password: &Choice<Secret>,
+    from: &Sources<'_>,
+    ledger: &mut Ledger,
+) -> Result<AuthMode, ConfigError> {
+    let written = node.member("mode")?.word(MODES, |text| text.parse().ok())?;
+    let implied = password.origin().cloned();
+    let choice = Choice::flag("--auth", from.overrides.auth)
+        .or_file(from.file, written)
+        .or(implied.is_some().then_some(AuthMode::Password), || implied.unwrap_or(Origin::Default));
+    Ok(ledger.settle("gateway.auth.mode", choice, AuthMode::Token))
+}
+
+fn with_token_file(
+    token: Choice<Secret>,
+    from: &Sources<'_>,
+) -> Result<Choice<Secret>, ConfigError> {
+    if token.is_set() {
+        return Ok(token);
+    }
+    let path = from.paths.token_file();
+    let kept = if from.overrides.read_only {
+        token::read(&path)?
+    } else {
+        Some(token::read_or_create(&path)?)
+    };
+    Ok(token.or(kept, || Origin::Generated(path)))
+}
+
+fn shared_secret_scopes(
+    node: &Node<'_>,
+    from: &Sources<'_>,
+    ledger: &mut Ledger,
+) -> Result<ScopeSet, ConfigError> {
+    let node = node.member("sharedSecretScopes")?;
+    let mut scopes = node.is_set().then(Vec::new);
+    for item in node.items()? {
+        let name = item.required_text()?;
+        let scope = Scope::parse(&name).or_else(|| Scope::parse(&format!("operator.{name}")));
+        let allowed = Scope::ALL.map(Scope::as_str).join(", ");
+        let scope = scope.ok_or_else(|| item.wrong(&format!("must be one of {allowed}")))?;
+        scopes.get_or_insert_default().push(scope);
+    }
+    let default = [Scope::Read, Scope::Write, Scope::Admin, Scope::Approvals];
+    let origin = match scopes {
+        Some(_) => Origin::File(from.file.to_owned()),
+        None => Origin::Default,
+    };
+    let set: ScopeSet = scopes.unwrap_or_else(|| default.to_vec()).into_iter().collect();
+    let names: Vec<_> = set.iter().map(Scope::as_str).collect();
+    let shown = if names.is_empty() { "none".into() } else { names.join(", ") };
+    ledger.note("gateway.auth.sharedSecretScopes", shown, origin);
+    Ok(set)
+}
+
+fn rate_limit(
+    node: &Node<'_>,
+    from: &Sources<'_>,
+    ledger: &mut Ledger,
+) -> Result<Option<RateLimitSettings>, ConfigError> {
+    if !node.is_set() {
+        ledger.note("gateway.auth.rateLimit", "off".into(), Origin::Default);
+        return Ok(None);
+    }
+    let max_attempts = Choice::file(from.file, node.member("maxAttempts")?.count()?);
+    let window = Choice::file(from.file, node.member("windowMs")?.count()?);
+    let lockout = Choice::file(from.file, node.member("lockoutMs")?.count()?);
+    let exempt = Choice::file(from.file, node.member("exemptLoopback")?.boolean()?);
+    let key = |name| format!("gateway.auth.rateLimit.{name}");
+    Ok(Some(RateLimitSettings {
+        max_attempts: ledger.settle(&key("maxAttempts"), max_attempts, 10),
+        window: Duration::from_millis(ledger.settle(&key("windowMs"), window, 60_000)),
+        lockout: Duration::from_millis(ledger.settle(&key("lockoutMs"), lockout, 300_000)),
+        exempt_loopback: ledger.settle(&key("exemptLoopback"), exempt, true),
+    }))
+}

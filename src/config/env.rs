@@ -1,0 +1,66 @@
+//! The surroundings of the process, as a value.
+//!
+//! Owns: how variables, the home and the working directory are asked for.
+//! Must not: ask the process itself; `cli` does that once, tests never.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+type Lookup = dyn Fn(&str) -> Option<String> + Send + Sync;
+
+/// Variables, home and working directory.
+#[derive(Clone)]
+pub struct Env {
+    lookup: Arc<Lookup>,
+    home: Option<PathBuf>,
+    cwd: Option<PathBuf>,
+}
+
+impl Env {
+    /// From a way to look up variables and the user's home.
+    pub fn new(
+        lookup: impl Fn(&str) -> Option<String> + Send + Sync + 'static,
+        home: Option<PathBuf>,
+    ) -> Self {
+        Self { lookup: Arc::new(lookup), home, cwd: None }
+    }
+
+    /// These variables and no others.
+    pub fn fixed<const N: usize>(variables: [(&str, &str); N], home: impl Into<PathBuf>) -> Self {
+        let variables: BTreeMap<String, String> =
+            variables.into_iter().map(|(name, value)| (name.into(), value.into())).collect();
+        Self::new(move |name| variables.get(name).cloned(), Some(home.into()))
+    }
+
+    /// What relative paths in variables are relative to.
+    #[must_use]
+    pub fn in_directory(mut self, cwd: Option<PathBuf>) -> Self {
+        self.cwd = cwd;
+        self
+    }
+
+    /// The variable, without surrounding space; an empty one counts as not set.
+    pub fn get(&self, name: &str) -> Option<String> {
+        let value = (self.lookup)(name)?;
+        let value = value.trim();
+        (!value.is_empty()).then(|| value.to_owned())
+    }
+
+    /// The user's home.
+    pub fn home(&self) -> Option<&Path> {
+        self.home.as_deref()
+    }
+
+    /// The directory the process was started in.
+    pub fn cwd(&self) -> Option<&Path> {
+        self.cwd.as_deref()
+    }
+}
+
+impl fmt::Debug for Env {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Env").field("home", &self.home).finish_non_exhaustive()
+    }
+}

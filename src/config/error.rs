@@ -1,0 +1,98 @@
+//! Why there are no settings.
+
+use std::io;
+use std::net::IpAddr;
+use std::path::PathBuf;
+
+use crate::store::atomic::FileError;
+
+/// A configuration the gateway cannot work with.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    /// Nobody says where the home directory is.
+    #[error("cannot tell where the home directory is; set HOME or OPENCLAW_STATE_DIR")]
+    NoHome,
+    /// The file is there but cannot be read.
+    #[error("cannot read the config file {}; check its owner and permissions, or point OPENCLAW_CONFIG_PATH elsewhere", path.display())]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        #[source]
+        source: io::Error,
+    },
+    /// The file is too big to be a config file.
+    #[error("the config file {} is larger than {limit} bytes; is it the right file?", path.display())]
+    TooLarge {
+        /// The file.
+        path: PathBuf,
+        /// The most that is read.
+        limit: u64,
+    },
+    /// The text is not JSON5.
+    #[error("{}:{line}:{column}: not valid JSON5: {reason}", path.display())]
+    Syntax {
+        /// The file.
+        path: PathBuf,
+        /// Line, from 1.
+        line: usize,
+        /// Column, from 1.
+        column: usize,
+        /// What is wrong there.
+        reason: String,
+    },
+    /// A value has the wrong type or is out of range.
+    #[error("{key}: {reason} (in {place})")]
+    Invalid {
+        /// Path of the key in the file, or name of the variable.
+        key: String,
+        /// What it must be.
+        reason: String,
+        /// Where it is written.
+        place: String,
+    },
+    /// A value refers to a variable that is not set.
+    #[error(
+        "{key}: the environment variable {variable} is not set (in {place}); set it, or write `$${{{variable}}}` for the text itself"
+    )]
+    MissingVariable {
+        /// Path of the key in the file.
+        key: String,
+        /// The variable.
+        variable: String,
+        /// Where it is written.
+        place: String,
+    },
+    /// Other machines could use the gateway without a credential.
+    #[error(
+        "refusing to listen on {host} without authentication: other machines could control this one; use --bind loopback, or --auth token or --auth password"
+    )]
+    ExposedWithoutAuth {
+        /// The address asked for.
+        host: IpAddr,
+    },
+    /// Password mode, no password.
+    #[error(
+        "gateway.auth.mode is password, but there is no password; set OPENCLAW_GATEWAY_PASSWORD, gateway.auth.password or --password"
+    )]
+    PasswordMissing,
+    /// Trusted-proxy mode, no proxy to trust.
+    #[error(
+        "gateway.auth.mode is trusted-proxy, but gateway.trustedProxies is empty; list the addresses of the proxies there"
+    )]
+    ProxiesMissing,
+    /// The token file is there but of no use.
+    #[error("the token file {} is empty or not text; delete it and a new token is made at the next start", path.display())]
+    BadTokenFile {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The system has no random numbers for a token.
+    #[error(
+        "cannot get random bytes from the operating system for a token; set OPENCLAW_GATEWAY_TOKEN yourself"
+    )]
+    NoRandom(#[source] getrandom::Error),
+    /// A file operation failed.
+    #[error(transparent)]
+    File(#[from] FileError),
+}

@@ -1,0 +1,103 @@
+//! From file, environment and flags to settings.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+
+use super::explain::Ledger;
+use super::gateway::{self, Sources};
+use super::schema::Node;
+use super::{
+    ConfigError, ConfigFile, Env, Overrides, Paths, Settings, agents, models, nesting, session,
+    substitute,
+};
+use crate::support::hex;
+
+/// The sections that are read; the rest is kept as it is.
+const SECTIONS: [&str; 4] = ["gateway", "session", "agents", "models"];
+/// Far more than anybody writes by hand; keeps a wrong path from filling memory.
+const FILE_LIMIT: u64 = 8 * 1024 * 1024;
+
+/// Puts the settings together. Unless `overrides.read_only`, this makes the
+/// token file when token mode has no token; the user's file is never written.
+pub fn load(env: &Env, overrides: &Overrides) -> Result<Settings, ConfigError> {
+    let paths = Paths::resolve(env)?;
+    let text = read_text(&paths.config_path)?;
+    let file = ConfigFile {
+        path: paths.config_path.clone(),
+        exists: text.is_some(),
+        hash: hex(Sha256::digest(text.as_deref().unwrap_or_default())),
+    };
+    let raw = match &text {
+        Some(text) => parse(text, &file.path)?,
+        None => Value::Object(serde_json::Map::new()),
+    };
+    let filled = substitute::sections(&raw, &SECTIONS, env, &file.path)?;
+    let root = Node::root(&filled, &file.path);
+    let from = Sources { env, overrides, paths: &paths, file: &file.path };
+    let mut ledger = Ledger::default();
+    // The gateway last: its token is only made for a valid config.
+    let session = session::read(&root, &file.path, &mut ledger)?;
+    let agents = agents::read(&root, &paths, &file.path, &mut ledger)?;
+    let history_max_chars = gateway::history_max_chars(&root, &file.path, &mut ledger)?;
+    let gateway = gateway::read(&root, &from, &mut ledger)?;
+    let mut explained = ledger.into_lines();
+    explained.sort_by(|a, b| a.key.cmp(&b.key));
+    let models = models::read(&root.member("models")?)?;
+    Ok(Settings {
+        paths,
+        gateway,
+        session,
+        agents,
+        history_max_chars,
+        models,
+        raw,
+        file,
+        explained,
+    })
+}
+
+/// Parses JSON5; `path` is for the error.
+pub fn parse(text: &str, path: &Path) -> Result<Value, ConfigError> {
+    if text.trim().is_empty() {
+        return Ok(Value::Object(serde_json::Map::new()));
+    }
+    let syntax = |at: Option<json5::Position>, reason: String| {
+        let (line, column) = at.map_or((1, 1), |at| (at.line + 1, at.column + 1));
+        ConfigError::Syntax { path: path.to_owned(), line, column, reason }
+    };
+    if let Some(offset) = nesting::too_deep(text) {
+        return Err(syntax(
+            Some(json5::Position::from_offset(offset, text)),
+            "nested too deep".into(),
+        ));
+    }
+    let value: Value = json5::from_str(text).map_err(|error| {
+        let reason = error.code().map_or_else(|| error.to_string(), |code| code.to_string());
+        syntax(error.position(), reason)
+    })?;
+    if value.is_object() {
+        Ok(value)
+    } else {
+        Err(Node::root(&value, path).wrong("must be an object"))
+    }
+}
+
+/// The text of the file, `None` when there is no file.
+fn read_text(path: &Path) -> Result<Option<String>, ConfigError> {
+    let unreadable = |source| ConfigError::Unreadable { path: path.to_owned(), source };
+    let file = match File::open(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        opened => opened.map_err(unreadable)?,
+    };
+    let mut text = String::new();
+    file.take(FILE_LIMIT + 1).read_to_string(&mut text).map_err(unreadable)?;
+    if u64::try_from(text.len()).is_ok_and(|length| length <= FILE_LIMIT) {
+        Ok(Some(text))
+    } else {
+        Err(ConfigError::TooLarge { path: path.to_owned(), limit: FILE_LIMIT })
+    }
+}

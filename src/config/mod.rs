@@ -1,0 +1,35 @@
+//! The effective settings: flags, environment, `openclaw.json`, defaults.
+//!
+//! Owns: reading and checking the config, and knowing where each value comes
+//! from. Promises: flag beats environment beats file beats default; an error
+//! names the key and what it must be; loading never writes the user's file.
+//! Must not: ask the process for its arguments or variables (see [`Env`]).
+
+mod agents;
+mod auth;
+mod bind;
+mod env;
+mod error;
+mod explain;
+mod gateway;
+mod load;
+pub mod models;
+mod nesting;
+mod paths;
+mod schema;
+mod session;
+mod settings;
+mod substitute;
+mod token;
+
+pub use agents::{AgentDefaults, AgentIdentity, AgentSettings, AgentsSettings, ModelSetting};
+pub use auth::{AuthMode, AuthSettings, RateLimitSettings};
+pub use bind::{Bind, BindChoice};
+pub use env::Env;
+pub use error::ConfigError;
+pub use explain::{Explained, Origin};
+pub use gateway::{ControlUiSettings, GatewayMode, GatewaySettings};
+pub use load::{load, parse};
+pub use paths::Paths;
+pub use session::{SessionScope, SessionSettings, TranscriptFormat};
+pub use settings::{ConfigFile, Overrides, Settings};

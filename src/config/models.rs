@@ -1,0 +1,264 @@
+//! The `models` section of `openclaw.json`, and references to a default model.
+//!
+//! Owns: the shape of that section (`reference/state-layout.md`). Promises:
+//! unknown keys are ignored, providers keep the order of the file, a key never
+//! shows up in `Debug`. Must not: read the environment or judge an API name;
+//! the caller passes the environment in, the model catalogue judges.
+//!
+//! ```
+//! # use clawgate::config::models::ModelsConfig;
+//! let models: ModelsConfig = serde_json::from_str(r#"{
+//!   "mode": "merge",
+//!   "providers": { "local": {
+//!     "baseUrl": "http://127.0.0.1:4010/v1",
+//!     "apiKey": "${LOCAL_KEY}",
+//!     "api": "openai-completions",
+//!     "models": [ { "id": "one", "name": "One", "input": ["text", "image"],
+//!       "cost": { "input": 1, "output": 2, "cacheRead": 0.1, "cacheWrite": 0.2 },
+//!       "contextWindow": 200000, "maxTokens": 8192 } ] } }
+//! }"#)?;
+//! let (id, provider) = models.providers.iter().next().expect("one provider");
+//! assert_eq!(id, "local");
+//! let key = provider.api_key.as_ref().map(|key| key.resolve(&|_| Some("k".into())));
+//! assert_eq!(key.flatten().expect("set").expose(), "k");
+//! # Ok::<(), serde_json::Error>(())
+//! ```
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde::de::{MapAccess, Visitor};
+use serde::{Deserialize, Deserializer};
+
+use super::ConfigError;
+use super::schema::Node;
+use crate::support::Secret;
+
+/// How to look up an environment variable.
+pub type EnvLookup<'a> = &'a dyn Fn(&str) -> Option<String>;
+
+/// `models`.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ModelsConfig {
+    /// What becomes of the models that we know ourselves.
+    pub mode: MergeMode,
+    /// Providers in the order of the file.
+    pub providers: ProviderConfigs,
+}
+
+/// Reads the section; an error names the key inside it.
+pub(super) fn read(node: &Node<'_>) -> Result<ModelsConfig, ConfigError> {
+    let Some(value) = node.value() else { return Ok(ModelsConfig::default()) };
+    serde_path_to_error::deserialize(value).map_err(|error| {
+        let path = error.path().to_string();
+        let reason = error.into_inner().to_string();
+        if path == "." { node.wrong(&reason) } else { node.wrong(&format!("at {path}: {reason}")) }
+    })
+}
+
+/// `models.mode`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum MergeMode {
+    /// They stay beside the configured ones.
+    #[default]
+    Merge,
+    /// Only the configured ones are there.
+    Replace,
+}
+
+/// `models.providers`, in the order of the file: the first one counts when no
+/// default model is named.
+#[derive(Debug, Clone, Default)]
+pub struct ProviderConfigs(Vec<(String, ProviderConfig)>);
+
+impl ProviderConfigs {
+    /// All of them.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &ProviderConfig)> {
+        self.0.iter().map(|(id, provider)| (id.as_str(), provider))
+    }
+
+    /// The one with this id.
+    pub fn get(&self, id: &str) -> Option<&ProviderConfig> {
+        self.iter().find_map(|(known, provider)| (known == id).then_some(provider))
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+impl<'de> Deserialize<'de> for ProviderConfigs {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(ProvidersVisitor)
+    }
+}
+
+struct ProvidersVisitor;
+
+impl<'de> Visitor<'de> for ProvidersVisitor {
+    type Value = ProviderConfigs;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object of providers by id")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<ProviderConfigs, A::Error> {
+        let mut providers: Vec<(String, ProviderConfig)> = Vec::new();
+        while let Some((id, provider)) = map.next_entry::<String, ProviderConfig>()? {
+            // A key given twice: the last one counts, as in every JSON reader.
+            providers.retain(|(known, _)| *known != id);
+            providers.push((id, provider));
+        }
+        Ok(ProviderConfigs(providers))
+    }
+}
+
+/// `models.providers.<id>`.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ProviderConfig {
+    /// Where its API begins, such as `https://api.openai.com/v1`.
+    pub base_url: Option<String>,
+    /// Its key.
+    pub api_key: Option<SecretInput>,
+    /// Which API it speaks.
+    pub api: Option<String>,
+    /// Headers to send with each request; they win over our own.
+    pub headers: BTreeMap<String, SecretInput>,
+    /// Its models.
+    pub models: Vec<ModelConfig>,
+    /// How many seconds it may stay silent before the call is given up.
+    pub timeout_seconds: Option<u32>,
+}
+
+/// `models.providers.<id>.models[]`.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ModelConfig {
+    /// The provider's name for it.
+    pub id: String,
+    /// Name to show; the id when there is none.
+    pub name: Option<String>,
+    /// An API of its own, when it differs from the provider's.
+    pub api: Option<String>,
+    /// Whether it can think before it answers.
+    #[serde(default)]
+    pub reasoning: bool,
+    /// What may be sent to it: `text`, `image`.
+    pub input: Option<Vec<String>>,
+    /// Price in US dollars per million tokens.
+    #[serde(default)]
+    pub cost: CostConfig,
+    /// How many tokens a conversation may have.
+    pub context_window: Option<u64>,
+    /// How many tokens an answer may have.
+    pub max_tokens: Option<u64>,
+}
+
+/// US dollars per million tokens.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct CostConfig {
+    /// Prompt.
+    pub input: f64,
+    /// Answer.
+    pub output: f64,
+    /// Prompt, read from the provider's cache.
+    pub cache_read: f64,
+    /// Prompt, written to the provider's cache.
+    pub cache_write: f64,
+}
+
+/// A credential as it stands in the file: itself, or `${ENV_VAR}`.
+#[derive(Clone, Deserialize)]
+#[serde(transparent)]
+pub struct SecretInput(String);
+
+impl SecretInput {
+    /// The environment variable that it names, if it does.
+    pub fn variable(&self) -> Option<&str> {
+        let name = self.0.trim().strip_prefix("${")?.strip_suffix('}')?.trim();
+        (!name.is_empty()).then_some(name)
+    }
+
+    /// The credential. `None` when it is empty, or its variable is not set.
+    pub fn resolve(&self, env: EnvLookup<'_>) -> Option<Secret> {
+        let text = match self.variable() {
+            Some(name) => env(name)?,
+            None => self.0.clone(),
+        };
+        let secret = Secret::new(text);
+        (!secret.is_empty()).then_some(secret)
+    }
+}
+
+impl fmt::Debug for SecretInput {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.variable() {
+            Some(name) => write!(f, "SecretInput(${{{name}}})"),
+            None => f.write_str("SecretInput(…)"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn read(value: serde_json::Value) -> ModelsConfig {
+        serde_json::from_value(value).unwrap()
+    }
+
+    #[test]
+    fn the_recorded_section_is_read_whole() {
+        let models = read(json!({
+            "mode": "replace", "providers": { "mock": {
+                "baseUrl": "http://127.0.0.1:4010/v1", "apiKey": "k", "api": "openai-completions",
+                "timeoutSeconds": 90, "auth": "api-key", "headers": {"X-Team": "blue"},
+                "models": [{
+                    "id": "mock-1", "name": "Mock One", "reasoning": true, "input": ["text", "image"],
+                    "cost": {"input": 1, "output": 2, "cacheRead": 0.1, "cacheWrite": 0.2},
+                    "contextWindow": 200_000, "maxTokens": 8192, "compat": {},
+                }],
+            }},
+        }));
+        assert_eq!(models.mode, MergeMode::Replace);
+        let mock = models.providers.get("mock").unwrap();
+        assert_eq!(mock.base_url.as_deref(), Some("http://127.0.0.1:4010/v1"));
+        assert_eq!((mock.timeout_seconds, mock.headers.len()), (Some(90), 1));
+        let model = &mock.models[0];
+        assert_eq!((model.id.as_str(), model.name.as_deref()), ("mock-1", Some("Mock One")));
+        assert!(model.reasoning);
+        assert_eq!((model.context_window, model.max_tokens), (Some(200_000), Some(8192)));
+        let cost = CostConfig { input: 1.0, output: 2.0, cache_read: 0.1, cache_write: 0.2 };
+        assert_eq!(model.cost, cost);
+    }
+
+    #[test]
+    fn providers_keep_the_order_of_the_file() {
+        let models = read(json!({"providers": {"zed": {}, "alpha": {}, "mid": {}}}));
+        let ids: Vec<_> = models.providers.iter().map(|(id, _)| id).collect();
+        assert_eq!(ids, ["zed", "alpha", "mid"]);
+    }
+
+    #[test]
+    fn a_key_is_taken_literally_or_from_the_environment() {
+        let input = |text: &str| SecretInput(text.into());
+        let env = |name: &str| (name == "SET").then(|| " value\n".to_owned());
+        assert_eq!(input("sk-1").resolve(&env).unwrap().expose(), "sk-1");
+        assert_eq!(input("${SET}").resolve(&env).unwrap().expose(), "value");
+        assert!(input("${MISSING}").resolve(&env).is_none());
+        assert!(input("  ").resolve(&env).is_none());
+        assert_eq!(input("a${SET}").resolve(&env).unwrap().expose(), "a${SET}");
+    }
+
+    #[test]
+    fn debug_output_names_the_variable_and_hides_the_key() {
+        assert_eq!(format!("{:?}", SecretInput("sk-1".into())), "SecretInput(…)");
+        assert_eq!(format!("{:?}", SecretInput("${KEY}".into())), "SecretInput(${KEY})");
+    }
+}

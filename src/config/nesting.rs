@@ -1,0 +1,96 @@
+//! How deep a text is nested, before it is parsed.
+//!
+//! Owns: the bound that keeps the recursive JSON5 parser from overflowing the
+//! stack, which would end the process whoever wrote the text. Must not: judge
+//! anything else; what is not JSON5 is the parser's to say.
+
+/// As `serde_json` has it; a config needs about ten.
+const MAX_DEPTH: usize = 128;
+
+/// Byte offset of the first bracket that is nested too deep.
+pub(super) fn too_deep(text: &str) -> Option<usize> {
+    let mut depth: usize = 0;
+    let mut chars = text.char_indices().peekable();
+    while let Some((offset, c)) = chars.next() {
+        match c {
+            '[' | '{' => {
+                depth += 1;
+                if depth > MAX_DEPTH {
+                    return Some(offset);
+                }
+            }
+            ']' | '}' => depth = depth.saturating_sub(1),
+            '"' | '\'' => skip_string(&mut chars, c),
+            '/' => match chars.peek() {
+                Some((_, '/')) => skip_line(&mut chars),
+                Some((_, '*')) => skip_comment(&mut chars),
+                _ => {}
+            },
+            _ => {}
+        }
+    }
+    None
+}
+
+fn skip_string(chars: &mut impl Iterator<Item = (usize, char)>, quote: char) {
+    while let Some((_, c)) = chars.next() {
+        if c == '\\' {
+            chars.next();
+        } else if c == quote {
+            return;
+        }
+    }
+}
+
+fn skip_line(chars: &mut impl Iterator<Item = (usize, char)>) {
+    chars.find(|(_, c)| matches!(c, '\n' | '\r' | '\u{2028}' | '\u{2029}'));
+}
+
+/// The star that opens the comment must not also close it.
+fn skip_comment(chars: &mut impl Iterator<Item = (usize, char)>) {
+    chars.next();
+    let mut after_star = false;
+    chars.find(|(_, c)| {
+        let closes = after_star && *c == '/';
+        after_star = *c == '*';
+        closes
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_bound_is_exact() {
+        let nested = |depth: usize| format!("{}{}", "[".repeat(depth), "]".repeat(depth));
+        assert_eq!(too_deep(&nested(MAX_DEPTH)), None);
+        assert!(json5::from_str::<serde_json::Value>(&nested(MAX_DEPTH)).is_ok());
+        assert_eq!(too_deep(&nested(MAX_DEPTH + 1)), Some(MAX_DEPTH));
+        assert_eq!(too_deep(&nested(1).repeat(10 * MAX_DEPTH)), None);
+    }
+
+    #[test]
+    fn brackets_in_texts_and_comments_do_not_count_and_hide_none() {
+        let many = "[".repeat(2 * MAX_DEPTH);
+        for harmless in [
+            format!("'{many}'"),
+            format!(r#""\"{many}""#),
+            format!("// {many}\n"),
+            format!("/* ' {many} */"),
+            format!("/*/ {many} */"),
+        ] {
+            assert_eq!(too_deep(&harmless), None, "{harmless}");
+            assert!(too_deep(&format!("{harmless}{many}")).is_some(), "{harmless}");
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn whatever_passes_can_be_parsed_without_a_crash(text in "[\\[\\]{}'\"/*\\\\\n a:,]{0,400}") {
+            if too_deep(&text).is_none() {
+                let _ = json5::from_str::<serde_json::Value>(&text);
+            }
+        }
+    }
+}

@@ -1,0 +1,197 @@
+//! Typed reading of a JSON tree.
+//!
+//! Owns: the cursor that the sections of the config are read with. Promises:
+//! an error names the full path of the key and what it must be. Must not: know
+//! any key.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use super::{ConfigError, Env, Paths};
+use crate::support::Secret;
+
+/// Largest integer that JSON carries exactly.
+const MAX_INTEGER: u64 = 9_007_199_254_740_991;
+
+/// A place in the config file, which may be empty.
+#[derive(Clone)]
+pub(super) struct Node<'a> {
+    key: String,
+    value: Option<&'a Value>,
+    file: &'a Path,
+}
+
+impl<'a> Node<'a> {
+    /// The whole document.
+    pub fn root(value: &'a Value, file: &'a Path) -> Self {
+        Self { key: String::new(), value: Some(value), file }
+    }
+
+    /// The member `name`; empty when it is absent or `null`.
+    pub fn member(&self, name: &str) -> Result<Self, ConfigError> {
+        let value = match self.value {
+            None => None,
+            Some(Value::Object(members)) => members.get(name).filter(|value| !value.is_null()),
+            Some(_) => return Err(self.wrong("must be an object")),
+        };
+        let key =
+            if self.key.is_empty() { name.to_owned() } else { format!("{}.{name}", self.key) };
+        Ok(Self { key, value, file: self.file })
+    }
+
+    /// The member at a dotted path.
+    pub fn at(&self, path: &str) -> Result<Self, ConfigError> {
+        path.split('.').try_fold(self.clone(), |node, name| node.member(name))
+    }
+
+    /// Whether something is written here.
+    pub fn is_set(&self) -> bool {
+        self.value.is_some()
+    }
+
+    /// The value as it is.
+    pub fn value(&self) -> Option<&'a Value> {
+        self.value
+    }
+
+    /// A text.
+    pub fn text(&self) -> Result<Option<String>, ConfigError> {
+        match self.value {
+            None => Ok(None),
+            Some(Value::String(text)) => Ok(Some(text.clone())),
+            Some(_) => Err(self.wrong("must be a string")),
+        }
+    }
+
+    /// A text that `parse` understands; `None` from it is an error that lists
+    /// what is `allowed`.
+    pub fn word<T>(
+        &self,
+        allowed: &str,
+        parse: impl Fn(&str) -> Option<T>,
+    ) -> Result<Option<T>, ConfigError> {
+        self.text()?
+            .map(|text| {
+                parse(text.trim()).ok_or_else(|| self.wrong(&format!("must be one of {allowed}")))
+            })
+            .transpose()
+    }
+
+    /// `true` or `false`.
+    pub fn boolean(&self) -> Result<Option<bool>, ConfigError> {
+        match self.value {
+            None => Ok(None),
+            Some(Value::Bool(value)) => Ok(Some(*value)),
+            Some(_) => Err(self.wrong("must be true or false")),
+        }
+    }
+
+    /// A positive integer that fits `T`, at most `max`.
+    pub fn integer<T: TryFrom<u64>>(&self, max: u64) -> Result<Option<T>, ConfigError> {
+        let Some(value) = self.value else { return Ok(None) };
+        value
+            .as_u64()
+            .filter(|number| (1..=max).contains(number))
+            .and_then(|number| T::try_from(number).ok())
+            .map(Some)
+            .ok_or_else(|| self.wrong(&integer_rule(1, max)))
+    }
+
+    /// A positive integer without a bound of its own.
+    pub fn count<T: TryFrom<u64>>(&self) -> Result<Option<T>, ConfigError> {
+        self.integer(MAX_INTEGER)
+    }
+
+    /// A path, expanded.
+    pub fn path(&self, paths: &Paths) -> Result<Option<PathBuf>, ConfigError> {
+        self.text()?.map(|text| paths.expand(text.trim())).transpose()
+    }
+
+    /// The items of a list; none when nothing is written.
+    pub fn items(&self) -> Result<Vec<Self>, ConfigError> {
+        let Some(value) = self.value else { return Ok(Vec::new()) };
+        let Value::Array(items) = value else { return Err(self.wrong("must be a list")) };
+        Ok(items
+            .iter()
+            .enumerate()
+            .map(|(index, value)| Self {
+                key: format!("{}[{index}]", self.key),
+                value: Some(value),
+                file: self.file,
+            })
+            .collect())
+    }
+
+    /// A list of texts.
+    pub fn texts(&self) -> Result<Option<Vec<String>>, ConfigError> {
+        if !self.is_set() {
+            return Ok(None);
+        }
+        let texts = self.items()?.into_iter().map(|item| item.required_text());
+        texts.collect::<Result<_, _>>().map(Some)
+    }
+
+    /// A text that must be there.
+    pub fn required_text(&self) -> Result<String, ConfigError> {
+        self.text()?.ok_or_else(|| self.wrong("is missing; it must be a string"))
+    }
+
+    /// A credential: a text, or OpenClaw's reference to a variable
+    /// (`{source: "env", id: "NAME"}`).
+    pub fn secret(&self, env: &Env) -> Result<Option<Secret>, ConfigError> {
+        if !matches!(self.value, Some(Value::Object(_))) {
+            return Ok(self.text()?.map(Secret::new).filter(|secret| !secret.is_empty()));
+        }
+        if self.member("source")?.required_text()? != "env" {
+            return Err(self.wrong("must be a string or {source: \"env\", id: \"VARIABLE\"}"));
+        }
+        let variable = self.member("id")?.required_text()?;
+        match env.get(&variable) {
+            Some(value) => Ok(Some(Secret::new(value))),
+            None => Err(ConfigError::MissingVariable {
+                key: self.key.clone(),
+                variable,
+                place: self.place(),
+            }),
+        }
+    }
+
+    /// The error that this value breaks `rule`.
+    pub fn wrong(&self, rule: &str) -> ConfigError {
+        let key = if self.key.is_empty() { "<root>".into() } else { self.key.clone() };
+        ConfigError::Invalid { key, reason: rule.into(), place: self.place() }
+    }
+
+    fn place(&self) -> String {
+        self.file.display().to_string()
+    }
+}
+
+/// An integer in a variable.
+pub(super) fn env_integer<T: TryFrom<u64>>(
+    env: &Env,
+    name: &str,
+    min: u64,
+    max: u64,
+) -> Result<Option<T>, ConfigError> {
+    let Some(text) = env.get(name) else { return Ok(None) };
+    text.parse()
+        .ok()
+        .filter(|number| (min..=max).contains(number))
+        .and_then(|number| T::try_from(number).ok())
+        .map(Some)
+        .ok_or_else(|| ConfigError::Invalid {
+            key: name.into(),
+            reason: integer_rule(min, max),
+            place: "the environment".into(),
+        })
+}
+
+fn integer_rule(min: u64, max: u64) -> String {
+    if max == MAX_INTEGER {
+        "must be a positive integer".into()
+    } else {
+        format!("must be an integer between {min} and {max}")
+    }
+}

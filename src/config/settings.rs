@@ -1,0 +1,75 @@
+//! The settings as a whole.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use serde_json::Value;
+
+use super::models::ModelsConfig;
+use super::{
+    AgentsSettings, AuthMode, BindChoice, Explained, GatewaySettings, Paths, SessionSettings,
+};
+use crate::support::Secret;
+
+/// What the command line decides.
+#[derive(Debug, Clone, Default)]
+pub struct Overrides {
+    /// `--port`; 0 takes any free one.
+    pub port: Option<u16>,
+    /// `--bind`.
+    pub bind: Option<BindChoice>,
+    /// `--auth`.
+    pub auth: Option<AuthMode>,
+    /// `--token`.
+    pub token: Option<Secret>,
+    /// `--password`.
+    pub password: Option<Secret>,
+    /// Only look: do not generate a token when there is none.
+    pub read_only: bool,
+}
+
+/// Everything the gateway was told, checked.
+#[derive(Clone)]
+pub struct Settings {
+    /// Where files live.
+    pub paths: Paths,
+    /// How to listen and whom to let in.
+    pub gateway: GatewaySettings,
+    /// How conversations are keyed and kept.
+    pub session: SessionSettings,
+    /// Who answers.
+    pub agents: AgentsSettings,
+    /// Longest text in an answer of `chat.history`, in characters.
+    pub history_max_chars: usize,
+    /// The `models` section with its variables filled in; `null` when absent.
+    pub models: ModelsConfig,
+    /// The config file as written, unknown keys included.
+    pub raw: Value,
+    /// The config file.
+    pub file: ConfigFile,
+    pub(super) explained: Vec<Explained>,
+}
+
+/// The text the settings were read from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ConfigFile {
+    /// Where it is, or would be.
+    pub path: PathBuf,
+    /// Whether it is there.
+    pub exists: bool,
+    /// Lowercase hex SHA-256 of the text; of the empty text when there is none.
+    pub hash: String,
+}
+
+/// Leaves out the sections with keys and tokens in them.
+impl fmt::Debug for Settings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Settings")
+            .field("paths", &self.paths)
+            .field("gateway", &self.gateway)
+            .field("session", &self.session)
+            .field("agents", &self.agents)
+            .field("file", &self.file)
+            .finish_non_exhaustive()
+    }
+}

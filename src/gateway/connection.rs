@@ -1,0 +1,241 @@
+//! One open connection: reads requests, writes answers and events.
+//!
+//! One task does both, so a connection costs little and its order is plain: it
+//! reads what is there, answers what can be answered at once, and writes all
+//! that waits in one flush.
+
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::Duration;
+
+use bytes::Bytes;
+use serde_json::Value;
+use tokio::sync::Semaphore;
+use tokio::time::{Interval, MissedTickBehavior, interval_at};
+
+use crate::auth::Peer;
+use crate::bus::{Batch, Closing, Item};
+use crate::protocol::{ErrorShape, FrameError, Request, parse_request, response_err, response_ok};
+use crate::registry::{Ctx, Denial};
+
+use super::handshake::{self, Welcome};
+use super::preauth::PreauthPermit;
+use super::render::View;
+use super::socket::{Received, Socket};
+use super::upgrade::Gateway;
+
+/// The original pings every 25 s; a missing pong has no consequence.
+const PING_EVERY: Duration = Duration::from_secs(25);
+/// Requests of one connection that may be under way; beyond it we stop
+/// reading, and TCP tells the client.
+const MAX_IN_FLIGHT: usize = 64;
+/// Messages that are read before what they caused is written.
+const READ_BURST: usize = 64;
+/// More refusals for a wrong role in a row than this end the connection.
+const MAX_ROLE_REFUSALS: u32 = 10;
+
+/// Serves a socket from its upgrade to its end.
+pub async fn run(gateway: Arc<Gateway>, mut socket: Socket, peer: Peer, permit: PreauthPermit) {
+    let welcome = match handshake::run(&gateway, &mut socket, &peer).await {
+        Ok(welcome) => welcome,
+        Err(farewell) => {
+            drop(permit);
+            if let Some(farewell) = farewell {
+                farewell.say(socket).await;
+            }
+            return;
+        }
+    };
+    drop(permit);
+    drop(peer);
+    let Welcome { caller, view, presence_key } = welcome;
+    let conn_id = Arc::clone(&caller.subscriber.conn_id);
+    let services = Arc::clone(&gateway.services);
+    let _leave =
+        Leave { gateway: Arc::clone(&gateway), conn_id: Arc::clone(&conn_id), presence_key };
+    let cx = Ctx { services, caller };
+    let connection = Connection {
+        gateway,
+        cx,
+        view,
+        socket,
+        in_flight: Arc::new(Semaphore::new(MAX_IN_FLIGHT)),
+        role_refusals: 0,
+    };
+    let end = connection.serve().await;
+    tracing::info!(conn = %conn_id, %end, "disconnected");
+}
+
+/// Takes the connection out of the lists, however it ends.
+struct Leave {
+    gateway: Arc<Gateway>,
+    conn_id: Arc<str>,
+    presence_key: Option<String>,
+}
+
+impl Drop for Leave {
+    fn drop(&mut self) {
+        self.gateway.hub.leave(&self.conn_id);
+        let services = &self.gateway.services;
+        if let Some(key) = &self.presence_key
+            && services.presence.depart(key, services.clock.now_ms())
+        {
+            services.health.presence_changed();
+        }
+    }
+}
+
+struct Connection {
+    gateway: Arc<Gateway>,
+    cx: Ctx,
+    view: View,
+    socket: Socket,
+    in_flight: Arc<Semaphore>,
+    role_refusals: u32,
+}
+
+/// What the main loop does next.
+enum Turn {
+    Read(Received),
+    Write,
+    Ping,
+}
+
+impl Connection {
+    async fn serve(mut self) -> String {
+        let mut pings = pings();
+        let mut burst = 0;
+        loop {
+            match self.turn(&mut pings, burst).await {
+                Turn::Read(Received::Message(message)) => {
+                    burst += 1;
+                    self.receive(&message).await;
+                }
+                Turn::Read(Received::TooLarge) => {
+                    self.socket.close(1009, "").await;
+                    return "message too large".into();
+                }
+                Turn::Read(Received::Gone(code)) => {
+                    return code
+                        .map_or_else(|| "gone".into(), |code| format!("closed with {code}"));
+                }
+                Turn::Ping if !self.socket.ping().await => return "gone".into(),
+                Turn::Ping | Turn::Read(Received::Control) => {}
+                Turn::Write => {
+                    burst = 0;
+                    match self.cx.caller.subscriber.outbox.take() {
+                        Batch::Items(items) => {
+                            if !self.write(items).await {
+                                return "gone".into();
+                            }
+                        }
+                        Batch::Empty => {}
+                        Batch::Close(Closing { code, reason, .. }) => {
+                            self.socket.close(code, &reason).await;
+                            return format!("closed with {code} {reason}");
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    async fn turn(&mut self, pings: &mut Interval, burst: usize) -> Turn {
+        let may_read = burst < READ_BURST && self.in_flight.available_permits() > 0;
+        let outbox = &self.cx.caller.subscriber.outbox;
+        tokio::select! {
+            biased;
+            received = self.socket.receive(), if may_read => Turn::Read(received),
+            () = outbox.ready() => Turn::Write,
+            _ = pings.tick() => Turn::Ping,
+        }
+    }
+
+    /// Writes a batch in one flush; `false` when the peer is gone. A peer that
+    /// does not read is left waiting here until its queue is cut.
+    async fn write(&mut self, items: Vec<Item>) -> bool {
+        let Self { cx, view, socket, .. } = self;
+        let outbox = &cx.caller.subscriber.outbox;
+        let send = async {
+            for item in items {
+                let text = match item {
+                    Item::Frame(text) => text,
+                    Item::Event(event) => view.render(&event),
+                };
+                if !socket.feed(text).await {
+                    return false;
+                }
+            }
+            socket.flush().await
+        };
+        tokio::select! {
+            alive = send => alive,
+            // The main loop finds the close in the outbox.
+            () = outbox.cut() => true,
+        }
+    }
+
+    async fn receive(&mut self, message: &Bytes) {
+        match parse_request(message) {
+            Ok(request) => self.request(request).await,
+            // Recorded: ignored, the connection stays.
+            Err(FrameError::NotJson) => {}
+            Err(FrameError::NotRequest { id, text }) => {
+                let error = ErrorShape::invalid(format!("invalid request frame: {text}"));
+                self.answer_error(&id, &error);
+            }
+        }
+    }
+
+    /// Calls the method. What can be answered without waiting is answered
+    /// right here; only what waits becomes a task.
+    async fn request(&mut self, request: Request) {
+        let Request { id, method, params } = request;
+        let mut answer = match self.gateway.registry.call(self.cx.clone(), &method, params) {
+            Ok(answer) => answer,
+            Err(denial) => return self.deny(&id, &denial),
+        };
+        self.role_refusals = 0;
+        let profile = self.cx.caller.profile;
+        let subscriber = Arc::clone(&self.cx.caller.subscriber);
+        let respond = move |reply: Result<String, ErrorShape>| {
+            subscriber.outbox.answer(match reply {
+                Ok(payload) => response_ok(&id, &payload),
+                Err(error) => response_err(&Value::from(id.as_str()), &error, profile),
+            });
+        };
+        if let Poll::Ready(reply) = futures_util::poll!(&mut answer) {
+            return respond(reply);
+        }
+        let permit = Arc::clone(&self.in_flight).try_acquire_owned();
+        self.cx.services.tasks.spawn("request", async move {
+            let reply = answer.await;
+            drop(permit);
+            respond(reply);
+        });
+    }
+
+    fn deny(&mut self, id: &str, denial: &Denial) {
+        if !denial.wrong_role {
+            self.role_refusals = 0;
+        } else if self.role_refusals > MAX_ROLE_REFUSALS {
+            let reason = "repeated unauthorized calls".into();
+            let closing = Closing { code: 1008, reason, drains: true };
+            return self.cx.caller.subscriber.outbox.close(closing);
+        } else {
+            self.role_refusals += 1;
+        }
+        self.answer_error(&Value::from(id), &denial.error);
+    }
+
+    fn answer_error(&self, id: &Value, error: &ErrorShape) {
+        let frame = response_err(id, error, self.cx.caller.profile);
+        self.cx.caller.subscriber.outbox.answer(frame);
+    }
+}
+
+fn pings() -> Interval {
+    let mut pings = interval_at(tokio::time::Instant::now() + PING_EVERY, PING_EVERY);
+    pings.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    pings
+}

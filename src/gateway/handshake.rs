@@ -1,0 +1,301 @@
+//! Challenge, connect, hello-ok (`reference/behaviour.md` §2).
+
+use std::sync::Arc;
+
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+use crate::auth::{Admission, Peer};
+use crate::bus::{Beacon, Event, EventKind, Subscriber};
+use crate::config::SessionScope;
+use crate::protocol::connect::{Connect, StandardConnect, parse_connect};
+use crate::protocol::hello::{
+    Features, Granted, HelloOk, Policy, ServerInfo, SessionDefaults, Snapshot,
+};
+use crate::protocol::{
+    ErrorShape, FrameError, Profile, Request, Scope, Version, parse_request, response_err,
+    response_ok,
+};
+use crate::registry::{Caller, KeyNames};
+use crate::sessions::SessionKey;
+
+use super::render::View;
+use super::socket::{Received, Socket};
+use super::upgrade::Gateway;
+
+/// A connection that was let in.
+pub struct Welcome {
+    /// Who it is.
+    pub caller: Caller,
+    /// How it wants its events.
+    pub view: View,
+    /// Key of its presence entry.
+    pub presence_key: Option<String>,
+}
+
+/// How a handshake ends that does not succeed.
+pub struct Farewell {
+    code: u16,
+    reason: String,
+}
+
+impl Farewell {
+    fn silent(code: u16) -> Self {
+        Self { code, reason: String::new() }
+    }
+
+    /// Closes the socket.
+    pub async fn say(self, socket: Socket) {
+        socket.close(self.code, &self.reason).await;
+    }
+}
+
+/// Runs the handshake; `Err` is how to close.
+pub async fn run(
+    gateway: &Arc<Gateway>,
+    socket: &mut Socket,
+    peer: &Peer,
+) -> Result<Welcome, Option<Farewell>> {
+    let services = &gateway.services;
+    let conn_id: Arc<str> = services.ids.uuid().into();
+    let nonce = services.ids.uuid();
+    let challenge = Event::new(
+        EventKind::ConnectChallenge,
+        &json!({"nonce": nonce, "ts": services.clock.now_ms()}),
+    );
+    if !socket.send(challenge.frame(0)).await {
+        return Err(None);
+    }
+    let limit = services.settings.gateway.handshake_timeout;
+    let message = tokio::time::timeout(limit, first_message(socket))
+        .await
+        .map_err(|_| Some(Farewell::silent(1000)))??;
+    let attempt = Attempt { gateway, peer, conn_id, nonce };
+    let request = attempt.first_request(socket, &message).await.map_err(Some)?;
+    drop(message);
+    match attempt.decide(&request) {
+        Ok((connect, admission)) => {
+            socket.authenticated();
+            attempt.welcome(socket, &request.id, &connect, admission).await.ok_or(None)
+        }
+        Err(refusal) => Err(Some(attempt.refuse(socket, &request.id, &refusal).await)),
+    }
+}
+
+async fn first_message(socket: &mut Socket) -> Result<bytes::Bytes, Option<Farewell>> {
+    loop {
+        match socket.receive().await {
+            Received::Message(message) => return Ok(message),
+            Received::Control => {}
+            Received::TooLarge => return Err(Some(Farewell::silent(1009))),
+            Received::Gone(_) => return Err(None),
+        }
+    }
+}
+
+struct Refused {
+    error: ErrorShape,
+    profile: Profile,
+    code: u16,
+}
+
+impl Refused {
+    fn standard(error: ErrorShape) -> Self {
+        Self { error, profile: Profile::Standard(Version::V3), code: 1008 }
+    }
+}
+
+struct Attempt<'a> {
+    gateway: &'a Arc<Gateway>,
+    peer: &'a Peer,
+    conn_id: Arc<str>,
+    nonce: String,
+}
+
+impl Attempt<'_> {
+    /// Rows b to d of the table: is the message a `connect` request at all?
+    async fn first_request(
+        &self,
+        socket: &mut Socket,
+        message: &[u8],
+    ) -> Result<Request, Farewell> {
+        let request = match parse_request(message) {
+            Ok(request) => request,
+            Err(FrameError::NotJson) => return Err(Farewell::silent(1000)),
+            Err(FrameError::NotRequest { .. }) => {
+                return Err(Farewell { code: 1008, reason: "invalid request frame".into() });
+            }
+        };
+        if request.method != "connect" {
+            let error = ErrorShape::invalid("invalid handshake: first request must be connect");
+            return Err(self.refuse(socket, &request.id, &Refused::standard(error)).await);
+        }
+        Ok(request)
+    }
+
+    /// Rows e to n: who is it, and may it come in?
+    fn decide(&self, request: &Request) -> Result<(Connect, Admission), Refused> {
+        let now_ms = self.gateway.services.clock.now_ms();
+        let auth = &self.gateway.auth;
+        let connect = parse_connect(request.params.as_deref()).map_err(Refused::standard)?;
+        let admission = match &connect {
+            Connect::Standard(connect) => {
+                if Version::negotiate(connect.min_protocol, connect.max_protocol).is_none() {
+                    let error = ErrorShape::invalid("protocol mismatch").details(json!({
+                        "expectedProtocol": Version::V3.number(),
+                        "minProtocol": Version::V3.number(),
+                        "maxProtocol": Version::V4.number(),
+                    }));
+                    return Err(Refused { code: 1002, ..Refused::standard(error) });
+                }
+                auth.admit_standard(connect, self.peer, &self.conn_id, &self.nonce, now_ms)
+                    .map_err(Refused::standard)?
+            }
+            Connect::Simple(connect) => auth
+                .admit_simple(connect, self.peer, &self.conn_id, now_ms)
+                .map_err(|error| Refused { error, profile: Profile::Simple, code: 1008 })?,
+        };
+        Ok((connect, admission))
+    }
+
+    async fn refuse(&self, socket: &mut Socket, id: &str, refused: &Refused) -> Farewell {
+        let Refused { error, profile, code } = refused;
+        let detail = |name: &str| error.details.as_ref()?.get(name)?.as_str();
+        tracing::warn!(
+            conn = %self.conn_id,
+            client = %self.gateway.auth.client_ip(self.peer),
+            reason = %error.message,
+            code = detail("code").unwrap_or_default(),
+            "connect refused"
+        );
+        socket.send(response_err(&Value::from(id), error, *profile)).await;
+        let reason = match (code, detail("requestId")) {
+            (_, Some(request_id)) => format!("{} (requestId: {request_id})", error.message),
+            _ => error.message.clone(),
+        };
+        Farewell { code: *code, reason }
+    }
+
+    async fn welcome(
+        &self,
+        socket: &mut Socket,
+        id: &str,
+        connect: &Connect,
+        admission: Admission,
+    ) -> Option<Welcome> {
+        let services = &self.gateway.services;
+        let profile = profile_of(connect);
+        let principal = Arc::new(admission.principal);
+        let (caps, user_agent) = match connect {
+            Connect::Standard(connect) => {
+                (connect.caps.clone(), connect.user_agent.clone().unwrap_or_default())
+            }
+            // Seed 000 shows tool events to everybody.
+            Connect::Simple(_) => (vec!["tool-events".to_owned()], String::new()),
+        };
+        let presence_key = match connect {
+            Connect::Standard(connect) => {
+                self.announce(connect, &admission.scope_names, admission.device_id.as_deref())
+            }
+            Connect::Simple(_) => None,
+        };
+        let key_names = Arc::new(KeyNames::default());
+        let subscriber =
+            Arc::new(Subscriber::new(Arc::clone(&self.conn_id), Arc::clone(&principal), &caps));
+        // Joined before the snapshot is taken: what happens in between comes
+        // as an event after hello, so nothing falls through (#116043).
+        self.gateway.hub.join(Arc::clone(&subscriber));
+        let hello = self.hello(profile, &principal, admission.scope_names);
+        let sent = match serde_json::to_string(&hello) {
+            Ok(payload) => socket.send(response_ok(id, &payload)).await,
+            Err(error) => {
+                tracing::error!(%error, "hello could not be written");
+                false
+            }
+        };
+        if !sent {
+            self.gateway.hub.leave(&self.conn_id);
+            return None;
+        }
+        tracing::info!(conn = %self.conn_id, role = principal.role().as_str(), ?profile, "connected");
+        services.health.refresh_soon();
+        let view = View::new(profile, &user_agent, Arc::clone(&key_names));
+        let caller = Caller { principal, profile, subscriber, key_names };
+        Some(Welcome { caller, view, presence_key })
+    }
+
+    fn announce(
+        &self,
+        connect: &StandardConnect,
+        scopes: &[String],
+        device_id: Option<&str>,
+    ) -> Option<String> {
+        let role = connect.role.as_deref().unwrap_or("operator");
+        let beacon = Beacon::of_client(&connect.client, device_id, role, scopes)?;
+        let services = &self.gateway.services;
+        let key = beacon.instance_id.clone().unwrap_or_else(|| self.conn_id.to_string());
+        services.presence.announce(&key, beacon, services.clock.now_ms());
+        Some(key)
+    }
+
+    fn hello(
+        &self,
+        profile: Profile,
+        principal: &crate::auth::Principal,
+        scopes: Vec<String>,
+    ) -> HelloOk<'_> {
+        let services = &self.gateway.services;
+        let settings = &services.settings;
+        let now_ms = services.clock.now_ms();
+        let keys = &services.keys;
+        let is_admin = principal.allows(Scope::Admin);
+        let shown = |path: &std::path::Path| is_admin.then(|| path.display().to_string());
+        let is_v4 = profile == Profile::Standard(Version::V4);
+        HelloOk {
+            kind: "hello-ok",
+            protocol: profile.protocol_number(),
+            server: ServerInfo { version: crate::handlers::SERVER_VERSION, conn_id: &self.conn_id },
+            features: Features {
+                methods: self.gateway.registry.names_for(principal),
+                events: EventKind::names_for(principal),
+            },
+            snapshot: Snapshot {
+                presence: serde_json::to_value(services.presence.list(now_ms))
+                    .unwrap_or(Value::Null),
+                health: services.health.last().unwrap_or_else(empty_object),
+                state_version: services.presence.version(),
+                uptime_ms: u64::try_from(services.started.elapsed().as_millis())
+                    .unwrap_or(u64::MAX),
+                session_defaults: SessionDefaults {
+                    default_agent_id: keys.default_agent.to_string(),
+                    main_key: keys.main_key.clone(),
+                    main_session_key: SessionKey::main(&keys.default_agent, keys).to_string(),
+                    scope: if settings.session.scope == SessionScope::Global {
+                        "global"
+                    } else {
+                        "per-sender"
+                    },
+                },
+                config_path: shown(&settings.paths.config_path),
+                state_dir: shown(&settings.paths.state_dir),
+                auth_mode: is_admin.then(|| self.gateway.auth.mode().as_str()),
+            },
+            plugin_surface_urls: is_v4.then(|| json!({})),
+            auth: Granted { role: principal.role(), scopes },
+            policy: Policy::default(),
+        }
+    }
+}
+
+fn profile_of(connect: &Connect) -> Profile {
+    match connect {
+        Connect::Standard(connect) => Profile::Standard(
+            Version::negotiate(connect.min_protocol, connect.max_protocol).unwrap_or(Version::V3),
+        ),
+        Connect::Simple(_) => Profile::Simple,
+    }
+}
+
+fn empty_object() -> Box<RawValue> {
+    serde_json::value::to_raw_value(&json!({})).unwrap_or_else(|_| Box::<RawValue>::default())
+}

@@ -1,0 +1,212 @@
+//! The TCP side: accept, count and bound what is read.
+//!
+//! The WebSocket library fixes its limits at the upgrade, but before `connect`
+//! a client may send far less than after it. So the bound is enforced here, on
+//! the bytes, and lifted when the client has proved itself.
+
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, AtomicU8, Ordering};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use axum::extract::connect_info::Connected;
+use axum::serve::{IncomingStream, Listener};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::time::Sleep;
+
+/// A client has this long from the TCP connection to a complete HTTP request.
+const REQUEST_LIMIT: Duration = Duration::from_secs(15);
+/// How long to wait when the process is out of file descriptors.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(200);
+/// Most bytes that are thrown away while a refused client is still sending;
+/// enough for it to see the close frame instead of a reset.
+const MAX_DISCARDED: usize = 64 * 1024 * 1024;
+
+const REQUEST: u8 = 0;
+const OPEN: u8 = 1;
+const LIMITED: u8 = 2;
+const DISCARD: u8 = 3;
+
+/// Switches what a connection may send.
+#[derive(Debug)]
+pub struct Meter {
+    phase: AtomicU8,
+    left: AtomicI64,
+}
+
+impl Meter {
+    fn new() -> Self {
+        Self { phase: AtomicU8::new(REQUEST), left: AtomicI64::new(0) }
+    }
+
+    /// From now on without a bound of its own.
+    pub fn open(&self) {
+        self.phase.store(OPEN, Ordering::Release);
+    }
+
+    /// From now on at most `bytes`; more is an error of the read.
+    pub fn limit(&self, bytes: u32) {
+        self.left.store(i64::from(bytes), Ordering::Release);
+        self.phase.store(LIMITED, Ordering::Release);
+    }
+
+    /// From now on everything is thrown away.
+    pub fn discard(&self) {
+        self.phase.store(DISCARD, Ordering::Release);
+    }
+
+    /// Whether the bound has been reached.
+    pub fn is_exhausted(&self) -> bool {
+        self.phase.load(Ordering::Acquire) == LIMITED && self.left.load(Ordering::Acquire) <= 0
+    }
+}
+
+/// A TCP connection with a [`Meter`].
+pub struct MeteredStream {
+    tcp: TcpStream,
+    meter: Arc<Meter>,
+    deadline: Option<Pin<Box<Sleep>>>,
+}
+
+impl AsyncRead for MeteredStream {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<std::io::Result<()>> {
+        match self.meter.phase.load(Ordering::Acquire) {
+            REQUEST => {
+                if let Some(deadline) = &mut self.deadline
+                    && deadline.as_mut().poll(cx).is_ready()
+                {
+                    return Poll::Ready(Err(std::io::ErrorKind::TimedOut.into()));
+                }
+                Pin::new(&mut self.tcp).poll_read(cx, buf)
+            }
+            LIMITED => self.poll_limited(cx, buf),
+            DISCARD => self.poll_discard(cx),
+            _ => {
+                self.deadline = None;
+                Pin::new(&mut self.tcp).poll_read(cx, buf)
+            }
+        }
+    }
+}
+
+impl MeteredStream {
+    fn poll_limited(
+        &mut self,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<std::io::Result<()>> {
+        self.deadline = None;
+        let left = usize::try_from(self.meter.left.load(Ordering::Acquire)).unwrap_or(0);
+        if left == 0 {
+            let error = std::io::Error::other("too much before connect");
+            return Poll::Ready(Err(error));
+        }
+        let mut space = [0_u8; 4 * 1024];
+        let room = left.min(buf.remaining()).min(space.len());
+        let mut part = ReadBuf::new(space.get_mut(..room).unwrap_or_default());
+        let polled = Pin::new(&mut self.tcp).poll_read(cx, &mut part);
+        buf.put_slice(part.filled());
+        let read = part.filled().len();
+        self.meter.left.fetch_sub(i64::try_from(read).unwrap_or(i64::MAX), Ordering::AcqRel);
+        polled
+    }
+
+    fn poll_discard(&mut self, cx: &mut Context<'_>) -> Poll<std::io::Result<()>> {
+        let mut space = [0_u8; 16 * 1024];
+        let mut discarded = 0;
+        loop {
+            let mut rubbish = ReadBuf::new(&mut space);
+            match Pin::new(&mut self.tcp).poll_read(cx, &mut rubbish) {
+                Poll::Ready(Ok(())) if rubbish.filled().is_empty() => return Poll::Ready(Ok(())),
+                Poll::Ready(Ok(())) => discarded += rubbish.filled().len(),
+                other => return other,
+            }
+            if discarded > MAX_DISCARDED {
+                return Poll::Ready(Ok(()));
+            }
+        }
+    }
+}
+
+impl AsyncWrite for MeteredStream {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &[u8],
+    ) -> Poll<std::io::Result<usize>> {
+        Pin::new(&mut self.tcp).poll_write(cx, buf)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &[std::io::IoSlice<'_>],
+    ) -> Poll<std::io::Result<usize>> {
+        Pin::new(&mut self.tcp).poll_write_vectored(cx, bufs)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.tcp.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<std::io::Result<()>> {
+        Pin::new(&mut self.tcp).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<std::io::Result<()>> {
+        Pin::new(&mut self.tcp).poll_shutdown(cx)
+    }
+}
+
+/// The listening socket.
+pub struct Incoming(pub TcpListener);
+
+impl Listener for Incoming {
+    type Io = MeteredStream;
+    type Addr = SocketAddr;
+
+    async fn accept(&mut self) -> (MeteredStream, SocketAddr) {
+        loop {
+            match self.0.accept().await {
+                Ok((tcp, address)) => {
+                    if let Err(error) = tcp.set_nodelay(true) {
+                        tracing::debug!(%error, "TCP_NODELAY refused");
+                    }
+                    let meter = Arc::new(Meter::new());
+                    let deadline = Some(Box::pin(tokio::time::sleep(REQUEST_LIMIT)));
+                    return (MeteredStream { tcp, meter, deadline }, address);
+                }
+                Err(error) => {
+                    tracing::warn!(%error, "accept failed; trying again");
+                    tokio::time::sleep(ACCEPT_PAUSE).await;
+                }
+            }
+        }
+    }
+
+    fn local_addr(&self) -> std::io::Result<SocketAddr> {
+        self.0.local_addr()
+    }
+}
+
+/// What a request's handler learns of its TCP connection.
+#[derive(Clone)]
+pub struct Wire {
+    /// The other end.
+    pub remote: SocketAddr,
+    /// Switches what it may send.
+    pub meter: Arc<Meter>,
+}
+
+impl Connected<IncomingStream<'_, Incoming>> for Wire {
+    fn connect_info(stream: IncomingStream<'_, Incoming>) -> Self {
+        Self { remote: *stream.remote_addr(), meter: Arc::clone(&stream.io().meter) }
+    }
+}

@@ -1,0 +1,16 @@
+//! Sockets: listen, upgrade, handshake, connection.
+//!
+//! Owns: the listener and every open WebSocket. Promises: nothing is read
+//! without a bound in bytes and time; one connection's trouble is its own;
+//! every close says why. Must not: know what a method does.
+
+mod connection;
+mod handshake;
+mod io;
+mod preauth;
+mod render;
+mod socket;
+mod upgrade;
+
+pub use io::{Incoming, Wire};
+pub use upgrade::{Gateway, router};

@@ -1,0 +1,204 @@
+//! How one connection sees events: which text goes out for each.
+//!
+//! Runs in the connection's writer, so increments are computed from what this
+//! connection has really been sent, whatever was coalesced before.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use crate::bus::{ChatMark, Event};
+use crate::protocol::simple;
+use crate::protocol::{Profile, Version};
+use crate::registry::KeyNames;
+
+/// User agents of dashboards that append deltas (`spec/dialects.md` §4.1).
+const APPENDING_AGENTS: [&str; 2] = ["openclaw-dashboard/", "openclaw-browser/"];
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Style {
+    /// Snapshots, as they are.
+    V3,
+    /// Snapshots with the increment beside.
+    V4,
+    /// Increments in place of snapshots.
+    Appending,
+    /// Increments, and everything else as in seed 000.
+    Simple,
+}
+
+/// The way one connection sees events.
+pub struct View {
+    style: Style,
+    key_names: Arc<KeyNames>,
+    /// Number of the last frame; the challenge was 0.
+    seq: u64,
+    /// What it has been shown of each run that is under way.
+    shown: HashMap<Arc<str>, Arc<str>>,
+}
+
+/// The new part of a run's text.
+struct Increment {
+    delta: String,
+    /// The text so far was not a beginning of the new one.
+    replaces: bool,
+}
+
+impl View {
+    /// The view of a connection that has just been welcomed.
+    pub fn new(profile: Profile, user_agent: &str, key_names: Arc<KeyNames>) -> Self {
+        let appends = APPENDING_AGENTS.iter().any(|prefix| user_agent.starts_with(prefix));
+        let style = match profile {
+            Profile::Simple => Style::Simple,
+            Profile::Standard(_) if appends => Style::Appending,
+            Profile::Standard(Version::V4) => Style::V4,
+            Profile::Standard(Version::V3) => Style::V3,
+        };
+        Self { style, key_names, seq: 0, shown: HashMap::new() }
+    }
+
+    /// The frame for `event`; numbers are given here, one after the other.
+    pub fn render(&mut self, event: &Event) -> String {
+        self.seq += 1;
+        if self.style == Style::V3 {
+            return event.frame(self.seq);
+        }
+        let increment = event.chat.as_ref().and_then(|mark| self.advance(mark));
+        match (self.style, increment) {
+            (Style::V4, Some(increment)) => {
+                let replace = if increment.replaces { r#","replace":true"# } else { "" };
+                let members = format!(r#","deltaText":{}{replace}"#, json!(increment.delta));
+                event.frame_with(&members, self.seq)
+            }
+            (Style::Appending, Some(increment)) => {
+                self.rewrite(event, |payload| set_text(payload, increment))
+            }
+            (Style::Simple, increment) => {
+                let key_names = Arc::clone(&self.key_names);
+                self.rewrite(event, |payload| to_simple(payload, increment, &key_names))
+            }
+            _ => event.frame(self.seq),
+        }
+    }
+
+    fn advance(&mut self, mark: &ChatMark) -> Option<Increment> {
+        let Some(text) = &mark.text else {
+            self.shown.remove(&mark.run_id);
+            return None;
+        };
+        let before = self.shown.insert(Arc::clone(&mark.run_id), Arc::clone(text));
+        let continuation = match &before {
+            Some(before) => text.strip_prefix(&**before),
+            None => Some(&**text),
+        };
+        Some(Increment {
+            delta: continuation.unwrap_or(text).to_owned(),
+            replaces: continuation.is_none(),
+        })
+    }
+
+    fn rewrite(&self, event: &Event, change: impl FnOnce(&mut Value)) -> String {
+        match serde_json::from_str::<Value>(event.payload()) {
+            Ok(mut payload) => {
+                change(&mut payload);
+                event.frame_around(&payload.to_string(), self.seq)
+            }
+            // What we wrote ourselves can be read; if not, send it as it is.
+            Err(_) => event.frame(self.seq),
+        }
+    }
+}
+
+fn set_text(payload: &mut Value, increment: Increment) {
+    if let Some(text) = payload.pointer_mut("/message/content/0/text") {
+        *text = Value::String(increment.delta);
+    }
+    if increment.replaces
+        && let Value::Object(members) = payload
+    {
+        members.insert("replace".into(), json!(true));
+    }
+}
+
+fn to_simple(payload: &mut Value, increment: Option<Increment>, key_names: &KeyNames) {
+    if let Some(increment) = increment {
+        set_text(payload, increment);
+    }
+    let Value::Object(members) = payload else { return };
+    if let Some(Value::String(key)) = members.get_mut("sessionKey")
+        && let Some(name) = key_names.name(key)
+    {
+        *key = name;
+    }
+    if let Some(message) = members.get_mut("message") {
+        simple::message_out(message);
+    }
+    if let Some(usage) = members.get_mut("usage") {
+        *usage = simple::usage_out(usage);
+    }
+    if let Some(Value::String(reason)) = members.get_mut("stopReason") {
+        *reason = simple::stop_reason_out(reason).to_owned();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bus::EventKind;
+
+    fn delta(text: &str) -> Event {
+        let payload = json!({"runId": "r", "sessionKey": "agent:main:main", "state": "delta",
+            "message": {"role": "assistant", "content": [{"type": "text", "text": text}]}});
+        Event::new(EventKind::Chat, &payload)
+            .chat(ChatMark { run_id: "r".into(), text: Some(text.into()) })
+    }
+
+    fn view(profile: Profile, agent: &str) -> View {
+        View::new(profile, agent, Arc::default())
+    }
+
+    fn rendered(view: &mut View, event: &Event) -> Value {
+        serde_json::from_str(&view.render(event)).unwrap()
+    }
+
+    #[test]
+    fn version_3_sees_snapshots_numbered_from_one() {
+        let mut view = view(Profile::Standard(Version::V3), "ref/1");
+        assert_eq!(rendered(&mut view, &delta("ab"))["seq"], 1);
+        let second = rendered(&mut view, &delta("abc"));
+        assert_eq!(second["seq"], 2);
+        assert_eq!(second["payload"]["message"]["content"][0]["text"], "abc");
+        assert!(second["payload"].get("deltaText").is_none());
+    }
+
+    #[test]
+    fn version_4_sees_the_increment_beside_the_snapshot() {
+        let mut view = view(Profile::Standard(Version::V4), "");
+        assert_eq!(rendered(&mut view, &delta("ab"))["payload"]["deltaText"], "ab");
+        let second = rendered(&mut view, &delta("ab\"c"));
+        assert_eq!(second["payload"]["deltaText"], "\"c");
+        assert_eq!(second["payload"]["message"]["content"][0]["text"], "ab\"c");
+        let third = rendered(&mut view, &delta("x"));
+        assert_eq!(
+            (&third["payload"]["deltaText"], &third["payload"]["replace"]),
+            (&json!("x"), &json!(true))
+        );
+    }
+
+    #[test]
+    fn appending_clients_get_only_what_is_new() {
+        for (profile, agent) in
+            [(Profile::Simple, ""), (Profile::Standard(Version::V3), "openclaw-dashboard/1.0")]
+        {
+            let mut view = view(profile, agent);
+            let text = |frame: Value| frame["payload"]["message"]["content"][0]["text"].clone();
+            assert_eq!(text(rendered(&mut view, &delta("ab"))), "ab");
+            assert_eq!(text(rendered(&mut view, &delta("abcd"))), "cd");
+            let end = Event::new(EventKind::Chat, &json!({"state": "final"}))
+                .chat(ChatMark { run_id: "r".into(), text: None });
+            rendered(&mut view, &end);
+            assert!(view.shown.is_empty(), "an ended run leaves nothing behind");
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! The WebSocket as the connection uses it.
+//!
+//! Keeps the library behind one file: receive, feed, flush, close.
+
+use std::time::Duration;
+
+use axum::extract::ws::{CloseFrame, Message, Utf8Bytes, WebSocket};
+use bytes::Bytes;
+use futures_util::SinkExt;
+
+use super::io::Meter;
+
+/// Longest close reason that RFC 6455 §5.5 leaves room for is 123 bytes; the
+/// original cuts at 120.
+const MAX_REASON: usize = 120;
+/// How long a peer has to take the close frame and answer it.
+const CLOSE_GRACE: Duration = Duration::from_secs(1);
+
+/// What came in.
+pub enum Received {
+    /// A text or binary message.
+    Message(Bytes),
+    /// A message over the limit.
+    TooLarge,
+    /// Ping or pong; answered already.
+    Control,
+    /// The peer is gone, with its close code when it gave one.
+    Gone(Option<u16>),
+}
+
+/// A WebSocket and the meter of the bytes under it.
+pub struct Socket {
+    inner: WebSocket,
+    meter: std::sync::Arc<Meter>,
+}
+
+impl Socket {
+    /// Takes over an upgraded connection.
+    pub const fn new(inner: WebSocket, meter: std::sync::Arc<Meter>) -> Self {
+        Self { inner, meter }
+    }
+
+    /// Lifts the bound that holds before `connect`.
+    pub fn authenticated(&self) {
+        self.meter.open();
+    }
+
+    /// The next message. Safe to drop and call again.
+    pub async fn receive(&mut self) -> Received {
+        match self.inner.recv().await {
+            Some(Ok(Message::Text(text))) => Received::Message(text.into()),
+            Some(Ok(Message::Binary(bytes))) => Received::Message(bytes),
+            Some(Ok(Message::Ping(_) | Message::Pong(_))) => Received::Control,
+            Some(Ok(Message::Close(frame))) => Received::Gone(frame.map(|frame| frame.code)),
+            Some(Err(error)) if self.meter.is_exhausted() || is_too_large(&error) => {
+                Received::TooLarge
+            }
+            Some(Err(_)) | None => Received::Gone(None),
+        }
+    }
+
+    /// Puts a text into the write buffer; `false` when the peer is gone.
+    pub async fn feed(&mut self, text: String) -> bool {
+        self.inner.feed(Message::Text(Utf8Bytes::from(text))).await.is_ok()
+    }
+
+    /// Sends what is in the write buffer; `false` when the peer is gone.
+    pub async fn flush(&mut self) -> bool {
+        self.inner.flush().await.is_ok()
+    }
+
+    /// Sends a text at once; `false` when the peer is gone.
+    pub async fn send(&mut self, text: String) -> bool {
+        self.feed(text).await && self.flush().await
+    }
+
+    /// Sends a ping; `false` when the peer is gone.
+    pub async fn ping(&mut self) -> bool {
+        self.inner.send(Message::Ping(Bytes::new())).await.is_ok()
+    }
+
+    /// Closes with `code` and waits a moment for the peer to see it: cutting
+    /// TCP right away would show it 1006 (#146419).
+    pub async fn close(mut self, code: u16, reason: &str) {
+        let reason = Utf8Bytes::from(cut(reason, MAX_REASON));
+        let close = async {
+            if self.inner.send(Message::Close(Some(CloseFrame { code, reason }))).await.is_err() {
+                return;
+            }
+            self.meter.discard();
+            while let Some(Ok(_)) = self.inner.recv().await {}
+        };
+        let _ = tokio::time::timeout(CLOSE_GRACE, close).await;
+    }
+}
+
+fn is_too_large(error: &axum::Error) -> bool {
+    use tokio_tungstenite::tungstenite::Error;
+    let mut source: Option<&(dyn std::error::Error + 'static)> = Some(error);
+    while let Some(error) = source {
+        if let Some(Error::Capacity(_)) = error.downcast_ref::<Error>() {
+            return true;
+        }
+        source = error.source();
+    }
+    false
+}
+
+/// At most `max` bytes of `text`, cut between characters.
+fn cut(text: &str, max: usize) -> &str {
+    let end = (0..=max.min(text.len())).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
+    text.get(..end).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reasons_are_cut_between_characters() {
+        assert_eq!(cut("short", 120), "short");
+        assert_eq!(cut("aé", 2), "a");
+        assert_eq!(cut(&"x".repeat(200), 120).len(), 120);
+    }
+}

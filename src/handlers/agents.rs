@@ -1,0 +1,124 @@
+//! `models.list`, `agents.list`, `agent.identity.get`.
+
+use serde_json::{Value, json};
+
+use crate::config::AgentSettings;
+use crate::protocol::ErrorShape;
+use crate::protocol::methods::NoParams;
+use crate::protocol::methods::agents::{AgentIdentityParams, ModelsListParams};
+use crate::registry::{Ctx, Reply};
+use crate::sessions::AgentId;
+
+/// `models.list`: the models that can be used. All views are the same until
+/// the catalogue holds models that cannot.
+pub async fn models(cx: Ctx, _: ModelsListParams) -> Reply<Value> {
+    let models: Vec<_> = cx
+        .services
+        .catalog
+        .models()
+        .iter()
+        .map(|model| {
+            json!({
+                "provider": model.provider,
+                "id": model.id,
+                "name": model.name,
+                "contextWindow": model.context_window,
+                "reasoning": model.reasoning,
+                "input": model.input.iter().map(|kind| kind.as_str()).collect::<Vec<_>>(),
+            })
+        })
+        .collect();
+    Ok(json!({"models": models}))
+}
+
+/// `agents.list`: the configured agents.
+pub async fn list(cx: Ctx, _: NoParams) -> Reply<Value> {
+    let services = &cx.services;
+    let default_model = services.catalog.default_choice().model.reference().to_string();
+    let agents: Vec<_> =
+        services.settings.agents.list.iter().map(|agent| summary(agent, &default_model)).collect();
+    Ok(json!({
+        "defaultId": services.keys.default_agent.as_str(),
+        "mainKey": services.keys.main_key,
+        "scope": if services.keys.global_scope { "global" } else { "per-sender" },
+        "agents": agents,
+    }))
+}
+
+fn summary(agent: &AgentSettings, default_model: &str) -> Value {
+    let model = match &agent.model {
+        Some(model) if model.fallbacks.is_empty() => json!({"primary": model.primary}),
+        Some(model) => json!({"primary": model.primary, "fallbacks": model.fallbacks}),
+        None => json!({"primary": default_model}),
+    };
+    let mut summary = json!({
+        "id": agent.id,
+        "name": agent.name,
+        "identity": identity_members(agent),
+        "workspace": agent.workspace.display().to_string(),
+        "agentRuntime": {"id": "pi", "source": "implicit"},
+        "model": model,
+    });
+    if let Value::Object(members) = &mut summary {
+        members.retain(|_, value| !value.is_null());
+    }
+    summary
+}
+
+/// `identity` of a summary; `null` when nothing is configured.
+fn identity_members(agent: &AgentSettings) -> Value {
+    let identity = &agent.identity;
+    let mut members = serde_json::Map::new();
+    for (name, value) in [
+        ("name", &identity.name),
+        ("theme", &identity.theme),
+        ("emoji", &identity.emoji),
+        ("avatar", &identity.avatar),
+    ] {
+        if let Some(value) = value {
+            members.insert(name.into(), json!(value));
+        }
+    }
+    if members.is_empty() { Value::Null } else { Value::Object(members) }
+}
+
+/// `agent.identity.get`: name and avatar of an agent, also of one that is not
+/// configured.
+pub async fn identity(cx: Ctx, p: AgentIdentityParams) -> Reply<Value> {
+    let services = &cx.services;
+    let of_session = p
+        .session_key
+        .as_deref()
+        .filter(|key| !key.trim().is_empty())
+        .map(|key| cx.session_key(key).agent(&services.keys));
+    let named = p.agent_id.as_deref().map(AgentId::normalize);
+    let id = match (named, of_session) {
+        (Some(named), Some(of_session)) if named != of_session => {
+            return Err(ErrorShape::invalid(format!(
+                "invalid agent.identity.get params: agent \"{named}\" does not match session key agent \"{of_session}\""
+            )));
+        }
+        (Some(id), _) | (None, Some(id)) => id,
+        (None, None) => services.keys.default_agent.clone(),
+    };
+    let agent = services.settings.agents.agent(id.as_str());
+    let identity = agent.map(|agent| &agent.identity);
+    let name = identity
+        .and_then(|identity| identity.name.clone())
+        .or_else(|| agent.and_then(|agent| agent.name.clone()))
+        .unwrap_or_else(|| "Assistant".into());
+    let emoji = identity.and_then(|identity| identity.emoji.clone());
+    let initial = name.chars().next().map(|first| first.to_uppercase().to_string());
+    let mut answer = json!({
+        "agentId": id.as_str(),
+        "name": name,
+        "avatar": emoji.clone().or(initial).unwrap_or_else(|| "A".into()),
+        "avatarStatus": "none",
+        "avatarReason": "missing",
+        "emoji": emoji,
+    });
+    if let Value::Object(members) = &mut answer {
+        members.retain(|_, value| !value.is_null());
+    }
+    Ok(answer)
+}

@@ -1,0 +1,157 @@
+//! `health`, and the snapshot behind it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use arc_swap::ArcSwapOption;
+use serde_json::value::{RawValue, to_raw_value};
+use serde_json::{Value, json};
+use tokio::sync::Notify;
+
+use crate::bus::{Audience, Event, EventKind};
+use crate::protocol::ErrorShape;
+use crate::protocol::methods::system::HealthParams;
+use crate::registry::{Ctx, Reply, Services};
+use crate::sessions::SessionError;
+
+/// A snapshot is made anew after this time.
+const REFRESH_EVERY: Duration = Duration::from_mins(1);
+/// Connects and disconnects come in bursts; one event tells of a whole burst.
+const SETTLE: Duration = Duration::from_millis(200);
+/// Sessions that a snapshot names.
+const RECENT: u32 = 5;
+
+/// The last health snapshot, and the wish for a new one.
+#[derive(Default)]
+pub struct HealthCache {
+    last: ArcSwapOption<Box<RawValue>>,
+    refresh: Notify,
+    presence: Notify,
+}
+
+impl HealthCache {
+    /// The last snapshot.
+    pub fn last(&self) -> Option<Box<RawValue>> {
+        self.last.load_full().map(|snapshot| (*snapshot).clone())
+    }
+
+    /// Asks for a new snapshot within a moment.
+    pub fn refresh_soon(&self) {
+        self.refresh.notify_one();
+    }
+
+    /// Asks for a `presence` event within a moment.
+    pub fn presence_changed(&self) {
+        self.presence.notify_one();
+    }
+}
+
+/// `health`: the last snapshot, or a new one for `{probe:true}`.
+pub async fn health(cx: Ctx, p: HealthParams) -> Reply<Box<RawValue>> {
+    let services = &cx.services;
+    if !p.probe
+        && let Some(last) = services.health.last()
+    {
+        return Ok(last);
+    }
+    refresh(services).await.map_err(|error| ErrorShape::unavailable(format!("Error: {error}")))
+}
+
+/// Makes snapshots and tells of them, until the task is dropped.
+pub async fn keep_fresh(services: Arc<Services>) {
+    loop {
+        if let Err(error) = refresh(&services).await {
+            tracing::error!(%error, "health snapshot failed");
+        }
+        tokio::select! {
+            () = tokio::time::sleep(REFRESH_EVERY) => {}
+            () = services.health.refresh.notified() => tokio::time::sleep(SETTLE).await,
+        }
+    }
+}
+
+/// Tells of departures, one event for a whole burst.
+pub async fn tell_presence(services: Arc<Services>) {
+    loop {
+        services.health.presence.notified().await;
+        tokio::time::sleep(SETTLE).await;
+        publish_presence(&services);
+    }
+}
+
+/// Sends the presence list to everybody.
+pub fn publish_presence(services: &Services) {
+    if !services.bus.wants(EventKind::Presence, &Audience::Everyone) {
+        return;
+    }
+    let list = services.presence.list(services.clock.now_ms());
+    let event = Event::new(EventKind::Presence, &json!({"presence": list}))
+        .versioned(services.presence.version());
+    services.bus.deliver(event, &Audience::Everyone);
+}
+
+/// Makes a snapshot, keeps it, and sends it to everybody.
+pub async fn refresh(services: &Services) -> Result<Box<RawValue>, SessionError> {
+    let snapshot = snapshot(services).await?;
+    let raw = to_raw_value(&snapshot).unwrap_or_default();
+    services.health.last.store(Some(Arc::new(raw.clone())));
+    let version = services.presence.bump_health();
+    if services.bus.wants(EventKind::Health, &Audience::Everyone) {
+        let event = Event::new(EventKind::Health, &raw).versioned(version);
+        services.bus.deliver(event, &Audience::Everyone);
+    }
+    Ok(raw)
+}
+
+async fn snapshot(services: &Services) -> Result<Value, SessionError> {
+    let began = tokio::time::Instant::now();
+    let now_ms = services.clock.now_ms();
+    let mut agents = Vec::new();
+    for agent in &services.settings.agents.list {
+        let is_default = agent.id == services.keys.default_agent.as_str();
+        agents.push(json!({
+            "agentId": agent.id,
+            "isDefault": is_default,
+            "heartbeat": {"enabled": false, "every": "0m", "everyMs": null, "target": "none"},
+            "sessions": sessions_of(services, &agent.id, now_ms).await?,
+        }));
+    }
+    let default_sessions = agents
+        .iter()
+        .find(|agent| agent.get("isDefault") == Some(&Value::Bool(true)))
+        .and_then(|agent| agent.get("sessions").cloned());
+    let (active, waiting) = services.runs.counts();
+    let panics = services.tasks.panics();
+    Ok(json!({
+        "ok": panics.is_empty(),
+        "ts": now_ms,
+        "durationMs": u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX),
+        "uptimeMs": u64::try_from(services.started.elapsed().as_millis()).unwrap_or(u64::MAX),
+        "plugins": {"loaded": [], "errors": []},
+        "channels": {},
+        "channelOrder": [],
+        "channelLabels": {},
+        "heartbeatSeconds": 0,
+        "defaultAgentId": services.keys.default_agent.as_str(),
+        "agents": agents,
+        "sessions": default_sessions,
+        "runs": {"active": active, "waiting": waiting},
+        "taskPanics": panics,
+    }))
+}
+
+async fn sessions_of(services: &Services, agent: &str, now_ms: u64) -> Result<Value, SessionError> {
+    let (count, recent) = services.sessions.summary(agent, RECENT).await?;
+    let recent: Vec<_> = recent
+        .into_iter()
+        .map(|listed| {
+            json!({
+                "key": listed.key,
+                "updatedAt": listed.entry.updated_at,
+                "age": now_ms.saturating_sub(listed.entry.updated_at),
+            })
+        })
+        .collect();
+    let path = services.settings.paths.sessions_dir(agent).join("sessions.json");
+    Ok(json!({"path": path.display().to_string(), "count": count, "recent": recent}))
+}

@@ -1,0 +1,54 @@
+//! One function per method: decode, one service call, encode.
+//!
+//! Owns: the table of methods. Must not: hold state or rules of its own.
+
+mod agents;
+mod chat;
+mod health;
+mod sessions;
+mod system;
+
+pub use health::{HealthCache, keep_fresh, tell_presence};
+
+use crate::registry::{Registry, admin, open, read, write};
+
+/// `server.version` of hello-ok. Clients compare it with releases of the
+/// original, so it names the one we speak like; what we are follows the plus.
+pub const SERVER_VERSION: &str = concat!("2026.5.7+clawgate.", env!("CARGO_PKG_VERSION"));
+
+/// Every method there is.
+pub fn registry() -> Registry {
+    let mut r = Registry::default();
+    r.add(open("health"), health::health);
+    r.add(read("status"), system::status);
+    r.add(read("system-presence"), system::presence);
+    r.add(admin("system-event"), system::event);
+    r.add(read("last-heartbeat"), system::last_heartbeat);
+    r.add(read("gateway.identity.get"), system::identity);
+    r.add(read("models.list"), agents::models);
+    r.add(read("agents.list"), agents::list);
+    r.add(read("agent.identity.get"), agents::identity);
+    r.add(read("sessions.list"), sessions::list);
+    r.add(read("sessions.subscribe"), sessions::subscribe);
+    r.add(read("sessions.unsubscribe"), sessions::unsubscribe);
+    r.add(read("sessions.messages.subscribe"), sessions::subscribe_messages);
+    r.add(read("sessions.messages.unsubscribe"), sessions::unsubscribe_messages);
+    r.add(read("chat.history"), chat::history);
+    r.add(write("chat.send").by_session(chat::send_lane), chat::send);
+    r.add(write("chat.abort"), chat::abort);
+    r.add(admin("chat.inject").by_session(chat::inject_lane), chat::inject);
+    r
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_method_is_listed_twice() {
+        let registry = registry();
+        let names: Vec<_> = registry.list().map(|(name, _)| name).collect();
+        let unique: std::collections::HashSet<_> = names.iter().collect();
+        assert_eq!(unique.len(), names.len());
+    }
+}

@@ -1,0 +1,150 @@
+//! `status`, `system-presence`, `system-event`, `last-heartbeat`,
+//! `gateway.identity.get`.
+
+use serde_json::{Value, json};
+
+use crate::agent::model_of;
+use crate::bus::Beacon;
+use crate::protocol::methods::AnyParams;
+use crate::protocol::methods::system::SystemEventParams;
+use crate::protocol::{ErrorShape, Scope};
+use crate::registry::{Ctx, Reply, Services};
+use crate::sessions::{SessionError, SessionKey, SessionRow as Listed};
+
+use super::health::publish_presence;
+
+/// Sessions that `status` names.
+const RECENT: u32 = 10;
+
+/// `status`: what the gateway is and does, for people and dashboards. Paths
+/// and sessions are for admins.
+pub async fn status(cx: Ctx, _: AnyParams) -> Reply<Value> {
+    let services = &cx.services;
+    let is_admin = cx.caller.principal.allows(Scope::Admin);
+    let failed = |error: SessionError| ErrorShape::unavailable(format!("Error: {error}"));
+    let mut by_agent = Vec::new();
+    let (mut total, mut all_recent, mut paths) = (0, Vec::new(), Vec::new());
+    for agent in &services.settings.agents.list {
+        let (count, recent) = services.sessions.summary(&agent.id, RECENT).await.map_err(failed)?;
+        let recent: Vec<_> = if is_admin {
+            recent
+                .iter()
+                .map(|listed| recent_session(services, &agent.id, listed, cx.now_ms()))
+                .collect()
+        } else {
+            vec![]
+        };
+        let path = services.settings.paths.sessions_dir(&agent.id).join("sessions.json");
+        let path = path.display().to_string();
+        by_agent.push(json!({
+            "agentId": agent.id,
+            "path": is_admin.then_some(&path),
+            "count": count,
+            "recent": recent,
+        }));
+        total += count;
+        all_recent.extend(recent);
+        paths.push(path);
+    }
+    all_recent.sort_by_key(|recent| {
+        std::cmp::Reverse(recent.get("updatedAt").and_then(Value::as_u64).unwrap_or_default())
+    });
+    all_recent.truncate(usize::try_from(RECENT).unwrap_or(usize::MAX));
+    let default = &services.catalog.default_choice().model;
+    Ok(json!({
+        "runtimeVersion": super::SERVER_VERSION,
+        "uptimeMs": u64::try_from(services.started.elapsed().as_millis()).unwrap_or(u64::MAX),
+        "model": {"primary": default.reference().to_string(),
+            "reason": services.catalog.default_choice().reason},
+        "heartbeat": {
+            "defaultAgentId": services.keys.default_agent.as_str(),
+            "agents": services.settings.agents.list.iter().map(|agent| json!({
+                "agentId": agent.id, "enabled": false, "every": "0m", "everyMs": null,
+            })).collect::<Vec<_>>(),
+        },
+        "channelSummary": [],
+        "queuedSystemEvents": services.runs.parts().notices.of_all(),
+        "tasks": tasks(services),
+        "sessions": {
+            "paths": if is_admin { paths } else { vec![] },
+            "count": total,
+            "defaults": {"model": default.id, "contextTokens": default.context_window},
+            "recent": all_recent,
+            "byAgent": by_agent,
+        },
+    }))
+}
+
+fn recent_session(services: &Services, agent: &str, listed: &Listed, now_ms: u64) -> Value {
+    let entry = &listed.entry;
+    let model = model_of(Some(entry), &services.catalog);
+    let used = entry.total_tokens;
+    let mut recent = json!({
+        "agentId": agent,
+        "key": listed.key,
+        "kind": SessionKey::from_canonical(listed.key.as_str()).kind(),
+        "sessionId": entry.session_id,
+        "updatedAt": entry.updated_at,
+        "age": now_ms.saturating_sub(entry.updated_at),
+        "systemSent": entry.system_sent,
+        "abortedLastRun": entry.aborted_last_run,
+        "inputTokens": entry.input_tokens,
+        "outputTokens": entry.output_tokens,
+        "cacheRead": entry.cache_read,
+        "cacheWrite": entry.cache_write,
+        "totalTokens": used,
+        "totalTokensFresh": entry.total_tokens_fresh,
+        "remainingTokens": used.map(|used| model.context_window.saturating_sub(used)),
+        "percentUsed": used.map(|used| used * 100 / model.context_window.max(1)),
+        "model": model.id,
+        "contextTokens": model.context_window,
+    });
+    if let Value::Object(members) = &mut recent {
+        members.retain(|_, value| !value.is_null());
+    }
+    recent
+}
+
+/// Runs are the tasks of this gateway.
+fn tasks(services: &Services) -> Value {
+    let (active, waiting) = services.runs.counts();
+    json!({
+        "total": active + waiting,
+        "active": active,
+        "byStatus": {"queued": waiting, "running": active},
+    })
+}
+
+/// `system-presence`: who is there.
+pub async fn presence(cx: Ctx, _: AnyParams) -> Reply<Vec<Beacon>> {
+    Ok(cx.services.presence.list(cx.now_ms()))
+}
+
+/// `system-event`: a presence beacon, and news for the main session.
+pub async fn event(cx: Ctx, p: SystemEventParams) -> Reply<Value> {
+    if p.text.is_empty() {
+        return Err(ErrorShape::invalid("text required"));
+    }
+    let services = &cx.services;
+    let (key, beacon) = Beacon::of_system_event(&p);
+    let is_news = services.presence.announce(&key, beacon, cx.now_ms());
+    // A beacon that says nothing new is no news for the model.
+    if !p.text.starts_with("Node:") || is_news {
+        let keys = &services.keys;
+        let main = SessionKey::main(&keys.default_agent, keys);
+        services.runs.parts().notices.add(&main, &p.text);
+    }
+    publish_presence(services);
+    Ok(json!({"ok": true}))
+}
+
+/// `last-heartbeat`: the last one, `null` when there was none.
+pub async fn last_heartbeat(_: Ctx, _: AnyParams) -> Reply<Value> {
+    Ok(Value::Null)
+}
+
+/// `gateway.identity.get`: the gateway's own device id and public key.
+pub async fn identity(cx: Ctx, _: AnyParams) -> Reply<Value> {
+    let identity = &cx.services.identity;
+    Ok(json!({"deviceId": identity.device_id(), "publicKey": identity.public_key()}))
+}

@@ -1,0 +1,286 @@
+//! Params of `connect`, in both profiles.
+
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use super::ErrorShape;
+use super::decode::{
+    self, Fields, Params, Unknown, any, boolean, dictionary, integer_from, list, non_empty, object,
+    one_of, text,
+};
+
+/// Ids that a standard client may have.
+const CLIENT_IDS: [&str; 13] = [
+    "webchat-ui",
+    "openclaw-control-ui",
+    "openclaw-tui",
+    "webchat",
+    "cli",
+    "gateway-client",
+    "openclaw-macos",
+    "openclaw-ios",
+    "openclaw-android",
+    "node-host",
+    "test",
+    "fingerprint",
+    "openclaw-probe",
+];
+
+/// Modes that a standard client may have.
+const CLIENT_MODES: [&str; 7] = ["webchat", "cli", "ui", "backend", "node", "probe", "test"];
+
+/// What a client says of itself.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct ClientInfo {
+    /// One of the known ids.
+    pub id: String,
+    /// Name for people.
+    pub display_name: Option<String>,
+    /// Version of the client.
+    pub version: String,
+    /// Operating system or `web`.
+    pub platform: String,
+    /// Such as `Mac`.
+    pub device_family: Option<String>,
+    /// Such as `Mac14,2`.
+    pub model_identifier: Option<String>,
+    /// One of the known modes.
+    pub mode: String,
+    /// Stable id of this installation.
+    pub instance_id: Option<String>,
+}
+
+impl Params for ClientInfo {
+    fn read(f: &mut Fields) -> Self {
+        Self {
+            id: f.required("id", one_of(&CLIENT_IDS)),
+            display_name: f.optional("displayName", non_empty()),
+            version: f.required("version", non_empty()),
+            platform: f.required("platform", non_empty()),
+            device_family: f.optional("deviceFamily", non_empty()),
+            model_identifier: f.optional("modelIdentifier", non_empty()),
+            mode: f.required("mode", one_of(&CLIENT_MODES)),
+            instance_id: f.optional("instanceId", non_empty()),
+        }
+    }
+}
+
+/// Proof of a device identity (`reference/behaviour.md` §4).
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct DeviceProof {
+    /// Lowercase hex SHA-256 of the raw public key.
+    pub id: String,
+    /// Base64url of the 32-byte key.
+    pub public_key: String,
+    /// Base64url of the 64-byte signature.
+    pub signature: String,
+    /// Milliseconds since the epoch.
+    pub signed_at: u64,
+    /// The challenge's nonce.
+    pub nonce: String,
+}
+
+impl Params for DeviceProof {
+    fn read(f: &mut Fields) -> Self {
+        Self {
+            id: f.required("id", non_empty()),
+            public_key: f.required("publicKey", non_empty()),
+            signature: f.required("signature", non_empty()),
+            signed_at: f.required("signedAt", integer_from(0)),
+            nonce: f.required("nonce", non_empty()),
+        }
+    }
+}
+
+/// Credentials; empty texts count as absent.
+#[derive(Clone, Default, PartialEq)]
+pub struct ConnectAuth {
+    /// The gateway's token, or a device token.
+    pub token: Option<String>,
+    /// One-use token of a setup code.
+    pub bootstrap_token: Option<String>,
+    /// A device's own token.
+    pub device_token: Option<String>,
+    /// The gateway's password.
+    pub password: Option<String>,
+}
+
+impl std::fmt::Debug for ConnectAuth {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("ConnectAuth(…)")
+    }
+}
+
+fn credential(f: &mut Fields, name: &str) -> Option<String> {
+    let value = f.optional(name, text())?;
+    let trimmed = value.trim();
+    (!trimmed.is_empty()).then(|| trimmed.to_owned())
+}
+
+impl Params for ConnectAuth {
+    fn read(f: &mut Fields) -> Self {
+        Self {
+            token: credential(f, "token"),
+            bootstrap_token: credential(f, "bootstrapToken"),
+            device_token: credential(f, "deviceToken"),
+            password: credential(f, "password"),
+        }
+    }
+}
+
+/// `connect` of the standard profile.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StandardConnect {
+    /// Lowest protocol version that the client speaks.
+    pub min_protocol: u64,
+    /// Highest protocol version that the client speaks.
+    pub max_protocol: u64,
+    /// Who it says it is. Never a ground for rights by itself
+    /// (CVE-2026-41299).
+    pub client: ClientInfo,
+    /// Such as `tool-events`.
+    pub caps: Vec<String>,
+    /// `operator` when absent; checked by the handshake.
+    pub role: Option<String>,
+    /// What it asks for, in its own order.
+    pub scopes: Vec<String>,
+    /// Proof of a device identity.
+    pub device: Option<DeviceProof>,
+    /// Credentials.
+    pub auth: ConnectAuth,
+    /// For clients that are known by it (`spec/dialects.md` §4.1).
+    pub user_agent: Option<String>,
+}
+
+impl Params for StandardConnect {
+    fn read(f: &mut Fields) -> Self {
+        let connect = Self {
+            min_protocol: f.required("minProtocol", integer_from(1)),
+            max_protocol: f.required("maxProtocol", integer_from(1)),
+            client: f.required("client", object::<ClientInfo>()),
+            caps: f.optional("caps", list(non_empty())).unwrap_or_default(),
+            role: None,
+            scopes: Vec::new(),
+            device: None,
+            auth: ConnectAuth::default(),
+            user_agent: None,
+        };
+        // What a node offers is read when nodes connect; here it is only checked.
+        f.optional("commands", list(non_empty()));
+        f.optional("permissions", dictionary(boolean()));
+        f.optional("pathEnv", text());
+        let connect = Self {
+            role: f.optional("role", non_empty()),
+            scopes: f.optional("scopes", list(non_empty())).unwrap_or_default(),
+            device: f.optional("device", object::<DeviceProof>()),
+            auth: f.optional("auth", object::<ConnectAuth>()).unwrap_or_default(),
+            ..connect
+        };
+        f.optional("locale", text());
+        Self { user_agent: f.optional("userAgent", text()), ..connect }
+    }
+}
+
+/// `connect` of the simple profile (seed 000).
+#[derive(Debug, Clone, PartialEq)]
+pub struct SimpleConnect {
+    /// Such as `web`.
+    pub client_type: Option<String>,
+    /// Version of the client.
+    pub client_version: Option<String>,
+    /// Credentials: `token` and `password` at the top or under `auth`.
+    pub auth: ConnectAuth,
+    /// Whether a device identity was claimed.
+    pub has_device: bool,
+}
+
+impl Params for SimpleConnect {
+    fn read(f: &mut Fields) -> Self {
+        let nested = f.optional("auth", object::<ConnectAuth>()).unwrap_or_default();
+        let connect = Self {
+            client_type: f.optional("clientType", text()),
+            client_version: f.optional("clientVersion", text()),
+            auth: ConnectAuth {
+                token: credential(f, "token").or(nested.token),
+                password: credential(f, "password").or(nested.password),
+                ..ConnectAuth::default()
+            },
+            has_device: f.optional("deviceAuth", any()).is_some_and(|proof| !proof.is_null()),
+        };
+        f.ignore_rest();
+        connect
+    }
+}
+
+/// `connect`, after its form has been told apart.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Connect {
+    /// With `minProtocol` or `maxProtocol`.
+    Standard(Box<StandardConnect>),
+    /// With `clientType` or `clientVersion`, and without those.
+    Simple(SimpleConnect),
+}
+
+/// Reads the params of `connect`. What is neither form gets the errors of the
+/// standard one.
+///
+/// # Errors
+/// `INVALID_REQUEST` `invalid connect params: …`.
+pub fn parse_connect(raw: Option<&RawValue>) -> Result<Connect, ErrorShape> {
+    let value: Value = raw
+        .map_or(Ok(Value::Null), |raw| serde_json::from_str(raw.get()))
+        .map_err(|error| ErrorShape::invalid(format!("invalid connect params: {error}")))?;
+    let has = |name: &str| value.get(name).is_some();
+    let simple =
+        (has("clientType") || has("clientVersion")) && !has("minProtocol") && !has("maxProtocol");
+    if simple {
+        return decode::params("connect", raw, Unknown::Ignore).map(Connect::Simple);
+    }
+    decode::params("connect", raw, Unknown::Refuse)
+        .map(|connect| Connect::Standard(Box::new(connect)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+    use serde_json::value::to_raw_value;
+
+    fn parse(value: &Value) -> Result<Connect, ErrorShape> {
+        parse_connect(Some(&to_raw_value(value).unwrap()))
+    }
+
+    #[test]
+    fn the_form_decides_the_profile() {
+        let Connect::Simple(simple) = parse(&json!({
+            "clientVersion": "1.0.0", "clientType": "web", "token": " t ", "somethingElse": 1,
+        }))
+        .unwrap() else {
+            panic!("expected the simple profile")
+        };
+        assert_eq!(simple.auth.token.as_deref(), Some("t"));
+        assert!(!simple.has_device);
+        // traces/handshake/fail-protocol.jsonl, "extra member"
+        let error = parse(&json!({
+            "minProtocol": 3, "maxProtocol": 3, "clientType": "web",
+            "client": {"id": "cli", "version": "1", "platform": "linux", "mode": "cli"},
+        }))
+        .unwrap_err();
+        assert_eq!(
+            error.message,
+            "invalid connect params: at root: unexpected property 'clientType'"
+        );
+        let error = parse(&json!({})).unwrap_err();
+        assert_eq!(
+            error.message,
+            "invalid connect params: must have required property 'minProtocol'; \
+             must have required property 'maxProtocol'; must have required property 'client'"
+        );
+    }
+
+    #[test]
+    fn credentials_never_reach_debug_output() {
+        let connect = parse(&json!({"clientType": "web", "token": "hunter2"})).unwrap();
+        assert!(!format!("{connect:?}").contains("hunter2"));
+    }
+}

@@ -1,0 +1,32 @@
+//! Params of each method, one file per family.
+//!
+//! The order of the reads is the order in which errors are reported; see
+//! `protocol::decode`.
+
+pub mod agents;
+pub mod chat;
+pub mod sessions;
+pub mod system;
+
+use super::decode::{Fields, Params};
+
+/// Params of a method that takes none and, like the original, refuses any.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NoParams;
+
+impl Params for NoParams {
+    fn read(_: &mut Fields) -> Self {
+        Self
+    }
+}
+
+/// Params of a method that takes none and does not look.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AnyParams;
+
+impl Params for AnyParams {
+    fn read(f: &mut Fields) -> Self {
+        f.ignore_rest();
+        Self
+    }
+}

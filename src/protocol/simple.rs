@@ -1,0 +1,140 @@
+//! How the simple profile (seed 000) writes what the standard one writes
+//! otherwise: content blocks, thinking levels, usage.
+
+use serde_json::{Map, Value, json};
+
+/// The standard thinking level for one of seed 000 (`none, low, normal,
+/// high`); the standard names are understood too.
+pub fn thinking_in(level: &str) -> &str {
+    match level {
+        "none" => "off",
+        "normal" => "medium",
+        other => other,
+    }
+}
+
+/// The name that seed 000 has for a standard thinking level.
+pub fn thinking_out(level: &str) -> &str {
+    match level {
+        "off" => "none",
+        "minimal" => "low",
+        "medium" => "normal",
+        "xhigh" => "high",
+        other => other,
+    }
+}
+
+/// Rewrites one message: `toolCall` becomes `tool_use`, role `toolResult`
+/// becomes a user message with a `tool_result`, images get a `source`.
+pub fn message_out(message: &mut Value) {
+    let Value::Object(members) = message else { return };
+    if let Some(Value::Array(blocks)) = members.get_mut("content") {
+        blocks.iter_mut().for_each(block_out);
+    }
+    if members.get("role").and_then(Value::as_str) == Some("toolResult") {
+        let mut take = |name: &str| members.shift_remove(name).unwrap_or(Value::Null);
+        let result = json!({
+            "type": "tool_result",
+            "tool_use_id": take("toolCallId"),
+            "content": take("content"),
+            "is_error": take("isError"),
+        });
+        members.insert("role".into(), json!("user"));
+        members.insert("content".into(), json!([result]));
+    }
+}
+
+fn block_out(block: &mut Value) {
+    let Value::Object(members) = block else { return };
+    let mut take = |name: &str| members.shift_remove(name).unwrap_or(Value::Null);
+    match take("type").as_str() {
+        Some("toolCall") => {
+            *block = json!({
+                "type": "tool_use",
+                "id": take("id"),
+                "name": take("name"),
+                "input": take("arguments"),
+            });
+        }
+        Some("image") if members.contains_key("data") => {
+            let mut take = |name: &str| members.shift_remove(name).unwrap_or(Value::Null);
+            *block = json!({
+                "type": "image",
+                "source": {
+                    "type": "base64",
+                    "media_type": take("mimeType"),
+                    "data": take("data"),
+                },
+            });
+        }
+        Some(other) => put_first(members, "type", json!(other)),
+        None => {}
+    }
+}
+
+fn put_first(members: &mut Map<String, Value>, name: &str, value: Value) {
+    members.shift_insert(0, name.to_owned(), value);
+}
+
+/// Rewrites `usage` to `{inputTokens, outputTokens}`.
+pub fn usage_out(usage: &Value) -> Value {
+    let count = |name: &str| usage.get(name).and_then(Value::as_u64).unwrap_or_default();
+    json!({"inputTokens": count("input"), "outputTokens": count("output")})
+}
+
+/// What comes in from a simple client as an attachment or block is read by
+/// the services themselves; only the stop reason has another name going out.
+pub fn stop_reason_out(reason: &str) -> &str {
+    match reason {
+        "stop" => "end_turn",
+        "length" => "max_tokens",
+        "toolUse" => "tool_use",
+        other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blocks_take_the_form_of_the_seed() {
+        let mut call = json!({"role": "assistant", "content": [
+            {"type": "text", "text": "Let me look."},
+            {"type": "toolCall", "id": "c", "name": "read", "arguments": {"path": "n"}},
+        ], "timestamp": 1});
+        message_out(&mut call);
+        assert_eq!(
+            call,
+            json!({"role": "assistant", "content": [
+                {"type": "text", "text": "Let me look."},
+                {"type": "tool_use", "id": "c", "name": "read", "input": {"path": "n"}},
+            ], "timestamp": 1})
+        );
+        let mut result = json!({"role": "toolResult", "toolCallId": "c", "toolName": "read",
+            "content": [{"type": "text", "text": "alpha"}], "isError": false, "timestamp": 2});
+        message_out(&mut result);
+        assert_eq!(result["role"], "user");
+        assert_eq!(
+            result["content"],
+            json!([{"type": "tool_result", "tool_use_id": "c",
+                "content": [{"type": "text", "text": "alpha"}], "is_error": false}])
+        );
+        let mut image = json!({"role": "user", "content": [{"type": "image", "data": "AA==", "mimeType": "image/png"}]});
+        message_out(&mut image);
+        assert_eq!(
+            image["content"][0]["source"],
+            json!({"type": "base64", "media_type": "image/png", "data": "AA=="})
+        );
+    }
+
+    #[test]
+    fn thinking_levels_map_both_ways() {
+        for (seed, standard) in
+            [("none", "off"), ("low", "low"), ("normal", "medium"), ("high", "high")]
+        {
+            assert_eq!(thinking_in(seed), standard);
+            assert_eq!(thinking_out(standard), seed);
+        }
+    }
+}

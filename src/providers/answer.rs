@@ -1,0 +1,279 @@
+//! An answer while it is being streamed.
+//!
+//! Owns: the growing message and the events that report it, in the same order
+//! for every API. Promises: each block that starts also ends; arguments of a
+//! tool call are an object, `{}` when the model's JSON is broken. Must not:
+//! know how an API writes its stream.
+
+use serde_json::{Map, Value};
+
+use super::scrub::scrub;
+use super::{EventSink, ModelInfo, ProviderError, StreamEvent};
+use crate::protocol::message::{AssistantMessage, ContentBlock, StopReason, Usage};
+
+/// A message in the making.
+pub struct Answer<'a> {
+    model: &'a ModelInfo,
+    events: EventSink<'a>,
+    message: AssistantMessage,
+    /// The last block, while it may still grow.
+    open: Option<usize>,
+    /// JSON text of the arguments, by block.
+    arguments: Vec<(usize, String)>,
+}
+
+impl<'a> Answer<'a> {
+    /// An empty answer of `model`.
+    pub fn new(model: &'a ModelInfo, events: EventSink<'a>, timestamp: u64) -> Self {
+        let message = AssistantMessage {
+            content: Vec::new(),
+            api: model.api.as_str().into(),
+            provider: model.provider.clone(),
+            model: model.id.clone(),
+            usage: Usage::default(),
+            stop_reason: StopReason::Stop,
+            error_message: None,
+            timestamp,
+            response_id: None,
+            extra: Map::new(),
+        };
+        Self { model, events, message, open: None, arguments: Vec::new() }
+    }
+
+    /// The provider's own id of this answer. The first one counts.
+    pub fn set_response_id(&mut self, id: &str) {
+        if !id.is_empty() && self.message.response_id.is_none() {
+            self.message.response_id = Some(id.to_owned());
+        }
+    }
+
+    /// Tokens so far; total and price are worked out here.
+    pub fn set_usage(&mut self, usage: Usage) {
+        self.message.usage = self.model.priced(usage);
+    }
+
+    /// Tokens as last reported.
+    pub const fn usage(&self) -> Usage {
+        self.message.usage
+    }
+
+    /// More text, in a new block unless one is open.
+    pub fn text(&mut self, delta: &str) {
+        let index = if let Some((index, ContentBlock::Text(block))) = self.open_block() {
+            block.text.push_str(delta);
+            index
+        } else {
+            let index = self.begin(ContentBlock::text(delta));
+            (self.events)(StreamEvent::TextStart { index });
+            index
+        };
+        if !delta.is_empty() {
+            (self.events)(StreamEvent::TextDelta { index, delta: delta.to_owned() });
+        }
+    }
+
+    /// More thought, in a new block unless one is open.
+    pub fn thinking(&mut self, delta: &str) {
+        let index = if let Some((index, ContentBlock::Thinking(block))) = self.open_block() {
+            block.thinking.push_str(delta);
+            index
+        } else {
+            let index = self.begin(ContentBlock::thinking(delta));
+            (self.events)(StreamEvent::ThinkingStart { index });
+            index
+        };
+        if !delta.is_empty() {
+            (self.events)(StreamEvent::ThinkingDelta { index, delta: delta.to_owned() });
+        }
+    }
+
+    /// More of the signature of the open thought; no event.
+    pub fn sign_thinking(&mut self, more: &str) {
+        if let Some((_, ContentBlock::Thinking(block))) = self.open_block() {
+            block.thinking_signature.get_or_insert_default().push_str(more);
+        }
+    }
+
+    /// The signature of the open thought, when it is the same for all of it.
+    pub fn sign_thinking_once(&mut self, signature: &str) {
+        if let Some((_, ContentBlock::Thinking(block))) = self.open_block() {
+            block.thinking_signature.get_or_insert_with(|| signature.to_owned());
+        }
+    }
+
+    /// A thought that the provider hides.
+    pub fn redacted_thinking(&mut self, payload: String) {
+        self.thinking("[Reasoning redacted]");
+        if let Some((_, ContentBlock::Thinking(block))) = self.open_block() {
+            block.redacted = Some(true);
+            block.thinking_signature = Some(payload);
+        }
+        self.end_block();
+    }
+
+    /// A call begins. Gives its block.
+    pub fn tool_call(&mut self, id: &str, name: &str) -> usize {
+        let index = self.begin(ContentBlock::tool_call(id, name, Value::Object(Map::new())));
+        self.arguments.push((index, String::new()));
+        (self.events)(StreamEvent::ToolCallStart { index, id: id.into(), name: name.into() });
+        index
+    }
+
+    /// More of the arguments of the call in this block, open or not: some
+    /// providers write several calls at a time.
+    pub fn tool_arguments(&mut self, index: usize, delta: &str) {
+        if delta.is_empty() {
+            return;
+        }
+        if let Some((_, text)) = self.arguments.iter_mut().find(|(block, _)| *block == index) {
+            text.push_str(delta);
+            (self.events)(StreamEvent::ToolCallDelta { index, delta: delta.to_owned() });
+        }
+    }
+
+    /// What the provider wants back with this call.
+    pub fn sign_tool_call(&mut self, index: usize, signature: String) {
+        if let Some(ContentBlock::ToolCall(call)) = self.message.content.get_mut(index) {
+            call.thought_signature = Some(signature);
+        }
+    }
+
+    /// The call with this id.
+    pub fn find_tool_call(&self, id: &str) -> Option<usize> {
+        self.message
+            .content
+            .iter()
+            .position(|block| matches!(block, ContentBlock::ToolCall(call) if call.id == id))
+    }
+
+    /// The open block is complete.
+    pub fn end_block(&mut self) {
+        if let Some(index) = self.open.take() {
+            self.parse_arguments(index);
+            (self.events)(StreamEvent::BlockEnd { index });
+        }
+    }
+
+    /// The answer is complete.
+    pub fn finish(mut self, stop: StopReason) -> AssistantMessage {
+        self.close();
+        let calls = self.message.tool_calls().next().is_some();
+        // Some providers say "stop" although they want tools to be run.
+        self.message.stop_reason =
+            if calls && stop == StopReason::Stop { StopReason::ToolUse } else { stop };
+        self.message
+    }
+
+    /// The answer ends with an error; what has arrived stays with it.
+    pub fn fail(mut self, mut error: ProviderError) -> ProviderError {
+        self.close();
+        error.message = scrub(&error.message, self.model);
+        error.with_partial(self.message)
+    }
+
+    fn close(&mut self) {
+        self.end_block();
+        for index in 0..self.message.content.len() {
+            self.parse_arguments(index);
+        }
+    }
+
+    fn begin(&mut self, block: ContentBlock) -> usize {
+        self.end_block();
+        let index = self.message.content.len();
+        self.message.content.push(block);
+        self.open = Some(index);
+        index
+    }
+
+    fn open_block(&mut self) -> Option<(usize, &mut ContentBlock)> {
+        let index = self.open?;
+        Some((index, self.message.content.get_mut(index)?))
+    }
+
+    fn parse_arguments(&mut self, index: usize) {
+        let Some((_, text)) = self.arguments.iter().find(|(block, _)| *block == index) else {
+            return;
+        };
+        if let Some(ContentBlock::ToolCall(call)) = self.message.content.get_mut(index) {
+            let parsed: Option<Map<String, Value>> = serde_json::from_str(text).ok();
+            call.arguments = Value::Object(parsed.unwrap_or_default());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::providers::ProviderErrorKind;
+    use crate::providers::testing::model;
+    use serde_json::json;
+
+    #[test]
+    fn a_switch_of_kind_ends_the_block_and_starts_another() {
+        let model = model("openai-completions");
+        let mut events = Vec::new();
+        let mut sink = |event| events.push(event);
+        let mut answer = Answer::new(&model, &mut sink, 5);
+        answer.thinking("hm");
+        answer.text("a");
+        answer.text("b");
+        let call = answer.tool_call("c1", "read");
+        answer.tool_arguments(call, "{\"path\":");
+        answer.tool_arguments(call, "\"n\"}");
+        let message = answer.finish(StopReason::Stop);
+        assert_eq!(message.stop_reason, StopReason::ToolUse);
+        assert_eq!(
+            serde_json::to_value(&message.content).unwrap(),
+            json!([
+                {"type": "thinking", "thinking": "hm"},
+                {"type": "text", "text": "ab"},
+                {"type": "toolCall", "id": "c1", "name": "read", "arguments": {"path": "n"}},
+            ])
+        );
+        assert_eq!(
+            events,
+            [
+                StreamEvent::ThinkingStart { index: 0 },
+                StreamEvent::ThinkingDelta { index: 0, delta: "hm".into() },
+                StreamEvent::BlockEnd { index: 0 },
+                StreamEvent::TextStart { index: 1 },
+                StreamEvent::TextDelta { index: 1, delta: "a".into() },
+                StreamEvent::TextDelta { index: 1, delta: "b".into() },
+                StreamEvent::BlockEnd { index: 1 },
+                StreamEvent::ToolCallStart { index: 2, id: "c1".into(), name: "read".into() },
+                StreamEvent::ToolCallDelta { index: 2, delta: "{\"path\":".into() },
+                StreamEvent::ToolCallDelta { index: 2, delta: "\"n\"}".into() },
+                StreamEvent::BlockEnd { index: 2 },
+            ]
+        );
+    }
+
+    #[test]
+    fn broken_arguments_become_an_empty_object_and_interleaved_ones_are_kept_apart() {
+        let model = model("openai-completions");
+        let mut sink = |_| {};
+        let mut answer = Answer::new(&model, &mut sink, 5);
+        let first = answer.tool_call("c1", "read");
+        let second = answer.tool_call("c2", "read");
+        answer.tool_arguments(first, "{\"a\":1}");
+        answer.tool_arguments(second, "{\"b\":");
+        let message = answer.finish(StopReason::ToolUse);
+        let arguments: Vec<_> = message.tool_calls().map(|call| call.arguments.clone()).collect();
+        assert_eq!(arguments, [json!({"a": 1}), json!({})]);
+    }
+
+    #[test]
+    fn a_failure_keeps_what_has_arrived_and_hides_the_key() {
+        let model = model("openai-completions");
+        let mut sink = |_| {};
+        let mut answer = Answer::new(&model, &mut sink, 5);
+        answer.text("half");
+        let error = answer.fail(ProviderError::new(ProviderErrorKind::Server, "bad mock-key"));
+        assert_eq!(error.message, "bad ***");
+        let partial = error.partial.unwrap();
+        assert_eq!(partial.content, [ContentBlock::text("half")]);
+        assert_eq!(partial.stop_reason, StopReason::Error);
+        assert_eq!(partial.error_message.as_deref(), Some("bad ***"));
+    }
+}

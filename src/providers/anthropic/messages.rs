@@ -1,0 +1,158 @@
+//! The conversation in the form of this API.
+//!
+//! Owns: the `messages` of a request. Must not: apply rules that all APIs
+//! share; `compose` has done so.
+
+use serde_json::{Value, json};
+
+use super::super::ModelRequest;
+use super::super::compose::compose;
+use super::request::cache_mark;
+use crate::protocol::message::{
+    AgentMessage, AssistantMessage, ContentBlock, ThinkingBlock, ToolResultMessage, UserContent,
+    text_of,
+};
+
+const MAX_ID: usize = 64;
+const SEE_IMAGE: &str = "(see attached image)";
+/// The API refuses a failed call without text.
+const NO_OUTPUT: &str = "(no output)";
+/// A conversation must begin with a user; ours may begin with a note.
+const BEGINNING: &str = "(beginning of the conversation)";
+
+/// All messages of a request.
+pub fn messages(request: &ModelRequest) -> Vec<Value> {
+    let mut wire: Vec<Value> = Vec::new();
+    let mut results: Vec<Value> = Vec::new();
+    for message in compose(&request.messages, &request.model, tool_id) {
+        if let AgentMessage::ToolResult(result) = &message {
+            results.push(tool_result(result));
+            continue;
+        }
+        wire.extend(take_results(&mut results));
+        match &message {
+            AgentMessage::User(user) => wire.extend(user_message(&user.content)),
+            AgentMessage::Assistant(answer) => {
+                if wire.is_empty() {
+                    wire.push(json!({"role": "user", "content": BEGINNING}));
+                }
+                wire.extend(assistant(answer));
+            }
+            AgentMessage::ToolResult(_) => {}
+        }
+    }
+    wire.extend(take_results(&mut results));
+    mark_last_user(&mut wire);
+    wire
+}
+
+/// Makes an id of a call acceptable.
+fn tool_id(id: &str) -> String {
+    let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+    id.chars().map(|c| if fits(c) { c } else { '_' }).take(MAX_ID).collect()
+}
+
+/// The results of all calls of an answer belong into one message.
+fn take_results(results: &mut Vec<Value>) -> Option<Value> {
+    if results.is_empty() {
+        return None;
+    }
+    Some(json!({"role": "user", "content": std::mem::take(results)}))
+}
+
+fn user_message(content: &UserContent) -> Option<Value> {
+    let content = match content {
+        // The API refuses text blocks without text.
+        UserContent::Text(text) => (!text.trim().is_empty()).then(|| json!(text)),
+        UserContent::Blocks(blocks) => {
+            let parts = parts(blocks);
+            (!parts.is_empty()).then(|| json!(parts))
+        }
+    };
+    Some(json!({"role": "user", "content": content?}))
+}
+
+fn parts(blocks: &[ContentBlock]) -> Vec<Value> {
+    let parts = blocks.iter().filter_map(|block| match block {
+        ContentBlock::Text(block) if block.text.trim().is_empty() => None,
+        ContentBlock::Text(block) => Some(json!({"type": "text", "text": block.text})),
+        ContentBlock::Image(image) => Some(json!({
+            "type": "image",
+            "source": {"type": "base64", "media_type": image.mime_type, "data": image.data},
+        })),
+        _ => None,
+    });
+    parts.collect()
+}
+
+fn assistant(answer: &AssistantMessage) -> Option<Value> {
+    let blocks: Vec<Value> = answer.content.iter().filter_map(assistant_block).collect();
+    (!blocks.is_empty()).then(|| json!({"role": "assistant", "content": blocks}))
+}
+
+fn assistant_block(block: &ContentBlock) -> Option<Value> {
+    match block {
+        ContentBlock::Text(block) => Some(json!({"type": "text", "text": block.text})),
+        ContentBlock::Thinking(block) => thinking(block),
+        ContentBlock::ToolCall(call) => Some(json!({
+            "type": "tool_use", "id": call.id, "name": call.name, "input": call.arguments,
+        })),
+        ContentBlock::Image(_) | ContentBlock::Unknown(_) => None,
+    }
+}
+
+/// Only what the API itself has signed is a thought to it.
+fn thinking(block: &ThinkingBlock) -> Option<Value> {
+    let signature = block.thinking_signature.as_ref().filter(|text| !text.is_empty());
+    match (block.redacted == Some(true), signature) {
+        (true, Some(data)) => Some(json!({"type": "redacted_thinking", "data": data})),
+        (true, None) => None,
+        (false, Some(signature)) => Some(json!({
+            "type": "thinking", "thinking": block.thinking, "signature": signature,
+        })),
+        (false, None) if block.thinking.trim().is_empty() => None,
+        (false, None) => Some(json!({"type": "text", "text": block.thinking})),
+    }
+}
+
+fn tool_result(result: &ToolResultMessage) -> Value {
+    let has_image = result.content.iter().any(|block| matches!(block, ContentBlock::Image(_)));
+    let content = if has_image {
+        let mut parts = parts(&result.content);
+        if text_of(&result.content).trim().is_empty() {
+            parts.insert(0, json!({"type": "text", "text": SEE_IMAGE}));
+        }
+        json!(parts)
+    } else {
+        let texts = result.content.iter().filter_map(|block| match block {
+            ContentBlock::Text(block) => Some(block.text.as_str()),
+            _ => None,
+        });
+        let text = texts.collect::<Vec<_>>().join("\n");
+        json!(if text.is_empty() { NO_OUTPUT } else { &text })
+    };
+    json!({
+        "type": "tool_result",
+        "tool_use_id": result.tool_call_id,
+        "content": content,
+        "is_error": result.is_error,
+    })
+}
+
+/// Marks how far the conversation may be kept in the prompt cache.
+fn mark_last_user(wire: &mut [Value]) {
+    let is_user = |message: &&mut Value| message.get("role") == Some(&json!("user"));
+    let Some(message) = wire.iter_mut().rev().find(is_user) else { return };
+    match message.get_mut("content") {
+        Some(Value::String(text)) => {
+            let part = json!({"type": "text", "text": text, "cache_control": cache_mark()});
+            message["content"] = json!([part]);
+        }
+        Some(Value::Array(parts)) => {
+            if let Some(part) = parts.last_mut() {
+                part["cache_control"] = cache_mark();
+            }
+        }
+        _ => {}
+    }
+}

@@ -1,0 +1,228 @@
+//! The stream of an answer.
+//!
+//! Owns: what each event means. Must not: keep the answer; `Answer` does.
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::super::answer::Answer;
+use super::super::error::{ErrorStyle, ProviderError, ProviderErrorKind};
+use super::super::reader::{Flow, Reader};
+use super::super::sse::SseEvent;
+use crate::protocol::message::{StopReason, Usage};
+
+#[derive(Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Event {
+    MessageStart {
+        message: Start,
+    },
+    ContentBlockStart {
+        content_block: Block,
+    },
+    ContentBlockDelta {
+        delta: Delta,
+    },
+    ContentBlockStop,
+    MessageDelta {
+        delta: End,
+        usage: Option<WireUsage>,
+    },
+    MessageStop,
+    Error,
+    /// `ping`, and what may come.
+    #[serde(other)]
+    Other,
+}
+
+#[derive(Deserialize)]
+struct Start {
+    id: Option<String>,
+    usage: Option<WireUsage>,
+}
+
+#[derive(Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Block {
+    Text {
+        #[serde(default)]
+        text: String,
+    },
+    Thinking {
+        #[serde(default)]
+        thinking: String,
+        #[serde(default)]
+        signature: String,
+    },
+    RedactedThinking {
+        #[serde(default)]
+        data: String,
+    },
+    ToolUse {
+        id: String,
+        name: String,
+        input: Option<Value>,
+    },
+    #[serde(other)]
+    Other,
+}
+
+#[derive(Deserialize)]
+#[serde(tag = "type")]
+enum Delta {
+    #[serde(rename = "text_delta")]
+    Text { text: String },
+    #[serde(rename = "thinking_delta")]
+    Thinking { thinking: String },
+    #[serde(rename = "signature_delta")]
+    Signature { signature: String },
+    #[serde(rename = "input_json_delta")]
+    InputJson { partial_json: String },
+    #[serde(other)]
+    Other,
+}
+
+#[derive(Deserialize)]
+struct End {
+    stop_reason: Option<String>,
+}
+
+/// Each member is absent where nothing has changed.
+#[derive(Deserialize)]
+struct WireUsage {
+    #[serde(rename = "input_tokens")]
+    input: Option<u64>,
+    #[serde(rename = "output_tokens")]
+    output: Option<u64>,
+    #[serde(rename = "cache_read_input_tokens")]
+    cache_read: Option<u64>,
+    #[serde(rename = "cache_creation_input_tokens")]
+    cache_write: Option<u64>,
+}
+
+/// The block that deltas go to; the API sends one after the other.
+#[derive(Default)]
+enum Open {
+    #[default]
+    None,
+    Plain,
+    /// A call. Its start may hold the whole input already; deltas replace it.
+    Call {
+        block: usize,
+        input: Option<Value>,
+        streamed: bool,
+    },
+}
+
+/// Reads events.
+#[derive(Default)]
+pub struct Events {
+    open: Open,
+    stop: Option<String>,
+}
+
+impl Events {
+    fn start(&mut self, block: Block, answer: &mut Answer<'_>) {
+        self.end(answer);
+        self.open = Open::Plain;
+        match block {
+            Block::Text { text } => answer.text(&text),
+            Block::Thinking { thinking, signature } => {
+                answer.thinking(&thinking);
+                if !signature.is_empty() {
+                    answer.sign_thinking(&signature);
+                }
+            }
+            Block::RedactedThinking { data } => answer.redacted_thinking(data),
+            Block::ToolUse { id, name, input } => {
+                let block = answer.tool_call(&id, &name);
+                self.open = Open::Call { block, input, streamed: false };
+            }
+            Block::Other => self.open = Open::None,
+        }
+    }
+
+    fn delta(&mut self, delta: Delta, answer: &mut Answer<'_>) {
+        match (delta, &mut self.open) {
+            (Delta::Text { text }, Open::Plain) => answer.text(&text),
+            (Delta::Thinking { thinking }, Open::Plain) => answer.thinking(&thinking),
+            (Delta::Signature { signature }, Open::Plain) => answer.sign_thinking(&signature),
+            (Delta::InputJson { partial_json }, Open::Call { block, streamed, .. }) => {
+                *streamed |= !partial_json.is_empty();
+                answer.tool_arguments(*block, &partial_json);
+            }
+            // Parts of blocks that we do not know.
+            _ => {}
+        }
+    }
+
+    fn end(&mut self, answer: &mut Answer<'_>) {
+        let open = std::mem::take(&mut self.open);
+        if let Open::Call { block, input: Some(input), streamed: false } = &open
+            && input.as_object().is_some_and(|input| !input.is_empty())
+        {
+            answer.tool_arguments(*block, &input.to_string());
+        }
+        answer.end_block();
+    }
+}
+
+impl Reader for Events {
+    fn read(&mut self, event: &SseEvent, answer: &mut Answer<'_>) -> Result<Flow, ProviderError> {
+        let parsed: Event = serde_json::from_str(&event.data).map_err(|error| {
+            let text = format!("the provider sent an event that is no JSON of this API: {error}");
+            ProviderError::new(ProviderErrorKind::Protocol, text)
+        })?;
+        match parsed {
+            Event::MessageStart { message } => {
+                answer.set_response_id(message.id.as_deref().unwrap_or_default());
+                answer.set_usage(updated(answer.usage(), message.usage));
+            }
+            Event::ContentBlockStart { content_block } => self.start(content_block, answer),
+            Event::ContentBlockDelta { delta } => self.delta(delta, answer),
+            Event::ContentBlockStop => self.end(answer),
+            Event::MessageDelta { delta, usage } => {
+                answer.set_usage(updated(answer.usage(), usage));
+                self.stop = delta.stop_reason.or_else(|| self.stop.take());
+            }
+            Event::MessageStop => return Ok(Flow::End),
+            Event::Error => {
+                let data = serde_json::from_str(&event.data).unwrap_or(Value::Null);
+                return Err(ProviderError::from_event(ErrorStyle::Anthropic, &data));
+            }
+            Event::Other => {}
+        }
+        Ok(Flow::More)
+    }
+
+    fn outcome(&self) -> Option<Result<StopReason, ProviderError>> {
+        let reason = self.stop.as_deref()?;
+        Some(match reason {
+            "end_turn" | "stop_sequence" | "pause_turn" => Ok(StopReason::Stop),
+            "max_tokens" => Ok(StopReason::Length),
+            "tool_use" => Ok(StopReason::ToolUse),
+            "refusal" | "sensitive" => Err(ProviderError::new(
+                ProviderErrorKind::Refusal,
+                format!("The model declined to answer ({reason})"),
+            )),
+            _ => Err(ProviderError::new(
+                ProviderErrorKind::Protocol,
+                format!("Unhandled stop reason: {reason}"),
+            )),
+        })
+    }
+}
+
+fn updated(usage: Usage, news: Option<WireUsage>) -> Usage {
+    let Some(news) = news else { return usage };
+    Usage {
+        input: news.input.unwrap_or(usage.input),
+        output: news.output.unwrap_or(usage.output),
+        cache_read: news.cache_read.unwrap_or(usage.cache_read),
+        cache_write: news.cache_write.unwrap_or(usage.cache_write),
+        ..usage
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,196 @@
+#![allow(clippy::needless_pass_by_value)] // `json!(…)` reads best in place
+
+use super::*;
+use crate::protocol::message::AssistantMessage;
+use crate::providers::StreamEvent;
+use crate::providers::testing::{model, replay};
+use serde_json::json;
+
+type Outcome = (Result<AssistantMessage, ProviderError>, Vec<StreamEvent>);
+
+fn read(events: &[Value]) -> Outcome {
+    let texts: Vec<_> = events
+        .iter()
+        .map(|event| format!("event: {}\ndata: {event}\n\n", event["type"].as_str().unwrap()))
+        .collect();
+    let text = texts.concat();
+    replay(Events::default(), &model("anthropic-messages"), &text)
+}
+
+fn start() -> Value {
+    json!({"type": "message_start", "message": {
+        "id": "msg_1", "type": "message", "role": "assistant", "content": [], "model": "mock-1",
+        "stop_reason": null, "stop_sequence": null,
+        "usage": {"input_tokens": 100, "output_tokens": 1, "cache_read_input_tokens": 30,
+                  "cache_creation_input_tokens": 20},
+    }})
+}
+
+fn block(block: Value) -> Value {
+    json!({"type": "content_block_start", "index": 0, "content_block": block})
+}
+
+fn delta(delta: Value) -> Value {
+    json!({"type": "content_block_delta", "index": 0, "delta": delta})
+}
+
+fn text(text: &str) -> Value {
+    delta(json!({"type": "text_delta", "text": text}))
+}
+
+fn stop() -> Value {
+    json!({"type": "content_block_stop", "index": 0})
+}
+
+fn end(reason: &str) -> [Value; 2] {
+    [
+        json!({"type": "message_delta", "delta": {"stop_reason": reason, "stop_sequence": null},
+               "usage": {"input_tokens": null, "output_tokens": 9}}),
+        json!({"type": "message_stop"}),
+    ]
+}
+
+fn whole(blocks: &[Value], reason: &str) -> Outcome {
+    let events: Vec<Value> = [start(), json!({"type": "ping"})]
+        .into_iter()
+        .chain(blocks.iter().cloned())
+        .chain(end(reason))
+        .collect();
+    read(&events)
+}
+
+fn content(message: &AssistantMessage) -> Value {
+    serde_json::to_value(&message.content).unwrap()
+}
+
+#[test]
+fn text_and_usage_are_read_as_recorded() {
+    let empty = block(json!({"type": "text", "text": ""}));
+    let (message, events) = whole(&[empty, text("Hello "), text("world"), stop()], "end_turn");
+    let message = message.unwrap();
+    assert_eq!(content(&message), json!([{"type": "text", "text": "Hello world"}]));
+    assert_eq!(
+        events,
+        [
+            StreamEvent::TextStart { index: 0 },
+            StreamEvent::TextDelta { index: 0, delta: "Hello ".into() },
+            StreamEvent::TextDelta { index: 0, delta: "world".into() },
+            StreamEvent::BlockEnd { index: 0 },
+        ]
+    );
+    assert_eq!(message.response_id.as_deref(), Some("msg_1"));
+    let usage = message.usage;
+    assert_eq!((usage.input, usage.output, usage.total_tokens), (100, 9, 159));
+    assert_eq!((usage.cache_read, usage.cache_write), (30, 20));
+    let total = (100.0 + 9.0 * 2.0 + 30.0 * 0.1 + 20.0 * 0.2) / 1e6;
+    assert!((usage.cost.total - total).abs() < 1e-12, "{:?}", usage.cost);
+}
+
+#[test]
+fn thoughts_carry_their_signature_silently() {
+    let (message, events) = whole(
+        &[
+            block(json!({"type": "thinking", "thinking": "", "signature": ""})),
+            delta(json!({"type": "thinking_delta", "thinking": "w1 "})),
+            delta(json!({"type": "thinking_delta", "thinking": "w2"})),
+            delta(json!({"type": "signature_delta", "signature": "mock-"})),
+            delta(json!({"type": "signature_delta", "signature": "sig"})),
+            stop(),
+            block(json!({"type": "redacted_thinking", "data": "secret"})),
+            stop(),
+        ],
+        "end_turn",
+    );
+    let expected = json!([
+        {"type": "thinking", "thinking": "w1 w2", "thinkingSignature": "mock-sig"},
+        {"type": "thinking", "thinking": "[Reasoning redacted]", "thinkingSignature": "secret", "redacted": true},
+    ]);
+    assert_eq!(content(&message.unwrap()), expected);
+    let ends = events.iter().filter(|event| matches!(event, StreamEvent::BlockEnd { .. }));
+    assert_eq!((events.len(), ends.count()), (7, 2));
+}
+
+#[test]
+fn calls_are_put_together_from_their_pieces() {
+    let call = |id: &str, input: Value| {
+        block(json!({"type": "tool_use", "id": id, "name": "read", "input": input}))
+    };
+    let piece = |json: &str| delta(json!({"type": "input_json_delta", "partial_json": json}));
+    let (message, _) = whole(
+        &[
+            call("t1", json!({})),
+            piece(""),
+            piece("{\"path\":"),
+            piece("\"n\"}"),
+            stop(),
+            call("t2", json!({"whole": 1})),
+            stop(),
+            call("t3", json!({})),
+            piece("{\"broken"),
+            stop(),
+        ],
+        "tool_use",
+    );
+    let message = message.unwrap();
+    let arguments: Vec<_> = message.tool_calls().map(|call| call.arguments.clone()).collect();
+    assert_eq!(arguments, [json!({"path": "n"}), json!({"whole": 1}), json!({})]);
+    assert_eq!(message.stop_reason, StopReason::ToolUse);
+}
+
+#[test]
+fn every_reason_to_stop_has_its_meaning() {
+    let outcome = |reason: &str| {
+        let (result, _) = whole(&[block(json!({"type": "text", "text": "x"})), stop()], reason);
+        result.map(|message| message.stop_reason).map_err(|error| error.kind)
+    };
+    for reason in ["end_turn", "stop_sequence", "pause_turn"] {
+        assert_eq!(outcome(reason), Ok(StopReason::Stop), "{reason}");
+    }
+    assert_eq!(outcome("max_tokens"), Ok(StopReason::Length));
+    assert_eq!(outcome("tool_use"), Ok(StopReason::ToolUse));
+    for reason in ["refusal", "sensitive"] {
+        assert_eq!(outcome(reason), Err(ProviderErrorKind::Refusal), "{reason}");
+    }
+    assert_eq!(outcome("strange"), Err(ProviderErrorKind::Protocol));
+}
+
+#[test]
+fn an_error_event_keeps_what_had_arrived() {
+    let error =
+        json!({"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}});
+    let text_block = block(json!({"type": "text", "text": ""}));
+    let (result, _) = read(&[start(), text_block, text("half"), error.clone()]);
+    let failed = result.unwrap_err();
+    assert_eq!((failed.kind, failed.message), (ProviderErrorKind::Overloaded, error.to_string()));
+    let partial = failed.partial.unwrap();
+    assert_eq!(content(&partial), json!([{"type": "text", "text": "half"}]));
+    assert_eq!(partial.usage.input, 100);
+}
+
+#[test]
+fn a_stream_that_ends_early_is_cut_unless_the_reason_was_given() {
+    let text_block = block(json!({"type": "text", "text": "half"}));
+    let (result, _) = read(&[start(), text_block.clone()]);
+    assert_eq!(result.unwrap_err().kind, ProviderErrorKind::Cut);
+    let [reason, _] = end("end_turn");
+    let (result, _) = read(&[start(), text_block, stop(), reason]);
+    assert_eq!(result.unwrap().stop_reason, StopReason::Stop);
+}
+
+#[test]
+fn what_we_do_not_know_is_skipped_and_garbage_is_said() {
+    let (message, _) = whole(
+        &[
+            block(json!({"type": "server_tool_use", "id": "x"})),
+            delta(json!({"type": "newfangled_delta"})),
+            text("not for anyone"),
+            stop(),
+            block(json!({"type": "text", "text": "ok"})),
+            stop(),
+        ],
+        "end_turn",
+    );
+    assert_eq!(content(&message.unwrap()), json!([{"type": "text", "text": "ok"}]));
+    let (result, _) = replay(Events::default(), &model("anthropic-messages"), "data: {oops\n\n");
+    assert_eq!(result.unwrap_err().kind, ProviderErrorKind::Protocol);
+}

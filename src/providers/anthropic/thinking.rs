@@ -1,0 +1,127 @@
+//! How models of Anthropic are told to think.
+//!
+//! Owns: budgets and efforts by model.
+
+use serde_json::{Map, Value, json};
+
+use super::super::{ModelInfo, ThinkingLevel};
+
+/// More than an answer needs; a provider reserves what we ask for.
+const MAX_TOKENS: u64 = 32_000;
+/// What is left for the answer when the model's limit eats the budget.
+const ANSWER_TOKENS: u64 = 1024;
+
+/// The first version that decides on its own how long to think.
+const ADAPTIVE: (u32, u32) = (4, 6);
+
+/// Whether the model decides on its own how long to think.
+pub fn is_adaptive(id: &str) -> bool {
+    ["opus-", "sonnet-"].iter().any(|family| {
+        id.split_once(family).and_then(|(_, rest)| version(rest)).is_some_and(|it| it >= ADAPTIVE)
+    })
+}
+
+/// `4-6`, `4.6` or `4`; a longer number is a date.
+fn version(text: &str) -> Option<(u32, u32)> {
+    let mut parts = text.split(['-', '.']);
+    let mut small = || parts.next()?.parse::<u32>().ok().filter(|number| *number < 100);
+    Some((small()?, small().unwrap_or(0)))
+}
+
+/// `max_tokens`, and the fields that ask for thought.
+pub fn fields(model: &ModelInfo, level: ThinkingLevel) -> Map<String, Value> {
+    let base = model.max_tokens.min(MAX_TOKENS);
+    let mut fields = Map::new();
+    if level == ThinkingLevel::Off || !model.reasoning {
+        fields.insert("max_tokens".into(), json!(base));
+    } else if is_adaptive(&model.id) {
+        fields.insert("max_tokens".into(), json!(base));
+        fields.insert("thinking".into(), json!({"type": "adaptive"}));
+        fields.insert("output_config".into(), json!({"effort": effort(&model.id, level)}));
+    } else {
+        let wished = budget(level);
+        let max_tokens = base.saturating_add(wished).min(model.max_tokens);
+        let budget =
+            if max_tokens <= wished { max_tokens.saturating_sub(ANSWER_TOKENS) } else { wished };
+        fields.insert("max_tokens".into(), json!(max_tokens));
+        let thinking = json!({"type": "enabled", "budget_tokens": budget});
+        fields.insert("thinking".into(), thinking);
+    }
+    fields
+}
+
+const fn budget(level: ThinkingLevel) -> u64 {
+    match level {
+        ThinkingLevel::Off => 0,
+        ThinkingLevel::Minimal => 1024,
+        ThinkingLevel::Low => 2048,
+        ThinkingLevel::Medium => 8192,
+        ThinkingLevel::High | ThinkingLevel::XHigh => 16_384,
+    }
+}
+
+fn effort(id: &str, level: ThinkingLevel) -> &'static str {
+    match level {
+        ThinkingLevel::Off | ThinkingLevel::Minimal | ThinkingLevel::Low => "low",
+        ThinkingLevel::Medium => "medium",
+        ThinkingLevel::XHigh if id.contains("opus") => "max",
+        ThinkingLevel::High | ThinkingLevel::XHigh => "high",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::providers::testing::model;
+
+    #[track_caller]
+    fn asks(id: &str, max_tokens: u64, level: ThinkingLevel, expected: &Value) {
+        let mut model = model("anthropic-messages");
+        model.id = id.into();
+        model.reasoning = true;
+        model.max_tokens = max_tokens;
+        assert_eq!(&Value::Object(fields(&model, level)), expected);
+    }
+
+    #[test]
+    fn models_from_4_6_on_think_adaptively() {
+        for (id, adaptive) in [
+            ("claude-opus-4-6", true),
+            ("claude-sonnet-4.6", true),
+            ("anthropic/claude-opus-5-20270101", true),
+            ("claude-opus-4-5-20251101", false),
+            ("claude-sonnet-4-20250514", false),
+            ("claude-3-5-sonnet-20241022", false),
+            ("claude-haiku-4-6", false),
+        ] {
+            assert_eq!(is_adaptive(id), adaptive, "{id}");
+        }
+    }
+
+    #[test]
+    fn adaptive_models_get_an_effort() {
+        let effort = |effort| {
+            json!({
+                "max_tokens": 32_000, "thinking": {"type": "adaptive"}, "output_config": {"effort": effort},
+            })
+        };
+        asks("claude-opus-4-6", 128_000, ThinkingLevel::Minimal, &effort("low"));
+        asks("claude-opus-4-6", 128_000, ThinkingLevel::Medium, &effort("medium"));
+        asks("claude-opus-4-6", 128_000, ThinkingLevel::XHigh, &effort("max"));
+        asks("claude-sonnet-4-6", 64_000, ThinkingLevel::XHigh, &effort("high"));
+    }
+
+    #[test]
+    fn older_models_get_a_budget_within_their_limit() {
+        let budget = |max_tokens: u64, budget: u64| {
+            json!({
+                "max_tokens": max_tokens, "thinking": {"type": "enabled", "budget_tokens": budget},
+            })
+        };
+        asks("claude-haiku-4-5", 64_000, ThinkingLevel::Low, &budget(34_048, 2048));
+        asks("claude-haiku-4-5", 64_000, ThinkingLevel::XHigh, &budget(48_384, 16_384));
+        asks("claude-haiku-4-5", 8192, ThinkingLevel::Medium, &budget(8192, 7168));
+        asks("claude-haiku-4-5", 500, ThinkingLevel::Minimal, &budget(500, 0));
+        asks("claude-haiku-4-5", 8192, ThinkingLevel::Off, &json!({"max_tokens": 8192}));
+    }
+}

@@ -1,0 +1,233 @@
+//! What a model is.
+//!
+//! Owns: names, APIs, prices. Must not: know where models come from.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::time::Duration;
+
+use super::super::ProviderError;
+use crate::protocol::message::{Cost, Usage};
+use crate::support::Secret;
+
+/// The APIs that we speak. To add one: a line here and one in `Adapters`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Api {
+    /// `POST {base}/chat/completions`.
+    OpenAiCompletions,
+    /// `POST {base}/v1/messages`.
+    AnthropicMessages,
+    /// No API at all: the embedded model.
+    Offline,
+}
+
+impl Api {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::OpenAiCompletions, Self::AnthropicMessages, Self::Offline];
+
+    /// The one with this name.
+    pub fn parse(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|api| api.as_str() == name)
+    }
+
+    /// The name in the configuration and in messages.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::OpenAiCompletions => "openai-completions",
+            Self::AnthropicMessages => "anthropic-messages",
+            Self::Offline => "offline",
+        }
+    }
+
+    /// All names, for messages.
+    pub fn names() -> String {
+        Self::ALL.map(Self::as_str).join(", ")
+    }
+}
+
+/// What may be sent to a model.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum InputKind {
+    /// Text.
+    Text,
+    /// Pictures.
+    Image,
+}
+
+impl InputKind {
+    /// The name on the wire.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Text => "text",
+            Self::Image => "image",
+        }
+    }
+}
+
+/// US dollars per million tokens.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct ModelPrice {
+    /// Prompt.
+    pub input: f64,
+    /// Answer.
+    pub output: f64,
+    /// Prompt, read from the provider's cache.
+    pub cache_read: f64,
+    /// Prompt, written to the provider's cache.
+    pub cache_write: f64,
+}
+
+/// `provider/model`. The model's own name may contain slashes.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct ModelRef {
+    /// Provider id.
+    pub provider: String,
+    /// The provider's name for the model.
+    pub model: String,
+}
+
+impl ModelRef {
+    /// Reads `provider/model`; `None` when one of the two is missing.
+    pub fn parse(text: &str) -> Option<Self> {
+        let (provider, model) = text.trim().split_once('/')?;
+        let (provider, model) = (provider.trim(), model.trim());
+        if provider.is_empty() || model.is_empty() {
+            return None;
+        }
+        Some(Self { provider: provider.into(), model: model.into() })
+    }
+}
+
+impl fmt::Display for ModelRef {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.provider, self.model)
+    }
+}
+
+/// A model, with everything needed to reach it.
+#[derive(Debug, Clone)]
+pub struct ModelInfo {
+    /// Provider id of the configuration.
+    pub provider: String,
+    /// The provider's name for it.
+    pub id: String,
+    /// Name to show.
+    pub name: String,
+    /// How to talk to it.
+    pub api: Api,
+    /// Where its API begins, without slash at the end.
+    pub base_url: String,
+    /// Key of the provider.
+    pub api_key: Option<Secret>,
+    /// The variable that should have held the key.
+    pub missing_env: Option<String>,
+    /// Headers to send with each request. Secrets, since people put keys there.
+    pub headers: BTreeMap<String, Secret>,
+    /// Whether it can think before it answers.
+    pub reasoning: bool,
+    /// What may be sent to it.
+    pub input: Vec<InputKind>,
+    /// What it costs.
+    pub price: ModelPrice,
+    /// How many tokens a conversation may have.
+    pub context_window: u64,
+    /// How many tokens an answer may have.
+    pub max_tokens: u64,
+    /// How long it may stay silent, when that is configured.
+    pub timeout: Option<Duration>,
+}
+
+impl ModelInfo {
+    /// Its full name.
+    pub fn reference(&self) -> ModelRef {
+        ModelRef { provider: self.provider.clone(), model: self.id.clone() }
+    }
+
+    /// Whether this is its full name.
+    pub fn is(&self, name: &ModelRef) -> bool {
+        self.provider == name.provider && self.id == name.model
+    }
+
+    /// Whether pictures may be sent to it.
+    pub fn accepts_images(&self) -> bool {
+        self.input.contains(&InputKind::Image)
+    }
+
+    /// `usage` with total and price.
+    pub fn priced(&self, usage: Usage) -> Usage {
+        let dollars = |tokens: u64, per_million: f64| {
+            // Exact for every count that an answer can have.
+            f64::from(u32::try_from(tokens).unwrap_or(u32::MAX)) * per_million / 1e6
+        };
+        let mut cost = Cost {
+            input: dollars(usage.input, self.price.input),
+            output: dollars(usage.output, self.price.output),
+            cache_read: dollars(usage.cache_read, self.price.cache_read),
+            cache_write: dollars(usage.cache_write, self.price.cache_write),
+            total: 0.0,
+        };
+        cost.total = cost.input + cost.output + cost.cache_read + cost.cache_write;
+        let total_tokens = [usage.output, usage.cache_read, usage.cache_write]
+            .into_iter()
+            .fold(usage.input, u64::saturating_add);
+        Usage { total_tokens, cost, ..usage }
+    }
+
+    /// The key to send. None is needed on this machine, or when the configured
+    /// headers do the job.
+    ///
+    /// # Errors
+    /// When there should be one.
+    pub fn credential(&self) -> Result<Option<&Secret>, ProviderError> {
+        let by_header = |name: &String| {
+            name.eq_ignore_ascii_case("authorization") || name.eq_ignore_ascii_case("x-api-key")
+        };
+        match &self.api_key {
+            Some(key) => Ok(Some(key)),
+            None if self.missing_env.is_none()
+                && (self.is_local() || self.headers.keys().any(by_header)) =>
+            {
+                Ok(None)
+            }
+            None => Err(ProviderError::no_api_key(&self.provider, self.missing_env.as_deref())),
+        }
+    }
+
+    /// Whether the base address is on this machine, where keys are not usual.
+    fn is_local(&self) -> bool {
+        let host = reqwest::Url::parse(&self.base_url)
+            .ok()
+            .and_then(|url| url.host_str().map(str::to_owned))
+            .unwrap_or_default();
+        let host = host.trim_matches(['[', ']']);
+        host == "localhost"
+            || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
+    }
+}
+
+/// A provider, as the catalogue sees it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProviderInfo {
+    /// Its id.
+    pub id: String,
+    /// How to talk to it.
+    pub api: Api,
+    /// Where its API begins.
+    pub base_url: String,
+    /// Whether there is a key for it.
+    pub has_key: bool,
+    /// How many models it has.
+    pub models: usize,
+}
+
+impl ProviderInfo {
+    pub(super) fn of(model: &ModelInfo) -> Self {
+        Self {
+            id: model.provider.clone(),
+            api: model.api,
+            base_url: model.base_url.clone(),
+            has_key: model.api_key.is_some(),
+            models: 1,
+        }
+    }
+}

@@ -1,0 +1,200 @@
+#![allow(clippy::needless_pass_by_value)] // `json!(…)` reads best in place
+
+use super::*;
+use crate::providers::testing::FixedClock;
+use crate::support::Clock;
+use serde_json::{Value, json};
+use std::time::Duration;
+
+fn adapters() -> Arc<Adapters> {
+    let clock: Arc<dyn Clock> = Arc::new(FixedClock);
+    Adapters::new(&clock)
+}
+
+fn try_build(models: Value, default: Value, env: &[(&str, &str)]) -> Result<Catalog, CatalogError> {
+    let config: ModelsConfig = serde_json::from_value(models).unwrap();
+    let named = default.get("primary").unwrap_or(&default);
+    let lookup = |name: &str| {
+        env.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned())
+    };
+    Catalog::build(&adapters(), &config, named.as_str(), &lookup)
+}
+
+fn build(models: Value, default: Value, env: &[(&str, &str)]) -> Catalog {
+    try_build(models, default, env).unwrap()
+}
+
+fn error(models: Value, default: Value) -> String {
+    try_build(models, default, &[]).err().unwrap().to_string()
+}
+
+fn chosen(catalog: &Catalog) -> (String, String) {
+    let choice = catalog.default_choice();
+    (choice.model.reference().to_string(), choice.reason.clone())
+}
+
+fn names(catalog: &Catalog) -> Vec<String> {
+    catalog.models().iter().map(|model| model.reference().to_string()).collect()
+}
+
+fn mock() -> Value {
+    json!({"baseUrl": "http://127.0.0.1:4010/v1/", "apiKey": "k", "models": [{"id": "one"}, {"id": "two"}]})
+}
+
+#[test]
+fn without_anything_the_embedded_model_answers_and_ollama_is_wanted() {
+    let catalog = build(json!({}), Value::Null, &[]);
+    assert_eq!(chosen(&catalog), ("offline/echo-guide".into(), build::OFFLINE_REASON.into()));
+    assert_eq!(catalog.default_choice().model.context_window, 200_000);
+    assert_eq!(catalog.ollama_url(), Some("http://127.0.0.1:11434"));
+    let catalog = build(json!({}), json!("offline/echo-guide"), &[]);
+    assert_eq!(catalog.ollama_url(), None);
+}
+
+#[test]
+fn keys_of_the_environment_bring_models_in_their_order() {
+    let google = ("GEMINI_API_KEY", "g");
+    let openai = ("OPENAI_API_KEY", "o");
+    let anthropic = ("ANTHROPIC_API_KEY", "a");
+    let reason = |env: &[(&str, &str)]| chosen(&build(json!({}), Value::Null, env));
+    assert_eq!(
+        reason(&[google]),
+        ("google/gemini-2.5-flash".into(), "GEMINI_API_KEY is set".into())
+    );
+    assert_eq!(
+        reason(&[google, openai]),
+        ("openai/gpt-5.2".into(), "OPENAI_API_KEY is set".into())
+    );
+    let all = [google, openai, anthropic, ("ANTHROPIC_BASE_URL", "http://127.0.0.1:1/")];
+    let catalog = build(json!({}), Value::Null, &all);
+    assert_eq!(chosen(&catalog).0, "anthropic/claude-opus-4-6");
+    let model = &catalog.default_choice().model;
+    assert_eq!(model.base_url, "http://127.0.0.1:1");
+    assert_eq!(model.api, Api::AnthropicMessages);
+    let ids: Vec<_> = catalog.providers().into_iter().map(|it| (it.id, it.has_key)).collect();
+    let expected = [("anthropic", true), ("openai", true), ("google", true), ("offline", false)];
+    assert_eq!(ids, expected.map(|(id, key)| (id.to_owned(), key)));
+    assert_eq!(reason(&[("OPENAI_API_KEY", "  ")]).0, "offline/echo-guide");
+}
+
+#[test]
+fn configured_models_come_before_keys_and_a_named_default_before_all() {
+    let env = [("OPENAI_API_KEY", "o")];
+    let models = json!({"providers": {"mock": mock()}});
+    let catalog = build(models.clone(), Value::Null, &env);
+    let reason = "it is the first model of models.providers";
+    assert_eq!(chosen(&catalog), ("mock/one".into(), reason.into()));
+    assert_eq!(names(&catalog).first().unwrap(), "mock/one");
+    assert!(names(&catalog).contains(&"openai/gpt-5.2".to_owned()));
+    assert_eq!(catalog.default_choice().model.base_url, "http://127.0.0.1:4010/v1");
+
+    let catalog = build(models.clone(), json!({"primary": "openai/gpt-4.1"}), &env);
+    let reason = "agents.defaults.model names it";
+    assert_eq!(chosen(&catalog), ("openai/gpt-4.1".into(), reason.into()));
+    assert_eq!(chosen(&build(models, json!("two"), &env)).0, "mock/two");
+}
+
+#[test]
+fn replace_leaves_only_what_is_configured() {
+    let models = json!({"mode": "replace", "providers": {"mock": mock()}});
+    let catalog = build(models, Value::Null, &[("OPENAI_API_KEY", "o")]);
+    assert_eq!(names(&catalog), ["mock/one", "mock/two"]);
+    assert_eq!(error(json!({"mode": "replace"}), Value::Null), CatalogError::NoModels.to_string());
+}
+
+#[test]
+fn a_provider_that_we_know_needs_only_what_differs() {
+    let models = json!({"providers": {"anthropic": {
+        "apiKey": "${MY_KEY}", "headers": {"X-Proxy": "${MY_KEY}"}, "models": [{"id": "claude-next"}],
+    }}});
+    let catalog = build(models, Value::Null, &[("MY_KEY", "m")]);
+    assert_eq!(names(&catalog), ["anthropic/claude-next", "offline/echo-guide"]);
+    let model = &catalog.default_choice().model;
+    assert_eq!(
+        (model.api, model.base_url.as_str()),
+        (Api::AnthropicMessages, "https://api.anthropic.com")
+    );
+    assert_eq!(model.api_key.as_ref().unwrap().expose(), "m");
+    assert_eq!(model.headers.get("X-Proxy").unwrap().expose(), "m");
+
+    let keyed = build(json!({"providers": {"openai": {"apiKey": "k"}}}), Value::Null, &[]);
+    let reason = "models.providers.openai.apiKey is set";
+    assert_eq!(chosen(&keyed), ("openai/gpt-5.2".into(), reason.into()));
+}
+
+#[test]
+fn a_missing_variable_is_remembered_for_the_error_of_the_call() {
+    let models = json!({"providers": {"x-ai": {
+        "baseUrl": "https://h/v1", "apiKey": "${NOPE}", "timeoutSeconds": 5, "models": [{"id": "m"}],
+    }}});
+    let model = Arc::clone(&build(models, Value::Null, &[]).default_choice().model);
+    assert!(model.api_key.is_none());
+    assert_eq!(model.missing_env.as_deref(), Some("NOPE"));
+    assert_eq!(model.timeout, Some(Duration::from_secs(5)));
+    let models = json!({"providers": {"x-ai": {"baseUrl": "https://h", "models": [{"id": "m"}]}}});
+    let catalog = build(models, Value::Null, &[("X_AI_API_KEY", "k")]);
+    assert!(catalog.default_choice().model.api_key.is_some());
+}
+
+#[test]
+fn wrong_entries_are_named_by_their_path() {
+    let api = |models: Value| error(json!({"providers": {"p": models}}), Value::Null);
+    let known = "known are openai-completions, anthropic-messages, offline";
+    assert_eq!(
+        api(json!({"baseUrl": "http://h", "api": "grpc", "models": [{"id": "m"}]})),
+        format!("models.providers.p.api: unknown api \"grpc\"; {known}")
+    );
+    assert_eq!(
+        api(json!({"baseUrl": "http://h", "models": [{"id": "m"}, {"id": "n", "api": "x"}]})),
+        format!("models.providers.p.models[1].api: unknown api \"x\"; {known}")
+    );
+    assert_eq!(
+        api(json!({"models": [{"id": "m"}]})),
+        "models.providers.p.baseUrl: set it to the address of the provider's API"
+    );
+    assert_eq!(
+        error(json!({"providers": {"mock": mock()}}), json!("mock/three")),
+        "agents.defaults.model: there is no model \"mock/three\"; known are mock/one, mock/two, \
+         offline/echo-guide. Add others under models.providers.<id>.models"
+    );
+}
+
+#[test]
+fn names_of_models_may_contain_slashes() {
+    let name = ModelRef::parse("openrouter/anthropic/claude").unwrap();
+    assert_eq!((name.provider.as_str(), name.model.as_str()), ("openrouter", "anthropic/claude"));
+    assert_eq!(name.to_string(), "openrouter/anthropic/claude");
+    for wrong in ["", "x", "/x", "x/", " / "] {
+        assert_eq!(ModelRef::parse(wrong), None, "{wrong:?}");
+    }
+    let catalog = build(json!({"providers": {"mock": mock()}}), Value::Null, &[]);
+    assert_eq!(catalog.find(&ModelRef::parse("mock/two").unwrap()).unwrap().id, "two");
+    assert!(catalog.find(&ModelRef::parse("mock/three").unwrap()).is_none());
+}
+
+#[test]
+fn a_named_ollama_model_needs_no_configuration() {
+    let env = [("OLLAMA_HOST", "gpu-box")];
+    let catalog = build(json!({}), json!("ollama/llama3:8b"), &env);
+    assert_eq!(chosen(&catalog).0, "ollama/llama3:8b");
+    assert_eq!(catalog.default_choice().model.base_url, "http://gpu-box:11434/v1");
+}
+
+#[test]
+fn debug_output_has_no_keys_in_it() {
+    let models = json!({"providers": {"mock": {
+        "baseUrl": "http://h", "apiKey": "sk-hidden", "headers": {"x": "hdr-hidden"}, "models": [{"id": "m"}],
+    }}});
+    let shown = format!("{:?}", build(models, Value::Null, &[]).models());
+    assert!(!shown.contains("hidden"), "{shown}");
+}
+
+#[test]
+fn price_is_per_million_tokens() {
+    use crate::protocol::message::Usage;
+    let model = crate::providers::testing::model("offline");
+    let usage = Usage { input: 1_000_000, output: 500_000, ..Usage::default() };
+    let priced = model.priced(usage);
+    assert_eq!(priced.total_tokens, 1_500_000);
+    assert!((priced.cost.total - 2.0).abs() < 1e-9, "{:?}", priced.cost);
+}

@@ -1,0 +1,308 @@
+//! What can go wrong in a call of a model.
+//!
+//! Owns: the kinds of failure and how an answer of the provider becomes one.
+//! Promises: what had been streamed stays with the error; text is that of the
+//! original (`spec/dialects.md` §3.3). Must not: contain credentials; `http`
+//! removes them before anything gets here.
+
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::overflow;
+use crate::protocol::message::{AssistantMessage, StopReason};
+
+/// What kind of failure it was.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ProviderErrorKind {
+    /// The key is wrong, or may not do this.
+    Auth,
+    /// Too many requests, or no credit left.
+    RateLimit,
+    /// The provider has too much to do.
+    Overloaded,
+    /// The conversation is longer than the model allows.
+    ContextLength,
+    /// Nothing came for too long.
+    Timeout,
+    /// The provider could not be reached.
+    Network,
+    /// The provider does not accept the request.
+    BadRequest,
+    /// The provider failed.
+    Server,
+    /// The stream ended before the answer did.
+    Cut,
+    /// The provider sent what it should not.
+    Protocol,
+    /// There is no key to send.
+    NoApiKey,
+    /// The model, or a filter, declined to answer.
+    Refusal,
+}
+
+/// How a provider writes its errors.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ErrorStyle {
+    /// `400 {raw json}`.
+    Anthropic,
+    /// `400 <message>`.
+    OpenAi,
+}
+
+/// A call of a model that failed.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[error("{message}")]
+pub struct ProviderError {
+    /// What kind of failure it was.
+    pub kind: ProviderErrorKind,
+    /// HTTP status, when the provider gave one.
+    pub status: Option<u16>,
+    /// Text for people and for `errorMessage`.
+    pub message: String,
+    /// How long the provider asks to wait.
+    pub retry_after: Option<Duration>,
+    /// What had arrived, with stop reason `error` and this message; `None`
+    /// when the call failed before the stream began.
+    pub partial: Option<Box<AssistantMessage>>,
+}
+
+impl ProviderError {
+    /// A failure without status.
+    pub fn new(kind: ProviderErrorKind, message: impl Into<String>) -> Self {
+        Self { kind, status: None, message: message.into(), retry_after: None, partial: None }
+    }
+
+    /// An answer of the provider with an error status.
+    pub fn from_status(style: ErrorStyle, status: u16, body: &str) -> Self {
+        let json: Option<Value> = serde_json::from_str(body).ok();
+        let text = match &json {
+            Some(json) => match style {
+                ErrorStyle::Anthropic => Some(json.to_string()),
+                ErrorStyle::OpenAi => openai_text(json),
+            },
+            None => Some(body.trim().to_owned()).filter(|text| !text.is_empty()),
+        };
+        let message = match text {
+            Some(text) => format!("{status} {text}"),
+            None => format!("{status} status code (no body)"),
+        };
+        let kind = kind_of_status(status, &message);
+        Self { status: Some(status), ..Self::new(kind, message) }
+    }
+
+    /// An error that came as an event of a stream that had begun well.
+    pub fn from_event(style: ErrorStyle, data: &Value) -> Self {
+        let error = data.get("error").unwrap_or(data);
+        let name = error.get("type").or_else(|| error.get("code"));
+        let message = match style {
+            ErrorStyle::Anthropic => data.to_string(),
+            ErrorStyle::OpenAi => openai_text(data).unwrap_or_else(|| data.to_string()),
+        };
+        let kind = match name {
+            Some(Value::Number(code)) => code
+                .as_u64()
+                .and_then(|code| u16::try_from(code).ok())
+                .map_or(ProviderErrorKind::Server, |code| kind_of_status(code, &message)),
+            other => kind_of_name(other.and_then(Value::as_str).unwrap_or_default(), &message),
+        };
+        Self::new(kind, message)
+    }
+
+    /// Nothing came for `limit`.
+    pub fn timed_out(limit: Duration) -> Self {
+        let text = format!("LLM request timed out: the provider sent nothing for {limit:?}");
+        Self::new(ProviderErrorKind::Timeout, text)
+    }
+
+    /// The stream ended before the answer did.
+    pub fn cut() -> Self {
+        Self::new(
+            ProviderErrorKind::Cut,
+            "terminated: the provider closed the connection before its answer was complete",
+        )
+    }
+
+    /// There is no key for this provider.
+    pub fn no_api_key(provider: &str, missing_env: Option<&str>) -> Self {
+        let mut text = format!("No API key for provider: {provider}");
+        if let Some(name) = missing_env {
+            text.push_str(" (the environment variable ");
+            text.push_str(name);
+            text.push_str(" is not set)");
+        }
+        Self::new(ProviderErrorKind::NoApiKey, text)
+    }
+
+    /// The key for this provider cannot be sent.
+    pub fn unusable_key(provider: &str) -> Self {
+        let text = format!("The API key for provider {provider} has characters that no key has");
+        Self::new(ProviderErrorKind::Auth, text)
+    }
+
+    /// Adds what had arrived, marked as failed with this error's text.
+    #[must_use]
+    pub fn with_partial(mut self, mut partial: AssistantMessage) -> Self {
+        partial.stop_reason = StopReason::Error;
+        partial.error_message = Some(self.message.clone());
+        self.partial = Some(Box::new(partial));
+        self
+    }
+
+    /// Whether the same call may succeed when it is made again.
+    pub const fn is_retryable(&self) -> bool {
+        use ProviderErrorKind as Kind;
+        match (self.kind, self.status) {
+            (Kind::ContextLength | Kind::Refusal | Kind::NoApiKey, _) => false,
+            (_, Some(status)) => matches!(status, 408 | 409 | 429 | 500..),
+            // A timeout without status is our own watchdog: whoever asked has
+            // waited long enough.
+            (Kind::Network | Kind::Cut | Kind::RateLimit | Kind::Overloaded | Kind::Server, _) => {
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// The word for `errorKind` of chat events.
+    pub const fn wire_kind(&self) -> &'static str {
+        match self.kind {
+            ProviderErrorKind::Refusal => "refusal",
+            ProviderErrorKind::Timeout => "timeout",
+            ProviderErrorKind::RateLimit => "rate_limit",
+            ProviderErrorKind::ContextLength => "context_length",
+            _ => "unknown",
+        }
+    }
+}
+
+/// The text that OpenAI's own client shows. Google wraps the object in a list.
+fn openai_text(json: &Value) -> Option<String> {
+    let json = json.get(0).unwrap_or(json);
+    match json.get("error")? {
+        Value::Null => None,
+        Value::String(text) => Some(text.clone()),
+        error => match error.get("message") {
+            Some(Value::String(text)) => Some(text.clone()),
+            Some(Value::Null) | None => Some(error.to_string()),
+            Some(other) => Some(other.to_string()),
+        },
+    }
+}
+
+fn kind_of_status(status: u16, message: &str) -> ProviderErrorKind {
+    match status {
+        401 | 403 => ProviderErrorKind::Auth,
+        429 => ProviderErrorKind::RateLimit,
+        529 => ProviderErrorKind::Overloaded,
+        _ if overflow::is_overflow(message) => ProviderErrorKind::ContextLength,
+        408 | 504 => ProviderErrorKind::Timeout,
+        500.. => ProviderErrorKind::Server,
+        _ => ProviderErrorKind::BadRequest,
+    }
+}
+
+fn kind_of_name(name: &str, message: &str) -> ProviderErrorKind {
+    match name {
+        "overloaded_error" => ProviderErrorKind::Overloaded,
+        "rate_limit_error" | "rate_limit_exceeded" | "insufficient_quota" => {
+            ProviderErrorKind::RateLimit
+        }
+        "authentication_error" | "permission_error" => ProviderErrorKind::Auth,
+        "timeout_error" => ProviderErrorKind::Timeout,
+        "content_filter" => ProviderErrorKind::Refusal,
+        _ if overflow::is_overflow(message) => ProviderErrorKind::ContextLength,
+        "invalid_request_error" | "not_found_error" | "request_too_large" => {
+            ProviderErrorKind::BadRequest
+        }
+        _ => ProviderErrorKind::Server,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::ProviderErrorKind as Kind;
+    use super::*;
+    use serde_json::json;
+
+    #[track_caller]
+    fn answers(style: ErrorStyle, status: u16, body: &str, kind: Kind, message: &str) {
+        let error = ProviderError::from_status(style, status, body);
+        assert_eq!((error.kind, error.message.as_str()), (kind, message));
+        assert_eq!(error.status, Some(status));
+    }
+
+    #[test]
+    fn an_openai_error_shows_its_message() {
+        let body = r#"{"error":{"message":"bad key","type":"x"}}"#;
+        answers(ErrorStyle::OpenAi, 401, body, Kind::Auth, "401 bad key");
+        answers(ErrorStyle::OpenAi, 429, body, Kind::RateLimit, "429 bad key");
+        answers(ErrorStyle::OpenAi, 500, r#"{"error":"oops"}"#, Kind::Server, "500 oops");
+        let list = r#"[{"error":{"message":"unknown field"}}]"#;
+        answers(ErrorStyle::OpenAi, 400, list, Kind::BadRequest, "400 unknown field");
+    }
+
+    #[test]
+    fn an_anthropic_error_shows_its_raw_body() {
+        let body = r#"{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}"#;
+        answers(ErrorStyle::Anthropic, 529, body, Kind::Overloaded, &format!("529 {body}"));
+    }
+
+    #[test]
+    fn a_body_that_is_not_json_is_shown_and_a_missing_one_is_said() {
+        answers(ErrorStyle::OpenAi, 502, "Bad Gateway\n", Kind::Server, "502 Bad Gateway");
+        answers(ErrorStyle::OpenAi, 503, "", Kind::Server, "503 status code (no body)");
+        answers(ErrorStyle::OpenAi, 400, "{}", Kind::ContextLength, "400 status code (no body)");
+    }
+
+    #[test]
+    fn too_long_a_conversation_is_recognised_by_its_text() {
+        let body = r#"{"error":{"message":"maximum context length is 10 tokens"}}"#;
+        let message = "400 maximum context length is 10 tokens";
+        answers(ErrorStyle::OpenAi, 400, body, Kind::ContextLength, message);
+        let limited = r#"{"error":{"message":"too many tokens per minute"}}"#;
+        let message = "429 too many tokens per minute";
+        answers(ErrorStyle::OpenAi, 429, limited, Kind::RateLimit, message);
+    }
+
+    #[test]
+    fn an_error_event_is_judged_by_its_type() {
+        let event = |style, data| {
+            let error = ProviderError::from_event(style, &data);
+            (error.kind, error.message)
+        };
+        let data = json!({"type": "error", "error": {"type": "overloaded_error", "message": "m"}});
+        let text = data.to_string();
+        assert_eq!(event(ErrorStyle::Anthropic, data), (Kind::Overloaded, text));
+        let data = json!({"error": {"message": "slow down", "code": 429}});
+        assert_eq!(event(ErrorStyle::OpenAi, data), (Kind::RateLimit, "slow down".into()));
+        let data = json!({"error": {"message": "boom"}});
+        assert_eq!(event(ErrorStyle::OpenAi, data), (Kind::Server, "boom".into()));
+    }
+
+    #[test]
+    fn what_may_pass_is_retried_and_what_stays_is_not() {
+        let status = |status| ProviderError::from_status(ErrorStyle::OpenAi, status, "x");
+        for code in [408, 409, 429, 500, 502, 503, 529] {
+            assert!(status(code).is_retryable(), "{code}");
+        }
+        for code in [400, 401, 403, 404, 422] {
+            assert!(!status(code).is_retryable(), "{code}");
+        }
+        assert!(ProviderError::new(Kind::Network, "x").is_retryable());
+        assert!(ProviderError::cut().is_retryable());
+        assert!(!ProviderError::timed_out(Duration::from_secs(1)).is_retryable());
+        let overflow = ProviderError::from_status(ErrorStyle::OpenAi, 500, "prompt is too long");
+        assert!(!overflow.is_retryable());
+    }
+
+    #[test]
+    fn the_wire_knows_five_kinds() {
+        let wire = |kind| ProviderError::new(kind, "").wire_kind();
+        assert_eq!(wire(Kind::Refusal), "refusal");
+        assert_eq!(wire(Kind::Timeout), "timeout");
+        assert_eq!(wire(Kind::RateLimit), "rate_limit");
+        assert_eq!(wire(Kind::ContextLength), "context_length");
+        assert_eq!(wire(Kind::Auth), "unknown");
+    }
+}

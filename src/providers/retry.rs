@@ -1,0 +1,227 @@
+//! Trying a call again when it failed before anything was streamed.
+//!
+//! Owns: how often and how long to wait, as the providers' own clients do
+//! (`spec/dialects.md` §3.3). Promises: an answer that has begun is never
+//! repeated; each wait is reported before it begins. Must not: know any API.
+
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::{EventSink, ModelRequest, Provider, ProviderError, StreamEvent};
+use crate::protocol::message::AssistantMessage;
+use crate::support::BoxFuture;
+
+/// A call failed and will be made again after `delay`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RetryNotice {
+    /// Which retry this is; the first one is 1.
+    pub attempt: u32,
+    /// How many there will be at most.
+    pub max_attempts: u32,
+    /// How long we wait.
+    pub delay: Duration,
+    /// Why the last attempt failed.
+    pub message: String,
+}
+
+/// How often and how long.
+#[derive(Debug, Clone, Copy)]
+pub struct RetryPolicy {
+    /// How many times to try again.
+    pub retries: u32,
+    /// Wait before the first retry; it doubles with each one.
+    pub first_delay: Duration,
+    /// The longest wait of our own making.
+    pub max_delay: Duration,
+    /// When the provider asks for a longer wait than this, we fail at once:
+    /// whoever asked learns more from the error than from silence.
+    pub max_retry_after: Duration,
+}
+
+impl Default for RetryPolicy {
+    fn default() -> Self {
+        Self {
+            retries: 2,
+            first_delay: Duration::from_millis(500),
+            max_delay: Duration::from_secs(8),
+            max_retry_after: Duration::from_mins(1),
+        }
+    }
+}
+
+impl RetryPolicy {
+    /// How long to wait before retry number `attempt` (from 1); `None` when
+    /// there should be none.
+    fn delay(&self, attempt: u32, error: &ProviderError) -> Option<Duration> {
+        if attempt > self.retries || !error.is_retryable() {
+            return None;
+        }
+        match error.retry_after {
+            Some(asked) if asked > self.max_retry_after => None,
+            Some(asked) => Some(asked),
+            None => {
+                let factor = 2_u32.saturating_pow(attempt - 1);
+                let full = self.first_delay.saturating_mul(factor).min(self.max_delay);
+                Some(full * jitter_permille() / 1000)
+            }
+        }
+    }
+}
+
+/// 750 to 1000: clients that failed together should not come back together.
+fn jitter_permille() -> u32 {
+    // std seeds every `RandomState` differently; that is random enough here.
+    let random = RandomState::new().build_hasher().finish() % 251;
+    750 + u32::try_from(random).unwrap_or(0)
+}
+
+/// A provider that tries again.
+pub struct Retry {
+    inner: Arc<dyn Provider>,
+    policy: RetryPolicy,
+}
+
+impl Retry {
+    /// Wraps `inner`.
+    pub fn new(inner: Arc<dyn Provider>, policy: RetryPolicy) -> Self {
+        Self { inner, policy }
+    }
+}
+
+impl Provider for Retry {
+    fn stream<'a>(
+        &'a self,
+        request: &'a ModelRequest,
+        events: EventSink<'a>,
+    ) -> BoxFuture<'a, Result<AssistantMessage, ProviderError>> {
+        Box::pin(async move {
+            let mut attempt = 1;
+            loop {
+                let mut begun = false;
+                let mut watched = |event: StreamEvent| {
+                    begun = true;
+                    events(event);
+                };
+                let error = match self.inner.stream(request, &mut watched).await {
+                    Ok(message) => return Ok(message),
+                    Err(error) => error,
+                };
+                let delay = if begun { None } else { self.policy.delay(attempt, &error) };
+                let Some(delay) = delay else { return Err(error) };
+                events(StreamEvent::Retry(RetryNotice {
+                    attempt,
+                    max_attempts: self.policy.retries,
+                    delay,
+                    message: error.message,
+                }));
+                tokio::time::sleep(delay).await;
+                attempt += 1;
+            }
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::providers::testing::{self, request};
+    use crate::providers::{ProviderErrorKind, StreamEvent};
+    use parking_lot::Mutex;
+    use tokio::time::Instant;
+
+    /// Plays one outcome per call: how many events, then this error or success.
+    struct Scripted(Mutex<Vec<(bool, Option<ProviderError>)>>);
+
+    impl Provider for Scripted {
+        fn stream<'a>(
+            &'a self,
+            request: &'a ModelRequest,
+            events: EventSink<'a>,
+        ) -> BoxFuture<'a, Result<AssistantMessage, ProviderError>> {
+            Box::pin(async move {
+                let (begins, error) = self.0.lock().remove(0);
+                if begins {
+                    events(StreamEvent::TextStart { index: 0 });
+                }
+                error.map_or_else(|| Ok(testing::answer(&request.model)), Err)
+            })
+        }
+    }
+
+    async fn play(
+        script: Vec<(bool, Option<ProviderError>)>,
+    ) -> (bool, Vec<StreamEvent>, Duration, usize) {
+        let scripted = Arc::new(Scripted(Mutex::new(script)));
+        let retry = Retry::new(scripted.clone(), RetryPolicy::default());
+        let mut events = Vec::new();
+        let start = Instant::now();
+        let ok = retry.stream(&request(vec![]), &mut |event| events.push(event)).await.is_ok();
+        (ok, events, start.elapsed(), scripted.0.lock().len())
+    }
+
+    fn failing(kind: ProviderErrorKind, retry_after: Option<u64>) -> ProviderError {
+        let retry_after = retry_after.map(Duration::from_secs);
+        ProviderError { retry_after, ..ProviderError::new(kind, "500 boom") }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_failing_provider_is_tried_three_times_with_growing_waits() {
+        let broken = || (false, Some(failing(ProviderErrorKind::Server, None)));
+        let (ok, events, waited, _) = play(vec![broken(), broken(), broken()]).await;
+        assert!(!ok);
+        let delays: Vec<_> = events
+            .iter()
+            .map(|event| match event {
+                StreamEvent::Retry(notice) => {
+                    assert_eq!((notice.max_attempts, notice.message.as_str()), (2, "500 boom"));
+                    (notice.attempt, notice.delay)
+                }
+                other => panic!("{other:?}"),
+            })
+            .collect();
+        assert_eq!(delays.iter().map(|(attempt, _)| *attempt).collect::<Vec<_>>(), [1, 2]);
+        let within = |delay: Duration, full: u64| {
+            delay >= Duration::from_millis(full * 3 / 4) && delay <= Duration::from_millis(full)
+        };
+        assert!(within(delays[0].1, 500) && within(delays[1].1, 1000), "{delays:?}");
+        assert!(waited >= delays[0].1 + delays[1].1);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_wait_that_the_provider_asks_for_is_kept() {
+        let limited = (false, Some(failing(ProviderErrorKind::RateLimit, Some(7))));
+        let (ok, events, waited, _) = play(vec![limited, (true, None)]).await;
+        assert!(ok);
+        assert_eq!(events.len(), 2);
+        assert!(waited >= Duration::from_secs(7) && waited < Duration::from_secs(8), "{waited:?}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn too_long_a_wait_fails_at_once() {
+        let limited = (false, Some(failing(ProviderErrorKind::RateLimit, Some(61))));
+        let (ok, events, waited, left) = play(vec![limited, (true, None)]).await;
+        assert_eq!((ok, events.len(), waited, left), (false, 0, Duration::ZERO, 1));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_answer_that_has_begun_is_never_repeated() {
+        let cut = (true, Some(failing(ProviderErrorKind::Cut, None)));
+        let (ok, events, _, left) = play(vec![cut, (true, None)]).await;
+        assert_eq!((ok, events, left), (false, vec![StreamEvent::TextStart { index: 0 }], 1));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_cannot_get_better_is_not_repeated() {
+        let denied = (false, Some(failing(ProviderErrorKind::Auth, None)));
+        let (ok, events, _, left) = play(vec![denied, (true, None)]).await;
+        assert_eq!((ok, events.len(), left), (false, 0, 1));
+    }
+
+    #[test]
+    fn waits_do_not_grow_for_ever() {
+        let policy = RetryPolicy { retries: 40, ..RetryPolicy::default() };
+        let error = ProviderError::cut();
+        assert!(policy.delay(40, &error).unwrap() <= policy.max_delay);
+    }
+}

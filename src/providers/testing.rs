@@ -1,0 +1,119 @@
+//! Things that tests of providers start from.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::answer::Answer;
+use super::reader::{Flow, Reader, conclude};
+use super::sse::SseParser;
+use super::{
+    Api, InputKind, ModelInfo, ModelPrice, ModelRequest, ProviderError, StreamEvent, ThinkingLevel,
+};
+use crate::protocol::message::{AgentMessage, AssistantMessage, StopReason, UserMessage};
+use crate::support::{Clock, Secret};
+
+/// A clock that stands still.
+pub struct FixedClock;
+
+impl FixedClock {
+    /// Where it stands.
+    pub const NOW: u64 = 5;
+}
+
+impl Clock for FixedClock {
+    fn now_ms(&self) -> u64 {
+        Self::NOW
+    }
+}
+
+/// `mock/mock-1` with this API.
+pub fn model(api: &str) -> ModelInfo {
+    ModelInfo {
+        provider: "mock".into(),
+        id: "mock-1".into(),
+        name: "Mock One".into(),
+        api: Api::parse(api).unwrap(),
+        base_url: "http://127.0.0.1:9/v1".into(),
+        api_key: Some(Secret::new("mock-key")),
+        missing_env: None,
+        headers: BTreeMap::new(),
+        reasoning: false,
+        input: vec![InputKind::Text, InputKind::Image],
+        price: ModelPrice { input: 1.0, output: 2.0, cache_read: 0.1, cache_write: 0.2 },
+        context_window: 200_000,
+        max_tokens: 8192,
+        timeout: None,
+    }
+}
+
+/// A request to it.
+pub fn request_to(model: ModelInfo, messages: Vec<AgentMessage>) -> ModelRequest {
+    ModelRequest {
+        model: Arc::new(model),
+        system: None,
+        messages,
+        tools: vec![],
+        thinking: ThinkingLevel::Off,
+        session_id: "s".into(),
+    }
+}
+
+/// A request to the OpenAI form of it.
+pub fn request(messages: Vec<AgentMessage>) -> ModelRequest {
+    request_to(model("openai-completions"), messages)
+}
+
+/// What a user said.
+pub fn user(text: &str) -> AgentMessage {
+    AgentMessage::User(UserMessage::text(text, 1))
+}
+
+/// An empty answer of this model.
+pub fn answer(model: &ModelInfo) -> AssistantMessage {
+    let mut message = AssistantMessage::from_gateway("", FixedClock::NOW);
+    message.content.clear();
+    message.api = model.api.as_str().into();
+    message.provider.clone_from(&model.provider);
+    message.model.clone_from(&model.id);
+    message.stop_reason = StopReason::Stop;
+    message
+}
+
+/// A message from its JSON form.
+pub fn message(value: serde_json::Value) -> AgentMessage {
+    serde_json::from_value(value).unwrap()
+}
+
+/// The text of all text deltas.
+pub fn streamed_text(events: &[StreamEvent]) -> String {
+    events
+        .iter()
+        .filter_map(|event| match event {
+            StreamEvent::TextDelta { delta, .. } => Some(delta.as_str()),
+            _ => None,
+        })
+        .collect()
+}
+
+/// What a reader makes of this text, and the events on the way.
+pub fn replay(
+    mut reader: impl Reader,
+    model: &ModelInfo,
+    text: &str,
+) -> (Result<AssistantMessage, ProviderError>, Vec<StreamEvent>) {
+    let mut events = Vec::new();
+    let mut sink = |event| events.push(event);
+    let mut answer = Answer::new(model, &mut sink, FixedClock::NOW);
+    let mut parser = SseParser::new(100_000);
+    parser.feed(text.as_bytes());
+    parser.finish();
+    while let Some(event) = parser.next_event().unwrap() {
+        match reader.read(&event, &mut answer) {
+            Ok(Flow::More) => {}
+            Ok(Flow::End) => break,
+            Err(error) => return (Err(answer.fail(error)), events),
+        }
+    }
+    let result = conclude(&reader, answer, ProviderError::cut());
+    (result, events)
+}

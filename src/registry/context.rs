@@ -1,0 +1,110 @@
+//! What a handler gets to work with.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+
+use crate::agent::Runs;
+use crate::auth::Principal;
+use crate::bus::{Bus, Presence, Subscriber};
+use crate::config::Settings;
+use crate::protocol::Profile;
+use crate::providers::Catalog;
+use crate::sessions::{KeyRules, SessionKey, Sessions};
+use crate::support::{Clock, Ids, Tasks};
+
+/// Everything the gateway is made of, below the wire.
+pub struct Services {
+    /// The effective configuration.
+    pub settings: Arc<Settings>,
+    /// Wall-clock time.
+    pub clock: Arc<dyn Clock>,
+    /// Identifiers.
+    pub ids: Arc<dyn Ids>,
+    /// Background tasks.
+    pub tasks: Tasks,
+    /// Where events go.
+    pub bus: Bus,
+    /// Who is there.
+    pub presence: Arc<Presence>,
+    /// Conversations.
+    pub sessions: Sessions,
+    /// Models and their providers.
+    pub catalog: Arc<Catalog>,
+    /// Runs of the agent.
+    pub runs: Arc<Runs>,
+    /// How session keys are read.
+    pub keys: Arc<KeyRules>,
+    /// The gateway's own key pair.
+    pub identity: Arc<crate::auth::DeviceIdentity>,
+    /// The last health snapshot.
+    pub health: crate::handlers::HealthCache,
+    /// When the gateway started.
+    pub started: tokio::time::Instant,
+}
+
+/// Session keys as a connection of the simple profile wrote them, so that it
+/// gets them back in its own spelling.
+#[derive(Debug, Default)]
+pub struct KeyNames(Mutex<HashMap<SessionKey, String>>);
+
+/// A connection that names more sessions than this sees the canonical keys.
+const MAX_KEY_NAMES: usize = 1000;
+
+impl KeyNames {
+    fn learn(&self, key: &SessionKey, written: &str) {
+        let mut names = self.0.lock();
+        if names.len() < MAX_KEY_NAMES || names.contains_key(key) {
+            names.insert(key.clone(), written.to_owned());
+        }
+    }
+
+    /// The client's own spelling, where it has one.
+    pub fn name(&self, key: &str) -> Option<String> {
+        self.0.lock().get(&SessionKey::from_canonical(key)).cloned()
+    }
+}
+
+/// Who makes a request.
+#[derive(Clone)]
+pub struct Caller {
+    /// What it may do.
+    pub principal: Arc<Principal>,
+    /// How it speaks.
+    pub profile: Profile,
+    /// Its connection.
+    pub subscriber: Arc<Subscriber>,
+    /// Its spelling of session keys.
+    pub key_names: Arc<KeyNames>,
+}
+
+/// What a handler gets to work with.
+#[derive(Clone)]
+pub struct Ctx {
+    /// The gateway.
+    pub services: Arc<Services>,
+    /// Who asks.
+    pub caller: Caller,
+}
+
+impl Ctx {
+    /// Reads a session key as the caller wrote it.
+    pub fn session_key(&self, written: &str) -> SessionKey {
+        let key = SessionKey::parse(written, &self.services.keys);
+        if self.is_simple() {
+            self.caller.key_names.learn(&key, written);
+        }
+        key
+    }
+
+    /// Whether the caller speaks the simple profile.
+    pub fn is_simple(&self) -> bool {
+        self.caller.profile == Profile::Simple
+    }
+
+    /// Milliseconds since the epoch.
+    pub fn now_ms(&self) -> u64 {
+        self.services.clock.now_ms()
+    }
+}

@@ -1,0 +1,198 @@
+//! Methods, and what calling one needs.
+
+use std::collections::HashMap;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+
+use futures_util::FutureExt;
+use serde::Serialize;
+use serde_json::value::RawValue;
+
+use crate::auth::Principal;
+use crate::protocol::decode::{self, Params, Unknown};
+use crate::protocol::{ErrorShape, Role, Scope};
+use crate::support::BoxFuture;
+
+use super::context::Ctx;
+use super::lanes::Lanes;
+
+/// What a handler answers.
+pub type Reply<T> = Result<T, ErrorShape>;
+
+type Handler =
+    Box<dyn Fn(Ctx, Option<Box<RawValue>>) -> BoxFuture<'static, Reply<String>> + Send + Sync>;
+
+/// What calling a method needs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Need {
+    /// Nothing: any connected client.
+    Open,
+    /// An operator with this scope.
+    Operator(Scope),
+}
+
+/// One line of the table.
+#[derive(Clone, Copy)]
+pub struct Method<P> {
+    name: &'static str,
+    need: Need,
+    lane: Option<fn(&P) -> &str>,
+}
+
+const fn method<P>(name: &'static str, need: Need) -> Method<P> {
+    Method { name, need, lane: None }
+}
+
+/// A method for every connected client.
+pub const fn open<P>(name: &'static str) -> Method<P> {
+    method(name, Need::Open)
+}
+
+/// A method that needs `operator.read`.
+pub const fn read<P>(name: &'static str) -> Method<P> {
+    method(name, Need::Operator(Scope::Read))
+}
+
+/// A method that needs `operator.write`.
+pub const fn write<P>(name: &'static str) -> Method<P> {
+    method(name, Need::Operator(Scope::Write))
+}
+
+/// A method that needs `operator.admin`.
+pub const fn admin<P>(name: &'static str) -> Method<P> {
+    method(name, Need::Operator(Scope::Admin))
+}
+
+impl<P> Method<P> {
+    /// Serves requests about the same session one after the other, in the
+    /// order they came; `key` gives the session as the client wrote it.
+    #[must_use]
+    pub const fn by_session(mut self, key: fn(&P) -> &str) -> Self {
+        self.lane = Some(key);
+        self
+    }
+}
+
+struct Entry {
+    name: &'static str,
+    need: Need,
+    handler: Handler,
+}
+
+/// A request that may not be made.
+#[derive(Debug, PartialEq)]
+pub struct Denial {
+    /// What to answer.
+    pub error: ErrorShape,
+    /// Whether the caller's role is wrong; who goes on trying is closed.
+    pub wrong_role: bool,
+}
+
+/// The table of methods.
+#[derive(Default)]
+pub struct Registry {
+    entries: Vec<Entry>,
+    by_name: HashMap<&'static str, usize>,
+    lanes: Arc<Lanes>,
+}
+
+impl Registry {
+    /// Adds a method. Of two with one name the first stays; a test makes sure
+    /// that there are none.
+    #[allow(clippy::needless_pass_by_value)] // a line of the table is used up by adding it
+    pub fn add<P, R, F, Fut>(&mut self, method: Method<P>, handler: F)
+    where
+        P: Params + Send + 'static,
+        R: Serialize,
+        F: Fn(Ctx, P) -> Fut + Clone + Send + Sync + 'static,
+        Fut: Future<Output = Reply<R>> + Send + 'static,
+    {
+        let Method { name, need, lane } = method;
+        let lanes = Arc::clone(&self.lanes);
+        let handler: Handler = Box::new(move |cx, raw| {
+            let (handler, lanes) = (handler.clone(), Arc::clone(&lanes));
+            Box::pin(async move {
+                let unknown = if cx.caller.profile.ignores_unknown_params() {
+                    Unknown::Ignore
+                } else {
+                    Unknown::Refuse
+                };
+                let params: P = decode::params(name, raw.as_deref(), unknown)?;
+                drop(raw);
+                let turn = match lane {
+                    Some(key) => Some(lanes.enter(cx.session_key(key(&params)).to_string()).await),
+                    None => None,
+                };
+                let result = handler(cx, params).await?;
+                drop(turn);
+                serde_json::to_string(&result)
+                    .map_err(|error| ErrorShape::unavailable(format!("Error: {error}")))
+            })
+        });
+        self.by_name.entry(name).or_insert(self.entries.len());
+        self.entries.push(Entry { name, need, handler });
+    }
+
+    /// Names of the methods that `principal` may call, in table order.
+    pub fn names_for(&self, principal: &Principal) -> Vec<&'static str> {
+        self.entries
+            .iter()
+            .filter(|entry| authorize(principal, Some(entry.need), entry.name).is_ok())
+            .map(|entry| entry.name)
+            .collect()
+    }
+
+    /// Every method with what it needs, in table order.
+    pub fn list(&self) -> impl Iterator<Item = (&'static str, Need)> {
+        self.entries.iter().map(|entry| (entry.name, entry.need))
+    }
+
+    /// Checks the caller's rights, in the recorded order: role, scope, whether
+    /// the method exists (`reference/behaviour.md` §6). The params are checked
+    /// by the answer's future.
+    pub fn call(
+        &self,
+        cx: Ctx,
+        method: &str,
+        params: Option<Box<RawValue>>,
+    ) -> Result<BoxFuture<'static, Reply<String>>, Denial> {
+        let entry = self.by_name.get(method).and_then(|index| self.entries.get(*index));
+        authorize(&cx.caller.principal, entry.map(|entry| entry.need), method)?;
+        let Some(entry) = entry else {
+            let error = if method == "connect" {
+                ErrorShape::invalid("connect is only valid as the first request")
+            } else {
+                ErrorShape::not_found(format!("unknown method: {method}"))
+            };
+            return Err(Denial { error, wrong_role: false });
+        };
+        let answer = AssertUnwindSafe((entry.handler)(cx, params)).catch_unwind();
+        let name = entry.name;
+        Ok(Box::pin(async move {
+            answer.await.unwrap_or_else(|_| {
+                tracing::error!(method = name, "handler panicked");
+                Err(ErrorShape::unavailable(format!("Error: {name} failed inside the gateway")))
+            })
+        }))
+    }
+}
+
+/// The one place that decides whether a principal may call a method. A method
+/// that does not exist needs admin, so that only admins learn that.
+fn authorize(principal: &Principal, need: Option<Need>, method: &str) -> Result<(), Denial> {
+    let scope = match need {
+        Some(Need::Open) => return Ok(()),
+        Some(Need::Operator(scope)) => scope,
+        None => Scope::Admin,
+    };
+    if principal.role() != Role::Operator {
+        tracing::debug!(method, "refused: wrong role");
+        let error = ErrorShape::denied(format!("unauthorized role: {}", principal.role().as_str()));
+        return Err(Denial { error, wrong_role: true });
+    }
+    if !principal.allows(scope) {
+        let error = ErrorShape::denied(format!("missing scope: {}", scope.as_str()));
+        return Err(Denial { error, wrong_role: false });
+    }
+    Ok(())
+}

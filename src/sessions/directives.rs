@@ -1,0 +1,111 @@
+//! Marks that a model puts into its text for the gateway, not for people
+//! (`reference/behaviour.md` §14).
+
+/// Replies that mean "say nothing".
+const SILENT: &[&str] = &["NO_REPLY", "ANNOUNCE_SKIP", "REPLY_SKIP"];
+
+/// What a model answers to a heartbeat when there is nothing to report.
+const HEARTBEAT_OK: &str = "HEARTBEAT_OK";
+
+/// Whether a whole text means that nothing is to be said.
+pub fn is_silent(text: &str) -> bool {
+    let text = text.trim();
+    SILENT.iter().any(|word| text.eq_ignore_ascii_case(word))
+}
+
+/// Whether a whole text only acknowledges a heartbeat.
+pub(super) fn is_heartbeat(text: &str) -> bool {
+    text.trim() == HEARTBEAT_OK
+}
+
+/// The text without `[[reply_to_current]]`, `[[reply_to:…]]` and
+/// `[[audio_as_voice]]`.
+pub fn strip(text: &str) -> String {
+    let mut kept = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once("[[") {
+        kept.push_str(before);
+        match after.split_once("]]") {
+            Some((inside, behind)) if is_directive(inside) => rest = behind,
+            _ => {
+                kept.push_str("[[");
+                rest = after;
+            }
+        }
+    }
+    kept.push_str(rest);
+    kept
+}
+
+fn is_directive(inside: &str) -> bool {
+    let inside = inside.trim().to_ascii_lowercase();
+    let target = inside.strip_prefix("reply_to").map(str::trim_start);
+    let is_reply = target.and_then(|target| target.strip_prefix(':'));
+    matches!(inside.as_str(), "reply_to_current" | "audio_as_voice")
+        || is_reply.is_some_and(|id| !id.trim().is_empty() && !id.contains(['\n', ']']))
+}
+
+/// A user's text without the time that OpenClaw puts before it for the model,
+/// as in `[Sun 2026-11-22 03:35 UTC] hello`.
+pub(super) fn strip_sent_at(text: &str) -> &str {
+    let Some((stamp, rest)) = text.strip_prefix('[').and_then(|text| text.split_once("] ")) else {
+        return text;
+    };
+    let mut words = stamp.split(' ');
+    let day = words.next().is_some_and(|day| DAYS.contains(&day));
+    let date = words.next().is_some_and(|date| has_shape(date, "0000-00-00"));
+    let time = words.next().is_some_and(|time| has_shape(time, "00:00"));
+    let zone = words.next().is_none_or(|zone| !zone.is_empty() && zone.len() <= 9);
+    if day && date && time && zone && words.next().is_none() { rest } else { text }
+}
+
+const DAYS: &[&str] = &["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"];
+
+/// Whether a text is like the pattern, where `0` stands for any digit.
+fn has_shape(text: &str, pattern: &str) -> bool {
+    let fits = |(c, p): (u8, u8)| if p == b'0' { c.is_ascii_digit() } else { c == p };
+    text.len() == pattern.len() && text.bytes().zip(pattern.bytes()).all(fits)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn silent_replies_are_whole_texts_in_any_case() {
+        for silent in ["NO_REPLY", " no_reply\n", "Announce_Skip", "REPLY_SKIP"] {
+            assert!(is_silent(silent), "{silent}");
+        }
+        for loud in ["NO_REPLY but more", "", "NO REPLY", "HEARTBEAT_OK"] {
+            assert!(!is_silent(loud), "{loud}");
+        }
+    }
+
+    #[test]
+    fn directives_go_and_other_brackets_stay() {
+        for (text, stripped) in [
+            ("Some text [[reply_to_current]] tagged", "Some text  tagged"),
+            ("[[ reply_to : abc ]]x[[audio_as_voice]]", "x"),
+            ("[[REPLY_TO:1]]", ""),
+            ("[[reply_to:]] [[wiki]] [[", "[[reply_to:]] [[wiki]] [["),
+            ("a[[[[reply_to:1]]", "a[["),
+            ("[[open", "[[open"),
+        ] {
+            assert_eq!(strip(text), stripped, "{text}");
+        }
+    }
+
+    #[test]
+    fn only_a_real_time_is_taken_off() {
+        for (text, rest) in [
+            ("[Sun 2026-11-22 03:35 UTC] hello", "hello"),
+            ("[Sun 2026-11-22 03:35 GMT+8] hello", "hello"),
+            ("[Sun 2026-11-22 03:35] hello", "hello"),
+            ("[Sunday is free] hello", "[Sunday is free] hello"),
+            ("[note] hello", "[note] hello"),
+            ("[Sun 2026-11-22 03:35 UTC]", "[Sun 2026-11-22 03:35 UTC]"),
+        ] {
+            assert_eq!(strip_sent_at(text), rest);
+        }
+    }
+}

@@ -1,0 +1,268 @@
+//! How a stored message is shown to clients (`reference/behaviour.md` §17).
+//!
+//! Promises: nothing secret or heavy leaves (signatures, tool details, image
+//! data, prices by part), and no message is larger than [`MESSAGE_MAX`]. Works
+//! on JSON, so that messages of shapes that we do not know are shown as well.
+
+use serde_json::{Map, Value, json};
+
+use super::directives;
+use crate::protocol::message::AgentMessage;
+
+/// Characters of a text that are shown, unless the client or the configuration
+/// says otherwise.
+pub const DEFAULT_MAX_CHARS: usize = 8_000;
+
+/// Largest message, in bytes of JSON.
+const MESSAGE_MAX: usize = 128 * 1024;
+
+/// What stands for a message that is larger.
+const OVERSIZED: &str = "[chat.history omitted: message too large]";
+
+/// What follows a text that was cut.
+const TRUNCATED: &str = "\n...(truncated)...";
+
+/// Usage members that clients see, in the recorded order.
+const USAGE: &[&str] = &["input", "output", "totalTokens", "cacheRead", "cacheWrite"];
+
+/// The display form of a message for `session.message`; `None` when clients do
+/// not get to see it (a silent reply).
+pub fn message_display(message: &AgentMessage, id: &str, seq: u64) -> Option<Value> {
+    show(serde_json::to_value(message).ok()?, id, seq, DEFAULT_MAX_CHARS)
+}
+
+/// The display form of a message, `None` if it is hidden.
+pub(super) fn show(message: Value, id: &str, seq: u64, max_chars: usize) -> Option<Value> {
+    let Value::Object(mut message) = message else { return None };
+    if is_hidden(&message) {
+        return None;
+    }
+    let is_user = role(&message) == "user";
+    message.remove("details");
+    reduce_usage(&mut message);
+    match message.get_mut("content") {
+        Some(Value::String(text)) => show_text(text, is_user, max_chars),
+        Some(Value::Array(blocks)) => show_blocks(blocks, is_user, max_chars),
+        _ => {}
+    }
+    if json_size(&message) > MESSAGE_MAX {
+        return Some(placeholder(&message, id, seq));
+    }
+    message.insert("__openclaw".into(), json!({ "id": id, "seq": seq }));
+    Some(Value::Object(message))
+}
+
+/// The mark that stands where earlier messages were summed up.
+pub(super) fn compaction(id: &str, seq: u64, timestamp: u64) -> Value {
+    json!({
+        "role": "system",
+        "content": [{ "type": "text", "text": "Compaction" }],
+        "timestamp": timestamp,
+        "__openclaw": { "kind": "compaction", "id": id, "seq": seq },
+    })
+}
+
+/// Bytes of a value as JSON.
+pub(super) fn json_size(value: &impl serde::Serialize) -> usize {
+    let mut counter = Counter(0);
+    // Values out of JSON always go back into JSON, and counting cannot fail.
+    let _ = serde_json::to_writer(&mut counter, value);
+    counter.0
+}
+
+struct Counter(usize);
+
+impl std::io::Write for Counter {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0 = self.0.saturating_add(bytes.len());
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+fn role(message: &Map<String, Value>) -> &str {
+    message.get("role").and_then(Value::as_str).unwrap_or_default()
+}
+
+/// Replies that say "nothing to say" stay in the transcript and out of sight.
+/// A tool call beside them is shown: its result would have no beginning.
+fn is_hidden(message: &Map<String, Value>) -> bool {
+    if role(message) != "assistant" {
+        return false;
+    }
+    let text = match message.get("content") {
+        Some(Value::String(text)) => text.clone(),
+        Some(Value::Array(blocks)) => {
+            let kind = |block: &Value| block.get("type").and_then(Value::as_str).map(str::to_owned);
+            let kinds: Vec<_> = blocks.iter().filter_map(kind).collect();
+            if kinds.iter().any(|kind| kind != "text" && kind != "thinking") {
+                return false;
+            }
+            blocks.iter().filter_map(|block| block.get("text").and_then(Value::as_str)).collect()
+        }
+        _ => return false,
+    };
+    directives::is_silent(&text) || directives::is_heartbeat(&text)
+}
+
+fn show_blocks(blocks: &mut [Value], is_user: bool, max_chars: usize) {
+    for (index, block) in blocks.iter_mut().enumerate() {
+        let Value::Object(block) = block else { continue };
+        if block.get("type").and_then(Value::as_str) == Some("image") {
+            omit_image(block);
+            continue;
+        }
+        block.remove("thinkingSignature");
+        for member in ["text", "thinking"] {
+            if let Some(Value::String(text)) = block.get_mut(member) {
+                show_text(text, is_user && index == 0, max_chars);
+            }
+        }
+    }
+}
+
+fn show_text(text: &mut String, has_sent_at: bool, max_chars: usize) {
+    if has_sent_at {
+        *text = directives::strip_sent_at(text).to_owned();
+    }
+    if text.contains("[[") {
+        *text = directives::strip(text);
+    }
+    if let Some((end, _)) = text.char_indices().nth(max_chars) {
+        text.truncate(end);
+        text.push_str(TRUNCATED);
+    }
+}
+
+/// `{type:"image", data, mimeType}` or `{type:"image", source:{data, media_type}}`.
+fn omit_image(block: &mut Map<String, Value>) {
+    let held = |holder: &Map<String, Value>, kind: &str| {
+        let data = holder.get("data")?.as_str()?.len();
+        Some((data, holder.get(kind).cloned()))
+    };
+    let source = block.get("source").and_then(Value::as_object);
+    let found = held(block, "mimeType").or_else(|| held(source?, "media_type"));
+    let Some((bytes, mime_type)) = found else { return };
+    *block = Map::from_iter([("type".to_owned(), json!("image"))]);
+    if let Some(mime_type) = mime_type {
+        block.insert("mimeType".into(), mime_type);
+    }
+    block.insert("omitted".into(), json!(true));
+    block.insert("bytes".into(), json!(bytes));
+}
+
+fn reduce_usage(message: &mut Map<String, Value>) {
+    let Some(Value::Object(usage)) = message.get_mut("usage") else { return };
+    let mut shown = Map::new();
+    for name in USAGE {
+        if let Some(number) = usage.get(*name).filter(|value| value.is_number()) {
+            shown.insert((*name).into(), number.clone());
+        }
+    }
+    let total = usage.get("cost").and_then(|cost| cost.get("total")).and_then(Value::as_f64);
+    if let Some(total) = total {
+        // JavaScript writes a price of nothing as 0.
+        let total = if total == 0.0 { json!(0) } else { json!(total) };
+        shown.insert("cost".into(), json!({ "total": total }));
+    }
+    *usage = shown;
+}
+
+fn placeholder(message: &Map<String, Value>, id: &str, seq: u64) -> Value {
+    json!({
+        "role": message.get("role").cloned().unwrap_or_else(|| json!("assistant")),
+        "timestamp": message.get("timestamp").cloned().unwrap_or_else(|| json!(0)),
+        "content": [{ "type": "text", "text": OVERSIZED }],
+        "__openclaw": { "id": id, "seq": seq, "truncated": true, "reason": "oversized" },
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(message: Value) -> Value {
+        show(message, "e0f25e8a", 6, DEFAULT_MAX_CHARS).unwrap()
+    }
+
+    #[test]
+    fn an_answer_looks_as_recorded() {
+        let stored = json!({
+            "role": "assistant",
+            "content": [
+                {"type": "thinking", "thinking": "w1 w2", "thinkingSignature": "secret"},
+                {"type": "text", "text": "[[reply_to_current]]one"},
+            ],
+            "api": "openai-completions", "provider": "mock", "model": "mock-1",
+            "usage": {"input": 4588, "output": 1, "cacheRead": 0, "cacheWrite": 0, "totalTokens": 4589,
+                "cost": {"input": 0.004_588, "output": 0.000_002, "cacheRead": 0, "cacheWrite": 0, "total": 0.00459}},
+            "stopReason": "stop", "timestamp": 1, "responseId": "chatcmpl-mock-141",
+        });
+        let expected = concat!(
+            r#"{"role":"assistant","content":[{"type":"thinking","thinking":"w1 w2"},"#,
+            r#"{"type":"text","text":"one"}],"api":"openai-completions","provider":"mock","#,
+            r#""model":"mock-1","usage":{"input":4588,"output":1,"totalTokens":4589,"cacheRead":0,"#,
+            r#""cacheWrite":0,"cost":{"total":0.00459}},"stopReason":"stop","timestamp":1,"#,
+            r#""responseId":"chatcmpl-mock-141","__openclaw":{"id":"e0f25e8a","seq":6}}"#,
+        );
+        assert_eq!(shown(stored).to_string(), expected);
+    }
+
+    #[test]
+    fn users_see_their_own_words_and_sizes_of_images() {
+        let stored = json!({"role": "user", "timestamp": 1, "content": [
+            {"type": "text", "text": "[Sun 2026-11-22 03:35 UTC] look"},
+            {"type": "image", "data": "AAAA", "mimeType": "image/png"},
+            {"type": "image", "source": {"type": "base64", "data": "AA==", "media_type": "image/gif"}},
+        ]});
+        let content = json!([
+            {"type": "text", "text": "look"},
+            {"type": "image", "mimeType": "image/png", "omitted": true, "bytes": 4},
+            {"type": "image", "mimeType": "image/gif", "omitted": true, "bytes": 4},
+        ]);
+        assert_eq!(shown(stored)["content"], content);
+    }
+
+    #[test]
+    fn tool_details_are_left_out() {
+        let stored = json!({"role": "toolResult", "content": [], "details": {"exitCode": 0}, "isError": false});
+        let expected = json!({"role": "toolResult", "content": [], "isError": false,
+            "__openclaw": {"id": "e0f25e8a", "seq": 6}});
+        assert_eq!(shown(stored), expected);
+    }
+
+    #[test]
+    fn texts_are_cut_by_characters() {
+        let stored =
+            json!({"role": "assistant", "content": [{"type": "text", "text": "ä".repeat(60)}]});
+        let cut = show(stored, "x", 1, 50).unwrap();
+        assert_eq!(cut["content"][0]["text"], format!("{}\n...(truncated)...", "ä".repeat(50)));
+    }
+
+    #[test]
+    fn a_message_that_stays_large_is_replaced() {
+        let blocks = vec![json!({"type": "text", "text": "x".repeat(7_000)}); 20];
+        let cut = shown(json!({"role": "assistant", "timestamp": 5, "content": blocks}));
+        let expected = json!({
+            "role": "assistant", "timestamp": 5,
+            "content": [{"type": "text", "text": "[chat.history omitted: message too large]"}],
+            "__openclaw": {"id": "e0f25e8a", "seq": 6, "truncated": true, "reason": "oversized"},
+        });
+        assert_eq!(cut, expected);
+    }
+
+    #[test]
+    fn silent_answers_are_hidden_and_silent_users_are_not() {
+        let answer =
+            |content: Value| show(json!({"role": "assistant", "content": content}), "x", 1, 9);
+        assert_eq!(answer(json!("no_reply")), None);
+        assert_eq!(answer(json!([{"type": "text", "text": "HEARTBEAT_OK"}])), None);
+        assert!(answer(json!([])).is_some());
+        let call = json!([{"type": "text", "text": "NO_REPLY"}, {"type": "toolCall", "id": "c"}]);
+        assert!(answer(call).is_some());
+        assert!(show(json!({"role": "user", "content": "NO_REPLY"}), "x", 1, 99).is_some());
+    }
+}

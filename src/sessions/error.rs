@@ -1,0 +1,72 @@
+//! What can go wrong with a session.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::SessionKey;
+use crate::store::StoreError;
+
+/// A failure of the session service.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum SessionError {
+    /// There is no such session.
+    #[error("session not found: {0}")]
+    NotFound(SessionKey),
+    /// It was reset or deleted while the message was on its way; the message is
+    /// in the transcript that was current before.
+    #[error("session {0} was reset while the message was written")]
+    Replaced(SessionKey),
+    /// Its transcript id would leave the sessions folder.
+    #[error("session {key} has an id that cannot name a file: {id:?}")]
+    BadId {
+        /// Whose.
+        key: SessionKey,
+        /// The id in the index.
+        id: String,
+    },
+    /// A message could not be written as JSON.
+    #[error("a message cannot be written as JSON: {0}")]
+    Encode(Arc<serde_json::Error>),
+    /// A transcript failed.
+    #[error(transparent)]
+    Transcript(#[from] TranscriptError),
+    /// The index failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// A failure of a transcript file. It can be cloned, because appends that are
+/// synced together share its fate.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum TranscriptError {
+    /// The file system refused.
+    #[error("cannot {operation} {}: {source}", .path.display())]
+    Io {
+        /// What was to be done.
+        operation: &'static str,
+        /// With which file.
+        path: PathBuf,
+        /// What the system said.
+        #[source]
+        source: Arc<io::Error>,
+    },
+    /// The writer has ended.
+    #[error("the transcript writer has stopped")]
+    Stopped,
+}
+
+/// Adds operation and path to an IO error.
+pub(super) trait At<T> {
+    fn at(self, operation: &'static str, path: &Path) -> Result<T, TranscriptError>;
+}
+
+impl<T> At<T> for io::Result<T> {
+    fn at(self, operation: &'static str, path: &Path) -> Result<T, TranscriptError> {
+        self.map_err(|source| TranscriptError::Io {
+            operation,
+            path: path.to_owned(),
+            source: Arc::new(source),
+        })
+    }
+}

@@ -1,0 +1,92 @@
+//! The newest messages of a transcript, as clients see them.
+//!
+//! Promises: reads from the end, so the length of a transcript does not matter.
+
+use std::fs::File;
+use std::io;
+
+use serde_json::Value;
+
+use super::transcript::{Backward, Body, Entry, Line, Position, bare_id};
+use super::{display, time};
+use crate::store::SessionEntry;
+
+/// Messages when nobody says how many.
+const DEFAULT_LIMIT: usize = 200;
+
+/// Largest answer in bytes of JSON; the oldest messages go first.
+const PAGE_MAX: usize = 6 * 1024 * 1024;
+
+/// Most that is read of a file for one answer. Only transcripts full of images
+/// come near it.
+const READ_MAX: u64 = 256 * 1024 * 1024;
+
+/// What a client wants to see.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct HistoryOptions {
+    /// At most so many messages.
+    pub limit: usize,
+    /// Characters of a text that are shown.
+    pub max_chars: usize,
+}
+
+impl Default for HistoryOptions {
+    fn default() -> Self {
+        Self { limit: DEFAULT_LIMIT, max_chars: display::DEFAULT_MAX_CHARS }
+    }
+}
+
+/// The newest messages of a session, in order.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct HistoryPage {
+    /// `None` when there is no such session.
+    pub session_id: Option<String>,
+    /// In display form.
+    pub messages: Vec<Value>,
+    /// What the index knows of the session.
+    pub entry: Option<SessionEntry>,
+}
+
+/// Reads the messages before `end`.
+pub(super) fn newest(
+    file: &File,
+    end: &Position,
+    options: HistoryOptions,
+) -> io::Result<Vec<Value>> {
+    let mut lines = Backward::new(file, end.bytes);
+    let mut seq = end.messages;
+    let mut size = 0_usize;
+    let mut messages = Vec::new();
+    while messages.len() < options.limit && lines.consumed() <= READ_MAX {
+        let Some(line) = lines.next()? else { break };
+        let Some(Line::Entry(entry)) = Line::parse(line) else { continue };
+        if !entry.body.is_counted() {
+            continue;
+        }
+        if let Some(message) = show(entry, seq, options.max_chars) {
+            size = size.saturating_add(display::json_size(&message)).saturating_add(1);
+            if size > PAGE_MAX {
+                break;
+            }
+            messages.push(message);
+        }
+        seq = seq.saturating_sub(1);
+    }
+    messages.reverse();
+    Ok(messages)
+}
+
+fn show(entry: Entry<'_>, seq: u64, max_chars: usize) -> Option<Value> {
+    let id = entry.id.unwrap_or_else(|| bare_id(seq));
+    match entry.body {
+        Body::Message(text) => {
+            let message = serde_json::from_str(text).ok()?;
+            display::show(message, &id, seq, max_chars)
+        }
+        Body::Compaction { .. } => {
+            let timestamp = entry.timestamp.as_deref().map(time::millis).unwrap_or_default();
+            Some(display::compaction(&id, seq, timestamp))
+        }
+        _ => None,
+    }
+}

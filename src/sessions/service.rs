@@ -1,0 +1,257 @@
+//! The session service: the one door to conversations.
+//!
+//! Owns: which transcript belongs to which key. Promises: what `append`,
+//! `ensure` and `update` answered is on disk; two who begin a session at the
+//! same time get the same one. Must not: interpret what is said.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use serde_json::Map;
+
+use super::context::{self, ContextEntry};
+use super::error::{At, SessionError};
+use super::history::{self, HistoryOptions, HistoryPage};
+use super::steps::{blocking, marked, renew};
+use super::transcript::{NewKind, Position, Writer};
+use super::{
+    AgentId, AppendOptions, Compaction, DeletedSession, KeyRules, SessionKey, SessionsOptions,
+    StoredMessage, paths, rebuild, time,
+};
+use crate::protocol::message::AgentMessage;
+use crate::store::{NewSession, SessionEntry, SessionPage, SessionQuery, SessionRow, Store};
+use crate::support::{Clock, Ids};
+
+/// The service; clones share it.
+#[derive(Clone)]
+pub struct Sessions {
+    pub(super) inner: Arc<Inner>,
+}
+
+pub(super) struct Inner {
+    pub(super) options: SessionsOptions,
+    pub(super) store: Arc<dyn Store>,
+    pub(super) clock: Arc<dyn Clock>,
+    pub(super) ids: Arc<dyn Ids>,
+    pub(super) writer: Writer,
+}
+
+impl Sessions {
+    /// Starts the service. An empty index is filled from the transcripts, or
+    /// from OpenClaw's `sessions.json`, which stays as it is.
+    pub async fn open(
+        options: SessionsOptions,
+        store: Arc<dyn Store>,
+        clock: Arc<dyn Clock>,
+        ids: Arc<dyn Ids>,
+    ) -> Result<Self, SessionError> {
+        let writer = Writer::start()?;
+        let inner = Arc::new(Inner { options, store, clock, ids, writer });
+        let sessions = Self { inner };
+        if sessions.inner.store.count_sessions(None).await? == 0 {
+            let found = sessions.rebuild_index().await?;
+            if found > 0 {
+                tracing::info!(sessions = found, "filled the session index from the files");
+            }
+        }
+        Ok(sessions)
+    }
+
+    /// Adds the sessions that have files and no place in the index; answers how
+    /// many. Files are only read.
+    pub async fn rebuild_index(&self) -> Result<usize, SessionError> {
+        let options = self.inner.options.clone();
+        let found = blocking(move || {
+            rebuild::find(&options.state_dir, &options.rules)
+                .at("look for sessions in", &options.state_dir)
+        });
+        let created = self.inner.store.create_sessions_if_absent(found.await?).await?;
+        Ok(created.iter().filter(|(_, is_new)| *is_new).count())
+    }
+
+    /// How many sessions an agent has, and the `limit` that changed last.
+    pub async fn summary(
+        &self,
+        agent: &str,
+        limit: u32,
+    ) -> Result<(u64, Vec<SessionRow>), SessionError> {
+        let count = self.inner.store.count_sessions(Some(agent)).await?;
+        let recent = self.inner.store.recent_sessions(Some(agent), limit).await?;
+        Ok((count, recent))
+    }
+
+    /// How keys become canonical.
+    pub fn rules(&self) -> &KeyRules {
+        &self.inner.options.rules
+    }
+
+    /// The session with this key.
+    pub async fn entry(&self, key: &SessionKey) -> Result<Option<SessionEntry>, SessionError> {
+        Ok(self.inner.store.session(key.as_str()).await?)
+    }
+
+    /// The session whose current transcript has this id.
+    pub async fn by_id(&self, id: &str) -> Result<Option<SessionRow>, SessionError> {
+        Ok(self.inner.store.session_by_id(id).await?)
+    }
+
+    /// The sessions that a query asks for.
+    pub async fn list(&self, query: SessionQuery) -> Result<SessionPage, SessionError> {
+        Ok(self.inner.store.list_sessions(query).await?)
+    }
+
+    /// Changes what the index knows of a session.
+    pub async fn update(
+        &self,
+        key: &SessionKey,
+        change: impl FnOnce(&mut SessionEntry) + Send + 'static,
+    ) -> Result<SessionEntry, SessionError> {
+        let changed = self.inner.store.update_session(key.as_str(), Box::new(change)).await?;
+        changed.ok_or_else(|| SessionError::NotFound(key.clone()))
+    }
+
+    /// The session with this key, begun if there is none; `cwd` is noted in a
+    /// new transcript.
+    pub async fn ensure(&self, key: &SessionKey, cwd: &Path) -> Result<SessionEntry, SessionError> {
+        if let Some(entry) = self.entry(key).await? {
+            return Ok(entry);
+        }
+        let now = self.inner.clock.now_ms();
+        let id = self.inner.ids.uuid();
+        let new = NewSession {
+            key: key.as_str().to_owned(),
+            agent: key.agent(self.rules()).as_str().to_owned(),
+            entry: SessionEntry {
+                session_file: self.new_file(key, &id),
+                session_id: id,
+                updated_at: now,
+                session_started_at: Some(now),
+                ..SessionEntry::default()
+            },
+        };
+        // The row decides who was first. A crash before the file exists is
+        // harmless: the first append makes it.
+        let created = self.inner.store.create_sessions_if_absent(vec![new]).await?;
+        let entry = created.into_iter().next().map(|(entry, _)| entry);
+        let entry = entry.ok_or_else(|| SessionError::NotFound(key.clone()))?;
+        self.inner.writer.begin(self.place(key, &entry, Some(cwd))?).await?;
+        Ok(entry)
+    }
+
+    /// Appends a message. It is on disk when this returns.
+    pub async fn append(
+        &self,
+        key: &SessionKey,
+        message: AgentMessage,
+        options: AppendOptions,
+    ) -> Result<StoredMessage, SessionError> {
+        let entry = self.existing(key).await?;
+        let message = match &options.idempotency_key {
+            Some(idempotency_key) => marked(message, idempotency_key),
+            None => message,
+        };
+        let json =
+            serde_json::to_string(&message).map_err(|error| SessionError::Encode(error.into()))?;
+        let kind = NewKind::Message { json, idempotency_key: options.idempotency_key };
+        let placed = self.put(key, &entry, options.id, kind).await?;
+        if let Some(first) = placed.repeated {
+            let message = serde_json::from_value(first).unwrap_or(message);
+            let (id, seq) = (placed.id, placed.position.messages);
+            return Ok(StoredMessage { id, seq, message, session: entry, is_repeated: true });
+        }
+        let session = self.note(key, &entry, &placed, Some(message.clone())).await?;
+        let (id, seq) = (placed.id, placed.position.messages);
+        Ok(StoredMessage { id, seq, message, session, is_repeated: false })
+    }
+
+    /// Appends a summary: the model reads it instead of what came before.
+    /// Answers the id of its entry.
+    pub async fn compact(
+        &self,
+        key: &SessionKey,
+        compaction: Compaction,
+    ) -> Result<String, SessionError> {
+        let entry = self.existing(key).await?;
+        let mut members = Map::new();
+        members.insert("summary".into(), compaction.summary.into());
+        members.insert("firstKeptEntryId".into(), compaction.first_kept_entry_id.into());
+        members.insert("tokensBefore".into(), compaction.tokens_before.into());
+        let placed = self.put(key, &entry, None, NewKind::Compaction { members }).await?;
+        self.note(key, &entry, &placed, None).await?;
+        Ok(placed.id)
+    }
+
+    /// The newest messages as clients see them; empty for an unknown session.
+    pub async fn history(
+        &self,
+        key: &SessionKey,
+        options: HistoryOptions,
+    ) -> Result<HistoryPage, SessionError> {
+        let Some(entry) = self.entry(key).await? else { return Ok(HistoryPage::default()) };
+        let read = move |file: &File, end: &Position| history::newest(file, end, options);
+        let messages = self.read(key, &entry, read).await?;
+        Ok(HistoryPage { session_id: Some(entry.session_id.clone()), messages, entry: Some(entry) })
+    }
+
+    /// What the model reads: the latest summary and what follows it.
+    pub async fn context(&self, key: &SessionKey) -> Result<Vec<AgentMessage>, SessionError> {
+        let entries = self.context_entries(key).await?;
+        Ok(entries.into_iter().map(|entry| entry.message).collect())
+    }
+
+    /// The context with the ids of its entries, for compaction.
+    pub async fn context_entries(
+        &self,
+        key: &SessionKey,
+    ) -> Result<Vec<ContextEntry>, SessionError> {
+        let Some(entry) = self.entry(key).await? else { return Ok(Vec::new()) };
+        self.read(key, &entry, context::read).await
+    }
+
+    /// Puts the transcript away and begins a new one; settings stay. A session
+    /// that does not exist is begun.
+    pub async fn reset(&self, key: &SessionKey, cwd: &Path) -> Result<SessionEntry, SessionError> {
+        let Some(old) = self.entry(key).await? else { return self.ensure(key, cwd).await };
+        let from = self.path(key, &old)?;
+        let now = self.inner.clock.now_ms();
+        let id = self.inner.ids.uuid();
+        let file = self.new_file(key, &id);
+        let entry = self.update(key, move |entry| renew(entry, id, file, now)).await?;
+        let to = paths::archived(&from, "reset", &time::iso(now));
+        self.inner.writer.archive(from, to).await?;
+        self.inner.writer.begin(self.place(key, &entry, Some(cwd))?).await?;
+        Ok(entry)
+    }
+
+    /// Takes a session out of the index; its transcript is put away, or left
+    /// where it is. `None` when there is no such session.
+    pub async fn delete(
+        &self,
+        key: &SessionKey,
+        keep_transcript: bool,
+    ) -> Result<Option<DeletedSession>, SessionError> {
+        let Some(entry) = self.inner.store.delete_session(key.as_str()).await? else {
+            return Ok(None);
+        };
+        let mut archived = Vec::new();
+        if !keep_transcript {
+            let from = self.path(key, &entry)?;
+            let to = paths::archived(&from, "deleted", &time::iso(self.inner.clock.now_ms()));
+            if self.inner.writer.archive(from, to.clone()).await? {
+                archived.push(to);
+            }
+        }
+        Ok(Some(DeletedSession { entry, archived }))
+    }
+
+    /// The folder of an agent's transcripts.
+    pub fn folder(&self, agent: &AgentId) -> PathBuf {
+        paths::folder(&self.inner.options.state_dir, agent)
+    }
+
+    /// The transcript of a session.
+    pub fn path(&self, key: &SessionKey, entry: &SessionEntry) -> Result<PathBuf, SessionError> {
+        paths::transcript(&self.folder(&key.agent(self.rules())), key, entry)
+    }
+}

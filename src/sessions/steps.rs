@@ -1,0 +1,185 @@
+//! The steps that the session service is made of: from an entry to its file,
+//! from a file to what the index knows of it.
+
+use std::fs::File;
+use std::io;
+use std::path::Path;
+
+use serde_json::Value;
+
+use super::error::{At, SessionError, TranscriptError};
+use super::service::Sessions;
+use super::transcript::{Birth, NewEntry, NewKind, Place, Placed, Position, position};
+use super::{SessionId, SessionKey, TranscriptFacts, digest, paths, time};
+use crate::protocol::message::AgentMessage;
+use crate::store::SessionEntry;
+
+impl Sessions {
+    pub(super) async fn existing(&self, key: &SessionKey) -> Result<SessionEntry, SessionError> {
+        self.entry(key).await?.ok_or_else(|| SessionError::NotFound(key.clone()))
+    }
+
+    pub(super) fn new_file(&self, key: &SessionKey, id: &str) -> Option<String> {
+        let path = paths::file(&self.folder(&key.agent(self.rules())), &SessionId::parse(id)?);
+        Some(path.to_string_lossy().into_owned())
+    }
+
+    pub(super) fn place(
+        &self,
+        key: &SessionKey,
+        entry: &SessionEntry,
+        cwd: Option<&Path>,
+    ) -> Result<Place, SessionError> {
+        let options = &self.inner.options;
+        let default_workspace = || options.state_dir.join("workspace");
+        let cwd = cwd.map_or_else(default_workspace, Path::to_owned);
+        Ok(Place {
+            path: self.path(key, entry)?,
+            birth: Birth {
+                format: options.format,
+                session_id: entry.session_id.clone(),
+                session_key: key.as_str().to_owned(),
+                cwd: cwd.to_string_lossy().into_owned(),
+                timestamp: time::iso(self.inner.clock.now_ms()),
+            },
+            known: known(entry),
+        })
+    }
+
+    pub(super) async fn put(
+        &self,
+        key: &SessionKey,
+        entry: &SessionEntry,
+        id: Option<String>,
+        kind: NewKind,
+    ) -> Result<Placed, SessionError> {
+        let id = id.unwrap_or_else(|| self.inner.ids.entry_id());
+        let timestamp = time::iso(self.inner.clock.now_ms());
+        let place = self.place(key, entry, None)?;
+        Ok(self.inner.writer.append(place, NewEntry { id, timestamp, kind }).await?)
+    }
+
+    /// Takes an append into the index.
+    pub(super) async fn note(
+        &self,
+        key: &SessionKey,
+        before: &SessionEntry,
+        placed: &Placed,
+        message: Option<AgentMessage>,
+    ) -> Result<SessionEntry, SessionError> {
+        let now = self.inner.clock.now_ms();
+        let session_id = before.session_id.clone();
+        let end = placed.position.clone();
+        let change = move |entry: &mut SessionEntry| {
+            if entry.session_id != session_id {
+                return;
+            }
+            entry.updated_at = entry.updated_at.max(now);
+            // Appends that were synced together may come here in any order.
+            if end.bytes > entry.transcript.bytes {
+                remember(entry, end);
+            }
+            if let Some(message) = &message {
+                digest::note(&mut entry.transcript, message);
+                if matches!(message, AgentMessage::User(_)) {
+                    entry.last_interaction_at = Some(now);
+                }
+            }
+        };
+        let entry = self.update(key, change).await?;
+        if entry.session_id == before.session_id {
+            Ok(entry)
+        } else {
+            Err(SessionError::Replaced(key.clone()))
+        }
+    }
+
+    /// Reads a transcript up to its end, and notes where that is if the index
+    /// did not know.
+    pub(super) async fn read<T: Default + Send + 'static>(
+        &self,
+        key: &SessionKey,
+        entry: &SessionEntry,
+        read: impl FnOnce(&File, &Position) -> io::Result<T> + Send + 'static,
+    ) -> Result<T, SessionError> {
+        let path = self.path(key, entry)?;
+        let known = known(entry);
+        let start = known.clone();
+        let reading = blocking(move || {
+            let file = match File::open(&path) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+                opened => opened.at("open", &path)?,
+            };
+            let find = || {
+                let end = position(&file, file.metadata()?.len(), &start)?;
+                Ok((read(&file, &end)?, end))
+            };
+            find().at("read", &path).map(Some)
+        });
+        let Some((value, end)) = reading.await? else { return Ok(T::default()) };
+        if end != known {
+            let caught_up = move |entry: &mut SessionEntry| {
+                if self::known(entry) == known {
+                    remember(entry, end);
+                }
+            };
+            self.inner.store.update_session(key.as_str(), Box::new(caught_up)).await?;
+        }
+        Ok(value)
+    }
+}
+
+fn known(entry: &SessionEntry) -> Position {
+    let facts = &entry.transcript;
+    Position { bytes: facts.bytes, messages: facts.message_count, leaf: facts.leaf_id.clone() }
+}
+
+fn remember(entry: &mut SessionEntry, end: Position) {
+    entry.transcript.bytes = end.bytes;
+    entry.transcript.message_count = end.messages;
+    entry.transcript.leaf_id = end.leaf;
+}
+
+/// What stays of an entry over a reset is what a person has set.
+pub(super) fn renew(entry: &mut SessionEntry, id: String, file: Option<String>, now: u64) {
+    *entry = SessionEntry {
+        session_id: id,
+        session_file: file,
+        updated_at: now,
+        session_started_at: Some(now),
+        last_interaction_at: None,
+        system_sent: Some(false),
+        aborted_last_run: Some(false),
+        status: None,
+        started_at: None,
+        ended_at: None,
+        runtime_ms: None,
+        input_tokens: Some(0),
+        output_tokens: Some(0),
+        cache_read: None,
+        cache_write: None,
+        total_tokens: Some(0),
+        total_tokens_fresh: Some(true),
+        estimated_cost_usd: None,
+        compaction_count: None,
+        transcript: TranscriptFacts::default(),
+        ..std::mem::take(entry)
+    };
+}
+
+pub(super) fn marked(mut message: AgentMessage, idempotency_key: &str) -> AgentMessage {
+    let extra = match &mut message {
+        AgentMessage::User(message) => &mut message.extra,
+        AgentMessage::Assistant(message) => &mut message.extra,
+        AgentMessage::ToolResult(message) => &mut message.extra,
+    };
+    extra.insert("idempotencyKey".into(), Value::from(idempotency_key));
+    message
+}
+
+/// Runs file work off the threads that serve sockets.
+pub(super) async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, TranscriptError> + Send + 'static,
+) -> Result<T, TranscriptError> {
+    tokio::task::spawn_blocking(work).await.unwrap_or(Err(TranscriptError::Stopped))
+}

@@ -1,0 +1,219 @@
+//! One transcript file, open for appending.
+//!
+//! Owns: the file handle and where its end is. Promises: bytes that are there
+//! are never changed; a line that was torn by a crash is closed by a newline
+//! and left to the reader to skip.
+
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use serde_json::{Map, Value, json};
+
+use super::writer::{Birth, NewEntry, NewKind, Place, Placed};
+use super::{Backward, Body, Line, Position, TranscriptFormat, head, position};
+
+/// How far back an append looks for a line with its idempotency key. A retry
+/// follows its first attempt closely.
+const RETRY_LINES: usize = 256;
+const RETRY_BYTES: u64 = 4 * 1024 * 1024;
+
+/// A transcript that is open.
+pub(super) struct OpenTranscript {
+    path: PathBuf,
+    file: File,
+    format: TranscriptFormat,
+    /// Whether its first line is still to be written.
+    wants_header: bool,
+    position: Position,
+    /// Length on disk when we looked last; beyond `position.bytes` is a torn line.
+    length: u64,
+}
+
+impl OpenTranscript {
+    /// Opens the file, or creates it with its folders; `known` saves counting.
+    pub(super) fn open(place: &Place) -> io::Result<Self> {
+        let path = &place.path;
+        let file = match open_existing(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => create(path)?,
+            opened => opened?,
+        };
+        let length = file.metadata()?.len();
+        let found = head(&file)?;
+        let format = found.as_ref().map_or(place.birth.format, |(format, _)| *format);
+        let wants_header = found.is_none() && format == TranscriptFormat::OpenClaw;
+        let position = position(&file, length, &place.known)?;
+        Ok(Self { path: path.clone(), file, format, wants_header, position, length })
+    }
+
+    /// Makes sure that the file is there and has its header.
+    pub(super) fn begin(&mut self, place: &Place) -> io::Result<()> {
+        self.catch_up(place)?;
+        self.write_header(&place.birth)
+    }
+
+    fn write_header(&mut self, birth: &Birth) -> io::Result<()> {
+        if !self.wants_header {
+            return Ok(());
+        }
+        let header = json!({
+            "type": "session", "version": 3, "id": birth.session_id,
+            "timestamp": birth.timestamp, "cwd": birth.cwd, "sessionKey": birth.session_key,
+        });
+        self.write_line(&header.to_string())?;
+        self.wants_header = false;
+        Ok(())
+    }
+
+    /// Appends an entry, unless one with its idempotency key is there already.
+    pub(super) fn append(&mut self, place: &Place, new: &NewEntry) -> io::Result<Placed> {
+        self.catch_up(place)?;
+        if let Some(placed) = self.find_retry(new)? {
+            return Ok(placed);
+        }
+        self.write_header(&place.birth)?;
+        let seq = self.position.messages.saturating_add(1);
+        let id = match self.format {
+            TranscriptFormat::OpenClaw => new.id.clone(),
+            TranscriptFormat::Messages => bare_id(seq),
+        };
+        let line = self.encode(&id, new);
+        self.write_line(&line)?;
+        self.position.messages = seq;
+        self.position.leaf = Some(id.clone());
+        Ok(Placed { id, position: self.position.clone(), repeated: None })
+    }
+
+    /// Makes what was written durable.
+    pub(super) fn sync(&self) -> io::Result<()> {
+        self.file.sync_data()
+    }
+
+    /// Somebody else may have appended, or put another file in this place.
+    fn catch_up(&mut self, place: &Place) -> io::Result<()> {
+        let ours = self.file.metadata()?;
+        let there = match fs::metadata(&self.path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            found => Some(found?),
+        };
+        let same = |there: fs::Metadata| (there.dev(), there.ino()) == (ours.dev(), ours.ino());
+        if !there.is_some_and(same) {
+            *self = Self::open(place)?;
+        } else if ours.len() != self.length {
+            self.position = position(&self.file, ours.len(), &self.position)?;
+            self.length = ours.len();
+        }
+        Ok(())
+    }
+
+    fn write_line(&mut self, line: &str) -> io::Result<()> {
+        let mut bytes = Vec::with_capacity(line.len().saturating_add(2));
+        if self.ends_inside_a_line()? {
+            bytes.push(b'\n');
+        }
+        bytes.extend_from_slice(line.as_bytes());
+        bytes.push(b'\n');
+        self.file.write_all(&bytes)?;
+        let size = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
+        self.length = self.length.saturating_add(size);
+        self.position.bytes = self.length;
+        Ok(())
+    }
+
+    fn ends_inside_a_line(&self) -> io::Result<bool> {
+        let Some(last) = self.length.checked_sub(1) else { return Ok(false) };
+        let mut byte = [0];
+        self.file.read_exact_at(&mut byte, last)?;
+        Ok(byte != *b"\n")
+    }
+
+    fn encode(&self, id: &str, new: &NewEntry) -> String {
+        let mut entry = Map::new();
+        entry.insert("type".into(), new.kind.name().into());
+        entry.insert("id".into(), id.into());
+        if self.format == TranscriptFormat::OpenClaw {
+            entry.insert("parentId".into(), self.position.leaf.clone().into());
+        }
+        entry.insert("timestamp".into(), new.timestamp.as_str().into());
+        match &new.kind {
+            NewKind::Message { json, .. } if self.format == TranscriptFormat::Messages => {
+                json.clone()
+            }
+            NewKind::Message { json, .. } => {
+                // The message is JSON text already; it goes in as it is.
+                let mut line = Value::Object(entry).to_string();
+                line.pop();
+                line.push_str(",\"message\":");
+                line.push_str(json);
+                line.push('}');
+                line
+            }
+            NewKind::Compaction { members } => {
+                entry.extend(members.clone());
+                Value::Object(entry).to_string()
+            }
+        }
+    }
+
+    fn find_retry(&self, new: &NewEntry) -> io::Result<Option<Placed>> {
+        let NewKind::Message { idempotency_key: Some(key), .. } = &new.kind else {
+            return Ok(None);
+        };
+        let mut seq = self.position.messages;
+        let mut lines = Backward::new(&self.file, self.position.bytes);
+        for _ in 0..RETRY_LINES {
+            if lines.consumed() > RETRY_BYTES {
+                break;
+            }
+            let Some(line) = lines.next()? else { break };
+            let Some(Line::Entry(entry)) = Line::parse(line) else { continue };
+            if let Body::Message(text) = entry.body
+                && text.contains("idempotencyKey")
+            {
+                let message: Value = serde_json::from_str(text).unwrap_or_default();
+                if message.get("idempotencyKey").and_then(Value::as_str) == Some(key) {
+                    let position = Position { messages: seq, ..self.position.clone() };
+                    let id = entry.id.unwrap_or_else(|| bare_id(seq));
+                    return Ok(Some(Placed { id, position, repeated: Some(message) }));
+                }
+            }
+            if entry.body.is_counted() {
+                seq = seq.saturating_sub(1);
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// The id of a message in a file that has none: its number, in the same form.
+pub(crate) fn bare_id(seq: u64) -> String {
+    format!("{seq:08x}")
+}
+
+fn open_existing(path: &Path) -> io::Result<File> {
+    OpenOptions::new().read(true).append(true).open(path)
+}
+
+/// Creates the file so that it is there after a power cut: its entry in the
+/// folder, and those of the folders themselves, are synced too.
+fn create(path: &Path) -> io::Result<File> {
+    let folder = path.parent().unwrap_or(Path::new("."));
+    create_folders(folder)?;
+    let file = OpenOptions::new().read(true).append(true).create(true).mode(0o600).open(path)?;
+    File::open(folder)?.sync_all()?;
+    Ok(file)
+}
+
+fn create_folders(folder: &Path) -> io::Result<()> {
+    if folder.is_dir() {
+        return Ok(());
+    }
+    let parent = folder.parent().unwrap_or(Path::new("."));
+    create_folders(parent)?;
+    match DirBuilder::new().mode(0o700).create(folder) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+        _ => {}
+    }
+    File::open(parent)?.sync_all()
+}

@@ -1,0 +1,20 @@
+//! Transcripts: JSONL files that only grow.
+//!
+//! Owns: the lines of a conversation and the one thread that writes them.
+//! Promises: an acknowledged line is on disk; a byte that was written stays
+//! what it is; what cannot be read is skipped, never removed. Must not: know
+//! the session index.
+
+mod backward;
+mod file;
+mod line;
+mod scan;
+mod writer;
+
+pub use line::TranscriptFormat;
+
+pub(super) use backward::Backward;
+pub(super) use file::bare_id;
+pub(super) use line::{Body, Entry, Header, Line, Parent};
+pub(super) use scan::{Position, head, position};
+pub(super) use writer::{Birth, NewEntry, NewKind, Place, Placed, Writer};

@@ -1,0 +1,310 @@
+//! The one thread that writes transcripts.
+//!
+//! Owns: every open transcript. Promises: an answer comes after the sync of
+//! the file it is about; what waits is synced together, once for each file.
+
+use std::collections::{BTreeSet, HashMap};
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
+
+use serde_json::{Map, Value};
+use tokio::sync::{mpsc, oneshot};
+
+use super::file::OpenTranscript;
+use super::{Position, TranscriptFormat};
+use crate::sessions::error::{At, TranscriptError};
+
+/// Most requests that share a sync.
+const GROUP_MAX: usize = 256;
+
+/// Requests that may wait; beyond it callers wait for a place.
+const QUEUE_MAX: usize = 256;
+
+/// Files kept open: the conversations that are busy at the moment.
+const OPEN_MAX: usize = 64;
+
+/// Files synced at a time.
+const SYNCS_MAX: usize = 8;
+
+/// Which file, what it begins with, and what is known of it.
+#[derive(Debug, Clone)]
+pub(crate) struct Place {
+    pub path: PathBuf,
+    pub birth: Birth,
+    pub known: Position,
+}
+
+/// What a new file begins with.
+#[derive(Debug, Clone)]
+pub(crate) struct Birth {
+    pub format: TranscriptFormat,
+    pub session_id: String,
+    pub session_key: String,
+    pub cwd: String,
+    pub timestamp: String,
+}
+
+/// An entry to append.
+#[derive(Debug)]
+pub(crate) struct NewEntry {
+    pub id: String,
+    pub timestamp: String,
+    pub kind: NewKind,
+}
+
+/// What it holds; every kind has a number.
+#[derive(Debug)]
+pub(crate) enum NewKind {
+    /// A message as JSON text.
+    Message { json: String, idempotency_key: Option<String> },
+    /// The members of a compaction.
+    Compaction { members: Map<String, Value> },
+}
+
+impl NewKind {
+    pub(super) const fn name(&self) -> &'static str {
+        match self {
+            Self::Message { .. } => "message",
+            Self::Compaction { .. } => "compaction",
+        }
+    }
+}
+
+/// Where an entry went.
+#[derive(Debug, Clone)]
+pub(crate) struct Placed {
+    pub id: String,
+    /// `messages` is the number of the entry.
+    pub position: Position,
+    /// The message that was there already under the same idempotency key.
+    pub repeated: Option<Value>,
+}
+
+type Reply<T> = oneshot::Sender<Result<T, TranscriptError>>;
+
+enum Request {
+    Begin { place: Place, reply: Reply<()> },
+    Append { place: Place, entry: NewEntry, reply: Reply<Placed> },
+    Archive { from: PathBuf, to: PathBuf, reply: Reply<bool> },
+}
+
+/// Handle to the thread; clones share it. Dropping the last one waits for what
+/// is queued.
+#[derive(Clone)]
+pub(crate) struct Writer {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    /// `None` only while dropping: closing the channel ends the thread.
+    requests: Option<mpsc::Sender<Request>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Writer {
+    /// Starts the thread.
+    pub(crate) fn start() -> Result<Self, TranscriptError> {
+        let (requests, queue) = mpsc::channel(QUEUE_MAX);
+        let thread = thread::Builder::new()
+            .name("transcripts".into())
+            .spawn(move || Files::default().serve(queue))
+            .at("start the writer of", Path::new("transcripts"))?;
+        Ok(Self { inner: Arc::new(Inner { requests: Some(requests), thread: Some(thread) }) })
+    }
+
+    /// Makes sure that the file exists and has its header.
+    pub(crate) async fn begin(&self, place: Place) -> Result<(), TranscriptError> {
+        self.ask(|reply| Request::Begin { place, reply }).await
+    }
+
+    /// Appends an entry durably.
+    pub(crate) async fn append(
+        &self,
+        place: Place,
+        entry: NewEntry,
+    ) -> Result<Placed, TranscriptError> {
+        self.ask(|reply| Request::Append { place, entry, reply }).await
+    }
+
+    /// Renames a file within its folder; false when there is none.
+    pub(crate) async fn archive(
+        &self,
+        from: PathBuf,
+        to: PathBuf,
+    ) -> Result<bool, TranscriptError> {
+        self.ask(|reply| Request::Archive { from, to, reply }).await
+    }
+
+    async fn ask<T>(
+        &self,
+        request: impl FnOnce(Reply<T>) -> Request,
+    ) -> Result<T, TranscriptError> {
+        let (reply, answer) = oneshot::channel();
+        let requests = self.inner.requests.as_ref().ok_or(TranscriptError::Stopped)?;
+        requests.send(request(reply)).await.map_err(|_| TranscriptError::Stopped)?;
+        answer.await.unwrap_or(Err(TranscriptError::Stopped))
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        self.requests = None;
+        if let Some(thread) = self.thread.take() {
+            // Whoever waited for a panicked thread was told "stopped".
+            let _ = thread.join();
+        }
+    }
+}
+
+/// An answer that waits for the sync of a file.
+type Settle = Box<dyn FnOnce(Result<(), TranscriptError>)>;
+
+/// State of the thread.
+#[derive(Default)]
+struct Files {
+    open: HashMap<PathBuf, (OpenTranscript, u64)>,
+    /// Counts uses, to tell which file was idle longest.
+    clock: u64,
+}
+
+impl Files {
+    fn serve(mut self, mut queue: mpsc::Receiver<Request>) {
+        let mut group = Vec::new();
+        while let Some(first) = queue.blocking_recv() {
+            group.push(first);
+            while group.len() < GROUP_MAX {
+                let Ok(next) = queue.try_recv() else { break };
+                group.push(next);
+            }
+            self.handle(&mut group);
+            self.close_idle();
+        }
+    }
+
+    fn handle(&mut self, group: &mut Vec<Request>) {
+        let mut waiting: Vec<(PathBuf, Settle)> = Vec::new();
+        for request in group.drain(..) {
+            match request {
+                Request::Begin { place, reply } => {
+                    let begun = self.with(&place, |file| file.begin(&place));
+                    waiting.push((place.path, settle(begun, reply)));
+                }
+                Request::Append { place, entry, reply } => {
+                    let placed = self.with(&place, |file| file.append(&place, &entry));
+                    waiting.push((place.path, settle(placed, reply)));
+                }
+                Request::Archive { from, to, reply } => {
+                    // What was appended before goes along, synced first.
+                    self.sync(&mut waiting);
+                    self.open.remove(&from);
+                    let _ = reply.send(archive(&from, &to).at("archive", &from));
+                }
+            }
+        }
+        self.sync(&mut waiting);
+    }
+
+    fn with<T>(
+        &mut self,
+        place: &Place,
+        work: impl FnOnce(&mut OpenTranscript) -> io::Result<T>,
+    ) -> Result<T, TranscriptError> {
+        self.clock = self.clock.saturating_add(1);
+        let (mut file, _) = match self.open.remove(&place.path) {
+            Some(open) => open,
+            None => (OpenTranscript::open(place).at("open", &place.path)?, 0),
+        };
+        // A file that failed is not put back: what it holds is looked at anew.
+        let result = work(&mut file).at("append to", &place.path)?;
+        self.open.insert(place.path.clone(), (file, self.clock));
+        Ok(result)
+    }
+
+    /// Syncs each file once and tells all who wait.
+    fn sync(&mut self, waiting: &mut Vec<(PathBuf, Settle)>) {
+        let touched: BTreeSet<&Path> = waiting.iter().map(|(path, _)| path.as_path()).collect();
+        let files: Vec<_> = touched
+            .into_iter()
+            .map(|path| (path, self.open.get(path).map(|(file, _)| file)))
+            .collect();
+        let failed: HashMap<PathBuf, TranscriptError> = sync_all(&files);
+        for path in failed.keys() {
+            self.open.remove(path);
+        }
+        for (path, settle) in waiting.drain(..) {
+            settle(failed.get(&path).map_or(Ok(()), |error| Err(error.clone())));
+        }
+    }
+
+    fn close_idle(&mut self) {
+        while self.open.len() > OPEN_MAX {
+            let idle = self.open.iter().min_by_key(|(_, (_, used))| *used);
+            let Some(path) = idle.map(|(path, _)| path.clone()) else { return };
+            self.open.remove(&path);
+        }
+    }
+}
+
+/// Syncs files side by side: disks and journals take several at once for
+/// little more than one. Answers those that failed.
+fn sync_all(files: &[(&Path, Option<&OpenTranscript>)]) -> HashMap<PathBuf, TranscriptError> {
+    let share = files.len().div_ceil(SYNCS_MAX).max(1);
+    if files.len() == 1 {
+        return sync_share(files).into_iter().collect();
+    }
+    let mut failed = HashMap::new();
+    thread::scope(|scope| {
+        let start = |share| {
+            let sync = thread::Builder::new().spawn_scoped(scope, move || sync_share(share));
+            (share, sync)
+        };
+        let syncs: Vec<_> = files.chunks(share).map(start).collect();
+        for (share, sync) in syncs {
+            // A system without room for a thread still has ours; a thread that
+            // panicked has not said that its files are synced.
+            let stopped = |(path, _): &(&Path, _)| (path.to_path_buf(), TranscriptError::Stopped);
+            failed.extend(match sync {
+                Ok(sync) => sync.join().unwrap_or_else(|_| share.iter().map(stopped).collect()),
+                Err(_) => sync_share(share),
+            });
+        }
+    });
+    failed
+}
+
+fn sync_share(share: &[(&Path, Option<&OpenTranscript>)]) -> Vec<(PathBuf, TranscriptError)> {
+    let failure = |(path, file): &(&Path, Option<&OpenTranscript>)| {
+        let error = sync_one(path, *file).at("sync", path).err()?;
+        Some((path.to_path_buf(), error))
+    };
+    share.iter().filter_map(failure).collect()
+}
+
+/// Without a handle, an append after ours failed and closed it.
+fn sync_one(path: &Path, file: Option<&OpenTranscript>) -> io::Result<()> {
+    match file {
+        Some(file) => file.sync(),
+        None => File::open(path)?.sync_data(),
+    }
+}
+
+fn settle<T: 'static>(result: Result<T, TranscriptError>, reply: Reply<T>) -> Settle {
+    Box::new(move |synced| {
+        // Nobody may be waiting any more; the line counts all the same.
+        let _ = reply.send(result.and_then(|value| synced.map(|()| value)));
+    })
+}
+
+fn archive(from: &Path, to: &Path) -> io::Result<bool> {
+    match fs::rename(from, to) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+        renamed => renamed?,
+    }
+    if let Some(folder) = from.parent() {
+        File::open(folder)?.sync_all()?;
+    }
+    Ok(true)
+}

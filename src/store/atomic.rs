@@ -1,0 +1,167 @@
+//! Private files that are either the old one or the new one, never a mix.
+//!
+//! Owns: creating directories (0700) and files (0600), replacing a file.
+//! Promises: when a call returns `Ok`, the content and its name survive power
+//! loss. Must not: know what is in the files.
+
+use std::fs::{self, DirBuilder, File, Permissions};
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use tempfile::NamedTempFile;
+
+/// Only the owner may read and write.
+const FILE_MODE: u32 = 0o600;
+/// Only the owner may look inside.
+const DIR_MODE: u32 = 0o700;
+
+/// A file operation that failed, with the path it was about.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot {action} {}", path.display())]
+pub struct FileError {
+    action: &'static str,
+    path: PathBuf,
+    #[source]
+    source: io::Error,
+}
+
+/// Names the path in an I/O error.
+pub(crate) trait OnPath<T> {
+    /// `action` completes the sentence "cannot … <path>".
+    fn on_path(self, action: &'static str, path: &Path) -> Result<T, FileError>;
+}
+
+impl<T, E: Into<io::Error>> OnPath<T> for Result<T, E> {
+    fn on_path(self, action: &'static str, path: &Path) -> Result<T, FileError> {
+        self.map_err(|error| FileError { action, path: path.to_owned(), source: error.into() })
+    }
+}
+
+/// Creates the directory and its missing parents with mode 0700. Directories
+/// that exist keep their mode: they are the user's.
+pub fn create_private_dir(path: &Path) -> Result<(), FileError> {
+    if path.is_dir() {
+        return Ok(());
+    }
+    let parent = parent_of(path);
+    if parent != path {
+        create_private_dir(parent)?;
+    }
+    match DirBuilder::new().mode(DIR_MODE).create(path) {
+        Ok(()) => sync_dir(parent),
+        // Another process made it since we looked.
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists && path.is_dir() => Ok(()),
+        Err(error) => Err(error).on_path("create the directory", path),
+    }
+}
+
+/// Replaces the content of `path` by `bytes`, with mode 0600. A symbolic link
+/// is followed, so that a file managed elsewhere stays where it is.
+pub fn write_private(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
+    let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    let file = staged(&target, bytes)?;
+    file.persist(&target).on_path("write", &target)?;
+    sync_dir(parent_of(&target))
+}
+
+/// Like [`write_private`], but only when `path` does not exist yet. Returns
+/// whether it was this call that created it.
+pub fn create_private(path: &Path, bytes: &[u8]) -> Result<bool, FileError> {
+    let file = staged(path, bytes)?;
+    match file.persist_noclobber(path) {
+        Ok(_) => sync_dir(parent_of(path)).map(|()| true),
+        Err(error) if error.error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
+        Err(error) => Err(error).on_path("create", path),
+    }
+}
+
+/// A synced temporary file beside `target`, ready to be renamed.
+fn staged(target: &Path, bytes: &[u8]) -> Result<NamedTempFile, FileError> {
+    let dir = parent_of(target);
+    create_private_dir(dir)?;
+    let mut file = tempfile::Builder::new()
+        .prefix(".clawgate-")
+        .permissions(Permissions::from_mode(FILE_MODE))
+        .tempfile_in(dir)
+        .on_path("create a file in", dir)?;
+    file.write_all(bytes).and_then(|()| file.as_file().sync_all()).on_path("write", file.path())?;
+    Ok(file)
+}
+
+/// Makes a new name in `dir` durable.
+fn sync_dir(dir: &Path) -> Result<(), FileError> {
+    File::open(dir).and_then(|dir| dir.sync_all()).on_path("sync the directory", dir)
+}
+
+/// The directory `path` is in; the working directory for a bare name.
+fn parent_of(path: &Path) -> &Path {
+    match path.parent() {
+        Some(parent) if parent.as_os_str().is_empty() => Path::new("."),
+        Some(parent) => parent,
+        None => path,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mode(path: &Path) -> u32 {
+        fs::metadata(path).unwrap().permissions().mode() & 0o777
+    }
+
+    #[test]
+    fn files_are_0600_in_directories_of_0700() {
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join("a/b/secret");
+        write_private(&path, b"one").unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"one");
+        assert_eq!(mode(&path), 0o600);
+        assert_eq!(mode(&home.path().join("a")), 0o700);
+        assert_eq!(mode(&home.path().join("a/b")), 0o700);
+    }
+
+    #[test]
+    fn a_rewrite_closes_a_file_that_was_open_to_others_and_leaves_nothing_behind() {
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join("secret");
+        fs::write(&path, "old").unwrap();
+        fs::set_permissions(&path, Permissions::from_mode(0o644)).unwrap();
+        write_private(&path, b"new").unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"new");
+        assert_eq!(mode(&path), 0o600);
+        assert_eq!(fs::read_dir(home.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn a_symbolic_link_stays_a_link() {
+        let home = tempfile::tempdir().unwrap();
+        let real = home.path().join("dotfiles/real");
+        write_private(&real, b"old").unwrap();
+        let link = home.path().join("link");
+        std::os::unix::fs::symlink(&real, &link).unwrap();
+        write_private(&link, b"new").unwrap();
+        assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+        assert_eq!(fs::read(&real).unwrap(), b"new");
+    }
+
+    #[test]
+    fn creating_never_replaces() {
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join("once");
+        assert!(create_private(&path, b"first").unwrap());
+        assert!(!create_private(&path, b"second").unwrap());
+        assert_eq!(fs::read(&path).unwrap(), b"first");
+        assert_eq!(mode(&path), 0o600);
+    }
+
+    #[test]
+    fn an_error_names_the_path() {
+        let home = tempfile::tempdir().unwrap();
+        let blocker = home.path().join("file");
+        fs::write(&blocker, "").unwrap();
+        let error = write_private(&blocker.join("x"), b"").unwrap_err();
+        assert!(error.to_string().contains(blocker.to_str().unwrap()), "{error}");
+    }
+}

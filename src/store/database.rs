@@ -1,0 +1,271 @@
+//! The embedded database: one writer thread, a few readers.
+//!
+//! Owns: the database file and every connection to it. Promises: a write is
+//! answered after the commit that holds it was synced; writes that wait are
+//! committed together; one that fails undoes only itself. Must not: run SQL on
+//! a thread that serves sockets.
+
+use std::fs::OpenOptions;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use rusqlite::{Connection, OpenFlags};
+use tokio::sync::{Semaphore, mpsc};
+
+use super::error::{Fault, StoreError};
+use super::group::{self, Job, Work};
+use super::migrations;
+
+/// Writes that may wait; beyond it callers wait for a place.
+const QUEUE_MAX: usize = 1024;
+
+/// Reads at a time. They are short; more would only add memory and threads.
+const READERS_MAX: usize = 4;
+
+/// Another process (a doctor, a backup) may hold the file for a moment.
+const BUSY_LIMIT: Duration = Duration::from_secs(5);
+
+/// Page caches, as `cache_size` wants them: KiB, negative.
+const WRITER_CACHE: i64 = -2048;
+const READER_CACHE: i64 = -512;
+
+/// Handle to the database; clones share it. Dropping the last one waits for
+/// the writes that are queued.
+#[derive(Clone)]
+pub struct Database {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    path: Arc<Path>,
+    /// `None` only while dropping: closing the channel ends the writer.
+    jobs: Option<mpsc::Sender<Box<dyn Job>>>,
+    writer: Option<JoinHandle<()>>,
+    idle_readers: Mutex<Vec<Connection>>,
+    reader_permits: Arc<Semaphore>,
+}
+
+impl Database {
+    /// Opens the database, creates it if it is missing (readable by its owner
+    /// only) and brings its schema up to date.
+    pub fn open(path: &Path) -> Result<Self, StoreError> {
+        create_private(path)?;
+        let mut connection =
+            open_writer(path).map_err(|error| Fault::from(error).at("open a connection", path))?;
+        migrations::migrate(&mut connection, path)?;
+        let (jobs, queue) = mpsc::channel(QUEUE_MAX);
+        let writer = thread::Builder::new()
+            .name("database".into())
+            .spawn({
+                let path = path.to_owned();
+                move || group::serve(connection, queue, &path)
+            })
+            .map_err(|source| file_error(path, source))?;
+        Ok(Self {
+            inner: Arc::new(Inner {
+                path: path.into(),
+                jobs: Some(jobs),
+                writer: Some(writer),
+                idle_readers: Mutex::new(Vec::new()),
+                reader_permits: Arc::new(Semaphore::new(READERS_MAX)),
+            }),
+        })
+    }
+
+    /// Runs `work` inside a transaction on the writer thread. The future is
+    /// ready when the commit is on disk. `operation` completes the sentence
+    /// "cannot … in the database".
+    pub(super) async fn write<T, F>(
+        &self,
+        operation: &'static str,
+        work: F,
+    ) -> Result<T, StoreError>
+    where
+        T: Send + 'static,
+        F: FnOnce(&Connection) -> Result<T, Fault> + Send + 'static,
+    {
+        let stopped = StoreError::Stopped { operation };
+        let (job, answer) = Work::new(operation, Arc::clone(&self.inner.path), work);
+        let Some(jobs) = &self.inner.jobs else { return Err(stopped) };
+        jobs.send(Box::new(job)).await.map_err(|_| stopped.clone())?;
+        answer.await.unwrap_or(Err(stopped))
+    }
+
+    /// Runs `work` on a read connection; it sees everything that was answered.
+    pub(super) async fn read<T, F>(&self, operation: &'static str, work: F) -> Result<T, StoreError>
+    where
+        T: Send + 'static,
+        F: FnOnce(&Connection) -> Result<T, Fault> + Send + 'static,
+    {
+        let stopped = StoreError::Stopped { operation };
+        let permits = Arc::clone(&self.inner.reader_permits);
+        let permit = permits.acquire_owned().await.map_err(|_| stopped.clone())?;
+        let inner = Arc::clone(&self.inner);
+        let reading = tokio::task::spawn_blocking(move || {
+            let _permit = permit;
+            inner.read_blocking(work).map_err(|fault| fault.at(operation, &inner.path))
+        });
+        reading.await.unwrap_or(Err(stopped))
+    }
+}
+
+impl Inner {
+    fn read_blocking<T>(
+        &self,
+        work: impl FnOnce(&Connection) -> Result<T, Fault>,
+    ) -> Result<T, Fault> {
+        let idle = self.idle_readers.lock().pop();
+        let connection = match idle {
+            Some(connection) => connection,
+            None => open_reader(&self.path)?,
+        };
+        let result = work(&connection);
+        self.idle_readers.lock().push(connection);
+        result
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        self.jobs = None;
+        if let Some(writer) = self.writer.take() {
+            // A panic in the writer was already answered to those who waited.
+            let _ = writer.join();
+        }
+    }
+}
+
+/// SQLite gives the `-wal` and `-shm` files the mode of the database file.
+fn create_private(path: &Path) -> Result<(), StoreError> {
+    OpenOptions::new()
+        .create(true)
+        .append(true)
+        .mode(0o600)
+        .open(path)
+        .map(drop)
+        .map_err(|source| file_error(path, source))
+}
+
+fn file_error(path: &Path, source: std::io::Error) -> StoreError {
+    StoreError::File { path: path.to_owned(), source: Arc::new(source) }
+}
+
+fn open_writer(path: &Path) -> rusqlite::Result<Connection> {
+    let connection = connect(path, WRITER_CACHE)?;
+    connection.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(()))?;
+    connection.pragma_update(None, "synchronous", "FULL")?;
+    connection.pragma_update(None, "foreign_keys", true)?;
+    Ok(connection)
+}
+
+fn open_reader(path: &Path) -> rusqlite::Result<Connection> {
+    let connection = connect(path, READER_CACHE)?;
+    connection.pragma_update(None, "query_only", true)?;
+    Ok(connection)
+}
+
+/// Each connection is used by one thread at a time, so SQLite needs no mutex.
+fn connect(path: &Path, cache: i64) -> rusqlite::Result<Connection> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(path, flags)?;
+    connection.busy_timeout(BUSY_LIMIT)?;
+    connection.pragma_update(None, "cache_size", cache)?;
+    Ok(connection)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    fn scratch() -> (tempfile::TempDir, Database) {
+        let dir = tempfile::tempdir().unwrap();
+        let database = Database::open(&dir.path().join("x.sqlite")).unwrap();
+        (dir, database)
+    }
+
+    async fn note(database: &Database, key: &'static str) -> Result<(), StoreError> {
+        database
+            .write("note", move |connection| {
+                connection.execute(
+                    "INSERT INTO runs (scope, key, run_id, session_key, state, created_at)
+                     VALUES ('t', ?1, ?1, 's', 'active', 0)",
+                    [key],
+                )?;
+                Ok(())
+            })
+            .await
+    }
+
+    async fn noted(database: &Database) -> Vec<String> {
+        database
+            .read("look", |connection| {
+                let mut statement = connection.prepare("SELECT key FROM runs ORDER BY key")?;
+                let keys = statement.query_map([], |row| row.get(0))?;
+                Ok(keys.collect::<rusqlite::Result<Vec<String>>>()?)
+            })
+            .await
+            .unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_failing_write_undoes_only_itself() {
+        let (_dir, database) = scratch();
+        let failing = database.write("fail", |connection| {
+            connection.execute(
+                "INSERT INTO runs (scope, key, run_id, session_key, state, created_at)
+                 VALUES ('t', 'half', 'half', 's', 'active', 0)",
+                [],
+            )?;
+            connection.execute("INSERT INTO nowhere VALUES (1)", [])?;
+            Ok(())
+        });
+        let (first, failed, second) =
+            tokio::join!(note(&database, "a"), failing, note(&database, "b"));
+        first.unwrap();
+        second.unwrap();
+        assert!(failed.unwrap_err().to_string().starts_with("cannot fail in the database /"));
+        assert_eq!(noted(&database).await, ["a", "b"]);
+    }
+
+    #[tokio::test]
+    async fn a_panicking_write_is_answered_and_the_writer_lives_on() {
+        let (_dir, database) = scratch();
+        let error = database.write::<(), _>("explode", |_| panic!("boom")).await.unwrap_err();
+        assert!(matches!(error, StoreError::Stopped { operation: "explode" }));
+        note(&database, "after").await.unwrap();
+        assert_eq!(noted(&database).await, ["after"]);
+    }
+
+    #[tokio::test]
+    async fn a_failing_commit_fails_all_of_its_group() {
+        let (_dir, database) = scratch();
+        // Ending the transaction under the writer makes its commit fail.
+        let sabotage = database.write("sabotage", |connection| {
+            connection.execute_batch("ROLLBACK")?;
+            Ok(())
+        });
+        let (lost, sabotage) = tokio::join!(note(&database, "lost"), sabotage);
+        assert!(sabotage.is_err());
+        // Either both were in one group, or the first was committed before.
+        assert_eq!(noted(&database).await.len(), usize::from(lost.is_ok()));
+        note(&database, "later").await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn files_are_for_the_owner_only_and_survive_a_reopen() {
+        let (dir, database) = scratch();
+        note(&database, "kept").await.unwrap();
+        for name in ["x.sqlite", "x.sqlite-wal", "x.sqlite-shm"] {
+            let mode = dir.path().join(name).metadata().unwrap().permissions().mode();
+            assert_eq!(mode & 0o777, 0o600, "{name}");
+        }
+        drop(database);
+        let reopened = Database::open(&dir.path().join("x.sqlite")).unwrap();
+        assert_eq!(noted(&reopened).await, ["kept"]);
+    }
+}

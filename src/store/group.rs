@@ -1,0 +1,113 @@
+//! Group commit: what waits is committed together, with one sync.
+//!
+//! Promises: each job runs in its own savepoint; all are answered after the
+//! commit, with its error if it failed.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+use std::sync::Arc;
+
+use rusqlite::{Connection, TransactionBehavior};
+use tokio::sync::{mpsc, oneshot};
+
+use super::error::{Fault, StoreError};
+
+/// Most writes of one commit: enough to share a sync among all that wait, few
+/// enough that the first does not wait for long.
+const GROUP_MAX: usize = 256;
+
+/// A write that waits for its turn.
+pub(super) trait Job: Send {
+    /// Does the work; false when what it wrote is to be undone.
+    fn run(&mut self, connection: &Connection) -> bool;
+
+    /// Tells the one who waits.
+    fn answer(self: Box<Self>, committed: Result<(), StoreError>);
+}
+
+/// A write whose result somebody awaits.
+pub(super) struct Work<T, F> {
+    operation: &'static str,
+    path: Arc<Path>,
+    task: Option<F>,
+    result: Result<T, StoreError>,
+    reply: oneshot::Sender<Result<T, StoreError>>,
+}
+
+impl<T, F> Work<T, F> {
+    pub(super) fn new(
+        operation: &'static str,
+        path: Arc<Path>,
+        work: F,
+    ) -> (Self, oneshot::Receiver<Result<T, StoreError>>) {
+        let (reply, answer) = oneshot::channel();
+        let result = Err(StoreError::Stopped { operation });
+        (Self { operation, path, task: Some(work), result, reply }, answer)
+    }
+}
+
+impl<T, F> Job for Work<T, F>
+where
+    T: Send,
+    F: FnOnce(&Connection) -> Result<T, Fault> + Send,
+{
+    fn run(&mut self, connection: &Connection) -> bool {
+        let Some(work) = self.task.take() else { return false };
+        // A panic must not take the writer with it; the savepoint undoes what
+        // was half done, and the result stays "stopped".
+        if let Ok(result) = catch_unwind(AssertUnwindSafe(|| work(connection))) {
+            self.result = result.map_err(|fault| fault.at(self.operation, &self.path));
+        }
+        self.result.is_ok()
+    }
+
+    fn answer(self: Box<Self>, committed: Result<(), StoreError>) {
+        // Nobody may be waiting any more; the write counts all the same.
+        let _ = self.reply.send(self.result.and_then(|value| committed.map(|()| value)));
+    }
+}
+
+/// The writer thread: ends when the last handle is gone and the queue is empty.
+pub(super) fn serve(
+    mut connection: Connection,
+    mut queue: mpsc::Receiver<Box<dyn Job>>,
+    path: &Path,
+) {
+    let mut group = Vec::new();
+    while let Some(first) = queue.blocking_recv() {
+        group.push(first);
+        while group.len() < GROUP_MAX {
+            let Ok(next) = queue.try_recv() else { break };
+            group.push(next);
+        }
+        let committed = commit(&mut connection, &mut group)
+            .map_err(|error| Fault::from(error).at("commit", path));
+        if let Err(error) = &committed {
+            tracing::error!(%error, writes = group.len(), "a group of writes was not stored");
+        }
+        for job in group.drain(..) {
+            job.answer(committed.clone());
+        }
+    }
+}
+
+fn commit(connection: &mut Connection, group: &mut [Box<dyn Job>]) -> rusqlite::Result<()> {
+    let mut transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    for job in group {
+        let savepoint = transaction.savepoint()?;
+        if job.run(&savepoint) {
+            savepoint.commit()?;
+        } else {
+            savepoint.finish()?;
+        }
+        // Some failures (a full disk) end the whole transaction; going on would
+        // commit the following writes one by one, without the group.
+        if transaction.is_autocommit() {
+            return Err(rusqlite::Error::SqliteFailure(
+                rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_ABORT),
+                Some("the transaction was rolled back".into()),
+            ));
+        }
+    }
+    transaction.commit()
+}

@@ -1,0 +1,101 @@
+//! One gateway per state directory.
+//!
+//! Owns: the advisory lock on `clawgate.lock`. Promises: while a lock is held
+//! no second one is given out, and the kernel takes it back from a process that
+//! dies, however it dies. Must not: rely on what the file says; the pid in it
+//! is for people.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read, Seek, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
+
+use super::atomic::{FileError, OnPath, create_private_dir};
+
+/// More than the digits of any pid.
+const PID_TEXT_LIMIT: u64 = 32;
+
+/// The right to be the gateway of a state directory; dropping it gives it up.
+#[derive(Debug)]
+pub struct InstanceLock {
+    _file: File,
+}
+
+/// Why the lock was not given.
+#[derive(Debug, thiserror::Error)]
+pub enum InstanceError {
+    /// Somebody holds it.
+    #[error(
+        "another gateway (pid {pid}) already uses the state directory {}; stop it first, or set OPENCLAW_STATE_DIR to run a second one beside it",
+        state_dir.display()
+    )]
+    Held {
+        /// What the holder wrote into the file, `unknown` when it had no time to.
+        pid: String,
+        /// The directory both want.
+        state_dir: PathBuf,
+    },
+    /// The lock file cannot be used.
+    #[error(transparent)]
+    File(#[from] FileError),
+}
+
+impl InstanceLock {
+    /// Takes the lock in `path`, a file inside the state directory.
+    pub fn acquire(path: &Path) -> Result<Self, InstanceError> {
+        let state_dir = path.parent().unwrap_or(path);
+        create_private_dir(state_dir)?;
+        let mut file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false) // the holder's pid is in it
+            .mode(0o600)
+            .open(path)
+            .on_path("open", path)?;
+        let locked = flock(&file, FlockOperation::NonBlockingLockExclusive);
+        if locked == Err(Errno::WOULDBLOCK) {
+            return Err(InstanceError::Held {
+                pid: holder(&file),
+                state_dir: state_dir.to_owned(),
+            });
+        }
+        locked.on_path("lock", path)?;
+        write_pid(&mut file).on_path("write", path)?;
+        Ok(Self { _file: file })
+    }
+}
+
+fn write_pid(file: &mut File) -> io::Result<()> {
+    file.set_len(0)?;
+    file.rewind()?;
+    writeln!(file, "{}", std::process::id())
+}
+
+fn holder(file: &File) -> String {
+    let mut text = String::new();
+    match file.take(PID_TEXT_LIMIT).read_to_string(&mut text) {
+        Ok(_) if !text.trim().is_empty() => text.trim().to_owned(),
+        _ => "unknown".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_second_is_refused_with_pid_and_directory_until_the_first_is_gone() {
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join("state/clawgate.lock");
+        let first = InstanceLock::acquire(&path).unwrap();
+        let refused = InstanceLock::acquire(&path).unwrap_err().to_string();
+        assert!(refused.contains(&format!("pid {}", std::process::id())), "{refused}");
+        assert!(refused.contains(home.path().to_str().unwrap()), "{refused}");
+        drop(first);
+        InstanceLock::acquire(&path).unwrap();
+    }
+}

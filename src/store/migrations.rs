@@ -1,0 +1,103 @@
+//! The schema, as the list of steps that led to it.
+//!
+//! Owns: `user_version`. Promises: a database is brought forward in one
+//! transaction or left alone. Must not: change a step that was released; a
+//! change of schema is a new step.
+
+use std::path::Path;
+
+use rusqlite::{Connection, TransactionBehavior};
+
+use super::error::{Fault, StoreError};
+
+/// Step *n* takes the schema from version *n* to *n + 1*.
+const STEPS: &[&str] = &[
+    // 1: session index, run and idempotency records. `search` comes before
+    // `entry`, so that looking through it reads no overflow pages.
+    "CREATE TABLE sessions (
+        key TEXT PRIMARY KEY NOT NULL,
+        session_id TEXT NOT NULL,
+        agent_id TEXT NOT NULL,
+        updated_at INTEGER NOT NULL,
+        label TEXT,
+        spawned_by TEXT,
+        message_count INTEGER NOT NULL,
+        transcript_bytes INTEGER NOT NULL,
+        leaf_id TEXT,
+        derived_title TEXT,
+        last_message TEXT,
+        search TEXT NOT NULL,
+        entry TEXT NOT NULL
+    ) STRICT;
+    CREATE INDEX sessions_by_time ON sessions (updated_at DESC);
+    CREATE INDEX sessions_by_agent ON sessions (agent_id, updated_at DESC);
+    CREATE INDEX sessions_by_id ON sessions (session_id);
+    CREATE INDEX sessions_by_label ON sessions (label) WHERE label IS NOT NULL;
+    CREATE INDEX sessions_by_parent ON sessions (spawned_by) WHERE spawned_by IS NOT NULL;
+    CREATE TABLE runs (
+        scope TEXT NOT NULL,
+        key TEXT NOT NULL,
+        run_id TEXT NOT NULL,
+        session_key TEXT NOT NULL,
+        text_hash TEXT,
+        state TEXT NOT NULL,
+        error TEXT,
+        message TEXT,
+        created_at INTEGER NOT NULL,
+        ended_at INTEGER,
+        PRIMARY KEY (scope, key)
+    ) STRICT;
+    CREATE INDEX runs_by_id ON runs (run_id);
+    CREATE INDEX runs_by_end ON runs (ended_at) WHERE ended_at IS NOT NULL;
+    CREATE INDEX runs_active ON runs (session_key) WHERE state = 'active';",
+];
+
+/// Brings the schema up to date.
+pub(super) fn migrate(connection: &mut Connection, path: &Path) -> Result<(), StoreError> {
+    let known = i64::try_from(STEPS.len()).unwrap_or(i64::MAX);
+    let found = version(connection).map_err(|e| Fault::Sql(e).at("read the schema", path))?;
+    if found > known {
+        return Err(StoreError::TooNew { path: path.to_owned(), found, known });
+    }
+    if found == known {
+        return Ok(());
+    }
+    apply(connection, known).map_err(|e| Fault::Sql(e).at("bring the schema up to date", path))
+}
+
+fn version(connection: &Connection) -> rusqlite::Result<i64> {
+    connection.pragma_query_value(None, "user_version", |row| row.get(0))
+}
+
+fn apply(connection: &mut Connection, known: i64) -> rusqlite::Result<()> {
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    // Read again inside: another process may have been faster.
+    let done = usize::try_from(version(&transaction)?).unwrap_or(0);
+    for step in STEPS.iter().skip(done) {
+        transaction.execute_batch(step)?;
+    }
+    transaction.pragma_update(None, "user_version", known)?;
+    transaction.commit()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_step_applies_and_a_second_time_changes_nothing() {
+        let mut connection = Connection::open_in_memory().unwrap();
+        migrate(&mut connection, Path::new("x")).unwrap();
+        migrate(&mut connection, Path::new("x")).unwrap();
+        assert_eq!(version(&connection).unwrap(), i64::try_from(STEPS.len()).unwrap());
+    }
+
+    #[test]
+    fn a_database_of_a_later_release_is_refused_and_left_alone() {
+        let mut connection = Connection::open_in_memory().unwrap();
+        connection.pragma_update(None, "user_version", 999).unwrap();
+        let error = migrate(&mut connection, Path::new("x")).unwrap_err();
+        assert!(matches!(error, StoreError::TooNew { found: 999, .. }));
+        assert_eq!(version(&connection).unwrap(), 999);
+    }
+}

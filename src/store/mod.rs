@@ -1,0 +1,29 @@
+//! What is kept on disk besides transcripts and configuration.
+//!
+//! Owns: the embedded database and every line of SQL, private files, the lock
+//! on the state directory. Promises: a write that was answered is committed and
+//! synced; files it creates are readable by their owner only; what the rest of
+//! the program sees of the database is [`Store`], which a server database can
+//! implement as well. Must not: know what a session or a run means.
+
+pub mod atomic;
+mod column;
+mod database;
+mod entry;
+mod error;
+mod group;
+pub mod instance;
+mod migrations;
+mod query;
+mod runs;
+mod sessions;
+mod sqlite;
+mod traits;
+
+pub use database::Database;
+pub use entry::{SessionEntry, TranscriptFacts};
+pub use error::StoreError;
+pub use query::{SessionPage, SessionQuery, SessionRow};
+pub use runs::{Claim, NewRun, RunOutcome, RunRecord, RunState};
+pub use sqlite::SqliteStore;
+pub use traits::{NewSession, SessionChange, Store, StoreFuture};

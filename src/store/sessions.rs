@@ -1,0 +1,201 @@
+//! The session index as a table.
+
+use rusqlite::{Connection, OptionalExtension, Row, ToSql, params};
+
+use super::column::{signed, unsigned};
+use super::error::Fault;
+use super::{NewSession, SessionEntry, SessionPage, SessionQuery, SessionRow, TranscriptFacts};
+
+const COLUMNS: &str = "key, entry, message_count, transcript_bytes, leaf_id, \
+                       derived_title, last_message";
+
+pub(super) fn get(connection: &Connection, key: &str) -> Result<Option<SessionEntry>, Fault> {
+    let found = connection
+        .prepare_cached(&format!("SELECT {COLUMNS} FROM sessions WHERE key = ?1"))?
+        .query_row([key], RawRow::read)
+        .optional()?;
+    found.map(|raw| Ok(raw.parse()?.entry)).transpose()
+}
+
+pub(super) fn by_id(connection: &Connection, id: &str) -> Result<Option<SessionRow>, Fault> {
+    let found = connection
+        .prepare_cached(&format!(
+            "SELECT {COLUMNS} FROM sessions WHERE session_id = ?1
+             ORDER BY updated_at DESC LIMIT 1"
+        ))?
+        .query_row([id], RawRow::read)
+        .optional()?;
+    found.map(RawRow::parse).transpose()
+}
+
+pub(super) fn create_if_absent(
+    connection: &Connection,
+    new: NewSession,
+) -> Result<(SessionEntry, bool), Fault> {
+    if let Some(entry) = get(connection, &new.key)? {
+        return Ok((entry, false));
+    }
+    // `put` fills in the rest, so that the columns are listed only once.
+    connection
+        .prepare_cached(
+            "INSERT INTO sessions (key, agent_id, session_id, updated_at, message_count,
+                transcript_bytes, search, entry) VALUES (?1, ?2, '', 0, 0, 0, '', '')",
+        )?
+        .execute(params![new.key, new.agent])?;
+    put(connection, &new.key, &new.entry)?;
+    Ok((new.entry, true))
+}
+
+pub(super) fn update(
+    connection: &Connection,
+    key: &str,
+    change: impl FnOnce(&mut SessionEntry),
+) -> Result<Option<SessionEntry>, Fault> {
+    let Some(mut entry) = get(connection, key)? else { return Ok(None) };
+    let before = entry.clone();
+    change(&mut entry);
+    if entry != before {
+        put(connection, key, &entry)?;
+    }
+    Ok(Some(entry))
+}
+
+fn put(connection: &Connection, key: &str, entry: &SessionEntry) -> Result<(), Fault> {
+    connection
+        .prepare_cached(
+            "UPDATE sessions SET session_id = ?2, updated_at = ?3, label = ?4, spawned_by = ?5,
+                message_count = ?6, transcript_bytes = ?7, leaf_id = ?8, derived_title = ?9,
+                last_message = ?10, search = ?11, entry = ?12
+             WHERE key = ?1",
+        )?
+        .execute(params![
+            key,
+            entry.session_id,
+            signed(entry.updated_at),
+            entry.label,
+            entry.spawned_by,
+            signed(entry.transcript.message_count),
+            signed(entry.transcript.bytes),
+            entry.transcript.leaf_id,
+            entry.transcript.derived_title,
+            entry.transcript.last_message,
+            search_text(key, entry),
+            serde_json::to_string(entry)?,
+        ])?;
+    Ok(())
+}
+
+pub(super) fn delete(connection: &Connection, key: &str) -> Result<Option<SessionEntry>, Fault> {
+    let found = get(connection, key)?;
+    connection.prepare_cached("DELETE FROM sessions WHERE key = ?1")?.execute([key])?;
+    Ok(found)
+}
+
+pub(super) fn list(connection: &Connection, query: &SessionQuery) -> Result<SessionPage, Fault> {
+    let (condition, values) = condition(query);
+    let values: Vec<&dyn ToSql> = values.iter().map(AsRef::as_ref).collect();
+    let limit = query.limit.map_or(-1, i64::from);
+    let entries = connection
+        .prepare_cached(&format!(
+            "SELECT {COLUMNS} FROM sessions WHERE {condition}
+             ORDER BY updated_at DESC, key LIMIT {limit}"
+        ))?
+        .query_map(values.as_slice(), RawRow::read)?
+        .map(|raw| raw?.parse())
+        .collect::<Result<Vec<_>, Fault>>()?;
+    let found = u64::try_from(entries.len()).unwrap_or(u64::MAX);
+    let complete = query.limit.is_none_or(|limit| found < u64::from(limit));
+    let total = if complete {
+        found
+    } else {
+        let sql = format!("SELECT COUNT(*) FROM sessions WHERE {condition}");
+        unsigned(connection.prepare_cached(&sql)?.query_row(values.as_slice(), |row| row.get(0))?)
+    };
+    Ok(SessionPage { entries, total })
+}
+
+pub(super) fn count(connection: &Connection, agent: Option<&str>) -> Result<u64, Fault> {
+    let count = connection
+        .prepare_cached("SELECT COUNT(*) FROM sessions WHERE ?1 IS NULL OR agent_id = ?1")?
+        .query_row([agent], |row| row.get(0))?;
+    Ok(unsigned(count))
+}
+
+/// The `WHERE` text of a query and its values, in order.
+fn condition(query: &SessionQuery) -> (String, Vec<Box<dyn ToSql>>) {
+    let mut clauses: Vec<&str> = Vec::new();
+    let mut values: Vec<Box<dyn ToSql>> = Vec::new();
+    if !query.include_global {
+        clauses.push("key <> 'global'");
+    }
+    if !query.include_unknown {
+        clauses.push("key <> 'unknown'");
+    }
+    if let Some(since) = query.active_since_ms {
+        clauses.push("updated_at >= ?");
+        values.push(Box::new(signed(since)));
+    }
+    if let Some(needle) = query.search.as_deref().map(str::trim).filter(|text| !text.is_empty()) {
+        clauses.push("instr(search, ?) > 0");
+        values.push(Box::new(needle.to_lowercase()));
+    }
+    for (clause, value) in [
+        ("agent_id = ?", &query.agent),
+        ("label = ?", &query.label),
+        ("spawned_by = ?", &query.spawned_by),
+    ] {
+        if let Some(value) = value {
+            clauses.push(clause);
+            values.push(Box::new(value.clone()));
+        }
+    }
+    if clauses.is_empty() {
+        clauses.push("TRUE");
+    }
+    (clauses.join(" AND "), values)
+}
+
+/// What `search` looks through. SQLite folds only ASCII, so we fold here.
+fn search_text(key: &str, entry: &SessionEntry) -> String {
+    [
+        Some(key),
+        Some(entry.session_id.as_str()),
+        entry.label.as_deref(),
+        entry.display_name.as_deref(),
+        entry.transcript.derived_title.as_deref(),
+    ]
+    .into_iter()
+    .flatten()
+    .collect::<Vec<_>>()
+    .join("\n")
+    .to_lowercase()
+}
+
+/// A row before its JSON is read, which the database's row mapper cannot fail on.
+struct RawRow {
+    key: String,
+    entry: String,
+    transcript: TranscriptFacts,
+}
+
+impl RawRow {
+    fn read(row: &Row<'_>) -> rusqlite::Result<Self> {
+        Ok(Self {
+            key: row.get(0)?,
+            entry: row.get(1)?,
+            transcript: TranscriptFacts {
+                message_count: unsigned(row.get(2)?),
+                bytes: unsigned(row.get(3)?),
+                leaf_id: row.get(4)?,
+                derived_title: row.get(5)?,
+                last_message: row.get(6)?,
+            },
+        })
+    }
+
+    fn parse(self) -> Result<SessionRow, Fault> {
+        let mut entry: SessionEntry = serde_json::from_str(&self.entry)?;
+        entry.transcript = self.transcript;
+        Ok(SessionRow { key: self.key, entry })
+    }
+}

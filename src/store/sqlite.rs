@@ -1,0 +1,119 @@
+//! [`Store`] on the embedded database.
+
+use std::path::Path;
+
+use super::traits::StoreFuture;
+use super::{
+    Claim, Database, NewRun, NewSession, RunOutcome, RunRecord, SessionChange, SessionEntry,
+    SessionPage, SessionQuery, SessionRow, Store, StoreError, runs, sessions,
+};
+
+/// The store of a gateway on one machine.
+#[derive(Clone)]
+pub struct SqliteStore {
+    database: Database,
+}
+
+impl SqliteStore {
+    /// Opens or creates the database file.
+    pub fn open(path: &Path) -> Result<Self, StoreError> {
+        Ok(Self::new(Database::open(path)?))
+    }
+
+    /// A store on a database that is open already.
+    pub fn new(database: Database) -> Self {
+        Self { database }
+    }
+}
+
+impl Store for SqliteStore {
+    fn session<'a>(&'a self, key: &'a str) -> StoreFuture<'a, Option<SessionEntry>> {
+        let key = key.to_owned();
+        Box::pin(self.database.read("look up a session", move |c| sessions::get(c, &key)))
+    }
+
+    fn session_by_id<'a>(&'a self, session_id: &'a str) -> StoreFuture<'a, Option<SessionRow>> {
+        let id = session_id.to_owned();
+        Box::pin(self.database.read("look up a session id", move |c| sessions::by_id(c, &id)))
+    }
+
+    fn create_sessions_if_absent(
+        &self,
+        new: Vec<NewSession>,
+    ) -> StoreFuture<'_, Vec<(SessionEntry, bool)>> {
+        Box::pin(self.database.write("create a session", move |c| {
+            new.into_iter().map(|session| sessions::create_if_absent(c, session)).collect()
+        }))
+    }
+
+    fn update_session<'a>(
+        &'a self,
+        key: &'a str,
+        change: SessionChange,
+    ) -> StoreFuture<'a, Option<SessionEntry>> {
+        let key = key.to_owned();
+        Box::pin(
+            self.database.write("update a session", move |c| sessions::update(c, &key, change)),
+        )
+    }
+
+    fn delete_session<'a>(&'a self, key: &'a str) -> StoreFuture<'a, Option<SessionEntry>> {
+        let key = key.to_owned();
+        Box::pin(self.database.write("delete a session", move |c| sessions::delete(c, &key)))
+    }
+
+    fn list_sessions(&self, query: SessionQuery) -> StoreFuture<'_, SessionPage> {
+        Box::pin(self.database.read("list sessions", move |c| sessions::list(c, &query)))
+    }
+
+    fn count_sessions<'a>(&'a self, agent: Option<&'a str>) -> StoreFuture<'a, u64> {
+        let agent = agent.map(str::to_owned);
+        let count = move |c: &_| sessions::count(c, agent.as_deref());
+        Box::pin(self.database.read("count sessions", count))
+    }
+
+    fn recent_sessions<'a>(
+        &'a self,
+        agent: Option<&'a str>,
+        limit: u32,
+    ) -> StoreFuture<'a, Vec<SessionRow>> {
+        let query = SessionQuery {
+            limit: Some(limit),
+            agent: agent.map(str::to_owned),
+            include_global: true,
+            ..SessionQuery::default()
+        };
+        Box::pin(
+            self.database
+                .read("list recent sessions", move |c| Ok(sessions::list(c, &query)?.entries)),
+        )
+    }
+
+    fn claim_run(&self, run: NewRun) -> StoreFuture<'_, Claim> {
+        Box::pin(self.database.write("claim a run", move |c| runs::claim(c, &run)))
+    }
+
+    fn finish_run<'a>(
+        &'a self,
+        run_id: &'a str,
+        outcome: RunOutcome,
+        now_ms: u64,
+    ) -> StoreFuture<'a, bool> {
+        let run_id = run_id.to_owned();
+        let finish = move |c: &_| runs::finish(c, &run_id, &outcome, now_ms);
+        Box::pin(self.database.write("finish a run", finish))
+    }
+
+    fn run<'a>(&'a self, run_id: &'a str) -> StoreFuture<'a, Option<RunRecord>> {
+        let run_id = run_id.to_owned();
+        Box::pin(self.database.read("look up a run", move |c| runs::by_id(c, &run_id)))
+    }
+
+    fn interrupt_unfinished(&self, now_ms: u64) -> StoreFuture<'_, Vec<RunRecord>> {
+        Box::pin(self.database.write("interrupt runs", move |c| runs::interrupt(c, now_ms)))
+    }
+
+    fn prune_runs(&self, now_ms: u64) -> StoreFuture<'_, u64> {
+        Box::pin(self.database.write("prune runs", move |c| runs::prune(c, now_ms)))
+    }
+}

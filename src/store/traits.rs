@@ -1,0 +1,87 @@
+//! The store as the rest of the program sees it.
+//!
+//! Promises: when a future of a write is ready, the write is durable. The
+//! methods are such that a database server can fulfil them for several nodes:
+//! keys are text, each call is one transaction.
+
+use super::{
+    Claim, NewRun, RunOutcome, RunRecord, SessionEntry, SessionPage, SessionQuery, SessionRow,
+    StoreError,
+};
+use crate::support::BoxFuture;
+
+/// A change of an entry, made inside the transaction that reads and writes it.
+pub type SessionChange = Box<dyn FnOnce(&mut SessionEntry) + Send>;
+
+/// What a store call yields.
+pub type StoreFuture<'a, T> = BoxFuture<'a, Result<T, StoreError>>;
+
+/// A session that may be new.
+#[derive(Debug, Clone, PartialEq)]
+pub struct NewSession {
+    /// Canonical key.
+    pub key: String,
+    /// Agent that it belongs to.
+    pub agent: String,
+    /// Its entry, if there is none yet.
+    pub entry: SessionEntry,
+}
+
+/// Session index and run records.
+pub trait Store: Send + Sync + 'static {
+    /// The session with this key.
+    fn session<'a>(&'a self, key: &'a str) -> StoreFuture<'a, Option<SessionEntry>>;
+
+    /// The session whose current transcript has this id.
+    fn session_by_id<'a>(&'a self, session_id: &'a str) -> StoreFuture<'a, Option<SessionRow>>;
+
+    /// Adds those sessions whose keys are free, all or none of them durably;
+    /// answers the entries that are there now, in order, and whether each is new.
+    fn create_sessions_if_absent(
+        &self,
+        sessions: Vec<NewSession>,
+    ) -> StoreFuture<'_, Vec<(SessionEntry, bool)>>;
+
+    /// Changes an entry; `None` when there is no such session.
+    fn update_session<'a>(
+        &'a self,
+        key: &'a str,
+        change: SessionChange,
+    ) -> StoreFuture<'a, Option<SessionEntry>>;
+
+    /// Removes a session from the index; answers what was there.
+    fn delete_session<'a>(&'a self, key: &'a str) -> StoreFuture<'a, Option<SessionEntry>>;
+
+    /// The sessions that a query asks for.
+    fn list_sessions(&self, query: SessionQuery) -> StoreFuture<'_, SessionPage>;
+
+    /// How many sessions there are, of one agent or of all.
+    fn count_sessions<'a>(&'a self, agent: Option<&'a str>) -> StoreFuture<'a, u64>;
+
+    /// The `limit` sessions that changed last, of one agent or of all.
+    fn recent_sessions<'a>(
+        &'a self,
+        agent: Option<&'a str>,
+        limit: u32,
+    ) -> StoreFuture<'a, Vec<SessionRow>>;
+
+    /// Takes an idempotency key, or tells which run has it.
+    fn claim_run(&self, run: NewRun) -> StoreFuture<'_, Claim>;
+
+    /// Notes how an active run ended; false when it is not active.
+    fn finish_run<'a>(
+        &'a self,
+        run_id: &'a str,
+        outcome: RunOutcome,
+        now_ms: u64,
+    ) -> StoreFuture<'a, bool>;
+
+    /// The run with this id, the newest if several scopes used it.
+    fn run<'a>(&'a self, run_id: &'a str) -> StoreFuture<'a, Option<RunRecord>>;
+
+    /// Marks every active run as interrupted and answers them; for the start.
+    fn interrupt_unfinished(&self, now_ms: u64) -> StoreFuture<'_, Vec<RunRecord>>;
+
+    /// Forgets ended runs beyond the retention; answers how many.
+    fn prune_runs(&self, now_ms: u64) -> StoreFuture<'_, u64>;
+}

@@ -1,0 +1,633 @@
+//! The real `clawgate` binary against a scripted gateway.
+//!
+//! Owns: what the client commands print, send and return. The frames are those
+//! of `reference/openclaw-v3/traces`. Must not: wait for time to pass.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::io::{Read, Seek, Write};
+use std::process::{Command, Output, Stdio};
+use std::time::Duration;
+
+use futures_util::{SinkExt, StreamExt};
+use serde_json::{Value, json};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
+use tokio_tungstenite::WebSocketStream;
+use tokio_tungstenite::tungstenite::Message;
+use tokio_tungstenite::tungstenite::protocol::CloseFrame;
+
+/// Far beyond what any of these tests needs; only a hang reaches it.
+const HANG: Duration = Duration::from_secs(60);
+
+/// The gateway's end of one connection.
+struct Peer(WebSocketStream<TcpStream>);
+
+impl Peer {
+    async fn send(&mut self, frame: Value) {
+        self.0.send(Message::text(frame.to_string())).await.unwrap();
+    }
+
+    async fn event(&mut self, event: &str, payload: Value) {
+        self.send(json!({"type": "event", "event": event, "payload": payload, "seq": 1})).await;
+    }
+
+    async fn answer(&mut self, request: &Value, payload: Value) {
+        self.send(json!({"type": "res", "id": request["id"], "ok": true, "payload": payload}))
+            .await;
+    }
+
+    async fn refuse(&mut self, request: &Value, error: Value) {
+        self.send(json!({"type": "res", "id": request["id"], "ok": false, "error": error})).await;
+    }
+
+    async fn close(mut self, code: u16, reason: &'static str) {
+        let frame = CloseFrame { code: code.into(), reason: reason.into() };
+        self.0.close(Some(frame)).await.unwrap();
+        while let Some(Ok(_)) = self.0.next().await {}
+    }
+
+    /// The next request, which must be of this method.
+    async fn request(&mut self, method: &str) -> Value {
+        loop {
+            let message = self.0.next().await.expect("the client went away").unwrap();
+            if let Message::Text(text) = message {
+                let frame: Value = serde_json::from_str(&text).unwrap();
+                assert_eq!((&frame["type"], &frame["method"]), (&json!("req"), &json!(method)));
+                return frame;
+            }
+        }
+    }
+
+    /// Until the client says goodbye.
+    async fn end(mut self) {
+        while let Some(Ok(message)) = self.0.next().await {
+            assert!(!matches!(message, Message::Text(_)), "unexpected {message:?}");
+        }
+    }
+
+    async fn assistant(&mut self, run: &Value, text: &str, delta: &str) {
+        let data = json!({"text": text, "delta": delta});
+        self.event("agent", json!({"runId": run, "stream": "assistant", "data": data})).await;
+    }
+
+    async fn final_text(&mut self, run: &Value, text: &str) {
+        let message = json!({"role": "assistant", "content": [{"type": "text", "text": text}]});
+        self.event("chat", json!({"runId": run, "state": "final", "message": message})).await;
+    }
+
+    /// Takes a `chat.send` and acknowledges it; gives its run and text.
+    async fn take_message(&mut self) -> (Value, Value) {
+        let send = self.request("chat.send").await;
+        let run = send["params"]["idempotencyKey"].clone();
+        self.answer(&send, json!({"runId": run, "status": "started"})).await;
+        (run, send["params"]["message"].clone())
+    }
+}
+
+struct Gateway {
+    listener: TcpListener,
+    url: String,
+}
+
+impl Gateway {
+    async fn bind() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("ws://{}", listener.local_addr().unwrap());
+        Self { listener, url }
+    }
+
+    /// A connection whose `connect` is still to be answered.
+    async fn accept(&self) -> (Peer, Value) {
+        let (stream, _) = self.listener.accept().await.unwrap();
+        let mut peer = Peer(tokio_tungstenite::accept_async(stream).await.unwrap());
+        peer.event("connect.challenge", json!({"nonce": "n", "ts": 1})).await;
+        let connect = peer.request("connect").await;
+        (peer, connect)
+    }
+
+    /// A connection that has been let in.
+    async fn welcome(&self) -> Peer {
+        let (mut peer, connect) = self.accept().await;
+        let hello = json!({
+            "type": "hello-ok",
+            "protocol": 3,
+            "server": {"version": "2026.5.7", "connId": "c"},
+            "snapshot": {"uptimeMs": 4680},
+        });
+        peer.answer(&connect, hello).await;
+        peer
+    }
+
+    fn command(&self, args: &[&str]) -> Command {
+        let mut command = clawgate(args);
+        command.args(["--url", &self.url]);
+        command
+    }
+}
+
+/// The command, away from the settings of whoever runs the tests.
+fn clawgate(args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_clawgate"));
+    for (name, _) in std::env::vars() {
+        if name.starts_with("OPENCLAW_") {
+            command.env_remove(name);
+        }
+    }
+    command.args(args).stdin(Stdio::null());
+    command
+}
+
+struct Ran {
+    code: Option<i32>,
+    out: String,
+    err: String,
+}
+
+impl From<Output> for Ran {
+    fn from(output: Output) -> Self {
+        Self {
+            code: output.status.code(),
+            out: String::from_utf8(output.stdout).unwrap(),
+            err: String::from_utf8(output.stderr).unwrap(),
+        }
+    }
+}
+
+async fn run(mut command: Command) -> Ran {
+    let ran = tokio::task::spawn_blocking(move || command.output().unwrap());
+    tokio::time::timeout(HANG, ran).await.expect("the command hangs").unwrap().into()
+}
+
+/// Runs the command and the gateway's part together.
+async fn play(command: Command, script: impl Future<Output = ()>) -> Ran {
+    let (ran, ()) = tokio::time::timeout(HANG, async { tokio::join!(run(command), script) })
+        .await
+        .expect("the command and the script do not come to an end");
+    ran
+}
+
+#[tokio::test]
+async fn a_message_streams_and_only_the_own_run_is_shown() {
+    let gateway = Gateway::bind().await;
+    let command = gateway.command(&["chat", "hi", "--session", "work", "--thinking", "low"]);
+    let ran = play(command, async {
+        let mut peer = gateway.welcome().await;
+        let send = peer.request("chat.send").await;
+        let run = send["params"]["idempotencyKey"].clone();
+        assert_eq!(
+            send["params"],
+            json!({"sessionKey": "work", "message": "hi", "idempotencyKey": run, "thinking": "low"})
+        );
+        // Events may come before the acknowledgement.
+        peer.assistant(&run, "w1", "w1").await;
+        peer.answer(&send, json!({"runId": run, "status": "started"})).await;
+        peer.assistant(&json!("another"), "not ours", "not ours").await;
+        peer.final_text(&json!("another"), "not ours").await;
+        peer.0.send(Message::Ping(vec![1].into())).await.unwrap();
+        peer.assistant(&run, "w1 w2", " w2").await;
+        peer.final_text(&run, "w1 w2 w3").await;
+        peer.end().await;
+    })
+    .await;
+    assert_eq!((ran.code, ran.out.as_str(), ran.err.as_str()), (Some(0), "w1 w2 w3\n", ""));
+}
+
+#[tokio::test]
+async fn a_message_taken_into_another_run_prints_nothing() {
+    let gateway = Gateway::bind().await;
+    let ran = play(gateway.command(&["chat", "hi"]), async {
+        let mut peer = gateway.welcome().await;
+        let (run, _) = peer.take_message().await;
+        peer.event("chat", json!({"runId": run, "seq": 1, "state": "final"})).await;
+        peer.end().await;
+    })
+    .await;
+    assert_eq!((ran.code, ran.out.as_str(), ran.err.as_str()), (Some(0), "", ""));
+}
+
+#[tokio::test]
+async fn a_stop_word_ends_without_a_run() {
+    let gateway = Gateway::bind().await;
+    let ran = play(gateway.command(&["chat", "stop"]), async {
+        let mut peer = gateway.welcome().await;
+        let send = peer.request("chat.send").await;
+        peer.answer(&send, json!({"ok": true, "aborted": true, "runIds": ["r"]})).await;
+        peer.end().await;
+    })
+    .await;
+    assert_eq!((ran.code, ran.err.as_str()), (Some(0), "runs stopped: 1\n"));
+}
+
+#[tokio::test]
+async fn a_failed_run_goes_to_stderr_and_the_exit_code() {
+    let gateway = Gateway::bind().await;
+    let ran = play(gateway.command(&["chat", "hi"]), async {
+        let mut peer = gateway.welcome().await;
+        let (run, _) = peer.take_message().await;
+        peer.assistant(&run, "w1", "w1").await;
+        let failed = json!({"runId": run, "state": "error", "errorMessage": "Unknown model: x"});
+        peer.event("chat", failed).await;
+        peer.end().await;
+    })
+    .await;
+    assert_eq!(
+        (ran.code, ran.out.as_str(), ran.err.as_str()),
+        (Some(1), "w1\n", "error: Unknown model: x\n")
+    );
+}
+
+#[tokio::test]
+async fn json_prints_each_event_of_the_run_on_a_line() {
+    let gateway = Gateway::bind().await;
+    let ran = play(gateway.command(&["chat", "hi", "--json"]), async {
+        let mut peer = gateway.welcome().await;
+        let (run, _) = peer.take_message().await;
+        peer.event("tick", json!({"ts": 1})).await;
+        peer.assistant(&run, "w1", "w1").await;
+        peer.final_text(&run, "w1").await;
+        peer.end().await;
+    })
+    .await;
+    let lines: Vec<Value> = ran.out.lines().map(|l| serde_json::from_str(l).unwrap()).collect();
+    let kinds: Vec<_> = lines.iter().map(|line| line["event"].as_str().unwrap()).collect();
+    assert_eq!((ran.code, kinds), (Some(0), vec!["agent", "chat"]));
+    assert_eq!(lines[1]["payload"]["state"], "final");
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn ctrl_c_aborts_the_run_at_the_gateway() {
+    let gateway = Gateway::bind().await;
+    let mut command = gateway.command(&["chat", "hi"]);
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let script = async {
+        let mut peer = gateway.welcome().await;
+        let (run, _) = peer.take_message().await;
+        peer.assistant(&run, "w1", "w1").await;
+        let abort = peer.request("chat.abort").await;
+        assert_eq!(abort["params"], json!({"sessionKey": "main", "runId": run}));
+        peer.answer(&abort, json!({"ok": true, "aborted": true, "runIds": [run]})).await;
+        peer.end().await;
+    };
+    let user = tokio::task::spawn_blocking(move || {
+        let mut shown = [0; 2];
+        child.stdout.as_mut().unwrap().read_exact(&mut shown).unwrap();
+        assert_eq!(&shown, b"w1");
+        let pid = rustix::process::Pid::from_child(&child);
+        rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+        Ran::from(child.wait_with_output().unwrap())
+    });
+    let (ran, ()) = tokio::time::timeout(HANG, async { tokio::join!(user, script) }).await.unwrap();
+    assert_eq!(ran.unwrap().code, Some(130));
+}
+
+/// A conversation whose lines come from a pipe.
+fn piped(gateway: &Gateway, lines: &str) -> Command {
+    let mut input = tempfile::tempfile().unwrap();
+    input.write_all(lines.as_bytes()).unwrap();
+    input.rewind().unwrap();
+    let mut command = gateway.command(&["chat"]);
+    command.stdin(input);
+    command
+}
+
+#[tokio::test]
+async fn a_pipe_is_answered_line_by_line() {
+    let gateway = Gateway::bind().await;
+    let ran = play(piped(&gateway, "one\n\n/new\n/quit\nnever sent\n"), async {
+        let mut peer = gateway.welcome().await;
+        for (message, text) in [("one", "first"), ("/new", "✅ New session started.")] {
+            let (run, said) = peer.take_message().await;
+            assert_eq!(said, message);
+            peer.final_text(&run, text).await;
+        }
+        peer.end().await;
+    })
+    .await;
+    assert_eq!(
+        (ran.code, ran.out.as_str(), ran.err.as_str()),
+        (Some(0), "first\n✅ New session started.\n", "")
+    );
+}
+
+#[tokio::test]
+async fn a_connection_lost_during_a_run_is_renewed_once_with_the_same_key() {
+    let gateway = Gateway::bind().await;
+    let ran = play(piped(&gateway, "one\n"), async {
+        let mut peer = gateway.welcome().await;
+        let (run, _) = peer.take_message().await;
+        peer.assistant(&run, "w1", "w1").await;
+        peer.event("shutdown", json!({"reason": "gateway restarting"})).await;
+        peer.close(1012, "service restart").await;
+
+        let mut peer = gateway.welcome().await;
+        let send = peer.request("chat.send").await;
+        assert_eq!(send["params"]["idempotencyKey"], run);
+        peer.answer(&send, json!({"runId": run, "status": "in_flight"})).await;
+        peer.assistant(&run, "w1 w2 w3", " w3").await;
+        peer.final_text(&run, "w1 w2 w3").await;
+        peer.end().await;
+    })
+    .await;
+    assert_eq!((ran.code, ran.out.replace('\n', "")), (Some(0), "w1 w2 w3".to_owned()));
+    assert!(
+        ran.err.contains("1012: service restart), because of gateway restarting"),
+        "{}",
+        ran.err
+    );
+    assert!(ran.err.contains("reconnecting"), "{}", ran.err);
+}
+
+#[tokio::test]
+async fn a_run_that_begins_anew_after_a_loss_is_shown_anew() {
+    let gateway = Gateway::bind().await;
+    let ran = play(piped(&gateway, "one\n"), async {
+        let mut peer = gateway.welcome().await;
+        let (run, _) = peer.take_message().await;
+        peer.assistant(&run, "w1", "w1").await;
+        peer.close(1012, "service restart").await;
+
+        let mut peer = gateway.welcome().await;
+        let (run, _) = peer.take_message().await;
+        peer.assistant(&run, "v1", "v1").await;
+        peer.final_text(&run, "v1 v2").await;
+        peer.end().await;
+    })
+    .await;
+    assert_eq!((ran.code, ran.out.as_str()), (Some(0), "w1\nv1 v2\n"));
+}
+
+#[tokio::test]
+async fn a_refused_line_of_a_pipe_does_not_stop_the_next_but_is_not_forgotten() {
+    let gateway = Gateway::bind().await;
+    let ran = play(piped(&gateway, "one\ntwo\n"), async {
+        let mut peer = gateway.welcome().await;
+        let send = peer.request("chat.send").await;
+        peer.refuse(&send, json!({"code": "INVALID_REQUEST", "message": "send blocked"})).await;
+        let (run, _) = peer.take_message().await;
+        peer.final_text(&run, "second").await;
+        peer.end().await;
+    })
+    .await;
+    assert_eq!(
+        (ran.code, ran.out.as_str(), ran.err.as_str()),
+        (Some(1), "second\n", "error: INVALID_REQUEST: send blocked\n")
+    );
+}
+
+#[tokio::test]
+async fn a_run_beyond_its_limit_is_aborted() {
+    let gateway = Gateway::bind().await;
+    let ran = play(gateway.command(&["chat", "hi", "--timeout-ms", "1"]), async {
+        let mut peer = gateway.welcome().await;
+        let send = peer.request("chat.send").await;
+        assert_eq!(send["params"]["timeoutMs"], 1);
+        let abort = peer.request("chat.abort").await;
+        assert_eq!(abort["params"]["runId"], send["params"]["idempotencyKey"]);
+        peer.answer(&abort, json!({"ok": true})).await;
+        peer.end().await;
+    })
+    .await;
+    assert_eq!(ran.code, Some(1));
+    assert!(ran.err.contains("--timeout-ms"), "{}", ran.err);
+}
+
+#[tokio::test]
+async fn call_prints_the_payload_and_errors_with_their_details() {
+    for (flag, expected) in [(None, "{\n  \"count\": 1\n}\n"), (Some("--json"), "{\"count\":1}\n")]
+    {
+        let gateway = Gateway::bind().await;
+        let mut command = gateway.command(&["call", "sessions.list", r#"{"limit":5}"#]);
+        command.args(flag);
+        let ran = play(command, async {
+            let mut peer = gateway.welcome().await;
+            let request = peer.request("sessions.list").await;
+            assert_eq!(request["params"], json!({"limit": 5}));
+            peer.answer(&request, json!({"count": 1})).await;
+            peer.end().await;
+        })
+        .await;
+        assert_eq!((ran.code, ran.out.as_str(), ran.err.as_str()), (Some(0), expected, ""));
+    }
+
+    let gateway = Gateway::bind().await;
+    let ran = play(gateway.command(&["call", "status"]), async {
+        let mut peer = gateway.welcome().await;
+        let request = peer.request("status").await;
+        assert_eq!(request["params"], json!({}));
+        let error =
+            json!({"code": "INVALID_REQUEST", "message": "missing scope", "details": {"a": 1}});
+        peer.refuse(&request, error).await;
+    })
+    .await;
+    assert_eq!(
+        (ran.code, ran.out.as_str(), ran.err.as_str()),
+        (Some(1), "", "error: INVALID_REQUEST: missing scope\ndetails: {\"a\":1}\n")
+    );
+}
+
+#[tokio::test]
+async fn call_with_expect_final_waits_for_the_second_answer() {
+    let gateway = Gateway::bind().await;
+    let ran = play(gateway.command(&["call", "agent", "--expect-final", "--json"]), async {
+        let mut peer = gateway.welcome().await;
+        let request = peer.request("agent").await;
+        peer.answer(&request, json!({"runId": "r", "status": "accepted"})).await;
+        peer.answer(&request, json!({"runId": "r", "status": "ok"})).await;
+        peer.end().await;
+    })
+    .await;
+    assert_eq!((ran.code, ran.out.as_str()), (Some(0), "{\"runId\":\"r\",\"status\":\"ok\"}\n"));
+}
+
+#[tokio::test]
+async fn parameters_that_are_not_json_are_a_usage_error() {
+    let ran = run(clawgate(&["call", "status", "{limit:5"])).await;
+    assert_eq!(ran.code, Some(2));
+    assert!(ran.err.contains("not JSON"), "{}", ran.err);
+}
+
+#[tokio::test]
+async fn health_is_raw_with_json_and_facts_without() {
+    let health = json!({"ok": true, "agents": [{"agentId": "main"}], "sessions": {"count": 1}});
+    let facts = "ok        yes\nuptime    4s\nagents    main\nsessions  1\n".to_owned();
+    for (flag, expected) in [(Some("--json"), format!("{health}\n")), (None, facts)] {
+        let gateway = Gateway::bind().await;
+        let mut command = gateway.command(&["health"]);
+        command.args(flag);
+        let ran = play(command, async {
+            let mut peer = gateway.welcome().await;
+            let request = peer.request("health").await;
+            peer.answer(&request, health.clone()).await;
+            peer.end().await;
+        })
+        .await;
+        assert_eq!((ran.code, ran.out, ran.err.as_str()), (Some(0), expected, ""));
+    }
+}
+
+#[tokio::test]
+async fn answers_may_come_in_any_order() {
+    let gateway = Gateway::bind().await;
+    let ran = play(gateway.command(&["status"]), async {
+        let mut peer = gateway.welcome().await;
+        let status = peer.request("status").await;
+        let presence = peer.request("system-presence").await;
+        peer.event("tick", json!({"ts": 1})).await;
+        peer.answer(&presence, json!([{"host": "Ref Node", "mode": "node"}])).await;
+        peer.answer(&status, json!({"sessions": {"count": 7}})).await;
+        peer.end().await;
+    })
+    .await;
+    assert_eq!(ran.code, Some(0));
+    assert!(ran.out.contains("2026.5.7 at ws://127.0.0.1:"), "{}", ran.out);
+    assert!(ran.out.contains("sessions (7)") && ran.out.contains("Ref Node"), "{}", ran.out);
+}
+
+#[tokio::test]
+async fn a_loopback_gateway_gets_the_standard_form_with_the_token() {
+    let gateway = Gateway::bind().await;
+    let mut command = gateway.command(&["call", "health"]);
+    command.env("OPENCLAW_GATEWAY_TOKEN", "hunter2");
+    let ran = play(command, async {
+        let (mut peer, connect) = gateway.accept().await;
+        assert_eq!(
+            connect["params"],
+            json!({
+                "minProtocol": 3, "maxProtocol": 3,
+                "client": {
+                    "id": "gateway-client", "displayName": "clawgate cli",
+                    "version": env!("CARGO_PKG_VERSION"), "platform": std::env::consts::OS,
+                    "mode": "backend",
+                },
+                "role": "operator",
+                "scopes": [
+                    "operator.admin", "operator.read", "operator.write", "operator.approvals",
+                    "operator.pairing", "operator.talk.secrets",
+                ],
+                "caps": ["tool-events"],
+                "auth": {"token": "hunter2"},
+            })
+        );
+        let error = json!({
+            "code": "INVALID_REQUEST",
+            "message": "unauthorized: gateway token mismatch (provide gateway auth token)",
+            "details": {"code": "AUTH_TOKEN_MISMATCH"},
+        });
+        peer.refuse(&connect, error).await;
+        peer.close(1008, "unauthorized: gateway token mismatch").await;
+    })
+    .await;
+    assert_eq!((ran.code, ran.out.as_str()), (Some(1), ""));
+    assert!(
+        ran.err.contains("gateway token mismatch") && ran.err.contains("--token"),
+        "{}",
+        ran.err
+    );
+    assert!(!ran.err.contains("hunter2"), "{}", ran.err);
+}
+
+/// 0.0.0.0 leads to this machine as well, but is no loopback address.
+#[cfg(unix)]
+#[tokio::test]
+async fn another_host_gets_the_simple_form_with_the_given_token() {
+    let gateway = Gateway::bind().await;
+    let url = gateway.url.replace("127.0.0.1", "0.0.0.0");
+    let command = clawgate(&["health", "--url", &url, "--token", "hunter2"]);
+    let ran = play(command, async {
+        let (mut peer, connect) = gateway.accept().await;
+        let version = env!("CARGO_PKG_VERSION");
+        assert_eq!(
+            connect["params"],
+            json!({"token": "hunter2", "clientType": "cli", "clientVersion": version})
+        );
+        let error = json!({"code": "permission_denied", "message": "the token is wrong"});
+        peer.refuse(&connect, error).await;
+        peer.close(1008, "the token is wrong").await;
+    })
+    .await;
+    assert_eq!(ran.code, Some(1));
+    assert!(ran.err.contains("permission_denied: the token is wrong; give"), "{}", ran.err);
+}
+
+#[tokio::test]
+async fn a_gateway_without_auth_is_asked_again_in_the_simple_form() {
+    let gateway = Gateway::bind().await;
+    let ran = play(gateway.command(&["call", "health", "--json"]), async {
+        let (mut peer, connect) = gateway.accept().await;
+        assert_eq!(connect["params"].get("auth"), None);
+        let error = json!({
+            "code": "NOT_PAIRED", "message": "device identity required",
+            "details": {"code": "DEVICE_IDENTITY_REQUIRED"},
+        });
+        peer.refuse(&connect, error).await;
+        peer.close(1008, "device identity required").await;
+
+        let (mut peer, connect) = gateway.accept().await;
+        let version = env!("CARGO_PKG_VERSION");
+        assert_eq!(connect["params"], json!({"clientType": "cli", "clientVersion": version}));
+        peer.answer(&connect, json!({"type": "hello-ok", "protocol": 3})).await;
+        let request = peer.request("health").await;
+        peer.answer(&request, json!({})).await;
+        peer.end().await;
+    })
+    .await;
+    assert_eq!((ran.code, ran.out.as_str()), (Some(0), "{}\n"));
+}
+
+#[tokio::test]
+async fn a_gateway_that_is_still_starting_is_waited_for() {
+    let gateway = Gateway::bind().await;
+    let ran = play(gateway.command(&["health"]), async {
+        let (mut peer, connect) = gateway.accept().await;
+        let error = json!({
+            "code": "UNAVAILABLE", "message": "gateway starting; retry shortly",
+            "retryable": true, "retryAfterMs": 1,
+        });
+        peer.refuse(&connect, error).await;
+        peer.close(1013, "gateway starting").await;
+
+        let mut peer = gateway.welcome().await;
+        let request = peer.request("health").await;
+        peer.answer(&request, json!({"ok": true})).await;
+        peer.end().await;
+    })
+    .await;
+    assert_eq!(ran.code, Some(0));
+}
+
+#[tokio::test]
+async fn a_close_instead_of_an_answer_shows_its_reason() {
+    let gateway = Gateway::bind().await;
+    let ran = play(gateway.command(&["health"]), async {
+        let mut peer = gateway.welcome().await;
+        peer.request("health").await;
+        peer.close(4001, "gateway auth changed").await;
+    })
+    .await;
+    assert_eq!(
+        (ran.code, ran.err.as_str()),
+        (Some(1), "error: the gateway closed the connection (4001: gateway auth changed)\n")
+    );
+}
+
+#[tokio::test]
+async fn what_is_no_gateway_or_not_there_says_what_to_do() {
+    // Bound but not listening: refuses, and nobody else can take the port.
+    let closed = TcpSocket::new_v4().unwrap();
+    closed.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let url = format!("ws://{}", closed.local_addr().unwrap());
+    let refused = format!(
+        "error: no gateway answers at {url}; start one with `clawgate gateway`, \
+         or name another with --url\n"
+    );
+    let ran = run(clawgate(&["health", "--url", &url])).await;
+    assert_eq!((ran.code, ran.err.as_str()), (Some(1), refused.as_str()));
+
+    let ran = run(clawgate(&["health", "--url", "wss://gw.example"])).await;
+    assert_eq!(ran.code, Some(1));
+    assert!(ran.err.contains("no TLS yet"), "{}", ran.err);
+
+    let ran = run(clawgate(&["health", "--url", "ws://gw.example/?token=hunter2"])).await;
+    assert_eq!(ran.code, Some(2));
+    assert!(ran.err.contains("--token") && !ran.err.contains("hunter2"), "{}", ran.err);
+}

@@ -1,0 +1,182 @@
+//! Structural comparison of one recorded value with one answer.
+
+use std::mem::discriminant;
+
+use serde_json::{Map, Value};
+
+use super::classes::class_of;
+use super::ids::{Learned, is_uuid};
+use super::text::{Places, same};
+
+/// One thing that is not as recorded.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Finding {
+    /// Which frame: `<connection> res <method>`, `<connection> event <name>`, …
+    pub place: String,
+    /// JSON path inside the frame.
+    pub path: String,
+    pub kind: Kind,
+    pub text: String,
+}
+
+/// How it differs; a [`super::differences::Difference`] allows one of these.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// A member or item that the recording does not have.
+    Extra,
+    /// A member or item that is missing.
+    Absent,
+    /// Another JSON type.
+    Type,
+    /// Another value of the same type.
+    Value,
+    /// A frame that did not come.
+    MissingFrame,
+    /// A frame that the recording does not have.
+    ExtraFrame,
+    /// Frames in another order.
+    Order,
+    /// Another close code or reason, no close, or an unexpected one.
+    Close,
+}
+
+/// What a comparison needs to know about this run.
+pub struct Comparer<'a> {
+    pub learned: &'a Learned,
+    pub places: &'a Places,
+    place: &'a str,
+    findings: Vec<Finding>,
+}
+
+impl<'a> Comparer<'a> {
+    pub fn new(place: &'a str, learned: &'a Learned, places: &'a Places) -> Self {
+        Self { learned, places, place, findings: Vec::new() }
+    }
+
+    /// All differences between a recorded frame and the one that came.
+    pub fn frame(mut self, recorded: &Value, actual: &Value) -> Vec<Finding> {
+        self.value(recorded, actual, "");
+        self.findings
+    }
+
+    fn report(&mut self, kind: Kind, path: &str, text: String) {
+        let (place, path) = (self.place.to_owned(), path.to_owned());
+        self.findings.push(Finding { place, path, kind, text });
+    }
+
+    fn value(&mut self, recorded: &Value, actual: &Value, path: &str) {
+        let same_type = discriminant(recorded) == discriminant(actual);
+        match (recorded, actual) {
+            _ if same_type && class_of(path).is_some() && !recorded.is_string() => {}
+            (Value::Object(recorded), Value::Object(actual)) => self.object(recorded, actual, path),
+            (Value::Array(recorded), Value::Array(actual)) => self.array(recorded, actual, path),
+            (Value::String(recorded), Value::String(actual)) => self.text(recorded, actual, path),
+            (Value::Number(_), Value::Number(_)) => {
+                if recorded.as_f64() != actual.as_f64() {
+                    self.report(Kind::Value, path, format!("recorded {recorded}, got {actual}"));
+                }
+            }
+            _ if recorded == actual => {}
+            (Value::Bool(_), Value::Bool(_)) => {
+                self.report(Kind::Value, path, format!("recorded {recorded}, got {actual}"));
+            }
+            _ => {
+                let text = format!("recorded {}, got {}", brief(recorded), brief(actual));
+                self.report(Kind::Type, path, text);
+            }
+        }
+    }
+
+    fn text(&mut self, recorded: &str, actual: &str, path: &str) {
+        // An id must stay the same wherever it is seen again.
+        if let Some(known) = self.learned.get(recorded)
+            && is_uuid(recorded)
+        {
+            if known != actual {
+                let text = format!("{recorded} was {known} before, got {actual}");
+                self.report(Kind::Value, path, text);
+            }
+            return;
+        }
+        let recorded = &self.learned.apply_text(recorded);
+        if class_of(path).is_none() && !same(recorded, actual, self.places) {
+            let text = format!("recorded {}, got {}", brief_text(recorded), brief_text(actual));
+            self.report(Kind::Value, path, text);
+        }
+    }
+
+    fn object(&mut self, recorded: &Map<String, Value>, actual: &Map<String, Value>, path: &str) {
+        if let Some(kept) = recorded.get("__clipped_keys") {
+            return self.clipped_object(kept, actual, path);
+        }
+        for (key, value) in recorded.iter().filter(|(key, _)| !is_marker(key)) {
+            let at = format!("{path}/{key}");
+            // A member can be named by an id.
+            match actual.get(&self.learned.apply_text(key)) {
+                Some(got) => self.value(value, got, &at),
+                None => self.report(Kind::Absent, &at, format!("recorded {}", brief(value))),
+            }
+        }
+        if is_open(recorded) {
+            return;
+        }
+        let known: Vec<String> = recorded.keys().map(|key| self.learned.apply_text(key)).collect();
+        for (key, value) in actual.iter().filter(|(key, _)| !known.contains(key)) {
+            self.report(Kind::Extra, &format!("{path}/{key}"), format!("got {}", brief(value)));
+        }
+    }
+
+    /// An object of which only (some) member names were kept.
+    fn clipped_object(&mut self, kept: &Value, actual: &Map<String, Value>, path: &str) {
+        for key in kept.as_array().into_iter().flatten().filter_map(Value::as_str) {
+            if !actual.contains_key(key) {
+                self.report(Kind::Absent, &format!("{path}/{key}"), "recorded, clipped".to_owned());
+            }
+        }
+    }
+
+    fn array(&mut self, recorded: &[Value], actual: &[Value], path: &str) {
+        let clipped = recorded.last().is_some_and(|last| !last["__clipped_items"].is_null());
+        let kept = if clipped { &recorded[..recorded.len() - 1] } else { recorded };
+        for (index, value) in kept.iter().enumerate() {
+            let at = format!("{path}/{index}");
+            match actual.get(index) {
+                Some(got) => self.value(value, got, &at),
+                None => self.report(Kind::Absent, &at, format!("recorded {}", brief(value))),
+            }
+        }
+        if !clipped {
+            for (index, value) in actual.iter().enumerate().skip(kept.len()) {
+                self.report(
+                    Kind::Extra,
+                    &format!("{path}/{index}"),
+                    format!("got {}", brief(value)),
+                );
+            }
+        }
+    }
+}
+
+/// Members that the recorder put in.
+fn is_marker(key: &str) -> bool {
+    key.starts_with("__folded") || key == "__of" || key.starts_with("__clipped")
+}
+
+/// Whether the recording left members of this object out.
+fn is_open(recorded: &Map<String, Value>) -> bool {
+    recorded.contains_key("__folded")
+        || recorded.get("session").is_some_and(|row| !row["__folded"].is_null())
+}
+
+fn brief(value: &Value) -> String {
+    brief_text(&value.to_string())
+}
+
+fn brief_text(text: &str) -> String {
+    const KEPT: usize = 160;
+    let mut brief: String = text.chars().take(KEPT).collect();
+    if text.chars().count() > KEPT {
+        brief.push('…');
+    }
+    brief
+}

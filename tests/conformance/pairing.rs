@@ -1,0 +1,155 @@
+//! Which frame that came belongs to which recorded frame.
+
+use serde_json::Value;
+
+use super::ids::Learned;
+
+/// What a frame is for pairing: the k-th recorded frame of a label belongs to
+/// the k-th that came with it.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Label {
+    /// `res` or the event's name.
+    pub name: String,
+    /// The request id, or what tells events of one name apart.
+    pub detail: String,
+}
+
+impl Label {
+    pub fn of(frame: &Value) -> Self {
+        let payload = &frame["payload"];
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        if frame["type"] == "res" {
+            return Self { name: "res".to_owned(), detail: frame["id"].to_string() };
+        }
+        let name = text(&frame["event"]);
+        let detail = match name.as_str() {
+            "chat" => text(&payload["state"]),
+            "agent" => agent_detail(payload),
+            "session.message" => message_detail(payload),
+            "sessions.changed" => changed_detail(payload),
+            "cron" => text(&payload["action"]),
+            _ => String::new(),
+        };
+        Self { name, detail }
+    }
+
+    pub fn is_periodic(&self) -> bool {
+        ["health", "presence", "tick"].contains(&self.name.as_str())
+    }
+
+    /// Parts of an answer that come as fast as the provider sends them.
+    pub fn is_text(&self) -> bool {
+        let detail = self.detail.as_str();
+        match self.name.as_str() {
+            "chat" => detail == "delta",
+            "agent" => {
+                detail.starts_with("assistant")
+                    || detail.starts_with("thinking")
+                    || detail.ends_with(" update")
+                    || detail.ends_with(" delta")
+            }
+            _ => false,
+        }
+    }
+
+    /// Events that say what other frames said already; later requests do not
+    /// depend on them.
+    pub fn is_follow_up(&self) -> bool {
+        self.name == "sessions.changed" || self.name == "session.message"
+    }
+}
+
+/// The run that a chat or agent event belongs to.
+pub fn run_of(frame: &Value) -> Option<&str> {
+    let is_run = frame["event"] == "chat" || frame["event"] == "agent";
+    frame["payload"]["runId"].as_str().filter(|_| is_run)
+}
+
+fn agent_detail(payload: &Value) -> String {
+    let parts = [&payload["stream"], &payload["data"]["phase"], &payload["data"]["name"]];
+    let parts: Vec<_> = parts.iter().filter_map(|part| part.as_str()).collect();
+    match parts.as_slice() {
+        [stream, phase, name] => format!("{stream} {name} {phase}"),
+        others => others.join(" "),
+    }
+}
+
+fn message_detail(payload: &Value) -> String {
+    let role = payload["message"]["role"].as_str().unwrap_or_default();
+    let stored = if payload["messageId"].is_null() { "at once" } else { "stored" };
+    format!("{role} {stored}")
+}
+
+fn changed_detail(payload: &Value) -> String {
+    let kind = ["phase", "reason"].iter().find_map(|key| payload[*key].as_str());
+    let of = if payload["messageId"].is_null() { "" } else { " stored" };
+    format!("{}{of}", kind.unwrap_or_default())
+}
+
+/// A recorded frame with the one that came, either of which can be missing.
+pub struct Pair<'a> {
+    pub label: Label,
+    pub recorded: Option<&'a Value>,
+    pub actual: Option<&'a Value>,
+}
+
+/// Pairs frames by label, in order. Runs are told apart by `run`, which gives
+/// the recorded name of a run that came.
+pub fn pairs<'a>(recorded: &[&'a Value], actual: &[&'a Value], runs: &Runs) -> Vec<Pair<'a>> {
+    let mut rest: Vec<(Label, Option<&str>, &'a Value)> = actual
+        .iter()
+        .map(|frame| (Label::of(frame), run_of(frame).map(|run| runs.recorded_name(run)), *frame))
+        .collect();
+    let mut pairs = Vec::new();
+    for frame in recorded {
+        let label = Label::of(frame);
+        let at = rest.iter().position(|(l, run, _)| *l == label && *run == run_of(frame));
+        let actual = at.map(|at| rest.remove(at).2);
+        pairs.push(Pair { label, recorded: Some(frame), actual });
+    }
+    pairs.extend(rest.into_iter().map(|(label, _, frame)| Pair {
+        label,
+        recorded: None,
+        actual: Some(frame),
+    }));
+    pairs
+}
+
+/// Recorded runs and the runs that came.
+#[derive(Default)]
+pub struct Runs {
+    /// (recorded, actual)
+    known: Vec<(String, String)>,
+}
+
+impl Runs {
+    /// Runs whose id the client chose or an answer told; the others in order.
+    pub fn find(recorded: &[&Value], actual: &[&Value], learned: &Learned) -> Self {
+        let names = |frames: &[&Value]| {
+            let mut names: Vec<String> = Vec::new();
+            for run in frames.iter().filter_map(|frame| run_of(frame)) {
+                if !names.iter().any(|name| name == run) {
+                    names.push(run.to_owned());
+                }
+            }
+            names
+        };
+        let mut left = names(actual);
+        let mut known = Vec::new();
+        let mut unknown = Vec::new();
+        for run in names(recorded) {
+            let now = learned.apply_text(&run);
+            if let Some(at) = left.iter().position(|name| *name == now) {
+                known.push((run, left.remove(at)));
+            } else {
+                unknown.push(run);
+            }
+        }
+        known.extend(unknown.into_iter().zip(left));
+        Self { known }
+    }
+
+    pub fn recorded_name<'a>(&'a self, actual: &'a str) -> &'a str {
+        self.known.iter().find(|(_, now)| now == actual).map_or(actual, |(run, _)| run)
+    }
+}

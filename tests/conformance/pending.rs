@@ -1,0 +1,168 @@
+//! What the recording had received by now and the replay has not.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use serde_json::Value;
+use tokio::time::Instant;
+
+use super::ids::Learned;
+use super::pairing::{Label, run_of};
+use super::replay::{Conn, log_of, received};
+use super::trace::{Line, Trace, What};
+
+/// Added to the time that the recording itself took.
+const PATIENCE: Duration = Duration::from_secs(3);
+/// Events that no later request depends on.
+const SHORT_PATIENCE: Duration = Duration::from_millis(500);
+
+/// Counts per connection and label, less what was given up.
+#[derive(Default)]
+pub struct Pending {
+    /// Frames that did not come in time are not waited for again.
+    given_up: HashMap<(String, Label), usize>,
+}
+
+impl Pending {
+    /// Waits until each connection has received as many frames of each label
+    /// as the recording had after `before`.
+    pub async fn wait(
+        &mut self,
+        trace: &Trace,
+        before: &[Line],
+        conns: &HashMap<String, Conn>,
+        learned: &Learned,
+        deadline: Instant,
+    ) {
+        let wanted = counts(trace, before, |label| !label.is_periodic() && !label.is_text());
+        let arrived: HashMap<&str, Vec<Label>> =
+            conns.iter().map(|(name, conn)| (name.as_str(), labels(conn))).collect();
+        for ((name, label), (count, took)) in wanted {
+            let Some(conn) = conns.get(&name) else { continue };
+            if arrived[name.as_str()].iter().filter(|known| **known == label).count() >= count {
+                continue;
+            }
+            let patience = if label.is_follow_up() { SHORT_PATIENCE } else { PATIENCE + took };
+            let until = deadline.min(Instant::now() + patience);
+            self.wait_label(conn, (name, label), count, until).await;
+        }
+        for (name, run, length, took) in open_texts(before) {
+            let Some(conn) = conns.get(&name) else { continue };
+            let until = deadline.min(Instant::now() + PATIENCE + took);
+            wait_text(conn, &learned.apply_text(&run), length, until).await;
+        }
+    }
+
+    /// Waits for everything that had been received on one connection.
+    pub async fn settle(
+        &mut self,
+        trace: &Trace,
+        before: &[Line],
+        name: &str,
+        conns: &HashMap<String, Conn>,
+        until: Instant,
+    ) {
+        let Some(conn) = conns.get(name) else { return };
+        for ((owner, label), (count, _)) in counts(trace, before, Label::is_follow_up) {
+            if owner == name {
+                self.wait_label(conn, (owner, label), count, until).await;
+            }
+        }
+    }
+
+    async fn wait_label(
+        &mut self,
+        conn: &Conn,
+        key: (String, Label),
+        count: usize,
+        until: Instant,
+    ) {
+        let given_up = self.given_up.get(&key).copied().unwrap_or_default();
+        let wanted = count.saturating_sub(given_up);
+        let arrived = || labels(conn).iter().filter(|label| **label == key.1).count();
+        if !wait_while(conn, until, || arrived() < wanted).await {
+            let missing = count.saturating_sub(arrived());
+            self.given_up.insert(key, missing);
+        }
+    }
+}
+
+/// What the connection has received of the recording's part.
+fn labels(conn: &Conn) -> Vec<Label> {
+    log_of(conn).recorded_part().map(Label::of).collect()
+}
+
+type Counts = Vec<((String, Label), (usize, Duration))>;
+
+/// How many frames of each label had come, and how long the last one took
+/// after the last thing that was sent before it.
+fn counts(trace: &Trace, before: &[Line], wanted: impl Fn(&Label) -> bool) -> Counts {
+    let mut counts: Counts = Vec::new();
+    let mut sent_at = 0;
+    for line in before {
+        if matches!(line.what, What::Sent(_) | What::Open { .. }) {
+            sent_at = line.at;
+        }
+        let Some((label, frame)) = received(line) else { continue };
+        if !wanted(&label) || trace.leaves_out(frame) {
+            continue;
+        }
+        let key = (line.conn.clone(), label);
+        let took = Duration::from_millis(line.at - sent_at.min(line.at));
+        match counts.iter_mut().find(|(known, _)| *known == key) {
+            Some((_, (count, last))) => {
+                *count += 1;
+                *last = took;
+            }
+            None => counts.push((key, (1, took))),
+        }
+    }
+    counts
+}
+
+/// Runs that were still speaking, and how much they had said.
+fn open_texts(before: &[Line]) -> Vec<(String, String, usize, Duration)> {
+    let mut open: Vec<(String, String, usize, Duration)> = Vec::new();
+    let mut sent_at = 0;
+    for line in before {
+        if matches!(line.what, What::Sent(_)) {
+            sent_at = line.at;
+        }
+        let Some((label, frame)) = received(line) else { continue };
+        let Some(run) = run_of(frame).filter(|_| label.name == "chat") else { continue };
+        open.retain(|(conn, name, _, _)| *conn != line.conn || name != run);
+        if label.is_text() {
+            let took = Duration::from_millis(line.at - sent_at.min(line.at));
+            open.push((line.conn.clone(), run.to_owned(), length(frame), took));
+        }
+    }
+    open
+}
+
+fn length(frame: &Value) -> usize {
+    frame["payload"]["message"]["content"][0]["text"].as_str().map_or(0, str::len)
+}
+
+/// Until the run has said that much, or has ended.
+async fn wait_text(conn: &Conn, run: &str, wanted: usize, until: Instant) {
+    wait_while(conn, until, || {
+        let frames = conn.client.frames();
+        let mut mine = frames.iter().filter(|f| f["event"] == "chat" && run_of(f) == Some(run));
+        !mine.any(|frame| frame["payload"]["state"] != "delta" || length(frame) >= wanted)
+    })
+    .await;
+}
+
+/// Whether the condition ended; not when the deadline or the connection's end
+/// came first.
+async fn wait_while(conn: &Conn, until: Instant, holds: impl Fn() -> bool) -> bool {
+    loop {
+        let seen = conn.client.received_count();
+        if !holds() {
+            return true;
+        }
+        if !conn.client.wait_more(seen, until).await {
+            return !holds();
+        }
+    }
+}

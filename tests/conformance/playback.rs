@@ -1,0 +1,243 @@
+//! A server that plays a recording back: what the runner says of it must be
+//! that everything is as recorded.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use futures_util::{SinkExt, StreamExt};
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Barrier;
+use tokio::task::JoinSet;
+use tokio_tungstenite::tungstenite::Message;
+use tokio_tungstenite::tungstenite::protocol::{CloseFrame, WebSocketConfig};
+use tokio_tungstenite::{WebSocketStream, accept_async_with_config};
+
+use super::ids::{is_uuid, made_up};
+use super::prelude;
+use super::setup::{self, Profile};
+use super::trace::{Trace, What};
+
+/// What happens to the sockets, in the order in which they are opened.
+enum Role {
+    Silent,
+    Refused {
+        status: u16,
+        body: String,
+    },
+    Script {
+        steps: VecDeque<Step>,
+    },
+    /// Opened before the recording: so many requests end its prelude.
+    Implicit {
+        steps: VecDeque<Step>,
+        barriers: usize,
+    },
+}
+
+/// One thing the server does on a connection.
+#[derive(Debug, Clone)]
+enum Step {
+    Send(Value),
+    /// Wait for one message of the client, which must have these params.
+    Take(Option<Value>),
+    Close(u16, String),
+}
+
+/// The server; it stops when it is dropped.
+pub struct Playback {
+    pub address: String,
+    _server: JoinSet<()>,
+}
+
+impl Playback {
+    /// Plays the trace back with other ids than the recorded ones, wherever the
+    /// server had made them up.
+    pub async fn start_renamed(trace: &Trace) -> Self {
+        let ids = server_made(trace);
+        let mut renamed = trace.clone();
+        for line in &mut renamed.lines {
+            match &mut line.what {
+                What::Received(frame) | What::Sent(frame) => {
+                    *frame = serde_json::from_str(&rename(&frame.to_string(), &ids)).unwrap();
+                }
+                What::ClosedByServer { reason, .. } => *reason = rename(reason, &ids),
+                _ => {}
+            }
+        }
+        Self::start(&renamed).await
+    }
+
+    pub async fn start(trace: &Trace) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap().to_string();
+        let mut roles = roles(trace);
+        let implicit = roles.iter().filter(|role| matches!(role, Role::Implicit { .. })).count();
+        let began = Arc::new(Barrier::new(implicit.max(1)));
+        let mut server = JoinSet::new();
+        server.spawn(async move {
+            let mut open = JoinSet::new();
+            while let Ok((stream, _)) = listener.accept().await {
+                let role = roles.pop_front().expect("a socket that is not recorded");
+                open.spawn(serve(stream, role, Arc::clone(&began)));
+            }
+        });
+        Self { address, _server: server }
+    }
+}
+
+/// The UUIDs that are seen for the first time in something the server said.
+fn server_made(trace: &Trace) -> Vec<String> {
+    let mut seen: Vec<(String, bool)> = Vec::new();
+    for line in &trace.lines {
+        let (text, by_server) = match &line.what {
+            What::Received(frame) => (frame.to_string(), true),
+            What::Sent(frame) => (frame.to_string(), false),
+            _ => continue,
+        };
+        for id in made_up(&text).into_iter().filter(|id| is_uuid(id)) {
+            if !seen.iter().any(|(known, _)| known == id) {
+                seen.push((id.to_owned(), by_server));
+            }
+        }
+    }
+    seen.into_iter().filter(|(_, by_server)| *by_server).map(|(id, _)| id).collect()
+}
+
+/// Another first digit for each of these ids.
+fn rename(text: &str, ids: &[String]) -> String {
+    ids.iter().fold(text.to_owned(), |text, id| {
+        let first = if id.starts_with('0') { '1' } else { '0' };
+        text.replace(id, &format!("{first}{}", &id[1..]))
+    })
+}
+
+fn roles(trace: &Trace) -> VecDeque<Role> {
+    let order = prelude::order(trace);
+    let nodes = order.iter().any(|(_, profile)| profile.is_node());
+    let twice = nodes && !setup::records_the_prelude(&trace.name);
+    let implicit = |(name, profile): &(String, Profile)| {
+        let barriers = if twice && !profile.is_node() { 2 } else { 1 };
+        Role::Implicit { steps: steps(trace, name), barriers }
+    };
+    let mut roles: VecDeque<Role> = order.iter().map(implicit).collect();
+    for line in &trace.lines {
+        match &line.what {
+            What::Open { .. } => {
+                roles.push_back(Role::Script { steps: steps(trace, &line.conn) });
+            }
+            What::Refused { status, body } => {
+                let silent = if body.contains("unauthenticated") { 32 } else { 0 };
+                roles.extend((0..silent).map(|_| Role::Silent));
+                roles.push_back(Role::Refused { status: *status, body: body.clone() });
+            }
+            _ => {}
+        }
+    }
+    roles
+}
+
+fn steps(trace: &Trace, conn: &str) -> VecDeque<Step> {
+    let mine = trace.lines.iter().filter(|line| line.conn == conn);
+    mine.filter_map(|line| match &line.what {
+        What::Received(frame) => Some(Step::Send(frame.clone())),
+        What::Sent(frame) => Some(Step::Take(Some(frame["params"].clone()))),
+        What::SentRaw(_) => Some(Step::Take(None)),
+        What::ClosedByServer { code, reason } => Some(Step::Close(*code, reason.clone())),
+        _ => None,
+    })
+    .collect()
+}
+
+async fn serve(mut stream: TcpStream, role: Role, began: Arc<Barrier>) {
+    match role {
+        Role::Refused { status, body } => {
+            let head = format!("HTTP/1.1 {status} Refused\r\nContent-Length: {}", body.len());
+            let mut request = [0; 4096];
+            let _ = stream.read(&mut request).await;
+            let _ = stream.write_all(format!("{head}\r\n\r\n{body}").as_bytes()).await;
+        }
+        Role::Silent => run(Player::accept(stream).await, VecDeque::new()).await,
+        Role::Script { steps } => run(Player::accept(stream).await, steps).await,
+        Role::Implicit { steps, barriers } => {
+            let mut player = Player::accept(stream).await;
+            player.prelude(barriers).await;
+            began.wait().await;
+            run(player, steps).await;
+        }
+    }
+}
+
+async fn run(mut player: Player, steps: VecDeque<Step>) {
+    for step in steps {
+        match step {
+            Step::Send(frame) => player.send(frame).await,
+            Step::Take(params) => {
+                let message = player.take().await.unwrap_or_default();
+                if params.is_some_and(|params| message["params"] != params) {
+                    let reason = "not the recorded params".into();
+                    let close = CloseFrame { code: 4999.into(), reason };
+                    let _ = player.socket.close(Some(close)).await;
+                    return;
+                }
+            }
+            Step::Close(1006, _) => return,
+            Step::Close(code, reason) => {
+                let close = CloseFrame { code: code.into(), reason: reason.into() };
+                let _ = player.socket.close(Some(close)).await;
+            }
+        }
+    }
+    while player.take().await.is_some() {}
+}
+
+struct Player {
+    socket: WebSocketStream<TcpStream>,
+    next_seq: u64,
+}
+
+impl Player {
+    async fn accept(stream: TcpStream) -> Self {
+        let limits = WebSocketConfig::default().max_frame_size(None).max_message_size(None);
+        let socket = accept_async_with_config(stream, Some(limits)).await.unwrap();
+        Self { socket, next_seq: 0 }
+    }
+
+    /// Events are numbered as ours are.
+    async fn send(&mut self, mut frame: Value) {
+        if frame["type"] == "event" {
+            frame["seq"] = self.next_seq.into();
+            self.next_seq += 1;
+        }
+        let _ = self.socket.send(Message::text(frame.to_string())).await;
+    }
+
+    async fn take(&mut self) -> Option<Value> {
+        loop {
+            let Some(Ok(message)) = self.socket.next().await else { return None };
+            let control = message.is_ping() || message.is_pong() || message.is_close();
+            if !control {
+                return Some(serde_json::from_slice(&message.into_data()).unwrap_or_default());
+            }
+        }
+    }
+
+    /// Answers what is sent before the recording, up to the last barrier.
+    async fn prelude(&mut self, barriers: usize) {
+        let challenge = json!({ "nonce": "n" });
+        self.send(json!({ "type": "event", "event": "connect.challenge", "payload": challenge }))
+            .await;
+        let mut passed = 0;
+        while passed < barriers {
+            let Some(request) = self.take().await else { return };
+            self.send(json!({ "type": "res", "id": request["id"], "ok": true })).await;
+            if request["method"] == "chat.send" {
+                let payload = json!({ "runId": "prelude", "state": "final" });
+                self.send(json!({ "type": "event", "event": "chat", "payload": payload })).await;
+            }
+            let node = request["params"]["role"] == "node";
+            passed += usize::from(node || request["method"] == "last-heartbeat");
+        }
+    }
+}

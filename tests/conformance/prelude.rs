@@ -1,0 +1,119 @@
+//! What the recordings do not show: who was connected already, and what had
+//! been said.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::proof;
+use super::replay::{Conn, Target};
+use super::setup::{self, Prelude, Profile};
+use super::trace::Trace;
+use crate::support::WsClient;
+
+/// Each step of the prelude may take this long.
+const LIMIT: Duration = Duration::from_secs(5);
+/// Ids of the prelude's requests begin so.
+const MARK: &str = "prelude-";
+
+/// Whether the frame answers a request of the prelude.
+pub fn is_answer(frame: &Value) -> bool {
+    frame["type"] == "res" && frame["id"].as_str().is_some_and(|id| id.starts_with(MARK))
+}
+
+/// The connections that are open before the recording, operators first.
+pub fn order(trace: &Trace) -> Vec<(String, Profile)> {
+    let mut conns: Vec<_> = trace
+        .implicit()
+        .into_iter()
+        .map(|name| (name.clone(), setup::profile(&trace.name, &name)))
+        .collect();
+    conns.sort_by_key(|(_, profile)| profile.is_node());
+    conns
+}
+
+/// Opens them and says what was said before.
+pub async fn open(
+    trace: &Trace,
+    target: &Target,
+    conns: &mut HashMap<String, Conn>,
+) -> Result<(), String> {
+    let order = order(trace);
+    let (nodes, operators): (Vec<_>, Vec<_>) =
+        order.iter().partition(|(_, profile)| profile.is_node());
+    for (name, profile) in &operators {
+        conns.insert(name.clone(), connect(name, profile, target).await?);
+    }
+    if let Some((name, _)) = operators.iter().find(|(_, p)| p.scopes.contains(&"operator.admin")) {
+        speak(setup::prelude(&trace.name), conns.get_mut(name).ok_or("not open")?).await?;
+    }
+    skip(&operators, conns).await?;
+    for (name, profile) in &nodes {
+        conns.insert(name.clone(), connect(name, profile, target).await?);
+    }
+    if !nodes.is_empty() && !setup::records_the_prelude(&trace.name) {
+        skip(&operators, conns).await?;
+    }
+    Ok(())
+}
+
+async fn connect(name: &str, profile: &Profile, target: &Target) -> Result<Conn, String> {
+    let origin = format!("http://{}", target.address);
+    let headers = match profile.mode {
+        "webchat" => vec![("Origin".to_owned(), origin)],
+        _ => Vec::new(),
+    };
+    let client = WsClient::open_with(&target.address, "/", &headers).await;
+    let mut conn = Conn::new(client.map_err(|refusal| format!("{name}: {refusal:?}"))?);
+    let mut params = profile.connect();
+    if profile.device {
+        params = proof::signed(params, name, &conn.client.nonce().await);
+    }
+    let hello = request(&mut conn, "connect", params).await?;
+    if hello["ok"] != true {
+        return Err(format!("{name} could not connect: {hello}"));
+    }
+    // A node is told things at once; those are recorded.
+    let frames = conn.client.frames();
+    conn.skipped = frames.iter().position(is_answer).map_or(0, |at| at + 1);
+    Ok(conn)
+}
+
+async fn speak(prelude: Prelude, conn: &mut Conn) -> Result<(), String> {
+    let (key, text) = match prelude {
+        Prelude::Nothing => return Ok(()),
+        Prelude::Warm => ("agent:main:warm", "warm"),
+        Prelude::FirstAnswer => ("main", "first answer"),
+    };
+    let message = format!("@mock text text=\"{text}\"");
+    let params = json!({ "sessionKey": key, "message": message, "idempotencyKey": "prelude" });
+    request(conn, "chat.send", params).await?;
+    let is_final = |frame: &Value| frame["event"] == "chat" && frame["payload"]["state"] == "final";
+    match conn.client.wait_for(LIMIT, is_final).await {
+        Some(_) => Ok(()),
+        None => Err("the first turn did not end".to_owned()),
+    }
+}
+
+/// What these connections have received by now is not part of the recording.
+async fn skip(
+    operators: &[&(String, Profile)],
+    conns: &mut HashMap<String, Conn>,
+) -> Result<(), String> {
+    for (name, _) in operators {
+        let conn = conns.get_mut(name).ok_or("not open")?;
+        request(conn, "last-heartbeat", json!({})).await?;
+        conn.skipped = conn.client.frames().iter().rposition(is_answer).map_or(0, |at| at + 1);
+    }
+    Ok(())
+}
+
+async fn request(conn: &mut Conn, method: &str, params: Value) -> Result<Value, String> {
+    let id = format!("{MARK}{}-{method}", conn.client.frames().len());
+    conn.client.send(&json!({ "type": "req", "id": id, "method": method, "params": params })).await;
+    conn.client
+        .wait_for(LIMIT, |frame| frame["type"] == "res" && frame["id"] == id.as_str())
+        .await
+        .ok_or_else(|| format!("no answer to {method}"))
+}

@@ -1,0 +1,69 @@
+//! Replays traces against the real binary, several at a time.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
+
+use super::corpus::Corpus;
+use super::replay::{Target, replay};
+use super::setup;
+use super::text::Places;
+use super::trace::{Trace, What};
+use super::verdict::Verdict;
+use crate::support::{Gateway, GatewayOptions, MockProvider};
+
+/// More gateways than this disturb each other on a small machine.
+const AT_ONCE: usize = 3;
+/// No trace may take longer.
+const LONGEST: Duration = Duration::from_secs(30);
+const SHORTEST: Duration = Duration::from_secs(15);
+
+/// One verdict per name, in their order.
+pub async fn run_all(corpus: &Corpus, names: &[String]) -> Vec<Verdict> {
+    let slots = Arc::new(Semaphore::new(AT_ONCE));
+    let mut tasks = JoinSet::new();
+    for (index, name) in names.iter().enumerate() {
+        let (slots, trace) = (Arc::clone(&slots), corpus.load(name));
+        tasks.spawn(async move {
+            let _slot = slots.acquire().await.unwrap();
+            (index, run(&trace).await)
+        });
+    }
+    let mut verdicts = tasks.join_all().await;
+    verdicts.sort_by_key(|(index, _)| *index);
+    verdicts.into_iter().map(|(_, verdict)| verdict).collect()
+}
+
+/// Replays one trace against a gateway of its own.
+pub async fn run(trace: &Trace) -> Verdict {
+    if trace.lines.iter().any(|line| matches!(line.what, What::Http { .. })) {
+        return Verdict::failed(&trace.name, "HTTP calls are not replayed yet".to_owned());
+    }
+    let provider = MockProvider::start().await;
+    let mut options = GatewayOptions::with_config(setup::config(&trace.name, provider.address()));
+    options.env = setup::environment(&trace.name);
+    let gateway = match Gateway::try_start(options).await {
+        Ok(gateway) => gateway,
+        Err(error) => return Verdict::failed(&trace.name, error),
+    };
+    let outcome = replay(trace, &target(trace, &gateway)).await;
+    Verdict::of(trace, &outcome)
+}
+
+fn target(trace: &Trace, gateway: &Gateway) -> Target {
+    let text = |path: std::path::PathBuf| path.to_string_lossy().into_owned();
+    let recorded = Duration::from_millis(trace.duration_ms());
+    Target {
+        address: gateway.address(),
+        places: Places {
+            state_dir: text(gateway.state_dir()),
+            home: text(gateway.home()),
+            workspace: text(gateway.workspace()),
+            root: text(gateway.root().to_owned()),
+        },
+        new_devices: true,
+        limit: (recorded + SHORTEST).min(LONGEST),
+    }
+}

@@ -1,0 +1,6 @@
+//! The runner can pass, and it can fail.
+
+mod comparing;
+mod playing_back;
+mod provider;
+mod reading;

@@ -1,0 +1,179 @@
+//! How the gateway of each recording was configured, and who was connected
+//! before the recording began. From the traces' first lines and notes.
+
+use serde_json::{Value, json};
+
+use super::differences::glob;
+use crate::support::client::ALL_SCOPES;
+use crate::support::default_config;
+
+/// What is sent before the recorded frames.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Prelude {
+    Nothing,
+    /// Session `agent:main:warm` had one turn.
+    Warm,
+    /// Session `main` had one turn; a node is paired.
+    FirstAnswer,
+}
+
+/// A connection that was open before the recording began.
+#[derive(Debug, Clone)]
+pub struct Profile {
+    pub client_id: &'static str,
+    pub mode: &'static str,
+    pub scopes: Vec<&'static str>,
+    pub tool_events: bool,
+    pub device: bool,
+}
+
+impl Profile {
+    fn operator(scopes: &[&'static str]) -> Self {
+        Self {
+            client_id: "gateway-client",
+            mode: "backend",
+            scopes: scopes.to_vec(),
+            tool_events: false,
+            device: false,
+        }
+    }
+
+    fn node() -> Self {
+        Self {
+            client_id: "node-host",
+            mode: "node",
+            scopes: Vec::new(),
+            tool_events: false,
+            device: true,
+        }
+    }
+
+    pub fn is_node(&self) -> bool {
+        self.mode == "node"
+    }
+
+    /// Connect params without the device proof.
+    pub fn connect(&self) -> Value {
+        let caps: &[&str] = if self.is_node() {
+            &["canvas"]
+        } else if self.tool_events {
+            &["tool-events"]
+        } else {
+            &[]
+        };
+        let mut params = json!({
+            "minProtocol": 3,
+            "maxProtocol": 3,
+            "client": {
+                "id": self.client_id, "version": "1.0.0", "platform": "linux", "mode": self.mode,
+            },
+            "role": if self.is_node() { "node" } else { "operator" },
+            "scopes": self.scopes,
+            "caps": caps,
+            "auth": { "token": crate::support::SECRET },
+        });
+        if self.is_node() {
+            params["client"]["displayName"] = "Ref Node".into();
+            params["commands"] = json!(["system.run"]);
+        }
+        params
+    }
+}
+
+/// Who `conn` of this trace was.
+pub fn profile(trace: &str, conn: &str) -> Profile {
+    let all = || Profile::operator(&ALL_SCOPES);
+    match (trace, conn) {
+        (_, "none") => Profile::operator(&[]),
+        (_, "n") => Profile::node(),
+        ("methods/approvals-two-clients", "b") => Profile::operator(&["operator.approvals"]),
+        ("methods/approvals-two-clients", "r") => Profile::operator(&["operator.read"]),
+        (
+            "chat/stream-text" | "chat/tool-read" | "chat/exec-approval" | "lifecycle/presence",
+            "b",
+        ) => Profile::operator(&["operator.read"]),
+        ("chat/abort", "w") => Profile::operator(&["operator.read", "operator.write"]),
+        ("chat/send-variants" | "chat/slash-commands", "w") => {
+            Profile::operator(&["operator.read", "operator.write"])
+        }
+        ("nodes/legacy-pairing", "pw") => Profile::operator(&["operator.pairing"]),
+        ("chat/send-variants", "web") => {
+            Profile { client_id: "webchat-ui", mode: "webchat", device: true, ..all() }
+        }
+        ("chat/send-variants", "ui") => {
+            Profile { client_id: "openclaw-control-ui", mode: "webchat", device: true, ..all() }
+        }
+        (trace, _) if trace.starts_with("chat/") => Profile { tool_events: true, ..all() },
+        _ => all(),
+    }
+}
+
+/// What was said before the recording of this trace began.
+pub fn prelude(trace: &str) -> Prelude {
+    match trace.split('/').next() {
+        Some("chat") => Prelude::Warm,
+        Some("methods") => Prelude::FirstAnswer,
+        _ => Prelude::Nothing,
+    }
+}
+
+/// Whether what happened while the connections were made is part of the
+/// recording.
+pub fn records_the_prelude(trace: &str) -> bool {
+    trace == "methods/health-status"
+}
+
+/// Environment beside the usual one.
+pub fn environment(trace: &str) -> Vec<(String, String)> {
+    // The recording waits for the 15 s of the handshake timer; that it fires
+    // is what matters.
+    let quick = trace == "handshake/fail-protocol";
+    let limit = ("OPENCLAW_HANDSHAKE_TIMEOUT_MS".to_owned(), "1500".to_owned());
+    quick.then_some(limit).into_iter().collect()
+}
+
+/// Configuration per trace: pattern, JSON path, value.
+const CONFIG: &[(&str, &str, &str)] = &[
+    ("handshake/none", "/gateway/auth", r#"{"mode":"none"}"#),
+    ("http/auth-none", "/gateway/auth", r#"{"mode":"none"}"#),
+    ("http/sessions-rest", "/gateway/auth", r#"{"mode":"none"}"#),
+    ("http/openai-embeddings-provider", "/gateway/auth", r#"{"mode":"none"}"#),
+    (
+        "handshake/password",
+        "/gateway/auth",
+        r#"{"mode":"password","password":"ref-secret-0001","rateLimit":{"maxAttempts":5}}"#,
+    ),
+    (
+        "http/auth-password",
+        "/gateway/auth",
+        r#"{"mode":"password","password":"ref-secret-0001","rateLimit":{"maxAttempts":5,"exemptLoopback":false}}"#,
+    ),
+    (
+        "handshake/rate-limit",
+        "/gateway/auth/rateLimit",
+        r#"{"maxAttempts":5,"windowMs":60000,"lockoutMs":120000}"#,
+    ),
+    ("handshake/rate-limit", "/gateway/trustedProxies", r#"["127.0.0.1"]"#),
+    ("handshake/pairing", "/gateway/trustedProxies", r#"["127.0.0.1"]"#),
+    ("devices/tokens", "/gateway/trustedProxies", r#"["127.0.0.1"]"#),
+    ("http/openai-*", "/gateway/http/endpoints/chatCompletions/enabled", "true"),
+    ("http/openai-responses", "/gateway/http/endpoints/responses/enabled", "true"),
+    (
+        "http/hooks",
+        "/hooks",
+        r#"{"enabled":true,"token":"hook-secret","mappings":[{"match":{"path":"mapped"},"action":"wake","textTemplate":"mapped"}]}"#,
+    ),
+];
+
+/// `openclaw.json` for this trace.
+pub fn config(trace: &str, provider: &str) -> Value {
+    let mut config = default_config(provider);
+    for (_, path, value) in CONFIG.iter().filter(|(pattern, _, _)| glob(pattern, trace)) {
+        let mut at = &mut config;
+        for key in path.trim_start_matches('/').split('/') {
+            at = &mut at[key];
+        }
+        *at = serde_json::from_str(value).unwrap();
+    }
+    config
+}

@@ -1,0 +1,537 @@
+//! The adapters against a real server on this machine.
+//!
+//! The server plays one scripted answer per request and records what it was
+//! asked, so each test says exactly what the provider does.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::collections::VecDeque;
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::{Body, Bytes};
+use axum::extract::{Request, State};
+use axum::http::{HeaderMap, Response};
+use clawgate::config::models::ModelsConfig;
+use clawgate::protocol::message::AgentMessage;
+use clawgate::protocol::message::{AssistantMessage, StopReason, UserMessage, text_of};
+use clawgate::providers::{
+    Adapters, Catalog, HttpLimits, ModelRequest, ProviderError, ProviderErrorKind, RetryPolicy,
+    StreamEvent, ThinkingLevel, ToolSpec,
+};
+use clawgate::support::{Clock, SystemClock};
+use futures_util::{StreamExt, stream};
+use parking_lot::Mutex;
+use serde_json::{Value, json};
+
+/// What happens after the scripted bytes.
+#[derive(Clone, Copy)]
+enum Ending {
+    Whole,
+    Cut,
+    Stall,
+}
+
+struct Answer {
+    status: u16,
+    headers: Vec<(&'static str, &'static str)>,
+    body: Vec<u8>,
+    ending: Ending,
+}
+
+impl Answer {
+    fn stream(body: impl Into<Vec<u8>>, ending: Ending) -> Self {
+        let headers = vec![("content-type", "text/event-stream")];
+        Self { status: 200, headers, body: body.into(), ending }
+    }
+
+    fn error(status: u16, body: &Value, headers: &[(&'static str, &'static str)]) -> Self {
+        let headers = [&[("content-type", "application/json")], headers].concat();
+        Self { status, headers, body: body.to_string().into(), ending: Ending::Whole }
+    }
+}
+
+struct Asked {
+    path: String,
+    headers: HeaderMap,
+    body: Value,
+}
+
+#[derive(Default)]
+struct Script {
+    answers: VecDeque<Answer>,
+    asked: Vec<Asked>,
+}
+
+type Shared = Arc<Mutex<Script>>;
+
+async fn answer(State(script): State<Shared>, request: Request) -> Response<Body> {
+    let (head, body) = request.into_parts();
+    let body = axum::body::to_bytes(body, 1_000_000).await.unwrap();
+    let answer = {
+        let mut script = script.lock();
+        script.asked.push(Asked {
+            path: head.uri.path().to_owned(),
+            headers: head.headers,
+            body: serde_json::from_slice(&body).unwrap_or(Value::Null),
+        });
+        script.answers.pop_front().expect("one request too many")
+    };
+    let start = stream::iter([Ok::<_, std::io::Error>(Bytes::from(answer.body))]);
+    let body = match answer.ending {
+        Ending::Whole => Body::from_stream(start),
+        Ending::Cut => {
+            // The error ends the connection; the pause lets the bytes out first.
+            let cut = stream::once(async {
+                tokio::task::yield_now().await;
+                Err(std::io::Error::other("cut"))
+            });
+            Body::from_stream(start.chain(cut))
+        }
+        Ending::Stall => Body::from_stream(start.chain(stream::pending())),
+    };
+    let mut response = Response::builder().status(answer.status);
+    for (name, value) in answer.headers {
+        response = response.header(name, value);
+    }
+    response.body(body).unwrap()
+}
+
+struct Server {
+    address: String,
+    script: Shared,
+    task: tokio::task::JoinHandle<Result<(), Infallible>>,
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+async fn serve(answers: Vec<Answer>) -> Server {
+    let script = Arc::new(Mutex::new(Script { answers: answers.into(), asked: Vec::new() }));
+    let app = Router::new().fallback(answer).with_state(Arc::clone(&script));
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = format!("http://{}", listener.local_addr().unwrap());
+    #[allow(clippy::disallowed_methods)] // no supervisor in a test
+    let task = tokio::spawn(async move {
+        axum::serve(listener, app).await.unwrap();
+        Ok(())
+    });
+    Server { address, script, task }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Dialect {
+    OpenAi,
+    Anthropic,
+}
+
+const BOTH: [Dialect; 2] = [Dialect::OpenAi, Dialect::Anthropic];
+
+impl Dialect {
+    fn api(self) -> &'static str {
+        match self {
+            Self::OpenAi => "openai-completions",
+            Self::Anthropic => "anthropic-messages",
+        }
+    }
+
+    /// The beginning of an answer: one piece of text.
+    fn half(self) -> String {
+        match self {
+            Self::OpenAi => sse(&[json!({
+                "id": "r1", "choices": [{"index": 0, "delta": {"content": "Hello "}}],
+            })]),
+            Self::Anthropic => sse(&[
+                json!({"type": "message_start", "message": {"id": "r1", "usage": {"input_tokens": 3}}}),
+                json!({"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}}),
+                json!({"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "Hello "}}),
+            ]),
+        }
+    }
+
+    fn whole(self) -> String {
+        let rest = match self {
+            Self::OpenAi => {
+                let rest = sse(&[
+                    json!({"id": "r1", "choices": [{"index": 0, "delta": {"content": "wörld"}}]}),
+                    json!({"id": "r1", "choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}),
+                    json!({"id": "r1", "choices": [], "usage": {"prompt_tokens": 3, "completion_tokens": 2}}),
+                ]);
+                format!("{rest}data: [DONE]\n\n")
+            }
+            Self::Anthropic => sse(&[
+                json!({"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "wörld"}}),
+                json!({"type": "content_block_stop", "index": 0}),
+                json!({"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {"output_tokens": 2}}),
+                json!({"type": "message_stop"}),
+            ]),
+        };
+        self.half() + &rest
+    }
+
+    fn error(self, status: u16, headers: &[(&'static str, &'static str)]) -> Answer {
+        Answer::error(status, &self.error_body(), headers)
+    }
+
+    fn error_body(self) -> Value {
+        match self {
+            Self::OpenAi => json!({"error": {"message": "bad key sk-local-1"}}),
+            Self::Anthropic => json!({"type": "error", "error": {"message": "bad key sk-local-1"}}),
+        }
+    }
+
+    /// The text of the error, which never holds the key.
+    fn error_text(self, status: u16) -> String {
+        match self {
+            Self::OpenAi => format!("{status} bad key ***"),
+            Self::Anthropic => {
+                format!("{status} {}", self.error_body()).replace("sk-local-1", "***")
+            }
+        }
+    }
+}
+
+fn sse(events: &[Value]) -> String {
+    events.iter().map(|event| format!("data: {event}\n\n")).collect::<Vec<_>>().concat()
+}
+
+struct Call {
+    result: Result<AssistantMessage, ProviderError>,
+    events: Vec<StreamEvent>,
+    script: Shared,
+}
+
+impl Call {
+    fn requests(&self) -> usize {
+        self.script.lock().asked.len()
+    }
+
+    fn retries(&self) -> Vec<u32> {
+        let attempts = self.events.iter().filter_map(|event| match event {
+            StreamEvent::Retry(notice) => Some(notice.attempt),
+            _ => None,
+        });
+        attempts.collect()
+    }
+
+    fn failure(&self) -> &ProviderError {
+        self.result.as_ref().unwrap_err()
+    }
+
+    fn partial_text(&self) -> String {
+        text_of(&self.failure().partial.as_ref().unwrap().content)
+    }
+}
+
+/// Quick, so that tests need not wait; the order of things is the same.
+fn limits() -> (HttpLimits, RetryPolicy) {
+    let http = HttpLimits { idle: Duration::from_secs(5), ..HttpLimits::default() };
+    let first_delay = Duration::from_millis(2);
+    (http, RetryPolicy { first_delay, ..RetryPolicy::default() })
+}
+
+fn catalog(dialect: Dialect, address: &str, http: HttpLimits, retry: RetryPolicy) -> Catalog {
+    let config: ModelsConfig = serde_json::from_value(json!({"providers": {"local": {
+        "baseUrl": format!("{address}/v1"), "apiKey": "sk-local-1", "api": dialect.api(),
+        "headers": {"X-Team": "blue"}, "models": [{"id": "one"}],
+    }}}))
+    .unwrap();
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+    let adapters = Adapters::with_limits(&clock, http, retry);
+    Catalog::build(&adapters, &config, None, &|_| None).unwrap()
+}
+
+async fn call_with(dialect: Dialect, answers: Vec<Answer>, http: HttpLimits) -> Call {
+    let server = serve(answers).await;
+    let catalog = catalog(dialect, &server.address, http, limits().1);
+    let model = Arc::clone(&catalog.default_choice().model);
+    let provider = catalog.provider_for(&model);
+    let request = ModelRequest {
+        model,
+        system: None,
+        messages: vec![AgentMessage::User(UserMessage::text("hi", 1))],
+        tools: vec![ToolSpec {
+            name: "t".into(),
+            description: String::new(),
+            parameters: json!({}),
+        }],
+        thinking: ThinkingLevel::Off,
+        session_id: "s".into(),
+    };
+    let mut events = Vec::new();
+    let result = provider.stream(&request, &mut |event| events.push(event)).await;
+    Call { result, events, script: Arc::clone(&server.script) }
+}
+
+async fn call(dialect: Dialect, answers: Vec<Answer>) -> Call {
+    call_with(dialect, answers, limits().0).await
+}
+
+#[tokio::test]
+async fn text_is_streamed_and_the_request_is_the_one_that_the_api_wants() {
+    for dialect in BOTH {
+        let call = call(dialect, vec![Answer::stream(dialect.whole(), Ending::Whole)]).await;
+        let message = call.result.as_ref().unwrap();
+        assert_eq!(text_of(&message.content), "Hello wörld");
+        assert_eq!((message.usage.input, message.usage.output), (3, 2));
+        assert_eq!(message.stop_reason, StopReason::Stop);
+        assert_eq!(
+            call.events,
+            [
+                StreamEvent::TextStart { index: 0 },
+                StreamEvent::TextDelta { index: 0, delta: "Hello ".into() },
+                StreamEvent::TextDelta { index: 0, delta: "wörld".into() },
+                StreamEvent::BlockEnd { index: 0 },
+            ]
+        );
+        let script = call.script.lock();
+        let asked = &script.asked[0];
+        let header = |name: &str| asked.headers.get(name).map(|value| value.to_str().unwrap());
+        assert_eq!(
+            (header("x-team"), header("content-type")),
+            (Some("blue"), Some("application/json"))
+        );
+        assert_eq!((&asked.body["model"], &asked.body["stream"]), (&json!("one"), &json!(true)));
+        match dialect {
+            Dialect::OpenAi => {
+                assert_eq!(asked.path, "/v1/chat/completions");
+                assert_eq!(header("authorization"), Some("Bearer sk-local-1"));
+            }
+            Dialect::Anthropic => {
+                assert_eq!(asked.path, "/v1/messages");
+                assert_eq!(header("x-api-key"), Some("sk-local-1"));
+                assert_eq!(header("anthropic-version"), Some("2023-06-01"));
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_refused_key_fails_at_once_and_is_not_repeated_in_the_error() {
+    for dialect in BOTH {
+        let call = call(dialect, vec![dialect.error(401, &[])]).await;
+        let error = call.failure();
+        assert_eq!((error.kind, error.status), (ProviderErrorKind::Auth, Some(401)));
+        assert_eq!(error.message, dialect.error_text(401));
+        assert!(!format!("{error:?}").contains("sk-local-1"));
+        assert_eq!((call.requests(), call.events.len()), (1, 0));
+    }
+}
+
+#[tokio::test]
+async fn a_rate_limit_is_waited_out_as_asked() {
+    for dialect in BOTH {
+        let answers = vec![
+            dialect.error(429, &[("retry-after-ms", "7")]),
+            Answer::stream(dialect.whole(), Ending::Whole),
+        ];
+        let call = call(dialect, answers).await;
+        assert!(call.result.is_ok());
+        let StreamEvent::Retry(notice) = &call.events[0] else { panic!("{:?}", call.events) };
+        assert_eq!((notice.attempt, notice.max_attempts), (1, 2));
+        assert_eq!(notice.delay, Duration::from_millis(7));
+        assert_eq!(notice.message, dialect.error_text(429));
+        assert_eq!(call.requests(), 2);
+    }
+}
+
+#[tokio::test]
+async fn too_long_a_rate_limit_fails_at_once() {
+    let dialect = Dialect::OpenAi;
+    let call = call(dialect, vec![dialect.error(429, &[("retry-after", "3600")])]).await;
+    assert_eq!(call.failure().kind, ProviderErrorKind::RateLimit);
+    assert_eq!(call.failure().retry_after, Some(Duration::from_secs(3600)));
+    assert_eq!(call.requests(), 1);
+}
+
+#[tokio::test]
+async fn a_provider_that_keeps_failing_is_given_up_after_three_attempts() {
+    for dialect in BOTH {
+        let answers = (0..3).map(|_| dialect.error(500, &[])).collect();
+        let call = call(dialect, answers).await;
+        assert_eq!((call.failure().kind, call.requests()), (ProviderErrorKind::Server, 3));
+        assert_eq!(call.failure().message, dialect.error_text(500));
+        assert_eq!(call.retries(), [1, 2]);
+    }
+}
+
+#[tokio::test]
+async fn a_cut_in_the_middle_keeps_the_text_and_is_not_repeated() {
+    for dialect in BOTH {
+        for ending in [Ending::Cut, Ending::Whole] {
+            let call = call(dialect, vec![Answer::stream(dialect.half(), ending)]).await;
+            assert_eq!(call.failure().kind, ProviderErrorKind::Cut);
+            assert!(call.failure().message.starts_with("terminated"), "{}", call.failure());
+            assert_eq!((call.partial_text().as_str(), call.requests()), ("Hello ", 1));
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_stream_that_ends_before_it_begins_is_tried_again() {
+    for dialect in BOTH {
+        let empty = Answer::stream("", Ending::Whole);
+        let call = call(dialect, vec![empty, Answer::stream(dialect.whole(), Ending::Whole)]).await;
+        assert!(call.result.is_ok());
+        assert_eq!((call.retries(), call.requests()), (vec![1], 2));
+    }
+}
+
+#[tokio::test]
+async fn a_stream_that_falls_silent_is_given_up() {
+    for dialect in BOTH {
+        let http = HttpLimits { idle: Duration::from_secs(1), ..HttpLimits::default() };
+        let answers = vec![Answer::stream(dialect.half(), Ending::Stall)];
+        let call = call_with(dialect, answers, http).await;
+        assert_eq!(call.failure().kind, ProviderErrorKind::Timeout);
+        assert_eq!(call.failure().wire_kind(), "timeout");
+        assert_eq!((call.partial_text().as_str(), call.requests()), ("Hello ", 1));
+    }
+}
+
+#[tokio::test]
+async fn garbage_is_an_error_and_not_a_panic() {
+    for dialect in BOTH {
+        let garbage: Vec<u8> = (0..=255).cycle().take(5000).collect();
+        let mut data = b"data: ".to_vec();
+        data.extend(garbage.iter().filter(|byte| !matches!(byte, b'\n' | b'\r')));
+        data.extend(b"\n\n");
+        let first = call(dialect, vec![Answer::stream(data, Ending::Whole)]).await;
+        assert_eq!(first.failure().kind, ProviderErrorKind::Protocol);
+        // Nothing of it is an event: the answer ended before it began.
+        let answers = (0..3).map(|_| Answer::stream(garbage.clone(), Ending::Whole)).collect();
+        let second = call(dialect, answers).await;
+        assert_eq!(second.failure().kind, ProviderErrorKind::Cut);
+    }
+}
+
+#[tokio::test]
+async fn a_line_without_end_is_refused_before_it_fills_the_memory() {
+    for dialect in BOTH {
+        let huge = dialect.half() + "data: " + &"x".repeat(5 * 1024 * 1024);
+        let call = call(dialect, vec![Answer::stream(huge, Ending::Stall)]).await;
+        assert_eq!(call.failure().kind, ProviderErrorKind::Protocol);
+        assert_eq!(call.partial_text(), "Hello ");
+    }
+}
+
+#[tokio::test]
+async fn a_page_instead_of_a_stream_is_quoted_and_a_redirect_is_not_followed() {
+    let mut page = Answer::stream("<h1>Login</h1>", Ending::Whole);
+    page.headers = vec![("content-type", "text/html; charset=utf-8")];
+    let shown = call(Dialect::OpenAi, vec![page]).await;
+    assert_eq!(shown.failure().kind, ProviderErrorKind::Protocol);
+    assert!(shown.failure().message.contains("<h1>Login</h1>"), "{}", shown.failure());
+
+    let redirect = Answer::error(307, &json!({}), &[("location", "http://127.0.0.1:1/")]);
+    let refused = call(Dialect::Anthropic, vec![redirect]).await;
+    assert_eq!((refused.failure().status, refused.requests()), (Some(307), 1));
+}
+
+#[tokio::test]
+async fn an_error_body_is_read_up_to_its_limit() {
+    let body = "x".repeat(1_000_000);
+    let mut answer = Answer::error(400, &Value::Null, &[]);
+    answer.body = body.into();
+    answer.ending = Ending::Stall;
+    let call = call(Dialect::OpenAi, vec![answer]).await;
+    assert_eq!(call.failure().message.len(), "400 ".len() + 64 * 1024);
+}
+
+#[tokio::test]
+async fn a_model_without_tools_can_still_talk() {
+    let refusal = json!({"error": {"message": "one does not support tools"}});
+    let answers = vec![
+        Answer::error(400, &refusal, &[]),
+        Answer::stream(Dialect::OpenAi.whole(), Ending::Whole),
+    ];
+    let call = call(Dialect::OpenAi, answers).await;
+    assert!(call.result.is_ok());
+    let script = call.script.lock();
+    let has_tools: Vec<_> =
+        script.asked.iter().map(|asked| asked.body.get("tools").is_some()).collect();
+    assert_eq!(has_tools, [true, false]);
+}
+
+#[tokio::test]
+async fn a_provider_that_is_not_there_is_named_without_its_path() {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = format!("http://{}", listener.local_addr().unwrap());
+    drop(listener);
+    let (http, retry) = limits();
+    let catalog = catalog(Dialect::OpenAi, &address, http, RetryPolicy { retries: 0, ..retry });
+    let model = Arc::clone(&catalog.default_choice().model);
+    let provider = catalog.provider_for(&model);
+    let request = ModelRequest {
+        model,
+        system: None,
+        messages: vec![],
+        tools: vec![],
+        thinking: ThinkingLevel::Off,
+        session_id: "s".into(),
+    };
+    let error = provider.stream(&request, &mut |_| {}).await.unwrap_err();
+    assert_eq!(error.kind, ProviderErrorKind::Network);
+    assert!(
+        error.message.starts_with(&format!("Connection error: cannot reach {address}:")),
+        "{error}"
+    );
+}
+
+async fn with_ollama(server: &Server, probe: Duration) -> Catalog {
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+    let limits = HttpLimits { probe, ..HttpLimits::default() };
+    let adapters = Adapters::with_limits(&clock, limits, RetryPolicy::default());
+    let host = server.address.clone();
+    let env = |name: &str| (name == "OLLAMA_HOST").then(|| host.clone());
+    let catalog = Catalog::build(&adapters, &ModelsConfig::default(), None, &env).unwrap();
+    let url = catalog.ollama_url().unwrap().to_owned();
+    catalog.with_ollama(&url).await
+}
+
+#[tokio::test]
+async fn an_ollama_that_answers_becomes_the_default() {
+    let tags = json!({"models": [{"name": "llama3:8b"}, {"name": "qwen3:4b"}]});
+    let answers = vec![
+        Answer::error(200, &tags, &[]),
+        Answer::stream(Dialect::OpenAi.whole(), Ending::Whole),
+    ];
+    let server = serve(answers).await;
+    let catalog = with_ollama(&server, Duration::from_secs(10)).await;
+    let names: Vec<_> =
+        catalog.models().iter().map(|model| model.reference().to_string()).collect();
+    assert_eq!(names, ["ollama/llama3:8b", "ollama/qwen3:4b", "offline/echo-guide"]);
+    let choice = catalog.default_choice();
+    assert_eq!(choice.model.id, "llama3:8b");
+    assert_eq!(choice.reason, format!("Ollama answers at {}", server.address));
+    let request = ModelRequest {
+        model: Arc::clone(&choice.model),
+        system: None,
+        messages: vec![AgentMessage::User(UserMessage::text("hi", 1))],
+        tools: vec![],
+        thinking: ThinkingLevel::Off,
+        session_id: "s".into(),
+    };
+    catalog.provider_for(&choice.model).stream(&request, &mut |_| {}).await.unwrap();
+    let script = server.script.lock();
+    let paths: Vec<_> = script.asked.iter().map(|asked| asked.path.as_str()).collect();
+    assert_eq!(paths, ["/api/tags", "/v1/chat/completions"]);
+}
+
+#[tokio::test]
+async fn what_is_no_ollama_or_has_no_model_leaves_the_embedded_model() {
+    for answer in [
+        Answer::error(200, &json!({"models": []}), &[]),
+        Answer::error(404, &json!({}), &[]),
+        Answer::stream("not json", Ending::Whole),
+        Answer::stream("", Ending::Stall),
+    ] {
+        let server = serve(vec![answer]).await;
+        let catalog = with_ollama(&server, HttpLimits::default().probe).await;
+        assert_eq!(catalog.default_choice().model.reference().to_string(), "offline/echo-guide");
+    }
+}

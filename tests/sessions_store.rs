@@ -1,0 +1,596 @@
+//! Sessions and their store on a real disk: reopening, torn files, races,
+//! sudden death.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+
+use clawgate::protocol::message::{AgentMessage, AssistantMessage, UserMessage};
+use clawgate::sessions::{
+    AppendOptions, Compaction, HistoryOptions, KeyRules, SessionError, SessionKey, SessionQuery,
+    Sessions, SessionsOptions, TranscriptFormat,
+};
+use clawgate::store::{Claim, NewRun, RunOutcome, RunState, SqliteStore, Store};
+use clawgate::support::{Clock, RandomIds};
+use futures_util::future::{join_all, try_join_all};
+use serde_json::{Value, json};
+
+const NOW: u64 = 1_795_318_528_398;
+const DAY: u64 = 24 * 60 * 60 * 1000;
+
+struct Stopped;
+
+impl Clock for Stopped {
+    fn now_ms(&self) -> u64 {
+        NOW
+    }
+}
+
+fn store(dir: &Path) -> SqliteStore {
+    SqliteStore::open(&dir.join("clawgate.sqlite")).unwrap()
+}
+
+async fn open_as(dir: &Path, format: TranscriptFormat) -> Sessions {
+    let rules = KeyRules::default();
+    let options = SessionsOptions { state_dir: dir.to_owned(), rules, format };
+    Sessions::open(options, Arc::new(store(dir)), Arc::new(Stopped), Arc::new(RandomIds))
+        .await
+        .unwrap()
+}
+
+async fn open(dir: &Path) -> Sessions {
+    open_as(dir, TranscriptFormat::OpenClaw).await
+}
+
+fn key(text: &str) -> SessionKey {
+    SessionKey::parse(text, &KeyRules::default())
+}
+
+fn user(text: &str) -> AgentMessage {
+    AgentMessage::User(UserMessage::text(text, 1))
+}
+
+fn assistant(text: &str) -> AgentMessage {
+    AgentMessage::Assistant(AssistantMessage::from_gateway(text, 2))
+}
+
+async fn say(sessions: &Sessions, key: &SessionKey, text: &str) -> u64 {
+    sessions.append(key, user(text), AppendOptions::default()).await.unwrap().seq
+}
+
+async fn transcript(sessions: &Sessions, key: &SessionKey) -> PathBuf {
+    let entry = sessions.entry(key).await.unwrap().unwrap();
+    sessions.path(key, &entry).unwrap()
+}
+
+async fn shown(sessions: &Sessions, key: &SessionKey, limit: usize) -> Vec<Value> {
+    let options = HistoryOptions { limit, ..HistoryOptions::default() };
+    sessions.history(key, options).await.unwrap().messages
+}
+
+/// `seq text` of the newest messages.
+async fn heard(sessions: &Sessions, key: &SessionKey) -> Vec<String> {
+    let text = |message: &Value| {
+        let text = message["content"][0]["text"].as_str().unwrap_or_default().to_owned();
+        format!("{} {text}", message["__openclaw"]["seq"])
+    };
+    shown(sessions, key, 1000).await.iter().map(text).collect()
+}
+
+#[tokio::test]
+async fn a_conversation_survives_a_restart_in_both_formats() {
+    for format in [TranscriptFormat::OpenClaw, TranscriptFormat::Messages] {
+        let dir = tempfile::tempdir().unwrap();
+        let main = key("main");
+        let sessions = open_as(dir.path(), format).await;
+        sessions.ensure(&main, Path::new("/w")).await.unwrap();
+        say(&sessions, &main, "hello").await;
+        let stored =
+            sessions.append(&main, assistant("hi"), AppendOptions::default()).await.unwrap();
+        assert_eq!((stored.seq, stored.session.transcript.message_count), (2, 2));
+        drop(sessions);
+
+        // A file keeps its format, whatever is configured later.
+        let reopened = open(dir.path()).await;
+        assert_eq!(say(&reopened, &main, "again").await, 3, "{format:?}");
+        assert_eq!(heard(&reopened, &main).await, ["1 hello", "2 hi", "3 again"]);
+        let ids: BTreeSet<_> = shown(&reopened, &main, 9)
+            .await
+            .iter()
+            .map(|message| message["__openclaw"]["id"].as_str().unwrap().to_owned())
+            .collect();
+        assert!(ids.contains(&stored.id) && ids.len() == 3);
+        let context = reopened.context(&main).await.unwrap();
+        assert_eq!(context, [user("hello"), assistant("hi"), user("again")]);
+        let text = fs::read_to_string(transcript(&reopened, &main).await).unwrap();
+        assert_eq!(text.contains(r#""type":"session""#), format == TranscriptFormat::OpenClaw);
+    }
+}
+
+#[tokio::test]
+async fn a_new_transcript_begins_as_the_original_expects() {
+    let dir = tempfile::tempdir().unwrap();
+    let sessions = open(dir.path()).await;
+    let main = key("main");
+    let entry = sessions.ensure(&main, Path::new("/w")).await.unwrap();
+    let options = AppendOptions { id: Some("ac461195".into()), ..AppendOptions::default() };
+    sessions.append(&main, user("hello"), options).await.unwrap();
+    say(&sessions, &main, "more").await;
+    let text = fs::read_to_string(transcript(&sessions, &main).await).unwrap();
+    let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(
+        lines[0],
+        json!({"type": "session", "version": 3, "id": entry.session_id,
+            "timestamp": "2026-11-22T03:35:28.398Z", "cwd": "/w", "sessionKey": "agent:main:main"})
+    );
+    assert_eq!(
+        lines[1],
+        json!({"type": "message", "id": "ac461195", "parentId": null,
+            "timestamp": "2026-11-22T03:35:28.398Z",
+            "message": {"role": "user", "content": [{"type": "text", "text": "hello"}], "timestamp": 1}})
+    );
+    assert_eq!(lines[2]["parentId"], "ac461195");
+    let path = transcript(&sessions, &main).await;
+    let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!((mode(&path), mode(path.parent().unwrap())), (0o600, 0o700));
+}
+
+/// Every complete line before a torn one is read, the next append works, and
+/// not one earlier byte changes.
+#[tokio::test]
+async fn a_line_torn_at_any_byte_costs_only_itself() {
+    for format in [TranscriptFormat::OpenClaw, TranscriptFormat::Messages] {
+        let dir = tempfile::tempdir().unwrap();
+        let main = key("main");
+        let sessions = open_as(dir.path(), format).await;
+        sessions.ensure(&main, Path::new("/w")).await.unwrap();
+        say(&sessions, &main, "one").await;
+        let path = transcript(&sessions, &main).await;
+        let before = fs::read(&path).unwrap().len();
+        say(&sessions, &main, "two").await;
+        let whole = fs::read(&path).unwrap();
+        for cut in before..=whole.len() {
+            fs::write(&path, &whole[..cut]).unwrap();
+            // Without its newline a line is complete already.
+            let survived = cut + 1 >= whole.len();
+            let expected = if survived { vec!["1 one", "2 two"] } else { vec!["1 one"] };
+            assert_eq!(heard(&sessions, &main).await, expected, "cut at {cut}");
+            let seq = say(&sessions, &main, "three").await;
+            assert_eq!(seq, if survived { 3 } else { 2 }, "cut at {cut}");
+            assert!(fs::read(&path).unwrap().starts_with(&whole[..cut]), "cut at {cut}");
+            let texts = heard(&sessions, &main).await;
+            assert_eq!(texts.last().unwrap(), &format!("{seq} three"), "cut at {cut}");
+            assert_eq!(texts.len(), expected.len() + 1, "cut at {cut}");
+            assert_eq!(sessions.context(&main).await.unwrap().len(), texts.len(), "cut at {cut}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_file_torn_in_its_header_gets_one() {
+    let dir = tempfile::tempdir().unwrap();
+    let sessions = open(dir.path()).await;
+    let main = key("main");
+    sessions.ensure(&main, Path::new("/w")).await.unwrap();
+    let path = transcript(&sessions, &main).await;
+    fs::write(&path, r#"{"type":"sess"#).unwrap();
+    drop(sessions);
+    let sessions = open(dir.path()).await;
+    say(&sessions, &main, "hello").await;
+    let text = fs::read_to_string(&path).unwrap();
+    let lines: Vec<_> = text.lines().collect();
+    assert_eq!(lines[0], r#"{"type":"sess"#);
+    assert!(lines[1].starts_with(r#"{"type":"session","version":3"#));
+    assert_eq!(heard(&sessions, &main).await, ["1 hello"]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn fifty_sessions_grow_at_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let sessions = open(dir.path()).await;
+    let grow = |number: usize| {
+        let sessions = sessions.clone();
+        async move {
+            let key = key(&format!("s{number}"));
+            sessions.ensure(&key, Path::new("/w")).await.unwrap();
+            let texts: Vec<_> = (0..10).map(|n| format!("m{n}")).collect();
+            let appends = texts.iter().map(|text| say(&sessions, &key, text));
+            let seqs: BTreeSet<u64> = join_all(appends).await.into_iter().collect();
+            assert_eq!(seqs, (1..=10).collect());
+            let entry = sessions.entry(&key).await.unwrap().unwrap();
+            assert_eq!(entry.transcript.message_count, 10);
+            let size = fs::metadata(sessions.path(&key, &entry).unwrap()).unwrap().len();
+            assert_eq!(entry.transcript.bytes, size);
+        }
+    };
+    join_all((0..50).map(grow)).await;
+    let page =
+        sessions.list(SessionQuery { limit: Some(20), ..SessionQuery::default() }).await.unwrap();
+    assert_eq!((page.entries.len(), page.total), (20, 50));
+}
+
+#[tokio::test]
+async fn two_first_messages_begin_one_session() {
+    let dir = tempfile::tempdir().unwrap();
+    let sessions = open(dir.path()).await;
+    let main = key("main");
+    let begun = join_all((0..20).map(|_| sessions.ensure(&main, Path::new("/w")))).await;
+    let ids: BTreeSet<_> = begun.into_iter().map(|entry| entry.unwrap().session_id).collect();
+    assert_eq!(ids.len(), 1);
+    let files = fs::read_dir(dir.path().join("agents/main/sessions")).unwrap().count();
+    assert_eq!(files, 1);
+}
+
+#[tokio::test]
+async fn a_retried_append_is_the_first_one() {
+    let dir = tempfile::tempdir().unwrap();
+    let sessions = open(dir.path()).await;
+    let main = key("main");
+    sessions.ensure(&main, Path::new("/w")).await.unwrap();
+    let options = || AppendOptions { idempotency_key: Some("r:assistant".into()), id: None };
+    let first = sessions.append(&main, assistant("once"), options()).await.unwrap();
+    say(&sessions, &main, "between").await;
+    let again = sessions.append(&main, assistant("twice"), options()).await.unwrap();
+    assert_eq!((&again.id, again.seq, &again.message), (&first.id, 1, &first.message));
+    assert!(again.is_repeated && !first.is_repeated);
+    assert_eq!(heard(&sessions, &main).await, ["1 once", "2 between"]);
+}
+
+#[tokio::test]
+async fn the_model_reads_a_summary_and_clients_see_its_mark() {
+    let dir = tempfile::tempdir().unwrap();
+    for format in [TranscriptFormat::OpenClaw, TranscriptFormat::Messages] {
+        let sessions = open_as(dir.path(), format).await;
+        let key = key(&format!("{format:?}"));
+        sessions.ensure(&key, Path::new("/w")).await.unwrap();
+        for text in ["one", "two"] {
+            say(&sessions, &key, text).await;
+        }
+        let last = sessions.context_entries(&key).await.unwrap().pop().unwrap();
+        let compaction = Compaction {
+            summary: "so far".into(),
+            first_kept_entry_id: Some(last.id),
+            tokens_before: 9,
+        };
+        let id = sessions.compact(&key, compaction).await.unwrap();
+        say(&sessions, &key, "three").await;
+        let texts: Vec<_> =
+            sessions.context(&key).await.unwrap().iter().map(AgentMessage::text).collect();
+        assert!(texts[0].contains("<summary>\nso far\n</summary>"));
+        assert_eq!(texts[1..], ["two", "three"]);
+        let mark = shown(&sessions, &key, 2).await.remove(0);
+        let expected = json!({"role": "system", "content": [{"type": "text", "text": "Compaction"}],
+            "timestamp": NOW, "__openclaw": {"kind": "compaction", "id": id, "seq": 3}});
+        assert_eq!(mark, expected, "{format:?}");
+    }
+}
+
+#[tokio::test]
+async fn history_is_limited_in_number_and_size() {
+    let dir = tempfile::tempdir().unwrap();
+    let sessions = open(dir.path()).await;
+    let main = key("main");
+    assert_eq!(sessions.history(&main, HistoryOptions::default()).await.unwrap().session_id, None);
+    sessions.ensure(&main, Path::new("/w")).await.unwrap();
+    // Fifteen blocks of 8 000 characters stay just below the limit of a message.
+    let blocks = vec![json!({"type": "text", "text": "x".repeat(8_000)}); 15];
+    let large: AgentMessage =
+        serde_json::from_value(json!({"role": "user", "content": blocks, "timestamp": 1})).unwrap();
+    let append = |_| sessions.append(&main, large.clone(), AppendOptions::default());
+    try_join_all((0..60).map(append)).await.unwrap();
+    sessions.append(&main, assistant("NO_REPLY"), AppendOptions::default()).await.unwrap();
+    let seqs = |messages: Vec<Value>| -> Vec<u64> {
+        messages.iter().map(|message| message["__openclaw"]["seq"].as_u64().unwrap()).collect()
+    };
+    assert_eq!(seqs(shown(&sessions, &main, 3).await), [58, 59, 60]);
+    let all = shown(&sessions, &main, 1000).await;
+    assert!(serde_json::to_string(&all).unwrap().len() <= 6 * 1024 * 1024);
+    assert_eq!(seqs(all), (9..=60).collect::<Vec<u64>>());
+}
+
+#[tokio::test]
+async fn what_another_program_appends_is_counted() {
+    let dir = tempfile::tempdir().unwrap();
+    let sessions = open(dir.path()).await;
+    let main = key("main");
+    sessions.ensure(&main, Path::new("/w")).await.unwrap();
+    say(&sessions, &main, "ours").await;
+    let path = transcript(&sessions, &main).await;
+    let mut file = fs::OpenOptions::new().append(true).open(&path).unwrap();
+    let line = json!({"type": "message", "id": "f0e1d2c3", "parentId": null,
+        "message": {"role": "user", "content": [{"type": "text", "text": "theirs"}]}});
+    writeln!(file, "{line}").unwrap();
+    assert_eq!(heard(&sessions, &main).await, ["1 ours", "2 theirs"]);
+    assert_eq!(say(&sessions, &main, "ours again").await, 3);
+    assert!(fs::read_to_string(&path).unwrap().contains(r#""parentId":"f0e1d2c3""#));
+}
+
+#[tokio::test]
+async fn reset_and_delete_put_transcripts_away() {
+    let dir = tempfile::tempdir().unwrap();
+    let sessions = open(dir.path()).await;
+    let work = key("work");
+    let first = sessions.ensure(&work, Path::new("/w")).await.unwrap();
+    say(&sessions, &work, "old").await;
+    sessions.update(&work, |entry| entry.label = Some("Label".into())).await.unwrap();
+    let second = sessions.reset(&work, Path::new("/w")).await.unwrap();
+    assert_ne!(first.session_id, second.session_id);
+    assert_eq!(second.label.as_deref(), Some("Label"));
+    assert_eq!(say(&sessions, &work, "new").await, 1);
+    let folder = dir.path().join("agents/main/sessions");
+    let old = format!("{}.jsonl.reset.2026-11-22T03-35-28.398Z", first.session_id);
+    assert!(fs::read_to_string(folder.join(old)).unwrap().contains("old"));
+
+    let deleted = sessions.delete(&work, false).await.unwrap().unwrap();
+    assert!(fs::read_to_string(&deleted.archived[0]).unwrap().contains("new"));
+    assert_eq!(sessions.delete(&work, false).await.unwrap(), None);
+    let error = sessions.append(&work, user("late"), AppendOptions::default()).await.unwrap_err();
+    assert!(matches!(error, SessionError::NotFound(_)));
+}
+
+#[tokio::test]
+async fn sessions_are_found_by_every_filter() {
+    let dir = tempfile::tempdir().unwrap();
+    let sessions = open(dir.path()).await;
+    for name in ["main", "agent:other:main", "global", "unknown", "kid"] {
+        sessions.ensure(&key(name), Path::new("/w")).await.unwrap();
+    }
+    say(&sessions, &key("main"), "Über den Wolken").await;
+    let change = |entry: &mut clawgate::sessions::SessionEntry| {
+        entry.spawned_by = Some("agent:main:main".into());
+        entry.label = Some("Kind".into());
+        entry.updated_at = NOW + 5;
+    };
+    sessions.update(&key("kid"), change).await.unwrap();
+    let find = async |query: SessionQuery| -> Vec<String> {
+        sessions.list(query).await.unwrap().entries.into_iter().map(|row| row.key).collect()
+    };
+    let all = SessionQuery::default;
+    let kid = ["agent:main:kid"];
+    assert_eq!(find(all()).await, ["agent:main:kid", "agent:main:main", "agent:other:main"]);
+    let everything = SessionQuery { include_global: true, include_unknown: true, ..all() };
+    assert_eq!(find(everything).await.len(), 5);
+    assert_eq!(find(SessionQuery { limit: Some(1), ..all() }).await, kid);
+    assert_eq!(find(SessionQuery { label: Some("Kind".into()), ..all() }).await, kid);
+    assert_eq!(find(SessionQuery { active_since_ms: Some(NOW + 1), ..all() }).await, kid);
+    let spawned = SessionQuery { spawned_by: Some("agent:main:main".into()), ..all() };
+    assert_eq!(find(spawned).await, kid);
+    let other = SessionQuery { agent: Some("other".into()), ..all() };
+    assert_eq!(find(other).await, ["agent:other:main"]);
+    let search = |text: &str| SessionQuery { search: Some(text.into()), ..SessionQuery::default() };
+    assert_eq!(find(search("über DEN")).await, ["agent:main:main"]);
+    assert_eq!(find(search("%")).await, Vec::<String>::new());
+    let entry = sessions.entry(&key("kid")).await.unwrap().unwrap();
+    assert_eq!(sessions.by_id(&entry.session_id).await.unwrap().unwrap().key, "agent:main:kid");
+}
+
+fn run(key: &str, run_id: &str) -> NewRun {
+    NewRun {
+        scope: "chat".into(),
+        key: key.into(),
+        run_id: run_id.into(),
+        session_key: "agent:main:main".into(),
+        text_hash: None,
+        message: None,
+        now_ms: NOW,
+    }
+}
+
+#[tokio::test]
+async fn of_a_hundred_claims_one_is_new() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = store(dir.path());
+    let claims = (0..100).map(|n| store.claim_run(run("same", &format!("run-{n}"))));
+    let claims = try_join_all(claims).await.unwrap();
+    assert_eq!(claims.iter().filter(|claim| **claim == Claim::New).count(), 1);
+    let owners: BTreeSet<_> = claims
+        .iter()
+        .filter_map(|claim| match claim {
+            Claim::Existing(run) => Some(run.run_id.clone()),
+            Claim::New => None,
+        })
+        .collect();
+    assert_eq!(owners.len(), 1);
+}
+
+#[tokio::test]
+async fn keys_of_aborted_runs_are_free_and_others_stay_taken() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = store(dir.path());
+    for (name, outcome) in [
+        ("a", RunOutcome::Done),
+        ("b", RunOutcome::Failed("500 scripted failure".into())),
+        ("c", RunOutcome::Aborted),
+    ] {
+        store.claim_run(run(name, name)).await.unwrap();
+        assert!(store.finish_run(name, outcome.clone(), NOW + 1).await.unwrap());
+        assert!(!store.finish_run(name, RunOutcome::Done, NOW + 2).await.unwrap());
+        let claim = store.claim_run(run(name, name)).await.unwrap();
+        assert_eq!(claim == Claim::New, outcome == RunOutcome::Aborted, "{name}");
+    }
+    let failed = store.run("b").await.unwrap().unwrap();
+    assert_eq!(failed.state, RunState::Failed);
+    assert_eq!(failed.error.as_deref(), Some("500 scripted failure"));
+}
+
+#[tokio::test]
+async fn a_text_that_runs_is_not_run_again() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = store(dir.path());
+    let hashed = |key: &str| NewRun { text_hash: Some("h".into()), ..run(key, key) };
+    assert_eq!(store.claim_run(hashed("a")).await.unwrap(), Claim::New);
+    let Claim::Existing(active) = store.claim_run(hashed("b")).await.unwrap() else {
+        panic!("ran twice");
+    };
+    assert_eq!(active.run_id, "a");
+    let elsewhere = NewRun { session_key: "agent:main:other".into(), ..hashed("c") };
+    assert_eq!(store.claim_run(elsewhere).await.unwrap(), Claim::New);
+    store.finish_run("a", RunOutcome::Done, NOW).await.unwrap();
+    assert_eq!(store.claim_run(hashed("d")).await.unwrap(), Claim::New);
+}
+
+#[tokio::test]
+async fn a_restart_interrupts_what_was_running() {
+    let dir = tempfile::tempdir().unwrap();
+    let first = store(dir.path());
+    first.claim_run(run("done", "done")).await.unwrap();
+    first.finish_run("done", RunOutcome::Done, NOW).await.unwrap();
+    first.claim_run(run("live", "live")).await.unwrap();
+    drop(first);
+    let second = store(dir.path());
+    let interrupted = second.interrupt_unfinished(NOW + 9).await.unwrap();
+    let seen: Vec<_> = interrupted.iter().map(|run| (&*run.run_id, run.state)).collect();
+    assert_eq!(seen, [("live", RunState::Interrupted)]);
+    assert_eq!(second.interrupt_unfinished(NOW + 10).await.unwrap(), []);
+    let Claim::Existing(known) = second.claim_run(run("live", "new")).await.unwrap() else {
+        panic!("forgotten");
+    };
+    assert_eq!((known.run_id.as_str(), known.ended_at), ("live", Some(NOW + 9)));
+}
+
+#[tokio::test]
+async fn old_runs_are_forgotten_and_active_ones_never() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = store(dir.path());
+    for name in ["old", "fresh", "live"] {
+        store.claim_run(run(name, name)).await.unwrap();
+    }
+    store.finish_run("old", RunOutcome::Done, NOW).await.unwrap();
+    store.finish_run("fresh", RunOutcome::Done, NOW + DAY).await.unwrap();
+    assert_eq!(store.prune_runs(NOW + DAY + 1).await.unwrap(), 1);
+    assert_eq!(store.prune_runs(NOW + 9 * DAY).await.unwrap(), 1);
+    assert!(store.run("live").await.unwrap().is_some());
+}
+
+/// Not a test of its own: the process that `what_was_acknowledged…` kills.
+#[tokio::test]
+async fn child_that_appends_until_it_is_killed() {
+    let Some(dir) = std::env::var_os("CLAWGATE_TEST_APPEND_IN") else { return };
+    let sessions = open(Path::new(&dir)).await;
+    let appender = |name: &'static str| {
+        let sessions = sessions.clone();
+        async move {
+            let key = key(name);
+            sessions.ensure(&key, Path::new("/w")).await.unwrap();
+            loop {
+                let stored =
+                    sessions.append(&key, user("kept"), AppendOptions::default()).await.unwrap();
+                println!("acked {key} {} {}", stored.seq, stored.id);
+            }
+        }
+    };
+    join_all(["one", "two", "three"].map(appender)).await;
+}
+
+#[tokio::test]
+async fn what_was_acknowledged_survives_a_kill() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut acked = Vec::new();
+    for round in 1..=3 {
+        let mut child = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "child_that_appends_until_it_is_killed", "--nocapture"])
+            .env("CLAWGATE_TEST_APPEND_IN", dir.path())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        let enough = acked.len() + 60 * round;
+        let note = |line: String| {
+            let words: Vec<_> = line.split(' ').map(str::to_owned).collect();
+            (words.len() == 4 && words[0] == "acked" && words[3].len() == 8).then_some(words)
+        };
+        while acked.len() < enough {
+            acked.extend(note(lines.next().unwrap().unwrap()));
+        }
+        child.kill().unwrap();
+        acked.extend(lines.map_while(Result::ok).filter_map(note));
+        child.wait().unwrap();
+
+        let sessions = open(dir.path()).await;
+        for name in ["one", "two", "three"] {
+            let key = key(name);
+            let messages = shown(&sessions, &key, 100_000).await;
+            let mine = acked.iter().filter(|words| words[1] == key.as_str());
+            for words in mine {
+                let seq: usize = words[2].parse().unwrap();
+                let message = &messages[seq - 1]["__openclaw"];
+                assert_eq!(message, &json!({"id": words[3], "seq": seq}), "round {round}");
+            }
+        }
+    }
+}
+
+const OPENCLAW_TRANSCRIPT: &str = r#"{"type":"session","version":3,"id":"022e6ed8-0000","timestamp":"2026-11-22T03:35:28.398Z","cwd":"/w"}
+{"type":"model_change","id":"19fef534","parentId":null,"timestamp":"2026-11-22T03:35:28.400Z","provider":"mock","modelId":"mock-1"}
+{"type":"thinking_level_change","id":"1bcc794e","parentId":"19fef534","timestamp":"2026-11-22T03:35:28.400Z","thinkingLevel":"off"}
+{"type":"custom","customType":"model-snapshot","data":{"timestamp":1795318528524,"provider":"mock"},"id":"778ad7aa","parentId":"1bcc794e","timestamp":"2026-11-22T03:35:28.500Z"}
+{"type":"message","id":"ac461195","parentId":"778ad7aa","timestamp":"2026-11-22T03:35:28.546Z","message":{"role":"user","content":[{"type":"text","text":"[Sun 2026-11-22 03:35 UTC] hello"}],"timestamp":1795318528546}}
+{"type":"custom_message","customType":"openclaw.runtime-context","content":"Sender (untrusted metadata): x","display":false,"details":{"source":"openclaw-runtime-context"},"id":"94d1b1ec","parentId":"ac461195","timestamp":"2026-11-22T03:35:28.550Z"}
+{"type":"message","id":"1a28a49f","parentId":"94d1b1ec","timestamp":"2026-11-22T03:35:28.615Z","message":{"role":"assistant","content":[{"type":"text","text":"warm"}],"api":"openai-completions","provider":"mock","model":"mock-1","usage":{"input":4521,"output":1,"cacheRead":0,"cacheWrite":0,"totalTokens":4522,"cost":{"input":0.004521,"output":0.000002,"cacheRead":0,"cacheWrite":0,"total":0.004523}},"stopReason":"stop","timestamp":1795318528615,"responseId":"chatcmpl-mock-1"}}
+"#;
+
+fn write_openclaw_state(dir: &Path) -> PathBuf {
+    let folder = dir.join("agents/main/sessions");
+    fs::create_dir_all(&folder).unwrap();
+    fs::write(folder.join("022e6ed8-0000.jsonl"), OPENCLAW_TRANSCRIPT).unwrap();
+    fs::write(folder.join("dropped.jsonl"), OPENCLAW_TRANSCRIPT).unwrap();
+    let index = json!({
+        "agent:main:main": {"sessionId": "022e6ed8-0000", "updatedAt": 7, "label": "Renamed",
+            "sessionFile": "/home/u/.openclaw/agents/main/sessions/022e6ed8-0000.jsonl",
+            "skillsSnapshot": {"version": 0}},
+        "agent:main:evil": {"sessionId": "../../evil", "updatedAt": 7},
+        "agent:main:odd": "not an entry",
+    });
+    fs::write(folder.join("sessions.json"), index.to_string()).unwrap();
+    folder
+}
+
+#[tokio::test]
+async fn an_openclaw_state_folder_goes_on_where_it_was() {
+    let dir = tempfile::tempdir().unwrap();
+    let folder = write_openclaw_state(dir.path());
+    let index = fs::read(folder.join("sessions.json")).unwrap();
+    let sessions = open(dir.path()).await;
+    let page = sessions.list(SessionQuery::default()).await.unwrap();
+    let keys: Vec<_> = page.entries.iter().map(|row| row.key.as_str()).collect();
+    assert_eq!(keys, ["agent:main:main"]);
+    let entry = &page.entries[0].entry;
+    assert_eq!(entry.label.as_deref(), Some("Renamed"));
+    assert_eq!(entry.extra["skillsSnapshot"], json!({"version": 0}));
+    let title = entry.transcript.derived_title.as_deref();
+    assert_eq!(title, Some("[Sun 2026-11-22 03:35 UTC] hello"));
+    assert_eq!(entry.transcript.last_message.as_deref(), Some("warm"));
+
+    let main = key("main");
+    assert_eq!(heard(&sessions, &main).await, ["1 hello", "2 warm"]);
+    assert_eq!(sessions.context(&main).await.unwrap().len(), 2);
+    assert_eq!(say(&sessions, &main, "next").await, 3);
+    let text = fs::read_to_string(folder.join("022e6ed8-0000.jsonl")).unwrap();
+    let added = text.strip_prefix(OPENCLAW_TRANSCRIPT).unwrap();
+    assert!(added.contains(r#""parentId":"1a28a49f""#), "{added}");
+    assert_eq!(fs::read(folder.join("sessions.json")).unwrap(), index);
+}
+
+#[tokio::test]
+async fn a_lost_index_is_rebuilt_from_the_transcripts() {
+    let dir = tempfile::tempdir().unwrap();
+    let sessions = open(dir.path()).await;
+    for name in ["main", "agent:other:work"] {
+        sessions.ensure(&key(name), Path::new("/w")).await.unwrap();
+        say(&sessions, &key(name), name).await;
+    }
+    drop(sessions);
+    for suffix in ["", "-wal", "-shm"] {
+        let _ = fs::remove_file(dir.path().join(format!("clawgate.sqlite{suffix}")));
+    }
+    let rebuilt = open(dir.path()).await;
+    for name in ["main", "agent:other:work"] {
+        assert_eq!(heard(&rebuilt, &key(name)).await, [format!("1 {name}")]);
+        assert_eq!(say(&rebuilt, &key(name), "more").await, 2);
+    }
+    assert_eq!(rebuilt.rebuild_index().await.unwrap(), 0);
+}

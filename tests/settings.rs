@@ -1,0 +1,453 @@
+//! The effective settings: precedence, defaults, bad files, secrets.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use clawgate::config::{
+    AuthMode, Bind, Env, ModelSetting, Origin, Overrides, RateLimitSettings, SessionScope,
+    Settings, TranscriptFormat, load,
+};
+use clawgate::protocol::{Scope, ScopeSet};
+use clawgate::support::Secret;
+use tempfile::TempDir;
+
+/// A home with this config file, and what was read from it.
+struct Home(TempDir);
+
+impl Home {
+    fn new() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+
+    fn with(text: &str) -> Self {
+        let home = Self::new();
+        fs::create_dir(home.state()).unwrap();
+        fs::write(home.state().join("openclaw.json"), text).unwrap();
+        home
+    }
+
+    fn state(&self) -> PathBuf {
+        self.0.path().join(".openclaw")
+    }
+
+    fn config(&self) -> PathBuf {
+        self.state().join("openclaw.json")
+    }
+
+    fn env<const N: usize>(&self, variables: [(&str, &str); N]) -> Env {
+        Env::fixed(variables, self.0.path())
+    }
+
+    fn load<const N: usize>(&self, variables: [(&str, &str); N], flags: &Overrides) -> Settings {
+        load(&self.env(variables), flags).unwrap()
+    }
+
+    fn settings(&self) -> Settings {
+        self.load([], &Overrides::default())
+    }
+
+    /// The error text, with the config path as `<C>`.
+    fn refusal(&self, flags: &Overrides) -> String {
+        let error = load(&self.env([]), flags).unwrap_err();
+        error.to_string().replace(self.config().to_str().unwrap(), "<C>")
+    }
+}
+
+fn shown(settings: &Settings, key: &str) -> (String, Origin) {
+    let line = settings.explain().into_iter().find(|line| line.key == key).unwrap();
+    (line.value, line.origin)
+}
+
+#[test]
+fn flag_beats_environment_beats_file_beats_default_for_each_key() {
+    let text = r#"{gateway: {port: 3, bind: "lan", handshakeTimeoutMs: 30,
+        auth: {mode: "password", token: "file-token", password: "file-password"}}}"#;
+    let variables = [
+        ("OPENCLAW_GATEWAY_PORT", "2"),
+        ("OPENCLAW_GATEWAY_TOKEN", "env-token"),
+        ("OPENCLAW_GATEWAY_PASSWORD", "env-password"),
+        ("OPENCLAW_HANDSHAKE_TIMEOUT_MS", "20"),
+        ("OPENCLAW_MAX_PREAUTH_CONNECTIONS_PER_IP", "200"),
+    ];
+    let flags = Overrides {
+        port: Some(1),
+        bind: Some("127.0.0.9".parse().unwrap()),
+        auth: Some(AuthMode::Token),
+        token: Some(Secret::new("flag-token")),
+        password: Some(Secret::new("flag-password")),
+        read_only: false,
+    };
+    let empty = Home::new();
+    let full = Home::with(text);
+    let default = || Origin::Default;
+    let file = || Origin::File(full.config());
+    let levels = [
+        (empty.settings(), 0),
+        (full.settings(), 1),
+        (full.load(variables, &Overrides::default()), 2),
+        (full.load(variables, &flags), 3),
+    ];
+    let env = Origin::Env;
+    let flag = Origin::Flag;
+    let generated = Origin::Generated(empty.state().join("gateway-token"));
+    let table = [
+        (
+            "gateway.port",
+            [
+                ("18789", default()),
+                ("3", file()),
+                ("2", env("OPENCLAW_GATEWAY_PORT")),
+                ("1", flag("--port")),
+            ],
+        ),
+        (
+            "gateway.bind",
+            [
+                ("loopback", default()),
+                ("lan", file()),
+                ("lan", file()),
+                ("127.0.0.9", flag("--bind")),
+            ],
+        ),
+        (
+            "gateway.auth.mode",
+            [
+                ("token", default()),
+                ("password", file()),
+                ("password", file()),
+                ("token", flag("--auth")),
+            ],
+        ),
+        (
+            "gateway.auth.token",
+            [
+                ("set", generated),
+                ("set", file()),
+                ("set", env("OPENCLAW_GATEWAY_TOKEN")),
+                ("set", flag("--token")),
+            ],
+        ),
+        (
+            "gateway.auth.password",
+            [
+                ("not set", default()),
+                ("set", file()),
+                ("set", env("OPENCLAW_GATEWAY_PASSWORD")),
+                ("set", flag("--password")),
+            ],
+        ),
+        (
+            "gateway.handshakeTimeoutMs",
+            [
+                ("15000", default()),
+                ("30", file()),
+                ("20", env("OPENCLAW_HANDSHAKE_TIMEOUT_MS")),
+                ("20", env("OPENCLAW_HANDSHAKE_TIMEOUT_MS")),
+            ],
+        ),
+        (
+            "gateway.maxPreauthPerIp",
+            [
+                ("32", default()),
+                ("32", default()),
+                ("200", env("OPENCLAW_MAX_PREAUTH_CONNECTIONS_PER_IP")),
+                ("200", env("OPENCLAW_MAX_PREAUTH_CONNECTIONS_PER_IP")),
+            ],
+        ),
+    ];
+    for (settings, level) in &levels {
+        for (key, expected) in &table {
+            let (value, origin) = expected[*level].clone();
+            assert_eq!(shown(settings, key), (value.to_owned(), origin), "{key} at level {level}");
+        }
+    }
+    // What is shown is what is used.
+    let [_, (from_file, _), (from_env, _), (from_flag, _)] = levels;
+    for (settings, port, host, password) in [
+        (&from_file, 3, "0.0.0.0", "file-password"),
+        (&from_env, 2, "0.0.0.0", "env-password"),
+        (&from_flag, 1, "127.0.0.9", "flag-password"),
+    ] {
+        assert_eq!(settings.gateway.port, port);
+        assert_eq!(settings.gateway.bind.host().to_string(), host);
+        assert!(settings.gateway.auth.password.as_ref().unwrap().matches(password));
+    }
+    assert!(from_flag.gateway.auth.token.unwrap().matches("flag-token"));
+    assert_eq!(from_env.gateway.handshake_timeout, Duration::from_millis(20));
+}
+
+#[test]
+fn without_a_file_everything_has_its_default() {
+    let home = Home::new();
+    let settings = home.settings();
+    assert_eq!(settings.gateway.bind, Bind::Loopback);
+    assert_eq!(settings.gateway.auth.rate_limit, None);
+    let default_scopes: ScopeSet =
+        [Scope::Read, Scope::Write, Scope::Admin, Scope::Approvals].into_iter().collect();
+    assert_eq!(settings.gateway.auth.shared_secret_scopes, default_scopes);
+    assert_eq!(settings.session.scope, SessionScope::PerSender);
+    assert_eq!(settings.session.transcript_format, TranscriptFormat::OpenClaw);
+    assert_eq!(settings.agents.default_id, "main");
+    assert_eq!(settings.agents.list.len(), 1);
+    assert_eq!(settings.agents.list[0].workspace, home.state().join("workspace"));
+    assert_eq!(settings.history_max_chars, 8000);
+    assert!(!settings.file.exists);
+    // SHA-256 of the empty text.
+    assert!(settings.file.hash.starts_with("e3b0c44298fc1c149afbf4c8996fb924"));
+}
+
+#[test]
+fn the_example_file_is_valid_and_says_the_defaults() {
+    let text = fs::read_to_string("config/openclaw.example.json5").unwrap();
+    let home = Home::with(&text);
+    let settings = home.settings();
+    let plain = Home::new();
+    let examples = ["agents.list", "agents.defaults.model", "agents.defaults.thinkingDefault"];
+    for line in plain.settings().explain() {
+        if examples.iter().any(|key| line.key.starts_with(key)) || line.key.contains("rateLimit") {
+            continue;
+        }
+        let default = line.value.replace(plain.0.path().to_str().unwrap(), "<H>");
+        let (value, _) = shown(&settings, &line.key);
+        let value = value.replace(home.0.path().to_str().unwrap(), "<H>");
+        assert_eq!(value, default, "{}", line.key);
+    }
+    let limit = RateLimitSettings {
+        max_attempts: 10,
+        window: Duration::from_mins(1),
+        lockout: Duration::from_mins(5),
+        exempt_loopback: true,
+    };
+    assert_eq!(settings.gateway.auth.rate_limit, Some(limit));
+    assert_eq!(settings.agents.list[1].identity.name.as_deref(), Some("Inky"));
+    assert!(settings.models.providers.get("local").is_some());
+}
+
+#[test]
+fn the_documentation_lists_every_key_of_the_example() {
+    let docs = fs::read_to_string("docs/configuration.md").unwrap();
+    let text = fs::read_to_string("config/openclaw.example.json5").unwrap();
+    for line in Home::with(&text).settings().explain() {
+        assert!(docs.contains(&format!("| `{}` |", line.key)), "{} is not documented", line.key);
+    }
+}
+
+#[test]
+fn a_wrong_value_is_named_with_its_path_and_what_it_must_be() {
+    for (text, expected) in [
+        ("{gateway: {port: 'x'}}", "gateway.port: must be an integer between 1 and 65535 (in <C>)"),
+        ("{gateway: {port: 0}}", "gateway.port: must be an integer between 1 and 65535 (in <C>)"),
+        (
+            "{gateway: {port: 65536}}",
+            "gateway.port: must be an integer between 1 and 65535 (in <C>)",
+        ),
+        ("{gateway: 3}", "gateway: must be an object (in <C>)"),
+        ("[]", "<root>: must be an object (in <C>)"),
+        (
+            "{gateway: {bind: 'all'}}",
+            "gateway.bind: must be one of loopback, lan, tailnet, auto, custom or an IP address (in <C>)",
+        ),
+        (
+            "{gateway: {bind: 'custom'}}",
+            "gateway.customBindHost: must be an IP address of this machine when gateway.bind is custom (in <C>)",
+        ),
+        (
+            "{gateway: {auth: {mode: 'open'}}}",
+            "gateway.auth.mode: must be one of token, password, none, trusted-proxy (in <C>)",
+        ),
+        (
+            "{gateway: {auth: {sharedSecretScopes: ['read', 'root']}}}",
+            "gateway.auth.sharedSecretScopes[1]: must be one of operator.admin, operator.read, operator.write, operator.approvals, operator.pairing, operator.talk.secrets (in <C>)",
+        ),
+        (
+            "{gateway: {controlUi: {allowInsecureAuth: 'yes'}}}",
+            "gateway.controlUi.allowInsecureAuth: must be true or false (in <C>)",
+        ),
+        (
+            "{gateway: {controlUi: {allowedOrigins: 'x'}}}",
+            "gateway.controlUi.allowedOrigins: must be a list (in <C>)",
+        ),
+        ("{session: {scope: 'all'}}", "session.scope: must be one of per-sender, global (in <C>)"),
+        (
+            "{agents: {list: [{name: 'x'}]}}",
+            "agents.list[0].id: is missing; it must be a string (in <C>)",
+        ),
+        (
+            "{agents: {list: [{id: 'a'}, {id: '../b'}]}}",
+            "agents.list[1].id: must be 1 to 64 of the characters a-z, 0-9, - and _, beginning with a letter or digit (in <C>)",
+        ),
+        (
+            "{agents: {list: [{id: 'a'}, {id: 'A'}]}}",
+            "agents.list[1].id: `a` is there twice (in <C>)",
+        ),
+        (
+            "{agents: {defaults: {timeoutSeconds: -1}}}",
+            "agents.defaults.timeoutSeconds: must be a positive integer (in <C>)",
+        ),
+        ("{\n  gateway: {\n    port 1\n}}", "<C>:3:10: not valid JSON5: expected colon"),
+    ] {
+        let home = Home::with(text);
+        assert_eq!(home.refusal(&Overrides::default()), expected, "{text}");
+        assert!(!home.state().join("gateway-token").exists(), "{text}");
+    }
+}
+
+#[test]
+fn a_file_nested_without_end_is_an_error_and_no_crash() {
+    let home = Home::with(&format!("{{a:\n{}", "[".repeat(1_000_000)));
+    assert_eq!(home.refusal(&Overrides::default()), "<C>:2:128: not valid JSON5: nested too deep");
+}
+
+#[test]
+fn a_wrong_variable_is_named() {
+    let env = Home::new().env([("OPENCLAW_GATEWAY_PORT", "high")]);
+    assert_eq!(
+        load(&env, &Overrides::default()).unwrap_err().to_string(),
+        "OPENCLAW_GATEWAY_PORT: must be an integer between 0 and 65535 (in the environment)"
+    );
+}
+
+#[test]
+fn an_unreadable_file_is_an_error_and_not_an_absent_one() {
+    let home = Home::new();
+    fs::create_dir_all(home.config()).unwrap();
+    let refusal = home.refusal(&Overrides::default());
+    assert!(refusal.starts_with("cannot read the config file <C>; check"), "{refusal}");
+}
+
+#[test]
+fn nobody_else_can_reach_a_gateway_without_authentication() {
+    let home = Home::with("{gateway: {bind: 'lan', auth: {mode: 'none'}}}");
+    let refusal = home.refusal(&Overrides::default());
+    assert!(refusal.starts_with("refusing to listen on 0.0.0.0 without"), "{refusal}");
+    let flags = Overrides {
+        bind: Some("192.0.2.1".parse().unwrap()),
+        auth: Some(AuthMode::None),
+        ..Overrides::default()
+    };
+    let refusal = Home::new().refusal(&flags);
+    assert!(refusal.starts_with("refusing to listen on 192.0.2.1 without"), "{refusal}");
+    let on_loopback = Overrides { bind: Some("::1".parse().unwrap()), ..flags };
+    assert_eq!(Home::new().load([], &on_loopback).gateway.auth.mode, AuthMode::None);
+}
+
+#[test]
+fn a_mode_without_what_it_needs_is_refused() {
+    let password = Home::with("{gateway: {auth: {mode: 'password', password: ' '}}}");
+    let refusal = password.refusal(&Overrides::default());
+    assert!(refusal.contains("OPENCLAW_GATEWAY_PASSWORD"), "{refusal}");
+    let proxy = Overrides { auth: Some(AuthMode::TrustedProxy), ..Overrides::default() };
+    let refusal = Home::new().refusal(&proxy);
+    assert!(refusal.contains("gateway.trustedProxies"), "{refusal}");
+}
+
+#[test]
+fn a_password_means_password_mode_unless_a_mode_is_written() {
+    let home = Home::with("{gateway: {auth: {password: 'p', token: 't'}}}");
+    assert_eq!(home.settings().gateway.auth.mode, AuthMode::Password);
+    let written = Home::with("{gateway: {auth: {mode: 'token', password: 'p', token: 't'}}}");
+    assert_eq!(written.settings().gateway.auth.mode, AuthMode::Token);
+    assert!(!written.state().join("gateway-token").exists());
+}
+
+#[test]
+fn the_generated_token_is_private_stable_and_never_in_the_users_file() {
+    let text = "{ /* mine */ gateway: {port: 5} }";
+    let home = Home::with(text);
+    let first = home.settings().gateway.auth.token.unwrap();
+    let second = home.settings().gateway.auth.token.unwrap();
+    assert!(first.matches(second.expose()));
+    assert_eq!(first.expose().len(), 64);
+    let mode = fs::metadata(home.state().join("gateway-token")).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+    assert_eq!(fs::read_to_string(home.config()).unwrap(), text);
+}
+
+#[test]
+fn only_looking_creates_nothing() {
+    let home = Home::new();
+    let look = Overrides { read_only: true, ..Overrides::default() };
+    let settings = home.load([], &look);
+    assert!(settings.gateway.auth.token.is_none());
+    assert_eq!(shown(&settings, "gateway.auth.token").0, "not set");
+    assert!(!home.state().exists());
+}
+
+#[test]
+fn secrets_may_come_from_variables_named_in_the_file() {
+    let variables = [("MY_TOKEN", "s3cret"), ("MY_KEY", "k3y")];
+    for text in [
+        "{gateway: {auth: {token: '${MY_TOKEN}'}}, models: {providers: {p: {baseUrl: 'http://127.0.0.1:1', apiKey: '${MY_KEY}'}}}}",
+        "{gateway: {auth: {token: {source: 'env', id: 'MY_TOKEN'}}}, models: {providers: {p: {baseUrl: 'http://127.0.0.1:1', apiKey: '${MY_KEY}'}}}}",
+    ] {
+        let settings = Home::with(text).load(variables, &Overrides::default());
+        assert!(settings.gateway.auth.token.as_ref().unwrap().matches("s3cret"));
+        let key = settings.models.providers.get("p").unwrap().api_key.as_ref().unwrap();
+        assert!(key.resolve(&|_| None).unwrap().matches("k3y"));
+        assert_eq!(settings.raw["models"]["providers"]["p"]["apiKey"], "${MY_KEY}");
+        assert!(!format!("{settings:?}{:?}", settings.explain()).contains("s3cret"));
+        assert!(!format!("{settings:?}").contains("k3y"));
+    }
+}
+
+#[test]
+fn agents_get_their_workspaces_as_in_openclaw() {
+    let places = |text: &str| -> Vec<(String, String)> {
+        let home = Home::with(text);
+        let strip = |path: &Path| {
+            path.display().to_string().replace(home.0.path().to_str().unwrap(), "<H>")
+        };
+        let settings = home.settings();
+        settings.agents.list.iter().map(|a| (a.id.clone(), strip(&a.workspace))).collect()
+    };
+    let pairs = |pairs: &[(&str, &str)]| -> Vec<(String, String)> {
+        pairs.iter().map(|(id, path)| ((*id).to_owned(), (*path).to_owned())).collect()
+    };
+    assert_eq!(
+        places(
+            "{agents: {list: [{id: 'a'}, {id: 'b', default: true}, {id: 'c', workspace: '~/c'}]}}"
+        ),
+        pairs(&[
+            ("a", "<H>/.openclaw/workspace-a"),
+            ("b", "<H>/.openclaw/workspace"),
+            ("c", "<H>/c"),
+        ])
+    );
+    assert_eq!(
+        places("{agents: {defaults: {workspace: '/w'}, list: [{id: 'a'}, {id: 'b'}]}}"),
+        pairs(&[("a", "/w"), ("b", "/w/b")])
+    );
+}
+
+#[test]
+fn a_model_is_a_text_or_a_primary_with_fallbacks() {
+    let model = |text: &str| {
+        Home::with(&format!("{{agents: {{defaults: {{model: {text}}}}}}}"))
+            .settings()
+            .agents
+            .defaults
+            .model
+    };
+    let setting = |fallbacks: &[&str]| ModelSetting {
+        primary: "p/m".into(),
+        fallbacks: fallbacks.iter().map(|&name| name.to_owned()).collect(),
+    };
+    assert_eq!(model("'p/m'"), Some(setting(&[])));
+    assert_eq!(model("{primary: 'p/m', fallbacks: ['p/n']}"), Some(setting(&["p/n"])));
+    assert_eq!(model("{fallbacks: []}"), None);
+    assert_eq!(model("null"), None);
+}
+
+#[test]
+fn unknown_keys_are_kept_and_the_hash_is_that_of_the_text() {
+    let settings = Home::with("{future: {x: [1, 2]}, gateway: {later: true}}").settings();
+    assert_eq!(settings.raw["future"]["x"][1], 2);
+    assert_eq!(settings.raw["gateway"]["later"], true);
+    let settings = Home::with("{}").settings();
+    assert_eq!(
+        settings.file.hash,
+        "44136fa355b3678a1146ad16f7e8649e94fb4fc21fe77e8310c060f61caaff8a"
+    );
+}

@@ -1,0 +1,247 @@
+//! The real binary: first start, refusals, one instance per state directory.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read};
+use std::net::{TcpListener, TcpStream};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+
+use tempfile::TempDir;
+
+/// A fresh user: a home and nothing in the environment.
+struct User {
+    home: TempDir,
+}
+
+impl User {
+    fn new() -> Self {
+        Self { home: tempfile::tempdir().unwrap() }
+    }
+
+    fn state(&self) -> PathBuf {
+        self.home.path().join(".openclaw")
+    }
+
+    fn command(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_clawgate"));
+        command.args(args).env_clear().env("HOME", self.home.path());
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+    }
+
+    fn output(&self, args: &[&str]) -> Output {
+        self.command(args).output().unwrap()
+    }
+
+    /// Runs a command that must fail with exit code 1 and one error on stderr.
+    fn refusal(&self, args: &[&str]) -> String {
+        refusal(&self.output(args))
+    }
+
+    fn start(&self, args: &[&str]) -> Gateway {
+        Gateway::wait_for(self.command(args).spawn().unwrap())
+    }
+}
+
+fn refusal(output: &Output) -> String {
+    let text = String::from_utf8(output.stderr.clone()).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{text}");
+    let errors: Vec<_> = text.lines().filter(|line| line.starts_with("error: ")).collect();
+    assert_eq!(errors.len(), 1, "{text}");
+    assert!(output.stdout.is_empty());
+    text
+}
+
+/// A gateway that has said it is ready; killed when the test is over.
+struct Gateway {
+    child: Child,
+    text: String,
+}
+
+impl Gateway {
+    /// Reads the start-up text up to its last line; the pipe closes when the
+    /// process dies, so this ends either way.
+    fn wait_for(mut child: Child) -> Self {
+        let mut text = String::new();
+        for line in BufReader::new(child.stdout.take().unwrap()).lines() {
+            let line = line.unwrap();
+            text.push_str(&line);
+            text.push('\n');
+            if line.starts_with("  Next ") {
+                return Self { child, text };
+            }
+        }
+        let mut error = String::new();
+        child.stderr.take().unwrap().read_to_string(&mut error).unwrap();
+        panic!("the gateway did not start: {text}{error}");
+    }
+
+    fn address(&self) -> &str {
+        let (_, rest) = self.text.split_once("ws://").unwrap();
+        rest.split_whitespace().next().unwrap()
+    }
+
+    /// `kill -9`, and wait until it is gone.
+    fn kill(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+}
+
+impl Drop for Gateway {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn mode(path: &Path) -> u32 {
+    fs::metadata(path).unwrap().permissions().mode() & 0o777
+}
+
+#[test]
+fn a_first_start_creates_private_state_and_tells_what_to_do_but_no_secret() {
+    let user = User::new();
+    let gateway = user.start(&["--port", "0"]);
+    TcpStream::connect(gateway.address()).unwrap();
+    assert_eq!(mode(&user.state()), 0o700);
+    assert_eq!(mode(&user.state().join("gateway-token")), 0o600);
+    assert_eq!(mode(&user.state().join("clawgate.lock")), 0o600);
+    assert!(!user.state().join("openclaw.json").exists());
+    for part in [
+        "http://127.0.0.1:",
+        "`clawgate token`",
+        "Model ",
+        user.state().to_str().unwrap(),
+        "openclaw.json",
+        "clawgate chat \"hi\"",
+        "clawgate status",
+    ] {
+        assert!(gateway.text.contains(part), "{part} is not in:\n{}", gateway.text);
+    }
+    assert!(gateway.text.lines().count() < 10, "{}", gateway.text);
+    let token = fs::read_to_string(user.state().join("gateway-token")).unwrap();
+    assert!(!gateway.text.contains(token.trim()));
+    let printed = user.output(&["token"]);
+    assert!(printed.status.success());
+    assert_eq!(String::from_utf8(printed.stdout).unwrap(), token);
+}
+
+#[test]
+fn flags_variables_and_the_gateway_command_choose_address_and_places() {
+    let user = User::new();
+    let state = user.home.path().join("elsewhere");
+    let child = user
+        .command(&["gateway", "--bind", "127.0.0.2"])
+        .env("OPENCLAW_STATE_DIR", &state)
+        .env("OPENCLAW_CONFIG_PATH", user.home.path().join("my.json5"))
+        .env("OPENCLAW_GATEWAY_PORT", "0")
+        .env("OPENCLAW_GATEWAY_TOKEN", "canary-1234")
+        .spawn()
+        .unwrap();
+    let gateway = Gateway::wait_for(child);
+    assert!(gateway.address().starts_with("127.0.0.2:"), "{}", gateway.text);
+    assert!(gateway.text.contains("from OPENCLAW_GATEWAY_TOKEN"), "{}", gateway.text);
+    assert!(gateway.text.contains("my.json5"), "{}", gateway.text);
+    assert!(!gateway.text.contains("canary-1234"), "{}", gateway.text);
+    assert!(state.join("clawgate.lock").exists());
+    assert!(!state.join("gateway-token").exists());
+    assert!(!user.state().exists());
+}
+
+#[test]
+fn a_second_gateway_is_refused_until_the_first_one_is_killed() {
+    let user = User::new();
+    let mut first = user.start(&["--port", "0"]);
+    let refusal = user.refusal(&["--port", "0"]);
+    assert!(refusal.contains(&format!("pid {}", first.child.id())), "{refusal}");
+    assert!(refusal.contains(user.state().to_str().unwrap()), "{refusal}");
+    first.kill();
+    user.start(&["--port", "0"]);
+}
+
+#[test]
+fn a_port_in_use_is_said_with_the_way_out() {
+    let other = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = other.local_addr().unwrap().port().to_string();
+    let user = User::new();
+    let refusal = user.refusal(&["--port", &port]);
+    for part in [&format!("127.0.0.1:{port}"), "in use", "--port", "OPENCLAW_GATEWAY_PORT", "lsof"]
+    {
+        assert!(refusal.contains(part), "{part} is not in: {refusal}");
+    }
+}
+
+#[test]
+fn an_open_gateway_without_authentication_is_refused() {
+    let user = User::new();
+    let refusal = user.refusal(&["--port", "0", "--bind", "lan", "--auth", "none"]);
+    assert!(refusal.contains("refusing to listen on 0.0.0.0"), "{refusal}");
+}
+
+#[test]
+fn a_broken_config_file_stops_the_start_and_stays_as_it_is() {
+    let user = User::new();
+    fs::create_dir(user.state()).unwrap();
+    let path = user.state().join("openclaw.json");
+    fs::write(&path, "{gateway: {port: 1,, }}").unwrap();
+    let refused = user.refusal(&["--port", "0"]);
+    assert!(refused.contains("openclaw.json:1:"), "{refused}");
+    let validated = user.refusal(&["config", "validate"]);
+    assert_eq!(validated, refused);
+    let json = user.output(&["config", "validate", "--json"]);
+    assert_eq!(json.status.code(), Some(1));
+    let answer: serde_json::Value = serde_json::from_slice(&json.stdout).unwrap();
+    assert_eq!(answer["valid"], false);
+    assert_eq!(fs::read_to_string(&path).unwrap(), "{gateway: {port: 1,, }}");
+    assert_eq!(fs::read_dir(user.state()).unwrap().count(), 1);
+}
+
+#[test]
+fn a_clients_config_runs_no_gateway_unless_told_to() {
+    let user = User::new();
+    fs::create_dir(user.state()).unwrap();
+    fs::write(user.state().join("openclaw.json"), "{gateway: {mode: 'remote'}}").unwrap();
+    let refusal = user.refusal(&["--port", "0"]);
+    assert!(refusal.contains("--allow-unconfigured"), "{refusal}");
+    user.start(&["--port", "0", "--allow-unconfigured"]);
+}
+
+#[test]
+fn a_usage_error_exits_with_2() {
+    let output = User::new().output(&["--port", "many"]);
+    assert_eq!(output.status.code(), Some(2));
+}
+
+#[test]
+fn config_explain_shows_value_and_origin_and_no_secret_and_writes_nothing() {
+    let user = User::new();
+    let output = user
+        .command(&["config", "explain", "--bind", "127.0.0.3"])
+        .env("OPENCLAW_GATEWAY_PORT", "7")
+        .env("OPENCLAW_GATEWAY_TOKEN", "canary-1234")
+        .output()
+        .unwrap();
+    let table = String::from_utf8(output.stdout).unwrap();
+    let columns = |key: &str| -> Vec<String> {
+        let line = table.lines().find(|line| line.starts_with(&format!("{key} "))).unwrap();
+        line.split("  ").map(str::trim).filter(|c| !c.is_empty()).map(str::to_owned).collect()
+    };
+    let env = "environment OPENCLAW_GATEWAY_PORT";
+    assert_eq!(columns("gateway.port"), ["gateway.port", "7", env]);
+    assert_eq!(columns("gateway.bind"), ["gateway.bind", "127.0.0.3", "flag --bind"]);
+    assert_eq!(columns("session.mainKey"), ["session.mainKey", "main", "default"]);
+    assert!(!table.contains("canary-1234"), "{table}");
+    let one = user.output(&["config", "explain", "gateway.port", "--json"]);
+    let lines: serde_json::Value = serde_json::from_slice(&one.stdout).unwrap();
+    let port = serde_json::json!({"key": "gateway.port", "value": "18789", "origin": "default"});
+    assert_eq!(lines, serde_json::json!([port]));
+    assert!(user.refusal(&["config", "explain", "nothing"]).contains("there is no key nothing"));
+    let path = user.output(&["config", "path"]);
+    assert_eq!(
+        String::from_utf8(path.stdout).unwrap().trim(),
+        user.state().join("openclaw.json").to_str().unwrap()
+    );
+    assert!(!user.state().exists());
+}

@@ -1,0 +1,267 @@
+//! The real binary as a child process with its own home, state and port.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{BufRead, BufReader, Read};
+use std::net::{Ipv4Addr, TcpListener};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use serde_json::Value;
+use tempfile::TempDir;
+use tokio::time::{Instant, sleep};
+
+use super::WsClient;
+use super::config::WORKSPACE;
+
+/// A gateway that is slower than this to open its port does not start.
+const START_LIMIT: Duration = Duration::from_secs(20);
+const STOP_LIMIT: Duration = Duration::from_secs(15);
+const POLL: Duration = Duration::from_millis(10);
+/// Another program may take the free port before the gateway does.
+const PORT_TRIES: usize = 3;
+
+type Output = Arc<Mutex<String>>;
+
+/// How a gateway is started.
+#[derive(Clone, Default)]
+pub struct GatewayOptions {
+    /// `openclaw.json`; without one the gateway makes its own.
+    pub config: Option<Value>,
+    pub env: Vec<(String, String)>,
+    /// Arguments after `gateway --port N --verbose`.
+    pub args: Vec<String>,
+}
+
+impl GatewayOptions {
+    pub fn with_config(config: Value) -> Self {
+        Self { config: Some(config), ..Self::default() }
+    }
+
+    #[must_use]
+    pub fn env(mut self, name: &str, value: &str) -> Self {
+        self.env.push((name.to_owned(), value.to_owned()));
+        self
+    }
+}
+
+/// A running gateway. Dropping it kills its process and removes its files.
+pub struct Gateway {
+    child: Option<Child>,
+    port: u16,
+    options: GatewayOptions,
+    root: TempDir,
+    stdout: Output,
+    stderr: Output,
+}
+
+impl Gateway {
+    /// Starts a gateway on fresh state; panics with its stderr when it fails.
+    pub async fn start(options: GatewayOptions) -> Self {
+        Self::try_start(options).await.unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    /// Starts a gateway on fresh state, in a new root directory.
+    pub async fn try_start(options: GatewayOptions) -> Result<Self, String> {
+        Self::start_in(TempDir::with_prefix("clawgate-test-").unwrap(), options).await
+    }
+
+    /// Starts a gateway on what `root` holds (`home/`, `state/`).
+    pub async fn start_in(root: TempDir, options: GatewayOptions) -> Result<Self, String> {
+        for folder in ["home", "state", "workspace", "tmp"] {
+            fs::create_dir_all(root.path().join(folder)).unwrap();
+        }
+        let mut gateway = Self {
+            child: None,
+            port: 0,
+            options,
+            root,
+            stdout: Output::default(),
+            stderr: Output::default(),
+        };
+        if let Some(config) = &gateway.options.config {
+            let workspace = gateway.workspace().to_string_lossy().into_owned();
+            let text = config.to_string().replace(WORKSPACE, &workspace);
+            fs::write(gateway.config_path(), text).unwrap();
+        }
+        gateway.spawn().await?;
+        Ok(gateway)
+    }
+
+    async fn spawn(&mut self) -> Result<(), String> {
+        let mut failure = String::new();
+        for _ in 0..PORT_TRIES {
+            self.port = free_port();
+            self.child = Some(self.launch());
+            match self.ready().await {
+                Ok(()) => return Ok(()),
+                Err(error) => failure = error,
+            }
+            self.kill9();
+            if !failure.contains("in use") {
+                break;
+            }
+        }
+        Err(failure)
+    }
+
+    fn launch(&self) -> Child {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_clawgate"))
+            .args(["gateway", "--port", &self.port.to_string(), "--verbose"])
+            .args(&self.options.args)
+            .env_clear()
+            .envs(self.environment())
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        collect(child.stdout.take().unwrap(), &self.stdout);
+        collect(child.stderr.take().unwrap(), &self.stderr);
+        child
+    }
+
+    fn environment(&self) -> BTreeMap<String, String> {
+        let text = |path: PathBuf| path.to_string_lossy().into_owned();
+        let mut env = BTreeMap::from([
+            ("PATH".to_owned(), std::env::var("PATH").unwrap_or_default()),
+            ("HOME".to_owned(), text(self.home())),
+            ("TMPDIR".to_owned(), text(self.root.path().join("tmp"))),
+            ("TZ".to_owned(), "UTC".to_owned()),
+            ("OPENCLAW_STATE_DIR".to_owned(), text(self.state_dir())),
+            ("OPENCLAW_CONFIG_PATH".to_owned(), text(self.config_path())),
+        ]);
+        env.extend(self.options.env.iter().cloned());
+        env
+    }
+
+    /// Waits until the port answers a WebSocket upgrade.
+    async fn ready(&mut self) -> Result<(), String> {
+        let deadline = Instant::now() + START_LIMIT;
+        let address = self.address();
+        loop {
+            if let Some(status) = self.exited() {
+                return Err(format!("the gateway ended with {status}: {}", self.stderr()));
+            }
+            match WsClient::open_with(&address, "/", &[]).await {
+                Ok(_) => return Ok(()),
+                Err(_) if Instant::now() < deadline => sleep(POLL).await,
+                Err(refusal) => {
+                    return Err(format!("not ready: {refusal:?}; stderr: {}", self.stderr()));
+                }
+            }
+        }
+    }
+
+    fn exited(&mut self) -> Option<ExitStatus> {
+        self.child.as_mut().and_then(|child| child.try_wait().unwrap())
+    }
+
+    pub fn pid(&self) -> Option<u32> {
+        self.child.as_ref().map(Child::id)
+    }
+
+    /// `host:port`, for both `ws://` and `http://`.
+    pub fn address(&self) -> String {
+        format!("127.0.0.1:{}", self.port)
+    }
+
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    pub fn root(&self) -> &Path {
+        self.root.path()
+    }
+
+    pub fn home(&self) -> PathBuf {
+        self.root.path().join("home")
+    }
+
+    pub fn state_dir(&self) -> PathBuf {
+        self.root.path().join("state")
+    }
+
+    pub fn config_path(&self) -> PathBuf {
+        self.state_dir().join("openclaw.json")
+    }
+
+    pub fn workspace(&self) -> PathBuf {
+        self.root.path().join("workspace")
+    }
+
+    pub fn stdout(&self) -> String {
+        self.stdout.lock().clone()
+    }
+
+    pub fn stderr(&self) -> String {
+        self.stderr.lock().clone()
+    }
+
+    /// A new WebSocket to this gateway.
+    pub async fn open(&self) -> WsClient {
+        WsClient::open(&self.address()).await
+    }
+
+    /// Ends the process without warning, as `kill -9` does.
+    pub fn kill9(&mut self) {
+        if let Some(mut child) = self.child.take() {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+
+    /// Sends SIGTERM and returns at once.
+    pub fn signal_term(&self) {
+        let pid = self.pid().and_then(|pid| i32::try_from(pid).ok());
+        if let Some(pid) = pid.and_then(rustix::process::Pid::from_raw) {
+            let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
+        }
+    }
+
+    /// Sends SIGTERM and waits for the exit; `None` when it does not come.
+    pub async fn terminate(&mut self) -> Option<ExitStatus> {
+        self.signal_term();
+        let deadline = Instant::now() + STOP_LIMIT;
+        while Instant::now() < deadline {
+            if let Some(status) = self.exited() {
+                self.child = None;
+                return Some(status);
+            }
+            sleep(POLL).await;
+        }
+        None
+    }
+
+    /// Starts the gateway again on the same state, after `kill9` or `terminate`.
+    pub async fn restart(&mut self) {
+        self.kill9();
+        self.spawn().await.unwrap_or_else(|error| panic!("{error}"));
+    }
+}
+
+impl Drop for Gateway {
+    fn drop(&mut self) {
+        self.kill9();
+    }
+}
+
+/// A port nobody listens on at this moment.
+fn free_port() -> u16 {
+    TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().port()
+}
+
+fn collect(pipe: impl Read + Send + 'static, into: &Output) {
+    let into = Arc::clone(into);
+    thread::spawn(move || {
+        for line in BufReader::new(pipe).lines().map_while(Result::ok) {
+            let mut text = into.lock();
+            text.push_str(&line);
+            text.push('\n');
+        }
+    });
+}

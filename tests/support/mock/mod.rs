@@ -1,0 +1,159 @@
+//! A scripted model provider in this process.
+//!
+//! Understands the same `@mock` directives as `reference/mock-provider.mjs`:
+//! the last user message says what is answered, how it is cut and how fast it
+//! comes. Speaks OpenAI chat completions and Anthropic messages.
+
+mod anthropic;
+mod directive;
+mod openai;
+mod plan;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::{Body, Bytes};
+use axum::extract::State;
+use axum::http::{HeaderMap, Method, Response, StatusCode, Uri, header};
+use futures_util::stream;
+use parking_lot::Mutex;
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+use tokio::task::JoinSet;
+use tokio::time::sleep;
+
+pub use plan::{Failure, Plan, Tool};
+
+/// One request as the provider saw it.
+#[derive(Debug, Clone)]
+pub struct Logged {
+    pub method: String,
+    pub path: String,
+    pub headers: Vec<(String, String)>,
+    pub body: Value,
+}
+
+#[derive(Default)]
+struct Shared {
+    log: Mutex<Vec<Logged>>,
+    serial: AtomicU64,
+}
+
+/// The provider; it stops when it is dropped.
+pub struct MockProvider {
+    address: String,
+    shared: Arc<Shared>,
+    _server: JoinSet<()>,
+}
+
+impl MockProvider {
+    pub async fn start() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap().to_string();
+        let shared = Arc::new(Shared::default());
+        let app = Router::new().fallback(serve).with_state(Arc::clone(&shared));
+        let mut server = JoinSet::new();
+        server.spawn(async move { axum::serve(listener, app).await.unwrap() });
+        Self { address, shared, _server: server }
+    }
+
+    /// `host:port`.
+    pub fn address(&self) -> &str {
+        &self.address
+    }
+
+    /// Every request so far.
+    pub fn requests(&self) -> Vec<Logged> {
+        self.shared.log.lock().clone()
+    }
+}
+
+/// The server writes out what it holds when the body has nothing ready.
+const FLUSH: Duration = Duration::from_millis(1);
+
+/// What is sent after the head of an answer, piece by piece.
+pub(crate) enum Step {
+    Wait(Duration),
+    Send(String),
+    /// The connection is cut instead of ended.
+    Cut,
+}
+
+async fn serve(
+    State(shared): State<Arc<Shared>>,
+    method: Method,
+    uri: Uri,
+    headers: HeaderMap,
+    raw: Bytes,
+) -> Response<Body> {
+    let body: Value = serde_json::from_slice(&raw).unwrap_or_else(|_| json!({}));
+    shared.log.lock().push(logged(&method, &uri, &headers, &body));
+    let path = uri.path();
+    if method == Method::POST && path.ends_with("/chat/completions") {
+        openai::answer(&body, shared.serial.fetch_add(1, Ordering::Relaxed) + 1)
+    } else if method == Method::POST && path.ends_with("/messages") {
+        anthropic::answer(&body, shared.serial.fetch_add(1, Ordering::Relaxed) + 1)
+    } else if method == Method::POST && path.ends_with("/embeddings") {
+        json_answer(StatusCode::OK, &openai::embeddings(&body))
+    } else if method == Method::GET && path.ends_with("/models") {
+        let models = json!({ "object": "list", "data": [{ "id": "mock-1", "object": "model" }] });
+        json_answer(StatusCode::OK, &models)
+    } else {
+        let error = json!({ "error": { "message": format!("no route {method} {path}") } });
+        json_answer(StatusCode::NOT_FOUND, &error)
+    }
+}
+
+fn logged(method: &Method, uri: &Uri, headers: &HeaderMap, body: &Value) -> Logged {
+    let headers = headers
+        .iter()
+        .map(|(name, value)| (name.to_string(), String::from_utf8_lossy(value.as_bytes()).into()))
+        .collect();
+    Logged { method: method.to_string(), path: uri.to_string(), headers, body: body.clone() }
+}
+
+pub(crate) fn json_answer(status: StatusCode, body: &Value) -> Response<Body> {
+    Response::builder()
+        .status(status)
+        .header(header::CONTENT_TYPE, "application/json")
+        .body(Body::from(body.to_string()))
+        .unwrap()
+}
+
+/// The scripted failure, in the dialect's own `body`.
+pub(crate) fn failure_answer(failure: &Failure, body: &Value) -> Response<Body> {
+    let status = StatusCode::from_u16(failure.status).unwrap();
+    let mut response = json_answer(status, body);
+    if let Some(after) = &failure.retry_after {
+        response.headers_mut().insert(header::RETRY_AFTER, after.parse().unwrap());
+    }
+    response
+}
+
+/// A server-sent event stream that follows `steps`.
+pub(crate) fn stream_answer(steps: Vec<Step>) -> Response<Body> {
+    let pieces = stream::unfold(steps.into_iter(), |mut steps| async move {
+        loop {
+            match steps.next()? {
+                Step::Wait(delay) => sleep(delay).await,
+                Step::Send(text) => return Some((Ok(text), steps)),
+                Step::Cut => {
+                    sleep(FLUSH).await;
+                    return Some((Err(std::io::Error::other("cut by script")), steps));
+                }
+            }
+        }
+    });
+    Response::builder()
+        .header(header::CONTENT_TYPE, "text/event-stream")
+        .header(header::CACHE_CONTROL, "no-cache")
+        .body(Body::from_stream(pieces))
+        .unwrap()
+}
+
+/// Roughly what a text costs.
+pub(crate) fn tokens(text: &str) -> usize {
+    text.encode_utf16().count().div_ceil(4).max(1)
+}
