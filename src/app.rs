@@ -14,7 +14,7 @@ use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::agent::tools::Tools;
-use crate::agent::{Notices, Runs, RunsParts, SendError, SessionEvents};
+use crate::agent::{Notices, Runs, RunsParts, SendError, SessionEvents, Tally};
 use crate::auth::{Auth, DeviceIdentity, IdentityError};
 use crate::bus::{Audience, Bus, Closing, EventKind, Hub, LocalBackplane, Presence};
 use crate::config::{Env, SessionScope, Settings, TranscriptFormat as ConfiguredFormat};
@@ -175,6 +175,7 @@ async fn build(
         events: SessionEvents::new(bus.clone(), Arc::clone(&catalog), Arc::clone(&clock)),
         tools: Tools::default(),
         notices: Notices::default(),
+        tally: Tally::default(),
         clock: Arc::clone(&clock),
         ids: Arc::clone(&ids),
         tasks: tasks.clone(),

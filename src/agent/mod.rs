@@ -15,6 +15,7 @@ mod rows;
 mod run;
 mod runs;
 mod silent;
+mod tally;
 pub mod tools;
 mod turn;
 
@@ -22,3 +23,4 @@ pub use notices::Notices;
 pub use rows::{SessionEvents, SessionRow, model_of};
 pub use run::{AbortReason, ActiveRun, RunEnd};
 pub use runs::{AbortError, Accepted, Runs, RunsParts, SendError, SendRequest};
+pub use tally::Tally;

@@ -56,5 +56,6 @@ pub async fn recover(parts: &RunsParts) -> Result<usize, SendError> {
             .await?;
         tracing::warn!(run = %record.run_id, session = %key, "run was interrupted by the last stop");
     }
+    parts.tally.count_lost(interrupted.len());
     Ok(interrupted.len())
 }

@@ -66,7 +66,9 @@ pub struct SessionRow {
     thinking_level: Option<String>,
     thinking_levels: Vec<ThinkingOption>,
     thinking_options: Vec<&'static str>,
-    thinking_default: &'static str,
+    /// Not in lists.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub thinking_default: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     verbose_level: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -153,7 +155,7 @@ impl SessionRow {
             thinking_level: entry.thinking_level.clone(),
             thinking_levels,
             thinking_options,
-            thinking_default: ThinkingLevel::Off.as_str(),
+            thinking_default: Some(ThinkingLevel::Off.as_str()),
             verbose_level: entry.verbose_level.clone(),
             input_tokens: entry.input_tokens,
             output_tokens: entry.output_tokens,
@@ -254,7 +256,8 @@ impl SessionEvents {
     }
 
     fn add_row(&self, payload: &mut Map<String, Value>, key: &SessionKey, entry: &SessionEntry) {
-        let row = SessionRow::new(key, entry, &self.catalog);
+        let mut row = SessionRow::new(key, entry, &self.catalog);
+        (row.input_tokens, row.output_tokens) = (None, None);
         let Ok(Value::Object(row)) = serde_json::to_value(row) else { return };
         let spread: Vec<_> = SPREAD
             .into_iter()

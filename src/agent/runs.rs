@@ -26,6 +26,7 @@ use super::lane::{LaneTable, Placed};
 use super::notices::Notices;
 use super::rows::SessionEvents;
 use super::run::{AbortReason, ActiveRun, RunEnd};
+use super::tally::Tally;
 use super::tools::Tools;
 use super::{recovery, turn};
 
@@ -54,6 +55,8 @@ pub struct RunsParts {
     pub tools: Tools,
     /// System events that wait for a turn.
     pub notices: Notices,
+    /// How runs have ended.
+    pub tally: Tally,
     /// Wall-clock time.
     pub clock: Arc<dyn Clock>,
     /// Identifiers.
@@ -284,6 +287,12 @@ impl Runs {
         self.state.lock().lanes.active(key)
     }
 
+    /// `tasks` of `status`.
+    pub fn tasks(&self) -> Value {
+        let (active, waiting) = self.counts();
+        self.parts.tally.tasks(active, waiting)
+    }
+
     /// How many run, and how many wait.
     pub fn counts(&self) -> (usize, usize) {
         self.state.lock().lanes.counts()
@@ -430,6 +439,7 @@ impl Runs {
     }
 
     async fn record_end(&self, run: &ActiveRun, end: &RunEnd) {
+        self.parts.tally.count(end);
         let outcome = match end {
             RunEnd::Answered => RunOutcome::Done,
             RunEnd::Failed(error) => RunOutcome::Failed(error.clone()),

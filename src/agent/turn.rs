@@ -23,17 +23,19 @@ pub async fn execute(parts: &RunsParts, run: &Arc<ActiveRun>) -> RunEnd {
     let emitter = Emitter::new(Arc::clone(run), parts.bus.clone(), Arc::clone(&parts.clock));
     let notices = parts.notices.take(&run.key);
     let mut turn = Turn { parts, run, emitter, used: Usage::default(), notices };
-    turn.emitter.start();
     let started_at = turn.emitter.started_at();
-    turn.update("start", move |entry| {
-        entry.status = Some("running".into());
-        entry.started_at = Some(started_at);
-        (entry.ended_at, entry.runtime_ms) = (None, None);
-        entry.aborted_last_run = Some(false);
-        entry.system_sent = Some(true);
-        entry.updated_at = started_at;
-    })
-    .await;
+    let row = turn
+        .update(move |entry| {
+            entry.status = Some("running".into());
+            entry.started_at = Some(started_at);
+            (entry.ended_at, entry.runtime_ms) = (None, None);
+            entry.aborted_last_run = Some(false);
+            entry.system_sent = Some(true);
+            entry.updated_at = started_at;
+        })
+        .await;
+    turn.emitter.start();
+    turn.tell(row.as_ref(), "start");
     match turn.answer().await {
         Ok(message) => turn.finish(&message).await,
         Err(Stop::Aborted(reason)) => turn.abort(reason).await,
@@ -224,77 +226,91 @@ impl Turn<'_> {
         Ok(stored)
     }
 
-    /// The answer is on disk before anybody hears that it is final.
+    /// The answer and the row are on disk before anybody hears that it is final.
     async fn finish(mut self, message: &AssistantMessage) -> RunEnd {
         let wire = AgentMessage::Assistant(message.clone());
-        let stored = match self.parts.append(&self.run.key, wire, None).await {
+        let mut stored = match self.parts.append(&self.run.key, wire, None).await {
             Ok(stored) => stored,
             Err(error) => {
                 return self.fail(format!("transcript not writable: {error}"), "unknown").await;
             }
         };
-        self.emitter.finish(&self.used, message.stop_reason.as_str());
         let usage = message.usage;
         let cost = self.used.cost.total;
-        self.update_ended("end", "done", move |entry| {
-            entry.input_tokens = Some(usage.input);
-            entry.output_tokens = Some(usage.output);
-            entry.cache_read = Some(usage.cache_read);
-            entry.cache_write = Some(usage.cache_write);
-            entry.total_tokens = Some(usage.input + usage.cache_read + usage.cache_write);
-            entry.total_tokens_fresh = Some(true);
-            entry.estimated_cost_usd = Some(entry.estimated_cost_usd.unwrap_or_default() + cost);
-        })
-        .await;
+        let row = self
+            .close("done", move |entry| {
+                entry.input_tokens = Some(usage.input);
+                entry.output_tokens = Some(usage.output);
+                entry.cache_read = Some(usage.cache_read);
+                entry.cache_write = Some(usage.cache_write);
+                entry.total_tokens = Some(usage.input + usage.cache_read + usage.cache_write);
+                entry.total_tokens_fresh = Some(true);
+                entry.estimated_cost_usd =
+                    Some(entry.estimated_cost_usd.unwrap_or_default() + cost);
+            })
+            .await;
+        self.emitter.finish(&self.used, message.stop_reason.as_str());
+        self.tell(row.as_ref(), "end");
+        if let Some(row) = row {
+            stored.session = row;
+        }
         self.parts.announce(&self.run.key, &stored);
         RunEnd::Answered
     }
 
     async fn fail(mut self, message: String, kind: &str) -> RunEnd {
+        let row = self.close("failed", |_| {}).await;
         self.emitter.fail(&message, kind);
-        self.update_ended("error", "failed", |_| {}).await;
+        self.tell(row.as_ref(), "error");
         RunEnd::Failed(message)
     }
 
     async fn abort(mut self, reason: AbortReason) -> RunEnd {
-        self.emitter.abort(reason);
         let status = if reason == AbortReason::Timeout { "timeout" } else { "killed" };
-        self.update_ended("end", status, |entry| entry.aborted_last_run = Some(true)).await;
+        let row = self.close(status, |entry| entry.aborted_last_run = Some(true)).await;
+        self.emitter.abort(reason);
+        self.tell(row.as_ref(), "end");
         RunEnd::Aborted(reason)
     }
 
-    async fn update_ended(
+    /// Writes into the session's row that the run has ended.
+    async fn close(
         &self,
-        phase: &str,
         status: &'static str,
         change: impl FnOnce(&mut SessionEntry) + Send + 'static,
-    ) {
+    ) -> Option<SessionEntry> {
         let (started_at, ended_at) = (self.emitter.started_at(), self.parts.clock.now_ms());
-        let (provider, model) = self.model_names().await;
-        self.update(phase, move |entry| {
+        let catalog = Arc::clone(&self.parts.catalog);
+        self.update(move |entry| {
+            let model = model_of(Some(entry), &catalog);
             entry.status = Some(status.into());
             entry.ended_at = Some(ended_at);
             entry.runtime_ms = Some(ended_at.saturating_sub(started_at));
             entry.updated_at = ended_at;
-            entry.model_provider = Some(provider);
-            entry.model = Some(model);
+            entry.model_provider = Some(model.provider.clone());
+            entry.model = Some(model.id.clone());
             change(entry);
         })
-        .await;
+        .await
     }
 
-    async fn model_names(&self) -> (String, String) {
-        let entry = self.parts.sessions.entry(&self.run.key).await.ok().flatten();
-        let model = model_of(entry.as_ref(), &self.parts.catalog);
-        (model.provider.clone(), model.id.clone())
+    /// Changes the session's row. The index can be rebuilt, so a failure here
+    /// does not end the run.
+    async fn update(
+        &self,
+        change: impl FnOnce(&mut SessionEntry) + Send + 'static,
+    ) -> Option<SessionEntry> {
+        let updated = self.parts.sessions.update(&self.run.key, change).await;
+        updated
+            .inspect_err(|error| {
+                tracing::error!(session = %self.run.key, %error, "session not updated");
+            })
+            .ok()
     }
 
-    /// Changes the session's row and tells those who watch. The index can be
-    /// rebuilt, so a failure here does not end the run.
-    async fn update(&self, phase: &str, change: impl FnOnce(&mut SessionEntry) + Send + 'static) {
-        match self.parts.sessions.update(&self.run.key, change).await {
-            Ok(entry) => self.parts.events.phase(&self.run.key, &entry, phase, &self.run.id),
-            Err(error) => tracing::error!(session = %self.run.key, %error, "session not updated"),
+    fn tell(&self, row: Option<&SessionEntry>, phase: &str) {
+        if let Some(row) = row {
+            self.parts.events.phase(&self.run.key, row, phase, &self.run.id);
         }
     }
 }

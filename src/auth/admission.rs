@@ -93,7 +93,12 @@ impl Auth {
         if !peer.is_local() {
             return Err(pairing_required(&proof.id, role, &connect.scopes));
         }
-        Ok(admission(role, &connect.scopes, Owner::Device(proof.id.clone())))
+        let admitted = admission(role, &connect.scopes, Owner::Device(proof.id.clone()));
+        let needs_no_token = self.settings.mode == AuthMode::None && is_browser(&connect.client);
+        if needs_no_token {
+            return Ok(admitted);
+        }
+        Ok(Admission { scope_names: normalized(&connect.scopes), ..admitted })
     }
 
     /// Decides about a connect of the simple profile (DESIGN §2).
@@ -261,6 +266,19 @@ fn admission(role: Role, asked: &[String], owner: Owner) -> Admission {
         scope_names: asked.to_vec(),
         device_id,
     }
+}
+
+/// A device's scopes as they are shown: sorted, with what they imply.
+fn normalized(scopes: &[String]) -> Vec<String> {
+    let mut names: std::collections::BTreeSet<&str> =
+        scopes.iter().map(|name| name.trim()).collect();
+    if names.contains(Scope::Admin.as_str()) {
+        names.extend([Scope::Read.as_str(), Scope::Write.as_str()]);
+    }
+    if names.contains(Scope::Write.as_str()) {
+        names.insert(Scope::Read.as_str());
+    }
+    names.into_iter().map(str::to_owned).collect()
 }
 
 /// Pairing over the network needs an approval that cannot be given yet, so a

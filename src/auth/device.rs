@@ -21,7 +21,6 @@ pub enum ProofError {
     NonceMissing,
     NonceMismatch,
     SignatureInvalid,
-    PublicKeyInvalid,
 }
 
 impl ProofError {
@@ -44,9 +43,6 @@ impl ProofError {
             }
             Self::SignatureInvalid => {
                 ("device signature invalid", "DEVICE_AUTH_SIGNATURE_INVALID", "device-signature")
-            }
-            Self::PublicKeyInvalid => {
-                ("device public key invalid", "DEVICE_AUTH_PUBLIC_KEY_INVALID", "device-public-key")
             }
         };
         ErrorShape::denied(message).details(json!({"code": code, "reason": reason}))
@@ -77,7 +73,7 @@ pub fn verify(
     }
     let key = raw_key
         .and_then(|raw| VerifyingKey::try_from(raw.as_slice()).ok())
-        .ok_or(ProofError::PublicKeyInvalid)?;
+        .ok_or(ProofError::SignatureInvalid)?;
     let signature = decode(&proof.signature)
         .and_then(|raw| Signature::from_slice(&raw).ok())
         .ok_or(ProofError::SignatureInvalid)?;

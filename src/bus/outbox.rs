@@ -2,7 +2,7 @@
 //!
 //! Owns: one queue for answers and events, so their order is defined.
 //! Promises: bounded in bytes; an older delta of a run gives way to a newer
-//! one; when the bound is reached the queue is freed at once and the
+//! one, never to the end; when the bound is reached the queue is freed at once and the
 //! connection is told to close. The writer numbers events when it takes them,
 //! so nothing that happens here can make a hole in `seq` (#12895).
 
@@ -160,12 +160,17 @@ impl Outbox {
         if state.closing.is_some() {
             return;
         }
-        if let Some((run_id, is_delta)) = chat {
-            state.drop_waiting_delta(&run_id);
-            if is_delta {
+        match chat {
+            Some((run_id, true)) => {
+                state.drop_waiting_delta(&run_id);
                 let position = state.taken + u64::try_from(state.queue.len()).unwrap_or(u64::MAX);
                 state.deltas.insert(run_id, position);
             }
+            // The last delta stays: a client that appends needs it.
+            Some((run_id, false)) => {
+                state.deltas.remove(&run_id);
+            }
+            None => {}
         }
         state.bytes += item.len();
         state.queue.push_back(Some(item));
@@ -187,8 +192,8 @@ impl Outbox {
 }
 
 impl State {
-    /// A newer text of the run (a delta or its end) makes the waiting one
-    /// superfluous: deltas are cumulative.
+    /// A newer delta of the run makes the waiting one superfluous: deltas are
+    /// cumulative.
     fn drop_waiting_delta(&mut self, run_id: &Arc<str>) {
         let Some(position) = self.deltas.remove(run_id) else { return };
         let index = usize::try_from(position - self.taken).unwrap_or(usize::MAX);
@@ -246,12 +251,12 @@ mod tests {
     }
 
     #[test]
-    fn the_end_of_a_run_replaces_its_waiting_delta() {
+    fn the_end_of_a_run_leaves_its_last_delta() {
         let outbox = Outbox::default();
         outbox.event(&delta("a", "1"));
         outbox.event(&end("a"));
         outbox.event(&delta("a", "of a later run with the same id"));
-        assert_eq!(drain(&outbox).len(), 2);
+        assert_eq!(drain(&outbox).len(), 3);
     }
 
     #[test]

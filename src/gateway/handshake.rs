@@ -195,7 +195,12 @@ impl Attempt<'_> {
         };
         let presence_key = match connect {
             Connect::Standard(connect) => {
-                self.announce(connect, &admission.scope_names, admission.device_id.as_deref())
+                // A device's names are normalised for hello; the list shows
+                // what it asked for.
+                let device_id = admission.device_id.as_deref();
+                let scopes =
+                    if device_id.is_some() { &connect.scopes } else { &admission.scope_names };
+                self.announce(connect, device_id, scopes)
             }
             Connect::Simple(_) => None,
         };
@@ -227,8 +232,8 @@ impl Attempt<'_> {
     fn announce(
         &self,
         connect: &StandardConnect,
-        scopes: &[String],
         device_id: Option<&str>,
+        scopes: &[String],
     ) -> Option<String> {
         let role = connect.role.as_deref().unwrap_or("operator");
         let beacon = Beacon::of_client(&connect.client, device_id, role, scopes)?;

@@ -45,6 +45,7 @@ pub async fn list(cx: Ctx, p: SessionsListParams) -> Reply<Value> {
             if p.include_last_message {
                 row.last_message_preview.clone_from(&listed.entry.transcript.last_message);
             }
+            row.thinking_default = None;
             row.has_active_run = Some(services.runs.active(&key).is_some());
             shown(&cx, &key, &row)
         })

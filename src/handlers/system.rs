@@ -64,7 +64,7 @@ pub async fn status(cx: Ctx, _: AnyParams) -> Reply<Value> {
         },
         "channelSummary": [],
         "queuedSystemEvents": services.runs.parts().notices.of_all(),
-        "tasks": tasks(services),
+        "tasks": services.runs.tasks(),
         "sessions": {
             "paths": if is_admin { paths } else { vec![] },
             "count": total,
@@ -103,16 +103,6 @@ fn recent_session(services: &Services, agent: &str, listed: &Listed, now_ms: u64
         members.retain(|_, value| !value.is_null());
     }
     recent
-}
-
-/// Runs are the tasks of this gateway.
-fn tasks(services: &Services) -> Value {
-    let (active, waiting) = services.runs.counts();
-    json!({
-        "total": active + waiting,
-        "active": active,
-        "byStatus": {"queued": waiting, "running": active},
-    })
 }
 
 /// `system-presence`: who is there.

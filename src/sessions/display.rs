@@ -39,6 +39,7 @@ pub(super) fn show(message: Value, id: &str, seq: u64, max_chars: usize) -> Opti
     }
     let is_user = role(&message) == "user";
     message.remove("details");
+    message.remove("idempotencyKey");
     reduce_usage(&mut message);
     match message.get_mut("content") {
         Some(Value::String(text)) => show_text(text, is_user, max_chars),

@@ -135,7 +135,38 @@ impl<'a> Comparer<'a> {
         }
     }
 
+    /// A presence list: the gateway itself, then whoever is or was there. The
+    /// recordings share one gateway among several files, so who *was* there is
+    /// reported under the path of a departed entry, `…/departed`.
+    fn presence(&mut self, recorded: &[Value], actual: &[Value], path: &str) {
+        if let ([first, ..], [own, ..]) = (recorded, actual) {
+            self.value(first, own, &format!("{path}/0"));
+        }
+        let is_entry = |entry: &&Value| entry["__clipped_items"].is_null();
+        let mut left: Vec<&Value> = actual.iter().skip(1).filter(is_entry).collect();
+        let entries = recorded.iter().enumerate().skip(1);
+        for (index, entry) in entries.filter(|(_, entry)| is_entry(entry)) {
+            let alike = |got: &&Value| {
+                ["host", "mode", "reason", "text"].iter().all(|name| entry[*name] == got[*name])
+                    && entry.as_object().map(Map::len) == got.as_object().map(Map::len)
+            };
+            match left.iter().position(alike) {
+                Some(at) => self.value(entry, left.remove(at), &format!("{path}/{index}")),
+                None => self.report(Kind::Absent, &presence_path(path, index, entry), brief(entry)),
+            }
+        }
+        for entry in left {
+            let index = actual.len();
+            self.report(Kind::Extra, &presence_path(path, index, entry), brief(entry));
+        }
+    }
+
     fn array(&mut self, recorded: &[Value], actual: &[Value], path: &str) {
+        let is_presence = path.ends_with("/presence")
+            || (path == "/payload" && self.place.ends_with(" system-presence"));
+        if is_presence {
+            return self.presence(recorded, actual, path);
+        }
         let clipped = recorded.last().is_some_and(|last| !last["__clipped_items"].is_null());
         let kept = if clipped { &recorded[..recorded.len() - 1] } else { recorded };
         for (index, value) in kept.iter().enumerate() {
@@ -154,6 +185,13 @@ impl<'a> Comparer<'a> {
                 );
             }
         }
+    }
+}
+
+fn presence_path(path: &str, index: usize, entry: &Value) -> String {
+    match entry["reason"].as_str() {
+        Some("disconnect") => format!("{path}/departed"),
+        _ => format!("{path}/{index}"),
     }
 }
 

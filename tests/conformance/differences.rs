@@ -37,6 +37,23 @@ const ONE_MESSAGE: &str =
 const POSITION: &str =
     "messageSeq is the message's position; the original's can be 0 or lag by one (behaviour §17).";
 
+const RANGE: &str = "The mismatch error names the range that we speak (demand #40).";
+const PRESENCE: &str =
+    "Who was connected earlier: the recordings share one gateway among several files.";
+const HEALTH_AT_ONCE: &str = "The health snapshot exists from the first hello on.";
+const HEALTH_FACTS: &str = "Uptime, runs and task panics: what is wrong is shown (demand #31).";
+const NO_DEVICE_TOKENS: &str =
+    "Device tokens are not built yet; a proved local device is let in without one.";
+const NO_VOICE: &str = "Voice wake is not built yet.";
+const TASKS: &str = "Runs are the tasks of this gateway; there is no task ledger to audit.";
+const WHICH_MODEL: &str = "Which model answers and why is shown wherever one looks.";
+const NO_HEARTBEAT: &str = "Heartbeats are not built yet, so none is called enabled.";
+
+const FINAL_FACTS: &str = "final tells usage and stop reason as well, as seed 000 promises.";
+const FRESH_ROW: &str = "A row in an event is as new as the event.";
+const PLAIN_TITLE: &str = "Titles are what the user wrote, without the time put before it.";
+const DEPARTED: &str = "The recorded list holds a client that had just gone.";
+
 /// The list.
 pub const DIFFERENCES: &[Difference] = &[
     allow(Kind::Value, "handshake/ok-token", "c5 res connect", "/payload/protocol", VERSIONS),
@@ -47,23 +64,51 @@ pub const DIFFERENCES: &[Difference] = &[
         "/payload/pluginSurfaceUrls",
         VERSIONS,
     ),
-    allow(
-        Kind::Value,
-        "handshake/fail-protocol",
-        "c41 res connect",
-        "/error/details/expectedProtocol",
-        VERSIONS,
-    ),
     allow(Kind::Value, "handshake/fail-protocol", "c42 res connect", "/ok", VERSIONS),
     allow(Kind::Extra, "handshake/fail-protocol", "c42 res connect", "/payload", VERSIONS),
     allow(Kind::Absent, "handshake/fail-protocol", "c42 res connect", "/error", VERSIONS),
     allow(Kind::Close, "handshake/fail-protocol", "c42 close", "", VERSIONS),
     allow(Kind::Value, "*", "* res connect", "/payload/features/*", NOT_YET),
     allow(Kind::Absent, "*", "* res connect", "/payload/features/*", NOT_YET),
-    allow(Kind::Extra, "*", "* res connect", "/payload/features/*", NOT_YET),
     allow(Kind::Absent, "*", "* res connect", "/payload/canvasHostUrl", CANVAS),
+    allow(
+        Kind::Extra,
+        "handshake/fail-protocol",
+        "c41 res connect",
+        "/error/details/m*Protocol",
+        RANGE,
+    ),
+    allow(Kind::Extra, "handshake/fail-protocol", "* res connect", "*/presence/*", VERSIONS),
+    allow(Kind::Absent, "*", "*", "*/departed", PRESENCE),
+    allow(Kind::Extra, "*", "*", "*/departed", PRESENCE),
+    allow(Kind::Extra, "*", "* res connect", "/payload/snapshot/health/*", HEALTH_AT_ONCE),
+    allow(Kind::Extra, "*", "*", "/payload/uptimeMs", HEALTH_FACTS),
+    allow(Kind::Extra, "*", "*", "/payload/runs", HEALTH_FACTS),
+    allow(Kind::Extra, "*", "*", "/payload/taskPanics", HEALTH_FACTS),
+    allow(Kind::Absent, "*", "* res connect", "/payload/auth/deviceToken", NO_DEVICE_TOKENS),
+    allow(Kind::Absent, "*", "* res connect", "/payload/auth/issuedAtMs", NO_DEVICE_TOKENS),
+    allow(Kind::MissingFrame, "*", "* event voicewake.*", "*", NO_VOICE),
+    allow(Kind::Value, "*", "*", "*/heartbeat*/enabled", NO_HEARTBEAT),
+    allow(Kind::Absent, "*", "*", "*/heartbeat/prompt", NO_HEARTBEAT),
+    allow(Kind::Absent, "*", "*", "*/heartbeat/ackMaxChars", NO_HEARTBEAT),
+    allow(Kind::Extra, "*", "* event run", "/payload/usage", FINAL_FACTS),
+    allow(Kind::Extra, "*", "* event run", "/payload/stopReason", FINAL_FACTS),
+    allow(Kind::Value, "*", "* event session.message", "/payload/status", FRESH_ROW),
+    allow(Kind::Value, "*", "* event session.message", "/payload/session/status", FRESH_ROW),
+    allow(Kind::Value, "*", "* event sessions.changed", "/payload/*status", FRESH_ROW),
+    allow(Kind::Value, "*", "* res sessions.list", "*/derivedTitle", PLAIN_TITLE),
+    allow(
+        Kind::Absent,
+        "handshake/ok-token-other-clients",
+        "c11 res connect",
+        "*/presence/2",
+        DEPARTED,
+    ),
     allow(Kind::Absent, "*", "*", "*/eventLoop", EVENT_LOOP),
-    allow(Kind::Absent, "*", "*", "*/plugins", PLUGINS),
+    allow(Kind::Absent, "*", "*", "*/plugins/loaded/*", PLUGINS),
+    allow(Kind::Absent, "*", "* res status", "/payload/tasks/byRuntime", TASKS),
+    allow(Kind::Absent, "*", "* res status", "/payload/taskAudit", TASKS),
+    allow(Kind::Extra, "*", "* res status", "/payload/model", WHICH_MODEL),
     allow(Kind::MissingFrame, "*", "* event session.message", "user at once", ONE_MESSAGE),
     allow(Kind::MissingFrame, "*", "* event sessions.changed", "message", ONE_MESSAGE),
     allow(Kind::Value, "*", "* event session.message", "/payload/messageSeq", POSITION),

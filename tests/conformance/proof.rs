@@ -44,6 +44,12 @@ pub fn renew(recorded: &Value, connect: &Value, challenge: &Challenge) -> Value 
     let device = &recorded["device"];
     let mut renewed = device.clone();
     let text = |name: &str| device[name].as_str().unwrap_or_default();
+    if text("nonce") == challenge.recorded_nonce {
+        renewed["nonce"] = challenge.nonce.clone().into();
+    }
+    if let Some(signed_at) = device["signedAt"].as_i64() {
+        renewed["signedAt"] = (now_ms() + signed_at - challenge.recorded_ts).into();
+    }
     let raw = decode_base64(text("publicKey")).filter(|raw| raw.len() == 32);
     let Some(raw) = raw else { return renewed };
     let key = key_for(&canonical(&raw));
@@ -52,12 +58,6 @@ pub fn renew(recorded: &Value, connect: &Value, challenge: &Challenge) -> Value 
         renewed["id"] = key.id().into();
     }
     renewed["publicKey"] = like(text("publicKey"), &key.public_key()).into();
-    if text("nonce") == challenge.recorded_nonce {
-        renewed["nonce"] = challenge.nonce.clone().into();
-    }
-    if let Some(signed_at) = device["signedAt"].as_i64() {
-        renewed["signedAt"] = (now_ms() + signed_at - challenge.recorded_ts).into();
-    }
     if let Some(form) = recorded_form(recorded) {
         let id = renewed["id"].as_str().unwrap_or_default();
         let nonce = renewed["nonce"].as_str().unwrap_or_default();

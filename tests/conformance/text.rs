@@ -133,6 +133,11 @@ fn version(text: &str, boundary: bool) -> Option<usize> {
         length += digits(&text[length..])?;
     }
     let goes_on = text[length..].starts_with('.') && digits(&text[length + 1..]).is_some();
+    // Build metadata of semantic versioning: `2026.5.7+clawgate.0.1.0`.
+    if let Some(build) = text[length..].strip_prefix('+') {
+        let of_build = |b: &u8| b.is_ascii_alphanumeric() || *b == b'.' || *b == b'-';
+        length += 1 + build.bytes().take_while(of_build).count();
+    }
     (boundary && !goes_on).then_some(length)
 }
 
