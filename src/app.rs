@@ -14,7 +14,9 @@ use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::agent::tools::Tools;
-use crate::agent::{Notices, Runs, RunsParts, SendError, SessionEvents, Tally};
+use crate::agent::{
+    Models, Notices, Runs, RunsParts, SendError, SessionEvents, Tally, UnknownModel,
+};
 use crate::auth::{Auth, DeviceIdentity, IdentityError};
 use crate::bus::{Audience, Bus, Closing, EventKind, Hub, LocalBackplane, Presence};
 use crate::config::{Env, SessionScope, Settings, TranscriptFormat as ConfiguredFormat};
@@ -78,6 +80,9 @@ pub enum AppError {
     /// The configuration names a model that there is not.
     #[error(transparent)]
     Catalog(#[from] CatalogError),
+    /// An agent wants a model that there is not.
+    #[error(transparent)]
+    Model(#[from] UnknownModel),
     /// The configuration names a proxy that is no address.
     #[error("gateway.trustedProxies: {0:?} is not an IP address")]
     Proxy(String),
@@ -110,7 +115,7 @@ pub async fn run(
     let hub = Arc::new(Hub::default());
     let gateway = build(Arc::new(settings), env, Arc::clone(&hub)).await?;
     let services = Arc::clone(&gateway.services);
-    let choice = services.catalog.default_choice();
+    let choice = services.models.default_choice();
     let ready = Ready {
         address,
         model: choice.model.reference().to_string(),
@@ -165,14 +170,15 @@ async fn build(
         Sessions::open(options, Arc::clone(&store), Arc::clone(&clock), Arc::clone(&ids)).await?;
     let bus = Bus::new(LocalBackplane(Arc::clone(&hub)));
     let keys = Arc::new(rules);
+    let models = Models::new(catalog, Arc::clone(&keys), &settings.agents)?;
     let runs = Runs::new(RunsParts {
         settings: Arc::clone(&settings),
         keys: Arc::clone(&keys),
         sessions: sessions.clone(),
         store,
-        catalog: Arc::clone(&catalog),
+        models: models.clone(),
         bus: bus.clone(),
-        events: SessionEvents::new(bus.clone(), Arc::clone(&catalog), Arc::clone(&clock)),
+        events: SessionEvents::new(bus.clone(), models.clone(), Arc::clone(&clock)),
         tools: Tools::default(),
         notices: Notices::default(),
         tally: Tally::default(),
@@ -192,7 +198,7 @@ async fn build(
         bus,
         presence: Arc::new(Presence::new(own_beacon::own_beacon())),
         sessions,
-        catalog,
+        models,
         runs,
         keys,
         identity: Arc::new(identity),

@@ -8,6 +8,7 @@
 
 mod emitter;
 mod lane;
+mod models;
 mod notices;
 mod prompt;
 mod recovery;
@@ -19,8 +20,9 @@ mod tally;
 pub mod tools;
 mod turn;
 
+pub use models::{Models, UnknownModel};
 pub use notices::Notices;
-pub use rows::{SessionEvents, SessionRow, model_of};
+pub use rows::{SessionEvents, SessionRow};
 pub use run::{AbortReason, ActiveRun, RunEnd};
-pub use runs::{AbortError, Accepted, Runs, RunsParts, SendError, SendRequest};
+pub use runs::{AbortError, Accepted, Runs, RunsParts, SendError, SendRequest, Start};
 pub use tally::Tally;

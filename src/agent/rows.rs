@@ -6,9 +6,11 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use crate::bus::{Audience, Bus, Event, EventKind};
-use crate::providers::{Catalog, ModelInfo, ModelRef, ThinkingLevel};
+use crate::providers::ThinkingLevel;
 use crate::sessions::{SessionEntry, SessionKey};
 use crate::support::Clock;
+
+use super::models::Models;
 
 /// Members of a row that events repeat beside `session`.
 const SPREAD: [&str; 20] = [
@@ -117,23 +119,10 @@ fn thinking_members() -> (Vec<ThinkingOption>, Vec<&'static str>) {
     (names.iter().map(|name| ThinkingOption { id: name, label: name }).collect(), names)
 }
 
-/// The model that answers in a session: its own choice, else the default.
-pub fn model_of(entry: Option<&SessionEntry>, catalog: &Catalog) -> Arc<ModelInfo> {
-    let chosen = entry.and_then(|entry| {
-        let id = entry.model_override.as_ref()?;
-        let name = match &entry.provider_override {
-            Some(provider) => ModelRef { provider: provider.clone(), model: id.clone() },
-            None => ModelRef::parse(id)?,
-        };
-        catalog.find(&name)
-    });
-    chosen.unwrap_or_else(|| Arc::clone(&catalog.default_choice().model))
-}
-
 impl SessionRow {
     /// The row of a session.
-    pub fn new(key: &SessionKey, entry: &SessionEntry, catalog: &Catalog) -> Self {
-        let model = model_of(Some(entry), catalog);
+    pub fn new(key: &SessionKey, entry: &SessionEntry, models: &Models) -> Self {
+        let model = models.of_session(key, Some(entry));
         let (thinking_levels, thinking_options) = thinking_members();
         let channel = entry.last_channel.clone().unwrap_or_else(|| "webchat".into());
         let chat_type = entry.chat_type.clone().unwrap_or_else(|| "direct".into());
@@ -180,8 +169,8 @@ impl SessionRow {
     }
 
     /// `defaults` of `sessions.list`.
-    pub fn defaults(catalog: &Catalog) -> Value {
-        let model = &catalog.default_choice().model;
+    pub fn defaults(models: &Models) -> Value {
+        let model = &models.default_choice().model;
         let (levels, options) = thinking_members();
         json!({
             "modelProvider": model.provider,
@@ -198,14 +187,14 @@ impl SessionRow {
 #[derive(Clone)]
 pub struct SessionEvents {
     bus: Bus,
-    catalog: Arc<Catalog>,
+    models: Models,
     clock: Arc<dyn Clock>,
 }
 
 impl SessionEvents {
     /// A publisher over this bus.
-    pub fn new(bus: Bus, catalog: Arc<Catalog>, clock: Arc<dyn Clock>) -> Self {
-        Self { bus, catalog, clock }
+    pub fn new(bus: Bus, models: Models, clock: Arc<dyn Clock>) -> Self {
+        Self { bus, models, clock }
     }
 
     /// A run of the session started, ended or failed: `sessions.changed` with
@@ -256,7 +245,7 @@ impl SessionEvents {
     }
 
     fn add_row(&self, payload: &mut Map<String, Value>, key: &SessionKey, entry: &SessionEntry) {
-        let mut row = SessionRow::new(key, entry, &self.catalog);
+        let mut row = SessionRow::new(key, entry, &self.models);
         (row.input_tokens, row.output_tokens) = (None, None);
         let Ok(Value::Object(row)) = serde_json::to_value(row) else { return };
         let spread: Vec<_> = SPREAD

@@ -13,8 +13,8 @@ use crate::auth::{Owner, Principal};
 use crate::bus::{Audience, Bus, ChatMark, Event, EventKind};
 use crate::config::{AgentSettings, Settings};
 use crate::protocol::Scope;
-use crate::protocol::message::{AgentMessage, UserMessage};
-use crate::providers::{Catalog, ThinkingLevel};
+use crate::protocol::message::{AgentMessage, AssistantMessage, UserMessage};
+use crate::providers::ThinkingLevel;
 use crate::sessions::{
     AppendOptions, KeyRules, SessionError, SessionKey, Sessions, StoredMessage, message_display,
 };
@@ -23,6 +23,7 @@ use crate::support::{Clock, Ids, Tasks, hex};
 
 use super::emitter::Emitter;
 use super::lane::{LaneTable, Placed};
+use super::models::Models;
 use super::notices::Notices;
 use super::rows::SessionEvents;
 use super::run::{AbortReason, ActiveRun, RunEnd};
@@ -46,7 +47,7 @@ pub struct RunsParts {
     /// Run records.
     pub store: Arc<dyn Store>,
     /// Models.
-    pub catalog: Arc<Catalog>,
+    pub models: Models,
     /// Where events go.
     pub bus: Bus,
     /// Events about sessions.
@@ -199,25 +200,19 @@ impl Runs {
         recovery::recover(&self.parts).await
     }
 
-    /// Accepts a message durably and starts or queues its run.
-    pub async fn send(self: &Arc<Self>, request: SendRequest) -> Result<Accepted, SendError> {
-        if self.state.lock().stopping {
-            return Err(SendError::Stopping);
-        }
+    /// Accepts a message durably and queues its run. A run that can start does
+    /// so when the [`Start`] is dropped, after the sender has his answer.
+    pub async fn send(
+        self: &Arc<Self>,
+        request: SendRequest,
+    ) -> Result<(Accepted, Option<Start>), SendError> {
         let run = Arc::new(self.new_run(&request));
-        match self.claim(&run, request.dedupe_text).await? {
-            Claim::New => {}
-            Claim::Existing(record) => {
-                return Ok(match record.state {
-                    RunState::Active => Accepted::InFlight(record.run_id),
-                    RunState::Interrupted => Accepted::Interrupted,
-                    RunState::Done | RunState::Failed | RunState::Aborted => Accepted::Ended,
-                });
-            }
+        if let Some(known) = self.admit(&run, request.dedupe_text).await? {
+            return Ok((known, None));
         }
         let placed = self.state.lock().lanes.enter(&run);
         match placed {
-            Placed::Waiting => Ok(Accepted::Started),
+            Placed::Waiting => Ok((Accepted::Started, None)),
             Placed::Refused => {
                 self.record_end(&run, &RunEnd::Aborted(AbortReason::Rpc)).await;
                 Err(SendError::TooMany)
@@ -231,11 +226,60 @@ impl Runs {
                         return Err(error.into());
                     }
                 };
-                self.parts.announce(&run.key, &stored);
-                self.drive(run);
-                Ok(Accepted::Started)
+                let start = Start { runs: Arc::clone(self), run, stored };
+                Ok((Accepted::Started, Some(start)))
             }
         }
+    }
+
+    /// Accepts a message that the gateway answers itself: both go to the
+    /// transcript, and one `chat` event ends it.
+    pub async fn answer_with(
+        &self,
+        request: SendRequest,
+        answer: impl Future<Output = String>,
+    ) -> Result<Accepted, SendError> {
+        let run = self.new_run(&request);
+        if let Some(known) = self.admit(&run, None).await? {
+            return Ok(known);
+        }
+        let answered = async {
+            let said = recovery::append_user_message(&self.parts, &run).await?;
+            self.parts.announce(&run.key, &said);
+            let text = answer.await;
+            let answer = AssistantMessage::from_gateway(text, self.parts.clock.now_ms());
+            self.parts.append(&run.key, AgentMessage::Assistant(answer), None).await
+        };
+        let error = match answered.await {
+            Ok(stored) => {
+                self.record_end(&run, &RunEnd::Answered).await;
+                self.parts.publish_note(&run.key, &run.id, 1, &stored);
+                self.parts.announce(&run.key, &stored);
+                return Ok(Accepted::Started);
+            }
+            Err(error) => error,
+        };
+        self.record_end(&run, &RunEnd::Failed(error.to_string())).await;
+        Err(error.into())
+    }
+
+    /// Takes the idempotency key; answers what became of it if it is taken.
+    async fn admit(
+        &self,
+        run: &ActiveRun,
+        text: Option<String>,
+    ) -> Result<Option<Accepted>, SendError> {
+        if self.state.lock().stopping {
+            return Err(SendError::Stopping);
+        }
+        Ok(match self.claim(run, text).await? {
+            Claim::New => None,
+            Claim::Existing(record) => Some(match record.state {
+                RunState::Active => Accepted::InFlight(record.run_id),
+                RunState::Interrupted => Accepted::Interrupted,
+                RunState::Done | RunState::Failed | RunState::Aborted => Accepted::Ended,
+            }),
+        })
     }
 
     /// Stops runs of a session that `principal` may stop: one, or all.
@@ -449,6 +493,20 @@ impl Runs {
         if let Err(error) = self.parts.store.finish_run(&run.id, outcome, now_ms).await {
             tracing::error!(run = %run.id, %error, "end of run not recorded");
         }
+    }
+}
+
+/// A run that is ready to start, and does when this is dropped.
+pub struct Start {
+    runs: Arc<Runs>,
+    run: Arc<ActiveRun>,
+    stored: StoredMessage,
+}
+
+impl Drop for Start {
+    fn drop(&mut self) {
+        self.runs.parts.announce(&self.run.key, &self.stored);
+        self.runs.drive(Arc::clone(&self.run));
     }
 }
 

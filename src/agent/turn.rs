@@ -10,7 +10,6 @@ use crate::sessions::{SessionEntry, SessionError, StoredMessage};
 
 use super::emitter::Emitter;
 use super::prompt;
-use super::rows::model_of;
 use super::run::{AbortReason, ActiveRun, RunEnd};
 use super::runs::RunsParts;
 use super::tools::{ToolContext, ToolOutput};
@@ -68,7 +67,7 @@ struct Turn<'a> {
 impl Turn<'_> {
     async fn answer(&mut self) -> Result<AssistantMessage, Stop> {
         let entry = self.parts.sessions.entry(&self.run.key).await?.unwrap_or_default();
-        let model = model_of(Some(&entry), &self.parts.catalog);
+        let model = self.parts.models.of_session(&self.run.key, Some(&entry));
         for _ in 0..MAX_ROUNDS {
             let message = self.ask(&entry, &model).await?;
             self.used = add(&self.used, &message.usage);
@@ -96,7 +95,7 @@ impl Turn<'_> {
         model: &Arc<ModelInfo>,
     ) -> Result<AssistantMessage, Stop> {
         let request = self.request(entry, model).await?;
-        let provider = self.parts.catalog.provider_for(model);
+        let provider = self.parts.models.catalog().provider_for(model);
         let emitter = &mut self.emitter;
         let mut events = |event: StreamEvent| match event {
             StreamEvent::TextDelta { delta, .. } => emitter.text(&delta),
@@ -191,7 +190,6 @@ impl Turn<'_> {
         let cx = ToolContext {
             key: self.run.key.clone(),
             sessions: self.parts.sessions.clone(),
-            catalog: Arc::clone(&self.parts.catalog),
             model: Arc::clone(model),
         };
         let (output, stopped) = tokio::select! {
@@ -280,9 +278,9 @@ impl Turn<'_> {
         change: impl FnOnce(&mut SessionEntry) + Send + 'static,
     ) -> Option<SessionEntry> {
         let (started_at, ended_at) = (self.emitter.started_at(), self.parts.clock.now_ms());
-        let catalog = Arc::clone(&self.parts.catalog);
+        let (models, key) = (self.parts.models.clone(), self.run.key.clone());
         self.update(move |entry| {
-            let model = model_of(Some(entry), &catalog);
+            let model = models.of_session(&key, Some(entry));
             entry.status = Some(status.into());
             entry.ended_at = Some(ended_at);
             entry.runtime_ms = Some(ended_at.saturating_sub(started_at));

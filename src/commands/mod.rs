@@ -6,7 +6,6 @@
 
 use std::fmt::Write as _;
 
-use crate::agent::model_of;
 use crate::registry::Ctx;
 use crate::sessions::SessionKey;
 
@@ -90,12 +89,12 @@ fn help() -> String {
 async fn status(cx: &Ctx, key: &SessionKey) -> String {
     let services = &cx.services;
     let entry = services.sessions.entry(key).await.ok().flatten();
-    let model = model_of(entry.as_ref(), &services.catalog);
+    let model = services.models.of_session(key, entry.as_ref());
     let entry = entry.unwrap_or_default();
     let used = entry.total_tokens.unwrap_or_default();
     let window = model.context_window.max(1);
     let (running, waiting) = services.runs.counts();
-    let choice = services.catalog.default_choice();
+    let choice = services.models.default_choice();
     let why = if choice.model.is(&model.reference()) {
         choice.reason.as_str()
     } else {

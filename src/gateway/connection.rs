@@ -53,7 +53,7 @@ pub async fn run(gateway: Arc<Gateway>, mut socket: Socket, peer: Peer, permit: 
     let services = Arc::clone(&gateway.services);
     let _leave =
         Leave { gateway: Arc::clone(&gateway), conn_id: Arc::clone(&conn_id), presence_key };
-    let cx = Ctx { services, caller };
+    let cx = Ctx::new(services, caller);
     let connection = Connection {
         gateway,
         cx,
@@ -191,7 +191,8 @@ impl Connection {
     /// right here; only what waits becomes a task.
     async fn request(&mut self, request: Request) {
         let Request { id, method, params } = request;
-        let mut answer = match self.gateway.registry.call(self.cx.clone(), &method, params) {
+        let (cx, after_answer) = self.cx.for_request();
+        let mut answer = match self.gateway.registry.call(cx, &method, params) {
             Ok(answer) => answer,
             Err(denial) => return self.deny(&id, &denial),
         };
@@ -203,6 +204,7 @@ impl Connection {
                 Ok(payload) => response_ok(&id, &payload),
                 Err(error) => response_err(&Value::from(id.as_str()), &error, profile),
             });
+            drop(after_answer);
         };
         if let Poll::Ready(reply) = futures_util::poll!(&mut answer) {
             return respond(reply);

@@ -14,7 +14,8 @@ use crate::sessions::AgentId;
 pub async fn models(cx: Ctx, _: ModelsListParams) -> Reply<Value> {
     let models: Vec<_> = cx
         .services
-        .catalog
+        .models
+        .catalog()
         .models()
         .iter()
         .map(|model| {
@@ -34,9 +35,16 @@ pub async fn models(cx: Ctx, _: ModelsListParams) -> Reply<Value> {
 /// `agents.list`: the configured agents.
 pub async fn list(cx: Ctx, _: NoParams) -> Reply<Value> {
     let services = &cx.services;
-    let default_model = services.catalog.default_choice().model.reference().to_string();
-    let agents: Vec<_> =
-        services.settings.agents.list.iter().map(|agent| summary(agent, &default_model)).collect();
+    let agents: Vec<_> = services
+        .settings
+        .agents
+        .list
+        .iter()
+        .map(|agent| {
+            let model = services.models.of_agent(&AgentId::normalize(&agent.id));
+            summary(agent, &model.reference().to_string())
+        })
+        .collect();
     Ok(json!({
         "defaultId": services.keys.default_agent.as_str(),
         "mainKey": services.keys.main_key,
@@ -45,11 +53,11 @@ pub async fn list(cx: Ctx, _: NoParams) -> Reply<Value> {
     }))
 }
 
-fn summary(agent: &AgentSettings, default_model: &str) -> Value {
-    let model = match &agent.model {
-        Some(model) if model.fallbacks.is_empty() => json!({"primary": model.primary}),
-        Some(model) => json!({"primary": model.primary, "fallbacks": model.fallbacks}),
-        None => json!({"primary": default_model}),
+fn summary(agent: &AgentSettings, primary: &str) -> Value {
+    let fallbacks = agent.model.as_ref().map(|model| &model.fallbacks);
+    let model = match fallbacks.filter(|fallbacks| !fallbacks.is_empty()) {
+        Some(fallbacks) => json!({"primary": primary, "fallbacks": fallbacks}),
+        None => json!({"primary": primary}),
     };
     let mut summary = json!({
         "id": agent.id,

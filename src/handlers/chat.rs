@@ -50,14 +50,22 @@ pub async fn send(cx: Ctx, p: ChatSendParams) -> Reply<Value> {
         return Ok(json!({"ok": true, "aborted": !runs.is_empty(), "runIds": runs}));
     }
     let images = images(&p.attachments)?;
-    if images.is_empty()
-        && let Some(command) = Command::parse(&text)
-    {
-        return answer_command(&cx, &key, &p, &text, command).await;
-    }
-    let request = send_request(&cx, &p, key, &text, images);
+    let command = if images.is_empty() { Command::parse(&text) } else { None };
+    let request = send_request(&cx, &p, key.clone(), &text, images);
     let run_id = p.idempotency_key;
-    accepted(cx.services.runs.send(request).await, &run_id)
+    let outcome = match command {
+        Some(command) => {
+            cx.services.runs.answer_with(request, command.run(&cx, &key)).await.map(|it| (it, None))
+        }
+        None => cx.services.runs.send(request).await,
+    };
+    let outcome = outcome.map(|(accepted, start)| {
+        if let Some(start) = start {
+            cx.after_answer(start);
+        }
+        accepted
+    });
+    accepted(outcome, &run_id)
 }
 
 fn send_request(
@@ -179,36 +187,6 @@ fn sniff(raw: &[u8]) -> Option<&'static str> {
     }
 }
 
-/// A command is answered by the gateway: both lines go to the transcript, and
-/// one `chat` event with the answer ends it.
-async fn answer_command(
-    cx: &Ctx,
-    key: &SessionKey,
-    p: &ChatSendParams,
-    text: &str,
-    command: Command,
-) -> Reply<Value> {
-    let parts = cx.services.runs.parts();
-    let said = AgentMessage::User(UserMessage::text(text, cx.now_ms()));
-    let stored = parts.append(key, said, None).await.map_err(unwritable)?;
-    parts.announce(key, &stored);
-    let answer = command.run(cx, key).await;
-    note(cx, key, &p.idempotency_key, 1, answer).await?;
-    Ok(json!({"runId": p.idempotency_key, "status": "started"}))
-}
-
-/// Adds a message of the gateway's own and tells everybody.
-async fn note(cx: &Ctx, key: &SessionKey, run_id: &str, seq: u64, text: String) -> Reply<String> {
-    let parts = cx.services.runs.parts();
-    let id = cx.services.ids.uuid();
-    let message = AgentMessage::Assistant(AssistantMessage::from_gateway(text, cx.now_ms()));
-    let stored = parts.append(key, message, Some(id.clone())).await.map_err(unwritable)?;
-    let run_id = if run_id.is_empty() { format!("inject-{id}") } else { run_id.to_owned() };
-    parts.publish_note(key, &run_id, seq, &stored);
-    parts.announce(key, &stored);
-    Ok(id)
-}
-
 /// `chat.history`: the newest messages in their display form.
 pub async fn history(cx: Ctx, p: ChatHistoryParams) -> Reply<Value> {
     let key = cx.session_key(&p.session_key);
@@ -273,7 +251,12 @@ pub async fn inject(cx: Ctx, p: ChatInjectParams) -> Reply<Value> {
         Some(label) if !label.is_empty() => format!("[{label}]\n\n{}", p.message),
         _ => p.message,
     };
-    let id = note(&cx, &key, "", 0, text).await?;
+    let parts = cx.services.runs.parts();
+    let id = cx.services.ids.uuid();
+    let message = AgentMessage::Assistant(AssistantMessage::from_gateway(text, cx.now_ms()));
+    let stored = parts.append(&key, message, Some(id.clone())).await.map_err(unwritable)?;
+    parts.publish_note(&key, &format!("inject-{id}"), 0, &stored);
+    parts.announce(&key, &stored);
     Ok(json!({"ok": true, "messageId": id}))
 }
 

@@ -38,7 +38,7 @@ pub async fn list(cx: Ctx, p: SessionsListParams) -> Reply<Value> {
         .into_iter()
         .map(|listed| {
             let key = SessionKey::from_canonical(listed.key);
-            let mut row = SessionRow::new(&key, &listed.entry, &services.catalog);
+            let mut row = SessionRow::new(&key, &listed.entry, &services.models);
             if p.include_derived_titles {
                 row.derived_title.clone_from(&listed.entry.transcript.derived_title);
             }
@@ -59,7 +59,7 @@ pub async fn list(cx: Ctx, p: SessionsListParams) -> Reply<Value> {
         "totalCount": page.total,
         "limitApplied": limit,
         "hasMore": u64::try_from(rows.len()).is_ok_and(|count| count < page.total),
-        "defaults": SessionRow::defaults(&services.catalog),
+        "defaults": SessionRow::defaults(&services.models),
         "sessions": rows,
     }))
 }

@@ -3,7 +3,6 @@
 
 use serde_json::{Value, json};
 
-use crate::agent::model_of;
 use crate::bus::Beacon;
 use crate::protocol::methods::AnyParams;
 use crate::protocol::methods::system::SystemEventParams;
@@ -50,12 +49,12 @@ pub async fn status(cx: Ctx, _: AnyParams) -> Reply<Value> {
         std::cmp::Reverse(recent.get("updatedAt").and_then(Value::as_u64).unwrap_or_default())
     });
     all_recent.truncate(usize::try_from(RECENT).unwrap_or(usize::MAX));
-    let default = &services.catalog.default_choice().model;
+    let default = &services.models.default_choice().model;
     Ok(json!({
         "runtimeVersion": super::SERVER_VERSION,
         "uptimeMs": u64::try_from(services.started.elapsed().as_millis()).unwrap_or(u64::MAX),
         "model": {"primary": default.reference().to_string(),
-            "reason": services.catalog.default_choice().reason},
+            "reason": services.models.default_choice().reason},
         "heartbeat": {
             "defaultAgentId": services.keys.default_agent.as_str(),
             "agents": services.settings.agents.list.iter().map(|agent| json!({
@@ -77,12 +76,13 @@ pub async fn status(cx: Ctx, _: AnyParams) -> Reply<Value> {
 
 fn recent_session(services: &Services, agent: &str, listed: &Listed, now_ms: u64) -> Value {
     let entry = &listed.entry;
-    let model = model_of(Some(entry), &services.catalog);
+    let key = SessionKey::from_canonical(listed.key.as_str());
+    let model = services.models.of_session(&key, Some(entry));
     let used = entry.total_tokens;
     let mut recent = json!({
         "agentId": agent,
         "key": listed.key,
-        "kind": SessionKey::from_canonical(listed.key.as_str()).kind(),
+        "kind": key.kind(),
         "sessionId": entry.session_id,
         "updatedAt": entry.updated_at,
         "age": now_ms.saturating_sub(entry.updated_at),

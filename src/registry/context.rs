@@ -1,16 +1,16 @@
 //! What a handler gets to work with.
 
+use std::any::Any;
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-use crate::agent::Runs;
+use crate::agent::{Models, Runs};
 use crate::auth::Principal;
 use crate::bus::{Bus, Presence, Subscriber};
 use crate::config::Settings;
 use crate::protocol::Profile;
-use crate::providers::Catalog;
 use crate::sessions::{KeyRules, SessionKey, Sessions};
 use crate::support::{Clock, Ids, Tasks};
 
@@ -31,7 +31,7 @@ pub struct Services {
     /// Conversations.
     pub sessions: Sessions,
     /// Models and their providers.
-    pub catalog: Arc<Catalog>,
+    pub models: Models,
     /// Runs of the agent.
     pub runs: Arc<Runs>,
     /// How session keys are read.
@@ -86,9 +86,31 @@ pub struct Ctx {
     pub services: Arc<Services>,
     /// Who asks.
     pub caller: Caller,
+    after_answer: AfterAnswer,
 }
 
+/// What is dropped, and thereby happens, once a request has been answered.
+pub type AfterAnswer = Arc<Mutex<Vec<Box<dyn Any + Send>>>>;
+
 impl Ctx {
+    /// What requests of this caller work with.
+    pub fn new(services: Arc<Services>, caller: Caller) -> Self {
+        Self { services, caller, after_answer: AfterAnswer::default() }
+    }
+
+    /// The same for one request, and what its connection has to hold until the
+    /// answer is on its way.
+    pub fn for_request(&self) -> (Self, AfterAnswer) {
+        let after_answer = AfterAnswer::default();
+        let cx = Self { after_answer: Arc::clone(&after_answer), ..self.clone() };
+        (cx, after_answer)
+    }
+
+    /// Drops `guard` after the answer, so that its events come after it too.
+    pub fn after_answer(&self, guard: impl Any + Send) {
+        self.after_answer.lock().push(Box::new(guard));
+    }
+
     /// Reads a session key as the caller wrote it.
     pub fn session_key(&self, written: &str) -> SessionKey {
         let key = SessionKey::parse(written, &self.services.keys);

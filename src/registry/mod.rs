@@ -11,5 +11,5 @@ mod context;
 mod lanes;
 mod table;
 
-pub use context::{Caller, Ctx, KeyNames, Services};
+pub use context::{AfterAnswer, Caller, Ctx, KeyNames, Services};
 pub use table::{Denial, Method, Need, Registry, Reply, admin, open, read, write};

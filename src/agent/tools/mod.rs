@@ -11,7 +11,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use crate::protocol::message::{ContentBlock, ToolCall};
-use crate::providers::{Catalog, ModelInfo, ToolSpec};
+use crate::providers::{ModelInfo, ToolSpec};
 use crate::sessions::{SessionKey, Sessions};
 use crate::support::BoxFuture;
 
@@ -53,8 +53,6 @@ pub struct ToolContext {
     pub key: SessionKey,
     /// Conversations.
     pub sessions: Sessions,
-    /// Models.
-    pub catalog: Arc<Catalog>,
     /// The model of the run.
     pub model: Arc<ModelInfo>,
 }
