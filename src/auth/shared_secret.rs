@@ -71,75 +71,18 @@ impl AuthFailure {
         client: Option<&ClientInfo>,
         can_retry_with_device_token: bool,
     ) -> ErrorShape {
-        let hints = Hints::of(client);
-        let (code, reason, text, step) = match self {
-            Self::TokenMissing => (
-                "AUTH_TOKEN_MISSING",
-                "token_missing",
-                format!("gateway token missing ({})", hints.token),
-                UPDATE_CONFIG,
-            ),
-            Self::TokenMismatch => (
-                "AUTH_TOKEN_MISMATCH",
-                "token_mismatch",
-                format!("gateway token mismatch ({})", hints.token),
-                if can_retry_with_device_token {
-                    "retry_with_device_token"
-                } else {
-                    UPDATE_CREDENTIALS
-                },
-            ),
-            Self::TokenNotConfigured => (
-                "AUTH_TOKEN_NOT_CONFIGURED",
-                "token_missing_config",
-                "gateway token not configured on gateway (set gateway.auth.token)".to_owned(),
-                UPDATE_CONFIG,
-            ),
-            Self::PasswordMissing => (
-                "AUTH_PASSWORD_MISSING",
-                "password_missing",
-                format!("gateway password missing ({})", hints.password),
-                UPDATE_CONFIG,
-            ),
-            Self::PasswordMismatch => (
-                "AUTH_PASSWORD_MISMATCH",
-                "password_mismatch",
-                format!("gateway password mismatch ({})", hints.password),
-                UPDATE_CREDENTIALS,
-            ),
-            Self::PasswordNotConfigured => (
-                "AUTH_PASSWORD_NOT_CONFIGURED",
-                "password_missing_config",
-                "gateway password not configured on gateway (set gateway.auth.password)".to_owned(),
-                UPDATE_CONFIG,
-            ),
-            Self::DeviceTokenMismatch => (
-                "AUTH_DEVICE_TOKEN_MISMATCH",
-                "device_token_mismatch",
-                "device token mismatch (rotate/reissue device token)".to_owned(),
-                UPDATE_CREDENTIALS,
-            ),
-            Self::BootstrapTokenInvalid => (
-                "AUTH_BOOTSTRAP_TOKEN_INVALID",
-                "bootstrap_token_invalid",
-                "bootstrap token invalid or expired (scan a fresh setup code)".to_owned(),
-                REVIEW_CONFIG,
-            ),
-            Self::RateLimited => (
-                "AUTH_RATE_LIMITED",
-                "rate_limited",
-                "too many failed authentication attempts (retry later)".to_owned(),
-                "wait_then_retry",
-            ),
-            Self::Unauthorized => {
-                ("AUTH_UNAUTHORIZED", "unauthorized", String::new(), REVIEW_CONFIG)
-            }
+        let (code, reason, text, step) = self.row();
+        let hint = match self {
+            Self::TokenMissing | Self::TokenMismatch => Hints::of(client).token,
+            Self::PasswordMissing | Self::PasswordMismatch => Hints::of(client).password,
+            _ => "",
         };
-        let message = if text.is_empty() {
-            "unauthorized".to_owned()
-        } else {
-            format!("unauthorized: {text}")
+        let message = match (text, hint) {
+            ("", _) => "unauthorized".to_owned(),
+            (text, "") => format!("unauthorized: {text}"),
+            (text, hint) => format!("unauthorized: {text} ({hint})"),
         };
+        let step = if can_retry_with_device_token { "retry_with_device_token" } else { step };
         let error = ErrorShape::denied(message).details(json!({
             "code": code,
             "authReason": reason,
@@ -148,10 +91,65 @@ impl AuthFailure {
         }));
         if self == Self::RateLimited { error.kind(ErrorKind::RateLimited) } else { error }
     }
+
+    /// `details.code`, `authReason`, text without hint, next step.
+    const fn row(self) -> (&'static str, &'static str, &'static str, &'static str) {
+        match self {
+            Self::TokenMissing => {
+                ("AUTH_TOKEN_MISSING", "token_missing", "gateway token missing", UPDATE_CONFIG)
+            }
+            Self::TokenMismatch => {
+                ("AUTH_TOKEN_MISMATCH", "token_mismatch", "gateway token mismatch", UPDATE_SECRET)
+            }
+            Self::TokenNotConfigured => (
+                "AUTH_TOKEN_NOT_CONFIGURED",
+                "token_missing_config",
+                "gateway token not configured on gateway (set gateway.auth.token)",
+                UPDATE_CONFIG,
+            ),
+            Self::PasswordMissing => (
+                "AUTH_PASSWORD_MISSING",
+                "password_missing",
+                "gateway password missing",
+                UPDATE_CONFIG,
+            ),
+            Self::PasswordMismatch => (
+                "AUTH_PASSWORD_MISMATCH",
+                "password_mismatch",
+                "gateway password mismatch",
+                UPDATE_SECRET,
+            ),
+            Self::PasswordNotConfigured => (
+                "AUTH_PASSWORD_NOT_CONFIGURED",
+                "password_missing_config",
+                "gateway password not configured on gateway (set gateway.auth.password)",
+                UPDATE_CONFIG,
+            ),
+            Self::DeviceTokenMismatch => (
+                "AUTH_DEVICE_TOKEN_MISMATCH",
+                "device_token_mismatch",
+                "device token mismatch (rotate/reissue device token)",
+                UPDATE_SECRET,
+            ),
+            Self::BootstrapTokenInvalid => (
+                "AUTH_BOOTSTRAP_TOKEN_INVALID",
+                "bootstrap_token_invalid",
+                "bootstrap token invalid or expired (scan a fresh setup code)",
+                REVIEW_CONFIG,
+            ),
+            Self::RateLimited => (
+                "AUTH_RATE_LIMITED",
+                "rate_limited",
+                "too many failed authentication attempts (retry later)",
+                "wait_then_retry",
+            ),
+            Self::Unauthorized => ("AUTH_UNAUTHORIZED", "unauthorized", "", REVIEW_CONFIG),
+        }
+    }
 }
 
 const UPDATE_CONFIG: &str = "update_auth_configuration";
-const UPDATE_CREDENTIALS: &str = "update_auth_credentials";
+const UPDATE_SECRET: &str = "update_auth_credentials";
 const REVIEW_CONFIG: &str = "review_auth_configuration";
 
 /// What the user of this kind of client can do.

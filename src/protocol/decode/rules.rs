@@ -1,0 +1,325 @@
+//! Rules for members: what a value must be, and the original's words when it
+//! is not.
+
+use serde_json::Value;
+
+use super::{Params, Path, Unknown, read_object};
+
+/// How one member is read and checked.
+pub trait Rule {
+    /// What comes out.
+    type Out;
+    /// Reads `value`; on failure adds to `errors` and gives `None`.
+    fn read(
+        &self,
+        value: Value,
+        path: &Path,
+        unknown: Unknown,
+        errors: &mut Vec<String>,
+    ) -> Option<Self::Out>;
+}
+
+/// A string; lengths count characters.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Text {
+    min: usize,
+    max: Option<usize>,
+}
+
+/// Any string.
+pub const fn text() -> Text {
+    Text { min: 0, max: None }
+}
+
+/// A string of at least one character.
+pub const fn non_empty() -> Text {
+    Text { min: 1, max: None }
+}
+
+impl Text {
+    /// Sets the greatest length.
+    #[must_use]
+    pub const fn max(mut self, max: usize) -> Self {
+        self.max = Some(max);
+        self
+    }
+}
+
+impl Rule for Text {
+    type Out = String;
+    fn read(
+        &self,
+        value: Value,
+        path: &Path,
+        _: Unknown,
+        errors: &mut Vec<String>,
+    ) -> Option<String> {
+        let Value::String(text) = value else {
+            errors.push(path.say("must be string"));
+            return None;
+        };
+        let before = errors.len();
+        if self.min > 0 && text.chars().nth(self.min - 1).is_none() {
+            errors.push(path.say(&format!("must NOT have fewer than {} characters", self.min)));
+        }
+        if let Some(max) = self.max
+            && text.chars().nth(max).is_some()
+        {
+            errors.push(path.say(&format!("must NOT have more than {max} characters")));
+        }
+        (errors.len() == before).then_some(text)
+    }
+}
+
+/// A whole number in a range.
+#[derive(Debug, Clone, Copy)]
+pub struct Integer {
+    min: u64,
+    max: u64,
+}
+
+/// A whole number of at least `min`.
+pub const fn integer_from(min: u64) -> Integer {
+    Integer { min, max: u64::MAX }
+}
+
+impl Integer {
+    /// Sets the greatest value.
+    #[must_use]
+    pub const fn max(mut self, max: u64) -> Self {
+        self.max = max;
+        self
+    }
+}
+
+/// The greatest whole number below which JSON numbers are exact.
+const MAX_SAFE_INTEGER: f64 = 9_007_199_254_740_991.0;
+
+impl Rule for Integer {
+    type Out = u64;
+    fn read(&self, value: Value, path: &Path, _: Unknown, errors: &mut Vec<String>) -> Option<u64> {
+        let Value::Number(number) = &value else {
+            errors.push(path.say("must be integer"));
+            return None;
+        };
+        if let Some(whole) = number.as_u64() {
+            if whole < self.min {
+                errors.push(path.say(&format!("must be >= {}", self.min)));
+                return None;
+            }
+            if whole > self.max {
+                errors.push(path.say(&format!("must be <= {}", self.max)));
+                return None;
+            }
+            return Some(whole);
+        }
+        match number.as_f64() {
+            // 3.0 is an integer in JSON Schema.
+            Some(float) if float.fract() == 0.0 && float.abs() <= MAX_SAFE_INTEGER => {
+                if float < 0.0 {
+                    errors.push(path.say(&format!("must be >= {}", self.min)));
+                    return None;
+                }
+                let exact = serde_json::from_str::<Value>(&format!("{float:.0}")).ok()?;
+                self.read(exact, path, Unknown::Refuse, errors)
+            }
+            _ => {
+                errors.push(path.say("must be integer"));
+                None
+            }
+        }
+    }
+}
+
+/// `true` or `false`.
+#[derive(Debug, Clone, Copy)]
+pub struct Boolean;
+
+/// `true` or `false`.
+pub const fn boolean() -> Boolean {
+    Boolean
+}
+
+impl Rule for Boolean {
+    type Out = bool;
+    fn read(
+        &self,
+        value: Value,
+        path: &Path,
+        _: Unknown,
+        errors: &mut Vec<String>,
+    ) -> Option<bool> {
+        if let Value::Bool(flag) = value {
+            return Some(flag);
+        }
+        errors.push(path.say("must be boolean"));
+        None
+    }
+}
+
+/// One of a list of strings (a JSON Schema `enum`).
+#[derive(Debug, Clone, Copy)]
+pub struct OneOf<'a>(&'a [&'a str]);
+
+/// One of `allowed`, which the original declares as an `enum`.
+pub const fn one_of<'a>(allowed: &'a [&'a str]) -> OneOf<'a> {
+    OneOf(allowed)
+}
+
+impl Rule for OneOf<'_> {
+    type Out = String;
+    fn read(
+        &self,
+        value: Value,
+        path: &Path,
+        _: Unknown,
+        errors: &mut Vec<String>,
+    ) -> Option<String> {
+        match value {
+            Value::String(text) if self.0.contains(&text.as_str()) => Some(text),
+            _ => {
+                errors.push(path.say("must be equal to one of the allowed values"));
+                None
+            }
+        }
+    }
+}
+
+/// One of a list of constants (a union of literals).
+#[derive(Debug, Clone, Copy)]
+pub struct Literal<'a>(&'a [&'a str]);
+
+/// One of `allowed`, which the original declares as a union of literals and
+/// reports in two parts.
+pub const fn literal<'a>(allowed: &'a [&'a str]) -> Literal<'a> {
+    Literal(allowed)
+}
+
+impl Rule for Literal<'_> {
+    type Out = String;
+    fn read(
+        &self,
+        value: Value,
+        path: &Path,
+        _: Unknown,
+        errors: &mut Vec<String>,
+    ) -> Option<String> {
+        match value {
+            Value::String(text) if self.0.contains(&text.as_str()) => Some(text),
+            _ => {
+                errors.push(path.say("must be equal to constant"));
+                if self.0.len() > 1 {
+                    errors.push(path.say("must match a schema in anyOf"));
+                }
+                None
+            }
+        }
+    }
+}
+
+/// Any JSON at all.
+#[derive(Debug, Clone, Copy)]
+pub struct Any;
+
+/// Any JSON at all.
+pub const fn any() -> Any {
+    Any
+}
+
+impl Rule for Any {
+    type Out = Value;
+    fn read(&self, value: Value, _: &Path, _: Unknown, _: &mut Vec<String>) -> Option<Value> {
+        Some(value)
+    }
+}
+
+/// An array.
+#[derive(Debug, Clone, Copy)]
+pub struct List<R>(R);
+
+/// An array whose items follow `item`.
+pub const fn list<R: Rule>(item: R) -> List<R> {
+    List(item)
+}
+
+impl<R: Rule> Rule for List<R> {
+    type Out = Vec<R::Out>;
+    fn read(
+        &self,
+        value: Value,
+        path: &Path,
+        unknown: Unknown,
+        errors: &mut Vec<String>,
+    ) -> Option<Vec<R::Out>> {
+        let Value::Array(items) = value else {
+            errors.push(path.say("must be array"));
+            return None;
+        };
+        let before = errors.len();
+        let read: Vec<_> = items
+            .into_iter()
+            .enumerate()
+            .filter_map(|(index, item)| {
+                self.0.read(item, &path.child(&index.to_string()), unknown, errors)
+            })
+            .collect();
+        (errors.len() == before).then_some(read)
+    }
+}
+
+/// An object whose members all follow one rule.
+#[derive(Debug, Clone, Copy)]
+pub struct Dictionary<R>(R);
+
+/// An object with free member names, each following `value`.
+pub const fn dictionary<R: Rule>(value: R) -> Dictionary<R> {
+    Dictionary(value)
+}
+
+impl<R: Rule> Rule for Dictionary<R> {
+    type Out = Vec<(String, R::Out)>;
+    fn read(
+        &self,
+        value: Value,
+        path: &Path,
+        unknown: Unknown,
+        errors: &mut Vec<String>,
+    ) -> Option<Self::Out> {
+        let Value::Object(members) = value else {
+            errors.push(path.say("must be object"));
+            return None;
+        };
+        let before = errors.len();
+        let read: Vec<_> = members
+            .into_iter()
+            .filter_map(|(name, value)| {
+                let read = self.0.read(value, &path.child(&name), unknown, errors)?;
+                Some((name, read))
+            })
+            .collect();
+        (errors.len() == before).then_some(read)
+    }
+}
+
+/// A nested object.
+pub struct Nested<P>(std::marker::PhantomData<fn() -> P>);
+
+/// A nested object with members of its own.
+pub const fn object<P: Params>() -> Nested<P> {
+    Nested(std::marker::PhantomData)
+}
+
+impl<P: Params> Rule for Nested<P> {
+    type Out = P;
+    fn read(
+        &self,
+        value: Value,
+        path: &Path,
+        unknown: Unknown,
+        errors: &mut Vec<String>,
+    ) -> Option<P> {
+        let before = errors.len();
+        let read = read_object(value, path, unknown, errors, P::read)?;
+        (errors.len() == before).then_some(read)
+    }
+}
