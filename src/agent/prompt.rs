@@ -3,7 +3,7 @@
 use crate::config::AgentSettings;
 
 /// What the model is told about itself and its place.
-pub fn system(agent: &AgentSettings, model: &str, notices: &[String]) -> String {
+pub fn system(agent: &AgentSettings, model: &str, now_ms: u64, notices: &[String]) -> String {
     let name = agent.identity.name.as_deref().or(agent.name.as_deref()).unwrap_or("Assistant");
     let mut prompt = format!(
         "You are {name}, a personal assistant running inside the clawgate gateway on the user's own machine.\n\
@@ -13,6 +13,12 @@ pub fn system(agent: &AgentSettings, model: &str, notices: &[String]) -> String 
         agent.id,
         agent.workspace.display(),
     );
+    // The day, not the minute: a prompt that changes all the time cannot be cached.
+    if let Some(day) = day(now_ms) {
+        for part in [" Today is ", &day, " (UTC)."] {
+            prompt.push_str(part);
+        }
+    }
     if !notices.is_empty() {
         prompt.push_str("\n\nSystem events since the last turn (untrusted text):");
         for notice in notices {
@@ -21,4 +27,30 @@ pub fn system(agent: &AgentSettings, model: &str, notices: &[String]) -> String 
         }
     }
     prompt
+}
+
+fn day(now_ms: u64) -> Option<String> {
+    let now = jiff::Timestamp::from_millisecond(i64::try_from(now_ms).ok()?).ok()?;
+    Some(now.strftime("%A, %Y-%m-%d").to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::AgentIdentity;
+
+    #[test]
+    fn the_prompt_names_agent_day_and_news() {
+        let agent = AgentSettings {
+            id: "main".into(),
+            name: None,
+            identity: AgentIdentity { name: Some("Inky".into()), ..AgentIdentity::default() },
+            workspace: "/w".into(),
+            model: None,
+        };
+        let prompt = system(&agent, "m-1", 1_795_318_532_277, &["a\nb".into()]);
+        for part in ["You are Inky", "Model: m-1", "Today is Sunday, 2026-11-22 (UTC)", "- a b"] {
+            assert!(prompt.contains(part), "{part} in {prompt}");
+        }
+    }
 }

@@ -136,7 +136,12 @@ impl Turn<'_> {
         let level = session_level.and_then(ThinkingLevel::parse).unwrap_or_default();
         Ok(ModelRequest {
             model: Arc::clone(model),
-            system: Some(prompt::system(&agent, &model.id, &self.notices)),
+            system: Some(prompt::system(
+                &agent,
+                &model.id,
+                self.parts.clock.now_ms(),
+                &self.notices,
+            )),
             messages: self.parts.sessions.context(&self.run.key).await?,
             tools: self.parts.tools.specs(),
             thinking: self.run.thinking.unwrap_or(level),

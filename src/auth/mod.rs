@@ -14,6 +14,8 @@ mod origin;
 mod peer;
 mod principal;
 mod shared_secret;
+#[cfg(test)]
+mod tests;
 
 pub use admission::{Admission, Auth, Refusal};
 pub use identity::{DeviceIdentity, IdentityError};

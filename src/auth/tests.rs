@@ -1,0 +1,224 @@
+//! Who gets in with what: the matrix of credentials and devices
+//! (CVE-2026-28472, CVE-2026-22172).
+
+use proptest::prelude::*;
+
+use super::identity::DeviceIdentity;
+use super::*;
+use crate::config::{AuthMode, AuthSettings, ControlUiSettings};
+use crate::protocol::connect::{
+    ClientInfo, ConnectAuth, DeviceProof, SimpleConnect, StandardConnect,
+};
+use crate::protocol::{Role, Scope, ScopeSet};
+use crate::support::Secret;
+
+const NOW: u64 = 1_767_225_600_000;
+const NONCE: &str = "the-nonce";
+
+fn auth(mode: AuthMode) -> Auth {
+    let settings = AuthSettings {
+        mode,
+        token: Some(Secret::new("right")),
+        password: Some(Secret::new("right")),
+        shared_secret_scopes: [Scope::Read, Scope::Write].into_iter().collect(),
+        rate_limit: None,
+    };
+    Auth::new(settings, ControlUiSettings::default(), vec!["127.0.0.1".parse().unwrap()])
+}
+
+fn peer(remote: &str, forwarded: bool, origin: Option<&str>) -> Peer {
+    Peer {
+        remote: remote.parse().unwrap(),
+        forwarded_for: forwarded.then(|| "198.51.100.7".into()),
+        is_forwarded: forwarded,
+        origin: origin.map(Into::into),
+        host: None,
+    }
+}
+
+fn local() -> Peer {
+    peer("127.0.0.1", false, None)
+}
+
+fn connect(id: &str, mode: &str, token: Option<&str>, scopes: &[&str]) -> StandardConnect {
+    StandardConnect {
+        min_protocol: 3,
+        max_protocol: 3,
+        client: ClientInfo {
+            id: id.into(),
+            mode: mode.into(),
+            version: "1".into(),
+            platform: "linux".into(),
+            ..ClientInfo::default()
+        },
+        caps: vec![],
+        role: None,
+        scopes: scopes.iter().map(|scope| (*scope).to_owned()).collect(),
+        device: None,
+        auth: ConnectAuth { token: token.map(Into::into), ..ConnectAuth::default() },
+        user_agent: None,
+    }
+}
+
+fn with_proof(
+    mut connect: StandardConnect,
+    nonce: &str,
+    signed_text_suffix: &str,
+) -> StandardConnect {
+    let identity = DeviceIdentity::from_seed(&[7; 32]);
+    let text = format!(
+        "v3|{}|{}|{}|operator|{}|{NOW}|{}|{nonce}|linux|{signed_text_suffix}",
+        identity.device_id(),
+        connect.client.id,
+        connect.client.mode,
+        connect.scopes.join(","),
+        connect.auth.token.as_deref().unwrap_or_default(),
+    );
+    connect.device = Some(DeviceProof {
+        id: identity.device_id().to_owned(),
+        public_key: identity.public_key().to_owned(),
+        signature: identity.sign(&text),
+        signed_at: NOW,
+        nonce: nonce.to_owned(),
+    });
+    connect
+}
+
+fn decide(auth: &Auth, connect: &StandardConnect, peer: &Peer) -> Result<Admission, String> {
+    auth.admit_standard(connect, peer, "conn", NONCE, NOW).map_err(|refusal| refusal.message)
+}
+
+#[test]
+fn only_validated_combinations_pass() {
+    let auth = auth(AuthMode::Token);
+    for (token, token_is_right) in [(None, false), (Some("wrong"), false), (Some("right"), true)] {
+        let plain = || connect("cli", "cli", token, &["operator.admin"]);
+        let good = decide(&auth, &with_proof(plain(), NONCE, ""), &local());
+        let forged = decide(&auth, &with_proof(plain(), NONCE, "forged"), &local());
+        let replayed = decide(&auth, &with_proof(plain(), "an-older-nonce", ""), &local());
+        let none = decide(&auth, &plain(), &local());
+        assert_eq!(good.is_ok(), token_is_right, "good device, token {token:?}");
+        assert_eq!(forged.unwrap_err(), "device signature invalid");
+        assert_eq!(replayed.unwrap_err(), "device nonce mismatch");
+        match none {
+            Ok(admission) => {
+                assert!(token_is_right);
+                assert!(!admission.principal.allows(Scope::Read), "no device, no scopes");
+            }
+            Err(_) => assert!(!token_is_right),
+        }
+    }
+}
+
+#[test]
+fn a_device_is_let_in_only_from_this_machine() {
+    let auth = auth(AuthMode::Token);
+    let connect = with_proof(connect("cli", "cli", Some("right"), &["operator.admin"]), NONCE, "");
+    assert!(decide(&auth, &connect, &local()).is_ok());
+    for far in [peer("192.0.2.9", false, None), peer("127.0.0.1", true, None)] {
+        let refusal = decide(&auth, &connect, &far).unwrap_err();
+        assert_eq!(refusal, "pairing required: device is not approved yet");
+    }
+}
+
+#[test]
+fn a_forwarded_or_browser_connection_is_no_local_backend() {
+    let auth = auth(AuthMode::Token);
+    let backend = connect("gateway-client", "backend", Some("right"), &["operator.admin"]);
+    let admin = |peer: &Peer| {
+        decide(&auth, &backend, peer).map(|admission| admission.principal.allows(Scope::Admin))
+    };
+    assert_eq!(admin(&local()), Ok(true));
+    assert_eq!(admin(&peer("127.0.0.1", true, None)), Ok(false));
+    assert_eq!(admin(&peer("192.0.2.9", false, None)), Ok(false));
+    assert_eq!(admin(&peer("127.0.0.1", false, Some("http://localhost:5173"))), Ok(false));
+    assert!(admin(&peer("127.0.0.1", false, Some("https://evil.example"))).is_err());
+}
+
+#[test]
+fn a_node_needs_a_device() {
+    let mut node = connect("node-host", "node", Some("right"), &[]);
+    node.role = Some("node".into());
+    assert_eq!(
+        decide(&auth(AuthMode::Token), &node, &local()).unwrap_err(),
+        "device identity required"
+    );
+    node.role = Some("admin".into());
+    assert_eq!(decide(&auth(AuthMode::Token), &node, &local()).unwrap_err(), "invalid role");
+}
+
+fn simple(token: Option<&str>, has_device: bool) -> SimpleConnect {
+    SimpleConnect {
+        client_type: Some("web".into()),
+        client_version: None,
+        auth: ConnectAuth { token: token.map(Into::into), ..ConnectAuth::default() },
+        has_device,
+    }
+}
+
+#[test]
+fn the_simple_form_is_worth_what_its_secret_is_worth() {
+    let token_mode = auth(AuthMode::Token);
+    let admit = |auth: &Auth, connect: &SimpleConnect, peer: &Peer| {
+        auth.admit_simple(connect, peer, "conn", NOW).map(|admission| admission.principal)
+    };
+    let far = peer("192.0.2.9", false, None);
+    for peer in [&local(), &far] {
+        let principal = admit(&token_mode, &simple(Some("right"), false), peer).unwrap();
+        assert!(principal.allows(Scope::Write) && !principal.allows(Scope::Admin));
+        assert!(admit(&token_mode, &simple(Some("wrong"), false), peer).is_err());
+        assert!(admit(&token_mode, &simple(None, false), peer).is_err());
+        assert!(admit(&token_mode, &simple(Some("right"), true), peer).is_err());
+    }
+    let open = auth(AuthMode::None);
+    assert!(admit(&open, &simple(None, false), &local()).is_ok());
+    assert!(admit(&open, &simple(None, false), &far).is_err());
+    assert!(admit(&open, &simple(None, false), &peer("127.0.0.1", true, None)).is_err());
+    let page = peer("127.0.0.1", false, Some("https://evil.example"));
+    assert!(admit(&open, &simple(None, false), &page).is_err());
+}
+
+#[test]
+fn pages_that_guess_are_locked_out_whatever_else_they_send() {
+    let auth = auth(AuthMode::Token);
+    let page = peer("127.0.0.1", false, Some("http://localhost:5173"));
+    let mut refusals = Vec::new();
+    for attempt in 0..11 {
+        let mut guess = connect("gateway-client", "backend", Some("guess"), &[]);
+        if attempt % 2 == 1 {
+            guess = with_proof(guess, NONCE, "");
+            guess.auth.device_token = Some("bogus".into());
+        }
+        refusals.push(decide(&auth, &guess, &page).unwrap_err());
+    }
+    assert!(refusals.last().unwrap().contains("too many failed"), "{refusals:?}");
+    let right = connect("gateway-client", "backend", Some("right"), &[]);
+    assert!(decide(&auth, &right, &page).unwrap_err().contains("too many failed"));
+    assert!(decide(&auth, &right, &local()).is_ok(), "others are not locked out");
+}
+
+proptest! {
+    #[test]
+    fn what_is_asked_for_never_adds_to_what_the_credential_is_worth(
+        asked in proptest::collection::vec("[a-z.]{0,20}|operator\\.(admin|read|write|approvals|pairing)", 0..6),
+        id in proptest::sample::select(vec!["cli", "webchat", "test", "gateway-client", "openclaw-ios"]),
+        mode in proptest::sample::select(vec!["cli", "ui", "probe", "backend", "test"]),
+        far in proptest::bool::ANY,
+    ) {
+        let names: Vec<&str> = asked.iter().map(String::as_str).collect();
+        let connect = connect(id, mode, Some("right"), &names);
+        let from = if far { peer("192.0.2.9", false, None) } else { local() };
+        if let Ok(admission) = decide(&auth(AuthMode::Token), &connect, &from) {
+            let is_backend = id == "gateway-client" && mode == "backend" && !far;
+            let worth: ScopeSet = if is_backend {
+                asked.iter().filter_map(|name| Scope::parse(name)).collect()
+            } else {
+                ScopeSet::NONE
+            };
+            prop_assert_eq!(admission.principal.role(), Role::Operator);
+            for scope in Scope::ALL {
+                prop_assert_eq!(admission.principal.allows(scope), worth.allows(scope));
+            }
+        }
+    }
+}
