@@ -20,7 +20,7 @@ use crate::agent::{
 use crate::auth::{Auth, DeviceIdentity, IdentityError};
 use crate::bus::{Audience, Bus, Closing, EventKind, Hub, LocalBackplane, Presence};
 use crate::config::{Env, SessionScope, Settings, TranscriptFormat as ConfiguredFormat};
-use crate::gateway::{Gateway, Incoming, Wire, router};
+use crate::gateway::{self, Gateway};
 use crate::handlers::{self, HealthCache};
 use crate::protocol::hello::TICK_INTERVAL_MS;
 use crate::providers::{Adapters, Catalog, CatalogError};
@@ -122,9 +122,7 @@ pub async fn run(
         model_reason: choice.reason.clone(),
     };
     start_periodic(&services);
-    let app = router(gateway).into_make_service_with_connect_info::<Wire>();
-    let server =
-        services.tasks.spawn("listener", async move { axum::serve(Incoming(listener), app).await });
+    let server = services.tasks.spawn("listener", gateway::serve(listener, gateway));
     on_ready(&ready);
     tracing::info!(%address, model = %ready.model, "ready");
     signals.next().await;

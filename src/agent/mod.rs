@@ -10,6 +10,7 @@ mod emitter;
 mod lane;
 mod models;
 mod notices;
+mod parts;
 mod prompt;
 mod recovery;
 mod rows;
@@ -22,7 +23,8 @@ mod turn;
 
 pub use models::{Models, UnknownModel};
 pub use notices::Notices;
+pub use parts::RunsParts;
 pub use rows::{SessionEvents, SessionRow};
 pub use run::{AbortReason, ActiveRun, RunEnd};
-pub use runs::{AbortError, Accepted, Runs, RunsParts, SendError, SendRequest, Start};
+pub use runs::{AbortError, Accepted, Runs, SendError, SendRequest, Start};
 pub use tally::Tally;

@@ -9,8 +9,9 @@ use serde::{Deserialize, Serialize};
 use crate::protocol::message::{AgentMessage, UserMessage};
 use crate::sessions::{SessionError, SessionKey, StoredMessage};
 
+use super::parts::RunsParts;
 use super::run::ActiveRun;
-use super::runs::{RunsParts, SendError};
+use super::runs::SendError;
 
 /// A message as the run record keeps it.
 #[derive(Debug, Serialize, Deserialize)]

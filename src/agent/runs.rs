@@ -6,120 +6,27 @@ use std::time::Duration;
 
 use futures_util::FutureExt;
 use parking_lot::Mutex;
-use serde_json::{Value, json};
+use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use crate::auth::{Owner, Principal};
-use crate::bus::{Audience, Bus, ChatMark, Event, EventKind};
-use crate::config::{AgentSettings, Settings};
 use crate::protocol::Scope;
 use crate::protocol::message::{AgentMessage, AssistantMessage, UserMessage};
 use crate::providers::ThinkingLevel;
-use crate::sessions::{
-    AppendOptions, KeyRules, SessionError, SessionKey, Sessions, StoredMessage, message_display,
-};
-use crate::store::{Claim, NewRun, RunOutcome, RunState, Store, StoreError};
-use crate::support::{Clock, Ids, Tasks, hex};
+use crate::sessions::{SessionError, SessionKey, StoredMessage};
+use crate::store::{Claim, NewRun, RunOutcome, RunState, StoreError};
+use crate::support::hex;
 
 use super::emitter::Emitter;
 use super::lane::{LaneTable, Placed};
-use super::models::Models;
-use super::notices::Notices;
-use super::rows::SessionEvents;
+use super::parts::RunsParts;
 use super::run::{AbortReason, ActiveRun, RunEnd};
-use super::tally::Tally;
-use super::tools::Tools;
 use super::{recovery, turn};
 
 /// Family of the idempotency keys of `chat.send`.
 const KEY_SCOPE: &str = "chat";
 /// How long an abort waits for the run to wind down before it answers anyway.
 const ABORT_WAIT: Duration = Duration::from_secs(5);
-
-/// What runs work with.
-pub struct RunsParts {
-    /// The effective configuration.
-    pub settings: Arc<Settings>,
-    /// How session keys are read.
-    pub keys: Arc<KeyRules>,
-    /// Conversations.
-    pub sessions: Sessions,
-    /// Run records.
-    pub store: Arc<dyn Store>,
-    /// Models.
-    pub models: Models,
-    /// Where events go.
-    pub bus: Bus,
-    /// Events about sessions.
-    pub events: SessionEvents,
-    /// Tools.
-    pub tools: Tools,
-    /// System events that wait for a turn.
-    pub notices: Notices,
-    /// How runs have ended.
-    pub tally: Tally,
-    /// Wall-clock time.
-    pub clock: Arc<dyn Clock>,
-    /// Identifiers.
-    pub ids: Arc<dyn Ids>,
-    /// Background tasks.
-    pub tasks: Tasks,
-}
-
-impl RunsParts {
-    /// The agent that a session belongs to; the default one for an unknown id.
-    pub fn agent_of(&self, key: &SessionKey) -> AgentSettings {
-        self.settings.agents.agent_or_default(key.agent(&self.keys).as_str())
-    }
-
-    /// Adds a message to a transcript, making the session if need be.
-    pub async fn append(
-        &self,
-        key: &SessionKey,
-        message: AgentMessage,
-        id: Option<String>,
-    ) -> Result<StoredMessage, SessionError> {
-        let workspace = self.agent_of(key).workspace;
-        self.sessions.ensure(key, &workspace).await?;
-        let options = AppendOptions { id, ..AppendOptions::default() };
-        self.sessions.append(key, message, options).await
-    }
-
-    /// Adds the message of a run, unless it is there already.
-    pub async fn append_once(
-        &self,
-        key: &SessionKey,
-        message: AgentMessage,
-        id: &str,
-        run_id: &str,
-    ) -> Result<StoredMessage, SessionError> {
-        let workspace = self.agent_of(key).workspace;
-        self.sessions.ensure(key, &workspace).await?;
-        let options = AppendOptions { id: Some(id.into()), idempotency_key: Some(run_id.into()) };
-        self.sessions.append(key, message, options).await
-    }
-
-    /// Tells those who watch of a stored message.
-    pub fn announce(&self, key: &SessionKey, stored: &StoredMessage) {
-        // Silent messages are kept, but not shown.
-        if let Some(display) = message_display(&stored.message, &stored.id, stored.seq) {
-            self.events.message(key, &stored.session, &display, &stored.id, stored.seq);
-        }
-    }
-
-    /// Shows a message of the gateway's own as the end of a run.
-    pub fn publish_note(&self, key: &SessionKey, run_id: &str, seq: u64, stored: &StoredMessage) {
-        let mut message = message_display(&stored.message, &stored.id, stored.seq);
-        if let Some(Value::Object(members)) = &mut message {
-            members.shift_remove("__openclaw");
-        }
-        let payload = json!({"runId": run_id, "sessionKey": key.as_str(), "seq": seq,
-            "state": "final", "message": message});
-        let mark = ChatMark { run_id: run_id.into(), text: None };
-        let event = Event::new(EventKind::Chat, &payload).about(key.clone()).chat(mark);
-        self.bus.deliver(event, &Audience::Everyone);
-    }
-}
 
 /// A message that wants an answer.
 #[derive(Debug, Clone)]

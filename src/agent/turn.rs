@@ -9,9 +9,9 @@ use crate::providers::{ModelInfo, ModelRequest, ProviderError, StreamEvent, Thin
 use crate::sessions::{SessionEntry, SessionError, StoredMessage};
 
 use super::emitter::Emitter;
+use super::parts::RunsParts;
 use super::prompt;
 use super::run::{AbortReason, ActiveRun, RunEnd};
-use super::runs::RunsParts;
 use super::tools::{ToolContext, ToolOutput};
 
 /// A model that calls tools without end is stopped after so many rounds.

@@ -12,5 +12,4 @@ mod render;
 mod socket;
 mod upgrade;
 
-pub use io::{Incoming, Wire};
-pub use upgrade::{Gateway, router};
+pub use upgrade::{Gateway, serve};

@@ -9,6 +9,7 @@ use axum::extract::{ConnectInfo, FromRequestParts, Request, State};
 use axum::http::header::{self, HeaderMap, HeaderName};
 use axum::http::{StatusCode, request};
 use axum::response::{IntoResponse, Response};
+use tokio::net::TcpListener;
 
 use crate::auth::{Auth, Peer};
 use crate::bus::Hub;
@@ -16,7 +17,7 @@ use crate::protocol::hello::MAX_PAYLOAD;
 use crate::registry::{Registry, Services};
 
 use super::connection;
-use super::io::Wire;
+use super::io::{Incoming, Wire};
 use super::preauth::PreauthBudget;
 use super::socket::Socket;
 
@@ -55,12 +56,15 @@ impl Gateway {
     }
 }
 
-/// The routes: an upgrade is taken on any path.
-pub fn router(gateway: Arc<Gateway>) -> Router {
-    Router::new().fallback(serve).with_state(gateway)
+/// Serves the listener until the task is dropped: an upgrade is taken on any
+/// path.
+pub async fn serve(listener: TcpListener, gateway: Arc<Gateway>) -> std::io::Result<()> {
+    let routes = Router::new().fallback(answer).with_state(gateway);
+    let service = routes.into_make_service_with_connect_info::<Wire>();
+    axum::serve(Incoming(listener), service).await
 }
 
-async fn serve(
+async fn answer(
     State(gateway): State<Arc<Gateway>>,
     ConnectInfo(wire): ConnectInfo<Wire>,
     request: Request,
