@@ -122,17 +122,29 @@ pub async fn run(
         model_reason: choice.reason.clone(),
     };
     start_periodic(&services);
-    let server = services.tasks.spawn("listener", gateway::serve(listener, gateway));
+    let mut server = services.tasks.spawn("listener", gateway::serve(listener, gateway));
     on_ready(&ready);
     tracing::info!(%address, model = %ready.model, "ready");
-    signals.next().await;
+    let failed = tokio::select! {
+        () = signals.next() => None,
+        ended = &mut server => Some(AppError::Serve(why_it_ended(ended))),
+    };
     tracing::info!("stopping; another signal stops at once");
     tokio::select! {
         () = stop(&services, &hub) => {}
         () = signals.next() => tracing::warn!("stopped at once"),
     }
     server.abort();
-    Ok(())
+    failed.map_or(Ok(()), Err)
+}
+
+/// The listener never ends by itself, so whatever it ended with is an error.
+fn why_it_ended(ended: Result<Option<io::Result<()>>, tokio::task::JoinError>) -> io::Error {
+    match ended {
+        Ok(Some(Err(error))) => error,
+        Ok(Some(Ok(()))) => io::Error::other("it stopped"),
+        Ok(None) | Err(_) => io::Error::other("it panicked"),
+    }
 }
 
 async fn listen(settings: &Settings) -> Result<(TcpListener, SocketAddr), AppError> {

@@ -74,11 +74,6 @@ impl Paths {
     pub fn token_file(&self) -> PathBuf {
         self.state_dir.join("gateway-token")
     }
-
-    /// Records of what happened.
-    pub fn logs_dir(&self) -> PathBuf {
-        self.state_dir.join("logs")
-    }
 }
 
 fn absolute(text: &str, home: Option<&Path>, base: Option<&Path>) -> Result<PathBuf, ConfigError> {
@@ -139,7 +134,6 @@ mod tests {
             (paths.identity_file(), "/h/.openclaw/identity/device.json"),
             (paths.instance_lock(), "/h/.openclaw/clawgate.lock"),
             (paths.token_file(), "/h/.openclaw/gateway-token"),
-            (paths.logs_dir(), "/h/.openclaw/logs"),
         ] {
             assert_eq!(path, Path::new(expected));
         }

@@ -49,7 +49,7 @@ pub async fn send(cx: Ctx, p: ChatSendParams) -> Reply<Value> {
         let runs = stop(&cx, &key, None, AbortReason::Stop).await?;
         return Ok(json!({"ok": true, "aborted": !runs.is_empty(), "runIds": runs}));
     }
-    let images = images(&p.attachments)?;
+    let images = images(&p.attachments, cx.services.settings.agents.defaults.media_max_mb)?;
     let command = if images.is_empty() { Command::parse(&text) } else { None };
     let request = send_request(&cx, &p, key.clone(), &text, images);
     let run_id = p.idempotency_key;
@@ -141,15 +141,12 @@ fn clean(message: &str) -> Reply<String> {
     Ok(message.nfc().filter(|c| !c.is_control() || "\t\n\r".contains(*c)).collect())
 }
 
-/// Largest picture, in bytes (`agents.defaults.mediaMaxMb` of the original).
-const IMAGE_MAX: usize = 20 * 1024 * 1024;
-
 /// Pictures of the message, as blocks for the model.
-fn images(attachments: &[Value]) -> Reply<Vec<ContentBlock>> {
-    attachments.iter().enumerate().map(|(index, item)| image(index, item)).collect()
+fn images(attachments: &[Value], max_mb: u64) -> Reply<Vec<ContentBlock>> {
+    attachments.iter().enumerate().map(|(index, item)| image(index, item, max_mb)).collect()
 }
 
-fn image(index: usize, item: &Value) -> Reply<ContentBlock> {
+fn image(index: usize, item: &Value, max_mb: u64) -> Reply<ContentBlock> {
     use base64::Engine as _;
     let text = |name: &str| item.get(name).and_then(Value::as_str);
     let label = text("fileName").map_or_else(|| format!("attachment-{}", index + 1), str::to_owned);
@@ -160,8 +157,11 @@ fn image(index: usize, item: &Value) -> Reply<ContentBlock> {
         Some((head, data)) => (head.split(';').next(), data),
         None => (None, content),
     };
-    if data.len() / 4 * 3 > IMAGE_MAX {
-        return Err(refuse("exceeds size limit (20 MiB)"));
+    let max = usize::try_from(max_mb.saturating_mul(1024 * 1024)).unwrap_or(usize::MAX);
+    if data.len() / 4 * 3 > max {
+        return Err(refuse(&format!(
+            "exceeds size limit ({max_mb} MiB, see agents.defaults.mediaMaxMb)"
+        )));
     }
     let raw = base64::engine::general_purpose::STANDARD
         .decode(data.trim())
@@ -283,17 +283,19 @@ mod tests {
     #[test]
     fn pictures_are_told_by_their_bytes() {
         let png = json!({"type": "image", "mimeType": "text/plain", "content": "iVBORw0KGgo="});
-        let Ok(ContentBlock::Image(block)) = image(0, &png) else { panic!("expected an image") };
+        let Ok(ContentBlock::Image(block)) = image(0, &png, 20) else {
+            panic!("expected an image")
+        };
         assert_eq!(block.mime_type, "image/png");
         let url = json!({"content": "data:image/png;base64,iVBORw0KGgo="});
-        assert!(matches!(image(0, &url), Ok(ContentBlock::Image(_))));
+        assert!(matches!(image(0, &url, 20), Ok(ContentBlock::Image(_))));
         for (bad, text) in [
             (json!({"content": "%%"}), "Error: attachment attachment-1: invalid base64 content"),
             (json!({"fileName": "a.png"}), "Error: attachment a.png: content must be base64 text"),
         ] {
-            assert_eq!(image(0, &bad).unwrap_err().message, text);
+            assert_eq!(image(0, &bad, 20).unwrap_err().message, text);
         }
         let text = json!({"mimeType": "text/plain", "content": "aGVsbG8="});
-        assert!(image(0, &text).unwrap_err().message.starts_with("UnsupportedAttachmentError"));
+        assert!(image(0, &text, 20).unwrap_err().message.starts_with("UnsupportedAttachmentError"));
     }
 }

@@ -89,11 +89,6 @@ impl ScopeSet {
     /// No right at all.
     pub const NONE: Self = Self(0);
 
-    /// Every right.
-    pub fn all() -> Self {
-        Scope::ALL.into_iter().collect()
-    }
-
     /// Whether the set is good for `needed`: admin satisfies everything, write
     /// satisfies read, everything else only itself.
     pub const fn allows(self, needed: Scope) -> bool {
@@ -106,12 +101,6 @@ impl ScopeSet {
     /// Whether `scope` itself is in the set.
     pub const fn contains(self, scope: Scope) -> bool {
         self.0 & scope.bit() != 0
-    }
-
-    /// What both sets hold.
-    #[must_use]
-    pub const fn intersection(self, other: Self) -> Self {
-        Self(self.0 & other.0)
     }
 
     /// The scopes, in the order of [`Scope::ALL`].

@@ -131,13 +131,6 @@ impl Fields {
         rule.read(value, &self.path.child(name), self.unknown, &mut self.nested)
     }
 
-    /// Like [`Self::optional`], but under any of several names (aliases that
-    /// other clients use); the first that is present counts.
-    pub fn optional_any<R: Rule>(&mut self, names: &[&str], rule: R) -> Option<R::Out> {
-        let name = names.iter().find(|name| self.members.contains_key(**name))?;
-        self.optional(name, rule)
-    }
-
     /// Whether the object has this member (and nobody has read it yet).
     pub fn has(&self, name: &str) -> bool {
         self.members.contains_key(name)
@@ -146,12 +139,6 @@ impl Fields {
     /// Accepts whatever else is there.
     pub fn ignore_rest(&mut self) {
         self.members.clear();
-    }
-
-    /// Adds an error of the caller's own about a member.
-    pub fn reject(&mut self, name: &str, text: &str) {
-        let part = self.path.child(name).say(text);
-        self.nested.push(part);
     }
 
     fn finish(self, errors: &mut Vec<String>) {
