@@ -6,6 +6,8 @@
 //! one of answered, aborted, failed; a finished run, however it ends, starts
 //! the next. Must not: know about sockets or methods.
 
+mod commanded;
+mod drive;
 mod emitter;
 mod lane;
 mod models;

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::protocol::message::{AgentMessage, UserMessage};
 use crate::sessions::{SessionError, SessionKey, StoredMessage};
+use crate::store::{RunRecord, RunState};
 
 use super::parts::RunsParts;
 use super::run::ActiveRun;
@@ -33,20 +34,36 @@ pub async fn append_user_message(
     run: &ActiveRun,
 ) -> Result<StoredMessage, SessionError> {
     let message = AgentMessage::User(run.message.clone());
-    parts.append_once(&run.key, message, &run.message_id, &run.id).await
+    let stored = parts.append_once(&run.key, message, &run.message_id, &run.id).await?;
+    run.set_stored();
+    Ok(stored)
 }
 
-/// Marks unfinished runs as interrupted and completes their transcripts;
-/// answers how many there were.
+/// Marks unfinished runs as interrupted, then completes transcripts. A message
+/// whose transcript cannot be written now keeps its place in the run records,
+/// and the next start tries again. Answers how many runs were interrupted.
 pub async fn recover(parts: &RunsParts) -> Result<usize, SendError> {
     let now_ms = parts.clock.now_ms();
     let interrupted = parts.store.interrupt_unfinished(now_ms).await?;
-    for record in &interrupted {
-        let key = SessionKey::from_canonical(&record.session_key);
-        let packed = record.message.as_deref().and_then(|text| serde_json::from_str(text).ok());
-        if let Some(Packed { id, message }) = packed {
-            parts.append_once(&key, AgentMessage::User(message), &id, &record.run_id).await?;
+    for record in parts.store.runs_with_messages().await? {
+        match complete(parts, &record, now_ms).await {
+            Ok(()) => parts.store.message_stored(&record.run_id).await?,
+            Err(error) => {
+                tracing::error!(run = %record.run_id, session = %record.session_key, %error,
+                    "message not in its transcript; the next start tries again");
+            }
         }
+    }
+    parts.tally.count_lost(interrupted);
+    Ok(interrupted)
+}
+
+async fn complete(parts: &RunsParts, record: &RunRecord, now_ms: u64) -> Result<(), SessionError> {
+    let key = SessionKey::from_canonical(&record.session_key);
+    let packed = record.message.as_deref().and_then(|text| serde_json::from_str(text).ok());
+    let Some(Packed { id, message }) = packed else { return Ok(()) };
+    parts.append_once(&key, AgentMessage::User(message), &id, &record.run_id).await?;
+    if record.state == RunState::Interrupted {
         parts
             .sessions
             .update(&key, move |entry| {
@@ -57,6 +74,5 @@ pub async fn recover(parts: &RunsParts) -> Result<usize, SendError> {
             .await?;
         tracing::warn!(run = %record.run_id, session = %key, "run was interrupted by the last stop");
     }
-    parts.tally.count_lost(interrupted.len());
-    Ok(interrupted.len())
+    Ok(())
 }

@@ -1,6 +1,7 @@
 //! One accepted message on its way to an answer.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::Mutex;
 use tokio::sync::watch;
@@ -68,6 +69,8 @@ pub struct ActiveRun {
     pub accepted_at: u64,
     /// Set once, when somebody stops it.
     abort_reason: Mutex<Option<AbortReason>>,
+    /// Whether its message needs no more care: it is in the transcript.
+    stored: AtomicBool,
     cancel: CancellationToken,
     end: watch::Sender<Option<RunEnd>>,
 }
@@ -95,9 +98,20 @@ impl ActiveRun {
             thinking,
             accepted_at,
             abort_reason: Mutex::new(None),
+            stored: AtomicBool::new(false),
             cancel: CancellationToken::new(),
             end: watch::Sender::new(None),
         }
+    }
+
+    /// Its message is in the transcript, or its sender keeps it.
+    pub fn set_stored(&self) {
+        self.stored.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether its message needs no more care.
+    pub fn is_stored(&self) -> bool {
+        self.stored.load(Ordering::Relaxed)
     }
 
     /// Stops it; the first reason wins.

@@ -1,27 +1,25 @@
-//! Accepts messages and drives their runs.
+//! Accepts messages, and stops their runs.
 
-use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::FutureExt;
 use parking_lot::Mutex;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
+use tokio::sync::Semaphore;
 
 use crate::auth::{Owner, Principal};
 use crate::protocol::Scope;
-use crate::protocol::message::{AgentMessage, AssistantMessage, UserMessage};
+use crate::protocol::message::UserMessage;
 use crate::providers::ThinkingLevel;
 use crate::sessions::{SessionError, SessionKey, StoredMessage};
-use crate::store::{Claim, NewRun, RunOutcome, RunState, StoreError};
+use crate::store::{Claim, NewRun, RunRecord, RunState, StoreError};
 use crate::support::hex;
 
-use super::emitter::Emitter;
 use super::lane::{LaneTable, Placed};
 use super::parts::RunsParts;
+use super::recovery;
 use super::run::{AbortReason, ActiveRun, RunEnd};
-use super::{recovery, turn};
 
 /// Family of the idempotency keys of `chat.send`.
 const KEY_SCOPE: &str = "chat";
@@ -60,6 +58,17 @@ pub enum Accepted {
     Interrupted,
 }
 
+impl Accepted {
+    /// The answer for a message whose run there is already.
+    pub(super) fn known(record: RunRecord) -> Self {
+        match record.state {
+            RunState::Active => Self::InFlight(record.run_id),
+            RunState::Interrupted => Self::Interrupted,
+            RunState::Done | RunState::Failed | RunState::Aborted => Self::Ended,
+        }
+    }
+}
+
 /// Why a message was not accepted.
 #[derive(Debug, thiserror::Error)]
 pub enum SendError {
@@ -78,22 +87,25 @@ pub enum SendError {
 }
 
 #[derive(Default)]
-struct State {
-    lanes: LaneTable,
-    stopping: bool,
+pub(super) struct State {
+    pub(super) lanes: LaneTable,
+    pub(super) stopping: bool,
 }
 
 /// All runs of the gateway.
 pub struct Runs {
-    parts: RunsParts,
+    pub(super) parts: RunsParts,
     // Never held across an await; see docs/locks.md.
-    state: Mutex<State>,
+    pub(super) state: Mutex<State>,
+    /// How many runs may be under way at a time.
+    pub(super) permits: Semaphore,
 }
 
 impl Runs {
     /// No run yet.
     pub fn new(parts: RunsParts) -> Arc<Self> {
-        Arc::new(Self { parts, state: Mutex::default() })
+        let permits = Semaphore::new(parts.settings.agents.defaults.max_concurrent.max(1));
+        Arc::new(Self { parts, state: Mutex::default(), permits })
     }
 
     /// What it works with.
@@ -114,83 +126,45 @@ impl Runs {
         request: SendRequest,
     ) -> Result<(Accepted, Option<Start>), SendError> {
         let run = Arc::new(self.new_run(&request));
-        if let Some(known) = self.admit(&run, request.dedupe_text).await? {
-            return Ok((known, None));
+        if let Claim::Existing(record) = self.claim(&run, request.dedupe_text).await? {
+            return Ok((Accepted::known(record), None));
         }
-        let placed = self.state.lock().lanes.enter(&run);
-        match placed {
-            Placed::Waiting => Ok((Accepted::Started, None)),
-            Placed::Refused => {
-                self.record_end(&run, &RunEnd::Aborted(AbortReason::Rpc)).await;
-                Err(SendError::TooMany)
-            }
-            Placed::First => {
-                let stored = recovery::append_user_message(&self.parts, &run).await;
-                let stored = match stored {
-                    Ok(stored) => stored,
-                    Err(error) => {
-                        self.end(&run, RunEnd::Failed(error.to_string())).await;
-                        return Err(error.into());
-                    }
-                };
-                let start = Start { runs: Arc::clone(self), run, stored };
-                Ok((Accepted::Started, Some(start)))
-            }
+        match self.place(&run) {
+            Ok(Placed::Waiting) => Ok((Accepted::Started, None)),
+            Ok(Placed::Refused) => Err(self.turn_away(&run, SendError::TooMany).await),
+            Err(error) => Err(self.turn_away(&run, error).await),
+            Ok(Placed::First) => match recovery::append_user_message(&self.parts, &run).await {
+                Ok(stored) => {
+                    let start = Start { runs: Arc::clone(self), run, stored };
+                    Ok((Accepted::Started, Some(start)))
+                }
+                Err(error) => {
+                    // Not accepted, so the sender keeps it, and the key.
+                    run.set_stored();
+                    self.end_and_go_on(&run, RunEnd::Failed(error.to_string())).await;
+                    Err(error.into())
+                }
+            },
         }
     }
 
-    /// Accepts a message that the gateway answers itself: both go to the
-    /// transcript, and one `chat` event ends it.
-    pub async fn answer_with(
-        &self,
-        request: SendRequest,
-        answer: impl Future<Output = String>,
-    ) -> Result<Accepted, SendError> {
-        let run = self.new_run(&request);
-        if let Some(known) = self.admit(&run, None).await? {
-            return Ok(known);
-        }
-        let answered = async {
-            let said = recovery::append_user_message(&self.parts, &run).await?;
-            self.parts.announce(&run.key, &said);
-            let text = answer.await;
-            let answer = AssistantMessage::from_gateway(text, self.parts.clock.now_ms());
-            self.parts.append(&run.key, AgentMessage::Assistant(answer), None).await
-        };
-        let error = match answered.await {
-            Ok(stored) => {
-                self.record_end(&run, &RunEnd::Answered).await;
-                self.parts.publish_note(&run.key, &run.id, 1, &stored);
-                self.parts.announce(&run.key, &stored);
-                return Ok(Accepted::Started);
-            }
-            Err(error) => error,
-        };
-        self.record_end(&run, &RunEnd::Failed(error.to_string())).await;
-        Err(error.into())
+    /// Puts a run into its lane. Whether the gateway is stopping is asked under
+    /// the same lock: a run that entered after the drain has begun would not be
+    /// waited for.
+    fn place(&self, run: &Arc<ActiveRun>) -> Result<Placed, SendError> {
+        let mut state = self.state.lock();
+        if state.stopping { Err(SendError::Stopping) } else { Ok(state.lanes.enter(run)) }
     }
 
-    /// Takes the idempotency key; answers what became of it if it is taken.
-    async fn admit(
-        &self,
-        run: &ActiveRun,
-        text: Option<String>,
-    ) -> Result<Option<Accepted>, SendError> {
-        if self.state.lock().stopping {
-            return Err(SendError::Stopping);
-        }
-        Ok(match self.claim(run, text).await? {
-            Claim::New => None,
-            Claim::Existing(record) => Some(match record.state {
-                RunState::Active => Accepted::InFlight(record.run_id),
-                RunState::Interrupted => Accepted::Interrupted,
-                RunState::Done | RunState::Failed | RunState::Aborted => Accepted::Ended,
-            }),
-        })
+    /// Gives the key of a run back that is not accepted after all.
+    async fn turn_away(&self, run: &ActiveRun, error: SendError) -> SendError {
+        run.set_stored();
+        self.record_end(run, &RunEnd::Aborted(AbortReason::Rpc)).await;
+        error
     }
 
-    /// Stops runs of a session that `principal` may stop: one, or all.
-    /// Answers their ids; `None` when there are some and none is his.
+    /// Stops runs of a session that `principal` may stop: one, or all. Answers
+    /// the ids of those that ended by it.
     pub async fn abort(
         &self,
         key: &SessionKey,
@@ -222,15 +196,20 @@ impl Runs {
                 self.end_waiter(run, reason).await;
             }
         }
+        // A run may have answered in the same moment; only its end tells.
         let wind_down = async {
+            let mut aborted = Vec::new();
             for run in &mine {
-                run.ended().await;
+                if matches!(run.ended().await, RunEnd::Aborted(_)) {
+                    aborted.push(run.id.to_string());
+                }
             }
+            aborted
         };
-        if tokio::time::timeout(ABORT_WAIT, wind_down).await.is_err() {
+        Ok(tokio::time::timeout(ABORT_WAIT, wind_down).await.unwrap_or_else(|_| {
             tracing::error!(session = %key, "a stopped run does not wind down");
-        }
-        Ok(mine.iter().map(|run| run.id.to_string()).collect())
+            mine.iter().map(|run| run.id.to_string()).collect()
+        }))
     }
 
     /// The run that is active in a session.
@@ -276,7 +255,7 @@ impl Runs {
         let _ = tokio::time::timeout(ABORT_WAIT, all_end).await;
     }
 
-    fn new_run(&self, request: &SendRequest) -> ActiveRun {
+    pub(super) fn new_run(&self, request: &SendRequest) -> ActiveRun {
         ActiveRun::new(
             request.idempotency_key.as_str().into(),
             request.key.clone(),
@@ -289,7 +268,11 @@ impl Runs {
         )
     }
 
-    async fn claim(&self, run: &ActiveRun, text: Option<String>) -> Result<Claim, StoreError> {
+    pub(super) async fn claim(
+        &self,
+        run: &ActiveRun,
+        text: Option<String>,
+    ) -> Result<Claim, StoreError> {
         self.parts
             .store
             .claim_run(NewRun {
@@ -302,104 +285,6 @@ impl Runs {
                 now_ms: run.accepted_at,
             })
             .await
-    }
-
-    /// Runs a lane until nobody waits in it.
-    fn drive(self: &Arc<Self>, first: Arc<ActiveRun>) {
-        let runs = Arc::clone(self);
-        self.parts.tasks.spawn("run", async move {
-            let mut current = Some(first);
-            while let Some(run) = current {
-                let end = runs.execute(&run).await;
-                current = runs.end(&run, end).await;
-                if let Some(next) = &current {
-                    current = runs.begin_waiting(next).await;
-                }
-            }
-        });
-    }
-
-    /// Executes one run; a panic in it is its failure, not the lane's.
-    async fn execute(&self, run: &Arc<ActiveRun>) -> RunEnd {
-        let limit = Duration::from_secs(self.parts.settings.agents.defaults.timeout_seconds);
-        let timeout = async {
-            tokio::time::sleep(limit).await;
-            run.abort(AbortReason::Timeout);
-            std::future::pending::<RunEnd>().await
-        };
-        let executed = AssertUnwindSafe(turn::execute(&self.parts, run)).catch_unwind();
-        let outcome = tokio::select! {
-            outcome = executed => outcome,
-            end = timeout => Ok(end),
-        };
-        outcome.unwrap_or_else(|_| {
-            tracing::error!(run = %run.id, "run panicked");
-            let message = "the run failed inside the gateway; see its log";
-            self.emitter(run).fail(message, "unknown");
-            RunEnd::Failed(message.into())
-        })
-    }
-
-    /// Ends a run that never started. Its message is kept like any other.
-    async fn end_waiter(&self, run: &Arc<ActiveRun>, reason: AbortReason) {
-        match recovery::append_user_message(&self.parts, run).await {
-            Ok(stored) => self.parts.announce(&run.key, &stored),
-            Err(error) => tracing::error!(run = %run.id, %error, "message not in its transcript"),
-        }
-        self.emitter(run).abort(reason);
-        let end = RunEnd::Aborted(reason);
-        self.record_end(run, &end).await;
-        run.set_ended(end);
-    }
-
-    /// Puts the message of a waiter into the transcript. Waiters that were
-    /// stopped meanwhile end here; answers the first that can start.
-    async fn begin_waiting(&self, next: &Arc<ActiveRun>) -> Option<Arc<ActiveRun>> {
-        let mut next = Arc::clone(next);
-        loop {
-            let stored = recovery::append_user_message(&self.parts, &next).await;
-            let end = match (stored, next.abort_reason()) {
-                (Ok(stored), None) => {
-                    self.parts.announce(&next.key, &stored);
-                    return Some(next);
-                }
-                (_, Some(reason)) => {
-                    self.emitter(&next).abort(reason);
-                    RunEnd::Aborted(reason)
-                }
-                (Err(error), None) => {
-                    let message = format!("transcript not writable: {error}");
-                    self.emitter(&next).fail(&message, "unknown");
-                    RunEnd::Failed(message)
-                }
-            };
-            next = self.end(&next, end).await?;
-        }
-    }
-
-    fn emitter(&self, run: &Arc<ActiveRun>) -> Emitter {
-        Emitter::new(Arc::clone(run), self.parts.bus.clone(), Arc::clone(&self.parts.clock))
-    }
-
-    /// Records the end, frees the lane, tells those who wait; answers the next.
-    async fn end(&self, run: &Arc<ActiveRun>, end: RunEnd) -> Option<Arc<ActiveRun>> {
-        self.record_end(run, &end).await;
-        let next = self.state.lock().lanes.finish(run);
-        run.set_ended(end);
-        next
-    }
-
-    async fn record_end(&self, run: &ActiveRun, end: &RunEnd) {
-        self.parts.tally.count(end);
-        let outcome = match end {
-            RunEnd::Answered => RunOutcome::Done,
-            RunEnd::Failed(error) => RunOutcome::Failed(error.clone()),
-            RunEnd::Aborted(_) => RunOutcome::Aborted,
-        };
-        let now_ms = self.parts.clock.now_ms();
-        if let Err(error) = self.parts.store.finish_run(&run.id, outcome, now_ms).await {
-            tracing::error!(run = %run.id, %error, "end of run not recorded");
-        }
     }
 }
 

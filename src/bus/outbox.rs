@@ -256,7 +256,9 @@ mod tests {
         outbox.event(&delta("a", "1"));
         outbox.event(&end("a"));
         outbox.event(&delta("a", "of a later run with the same id"));
-        assert_eq!(drain(&outbox).len(), 3);
+        let sent = drain(&outbox);
+        assert_eq!(sent.first().map(String::as_str), Some(r#"{"run":"a","text":"1"}"#));
+        assert_eq!(sent.len(), 3);
     }
 
     #[test]

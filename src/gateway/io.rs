@@ -21,6 +21,9 @@ use tokio::time::Sleep;
 const REQUEST_LIMIT: Duration = Duration::from_secs(15);
 /// How long to wait when the process is out of file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(200);
+/// What is still read, as frames, from a client that we are closing; its close
+/// frame should be among it.
+const CLOSING_BYTES: i64 = 64 * 1024;
 /// Most bytes that are thrown away while a refused client is still sending;
 /// enough for it to see the close frame instead of a reset.
 const MAX_DISCARDED: usize = 64 * 1024 * 1024;
@@ -28,7 +31,7 @@ const MAX_DISCARDED: usize = 64 * 1024 * 1024;
 const REQUEST: u8 = 0;
 const OPEN: u8 = 1;
 const LIMITED: u8 = 2;
-const DISCARD: u8 = 3;
+const CLOSING: u8 = 3;
 
 /// Switches what a connection may send.
 #[derive(Debug)]
@@ -53,9 +56,11 @@ impl Meter {
         self.phase.store(LIMITED, Ordering::Release);
     }
 
-    /// From now on everything is thrown away.
-    pub fn discard(&self) {
-        self.phase.store(DISCARD, Ordering::Release);
+    /// From now on only the close frame of the peer matters: what is too far
+    /// away to be it is thrown away.
+    pub fn closing(&self) {
+        self.left.store(CLOSING_BYTES, Ordering::Release);
+        self.phase.store(CLOSING, Ordering::Release);
     }
 
     /// Whether the bound has been reached.
@@ -86,8 +91,8 @@ impl AsyncRead for MeteredStream {
                 }
                 Pin::new(&mut self.tcp).poll_read(cx, buf)
             }
-            LIMITED => self.poll_limited(cx, buf),
-            DISCARD => self.poll_discard(cx),
+            CLOSING if self.meter.left.load(Ordering::Acquire) <= 0 => self.poll_discard(cx),
+            LIMITED | CLOSING => self.poll_limited(cx, buf),
             _ => {
                 self.deadline = None;
                 Pin::new(&mut self.tcp).poll_read(cx, buf)

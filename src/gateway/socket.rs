@@ -87,7 +87,8 @@ impl Socket {
             if self.inner.send(Message::Close(Some(CloseFrame { code, reason }))).await.is_err() {
                 return;
             }
-            self.meter.discard();
+            self.meter.closing();
+            // Its close frame is the answer that we wait for, and the last.
             while let Some(Ok(_)) = self.inner.recv().await {}
         };
         let _ = tokio::time::timeout(CLOSE_GRACE, close).await;

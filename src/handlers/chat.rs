@@ -54,9 +54,12 @@ pub async fn send(cx: Ctx, p: ChatSendParams) -> Reply<Value> {
     let request = send_request(&cx, &p, key.clone(), &text, images);
     let run_id = p.idempotency_key;
     let outcome = match command {
-        Some(command) => {
-            cx.services.runs.answer_with(request, command.run(&cx, &key)).await.map(|it| (it, None))
-        }
+        Some(command) => cx
+            .services
+            .runs
+            .answer_command(request, command.run(&cx, &key))
+            .await
+            .map(|it| (it, None)),
         None => cx.services.runs.send(request).await,
     };
     let outcome = outcome.map(|(accepted, start)| {

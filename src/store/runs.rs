@@ -170,15 +170,17 @@ pub(super) fn finish(
     connection: &Connection,
     run_id: &str,
     outcome: &RunOutcome,
+    is_stored: bool,
     now_ms: u64,
 ) -> Result<bool, Fault> {
     let (state, error) = outcome.parts();
     let changed = connection
         .prepare_cached(
-            "UPDATE runs SET state = ?2, error = ?3, ended_at = ?4, message = NULL
+            "UPDATE runs SET state = ?2, error = ?3, ended_at = ?4,
+                message = CASE WHEN ?5 THEN NULL ELSE message END
              WHERE run_id = ?1 AND state = 'active'",
         )?
-        .execute(params![run_id, state.as_str(), error, signed(now_ms)])?;
+        .execute(params![run_id, state.as_str(), error, signed(now_ms), is_stored])?;
     Ok(changed > 0)
 }
 
@@ -192,25 +194,40 @@ pub(super) fn by_id(connection: &Connection, run_id: &str) -> Result<Option<RunR
     Ok(found)
 }
 
-pub(super) fn interrupt(connection: &Connection, now_ms: u64) -> Result<Vec<RunRecord>, Fault> {
-    let interrupted = connection
+pub(super) fn with_messages(connection: &Connection) -> Result<Vec<RunRecord>, Fault> {
+    let records = connection
         .prepare(&format!(
-            "UPDATE runs SET state = 'interrupted', ended_at = ?1
-             WHERE state = 'active' RETURNING {COLUMNS}"
+            "SELECT {COLUMNS} FROM runs
+             WHERE message IS NOT NULL AND state <> 'active' ORDER BY rowid"
         ))?
-        .query_map([signed(now_ms)], record)?
+        .query_map([], record)?
         .collect::<rusqlite::Result<Vec<_>>>()?;
+    Ok(records)
+}
+
+pub(super) fn message_stored(connection: &Connection, run_id: &str) -> Result<(), Fault> {
+    connection
+        .prepare_cached("UPDATE runs SET message = NULL WHERE run_id = ?1 AND state <> 'active'")?
+        .execute([run_id])?;
+    Ok(())
+}
+
+pub(super) fn interrupt(connection: &Connection, now_ms: u64) -> Result<usize, Fault> {
+    let interrupted = connection.execute(
+        "UPDATE runs SET state = 'interrupted', ended_at = ?1 WHERE state = 'active'",
+        [signed(now_ms)],
+    )?;
     Ok(interrupted)
 }
 
 pub(super) fn prune(connection: &Connection, now_ms: u64) -> Result<u64, Fault> {
     let expired = connection.execute(
-        "DELETE FROM runs WHERE ended_at < ?1",
+        "DELETE FROM runs WHERE ended_at < ?1 AND message IS NULL",
         [signed(now_ms.saturating_sub(RETENTION_MS))],
     )?;
     let surplus = connection.execute(
         "DELETE FROM runs WHERE rowid IN (
-            SELECT rowid FROM runs WHERE ended_at IS NOT NULL
+            SELECT rowid FROM runs WHERE ended_at IS NOT NULL AND message IS NULL
             ORDER BY ended_at DESC LIMIT -1 OFFSET ?1)",
         [RETAINED_MAX],
     )?;

@@ -97,10 +97,11 @@ impl Store for SqliteStore {
         &'a self,
         run_id: &'a str,
         outcome: RunOutcome,
+        message_is_stored: bool,
         now_ms: u64,
     ) -> StoreFuture<'a, bool> {
         let run_id = run_id.to_owned();
-        let finish = move |c: &_| runs::finish(c, &run_id, &outcome, now_ms);
+        let finish = move |c: &_| runs::finish(c, &run_id, &outcome, message_is_stored, now_ms);
         Box::pin(self.database.write("finish a run", finish))
     }
 
@@ -109,7 +110,17 @@ impl Store for SqliteStore {
         Box::pin(self.database.read("look up a run", move |c| runs::by_id(c, &run_id)))
     }
 
-    fn interrupt_unfinished(&self, now_ms: u64) -> StoreFuture<'_, Vec<RunRecord>> {
+    fn runs_with_messages(&self) -> StoreFuture<'_, Vec<RunRecord>> {
+        Box::pin(self.database.read("list runs with messages", runs::with_messages))
+    }
+
+    fn message_stored<'a>(&'a self, run_id: &'a str) -> StoreFuture<'a, ()> {
+        let run_id = run_id.to_owned();
+        let forget = move |c: &_| runs::message_stored(c, &run_id);
+        Box::pin(self.database.write("forget a stored message", forget))
+    }
+
+    fn interrupt_unfinished(&self, now_ms: u64) -> StoreFuture<'_, usize> {
         Box::pin(self.database.write("interrupt runs", move |c| runs::interrupt(c, now_ms)))
     }
 

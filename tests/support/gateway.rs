@@ -226,7 +226,12 @@ impl Gateway {
     /// Sends SIGTERM and waits for the exit; `None` when it does not come.
     pub async fn terminate(&mut self) -> Option<ExitStatus> {
         self.signal_term();
-        let deadline = Instant::now() + STOP_LIMIT;
+        self.wait_exit(STOP_LIMIT).await
+    }
+
+    /// Waits for the exit; `None` when it does not come.
+    pub async fn wait_exit(&mut self, limit: Duration) -> Option<ExitStatus> {
+        let deadline = Instant::now() + limit;
         while Instant::now() < deadline {
             if let Some(status) = self.exited() {
                 self.child = None;
@@ -235,6 +240,23 @@ impl Gateway {
             sleep(POLL).await;
         }
         None
+    }
+
+    /// Starts the gateway again on the same state and kills it `after` a
+    /// moment, ready or not.
+    pub async fn start_and_kill(&mut self, after: Duration) {
+        self.kill9();
+        self.port = free_port();
+        self.child = Some(self.launch());
+        sleep(after).await;
+        self.kill9();
+    }
+
+    /// Resident memory of the process, in KiB.
+    pub fn resident_kib(&self) -> Option<u64> {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.pid()?)).ok()?;
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+        line.trim().trim_end_matches("kB").trim().parse().ok()
     }
 
     /// Starts the gateway again on the same state, after `kill9` or `terminate`.

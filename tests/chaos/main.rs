@@ -1,0 +1,146 @@
+//! `kill -9` in a loop, while clients send: what was acknowledged is there.
+//!
+//! `CLAWGATE_CHAOS_ROUNDS` says how often, `CLAWGATE_CHAOS_SEED` repeats a
+//! run's choices. What the kernel does between them is not repeatable.
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod dice;
+mod ledger;
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use support::client::{ALL_SCOPES, standard_connect};
+use support::{Gateway, GatewayOptions, MockProvider, WsClient, default_config};
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep};
+
+use dice::Dice;
+use ledger::{Ledger, Sent};
+
+const ROUNDS: u64 = 25;
+const CLIENTS: u64 = 4;
+const SESSIONS: u64 = 5;
+/// From the kill to the first message that is accepted again. The demand is
+/// one second; a debug build on a busy machine gets some more.
+const BACK_LIMIT: Duration = Duration::from_secs(3);
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn whatever_is_acknowledged_survives_being_killed_at_any_moment() {
+    let rounds = number("CLAWGATE_CHAOS_ROUNDS").unwrap_or(ROUNDS);
+    let mut dice = Dice::new(number("CLAWGATE_CHAOS_SEED"));
+    println!("CLAWGATE_CHAOS_SEED={}", dice.seed());
+    let mock = MockProvider::start().await;
+    let options = GatewayOptions::with_config(default_config(mock.address()));
+    let mut gateway = Gateway::start(options).await;
+    let ledger = Ledger::default();
+    for round in 0..rounds {
+        let clients = send_all_the_time(&gateway, &ledger, round, &mut dice);
+        sleep(Duration::from_millis(dice.up_to(250))).await;
+        gateway.kill9();
+        drop(clients);
+        if dice.up_to(3) == 0 {
+            gateway.start_and_kill(Duration::from_millis(dice.up_to(60))).await;
+        }
+        come_back(&mut gateway, &ledger, round).await;
+        if round % 5 == 4 || round + 1 == rounds {
+            check(&gateway, &ledger).await;
+        }
+    }
+    println!("{} acknowledged messages", ledger.acknowledged().len());
+    assert!(ledger.acknowledged().len() as u64 > rounds, "the clients got nothing done");
+}
+
+fn number(name: &str) -> Option<u64> {
+    std::env::var(name).ok().map(|text| text.parse().unwrap())
+}
+
+/// Clients that send one message after the other until the gateway is gone.
+fn send_all_the_time(
+    gateway: &Gateway,
+    ledger: &Ledger,
+    round: u64,
+    dice: &mut Dice,
+) -> JoinSet<()> {
+    let mut clients = JoinSet::new();
+    for client in 0..CLIENTS {
+        let (address, ledger) = (gateway.address(), ledger.clone());
+        let mut dice = dice.fork();
+        clients.spawn(async move {
+            // It may be killed before they are connected.
+            let Ok(mut socket) = WsClient::open_with(&address, "/", &[]).await else { return };
+            let params = standard_connect(&ALL_SCOPES);
+            let connect = json!({"type": "req", "id": "c", "method": "connect", "params": params});
+            socket.send(&connect).await;
+            if socket.answer("c").await.is_none() {
+                return;
+            }
+            for message in 0.. {
+                let session = format!("s{}", dice.up_to(SESSIONS));
+                let text = match dice.up_to(4) {
+                    // Some answers are long enough to be killed in the middle.
+                    0 => format!("r{round}-c{client}-m{message} @mock stream n=20 delay=5"),
+                    _ => format!("r{round}-c{client}-m{message} @mock text n=1 delay=0"),
+                };
+                let sent = Sent { session, text };
+                let Some(answer) = post(&mut socket, &sent).await else { return };
+                if answer["ok"] == true {
+                    ledger.acknowledge(sent);
+                }
+            }
+        });
+    }
+    clients
+}
+
+/// Sends a message; `None` when the connection ends before the answer.
+async fn post(socket: &mut WsClient, sent: &Sent) -> Option<Value> {
+    let params =
+        json!({"sessionKey": sent.session, "message": sent.text, "idempotencyKey": sent.text});
+    let frame = json!({"type": "req", "id": sent.text, "method": "chat.send", "params": params});
+    socket.send(&frame).await;
+    socket.answer(&sent.text).await
+}
+
+/// The next start works at once, and so does its first message.
+async fn come_back(gateway: &mut Gateway, ledger: &Ledger, round: u64) {
+    let killed_at = Instant::now();
+    gateway.restart().await;
+    let mut socket = gateway.open().await;
+    socket.connect_standard(&ALL_SCOPES).await;
+    for session in 0..SESSIONS {
+        let text = format!("back-{round}-{session} @mock text n=1 delay=0");
+        let sent = Sent { session: format!("s{session}"), text };
+        let answer = post(&mut socket, &sent).await.expect("an answer after a restart");
+        assert_eq!(answer["payload"]["status"], "started", "{answer}");
+        ledger.acknowledge(sent);
+    }
+    assert!(killed_at.elapsed() < BACK_LIMIT, "round {round}: {:?}", killed_at.elapsed());
+}
+
+async fn check(gateway: &Gateway, ledger: &Ledger) {
+    let mut socket = gateway.open().await;
+    socket.connect_standard(&ALL_SCOPES).await;
+    settle(&mut socket).await;
+    ledger.check_transcripts(&gateway.state_dir().join("agents/main/sessions"));
+    for session in ledger.sessions() {
+        let params = json!({"sessionKey": session, "limit": 1000});
+        let page = socket.request("chat.history", params).await;
+        ledger.check_history(&session, &page["payload"]["messages"]);
+    }
+}
+
+/// Waits until nothing runs; no session may say for ever that it does.
+async fn settle(socket: &mut WsClient) {
+    let deadline = Instant::now() + Duration::from_secs(20);
+    loop {
+        let list = socket.request("sessions.list", json!({"limit": 1000})).await;
+        let rows = list["payload"]["sessions"].as_array().unwrap();
+        let is_busy = |row: &&Value| row["status"] == "running" || row["hasActiveRun"] == true;
+        let Some(busy) = rows.iter().find(is_busy) else { return };
+        assert!(Instant::now() < deadline, "still running: {busy}");
+        sleep(Duration::from_millis(20)).await;
+    }
+}

@@ -1,0 +1,106 @@
+//! Stopping a run.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+use crate::stage::{
+    Api, Stage, admin, ask, call, deltas, end_of, ends_of, events, history, settles, start,
+    text_of, with_both_apis,
+};
+
+/// `spec/demand.md` 29.
+const ABORT_LIMIT: Duration = Duration::from_millis(250);
+
+async fn an_abort_in_the_middle_ends_the_run_at_once_and_keeps_its_text(api: Api) {
+    let stage = Stage::new(api).await;
+    let mut client = admin(&stage.gateway).await;
+    let watcher = admin(&stage.gateway).await;
+    start(&mut client, "main", "tell a long story", "run-1").await;
+    deltas(&client, "run-1", 3).await;
+    let asked_at = Instant::now();
+    let answer =
+        call(&mut client, "chat.abort", json!({"sessionKey": "main", "runId": "run-1"})).await;
+    assert_eq!(answer, json!({"ok": true, "aborted": true, "runIds": ["run-1"]}));
+    let end = end_of(&client, "run-1").await;
+    assert!(asked_at.elapsed() < ABORT_LIMIT, "{:?}", asked_at.elapsed());
+    assert_eq!((&end["state"], &end["stopReason"]), (&json!("aborted"), &json!("rpc")));
+    assert_eq!(end_of(&watcher, "run-1").await, end);
+    settles(&mut client, "agent:main:main", "killed").await;
+
+    let next = ask(&mut client, "main", "and now?", "run-2").await;
+    assert_eq!(text_of(&next["message"]), "All right.");
+    assert_eq!(ends_of(&client, "run-1").len(), 1);
+    assert_eq!(stage.mock.asked("tell a long story").await, 1);
+    let after = |step: &Value| step["seq"].as_u64() > end["seq"].as_u64();
+    let steps = events(&client, "agent", "run-1");
+    assert!(!steps.iter().any(|step| step["stream"] == "assistant" && after(step)), "{steps:?}");
+
+    let messages = history(&mut client, "main").await;
+    let roles: Vec<_> = messages.iter().map(|message| message["role"].as_str().unwrap()).collect();
+    assert_eq!(roles, ["user", "assistant", "user", "assistant"], "{messages:?}");
+    assert_eq!(messages[1]["stopReason"], "aborted");
+    let kept = text_of(&messages[1]);
+    assert!(kept.starts_with("Once upon a time"), "{kept}");
+    assert_eq!(kept.trim_end(), text_of(&end["message"]));
+}
+
+async fn a_stop_word_stops_what_runs_and_is_no_message(api: Api) {
+    let stage = Stage::new(api).await;
+    let mut client = admin(&stage.gateway).await;
+    start(&mut client, "main", "tell a long story", "run-1").await;
+    deltas(&client, "run-1", 1).await;
+    let params = json!({"sessionKey": "main", "message": "Stop!", "idempotencyKey": "run-2"});
+    let answer = call(&mut client, "chat.send", params).await;
+    assert_eq!(answer, json!({"ok": true, "aborted": true, "runIds": ["run-1"]}));
+    let end = end_of(&client, "run-1").await;
+    assert_eq!((&end["state"], &end["stopReason"]), (&json!("aborted"), &json!("stop")));
+    settles(&mut client, "agent:main:main", "killed").await;
+    assert_eq!(history(&mut client, "main").await.len(), 2);
+    assert_eq!(stage.mock.requests().await.len(), 1);
+}
+
+async fn an_abort_while_the_provider_is_awaited_ends_the_run(api: Api) {
+    let stage = Stage::new(api).await;
+    let mut client = admin(&stage.gateway).await;
+    start(&mut client, "main", "always busy", "run-1").await;
+    let retries = client.wait_for(Duration::from_secs(5), |frame| {
+        frame["event"] == "agent" && frame["payload"]["data"]["phase"] == "retry"
+    });
+    retries.await.expect("a retry");
+    let answer = call(&mut client, "chat.abort", json!({"sessionKey": "main"})).await;
+    assert_eq!(answer["runIds"], json!(["run-1"]));
+    let end = end_of(&client, "run-1").await;
+    assert_eq!((&end["state"], end.get("message")), (&json!("aborted"), None));
+    settles(&mut client, "agent:main:main", "killed").await;
+    assert_eq!(history(&mut client, "main").await.len(), 1, "nothing was said");
+}
+
+#[tokio::test]
+async fn an_abort_at_any_moment_gives_one_end_that_its_answer_tells() {
+    let stage = Stage::new(Api::OpenAi).await;
+    let mut client = admin(&stage.gateway).await;
+    for round in 0..30_u64 {
+        let run_id = format!("run-{round}");
+        start(&mut client, "main", &format!("question {round}"), &run_id).await;
+        // Up to about the time that a whole run takes.
+        tokio::time::sleep(Duration::from_millis(round)).await;
+        let params = json!({"sessionKey": "main", "runId": run_id});
+        let answer = call(&mut client, "chat.abort", params).await;
+        let end = end_of(&client, &run_id).await;
+        let was_aborted = end["state"] == "aborted";
+        assert_eq!(answer["aborted"], was_aborted, "round {round}: {answer} {end}");
+    }
+    let last = ask(&mut client, "main", "and now?", "last").await;
+    assert_eq!(last["state"], "final");
+    for round in 0..30 {
+        assert_eq!(ends_of(&client, &format!("run-{round}")).len(), 1, "round {round}");
+    }
+}
+
+with_both_apis! {
+    an_abort_in_the_middle_ends_the_run_at_once_and_keeps_its_text;
+    a_stop_word_stops_what_runs_and_is_no_message;
+    an_abort_while_the_provider_is_awaited_ends_the_run;
+}

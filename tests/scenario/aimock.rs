@@ -1,0 +1,114 @@
+//! `@copilotkit/aimock`, a mock server of model APIs that others wrote, as a
+//! child process. It checks what our own mock cannot: that we understand APIs
+//! as somebody else reads their documentation.
+//!
+//! Its answers are in `aimock-fixtures.json`, found by a phrase in the last
+//! user message.
+
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::OnceLock;
+
+use rustix::fs::{FlockOperation, flock};
+use serde_json::Value;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+const PACKAGE: &str = "@copilotkit/aimock";
+
+/// The running mock server; it is ended when this is dropped.
+pub struct Aimock {
+    child: Child,
+    address: String,
+}
+
+impl Aimock {
+    /// Starts it on a free port.
+    pub fn start() -> Self {
+        let fixtures = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/scenario/aimock-fixtures.json");
+        let mut child = Command::new("node")
+            .arg(program())
+            .args(["--port", "0", "--strict", "--validate-on-load", "--fixtures", fixtures])
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::inherit())
+            .spawn()
+            .expect("node 20 or newer must be on PATH for the scenario tests");
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
+        let address = lines
+            .find_map(|line| Some(line.split_once("listening on http://")?.1.trim().to_owned()))
+            .expect("aimock says where it listens");
+        // Its pipe must not fill up.
+        std::thread::spawn(move || lines.for_each(drop));
+        Self { child, address }
+    }
+
+    /// `host:port`.
+    pub fn address(&self) -> &str {
+        &self.address
+    }
+
+    /// The requests it has got so far, oldest first.
+    pub async fn requests(&self) -> Vec<Value> {
+        let mut tcp = TcpStream::connect(&self.address).await.unwrap();
+        let request = format!("GET /__aimock/journal HTTP/1.0\r\nHost: {}\r\n\r\n", self.address);
+        tcp.write_all(request.as_bytes()).await.unwrap();
+        let mut answer = String::new();
+        tcp.read_to_string(&mut answer).await.unwrap();
+        let (_, body) = answer.split_once("\r\n\r\n").unwrap();
+        serde_json::from_str(body).unwrap()
+    }
+
+    /// How many of its requests hold `phrase` in their last message.
+    pub async fn asked(&self, phrase: &str) -> usize {
+        let requests = self.requests().await;
+        let last = |request: &Value| {
+            request["body"]["messages"].as_array().and_then(|all| all.last()).map(Value::to_string)
+        };
+        requests.iter().filter_map(last).filter(|message| message.contains(phrase)).count()
+    }
+}
+
+impl Drop for Aimock {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// The program, installed first where it is not there yet.
+fn program() -> &'static Path {
+    static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
+    PROGRAM.get_or_init(|| {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/node");
+        install(&folder);
+        folder.join("node_modules").join(PACKAGE).join("dist/cli.js")
+    })
+}
+
+/// Installs what `tests/node/package.json` asks for. Test processes that want
+/// it at the same time wait for the first.
+fn install(folder: &Path) {
+    let lock = File::create(folder.join("node_modules.lock")).unwrap();
+    flock(&lock, FlockOperation::LockExclusive).unwrap();
+    let text = |path: PathBuf| fs::read_to_string(path).ok();
+    let json = |text: String| serde_json::from_str::<Value>(&text).unwrap();
+    let wanted = json(text(folder.join("package.json")).unwrap());
+    let there = text(folder.join("node_modules").join(PACKAGE).join("package.json")).map(json);
+    if there.is_some_and(|there| there["version"] == wanted["dependencies"][PACKAGE]) {
+        return;
+    }
+    let installed = Command::new("npm")
+        .args(["install", "--no-package-lock", "--no-audit", "--no-fund", "--ignore-scripts"])
+        .current_dir(folder)
+        .output()
+        .expect("npm must be on PATH to install the mock server of the scenario tests");
+    assert!(
+        installed.status.success(),
+        "npm install in {} failed: {}",
+        folder.display(),
+        String::from_utf8_lossy(&installed.stderr)
+    );
+}

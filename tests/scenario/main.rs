@@ -1,0 +1,25 @@
+//! The real binary over real sockets, with models played by a third-party
+//! mock server, by the scripted provider of `support`, or by the gateway's own
+//! offline model.
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod aimock;
+mod stage;
+
+mod abort;
+mod failures;
+mod idempotency;
+mod lanes;
+mod limits;
+mod offline;
+mod profiles;
+mod restart;
+mod scopes;
+mod seed_client;
+mod sequence;
+mod shutdown;
+mod slow_reader;
+mod streaming;
+mod viewers;

@@ -1,0 +1,91 @@
+//! SIGTERM.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::stage::{Api, admin, deltas, end_of, lines, row, scripted, start, told};
+use crate::support::client::SOON;
+
+fn is_shutdown(frame: &Value) -> bool {
+    frame["event"] == "shutdown"
+}
+
+#[tokio::test]
+async fn a_stop_lets_the_run_end_and_says_good_bye() {
+    let (mut gateway, _mock) = scripted(Api::OpenAi).await;
+    let mut client = admin(&gateway).await;
+    let idle = admin(&gateway).await;
+    start(&mut client, "main", "@mock stream n=15 delay=60", "run-1").await;
+    deltas(&client, "run-1", 1).await;
+    gateway.signal_term();
+    let said = client.wait_for(SOON, is_shutdown).await.expect("a shutdown event");
+    assert_eq!(said["payload"], json!({"reason": "gateway stopping", "restartExpectedMs": null}));
+    let params = json!({"sessionKey": "work", "message": "too late", "idempotencyKey": "run-2"});
+    let refused = client.request("chat.send", params).await;
+    assert_eq!(refused["error"]["code"], "UNAVAILABLE", "{refused}");
+    let end = end_of(&client, "run-1").await;
+    assert_eq!(end["state"], "final", "{end}");
+    for connection in [&client, &idle] {
+        let closed = connection.wait_closed(SOON).await.expect("a close");
+        assert_eq!((closed.code, closed.reason.as_str()), (1012, "service restart"));
+    }
+    let status = gateway.wait_exit(SOON).await.expect("an exit");
+    assert_eq!(status.code(), Some(0));
+    let events = client.frames();
+    let place = |wanted: &dyn Fn(&Value) -> bool| events.iter().position(wanted).unwrap();
+    let final_at = place(&|frame| frame["payload"]["state"] == "final");
+    assert!(place(&is_shutdown) < final_at);
+
+    gateway.restart().await;
+    let mut client = admin(&gateway).await;
+    assert_eq!(told(&mut client, "main").await.len(), 2);
+    assert_eq!(row(&mut client, "agent:main:main").await["status"], "done");
+    assert_eq!(told(&mut client, "work").await, lines(&[]));
+}
+
+#[tokio::test]
+async fn a_stop_waits_for_the_messages_that_wait_too() {
+    let (mut gateway, _mock) = scripted(Api::OpenAi).await;
+    let mut client = admin(&gateway).await;
+    for index in 0..4 {
+        let text = format!("{index} @mock stream n=5 delay=20");
+        start(&mut client, "main", &text, &format!("run-{index}")).await;
+    }
+    gateway.signal_term();
+    for index in 0..4 {
+        assert_eq!(end_of(&client, &format!("run-{index}")).await["state"], "final");
+    }
+    assert_eq!(gateway.wait_exit(SOON).await.expect("an exit").code(), Some(0));
+}
+
+#[tokio::test]
+async fn a_second_signal_ends_it_at_once() {
+    let (mut gateway, _mock) = scripted(Api::OpenAi).await;
+    let mut client = admin(&gateway).await;
+    start(&mut client, "main", "@mock stream n=400 delay=50", "run-1").await;
+    deltas(&client, "run-1", 1).await;
+    gateway.signal_term();
+    client.wait_for(SOON, is_shutdown).await.expect("a shutdown event");
+    gateway.signal_term();
+    gateway.wait_exit(Duration::from_secs(1)).await.expect("an exit at once");
+
+    gateway.restart().await;
+    let mut client = admin(&gateway).await;
+    let row = row(&mut client, "agent:main:main").await;
+    assert_eq!((&row["status"], &row["hasActiveRun"]), (&json!("failed"), &json!(false)));
+    assert_eq!(told(&mut client, "main").await[0].0, "user");
+}
+
+#[tokio::test]
+async fn an_idle_gateway_stops_in_a_moment() {
+    let (mut gateway, _mock) = scripted(Api::OpenAi).await;
+    let client = admin(&gateway).await;
+    let waiting = gateway.open().await;
+    waiting.nonce().await;
+    gateway.signal_term();
+    let status = gateway.wait_exit(Duration::from_secs(1)).await.expect("an exit");
+    assert_eq!(status.code(), Some(0));
+    assert_eq!(client.wait_closed(SOON).await.unwrap().code, 1012);
+    assert_eq!(waiting.wait_closed(SOON).await.unwrap().code, 1006);
+}
