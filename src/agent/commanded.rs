@@ -24,7 +24,7 @@ impl Runs {
             Ok(()) => RunEnd::Answered,
             Err(error) => RunEnd::Failed(error.to_string()),
         };
-        self.record_end(&run, &end).await;
+        self.parts().record_end(&run, &end).await;
         noted.map(|()| Accepted::Started)
     }
 

@@ -6,8 +6,6 @@ use std::time::Duration;
 
 use futures_util::FutureExt;
 
-use crate::store::RunOutcome;
-
 use super::emitter::Emitter;
 use super::run::{AbortReason, ActiveRun, RunEnd};
 use super::runs::Runs;
@@ -21,7 +19,7 @@ impl Runs {
             let mut current = Some(first);
             while let Some(run) = current {
                 let end = runs.execute(&run).await;
-                current = match runs.end(&run, end).await {
+                current = match runs.end(&run, end) {
                     Some(next) => runs.begin_waiting(next).await,
                     None => None,
                 };
@@ -31,7 +29,8 @@ impl Runs {
 
     /// Ends a run that could not start, and starts whoever waits behind it.
     pub(super) async fn end_and_go_on(self: &Arc<Self>, run: &Arc<ActiveRun>, end: RunEnd) {
-        if let Some(next) = self.end(run, end).await
+        self.parts.record_end(run, &end).await;
+        if let Some(next) = self.end(run, end)
             && let Some(next) = self.begin_waiting(next).await
         {
             self.drive(next);
@@ -58,12 +57,29 @@ impl Runs {
             end = timeout => Ok(end),
         };
         drop(permit);
-        outcome.unwrap_or_else(|_| {
-            tracing::error!(run = %run.id, "run panicked");
-            let message = "the run failed inside the gateway; see its log";
+        if let Ok(end) = outcome {
+            return end;
+        }
+        tracing::error!(run = %run.id, "run panicked");
+        self.fail_early(run, "the run failed inside the gateway; see its log".into()).await
+    }
+
+    /// Ends a run outside of its turn.
+    async fn fail_early(&self, run: &Arc<ActiveRun>, message: String) -> RunEnd {
+        let end = RunEnd::Failed(message);
+        self.parts.record_end(run, &end).await;
+        if let RunEnd::Failed(message) = &end {
             self.emitter(run).fail(message, "unknown");
-            RunEnd::Failed(message.into())
-        })
+        }
+        end
+    }
+
+    /// Ends a run that was stopped before its turn came.
+    async fn abort_early(&self, run: &Arc<ActiveRun>, reason: AbortReason) -> RunEnd {
+        let end = RunEnd::Aborted(reason);
+        self.parts.record_end(run, &end).await;
+        self.emitter(run).abort(reason);
+        end
     }
 
     /// Ends a run that never started. Its message is kept like any other.
@@ -72,9 +88,7 @@ impl Runs {
             Ok(stored) => self.parts.announce(&run.key, &stored),
             Err(error) => tracing::error!(run = %run.id, %error, "message not in its transcript"),
         }
-        self.emitter(run).abort(reason);
-        let end = RunEnd::Aborted(reason);
-        self.record_end(run, &end).await;
+        let end = self.abort_early(run, reason).await;
         run.set_ended(end);
     }
 
@@ -88,17 +102,12 @@ impl Runs {
                     self.parts.announce(&next.key, &stored);
                     return Some(next);
                 }
-                (_, Some(reason)) => {
-                    self.emitter(&next).abort(reason);
-                    RunEnd::Aborted(reason)
-                }
+                (_, Some(reason)) => self.abort_early(&next, reason).await,
                 (Err(error), None) => {
-                    let message = format!("transcript not writable: {error}");
-                    self.emitter(&next).fail(&message, "unknown");
-                    RunEnd::Failed(message)
+                    self.fail_early(&next, format!("transcript not writable: {error}")).await
                 }
             };
-            next = self.end(&next, end).await?;
+            next = self.end(&next, end)?;
         }
     }
 
@@ -106,27 +115,10 @@ impl Runs {
         Emitter::new(Arc::clone(run), self.parts.bus.clone(), Arc::clone(&self.parts.clock))
     }
 
-    /// Records the end, frees the lane, tells those who wait; answers the next.
-    async fn end(&self, run: &Arc<ActiveRun>, end: RunEnd) -> Option<Arc<ActiveRun>> {
-        self.record_end(run, &end).await;
+    /// Frees the lane and tells those who wait; answers the next.
+    fn end(&self, run: &Arc<ActiveRun>, end: RunEnd) -> Option<Arc<ActiveRun>> {
         let next = self.state.lock().lanes.finish(run);
         run.set_ended(end);
         next
-    }
-
-    /// Writes down how a run ended. A message that did not reach its transcript
-    /// stays in the record, for the next start to put there.
-    pub(super) async fn record_end(&self, run: &ActiveRun, end: &RunEnd) {
-        self.parts.tally.count(end);
-        let outcome = match end {
-            RunEnd::Answered => RunOutcome::Done,
-            RunEnd::Failed(error) => RunOutcome::Failed(error.clone()),
-            RunEnd::Aborted(_) => RunOutcome::Aborted,
-        };
-        let (is_stored, now_ms) = (run.is_stored(), self.parts.clock.now_ms());
-        let recorded = self.parts.store.finish_run(&run.id, outcome, is_stored, now_ms).await;
-        if let Err(error) = recorded {
-            tracing::error!(run = %run.id, %error, "end of run not recorded");
-        }
     }
 }

@@ -210,6 +210,7 @@ impl Emitter {
     }
 
     fn chat_end(&self, mut payload: Value) {
+        self.run.set_over();
         if let Value::Object(members) = &mut payload {
             members.retain(|_, value| !value.is_null());
         }

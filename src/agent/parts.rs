@@ -11,12 +11,13 @@ use crate::protocol::message::AgentMessage;
 use crate::sessions::{
     AppendOptions, KeyRules, SessionError, SessionKey, Sessions, StoredMessage, message_display,
 };
-use crate::store::Store;
+use crate::store::{RunOutcome, Store};
 use crate::support::{Clock, Ids, Tasks};
 
 use super::models::Models;
 use super::notices::Notices;
 use super::rows::SessionEvents;
+use super::run::{ActiveRun, RunEnd};
 use super::tally::Tally;
 use super::tools::Tools;
 
@@ -102,5 +103,21 @@ impl RunsParts {
         let mark = ChatMark { run_id: run_id.into(), text: None };
         let event = Event::new(EventKind::Chat, &payload).about(key.clone()).chat(mark);
         self.bus.deliver(event, &Audience::Everyone);
+    }
+
+    /// Writes down how a run ended. A message that did not reach its transcript
+    /// stays in the record, for the next start to put there.
+    pub(super) async fn record_end(&self, run: &ActiveRun, end: &RunEnd) {
+        self.tally.count(end);
+        let outcome = match end {
+            RunEnd::Answered => RunOutcome::Done,
+            RunEnd::Failed(error) => RunOutcome::Failed(error.clone()),
+            RunEnd::Aborted(_) => RunOutcome::Aborted,
+        };
+        let (is_stored, now_ms) = (run.is_stored(), self.clock.now_ms());
+        let recorded = self.store.finish_run(&run.id, outcome, is_stored, now_ms).await;
+        if let Err(error) = recorded {
+            tracing::error!(run = %run.id, %error, "end of run not recorded");
+        }
     }
 }

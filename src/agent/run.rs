@@ -71,6 +71,8 @@ pub struct ActiveRun {
     abort_reason: Mutex<Option<AbortReason>>,
     /// Whether its message needs no more care: it is in the transcript.
     stored: AtomicBool,
+    /// Whether its end is being told.
+    over: AtomicBool,
     cancel: CancellationToken,
     end: watch::Sender<Option<RunEnd>>,
 }
@@ -99,6 +101,7 @@ impl ActiveRun {
             accepted_at,
             abort_reason: Mutex::new(None),
             stored: AtomicBool::new(false),
+            over: AtomicBool::new(false),
             cancel: CancellationToken::new(),
             end: watch::Sender::new(None),
         }
@@ -112,6 +115,16 @@ impl ActiveRun {
     /// Whether its message needs no more care.
     pub fn is_stored(&self) -> bool {
         self.stored.load(Ordering::Relaxed)
+    }
+
+    /// Its end is about to be told.
+    pub fn set_over(&self) {
+        self.over.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether its end has been told.
+    pub fn is_over(&self) -> bool {
+        self.over.load(Ordering::Relaxed)
     }
 
     /// Stops it; the first reason wins.

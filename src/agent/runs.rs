@@ -159,7 +159,7 @@ impl Runs {
     /// Gives the key of a run back that is not accepted after all.
     async fn turn_away(&self, run: &ActiveRun, error: SendError) -> SendError {
         run.set_stored();
-        self.record_end(run, &RunEnd::Aborted(AbortReason::Rpc)).await;
+        self.parts.record_end(run, &RunEnd::Aborted(AbortReason::Rpc)).await;
         error
     }
 
@@ -212,9 +212,9 @@ impl Runs {
         }))
     }
 
-    /// The run that is active in a session.
+    /// The run that is active in a session; none once its end has been told.
     pub fn active(&self, key: &SessionKey) -> Option<Arc<ActiveRun>> {
-        self.state.lock().lanes.active(key)
+        self.state.lock().lanes.active(key).filter(|run| !run.is_over())
     }
 
     /// `tasks` of `status`.

@@ -241,7 +241,7 @@ impl Turn<'_> {
         let usage = message.usage;
         let cost = self.used.cost.total;
         let row = self
-            .close("done", move |entry| {
+            .close(&RunEnd::Answered, "done", move |entry| {
                 entry.input_tokens = Some(usage.input);
                 entry.output_tokens = Some(usage.output);
                 entry.cache_read = Some(usage.cache_read);
@@ -262,29 +262,33 @@ impl Turn<'_> {
     }
 
     async fn fail(mut self, message: String, kind: &str) -> RunEnd {
-        let row = self.close("failed", |_| {}).await;
+        let end = RunEnd::Failed(message.clone());
+        let row = self.close(&end, "failed", |_| {}).await;
         self.emitter.fail(&message, kind);
         self.tell(row.as_ref(), "error");
-        RunEnd::Failed(message)
+        end
     }
 
     async fn abort(mut self, reason: AbortReason) -> RunEnd {
         let status = if reason == AbortReason::Timeout { "timeout" } else { "killed" };
-        let row = self.close(status, |entry| entry.aborted_last_run = Some(true)).await;
+        let end = RunEnd::Aborted(reason);
+        let row = self.close(&end, status, |entry| entry.aborted_last_run = Some(true)).await;
         self.emitter.abort(reason);
         self.tell(row.as_ref(), "end");
-        RunEnd::Aborted(reason)
+        end
     }
 
-    /// Writes into the session's row that the run has ended.
+    /// Writes into the session's row and the run's record that it has ended,
+    /// so that nobody who hears of the end finds them behind.
     async fn close(
         &self,
+        end: &RunEnd,
         status: &'static str,
         change: impl FnOnce(&mut SessionEntry) + Send + 'static,
     ) -> Option<SessionEntry> {
         let (started_at, ended_at) = (self.emitter.started_at(), self.parts.clock.now_ms());
         let (models, key) = (self.parts.models.clone(), self.run.key.clone());
-        self.update(move |entry| {
+        let update = self.update(move |entry| {
             let model = models.of_session(&key, Some(entry));
             entry.status = Some(status.into());
             entry.ended_at = Some(ended_at);
@@ -293,8 +297,9 @@ impl Turn<'_> {
             entry.model_provider = Some(model.provider.clone());
             entry.model = Some(model.id.clone());
             change(entry);
-        })
-        .await
+        });
+        // Asked for together, they are one commit.
+        tokio::join!(update, self.parts.record_end(self.run, end)).0
     }
 
     /// Changes the session's row. The index can be rebuilt, so a failure here

@@ -19,7 +19,7 @@ const DEFAULT_TIMEOUT_SECONDS: u64 = 172_800;
 /// As in the original (`reference/behaviour.md` §12).
 const DEFAULT_MEDIA_MAX_MB: u64 = 20;
 /// Runs at a time over all sessions, as in the original.
-const DEFAULT_MAX_CONCURRENT: usize = 4;
+const DEFAULT_MAX_CONCURRENT: usize = 32;
 
 /// Who answers.
 #[derive(Debug, Clone, PartialEq, Eq)]
