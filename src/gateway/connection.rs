@@ -131,6 +131,8 @@ impl Connection {
                         }
                         Batch::Empty => {}
                         Batch::Close(Closing { code, reason, .. }) => {
+                            let conn_id = &self.cx.caller.subscriber.conn_id;
+                            tracing::debug!(conn = %conn_id, code, %reason, "closing");
                             self.socket.close(code, &reason).await;
                             return format!("closed with {code} {reason}");
                         }

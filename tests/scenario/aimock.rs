@@ -25,12 +25,18 @@ pub struct Aimock {
 }
 
 impl Aimock {
-    /// Starts it on a free port.
+    /// Starts it on a free port, with the answers of `aimock-fixtures.json`.
     pub fn start() -> Self {
         let fixtures = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/scenario/aimock-fixtures.json");
+        Self::start_with(Path::new(fixtures))
+    }
+
+    /// Starts it with the answers of this file.
+    pub fn start_with(fixtures: &Path) -> Self {
         let mut child = Command::new("node")
             .arg(program())
-            .args(["--port", "0", "--strict", "--validate-on-load", "--fixtures", fixtures])
+            .args(["--port", "0", "--strict", "--validate-on-load", "--fixtures"])
+            .arg(fixtures)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::inherit())

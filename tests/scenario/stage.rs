@@ -48,7 +48,10 @@ pub struct Stage {
 
 impl Stage {
     pub async fn new(api: Api) -> Self {
-        let mock = Aimock::start();
+        Self::with_mock(Aimock::start(), api).await
+    }
+
+    pub async fn with_mock(mock: Aimock, api: Api) -> Self {
         let config = config(mock.address(), api);
         let gateway = Gateway::start(GatewayOptions::with_config(config)).await;
         Self { gateway, mock }
