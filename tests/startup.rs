@@ -151,6 +151,19 @@ fn flags_variables_and_the_gateway_command_choose_address_and_places() {
 }
 
 #[test]
+fn commands_on_the_same_machine_find_the_gateway_whatever_its_port() {
+    let user = User::new();
+    let gateway = user.start(&["--port", "0"]);
+    let output = user.output(&["chat", "hi"]);
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(text.starts_with("You said: hi"), "{text}");
+    drop(gateway);
+    let refused = user.refusal(&["health"]);
+    assert!(refused.contains("no gateway answers at ws://127.0.0.1:18789"), "{refused}");
+}
+
+#[test]
 fn a_second_gateway_is_refused_until_the_first_one_is_killed() {
     let user = User::new();
     let mut first = user.start(&["--port", "0"]);

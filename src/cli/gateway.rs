@@ -84,13 +84,16 @@ pub fn run(args: &GatewayArgs, env: &Env) -> anyhow::Result<ExitCode> {
         );
     }
     create_private_dir(&settings.paths.state_dir)?;
-    let _lock = InstanceLock::acquire(&settings.paths.instance_lock())?;
+    let mut lock = InstanceLock::acquire(&settings.paths.instance_lock())?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
         .context("cannot start the threads of the gateway")?;
     let shown = settings.clone();
     runtime.block_on(app::run(settings, env, |ready| {
+        if let Err(error) = lock.publish_port(ready.address.port()) {
+            tracing::warn!(%error, "clients on this machine have to be told the port");
+        }
         if let Err(error) = output::say(&banner::start_text(&shown, ready)) {
             tracing::warn!(%error, "cannot print the start-up text");
         }

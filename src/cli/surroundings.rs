@@ -2,7 +2,8 @@
 
 use std::path::PathBuf;
 
-use crate::config::{self, Env, Overrides};
+use crate::config::{self, Env, Origin, Overrides, Settings};
+use crate::store::instance::running_port;
 
 use super::{LocalGateway, Screen};
 
@@ -24,7 +25,7 @@ impl Surroundings {
         match config::load(&env, &looking) {
             Ok(settings) => Self {
                 local: LocalGateway {
-                    port: settings.gateway.port,
+                    port: port(&settings),
                     token: settings.gateway.auth.token.clone(),
                     password: settings.gateway.auth.password.clone(),
                 },
@@ -39,4 +40,13 @@ impl Surroundings {
             }
         }
     }
+}
+
+/// Where this machine's gateway is: where it really listens, unless somebody
+/// says otherwise by the variable.
+fn port(settings: &Settings) -> u16 {
+    if let Some(Origin::Env(_)) = settings.origin_of("gateway.port") {
+        return settings.gateway.port;
+    }
+    running_port(&settings.paths.instance_lock()).unwrap_or(settings.gateway.port)
 }

@@ -2,8 +2,8 @@
 //!
 //! Owns: the advisory lock on `clawgate.lock`. Promises: while a lock is held
 //! no second one is given out, and the kernel takes it back from a process that
-//! dies, however it dies. Must not: rely on what the file says; the pid in it
-//! is for people.
+//! dies, however it dies. Must not: rely on what the file says to decide who may
+//! run; pid and port in it are for people and for clients on this machine.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, Write};
@@ -12,16 +12,17 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
+use rustix::process::{Pid, test_kill_process};
 
 use super::atomic::{FileError, OnPath, create_private_dir};
 
-/// More than the digits of any pid.
-const PID_TEXT_LIMIT: u64 = 32;
+/// More than the digits of any pid and port.
+const TEXT_LIMIT: u64 = 64;
 
 /// The right to be the gateway of a state directory; dropping it gives it up.
 #[derive(Debug)]
 pub struct InstanceLock {
-    _file: File,
+    file: File,
 }
 
 /// Why the lock was not given.
@@ -65,8 +66,23 @@ impl InstanceLock {
         }
         locked.on_path("lock", path)?;
         write_pid(&mut file).on_path("write", path)?;
-        Ok(Self { _file: file })
+        Ok(Self { file })
     }
+
+    /// Tells clients on this machine where the gateway listens.
+    pub fn publish_port(&mut self, port: u16) -> io::Result<()> {
+        writeln!(self.file, "{port}")
+    }
+}
+
+/// Where the gateway of a state directory listens, if one runs.
+pub fn running_port(path: &Path) -> Option<u16> {
+    let text = read_start(&File::open(path).ok()?)?;
+    let mut lines = text.lines();
+    let pid = Pid::from_raw(lines.next()?.trim().parse().ok()?)?;
+    let port = lines.next()?.trim().parse().ok()?;
+    test_kill_process(pid).ok()?;
+    Some(port)
 }
 
 fn write_pid(file: &mut File) -> io::Result<()> {
@@ -76,16 +92,32 @@ fn write_pid(file: &mut File) -> io::Result<()> {
 }
 
 fn holder(file: &File) -> String {
+    let text = read_start(file).unwrap_or_default();
+    text.lines().next().map(str::trim).filter(|pid| !pid.is_empty()).unwrap_or("unknown").to_owned()
+}
+
+fn read_start(file: &File) -> Option<String> {
     let mut text = String::new();
-    match file.take(PID_TEXT_LIMIT).read_to_string(&mut text) {
-        Ok(_) if !text.trim().is_empty() => text.trim().to_owned(),
-        _ => "unknown".to_owned(),
-    }
+    file.take(TEXT_LIMIT).read_to_string(&mut text).ok()?;
+    Some(text)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_port_is_told_while_the_process_lives() {
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join("clawgate.lock");
+        assert_eq!(running_port(&path), None);
+        let mut lock = InstanceLock::acquire(&path).unwrap();
+        assert_eq!(running_port(&path), None, "it does not listen yet");
+        lock.publish_port(18_790).unwrap();
+        assert_eq!(running_port(&path), Some(18_790));
+        std::fs::write(&path, "2147483647\n18790\n").unwrap();
+        assert_eq!(running_port(&path), None, "no such process");
+    }
 
     #[test]
     fn the_second_is_refused_with_pid_and_directory_until_the_first_is_gone() {
