@@ -35,7 +35,22 @@ const READ_BURST: usize = 64;
 const MAX_ROLE_REFUSALS: u32 = 10;
 
 /// Serves a socket from its upgrade to its end.
-pub async fn run(gateway: Arc<Gateway>, mut socket: Socket, peer: Peer, permit: PreauthPermit) {
+pub async fn run(gateway: Arc<Gateway>, socket: Socket, peer: Peer, permit: PreauthPermit) {
+    // Boxed, so that its space is given back while the connection lasts.
+    let Some((connection, leave)) = Box::pin(admit(gateway, socket, peer, permit)).await else {
+        return;
+    };
+    let end = connection.serve().await;
+    tracing::info!(conn = %leave.conn_id, %end, "disconnected");
+}
+
+/// The handshake; `None` when it ended with a farewell.
+async fn admit(
+    gateway: Arc<Gateway>,
+    mut socket: Socket,
+    peer: Peer,
+    permit: PreauthPermit,
+) -> Option<(Connection, Leave)> {
     let welcome = match handshake::run(&gateway, &mut socket, &peer).await {
         Ok(welcome) => welcome,
         Err(farewell) => {
@@ -43,27 +58,15 @@ pub async fn run(gateway: Arc<Gateway>, mut socket: Socket, peer: Peer, permit: 
             if let Some(farewell) = farewell {
                 farewell.say(socket).await;
             }
-            return;
+            return None;
         }
     };
-    drop(permit);
-    drop(peer);
     let Welcome { caller, view, presence_key } = welcome;
     let conn_id = Arc::clone(&caller.subscriber.conn_id);
-    let services = Arc::clone(&gateway.services);
-    let _leave =
-        Leave { gateway: Arc::clone(&gateway), conn_id: Arc::clone(&conn_id), presence_key };
-    let cx = Ctx::new(services, caller);
-    let connection = Connection {
-        gateway,
-        cx,
-        view,
-        socket,
-        in_flight: Arc::new(Semaphore::new(MAX_IN_FLIGHT)),
-        role_refusals: 0,
-    };
-    let end = connection.serve().await;
-    tracing::info!(conn = %conn_id, %end, "disconnected");
+    let leave = Leave { gateway: Arc::clone(&gateway), conn_id, presence_key };
+    let cx = Ctx::new(Arc::clone(&gateway.services), caller);
+    let in_flight = Arc::new(Semaphore::new(MAX_IN_FLIGHT));
+    Some((Connection { gateway, cx, view, socket, in_flight, role_refusals: 0 }, leave))
 }
 
 /// Takes the connection out of the lists, however it ends.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use serde_json::value::RawValue;
+use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 
 use crate::auth::{Admission, Peer};
@@ -265,8 +265,7 @@ impl Attempt<'_> {
                 events: EventKind::names_for(principal),
             },
             snapshot: Snapshot {
-                presence: serde_json::to_value(services.presence.list(now_ms))
-                    .unwrap_or(Value::Null),
+                presence: to_raw_value(&services.presence.list(now_ms)).unwrap_or_default(),
                 health: services.health.last().unwrap_or_else(empty_object),
                 state_version: services.presence.version(),
                 uptime_ms: u64::try_from(services.started.elapsed().as_millis())
@@ -302,5 +301,5 @@ fn profile_of(connect: &Connect) -> Profile {
 }
 
 fn empty_object() -> Box<RawValue> {
-    serde_json::value::to_raw_value(&json!({})).unwrap_or_else(|_| Box::<RawValue>::default())
+    to_raw_value(&json!({})).unwrap_or_else(|_| Box::<RawValue>::default())
 }

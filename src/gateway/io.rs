@@ -2,17 +2,22 @@
 //!
 //! The WebSocket library fixes its limits at the upgrade, but before `connect`
 //! a client may send far less than after it. So the bound is enforced here, on
-//! the bytes, and lifted when the client has proved itself.
+//! the bytes, and lifted when the client has proved itself. The library also
+//! keeps a write buffer as large as the largest frame that it ever wrote, on
+//! every connection; so large frames go around it.
 
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU8, Ordering};
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use axum::extract::connect_info::Connected;
 use axum::serve::{IncomingStream, Listener};
+use bytes::buf::Chain;
+use bytes::{Buf, Bytes};
+use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::Sleep;
@@ -69,10 +74,28 @@ impl Meter {
     }
 }
 
-/// A TCP connection with a [`Meter`].
+/// A frame that is written to the connection directly, before anything that
+/// the library writes after it was put here.
+#[derive(Debug)]
+pub struct Bypass(Mutex<Chain<Bytes, Bytes>>);
+
+impl Bypass {
+    fn new() -> Self {
+        Self(Mutex::new(Bytes::new().chain(Bytes::new())))
+    }
+
+    /// Puts a frame here; the next flush sends it. What the library holds has
+    /// to be flushed before.
+    pub fn put(&self, head: Bytes, body: Bytes) {
+        *self.0.lock() = head.chain(body);
+    }
+}
+
+/// A TCP connection with a [`Meter`] and a [`Bypass`].
 pub struct MeteredStream {
     tcp: TcpStream,
     meter: Arc<Meter>,
+    bypass: Arc<Bypass>,
     deadline: Option<Pin<Box<Sleep>>>,
 }
 
@@ -102,6 +125,15 @@ impl AsyncRead for MeteredStream {
 }
 
 impl MeteredStream {
+    fn new(tcp: TcpStream) -> Self {
+        Self {
+            tcp,
+            meter: Arc::new(Meter::new()),
+            bypass: Arc::new(Bypass::new()),
+            deadline: Some(Box::pin(tokio::time::sleep(REQUEST_LIMIT))),
+        }
+    }
+
     fn poll_limited(
         &mut self,
         cx: &mut Context<'_>,
@@ -140,12 +172,31 @@ impl MeteredStream {
     }
 }
 
+impl MeteredStream {
+    fn poll_bypass(&mut self, cx: &mut Context<'_>) -> Poll<std::io::Result<()>> {
+        let mut frame = self.bypass.0.lock();
+        if !frame.has_remaining() {
+            return Poll::Ready(Ok(()));
+        }
+        while frame.has_remaining() {
+            let written = ready!(Pin::new(&mut self.tcp).poll_write(cx, frame.chunk()))?;
+            if written == 0 {
+                return Poll::Ready(Err(std::io::ErrorKind::WriteZero.into()));
+            }
+            frame.advance(written);
+        }
+        *frame = Bytes::new().chain(Bytes::new());
+        Poll::Ready(Ok(()))
+    }
+}
+
 impl AsyncWrite for MeteredStream {
     fn poll_write(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
         buf: &[u8],
     ) -> Poll<std::io::Result<usize>> {
+        ready!(self.poll_bypass(cx))?;
         Pin::new(&mut self.tcp).poll_write(cx, buf)
     }
 
@@ -154,6 +205,7 @@ impl AsyncWrite for MeteredStream {
         cx: &mut Context<'_>,
         bufs: &[std::io::IoSlice<'_>],
     ) -> Poll<std::io::Result<usize>> {
+        ready!(self.poll_bypass(cx))?;
         Pin::new(&mut self.tcp).poll_write_vectored(cx, bufs)
     }
 
@@ -162,10 +214,12 @@ impl AsyncWrite for MeteredStream {
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<std::io::Result<()>> {
+        ready!(self.poll_bypass(cx))?;
         Pin::new(&mut self.tcp).poll_flush(cx)
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<std::io::Result<()>> {
+        ready!(self.poll_bypass(cx))?;
         Pin::new(&mut self.tcp).poll_shutdown(cx)
     }
 }
@@ -184,9 +238,7 @@ impl Listener for Incoming {
                     if let Err(error) = tcp.set_nodelay(true) {
                         tracing::debug!(%error, "TCP_NODELAY refused");
                     }
-                    let meter = Arc::new(Meter::new());
-                    let deadline = Some(Box::pin(tokio::time::sleep(REQUEST_LIMIT)));
-                    return (MeteredStream { tcp, meter, deadline }, address);
+                    return (MeteredStream::new(tcp), address);
                 }
                 Err(error) => {
                     tracing::warn!(%error, "accept failed; trying again");
@@ -208,10 +260,40 @@ pub struct Wire {
     pub remote: SocketAddr,
     /// Switches what it may send.
     pub meter: Arc<Meter>,
+    /// The way of large frames.
+    pub bypass: Arc<Bypass>,
 }
 
 impl Connected<IncomingStream<'_, Incoming>> for Wire {
     fn connect_info(stream: IncomingStream<'_, Incoming>) -> Self {
-        Self { remote: *stream.remote_addr(), meter: Arc::clone(&stream.io().meter) }
+        let MeteredStream { meter, bypass, .. } = stream.io();
+        Self { remote: *stream.remote_addr(), meter: Arc::clone(meter), bypass: Arc::clone(bypass) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+    #[tokio::test]
+    async fn a_frame_in_the_bypass_goes_before_what_is_written_after_it() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let (client, server) = tokio::join!(TcpStream::connect(address), listener.accept());
+        let (mut client, mut server) = (client.unwrap(), MeteredStream::new(server.unwrap().0));
+        // More than any socket buffer takes at once.
+        let body = Bytes::from(vec![b'b'; 8 * 1024 * 1024]);
+        let write = async {
+            server.write_all(b"first").await.unwrap();
+            server.bypass.put(Bytes::from_static(b"head"), body.clone());
+            server.write_all(b"last").await.unwrap();
+            server.shutdown().await.unwrap();
+        };
+        let mut came = Vec::new();
+        let ((), read) = tokio::join!(write, client.read_to_end(&mut came));
+        read.unwrap();
+        assert!(came == [&b"firsthead"[..], &body, b"last"].concat());
+        assert!(!server.bypass.0.lock().has_remaining());
     }
 }

@@ -2,19 +2,26 @@
 //!
 //! Keeps the library behind one file: receive, feed, flush, close.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::extract::ws::{CloseFrame, Message, Utf8Bytes, WebSocket};
 use bytes::Bytes;
 use futures_util::SinkExt;
 
-use super::io::Meter;
+use crate::support::BoxFuture;
+
+use super::io::{Bypass, Meter, Wire};
 
 /// Longest close reason that RFC 6455 §5.5 leaves room for is 123 bytes; the
 /// original cuts at 120.
 const MAX_REASON: usize = 120;
 /// How long a peer has to take the close frame and answer it.
 const CLOSE_GRACE: Duration = Duration::from_secs(1);
+
+/// Frames above this go around the library's write buffer, which would stay as
+/// large as they are.
+const MAX_BUFFERED_FRAME: usize = 16 * 1024;
 
 /// What came in.
 pub enum Received {
@@ -28,16 +35,17 @@ pub enum Received {
     Gone(Option<u16>),
 }
 
-/// A WebSocket and the meter of the bytes under it.
+/// A WebSocket and the connection under it.
 pub struct Socket {
     inner: WebSocket,
-    meter: std::sync::Arc<Meter>,
+    meter: Arc<Meter>,
+    bypass: Arc<Bypass>,
 }
 
 impl Socket {
     /// Takes over an upgraded connection.
-    pub const fn new(inner: WebSocket, meter: std::sync::Arc<Meter>) -> Self {
-        Self { inner, meter }
+    pub fn new(inner: WebSocket, wire: Wire) -> Self {
+        Self { inner, meter: wire.meter, bypass: wire.bypass }
     }
 
     /// Lifts the bound that holds before `connect`.
@@ -59,9 +67,21 @@ impl Socket {
         }
     }
 
-    /// Puts a text into the write buffer; `false` when the peer is gone.
+    /// Puts a text into the write buffer, or sends it if it is large; `false`
+    /// when the peer is gone.
     pub async fn feed(&mut self, text: String) -> bool {
+        if text.len() > MAX_BUFFERED_FRAME {
+            return self.send_around(text).await;
+        }
         self.inner.feed(Message::Text(Utf8Bytes::from(text))).await.is_ok()
+    }
+
+    async fn send_around(&mut self, text: String) -> bool {
+        if !self.flush().await {
+            return false;
+        }
+        self.bypass.put(text_head(text.len()), Bytes::from(text));
+        self.flush().await
     }
 
     /// Sends what is in the write buffer; `false` when the peer is gone.
@@ -80,19 +100,33 @@ impl Socket {
     }
 
     /// Closes with `code` and waits a moment for the peer to see it: cutting
-    /// TCP right away would show it 1006 (#146419).
-    pub async fn close(mut self, code: u16, reason: &str) {
+    /// TCP right away would show it 1006 (#146419). Boxed, since every
+    /// connection would hold the space for it from its beginning.
+    pub fn close(mut self, code: u16, reason: &str) -> BoxFuture<'static, ()> {
         let reason = Utf8Bytes::from(cut(reason, MAX_REASON));
-        let close = async {
-            if self.inner.send(Message::Close(Some(CloseFrame { code, reason }))).await.is_err() {
-                return;
-            }
-            self.meter.closing();
-            // Its close frame is the answer that we wait for, and the last.
-            while let Some(Ok(_)) = self.inner.recv().await {}
-        };
-        let _ = tokio::time::timeout(CLOSE_GRACE, close).await;
+        Box::pin(async move {
+            let close = async {
+                let frame = CloseFrame { code, reason };
+                if self.inner.send(Message::Close(Some(frame))).await.is_err() {
+                    return;
+                }
+                self.meter.closing();
+                // Its close frame is the answer that we wait for, and the last.
+                while let Some(Ok(_)) = self.inner.recv().await {}
+            };
+            let _ = tokio::time::timeout(CLOSE_GRACE, close).await;
+        })
     }
+}
+
+/// Head of an unmasked text frame of more than 125 bytes (RFC 6455 §5.2).
+fn text_head(length: usize) -> Bytes {
+    const FINAL_TEXT: u8 = 0x81;
+    if let Ok(length) = u16::try_from(length) {
+        return [&[FINAL_TEXT, 126], &length.to_be_bytes()[..]].concat().into();
+    }
+    let length = u64::try_from(length).unwrap_or(u64::MAX);
+    [&[FINAL_TEXT, 127], &length.to_be_bytes()[..]].concat().into()
 }
 
 fn is_too_large(error: &axum::Error) -> bool {
@@ -116,6 +150,12 @@ fn cut(text: &str, max: usize) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn lengths_are_written_in_the_shortest_form() {
+        assert_eq!(text_head(0xffff)[..], [0x81, 126, 0xff, 0xff]);
+        assert_eq!(text_head(0x1_0000)[..], [0x81, 127, 0, 0, 0, 0, 0, 1, 0, 0]);
+    }
 
     #[test]
     fn reasons_are_cut_between_characters() {

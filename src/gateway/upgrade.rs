@@ -98,8 +98,9 @@ async fn answer(
         .max_frame_size(MAX_PAYLOAD)
         .on_upgrade(move |socket| async move {
             let tasks = gateway.services.tasks.clone();
-            let socket = Socket::new(socket, wire.meter);
-            let connection = connection::run(gateway, socket, peer, permit);
+            let socket = Socket::new(socket, wire);
+            // Boxed, or both this task and the one below would have its size.
+            let connection = Box::pin(connection::run(gateway, socket, peer, permit));
             // A panic ends this connection only; the supervisor has counted it.
             let _ = tasks.spawn("connection", connection).await;
         })

@@ -61,7 +61,7 @@ pub struct Features {
 #[serde(rename_all = "camelCase")]
 pub struct Snapshot {
     /// As `system-presence` answers.
-    pub presence: Value,
+    pub presence: Box<RawValue>,
     /// As `health` answers.
     pub health: Box<RawValue>,
     /// Counters of both.

@@ -28,14 +28,15 @@ impl Tasks {
         future: impl Future<Output = T> + Send + 'static,
     ) -> JoinHandle<Option<T>> {
         let panics = Arc::clone(&self.panics);
-        self.tracker.spawn(async move {
-            let outcome = AssertUnwindSafe(future).catch_unwind().await.ok();
-            if outcome.is_none() {
+        // Combinators, not an async block: that would hold the future twice,
+        // once as it was captured and once as it is awaited.
+        self.tracker.spawn(AssertUnwindSafe(future).catch_unwind().map(move |outcome| {
+            if outcome.is_err() {
                 *panics.lock().entry(name).or_default() += 1;
                 tracing::error!(task = name, "task panicked; the gateway goes on without it");
             }
-            outcome
-        })
+            outcome.ok()
+        }))
     }
 
     /// How often each task has panicked since the start, by task name.

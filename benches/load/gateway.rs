@@ -1,0 +1,76 @@
+//! Starting the gateway on a state directory.
+
+use std::fs::{self, File};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::Context as _;
+use serde_json::json;
+use tempfile::TempDir;
+
+use super::client::SECRET;
+use super::server::{Server, free_port};
+
+/// A home with a state directory and a configuration.
+pub struct Home(TempDir);
+
+impl Home {
+    /// A fresh one; its model is served by `provider`.
+    pub fn new(provider: SocketAddr) -> anyhow::Result<Self> {
+        let home = Self(TempDir::with_prefix("clawgate-bench-")?);
+        fs::create_dir_all(home.state())?;
+        let config = json!({
+            "gateway": {"mode": "local", "bind": "loopback", "auth": {"mode": "token", "token": SECRET}},
+            "agents": {
+                "defaults": {
+                    "model": {"primary": "bench/stream"},
+                    "maxConcurrent": 64,
+                },
+                "list": [{"id": "main"}],
+            },
+            "models": {
+                "mode": "replace",
+                "providers": {"bench": {
+                    "baseUrl": format!("http://{provider}/v1"),
+                    "apiKey": "bench-key",
+                    "api": "openai-completions",
+                    "models": [{
+                        "id": "stream", "name": "Stream", "reasoning": false, "input": ["text"],
+                        "cost": {"input": 1, "output": 2, "cacheRead": 0.1, "cacheWrite": 0.2},
+                        "contextWindow": 200_000, "maxTokens": 8192,
+                    }],
+                }},
+            },
+        });
+        fs::write(home.state().join("openclaw.json"), config.to_string())?;
+        Ok(home)
+    }
+
+    /// The state directory.
+    pub fn state(&self) -> PathBuf {
+        self.path().join("state")
+    }
+
+    fn path(&self) -> &Path {
+        self.0.path()
+    }
+
+    /// Starts a gateway here. Its log goes to a file, as it would with a
+    /// supervisor, and is shown when the start fails.
+    pub async fn start(&self) -> anyhow::Result<Server> {
+        let port = free_port()?;
+        let log = self.path().join("log");
+        let mut command = Command::new(env!("CARGO_BIN_EXE_clawgate"));
+        command
+            .args(["gateway", "--port", &port.to_string()])
+            .env_clear()
+            .env("HOME", self.path())
+            .env("OPENCLAW_STATE_DIR", self.state())
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(File::create(&log)?);
+        let started = Server::start(command, port).await;
+        started.with_context(|| fs::read_to_string(&log).unwrap_or_default())
+    }
+}

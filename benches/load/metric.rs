@@ -1,0 +1,71 @@
+//! What the numbers are called, and what they may be (the budgets).
+
+/// What a number may be.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Budget {
+    /// It is only told.
+    None,
+    /// At most this.
+    AtMost(f64),
+    /// At least this.
+    AtLeast(f64),
+    /// At least this share of what the bare server reaches.
+    OfBare(f64),
+}
+
+/// A line of the table.
+#[derive(Debug, Clone, Copy)]
+pub struct Metric {
+    /// Short name, for JSON.
+    pub id: &'static str,
+    /// What it is.
+    pub title: &'static str,
+    /// What it is counted in.
+    pub unit: &'static str,
+    /// What it may be.
+    pub budget: Budget,
+}
+
+const fn metric(
+    id: &'static str,
+    title: &'static str,
+    unit: &'static str,
+    budget: Budget,
+) -> Metric {
+    Metric { id, title, unit, budget }
+}
+
+/// Every line, in order.
+#[rustfmt::skip] // a table
+pub const METRICS: &[Metric] = {
+    use Budget::{AtLeast, AtMost, None, OfBare};
+    &[
+        metric("hello", "exec to first hello-ok, empty state", "ms", AtMost(50.0)),
+        metric("hello-1000", "exec to first hello-ok, 1 000 sessions", "ms", AtMost(50.0)),
+        metric("import-1000", "the same, first start on 1 000 transcripts", "ms", None),
+        metric("exit", "SIGTERM to exit, idle", "ms", None),
+        metric("idle", "memory, idle", "MiB", AtMost(15.0)),
+        metric("client-100", "memory per idle client, 100 clients", "KiB", AtMost(12.0)),
+        metric("client-1000", "memory per idle client, 1 000 clients", "KiB", AtMost(12.0)),
+        metric("health-1", "`health`, 1 connection", "req/s", OfBare(0.8)),
+        metric("health-50", "`health`, 50 connections × 8 deep", "req/s", OfBare(0.8)),
+        metric("health-50-cpu", "server CPU of each of those", "µs", None),
+        metric("health-bytes", "size of their answers", "B", None),
+        metric("fanout-1", "fan-out to 1", "events/s", None),
+        metric("fanout-100", "fan-out to 100", "events/s", None),
+        metric("fanout-100-cpu", "server CPU of each of those", "µs", None),
+        metric("fanout-1000", "fan-out to 1 000", "events/s", OfBare(0.8)),
+        metric("fanout-1000-cpu", "server CPU of each of those", "µs", AtMost(0.7)),
+        metric("fanout-bytes", "size of those events", "B", None),
+        metric("send-first", "`chat.send` to the provider's socket, first of the process", "ms", AtMost(25.0)),
+        metric("send", "`chat.send` to the provider's socket", "ms", AtMost(25.0)),
+        metric("chunk", "provider's chunk to the client's event", "µs", None),
+        metric("list-p50", "`sessions.list` of 5 000, p50", "ms", None),
+        metric("list-p99", "`sessions.list` of 5 000, p99", "ms", AtMost(20.0)),
+        metric("list-streaming-p99", "the same while 20 runs stream, p99", "ms", AtMost(20.0)),
+        metric("list-all", "all 5 000 rows in one answer", "ms", None),
+        metric("history", "`chat.history` of 200 from a large transcript", "ms", AtMost(30.0)),
+        metric("history-memory", "memory that the first one needs", "MiB", AtMost(8.0)),
+        metric("appends", "durable `chat.inject`, 256 sessions at once", "appends/s", AtLeast(5_000.0)),
+    ]
+};

@@ -1,0 +1,67 @@
+//! Durable appends.
+
+use std::time::Duration;
+
+use anyhow::{Context as _, ensure};
+use serde_json::json;
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+
+use super::super::client::{ANSWER, Link, crowd, is_ok, request};
+use super::super::state;
+use super::super::stats::{Samples, Side, float};
+use super::{Lab, SETTLE, indexed};
+
+const LINKS: usize = 8;
+/// Sessions of each connection, one append under way in each.
+const SESSIONS: usize = 32;
+/// What is appended is about as long as a sentence.
+const TEXT: &str = "a note of the usual length, which is not much more than this";
+
+/// Appends through `chat.inject`; each is answered when it is on disk.
+pub async fn measure(lab: &Lab, samples: &mut Samples) -> anyhow::Result<()> {
+    let time = Duration::from_millis(lab.options.size(2_000, 500));
+    let home = lab.home()?;
+    state::sessions(&home, LINKS * SESSIONS)?;
+    let home = indexed(home).await?;
+    let gateway = home.start().await?;
+    let links = crowd(gateway.address(), LINKS).await?;
+    tokio::time::sleep(SETTLE).await;
+    let began = Instant::now();
+    let mut pumps = JoinSet::new();
+    for (index, link) in links.into_iter().enumerate() {
+        pumps.spawn(pump(link, index * SESSIONS, began + time));
+    }
+    let mut appended = 0;
+    while let Some(pumped) = pumps.join_next().await {
+        appended += pumped??;
+    }
+    samples.add("appends", Side::Gateway, float(appended) / began.elapsed().as_secs_f64());
+    Ok(())
+}
+
+/// Keeps an append under way in each of its sessions, counted from `first`.
+async fn pump(mut link: Link, first: usize, until: Instant) -> anyhow::Result<usize> {
+    let inject = |index: usize| {
+        let params = json!({"sessionKey": state::key(first + index), "message": TEXT});
+        request(&index.to_string(), "chat.inject", &params)
+    };
+    let requests: Vec<_> = (0..SESSIONS).map(inject).collect();
+    link.send(&requests.concat()).await?;
+    let mut appended = 0;
+    while Instant::now() < until {
+        let answer = link.answer().await?;
+        ensure!(is_ok(answer), "not appended: {}", String::from_utf8_lossy(answer));
+        appended += 1;
+        let index = index_of(answer).context("an answer without a number")?;
+        link.send(&requests[index]).await?;
+    }
+    Ok(appended)
+}
+
+/// The id of an answer, which is its first string after the type.
+fn index_of(answer: &[u8]) -> Option<usize> {
+    let id = answer.strip_prefix(ANSWER)?.strip_prefix(br#","id":""#)?;
+    let end = id.iter().position(|byte| *byte == b'"')?;
+    std::str::from_utf8(&id[..end]).ok()?.parse().ok()
+}

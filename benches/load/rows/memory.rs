@@ -1,0 +1,27 @@
+//! Memory, idle and per idle client.
+
+use super::super::client::crowd;
+use super::super::server::Server;
+use super::super::stats::{Samples, Side, float};
+use super::{Lab, SETTLE, bare, fresh};
+
+/// Measures both servers.
+pub async fn measure(lab: &Lab, samples: &mut Samples) -> anyhow::Result<()> {
+    let (gateway, _home) = fresh(lab).await?;
+    of(&gateway, Side::Gateway, samples).await?;
+    of(&bare().await?, Side::Bare, samples).await
+}
+
+/// The clients are logged in and have been told of each other.
+async fn of(server: &Server, side: Side, samples: &mut Samples) -> anyhow::Result<()> {
+    tokio::time::sleep(SETTLE).await;
+    let idle = server.memory()?;
+    samples.add("idle", side, idle / 1024.0);
+    let mut links = Vec::new();
+    for (metric, clients) in [("client-100", 100), ("client-1000", 1_000)] {
+        links.extend(crowd(server.address(), clients - links.len()).await?);
+        tokio::time::sleep(SETTLE).await;
+        samples.add(metric, side, (server.memory()? - idle) / float(clients));
+    }
+    Ok(())
+}
