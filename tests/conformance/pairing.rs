@@ -37,6 +37,12 @@ impl Label {
         ["health", "presence", "tick"].contains(&self.name.as_str())
     }
 
+    /// Who is there: a later request may ask for it, so it is waited for a while
+    /// though it is told when the gateway sees fit.
+    pub fn is_presence(&self) -> bool {
+        self.name == "presence"
+    }
+
     /// Parts of an answer that come as fast as the provider sends them.
     pub fn is_text(&self) -> bool {
         let detail = self.detail.as_str();

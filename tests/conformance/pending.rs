@@ -34,7 +34,9 @@ impl Pending {
         learned: &Learned,
         deadline: Instant,
     ) {
-        let wanted = counts(trace, before, |label| !label.is_periodic() && !label.is_text());
+        let wanted = counts(trace, before, |label| {
+            (!label.is_periodic() || label.is_presence()) && !label.is_text()
+        });
         let arrived: HashMap<&str, Vec<Label>> =
             conns.iter().map(|(name, conn)| (name.as_str(), labels(conn))).collect();
         for ((name, label), (count, took)) in wanted {
@@ -42,7 +44,8 @@ impl Pending {
             if arrived[name.as_str()].iter().filter(|known| **known == label).count() >= count {
                 continue;
             }
-            let patience = if label.is_follow_up() { SHORT_PATIENCE } else { PATIENCE + took };
+            let is_brief = label.is_follow_up() || label.is_presence();
+            let patience = if is_brief { SHORT_PATIENCE } else { PATIENCE + took };
             let until = deadline.min(Instant::now() + patience);
             self.wait_label(conn, (name, label), count, until).await;
         }
