@@ -6,6 +6,7 @@
 //! one of answered, aborted, failed; a finished run, however it ends, starts
 //! the next. Must not: know about sockets or methods.
 
+mod changes;
 mod commanded;
 mod drive;
 mod emitter;
@@ -23,10 +24,11 @@ mod tally;
 pub mod tools;
 mod turn;
 
+pub use changes::Change;
 pub use models::{Models, UnknownModel};
 pub use notices::Notices;
 pub use parts::RunsParts;
 pub use rows::{SessionEvents, SessionRow};
 pub use run::{AbortReason, ActiveRun, RunEnd};
-pub use runs::{AbortError, Accepted, Runs, SendError, SendRequest, Start};
+pub use runs::{AbortError, Accepted, Runs, SendError, SendRequest, Start, StillActive};
 pub use tally::Tally;

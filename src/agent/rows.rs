@@ -36,6 +36,10 @@ const SPREAD: [&str; 20] = [
     "runtimeMs",
 ];
 
+/// Members of a row that are not in events with `reason`.
+const ROW_ONLY: [&str; 5] =
+    ["key", "thinkingLevels", "thinkingOptions", "thinkingDefault", "agentRuntime"];
+
 #[derive(Debug, Clone, Copy, Serialize)]
 struct ThinkingOption {
     id: &'static str,
@@ -227,6 +231,34 @@ impl SessionEvents {
         }
         let members = json!({"phase": "message", "messageId": id, "messageSeq": seq});
         self.changed(key, entry, members);
+    }
+
+    /// Somebody changed the session: `sessions.changed` with `reason`; without
+    /// a row when it is gone.
+    pub fn reason(
+        &self,
+        key: &SessionKey,
+        entry: Option<&SessionEntry>,
+        reason: &str,
+        has_active_run: bool,
+    ) {
+        if !self.bus.wants(EventKind::SessionsChanged, &Audience::SessionWatchers) {
+            return;
+        }
+        let mut payload = Map::new();
+        payload.insert("sessionKey".into(), json!(key.as_str()));
+        payload.insert("reason".into(), json!(reason));
+        payload.insert("ts".into(), json!(self.clock.now_ms()));
+        if let Some(entry) = entry {
+            let mut row = SessionRow::new(key, entry, &self.models);
+            row.has_active_run = Some(has_active_run);
+            if let Ok(Value::Object(row)) = serde_json::to_value(row) {
+                payload
+                    .extend(row.into_iter().filter(|(name, _)| !ROW_ONLY.contains(&name.as_str())));
+            }
+        }
+        let event = Event::new(EventKind::SessionsChanged, &payload).about(key.clone());
+        self.bus.deliver(event, &Audience::SessionWatchers);
     }
 
     fn changed(&self, key: &SessionKey, entry: &SessionEntry, members: Value) {

@@ -189,13 +189,7 @@ impl Runs {
         if mine.is_empty() && !runs.is_empty() {
             return Err(AbortError::NotYours);
         }
-        for run in &mine {
-            run.abort(reason);
-            let waited = self.state.lock().lanes.withdraw(run);
-            if waited {
-                self.end_waiter(run, reason).await;
-            }
-        }
+        self.stop(&mine, reason).await;
         // A run may have answered in the same moment; only its end tells.
         let wind_down = async {
             let mut aborted = Vec::new();
@@ -210,6 +204,39 @@ impl Runs {
             tracing::error!(session = %key, "a stopped run does not wind down");
             mine.iter().map(|run| run.id.to_string()).collect()
         }))
+    }
+
+    /// Stops all runs of a session, whoever began them, and waits for their
+    /// ends; answers whether there were any.
+    ///
+    /// # Errors
+    /// When they do not end in time.
+    pub async fn interrupt(&self, key: &SessionKey) -> Result<bool, StillActive> {
+        let runs = self.state.lock().lanes.of_session(key);
+        let all: Vec<_> = runs.iter().collect();
+        self.stop(&all, AbortReason::Rpc).await;
+        let wind_down = async {
+            for run in &runs {
+                run.ended().await;
+            }
+        };
+        tokio::time::timeout(ABORT_WAIT, wind_down).await.map_err(|_| StillActive)?;
+        Ok(!runs.is_empty())
+    }
+
+    /// The session in which a run is active or waits.
+    pub fn session_of(&self, run_id: &str) -> Option<SessionKey> {
+        self.state.lock().lanes.get(run_id).map(|run| run.key.clone())
+    }
+
+    async fn stop(&self, runs: &[&Arc<ActiveRun>], reason: AbortReason) {
+        for run in runs {
+            run.abort(reason);
+            let waited = self.state.lock().lanes.withdraw(run);
+            if waited {
+                self.end_waiter(run, reason).await;
+            }
+        }
     }
 
     /// The run that is active in a session; none once its end has been told.
@@ -301,6 +328,11 @@ impl Drop for Start {
         self.runs.drive(Arc::clone(&self.run));
     }
 }
+
+/// A stopped run does not end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("a stopped run does not wind down")]
+pub struct StillActive;
 
 /// Why nothing was stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]

@@ -225,7 +225,9 @@ impl Attempt<'_> {
         tracing::info!(conn = %self.conn_id, role = principal.role().as_str(), ?profile, "connected");
         services.health.refresh_soon();
         let view = View::new(profile, &user_agent, Arc::clone(&key_names));
-        let caller = Caller { principal, profile, subscriber, key_names };
+        let is_webchat = matches!(connect, Connect::Standard(connect)
+            if connect.client.mode == "webchat" && connect.client.id != "openclaw-control-ui");
+        let caller = Caller { principal, profile, subscriber, is_webchat, key_names };
         Some(Welcome { caller, view, presence_key })
     }
 

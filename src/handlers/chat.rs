@@ -200,6 +200,7 @@ pub async fn history(cx: Ctx, p: ChatHistoryParams) -> Reply<Value> {
     let options = HistoryOptions {
         limit: count(p.limit, defaults.limit),
         max_chars: count(p.max_chars, cx.services.settings.history_max_chars),
+        is_raw: false,
     };
     let page = cx.services.sessions.history(&key, options).await.map_err(unreadable)?;
     let entry = page.entry.unwrap_or_default();
@@ -231,7 +232,7 @@ pub async fn abort(cx: Ctx, p: ChatAbortParams) -> Reply<Value> {
     Ok(json!({"ok": true, "aborted": !runs.is_empty(), "runIds": runs}))
 }
 
-async fn stop(
+pub(super) async fn stop(
     cx: &Ctx,
     key: &SessionKey,
     run_id: Option<&str>,

@@ -5,6 +5,7 @@
 mod agents;
 mod chat;
 mod health;
+mod session_changes;
 mod sessions;
 mod system;
 
@@ -33,6 +34,19 @@ pub fn registry() -> Registry {
     r.add(read("sessions.unsubscribe"), sessions::unsubscribe);
     r.add(read("sessions.messages.subscribe"), sessions::subscribe_messages);
     r.add(read("sessions.messages.unsubscribe"), sessions::unsubscribe_messages);
+    r.add(read("sessions.preview"), sessions::preview);
+    r.add(read("sessions.describe"), sessions::describe);
+    r.add(read("sessions.resolve"), sessions::resolve);
+    r.add(read("sessions.get"), sessions::get);
+    let send = write("sessions.send").by_session(session_changes::send_lane);
+    r.add(send, session_changes::send);
+    let steer = write("sessions.steer").by_session(session_changes::send_lane);
+    r.add(steer, session_changes::steer);
+    r.add(write("sessions.abort"), session_changes::abort);
+    let reset = admin("sessions.reset").by_session(session_changes::reset_lane);
+    r.add(reset, session_changes::reset);
+    let delete = admin("sessions.delete").by_session(session_changes::delete_lane);
+    r.add(delete, session_changes::delete);
     r.add(read("chat.history"), chat::history);
     r.add(write("chat.send").by_session(chat::send_lane), chat::send);
     r.add(write("chat.abort"), chat::abort);

@@ -75,6 +75,8 @@ pub struct Caller {
     pub profile: Profile,
     /// Its connection.
     pub subscriber: Arc<Subscriber>,
+    /// Whether it is a chat on the web, and not the control UI.
+    pub is_webchat: bool,
     /// Its spelling of session keys.
     pub key_names: Arc<KeyNames>,
 }
@@ -109,6 +111,11 @@ impl Ctx {
     /// Drops `guard` after the answer, so that its events come after it too.
     pub fn after_answer(&self, guard: impl Any + Send) {
         self.after_answer.lock().push(Box::new(guard));
+    }
+
+    /// Drops `guard` after the answer, before everything else that waits for it.
+    pub fn first_after_answer(&self, guard: impl Any + Send) {
+        self.after_answer.lock().insert(0, Box::new(guard));
     }
 
     /// Reads a session key as the caller wrote it.

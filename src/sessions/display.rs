@@ -31,6 +31,14 @@ pub fn message_display(message: &AgentMessage, id: &str, seq: u64) -> Option<Val
     show(serde_json::to_value(message).ok()?, id, seq, DEFAULT_MAX_CHARS)
 }
 
+/// A message as it is stored, with its place in the transcript.
+pub(super) fn raw(message: Value, id: &str, seq: u64) -> Option<Value> {
+    let Value::Object(mut message) = message else { return None };
+    message.remove("idempotencyKey");
+    message.insert("__openclaw".into(), json!({ "id": id, "seq": seq }));
+    Some(Value::Object(message))
+}
+
 /// The display form of a message, `None` if it is hidden.
 pub(super) fn show(message: Value, id: &str, seq: u64, max_chars: usize) -> Option<Value> {
     let Value::Object(mut message) = message else { return None };

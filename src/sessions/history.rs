@@ -28,11 +28,13 @@ pub struct HistoryOptions {
     pub limit: usize,
     /// Characters of a text that are shown.
     pub max_chars: usize,
+    /// As they are stored, not in their display form.
+    pub is_raw: bool,
 }
 
 impl Default for HistoryOptions {
     fn default() -> Self {
-        Self { limit: DEFAULT_LIMIT, max_chars: display::DEFAULT_MAX_CHARS }
+        Self { limit: DEFAULT_LIMIT, max_chars: display::DEFAULT_MAX_CHARS, is_raw: false }
     }
 }
 
@@ -63,7 +65,7 @@ pub(super) fn newest(
         if !entry.body.is_counted() {
             continue;
         }
-        if let Some(message) = show(entry, seq, options.max_chars) {
+        if let Some(message) = show(entry, seq, options) {
             size = size.saturating_add(display::json_size(&message)).saturating_add(1);
             if size > PAGE_MAX {
                 break;
@@ -76,12 +78,15 @@ pub(super) fn newest(
     Ok(messages)
 }
 
-fn show(entry: Entry<'_>, seq: u64, max_chars: usize) -> Option<Value> {
+fn show(entry: Entry<'_>, seq: u64, options: HistoryOptions) -> Option<Value> {
     let id = entry.id.unwrap_or_else(|| bare_id(seq));
     match entry.body {
         Body::Message(text) => {
             let message = serde_json::from_str(text).ok()?;
-            display::show(message, &id, seq, max_chars)
+            if options.is_raw {
+                return display::raw(message, &id, seq);
+            }
+            display::show(message, &id, seq, options.max_chars)
         }
         Body::Compaction { .. } => {
             let timestamp = entry.timestamp.as_deref().map(time::millis).unwrap_or_default();

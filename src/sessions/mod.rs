@@ -12,6 +12,7 @@ mod error;
 mod history;
 mod id;
 mod paths;
+mod preview;
 mod rebuild;
 mod service;
 mod steps;

@@ -19,6 +19,7 @@ mod restart;
 mod scopes;
 mod seed_client;
 mod sequence;
+mod sessions;
 mod shutdown;
 mod slow_reader;
 mod streaming;

@@ -131,6 +131,16 @@ impl Fields {
         rule.read(value, &self.path.child(name), self.unknown, &mut self.nested)
     }
 
+    /// Another name of `name`, for callers of the simple profile.
+    pub fn simple_alias(&mut self, name: &str, alias: &str) {
+        if self.unknown == Unknown::Ignore
+            && !self.members.contains_key(name)
+            && let Some(value) = self.members.shift_remove(alias)
+        {
+            self.members.insert(name.to_owned(), value);
+        }
+    }
+
     /// Whether the object has this member (and nobody has read it yet).
     pub fn has(&self, name: &str) -> bool {
         self.members.contains_key(name)

@@ -235,11 +235,20 @@ impl Rule for Any {
 
 /// An array.
 #[derive(Debug, Clone, Copy)]
-pub struct List<R>(R);
+pub struct List<R>(R, usize);
 
 /// An array whose items follow `item`.
 pub const fn list<R: Rule>(item: R) -> List<R> {
-    List(item)
+    List(item, 0)
+}
+
+impl<R> List<R> {
+    /// Sets the least number of items.
+    #[must_use]
+    pub fn min(mut self, min: usize) -> Self {
+        self.1 = min;
+        self
+    }
 }
 
 impl<R: Rule> Rule for List<R> {
@@ -256,6 +265,9 @@ impl<R: Rule> Rule for List<R> {
             return None;
         };
         let before = errors.len();
+        if items.len() < self.1 {
+            errors.push(path.say(&format!("must NOT have fewer than {} items", self.1)));
+        }
         let read: Vec<_> = items
             .into_iter()
             .enumerate()

@@ -1,6 +1,10 @@
 //! `sessions.*`.
 
-use crate::protocol::decode::{Fields, Params, boolean, integer_from, non_empty, text};
+use serde_json::Value;
+
+use crate::protocol::decode::{
+    Fields, Params, any, boolean, integer_from, list, literal, non_empty, text,
+};
 
 /// Longest session label, in characters.
 const LABEL_MAX: usize = 512;
@@ -59,5 +63,205 @@ pub struct SessionKeyParams {
 impl Params for SessionKeyParams {
     fn read(f: &mut Fields) -> Self {
         Self { key: f.required("key", non_empty()) }
+    }
+}
+
+/// Params of `sessions.preview`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SessionsPreviewParams {
+    /// As the client wrote them.
+    pub keys: Vec<String>,
+    /// Most lines of each session.
+    pub limit: Option<u64>,
+    /// Most characters of a line.
+    pub max_chars: Option<u64>,
+}
+
+impl Params for SessionsPreviewParams {
+    fn read(f: &mut Fields) -> Self {
+        Self {
+            keys: f.required("keys", list(non_empty()).min(1)),
+            limit: f.optional("limit", integer_from(1)),
+            max_chars: f.optional("maxChars", integer_from(20)),
+        }
+    }
+}
+
+/// Params of `sessions.describe`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SessionsDescribeParams {
+    /// As the client wrote it.
+    pub key: String,
+    /// Adds `derivedTitle`.
+    pub include_derived_titles: bool,
+    /// Adds `lastMessagePreview`.
+    pub include_last_message: bool,
+}
+
+impl Params for SessionsDescribeParams {
+    fn read(f: &mut Fields) -> Self {
+        Self {
+            key: f.required("key", non_empty()),
+            include_derived_titles: f
+                .optional("includeDerivedTitles", boolean())
+                .unwrap_or_default(),
+            include_last_message: f.optional("includeLastMessage", boolean()).unwrap_or_default(),
+        }
+    }
+}
+
+/// Params of `sessions.resolve`; one of the first three.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SessionsResolveParams {
+    /// As the client wrote it.
+    pub key: Option<String>,
+    /// Id of the current transcript.
+    pub session_id: Option<String>,
+    /// Name that a user gave it.
+    pub label: Option<String>,
+    /// Only sessions of this agent, for labels.
+    pub agent_id: Option<String>,
+    /// Only sub-agents of this session, for labels.
+    pub spawned_by: Option<String>,
+    /// Whether the `global` session may be found by its label.
+    pub include_global: bool,
+    /// Whether the `unknown` session may be found by its label.
+    pub include_unknown: bool,
+}
+
+impl Params for SessionsResolveParams {
+    fn read(f: &mut Fields) -> Self {
+        Self {
+            key: f.optional("key", non_empty()),
+            session_id: f.optional("sessionId", non_empty()),
+            label: f.optional("label", non_empty().max(LABEL_MAX)),
+            agent_id: f.optional("agentId", non_empty()),
+            spawned_by: f.optional("spawnedBy", non_empty()),
+            include_global: f.optional("includeGlobal", boolean()).unwrap_or_default(),
+            include_unknown: f.optional("includeUnknown", boolean()).unwrap_or_default(),
+        }
+    }
+}
+
+/// Params of `sessions.get`, which the original reads without a schema.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SessionsGetParams {
+    /// `key` or `sessionKey`, as the client wrote it; empty when absent.
+    pub key: String,
+    /// Most messages.
+    pub limit: Option<u64>,
+}
+
+impl Params for SessionsGetParams {
+    fn read(f: &mut Fields) -> Self {
+        let mut word = |name: &str| {
+            let value = f.optional(name, any())?;
+            value.as_str().map(str::trim).filter(|text| !text.is_empty()).map(str::to_owned)
+        };
+        let (key, alias) = (word("key"), word("sessionKey"));
+        let limit = f.optional("limit", any()).and_then(|limit| limit.as_u64());
+        f.ignore_rest();
+        Self { key: key.or(alias).unwrap_or_default(), limit: limit.filter(|limit| *limit > 0) }
+    }
+}
+
+/// Params of `sessions.send` and `sessions.steer`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SessionsSendParams {
+    /// As the client wrote it.
+    pub key: String,
+    /// What the user says.
+    pub message: String,
+    /// Thinking level for this run.
+    pub thinking: Option<String>,
+    /// Pictures and files.
+    pub attachments: Vec<Value>,
+    /// Milliseconds after which a stuck run may be swept.
+    pub timeout_ms: Option<u64>,
+    /// The run's id as well; made up when absent.
+    pub idempotency_key: Option<String>,
+}
+
+impl Params for SessionsSendParams {
+    fn read(f: &mut Fields) -> Self {
+        Self {
+            key: f.required("key", non_empty()),
+            message: f.required("message", text()),
+            thinking: f.optional("thinking", text()),
+            attachments: f.optional("attachments", list(any())).unwrap_or_default(),
+            timeout_ms: f.optional("timeoutMs", integer_from(0)),
+            idempotency_key: f.optional("idempotencyKey", non_empty()),
+        }
+    }
+}
+
+/// Params of `sessions.abort`; one of them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SessionsAbortParams {
+    /// As the client wrote it.
+    pub key: Option<String>,
+    /// Only this run.
+    pub run_id: Option<String>,
+}
+
+impl Params for SessionsAbortParams {
+    fn read(f: &mut Fields) -> Self {
+        Self { key: f.optional("key", non_empty()), run_id: f.optional("runId", non_empty()) }
+    }
+}
+
+/// Params of `sessions.reset`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SessionsResetParams {
+    /// As the client wrote it.
+    pub key: String,
+    /// `new` or `reset`; goes into the event.
+    pub reason: Option<String>,
+}
+
+impl Params for SessionsResetParams {
+    fn read(f: &mut Fields) -> Self {
+        f.simple_alias("key", "sessionKey");
+        Self {
+            key: f.required("key", non_empty()),
+            reason: f.optional("reason", literal(&["new", "reset"])),
+        }
+    }
+}
+
+/// Params of `sessions.delete`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SessionsDeleteParams {
+    /// As the client wrote it.
+    pub key: String,
+    /// Whether the transcript is put away too; yes when absent.
+    pub delete_transcript: bool,
+}
+
+impl Params for SessionsDeleteParams {
+    fn read(f: &mut Fields) -> Self {
+        f.simple_alias("key", "sessionKey");
+        let key = f.required("key", non_empty());
+        let delete_transcript = f.optional("deleteTranscript", boolean()).unwrap_or(true);
+        f.optional("emitLifecycleHooks", boolean());
+        Self { key, delete_transcript }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::protocol::decode::{Unknown, decode_value};
+    use serde_json::json;
+
+    #[test]
+    fn simple_clients_may_say_session_key() {
+        let params = json!({"sessionKey": "main"});
+        let read = decode_value::<SessionsResetParams>(params.clone(), Unknown::Ignore).unwrap();
+        assert_eq!(read.key, "main");
+        assert_eq!(
+            decode_value::<SessionsDeleteParams>(params, Unknown::Refuse).unwrap_err(),
+            ["must have required property 'key'", "at root: unexpected property 'sessionKey'"]
+        );
     }
 }

@@ -1,0 +1,27 @@
+//! Changes of sessions that clients asked for, told after the answer.
+
+use std::sync::Arc;
+
+use crate::sessions::{SessionEntry, SessionKey};
+
+use super::runs::Runs;
+
+/// A change of a session; everybody who watches is told when this is dropped.
+pub struct Change {
+    /// Who knows whether something runs there.
+    pub runs: Arc<Runs>,
+    /// The session.
+    pub key: SessionKey,
+    /// What it is now; `None` when it is gone.
+    pub entry: Option<SessionEntry>,
+    /// What was done: `send`, `steer`, `abort`, `new`, `reset` or `delete`.
+    pub reason: String,
+}
+
+impl Drop for Change {
+    fn drop(&mut self) {
+        let has_active_run = self.runs.active(&self.key).is_some();
+        let events = &self.runs.parts().events;
+        events.reason(&self.key, self.entry.as_ref(), &self.reason, has_active_run);
+    }
+}

@@ -1,0 +1,158 @@
+//! The methods of `sessions.*` that change something.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::chat;
+use super::sessions::unavailable;
+use crate::agent::{AbortReason, Change};
+use crate::protocol::ErrorShape;
+use crate::protocol::methods::chat::ChatSendParams;
+use crate::protocol::methods::sessions::{
+    SessionsAbortParams, SessionsDeleteParams, SessionsResetParams, SessionsSendParams,
+};
+use crate::registry::{Ctx, Reply};
+use crate::sessions::{SessionEntry, SessionKey};
+
+/// Which requests `sessions.send` and `sessions.steer` keep in order.
+pub fn send_lane(p: &SessionsSendParams) -> &str {
+    &p.key
+}
+
+/// Which requests `sessions.reset` keeps in order.
+pub fn reset_lane(p: &SessionsResetParams) -> &str {
+    &p.key
+}
+
+/// Which requests `sessions.delete` keeps in order.
+pub fn delete_lane(p: &SessionsDeleteParams) -> &str {
+    &p.key
+}
+
+/// `sessions.send`: `chat.send` for a session that exists.
+pub async fn send(cx: Ctx, p: SessionsSendParams) -> Reply<Value> {
+    say(cx, p, "send", false).await
+}
+
+/// `sessions.steer`: stops what runs in the session, whoever began it, then
+/// sends.
+pub async fn steer(cx: Ctx, p: SessionsSendParams) -> Reply<Value> {
+    existing(&cx, &p.key).await?;
+    let stopped = cx.services.runs.interrupt(&cx.session_key(&p.key)).await;
+    let interrupted =
+        stopped.map_err(|_| ErrorShape::unavailable("failed to interrupt active session"))?;
+    say(cx, p, "steer", interrupted).await
+}
+
+async fn existing(cx: &Ctx, written: &str) -> Reply<SessionEntry> {
+    let entry = cx.services.sessions.entry(&cx.session_key(written)).await.map_err(unavailable)?;
+    entry.ok_or_else(|| ErrorShape::invalid(format!("session not found: {written}")))
+}
+
+async fn say(cx: Ctx, p: SessionsSendParams, reason: &str, interrupted: bool) -> Reply<Value> {
+    let entry = existing(&cx, &p.key).await?;
+    let key = cx.session_key(&p.key);
+    let next = entry.transcript.message_count + 1;
+    let request = ChatSendParams {
+        session_key: key.to_string(),
+        message: p.message,
+        thinking: p.thinking,
+        attachments: p.attachments,
+        timeout_ms: p.timeout_ms,
+        has_route: false,
+        originating_to: None,
+        originating_channel: None,
+        has_provenance: false,
+        idempotency_key: p.idempotency_key.unwrap_or_else(|| cx.services.ids.uuid()),
+    };
+    let mut answer = chat::send(cx.clone(), request).await?;
+    if let Value::Object(members) = &mut answer {
+        if members.get("status").is_some_and(|status| status == "started") {
+            members.insert("messageSeq".into(), json!(next));
+            // The recorded order: the change, then the message.
+            cx.first_after_answer(change(&cx, key, Some(entry), reason));
+        }
+        if interrupted {
+            members.insert("interruptedActiveRun".into(), json!(true));
+        }
+    }
+    Ok(answer)
+}
+
+/// `sessions.abort`: stops what the caller may stop in a session, or one run.
+pub async fn abort(cx: Ctx, p: SessionsAbortParams) -> Reply<Value> {
+    let runs = &cx.services.runs;
+    let key = match (&p.key, &p.run_id) {
+        (Some(written), _) => Some(cx.session_key(written)),
+        (None, Some(run_id)) => runs.session_of(run_id),
+        (None, None) => return Err(ErrorShape::invalid("key required")),
+    };
+    let mut aborted = None;
+    if let Some(key) = key {
+        let stopped = chat::stop(&cx, &key, p.run_id.as_deref(), AbortReason::Rpc).await?;
+        aborted = stopped.into_iter().next();
+        if aborted.is_some() {
+            let entry = cx.services.sessions.entry(&key).await.map_err(unavailable)?;
+            cx.after_answer(change(&cx, key, entry, "abort"));
+        }
+    }
+    let status = if aborted.is_some() { "aborted" } else { "no-active-run" };
+    Ok(json!({"ok": true, "abortedRunId": aborted, "status": status}))
+}
+
+/// `sessions.reset`: a new, empty transcript under the same key.
+pub async fn reset(cx: Ctx, p: SessionsResetParams) -> Reply<Value> {
+    let key = cx.session_key(&p.key);
+    interrupt(&cx, &key, &p.key).await?;
+    let workspace = cx.services.runs.parts().agent_of(&key).workspace;
+    let entry = cx.services.sessions.reset(&key, &workspace).await.map_err(unavailable)?;
+    let answer = json!({"ok": true, "key": key.as_str(), "entry": entry});
+    cx.after_answer(change(&cx, key, Some(entry), p.reason.as_deref().unwrap_or("reset")));
+    Ok(answer)
+}
+
+/// `sessions.delete`: forgets a session and puts its transcript away.
+pub async fn delete(cx: Ctx, p: SessionsDeleteParams) -> Reply<Value> {
+    refuse_webchat(&cx, "delete")?;
+    let key = cx.session_key(&p.key);
+    let keys = &cx.services.keys;
+    let main = SessionKey::main(&keys.default_agent, keys);
+    if key == main {
+        return Err(ErrorShape::invalid(format!("Cannot delete the main session ({main}).")));
+    }
+    interrupt(&cx, &key, &p.key).await?;
+    let deleted =
+        cx.services.sessions.delete(&key, !p.delete_transcript).await.map_err(unavailable)?;
+    let is_deleted = deleted.is_some();
+    let archived = deleted.map(|deleted| deleted.archived).unwrap_or_default();
+    let answer =
+        json!({"ok": true, "key": key.as_str(), "deleted": is_deleted, "archived": archived});
+    if is_deleted {
+        cx.after_answer(change(&cx, key, None, "delete"));
+    }
+    Ok(answer)
+}
+
+async fn interrupt(cx: &Ctx, key: &SessionKey, written: &str) -> Reply<()> {
+    let stopped = cx.services.runs.interrupt(key).await;
+    stopped.map(|_| ()).map_err(|_| {
+        ErrorShape::unavailable(format!(
+            "Session {written} is still active; try again in a moment."
+        ))
+    })
+}
+
+/// Chats of the web are no place to manage sessions from.
+fn refuse_webchat(cx: &Ctx, action: &str) -> Reply<()> {
+    if cx.caller.is_webchat {
+        return Err(ErrorShape::invalid(format!(
+            "webchat clients cannot {action} sessions; use chat.send for session-scoped updates"
+        )));
+    }
+    Ok(())
+}
+
+fn change(cx: &Ctx, key: SessionKey, entry: Option<SessionEntry>, reason: &str) -> Change {
+    Change { runs: Arc::clone(&cx.services.runs), key, entry, reason: reason.into() }
+}

@@ -1,0 +1,118 @@
+//! `sessions.*`: looking at sessions, and what changes them.
+
+use serde_json::{Value, json};
+
+use crate::stage::{
+    RUN_LIMIT, admin, ask, call, deltas, end_of, lines, scripted, start, text_of, told,
+};
+use crate::support::WsClient;
+
+/// The `sessions.changed` payload with this reason.
+async fn changed(client: &WsClient, reason: &str) -> Value {
+    let event = client.wait_for(RUN_LIMIT, |frame| {
+        frame["event"] == "sessions.changed" && frame["payload"]["reason"] == reason
+    });
+    event.await.unwrap_or_else(|| panic!("no {reason}"))["payload"].clone()
+}
+
+async fn error(client: &mut WsClient, method: &str, params: Value) -> String {
+    let answer = client.request(method, params).await;
+    answer["error"]["message"].as_str().unwrap_or_else(|| panic!("{answer}")).to_owned()
+}
+
+#[tokio::test]
+async fn a_session_is_found_described_and_read() {
+    let (gateway, _mock) = scripted(crate::stage::Api::OpenAi).await;
+    let mut client = admin(&gateway).await;
+    ask(&mut client, "life", "@mock text text=\"born\"", "run-1").await;
+    let found = call(&mut client, "sessions.resolve", json!({"key": "life"})).await;
+    assert_eq!(found, json!({"ok": true, "key": "agent:main:life"}));
+    let row = call(&mut client, "sessions.describe", json!({"key": "life"})).await;
+    let id = row["session"]["sessionId"].clone();
+    let found = call(&mut client, "sessions.resolve", json!({"sessionId": id})).await;
+    assert_eq!(found["key"], "agent:main:life");
+    let nothing = call(&mut client, "sessions.describe", json!({"key": "nope"})).await;
+    assert_eq!(nothing, json!({"session": null}));
+    let raw = call(&mut client, "sessions.get", json!({"key": "life", "limit": 1})).await;
+    assert_eq!(raw["messages"].as_array().unwrap().len(), 1);
+    assert!(raw["messages"][0]["usage"]["cost"].is_object(), "{raw}");
+    let preview = call(&mut client, "sessions.preview", json!({"keys": ["life", "nope"]})).await;
+    let items = preview["previews"][0]["items"].as_array().unwrap();
+    assert_eq!(items.last().unwrap(), &json!({"role": "assistant", "text": "born"}));
+    assert_eq!(preview["previews"][1], json!({"key": "nope", "status": "missing", "items": []}));
+    for (method, params, text) in [
+        ("sessions.resolve", json!({}), "Either key, sessionId, or label is required"),
+        ("sessions.resolve", json!({"label": "x"}), "No session found with label: x"),
+        (
+            "sessions.resolve",
+            json!({"key": "main", "label": "x"}),
+            "Provide either key, sessionId, or label (not multiple)",
+        ),
+        ("sessions.get", json!({}), "key required"),
+        ("sessions.abort", json!({}), "key required"),
+        ("sessions.send", json!({"key": "nope", "message": "x"}), "session not found: nope"),
+        (
+            "sessions.delete",
+            json!({"key": "main"}),
+            "Cannot delete the main session (agent:main:main).",
+        ),
+    ] {
+        assert_eq!(error(&mut client, method, params).await, text);
+    }
+}
+
+#[tokio::test]
+async fn a_message_goes_to_an_existing_session_and_steering_stops_what_runs() {
+    let (gateway, _mock) = scripted(crate::stage::Api::OpenAi).await;
+    let mut client = admin(&gateway).await;
+    ask(&mut client, "life", "@mock text text=\"born\"", "run-1").await;
+    call(&mut client, "sessions.subscribe", json!({})).await;
+    let long = json!({"key": "life", "message": "@mock stream n=200 delay=100",
+        "idempotencyKey": "long"});
+    let answer = call(&mut client, "sessions.send", long).await;
+    assert_eq!(answer, json!({"runId": "long", "status": "started", "messageSeq": 3}));
+    assert_eq!(changed(&client, "send").await["hasActiveRun"], true);
+    deltas(&client, "long", 1).await;
+    let steer = json!({"key": "life", "message": "@mock text text=\"steered\"",
+        "idempotencyKey": "steer"});
+    let answer = call(&mut client, "sessions.steer", steer).await;
+    assert_eq!(answer["interruptedActiveRun"], true, "{answer}");
+    assert_eq!(end_of(&client, "long").await["state"], "aborted");
+    assert_eq!(text_of(&end_of(&client, "steer").await["message"]), "steered");
+    changed(&client, "steer").await;
+    start(&mut client, "life", "@mock stream n=200 delay=100", "long-2").await;
+    deltas(&client, "long-2", 1).await;
+    let answer = call(&mut client, "sessions.abort", json!({"runId": "long-2"})).await;
+    assert_eq!(answer, json!({"ok": true, "abortedRunId": "long-2", "status": "aborted"}));
+    changed(&client, "abort").await;
+    let answer = call(&mut client, "sessions.abort", json!({"key": "life"})).await;
+    assert_eq!(answer, json!({"ok": true, "abortedRunId": null, "status": "no-active-run"}));
+}
+
+#[tokio::test]
+async fn a_reset_or_delete_stops_the_run_and_puts_the_transcript_away() {
+    let (gateway, _mock) = scripted(crate::stage::Api::OpenAi).await;
+    let mut client = admin(&gateway).await;
+    call(&mut client, "sessions.subscribe", json!({})).await;
+    start(&mut client, "life", "@mock stream n=200 delay=100", "long").await;
+    deltas(&client, "long", 1).await;
+    let answer = call(&mut client, "sessions.reset", json!({"key": "life"})).await;
+    let id = answer["entry"]["sessionId"].clone();
+    assert_eq!(end_of(&client, "long").await["state"], "aborted");
+    assert_eq!(changed(&client, "reset").await["sessionId"], id);
+    assert_eq!(told(&mut client, "life").await, lines(&[]));
+    start(&mut client, "life", "@mock stream n=200 delay=100", "long-2").await;
+    deltas(&client, "long-2", 1).await;
+    let answer = call(&mut client, "sessions.delete", json!({"key": "life"})).await;
+    assert_eq!(answer["deleted"], true);
+    let archived = answer["archived"][0].as_str().unwrap();
+    assert!(archived.contains(".jsonl.deleted."), "{answer}");
+    assert!(std::path::Path::new(archived).exists());
+    let gone = changed(&client, "delete").await;
+    assert!(gone.get("sessionId").is_none() && gone["sessionKey"] == "agent:main:life");
+    let again = call(&mut client, "sessions.delete", json!({"key": "life"})).await;
+    assert_eq!(
+        again,
+        json!({"ok": true, "key": "agent:main:life", "deleted": false, "archived": []})
+    );
+}
