@@ -407,8 +407,8 @@ async fn keys_of_aborted_runs_are_free_and_others_stay_taken() {
         ("c", RunOutcome::Aborted),
     ] {
         store.claim_run(run(name, name)).await.unwrap();
-        assert!(store.finish_run(name, outcome.clone(), true, NOW + 1).await.unwrap());
-        assert!(!store.finish_run(name, RunOutcome::Done, true, NOW + 2).await.unwrap());
+        assert!(store.finish_run("chat", name, outcome.clone(), true, NOW + 1).await.unwrap());
+        assert!(!store.finish_run("chat", name, RunOutcome::Done, true, NOW + 2).await.unwrap());
         let claim = store.claim_run(run(name, name)).await.unwrap();
         assert_eq!(claim == Claim::New, outcome == RunOutcome::Aborted, "{name}");
     }
@@ -429,7 +429,7 @@ async fn a_text_that_runs_is_not_run_again() {
     assert_eq!(active.run_id, "a");
     let elsewhere = NewRun { session_key: "agent:main:other".into(), ..hashed("c") };
     assert_eq!(store.claim_run(elsewhere).await.unwrap(), Claim::New);
-    store.finish_run("a", RunOutcome::Done, true, NOW).await.unwrap();
+    store.finish_run("chat", "a", RunOutcome::Done, true, NOW).await.unwrap();
     assert_eq!(store.claim_run(hashed("d")).await.unwrap(), Claim::New);
 }
 
@@ -438,7 +438,7 @@ async fn a_restart_interrupts_what_was_running() {
     let dir = tempfile::tempdir().unwrap();
     let first = store(dir.path());
     first.claim_run(run("done", "done")).await.unwrap();
-    first.finish_run("done", RunOutcome::Done, true, NOW).await.unwrap();
+    first.finish_run("chat", "done", RunOutcome::Done, true, NOW).await.unwrap();
     first.claim_run(run("live", "live")).await.unwrap();
     drop(first);
     let second = store(dir.path());
@@ -458,8 +458,11 @@ async fn a_message_stays_in_its_record_until_it_is_in_a_transcript() {
     for name in ["stored", "failed", "interrupted"] {
         store.claim_run(with_message(name)).await.unwrap();
     }
-    store.finish_run("stored", RunOutcome::Done, true, NOW).await.unwrap();
-    store.finish_run("failed", RunOutcome::Failed("disk full".into()), false, NOW).await.unwrap();
+    store.finish_run("chat", "stored", RunOutcome::Done, true, NOW).await.unwrap();
+    store
+        .finish_run("chat", "failed", RunOutcome::Failed("disk full".into()), false, NOW)
+        .await
+        .unwrap();
     store.interrupt_unfinished(NOW).await.unwrap();
     let waiting = async || {
         let runs = store.runs_with_messages().await.unwrap();
@@ -479,8 +482,8 @@ async fn old_runs_are_forgotten_and_active_ones_never() {
     for name in ["old", "fresh", "live"] {
         store.claim_run(run(name, name)).await.unwrap();
     }
-    store.finish_run("old", RunOutcome::Done, true, NOW).await.unwrap();
-    store.finish_run("fresh", RunOutcome::Done, true, NOW + DAY).await.unwrap();
+    store.finish_run("chat", "old", RunOutcome::Done, true, NOW).await.unwrap();
+    store.finish_run("chat", "fresh", RunOutcome::Done, true, NOW + DAY).await.unwrap();
     assert_eq!(store.prune_runs(NOW + DAY + 1).await.unwrap(), 1);
     assert_eq!(store.prune_runs(NOW + 9 * DAY).await.unwrap(), 1);
     assert!(store.run("live").await.unwrap().is_some());

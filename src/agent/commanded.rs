@@ -25,6 +25,8 @@ impl Runs {
             Err(error) => RunEnd::Failed(error.to_string()),
         };
         self.parts().record_end(&run, &end).await;
+        self.keep_report(&run, &end);
+        self.tell_ended(&run, end);
         noted.map(|()| Accepted::Started)
     }
 

@@ -89,7 +89,8 @@ impl Runs {
             Err(error) => tracing::error!(run = %run.id, %error, "message not in its transcript"),
         }
         let end = self.abort_early(run, reason).await;
-        run.set_ended(end);
+        self.keep_report(run, &end);
+        self.tell_ended(run, end);
     }
 
     /// Puts the message of a waiter into the transcript. Waiters that were
@@ -117,8 +118,9 @@ impl Runs {
 
     /// Frees the lane and tells those who wait; answers the next.
     fn end(&self, run: &Arc<ActiveRun>, end: RunEnd) -> Option<Arc<ActiveRun>> {
+        self.keep_report(run, &end);
         let next = self.state.lock().lanes.finish(run);
-        run.set_ended(end);
+        self.tell_ended(run, end);
         next
     }
 }

@@ -62,6 +62,7 @@ impl Emitter {
 
     /// The run begins.
     pub fn start(&mut self) {
+        self.run.note(|progress| progress.started_at = Some(self.started_at));
         self.agent("lifecycle", &json!({"phase": "start", "startedAt": self.started_at}));
     }
 
@@ -131,6 +132,7 @@ impl Emitter {
         self.agent("lifecycle", &data);
         let text = self.whole_text();
         let is_shown = !text.is_empty() && !silent::is_silent(&text);
+        self.show(if is_shown { &text } else { "" });
         if is_shown {
             self.flush();
         }
@@ -167,6 +169,7 @@ impl Emitter {
     pub fn abort(&mut self, reason: AbortReason) {
         self.seq += 1;
         let text = self.whole_text();
+        self.show(&text);
         let message = (!text.is_empty()).then(|| self.message(&text));
         self.chat_end(json!({
             "runId": *self.run.id,
@@ -192,8 +195,10 @@ impl Emitter {
 
     fn delta(&mut self) {
         let text = self.whole_text();
+        let begins = self.sent == 0;
         self.sent = text.len();
         self.last_delta = Some(Instant::now());
+        let shown = self.show(&text);
         if !self.bus.wants(EventKind::Chat, &Audience::Everyone) {
             return;
         }
@@ -204,9 +209,16 @@ impl Emitter {
             "state": "delta",
             "message": self.message(&text),
         });
-        let mark = ChatMark { run_id: Arc::clone(&self.run.id), text: Some(text.into()) };
+        let mark = ChatMark { run_id: Arc::clone(&self.run.id), text: Some(shown), begins };
         let event = Event::new(EventKind::Chat, &payload).about(self.run.key.clone()).chat(mark);
         self.bus.deliver(event, &Audience::Everyone);
+    }
+
+    /// Notes what clients are shown of the run, for those who come late.
+    fn show(&self, text: &str) -> Arc<str> {
+        let shown = Arc::<str>::from(text);
+        self.run.note(|progress| progress.text = Arc::clone(&shown));
+        shown
     }
 
     fn chat_end(&self, mut payload: Value) {
@@ -214,7 +226,7 @@ impl Emitter {
         if let Value::Object(members) = &mut payload {
             members.retain(|_, value| !value.is_null());
         }
-        let mark = ChatMark { run_id: Arc::clone(&self.run.id), text: None };
+        let mark = ChatMark { run_id: Arc::clone(&self.run.id), text: None, begins: false };
         let event = Event::new(EventKind::Chat, &payload).about(self.run.key.clone()).chat(mark);
         self.bus.deliver(event, &Audience::Everyone);
     }

@@ -23,6 +23,8 @@ pub enum Placed {
     Waiting,
     /// Too many wait already.
     Refused,
+    /// A run that another method started has this id.
+    Taken,
 }
 
 #[derive(Debug)]
@@ -41,6 +43,9 @@ pub struct LaneTable {
 impl LaneTable {
     /// Adds a run.
     pub fn enter(&mut self, run: &Arc<ActiveRun>) -> Placed {
+        if self.by_id.get(&run.id).is_some_and(|other| other.family != run.family) {
+            return Placed::Taken;
+        }
         let placed = match self.lanes.get_mut(&run.key) {
             None => {
                 let lane = Lane { active: Arc::clone(run), waiting: VecDeque::new() };
@@ -59,7 +64,10 @@ impl LaneTable {
 
     /// The active run of the session has ended; answers the one to start next.
     pub fn finish(&mut self, run: &ActiveRun) -> Option<Arc<ActiveRun>> {
-        self.by_id.remove(&run.id);
+        // Its key may have been used again already.
+        if self.by_id.get(&run.id).is_some_and(|found| std::ptr::eq(&raw const **found, run)) {
+            self.by_id.remove(&run.id);
+        }
         let lane = self.lanes.get_mut(&run.key)?;
         if let Some(next) = lane.waiting.pop_front() {
             lane.active = Arc::clone(&next);

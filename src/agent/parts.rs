@@ -100,7 +100,7 @@ impl RunsParts {
         }
         let payload = json!({"runId": run_id, "sessionKey": key.as_str(), "seq": seq,
             "state": "final", "message": message});
-        let mark = ChatMark { run_id: run_id.into(), text: None };
+        let mark = ChatMark { run_id: run_id.into(), text: None, begins: false };
         let event = Event::new(EventKind::Chat, &payload).about(key.clone()).chat(mark);
         self.bus.deliver(event, &Audience::Everyone);
     }
@@ -115,7 +115,8 @@ impl RunsParts {
             RunEnd::Aborted(_) => RunOutcome::Aborted,
         };
         let (is_stored, now_ms) = (run.is_stored(), self.clock.now_ms());
-        let recorded = self.store.finish_run(&run.id, outcome, is_stored, now_ms).await;
+        let recorded =
+            self.store.finish_run(run.family.as_str(), &run.id, outcome, is_stored, now_ms).await;
         if let Err(error) = recorded {
             tracing::error!(run = %run.id, %error, "end of run not recorded");
         }

@@ -12,6 +12,8 @@ use crate::protocol::message::UserMessage;
 use crate::providers::ThinkingLevel;
 use crate::sessions::SessionKey;
 
+use super::report::{Family, Progress};
+
 /// Why somebody stops a run; the text is `stopReason`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AbortReason {
@@ -51,6 +53,8 @@ pub enum RunEnd {
 /// A run that is active or waits.
 #[derive(Debug)]
 pub struct ActiveRun {
+    /// What started it.
+    pub family: Family,
     /// The idempotency key of the request that started it.
     pub id: Arc<str>,
     /// Its session.
@@ -73,6 +77,8 @@ pub struct ActiveRun {
     stored: AtomicBool,
     /// Whether its end is being told.
     over: AtomicBool,
+    /// What it has done so far.
+    progress: Mutex<Progress>,
     cancel: CancellationToken,
     end: watch::Sender<Option<RunEnd>>,
 }
@@ -81,6 +87,7 @@ impl ActiveRun {
     /// A run that has just been accepted.
     #[allow(clippy::too_many_arguments)] // each is one fact of the request
     pub fn new(
+        family: Family,
         id: Arc<str>,
         key: SessionKey,
         written_key: String,
@@ -91,6 +98,7 @@ impl ActiveRun {
         accepted_at: u64,
     ) -> Self {
         Self {
+            family,
             id,
             key,
             written_key,
@@ -102,6 +110,7 @@ impl ActiveRun {
             abort_reason: Mutex::new(None),
             stored: AtomicBool::new(false),
             over: AtomicBool::new(false),
+            progress: Mutex::default(),
             cancel: CancellationToken::new(),
             end: watch::Sender::new(None),
         }
@@ -125,6 +134,16 @@ impl ActiveRun {
     /// Whether its end has been told.
     pub fn is_over(&self) -> bool {
         self.over.load(Ordering::Relaxed)
+    }
+
+    /// What it has done so far.
+    pub fn progress(&self) -> Progress {
+        self.progress.lock().clone()
+    }
+
+    /// Notes what it has done.
+    pub fn note(&self, change: impl FnOnce(&mut Progress)) {
+        change(&mut self.progress.lock());
     }
 
     /// Stops it; the first reason wins.
@@ -167,6 +186,7 @@ pub mod tests {
 
     pub fn run(id: &str, session: &str) -> Arc<ActiveRun> {
         Arc::new(ActiveRun::new(
+            Family::Chat,
             id.into(),
             SessionKey::parse(session, &KeyRules::default()),
             session.into(),

@@ -6,7 +6,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
-use tokio::sync::Semaphore;
+use tokio::sync::{Notify, Semaphore};
 
 use crate::auth::{Owner, Principal};
 use crate::protocol::Scope;
@@ -19,16 +19,17 @@ use crate::support::hex;
 use super::lane::{LaneTable, Placed};
 use super::parts::RunsParts;
 use super::recovery;
+use super::report::{Family, Reports};
 use super::run::{AbortReason, ActiveRun, RunEnd};
 
-/// Family of the idempotency keys of `chat.send`.
-const KEY_SCOPE: &str = "chat";
 /// How long an abort waits for the run to wind down before it answers anyway.
 const ABORT_WAIT: Duration = Duration::from_secs(5);
 
 /// A message that wants an answer.
 #[derive(Debug, Clone)]
 pub struct SendRequest {
+    /// By which method it comes.
+    pub family: Family,
     /// Its session.
     pub key: SessionKey,
     /// The session as the client wrote it.
@@ -78,6 +79,9 @@ pub enum SendError {
     /// Too many messages wait in the session.
     #[error("too many messages wait in this session; wait for answers or abort")]
     TooMany,
+    /// `chat.send` and `agent` have keys of their own, but runs have one id.
+    #[error("another method's run with this idempotencyKey is active; use another key")]
+    IdTaken,
     /// The run could not be recorded.
     #[error("message not stored: {0}")]
     Store(#[from] StoreError),
@@ -99,13 +103,18 @@ pub struct Runs {
     pub(super) state: Mutex<State>,
     /// How many runs may be under way at a time.
     pub(super) permits: Semaphore,
+    /// Runs that have ended.
+    pub(super) reports: Reports,
+    /// Rings when a run is placed or has ended, for those who wait for one.
+    pub(super) changed: Notify,
 }
 
 impl Runs {
     /// No run yet.
     pub fn new(parts: RunsParts) -> Arc<Self> {
         let permits = Semaphore::new(parts.settings.agents.defaults.max_concurrent.max(1));
-        Arc::new(Self { parts, state: Mutex::default(), permits })
+        let (state, reports) = (Mutex::default(), Reports::default());
+        Arc::new(Self { parts, state, permits, reports, changed: Notify::new() })
     }
 
     /// What it works with.
@@ -131,6 +140,7 @@ impl Runs {
         }
         match self.place(&run) {
             Ok(Placed::Waiting) => Ok((Accepted::Started, None)),
+            Ok(Placed::Taken) => Err(self.turn_away(&run, SendError::IdTaken).await),
             Ok(Placed::Refused) => Err(self.turn_away(&run, SendError::TooMany).await),
             Err(error) => Err(self.turn_away(&run, error).await),
             Ok(Placed::First) => match recovery::append_user_message(&self.parts, &run).await {
@@ -152,8 +162,15 @@ impl Runs {
     /// the same lock: a run that entered after the drain has begun would not be
     /// waited for.
     fn place(&self, run: &Arc<ActiveRun>) -> Result<Placed, SendError> {
-        let mut state = self.state.lock();
-        if state.stopping { Err(SendError::Stopping) } else { Ok(state.lanes.enter(run)) }
+        let placed = {
+            let mut state = self.state.lock();
+            if state.stopping {
+                return Err(SendError::Stopping);
+            }
+            state.lanes.enter(run)
+        };
+        self.changed.notify_waiters();
+        Ok(placed)
     }
 
     /// Gives the key of a run back that is not accepted after all.
@@ -284,6 +301,7 @@ impl Runs {
 
     pub(super) fn new_run(&self, request: &SendRequest) -> ActiveRun {
         ActiveRun::new(
+            request.family,
             request.idempotency_key.as_str().into(),
             request.key.clone(),
             request.written_key.clone(),
@@ -303,7 +321,7 @@ impl Runs {
         self.parts
             .store
             .claim_run(NewRun {
-                scope: KEY_SCOPE.into(),
+                scope: run.family.as_str().into(),
                 key: run.id.to_string(),
                 run_id: run.id.to_string(),
                 session_key: run.key.to_string(),

@@ -11,6 +11,7 @@ use crate::sessions::{SessionEntry, SessionError, StoredMessage};
 use super::emitter::Emitter;
 use super::parts::RunsParts;
 use super::prompt;
+use super::report::Answer;
 use super::run::{AbortReason, ActiveRun, RunEnd};
 use super::tools::{ToolContext, ToolOutput};
 
@@ -73,6 +74,7 @@ impl Turn<'_> {
             self.used = add(&self.used, &message.usage);
             let calls: Vec<_> = message.tool_calls().cloned().collect();
             if calls.is_empty() || message.stop_reason != StopReason::ToolUse {
+                self.note_answer(&message, &entry, &model);
                 return Ok(message);
             }
             self.append(AgentMessage::Assistant(message)).await?;
@@ -125,15 +127,34 @@ impl Turn<'_> {
         }
     }
 
+    /// Keeps the facts of the answer for those who ask how the run ended.
+    fn note_answer(&self, message: &AssistantMessage, entry: &SessionEntry, model: &ModelInfo) {
+        let answer = Answer {
+            stop_reason: message.stop_reason.as_str(),
+            provider: message.provider.clone(),
+            model: message.model.clone(),
+            context_window: model.context_window,
+            thinking: self.thinking(entry).as_str(),
+            used: self.used,
+            last: message.usage,
+        };
+        self.run.note(|progress| progress.answer = Some(answer));
+    }
+
+    /// How hard to think: what the message says, or the session, or the agent.
+    fn thinking(&self, entry: &SessionEntry) -> ThinkingLevel {
+        let default_level = self.parts.settings.agents.defaults.thinking_default.as_deref();
+        let session_level = entry.thinking_level.as_deref().or(default_level);
+        let level = session_level.and_then(ThinkingLevel::parse).unwrap_or_default();
+        self.run.thinking.unwrap_or(level)
+    }
+
     async fn request(
         &self,
         entry: &SessionEntry,
         model: &Arc<ModelInfo>,
     ) -> Result<ModelRequest, Stop> {
         let agent = self.parts.agent_of(&self.run.key);
-        let default_level = self.parts.settings.agents.defaults.thinking_default.as_deref();
-        let session_level = entry.thinking_level.as_deref().or(default_level);
-        let level = session_level.and_then(ThinkingLevel::parse).unwrap_or_default();
         Ok(ModelRequest {
             model: Arc::clone(model),
             system: Some(prompt::system(
@@ -144,7 +165,7 @@ impl Turn<'_> {
             )),
             messages: self.parts.sessions.context(&self.run.key).await?,
             tools: self.parts.tools.specs(),
-            thinking: self.run.thinking.unwrap_or(level),
+            thinking: self.thinking(entry),
             session_id: entry.session_id.clone(),
         })
     }
@@ -156,6 +177,7 @@ impl Turn<'_> {
     ) -> Result<Stop, Stop> {
         tracing::warn!(run = %self.run.id, model = %model.id, %error, "model call failed");
         let (message, kind) = (error.message.clone(), error.wire_kind());
+        self.run.note(|progress| progress.provider_failed = true);
         let mut partial = error.partial.map_or_else(|| self.partial(model), |partial| *partial);
         partial.stop_reason = StopReason::Error;
         partial.error_message = Some(message.clone());

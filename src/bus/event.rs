@@ -31,6 +31,8 @@ pub struct ChatMark {
     pub run_id: Arc<str>,
     /// All of its text so far, for a delta; `None` when the run has ended.
     pub text: Option<Arc<str>>,
+    /// Whether this is the run's first delta.
+    pub begins: bool,
 }
 
 /// An event on its way.

@@ -216,12 +216,12 @@ mod tests {
     use serde_json::json;
 
     fn delta(run: &str, text: &str) -> Arc<Event> {
-        let mark = ChatMark { run_id: run.into(), text: Some(text.into()) };
+        let mark = ChatMark { run_id: run.into(), text: Some(text.into()), begins: false };
         Arc::new(Event::new(EventKind::Chat, &json!({"run": run, "text": text})).chat(mark))
     }
 
     fn end(run: &str) -> Arc<Event> {
-        let mark = ChatMark { run_id: run.into(), text: None };
+        let mark = ChatMark { run_id: run.into(), text: None, begins: false };
         Arc::new(Event::new(EventKind::Chat, &json!({"run": run, "end": true})).chat(mark))
     }
 

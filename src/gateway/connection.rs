@@ -196,33 +196,33 @@ impl Connection {
     /// right here; only what waits becomes a task.
     async fn request(&mut self, request: Request) {
         let Request { id, method, params } = request;
-        let (cx, after_answer) = self.cx.for_request();
+        let (cx, exchange) = self.cx.for_request(id);
         let mut answer = match self.gateway.registry.call(cx, &method, params) {
             Ok(answer) => answer,
-            Err(denial) => return self.deny(&id, &denial),
+            Err(denial) => return self.deny(exchange.id.as_deref(), &denial),
         };
         self.role_refusals = 0;
         let profile = self.cx.caller.profile;
         let subscriber = Arc::clone(&self.cx.caller.subscriber);
+        let asked = Arc::clone(&exchange);
         let respond = move |reply: Result<String, ErrorShape>| {
+            let id = asked.id.as_deref().unwrap_or_default();
             subscriber.outbox.answer(match reply {
-                Ok(payload) => response_ok(&id, &payload),
-                Err(error) => response_err(&Value::from(id.as_str()), &error, profile),
+                Ok(payload) => response_ok(id, &payload),
+                Err(error) => response_err(&Value::from(id), &error, profile),
             });
-            drop(after_answer);
+            asked.answered();
         };
         if let Poll::Ready(reply) = futures_util::poll!(&mut answer) {
             return respond(reply);
         }
-        let permit = Arc::clone(&self.in_flight).try_acquire_owned();
-        self.cx.services.tasks.spawn("request", async move {
-            let reply = answer.await;
-            drop(permit);
-            respond(reply);
-        });
+        // Given back with the first answer: a request that has one waits for
+        // something else, and that has its own limits.
+        exchange.hold(Arc::clone(&self.in_flight).try_acquire_owned());
+        self.cx.services.tasks.spawn("request", async move { respond(answer.await) });
     }
 
-    fn deny(&mut self, id: &str, denial: &Denial) {
+    fn deny(&mut self, id: Option<&str>, denial: &Denial) {
         if !denial.wrong_role {
             self.role_refusals = 0;
         } else if self.role_refusals > MAX_ROLE_REFUSALS {

@@ -41,7 +41,8 @@ pub struct View {
 /// The new part of a run's text.
 struct Increment {
     delta: String,
-    /// The text so far was not a beginning of the new one.
+    /// It takes the place of the text so far: that was no beginning of the new
+    /// one, or the connection came late and may have it from the history.
     replaces: bool,
 }
 
@@ -90,7 +91,7 @@ impl View {
         let before = self.shown.insert(Arc::clone(&mark.run_id), Arc::clone(text));
         let continuation = match &before {
             Some(before) => text.strip_prefix(&**before),
-            None => Some(&**text),
+            None => mark.begins.then_some(&**text),
         };
         Some(Increment {
             delta: continuation.unwrap_or(text).to_owned(),
@@ -150,8 +151,11 @@ mod tests {
     fn delta(text: &str) -> Event {
         let payload = json!({"runId": "r", "sessionKey": "agent:main:main", "state": "delta",
             "message": {"role": "assistant", "content": [{"type": "text", "text": text}]}});
-        Event::new(EventKind::Chat, &payload)
-            .chat(ChatMark { run_id: "r".into(), text: Some(text.into()) })
+        Event::new(EventKind::Chat, &payload).chat(ChatMark {
+            run_id: "r".into(),
+            text: Some(text.into()),
+            begins: true,
+        })
     }
 
     fn view(profile: Profile, agent: &str) -> View {
@@ -187,6 +191,17 @@ mod tests {
     }
 
     #[test]
+    fn who_comes_late_is_told_that_the_first_delta_replaces_what_it_has() {
+        let mut late = delta("ab");
+        late.chat.as_mut().unwrap().begins = false;
+        let first = rendered(&mut view(Profile::Simple, ""), &late)["payload"].clone();
+        assert_eq!(first["message"]["content"][0]["text"], "ab");
+        assert_eq!(first["replace"], true);
+        let first = rendered(&mut view(Profile::Simple, ""), &delta("ab"))["payload"].clone();
+        assert!(first.get("replace").is_none());
+    }
+
+    #[test]
     fn appending_clients_get_only_what_is_new() {
         for (profile, agent) in
             [(Profile::Simple, ""), (Profile::Standard(Version::V3), "openclaw-dashboard/1.0")]
@@ -195,8 +210,11 @@ mod tests {
             let text = |frame: Value| frame["payload"]["message"]["content"][0]["text"].clone();
             assert_eq!(text(rendered(&mut view, &delta("ab"))), "ab");
             assert_eq!(text(rendered(&mut view, &delta("abcd"))), "cd");
-            let end = Event::new(EventKind::Chat, &json!({"state": "final"}))
-                .chat(ChatMark { run_id: "r".into(), text: None });
+            let end = Event::new(EventKind::Chat, &json!({"state": "final"})).chat(ChatMark {
+                run_id: "r".into(),
+                text: None,
+                begins: false,
+            });
             rendered(&mut view, &end);
             assert!(view.shown.is_empty(), "an ended run leaves nothing behind");
         }

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use unicode_normalization::UnicodeNormalization;
 
-use crate::agent::{AbortError, AbortReason, Accepted, SendError, SendRequest};
+use crate::agent::{AbortError, AbortReason, Accepted, ActiveRun, Family, SendError, SendRequest};
 use crate::commands::{self, Command};
 use crate::protocol::message::{
     AgentMessage, AssistantMessage, ContentBlock, UserContent, UserMessage,
@@ -35,16 +35,7 @@ pub async fn send(cx: Ctx, p: ChatSendParams) -> Reply<Value> {
         return Err(ErrorShape::invalid("message or attachment required"));
     }
     let key = cx.session_key(&p.session_key);
-    if cx
-        .services
-        .sessions
-        .entry(&key)
-        .await
-        .map_err(unreadable)?
-        .is_some_and(|entry| entry.send_policy.as_deref() == Some("deny"))
-    {
-        return Err(ErrorShape::denied("send blocked by session policy"));
-    }
+    check_policy(&cx, &key).await?;
     if p.attachments.is_empty() && commands::is_stop_word(&text) {
         let runs = stop(&cx, &key, None, AbortReason::Stop).await?;
         return Ok(json!({"ok": true, "aborted": !runs.is_empty(), "runIds": runs}));
@@ -85,6 +76,7 @@ fn send_request(
     message.content = UserContent::Blocks(blocks);
     let thinking = p.thinking.as_deref().map(simple::thinking_in).and_then(ThinkingLevel::parse);
     SendRequest {
+        family: Family::Chat,
         key,
         written_key: p.session_key.clone(),
         idempotency_key: p.idempotency_key.clone(),
@@ -136,8 +128,17 @@ fn check_privileged(cx: &Ctx, p: &ChatSendParams) -> Reply<()> {
     Ok(())
 }
 
+/// Whether messages to the session are taken.
+pub(super) async fn check_policy(cx: &Ctx, key: &SessionKey) -> Reply<()> {
+    let entry = cx.services.sessions.entry(key).await.map_err(unreadable)?;
+    if entry.is_some_and(|entry| entry.send_policy.as_deref() == Some("deny")) {
+        return Err(ErrorShape::denied("send blocked by session policy"));
+    }
+    Ok(())
+}
+
 /// NFC, without control characters but tab, LF and CR.
-fn clean(message: &str) -> Reply<String> {
+pub(super) fn clean(message: &str) -> Reply<String> {
     if message.contains('\0') {
         return Err(ErrorShape::invalid("message must not contain null bytes"));
     }
@@ -145,7 +146,7 @@ fn clean(message: &str) -> Reply<String> {
 }
 
 /// Pictures of the message, as blocks for the model.
-fn images(attachments: &[Value], max_mb: u64) -> Reply<Vec<ContentBlock>> {
+pub(super) fn images(attachments: &[Value], max_mb: u64) -> Reply<Vec<ContentBlock>> {
     attachments.iter().enumerate().map(|(index, item)| image(index, item, max_mb)).collect()
 }
 
@@ -202,7 +203,7 @@ pub async fn history(cx: Ctx, p: ChatHistoryParams) -> Reply<Value> {
         max_chars: count(p.max_chars, cx.services.settings.history_max_chars),
         is_raw: false,
     };
-    let page = cx.services.sessions.history(&key, options).await.map_err(unreadable)?;
+    let (page, active) = cx.services.runs.history(&key, options).await.map_err(unreadable)?;
     let entry = page.entry.unwrap_or_default();
     let level = entry.thinking_level.as_deref().unwrap_or("off");
     let mut messages = page.messages;
@@ -218,11 +219,18 @@ pub async fn history(cx: Ctx, p: ChatHistoryParams) -> Reply<Value> {
         "messages": messages,
         "thinkingLevel": level,
         "verboseLevel": entry.verbose_level,
+        "activeRun": active.map(|run| active_run(&run)),
     });
     if let Value::Object(members) = &mut answer {
         members.retain(|_, value| !value.is_null());
     }
     Ok(answer)
+}
+
+/// What a client that comes late shows until the next delta.
+fn active_run(run: &ActiveRun) -> Value {
+    let progress = run.progress();
+    json!({"runId": *run.id, "startedAt": progress.started_at, "text": *progress.text})
 }
 
 /// `chat.abort`: stops one run, or all of the session that the caller may stop.

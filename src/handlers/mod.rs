@@ -2,6 +2,7 @@
 //!
 //! Owns: the table of methods. Must not: hold state or rules of its own.
 
+mod agent;
 mod agents;
 mod chat;
 mod health;
@@ -50,6 +51,8 @@ pub fn registry() -> Registry {
     r.add(read("chat.history"), chat::history);
     r.add(write("chat.send").by_session(chat::send_lane), chat::send);
     r.add(write("chat.abort"), chat::abort);
+    r.add(write("agent").by_session(agent::run_lane), agent::run);
+    r.add(write("agent.wait"), agent::wait);
     r.add(admin("chat.inject").by_session(chat::inject_lane), chat::inject);
     r
 }

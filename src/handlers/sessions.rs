@@ -19,11 +19,11 @@ use crate::sessions::{
 const DEFAULT_LIMIT: u64 = 100;
 /// Lines of a preview when nobody says how many.
 const PREVIEW_LINES: usize = 12;
-/// Most lines of a preview, as in the original.
+/// Most lines of a preview.
 const PREVIEW_LINES_MAX: usize = 50;
 /// Characters of a preview's line when nobody says how many.
 const PREVIEW_CHARS: usize = 240;
-/// Most characters of a preview's line, as in the original.
+/// Most characters of a preview's line.
 const PREVIEW_CHARS_MAX: usize = 2000;
 /// Most sessions of one request for previews; further ones are left out.
 const PREVIEW_KEYS_MAX: usize = 64;

@@ -5,14 +5,17 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
+use serde_json::Value;
 
 use crate::agent::{Models, Runs};
 use crate::auth::Principal;
 use crate::bus::{Bus, Presence, Subscriber};
 use crate::config::Settings;
-use crate::protocol::Profile;
+use crate::protocol::{Profile, response_ok};
 use crate::sessions::{KeyRules, SessionKey, Sessions};
 use crate::support::{Clock, Ids, Tasks};
+
+use super::exchange::Exchange;
 
 /// Everything the gateway is made of, below the wire.
 pub struct Services {
@@ -88,34 +91,40 @@ pub struct Ctx {
     pub services: Arc<Services>,
     /// Who asks.
     pub caller: Caller,
-    after_answer: AfterAnswer,
+    exchange: Arc<Exchange>,
 }
-
-/// What is dropped, and thereby happens, once a request has been answered.
-pub type AfterAnswer = Arc<Mutex<Vec<Box<dyn Any + Send>>>>;
 
 impl Ctx {
     /// What requests of this caller work with.
     pub fn new(services: Arc<Services>, caller: Caller) -> Self {
-        Self { services, caller, after_answer: AfterAnswer::default() }
+        Self { services, caller, exchange: Arc::default() }
     }
 
-    /// The same for one request, and what its connection has to hold until the
-    /// answer is on its way.
-    pub fn for_request(&self) -> (Self, AfterAnswer) {
-        let after_answer = AfterAnswer::default();
-        let cx = Self { after_answer: Arc::clone(&after_answer), ..self.clone() };
-        (cx, after_answer)
+    /// The same for one request. The exchange is for whoever answers it.
+    pub fn for_request(&self, id: String) -> (Self, Arc<Exchange>) {
+        let exchange = Arc::new(Exchange::new(id));
+        let cx = Self { exchange: Arc::clone(&exchange), ..self.clone() };
+        (cx, exchange)
     }
 
-    /// Drops `guard` after the answer, so that its events come after it too.
+    /// Drops `guard` after the first answer, so that its events come after it
+    /// too. With the answer given already it is dropped at once.
     pub fn after_answer(&self, guard: impl Any + Send) {
-        self.after_answer.lock().push(Box::new(guard));
+        self.exchange.hold(guard);
     }
 
-    /// Drops `guard` after the answer, before everything else that waits for it.
+    /// The same, before everything else that waits for the answer.
     pub fn first_after_answer(&self, guard: impl Any + Send) {
-        self.after_answer.lock().insert(0, Box::new(guard));
+        self.exchange.hold_first(guard);
+    }
+
+    /// Answers now, before what the handler returns is answered as well under
+    /// the same id. A caller that takes one answer only never sees this one.
+    pub fn answer_first(&self, payload: &Value) {
+        if let Some(id) = &self.exchange.id {
+            self.caller.subscriber.outbox.answer(response_ok(id, &payload.to_string()));
+        }
+        self.exchange.answered();
     }
 
     /// Reads a session key as the caller wrote it.

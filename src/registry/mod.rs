@@ -8,8 +8,10 @@
 #![deny(missing_docs)]
 
 mod context;
+mod exchange;
 mod lanes;
 mod table;
 
-pub use context::{AfterAnswer, Caller, Ctx, KeyNames, Services};
+pub use context::{Caller, Ctx, KeyNames, Services};
+pub use exchange::Exchange;
 pub use table::{Denial, Method, Need, Registry, Reply, admin, open, read, write};

@@ -119,12 +119,11 @@ impl Registry {
                 };
                 let params: P = decode::params(name, raw.as_deref(), unknown)?;
                 drop(raw);
-                let turn = match lane {
-                    Some(key) => Some(lanes.enter(cx.session_key(key(&params)).to_string()).await),
-                    None => None,
-                };
+                if let Some(key) = lane {
+                    // Who answers twice lets the next one in with the first.
+                    cx.after_answer(lanes.enter(cx.session_key(key(&params)).to_string()).await);
+                }
                 let result = handler(cx, params).await?;
-                drop(turn);
                 serde_json::to_string(&result)
                     .map_err(|error| ErrorShape::unavailable(format!("Error: {error}")))
             })

@@ -168,7 +168,7 @@ fn by_text(connection: &Connection, run: &NewRun) -> rusqlite::Result<Option<Run
 
 pub(super) fn finish(
     connection: &Connection,
-    run_id: &str,
+    (scope, run_id): (&str, &str),
     outcome: &RunOutcome,
     is_stored: bool,
     now_ms: u64,
@@ -178,9 +178,9 @@ pub(super) fn finish(
         .prepare_cached(
             "UPDATE runs SET state = ?2, error = ?3, ended_at = ?4,
                 message = CASE WHEN ?5 THEN NULL ELSE message END
-             WHERE run_id = ?1 AND state = 'active'",
+             WHERE run_id = ?1 AND scope = ?6 AND state = 'active'",
         )?
-        .execute(params![run_id, state.as_str(), error, signed(now_ms), is_stored])?;
+        .execute(params![run_id, state.as_str(), error, signed(now_ms), is_stored, scope])?;
     Ok(changed > 0)
 }
 

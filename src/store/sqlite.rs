@@ -95,13 +95,15 @@ impl Store for SqliteStore {
 
     fn finish_run<'a>(
         &'a self,
+        scope: &'a str,
         run_id: &'a str,
         outcome: RunOutcome,
         message_is_stored: bool,
         now_ms: u64,
     ) -> StoreFuture<'a, bool> {
-        let run_id = run_id.to_owned();
-        let finish = move |c: &_| runs::finish(c, &run_id, &outcome, message_is_stored, now_ms);
+        let (scope, run_id) = (scope.to_owned(), run_id.to_owned());
+        let finish =
+            move |c: &_| runs::finish(c, (&scope, &run_id), &outcome, message_is_stored, now_ms);
         Box::pin(self.database.write("finish a run", finish))
     }
 

@@ -71,6 +71,7 @@ pub trait Store: Send + Sync + 'static {
     /// Notes how an active run ended; false when it is not active.
     fn finish_run<'a>(
         &'a self,
+        scope: &'a str,
         run_id: &'a str,
         outcome: RunOutcome,
         message_is_stored: bool,

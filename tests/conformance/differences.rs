@@ -52,6 +52,11 @@ const NO_HEARTBEAT: &str = "Heartbeats are not built yet, so none is called enab
 const FINAL_FACTS: &str = "final tells usage and stop reason as well, as seed 000 promises.";
 const FRESH_ROW: &str = "A row in an event is as new as the event.";
 const PLAIN_TITLE: &str = "Titles are what the user wrote, without the time put before it.";
+const NO_PROMPT_REPORT: &str =
+    "The report on the prompt describes the original's workspace files and prompt builder.";
+const WAIT_FACTS: &str =
+    "agent.wait tells start and stop reason whether the run ended before or during the wait.";
+const ONE_END: &str = "An aborted run ends once; the original's runner starts, fails and ends after that (behaviour §15).";
 const DEPARTED: &str = "The recorded list holds a client that had just gone.";
 
 /// The list.
@@ -91,6 +96,13 @@ pub const DIFFERENCES: &[Difference] = &[
     allow(Kind::Value, "*", "*", "*/heartbeat*/enabled", NO_HEARTBEAT),
     allow(Kind::Absent, "*", "*", "*/heartbeat/prompt", NO_HEARTBEAT),
     allow(Kind::Absent, "*", "*", "*/heartbeat/ackMaxChars", NO_HEARTBEAT),
+    allow(Kind::MissingFrame, "methods/chat", "op event run", "agent lifecycle error", ONE_END),
+    allow(Kind::MissingFrame, "methods/chat", "op event run", "chat final", ONE_END),
+    allow(Kind::ExtraFrame, "methods/chat", "op event run", "agent lifecycle start", ONE_END),
+    allow(Kind::Extra, "*", "* res agent.wait", "/payload/startedAt", WAIT_FACTS),
+    allow(Kind::Extra, "*", "* res agent.wait", "/payload/stopReason", WAIT_FACTS),
+    allow(Kind::Absent, "*", "* res agent", "*/meta/systemPromptReport", NO_PROMPT_REPORT),
+    allow(Kind::Absent, "*", "* res agent", "*/meta/finalPromptText", NO_PROMPT_REPORT),
     allow(Kind::Extra, "*", "* event run", "/payload/usage", FINAL_FACTS),
     allow(Kind::Extra, "*", "* event run", "/payload/stopReason", FINAL_FACTS),
     allow(Kind::Value, "*", "* event session.message", "/payload/status", FRESH_ROW),

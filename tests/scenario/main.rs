@@ -9,10 +9,12 @@ mod aimock;
 mod stage;
 
 mod abort;
+mod agent_method;
 mod failures;
 mod idempotency;
 mod lanes;
 mod limits;
+mod live;
 mod offline;
 mod profiles;
 mod restart;

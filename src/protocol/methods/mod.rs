@@ -3,6 +3,7 @@
 //! The order of the reads is the order in which errors are reported; see
 //! `protocol::decode`.
 
+pub mod agent;
 pub mod agents;
 pub mod chat;
 pub mod sessions;

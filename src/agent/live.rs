@@ -1,0 +1,91 @@
+//! What a session is busy with, for those who come late.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use crate::protocol::message::AgentMessage;
+use crate::sessions::{HistoryOptions, HistoryPage, SessionError, SessionKey, message_display};
+
+use super::run::ActiveRun;
+use super::runs::Runs;
+
+/// How often a page is read again because a run started or ended meanwhile.
+/// After that it is given as it is; the events that follow put it right.
+const MAX_READS: usize = 3;
+
+impl Runs {
+    /// The newest messages of a session and the run that is active in it, as
+    /// of one moment. Messages that wait come last, marked as pending.
+    pub async fn history(
+        &self,
+        key: &SessionKey,
+        options: HistoryOptions,
+    ) -> Result<(HistoryPage, Option<Arc<ActiveRun>>), SessionError> {
+        let mut before = self.busy(key);
+        let mut reads = 0;
+        loop {
+            let mut page = self.parts.sessions.history(key, options).await?;
+            reads += 1;
+            let after = self.busy(key);
+            if same(&before, &after) || reads == MAX_READS {
+                add_waiting(&mut page, &before, options.limit);
+                let active = after.into_iter().next().map(|busy| busy.run);
+                return Ok((page, active.filter(|run| run.progress().started_at.is_some())));
+            }
+            before = after;
+        }
+    }
+
+    /// The runs of a session whose end has not been told, the active one first.
+    fn busy(&self, key: &SessionKey) -> Vec<Busy> {
+        let mut runs = self.state.lock().lanes.of_session(key);
+        runs.retain(|run| !run.is_over());
+        runs.into_iter().map(|run| Busy { is_stored: run.is_stored(), run }).collect()
+    }
+}
+
+/// A run, and whether a page that is read from now on has its message.
+struct Busy {
+    run: Arc<ActiveRun>,
+    is_stored: bool,
+}
+
+fn same(before: &[Busy], after: &[Busy]) -> bool {
+    before.iter().map(|busy| &busy.run.id).eq(after.iter().map(|busy| &busy.run.id))
+}
+
+fn add_waiting(page: &mut HistoryPage, runs: &[Busy], limit: usize) {
+    for Busy { run, .. } in runs.iter().filter(|busy| !busy.is_stored) {
+        let id = &run.message_id;
+        let is_there = |message: &Value| message["__openclaw"]["id"] == **id;
+        if page.messages.iter().any(is_there) {
+            continue;
+        }
+        let message = AgentMessage::User(run.message.clone());
+        if let Some(mut display) = message_display(&message, id, 0) {
+            display["__openclaw"] = json!({"id": id, "pending": true});
+            page.messages.push(display);
+        }
+    }
+    let surplus = page.messages.len().saturating_sub(limit);
+    page.messages.drain(..surplus);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::agent::run::tests::run;
+
+    #[test]
+    fn waiting_messages_come_last_once_and_within_the_limit() {
+        let busy = |id, is_stored| Busy { run: run(id, "main"), is_stored };
+        let mut page = HistoryPage { messages: vec![json!(1), json!(2)], ..HistoryPage::default() };
+        add_waiting(&mut page, &[busy("a", true), busy("b", false)], 2);
+        assert_eq!(page.messages[0], json!(2));
+        assert_eq!(page.messages[1]["role"], "user");
+        assert_eq!(page.messages[1]["__openclaw"], json!({"id": "m", "pending": true}));
+        add_waiting(&mut page, &[busy("b", false)], 9);
+        assert_eq!(page.messages.len(), 2);
+    }
+}

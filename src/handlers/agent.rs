@@ -1,0 +1,282 @@
+//! `agent` and `agent.wait`.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::agent::{Accepted, Answer, Family, RunEnd, RunReport, SendRequest};
+use crate::protocol::message::{ContentBlock, UserContent, UserMessage};
+use crate::protocol::methods::agent::{AgentParams, AgentWaitParams};
+use crate::protocol::{ErrorShape, Scope, simple};
+use crate::providers::ThinkingLevel;
+use crate::registry::{Ctx, Reply};
+use crate::sessions::{AgentId, SessionKey};
+
+use super::chat;
+
+/// How long `agent.wait` waits when nobody says so, in milliseconds.
+const WAIT_DEFAULT_MS: u64 = 30_000;
+/// How long it waits at most: longer than a run may take, and not for ever.
+const WAIT_MAX_MS: u64 = 24 * 60 * 60 * 1000;
+
+/// Which requests `agent` keeps in order.
+pub fn run_lane(p: &AgentParams) -> &str {
+    p.session_key.as_deref().unwrap_or("main")
+}
+
+/// `agent`: accepts a message, and answers once more when its run has ended.
+/// The same key later gives the last answer, and while it runs both again.
+pub async fn run(cx: Ctx, p: AgentParams) -> Reply<Value> {
+    check(&cx, &p)?;
+    let text = chat::clean(&p.message)?;
+    let images = chat::images(&p.attachments, cx.services.settings.agents.defaults.media_max_mb)?;
+    let Some(key) = session(&cx, &p).await? else {
+        cx.answer_first(&accepted(&p.idempotency_key, cx.now_ms()));
+        let message = "Error: Pass --to <E.164>, --session-id, or --agent to choose a session";
+        return Err(failed(&p.idempotency_key, message));
+    };
+    chat::check_policy(&cx, &key).await?;
+    let runs = &cx.services.runs;
+    let run_id = p.idempotency_key.clone();
+    let outcome = runs.send(request(&cx, p, key.clone(), text, images)).await;
+    let (outcome, start) = outcome.map_err(|error| failed(&run_id, &error.to_string()))?;
+    if let Some(start) = start {
+        cx.after_answer(start);
+    }
+    let family = Some(Family::Agent);
+    let report = match outcome {
+        Accepted::Started | Accepted::InFlight(_) => {
+            let accepted_at = runs.accepted_at(&run_id).unwrap_or_else(|| cx.now_ms());
+            cx.answer_first(&accepted(&run_id, accepted_at));
+            runs.ends(family, &run_id).await.map(Some)
+        }
+        Accepted::Ended | Accepted::Interrupted => runs.ended(family, &run_id).await,
+    };
+    match report.map_err(|error| failed(&run_id, &error.to_string()))? {
+        Some(report) => ended(&cx, &key, &report).await,
+        None => Ok(json!({"runId": run_id, "status": "ok", "summary": "completed"})),
+    }
+}
+
+/// What must be refused before anything is accepted.
+fn check(cx: &Ctx, p: &AgentParams) -> Reply<()> {
+    let invalid = |text: String| Err(ErrorShape::invalid(format!("invalid agent params: {text}")));
+    if p.has_model {
+        return Err(if cx.caller.principal.allows(Scope::Admin) {
+            ErrorShape::invalid(
+                "provider/model overrides are not built; set agents.list[].model instead",
+            )
+        } else {
+            ErrorShape::denied("provider/model overrides are not authorized for this caller.")
+        });
+    }
+    let agent = p.agent_id.as_deref().map(AgentId::normalize);
+    if let Some(agent) = &agent
+        && cx.services.settings.agents.agent(agent.as_str()).is_none()
+        && *agent != cx.services.keys.default_agent
+    {
+        return invalid(format!("unknown agent id \"{}\"", p.agent_id.as_deref().unwrap_or("")));
+    }
+    if let Some(written) = p.session_key.as_deref() {
+        if is_malformed(written) {
+            return invalid(format!("malformed session key \"{written}\""));
+        }
+        let of_key = cx.session_key(written).agent(&cx.services.keys);
+        if let Some(agent) = agent
+            && agent != of_key
+        {
+            return invalid(format!(
+                "agent \"{agent}\" does not match session key agent \"{of_key}\""
+            ));
+        }
+    }
+    if p.deliver && !p.best_effort {
+        let text = "Error: Channel is required (no configured channels detected).";
+        return Err(ErrorShape::invalid(text));
+    }
+    Ok(())
+}
+
+/// `agent:` without both an agent and a rest.
+fn is_malformed(written: &str) -> bool {
+    let lower = written.trim().to_lowercase();
+    let Some(rest) = lower.strip_prefix("agent:") else { return false };
+    !rest.split_once(':').is_some_and(|(agent, rest)| !agent.is_empty() && !rest.is_empty())
+}
+
+/// The session that is meant, if any is.
+async fn session(cx: &Ctx, p: &AgentParams) -> Reply<Option<SessionKey>> {
+    let given = |text: &Option<String>| text.clone().filter(|text| !text.trim().is_empty());
+    if let Some(written) = given(&p.session_key) {
+        return Ok(Some(cx.session_key(&written)));
+    }
+    if let Some(id) = given(&p.session_id) {
+        let row = cx.services.sessions.by_id(&id).await;
+        let row = row.map_err(|error| ErrorShape::unavailable(format!("Error: {error}")))?;
+        if let Some(row) = row {
+            return Ok(Some(SessionKey::from_canonical(row.key)));
+        }
+    }
+    let keys = &cx.services.keys;
+    let agent = given(&p.agent_id).map(|id| AgentId::normalize(&id));
+    let agent = agent.or_else(|| given(&p.to).map(|_| keys.default_agent.clone()));
+    Ok(agent.map(|agent| SessionKey::main(&agent, keys)))
+}
+
+fn request(
+    cx: &Ctx,
+    p: AgentParams,
+    key: SessionKey,
+    text: String,
+    images: Vec<ContentBlock>,
+) -> SendRequest {
+    let mut blocks = vec![ContentBlock::text(text)];
+    blocks.extend(images);
+    let mut message = UserMessage::text("", cx.now_ms());
+    message.content = UserContent::Blocks(blocks);
+    let thinking = p.thinking.as_deref().map(simple::thinking_in).and_then(ThinkingLevel::parse);
+    SendRequest {
+        family: Family::Agent,
+        written_key: key.to_string(),
+        key,
+        idempotency_key: p.idempotency_key,
+        message,
+        thinking,
+        owner: cx.caller.principal.owner().clone(),
+        dedupe_text: None,
+    }
+}
+
+fn accepted(run_id: &str, accepted_at: u64) -> Value {
+    json!({"runId": run_id, "status": "accepted", "acceptedAt": accepted_at})
+}
+
+fn failed(run_id: &str, message: &str) -> ErrorShape {
+    ErrorShape::unavailable(message)
+        .payload(json!({"runId": run_id, "status": "error", "summary": message}))
+}
+
+/// The last answer.
+async fn ended(cx: &Ctx, key: &SessionKey, report: &RunReport) -> Reply<Value> {
+    if let Some(failure) = report.failure() {
+        return Err(failed(&report.run_id, &failure));
+    }
+    let entry = cx.services.sessions.entry(key).await.ok().flatten().unwrap_or_default();
+    let text = &*report.progress.text;
+    let payloads: Vec<_> = Some(json!({"text": text, "mediaUrl": null}))
+        .filter(|_| !text.is_empty())
+        .into_iter()
+        .collect();
+    let mut meta = meta(report);
+    meta["agentMeta"]["sessionId"] = json!(entry.session_id);
+    meta["agentMeta"]["sessionFile"] = json!(entry.session_file);
+    let result = json!({"payloads": payloads, "meta": meta, "deliverySucceeded": false});
+    Ok(match &report.end {
+        RunEnd::Aborted(reason) => json!({"runId": *report.run_id, "status": "timeout",
+            "summary": "aborted", "stopReason": reason.as_str(), "result": result}),
+        _ => json!({"runId": *report.run_id, "status": "ok", "summary": "completed",
+            "result": result}),
+    })
+}
+
+fn meta(report: &RunReport) -> Value {
+    let text = &*report.progress.text;
+    let mut meta = json!({
+        "durationMs": report.ended_at.saturating_sub(report.accepted_at),
+        "agentMeta": {"agentHarnessId": "pi"},
+        "aborted": matches!(report.end, RunEnd::Aborted(_)),
+        "finalAssistantVisibleText": text,
+        "finalAssistantRawText": text,
+        "replayInvalid": false,
+        "livenessState": "working",
+    });
+    if let Some(answer) = &report.progress.answer {
+        meta["agentMeta"] = agent_meta(answer);
+        meta["stopReason"] = json!(answer.stop_reason);
+        meta["executionTrace"] = json!({
+            "winnerProvider": answer.provider, "winnerModel": answer.model,
+            "attempts": [{"provider": answer.provider, "model": answer.model,
+                "result": "success", "stage": "assistant"}],
+            "fallbackUsed": false, "runner": "embedded"});
+        meta["requestShaping"] = json!({"thinking": answer.thinking});
+        meta["completion"] =
+            json!({"stopReason": answer.stop_reason, "finishReason": answer.stop_reason});
+    }
+    meta
+}
+
+fn agent_meta(answer: &Answer) -> Value {
+    let (used, last) = (&answer.used, &answer.last);
+    json!({
+        "provider": answer.provider,
+        "model": answer.model,
+        "contextTokens": answer.context_window,
+        "agentHarnessId": "pi",
+        "usage": {"input": used.input, "output": used.output, "total": used.total_tokens},
+        "lastCallUsage": {"input": last.input, "output": last.output,
+            "cacheRead": last.cache_read, "cacheWrite": last.cache_write,
+            "total": last.total_tokens},
+        "promptTokens": last.input + last.cache_read + last.cache_write,
+    })
+}
+
+/// `agent.wait`: waits for the end of a run, also of one that ended before or
+/// is yet to come. That the time is over is an answer, too.
+pub async fn wait(cx: Ctx, p: AgentWaitParams) -> Reply<Value> {
+    let limit = Duration::from_millis(p.timeout_ms.unwrap_or(WAIT_DEFAULT_MS).min(WAIT_MAX_MS));
+    let report = cx.services.runs.wait(&p.run_id, limit).await;
+    let report = report.map_err(|error| ErrorShape::unavailable(format!("Error: {error}")))?;
+    Ok(report
+        .map_or_else(|| json!({"runId": p.run_id, "status": "timeout"}), |report| waited(&report)))
+}
+
+fn waited(report: &RunReport) -> Value {
+    let progress = &report.progress;
+    let mut answer = json!({
+        "runId": *report.run_id,
+        "status": "ok",
+        "startedAt": progress.started_at,
+        "endedAt": report.ended_at,
+    });
+    match &report.end {
+        RunEnd::Answered => {
+            answer["stopReason"] = json!(progress.answer.as_ref().map(|answer| answer.stop_reason));
+            answer["livenessState"] = json!("working");
+        }
+        RunEnd::Failed(_) => {
+            answer["status"] = json!("error");
+            answer["error"] = json!(report.failure());
+        }
+        RunEnd::Aborted(reason) => {
+            answer["status"] = json!("timeout");
+            answer["stopReason"] = json!(reason.as_str());
+        }
+    }
+    without_nulls(answer)
+}
+
+fn without_nulls(mut value: Value) -> Value {
+    if let Value::Object(members) = &mut value {
+        members.retain(|_, value| !value.is_null());
+    }
+    value
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_with_a_part_missing_are_malformed() {
+        for (written, malformed) in [
+            ("main", false),
+            ("agent:main:main", false),
+            ("agent:", true),
+            ("agent:x", true),
+            ("Agent:x:", true),
+            ("agent::x", true),
+        ] {
+            assert_eq!(is_malformed(written), malformed, "{written}");
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! `agent` and `agent.wait`.
+
+use serde_json::Value;
+
+use crate::protocol::decode::{
+    Fields, Params, any, boolean, integer_from, list, literal, non_empty, object, one_of, text,
+};
+
+use super::chat::Provenance;
+
+/// Longest label of a run, in characters.
+const LABEL_MAX: usize = 512;
+
+/// One of `internalEvents`; checked only.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct InternalEvent;
+
+impl Params for InternalEvent {
+    fn read(f: &mut Fields) -> Self {
+        f.required("type", literal(&["task_completion"]));
+        f.required("source", one_of(&["subagent", "cron", "video_generation", "music_generation"]));
+        f.required("childSessionKey", text());
+        f.optional("childSessionId", text());
+        f.required("announceType", text());
+        f.required("taskLabel", text());
+        f.required("status", one_of(&["ok", "timeout", "error", "unknown"]));
+        f.required("statusLabel", text());
+        f.required("result", text());
+        f.optional("mediaUrls", list(text()));
+        f.optional("statsLine", text());
+        f.required("replyInstruction", text());
+        Self
+    }
+}
+
+/// Params of `agent`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AgentParams {
+    /// What the user says.
+    pub message: String,
+    /// The agent whose main session answers.
+    pub agent_id: Option<String>,
+    /// Whether another provider or model is asked for.
+    pub has_model: bool,
+    /// Whom to answer; such messages go to the main session.
+    pub to: Option<String>,
+    /// Or the session with this transcript.
+    pub session_id: Option<String>,
+    /// Or this session, as the client wrote it.
+    pub session_key: Option<String>,
+    /// Thinking level for this run.
+    pub thinking: Option<String>,
+    /// Whether the answer is to be sent to a channel.
+    pub deliver: bool,
+    /// Whether the run goes on when that cannot be done.
+    pub best_effort: bool,
+    /// Pictures and files.
+    pub attachments: Vec<Value>,
+    /// The run's id as well.
+    pub idempotency_key: String,
+}
+
+impl Params for AgentParams {
+    fn read(f: &mut Fields) -> Self {
+        let message = f.required("message", non_empty());
+        let agent_id = f.optional("agentId", non_empty());
+        let provider = f.optional("provider", text());
+        let model = f.optional("model", text());
+        let to = f.optional("to", text());
+        f.optional("replyTo", text());
+        let session_id = f.optional("sessionId", text());
+        let session_key = f.optional("sessionKey", text());
+        let thinking = f.optional("thinking", text());
+        let deliver = f.optional("deliver", boolean()).unwrap_or_default();
+        let attachments = f.optional("attachments", list(any())).unwrap_or_default();
+        for name in ["channel", "replyChannel", "accountId", "replyAccountId", "threadId"] {
+            f.optional(name, text());
+        }
+        for name in ["groupId", "groupChannel", "groupSpace"] {
+            f.optional(name, text());
+        }
+        f.optional("timeout", integer_from(0));
+        let best_effort = f.optional("bestEffortDeliver", boolean()).unwrap_or_default();
+        f.optional("lane", text());
+        f.optional("cleanupBundleMcpOnRunEnd", boolean());
+        f.optional("modelRun", boolean());
+        f.optional("promptMode", literal(&["full", "minimal", "none"]));
+        f.optional("extraSystemPrompt", text());
+        f.optional("bootstrapContextMode", literal(&["full", "lightweight"]));
+        f.optional("bootstrapContextRunKind", literal(&["default", "heartbeat", "cron"]));
+        f.optional("acpTurnSource", literal(&["manual_spawn"]));
+        f.optional("internalEvents", list(object::<InternalEvent>()));
+        f.optional("inputProvenance", object::<Provenance>());
+        f.optional("voiceWakeTrigger", text());
+        let idempotency_key = f.required("idempotencyKey", non_empty());
+        f.optional("label", non_empty().max(LABEL_MAX));
+        let is_given = |name: &Option<String>| name.as_deref().is_some_and(|it| !it.is_empty());
+        Self {
+            message,
+            agent_id,
+            has_model: is_given(&provider) || is_given(&model),
+            to,
+            session_id,
+            session_key,
+            thinking,
+            deliver,
+            best_effort,
+            attachments,
+            idempotency_key,
+        }
+    }
+}
+
+/// Params of `agent.wait`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AgentWaitParams {
+    /// Which run.
+    pub run_id: String,
+    /// How long to wait at most.
+    pub timeout_ms: Option<u64>,
+}
+
+impl Params for AgentWaitParams {
+    fn read(f: &mut Fields) -> Self {
+        Self {
+            run_id: f.required("runId", non_empty()),
+            timeout_ms: f.optional("timeoutMs", integer_from(0)),
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! `agent`, which answers twice, and `agent.wait`.
+
+use serde_json::{Value, json};
+
+use crate::stage::{
+    Api, admin, ask, call, deltas, end_of, ends_of, scripted, start, text_of, told, with_both_apis,
+};
+use crate::support::WsClient;
+
+const STREAM: &str = "@mock stream n=20 delay=40";
+
+async fn ask_agent(client: &mut WsClient, id: &str, params: Value) {
+    client.send(&json!({"type": "req", "id": id, "method": "agent", "params": params})).await;
+}
+
+/// The answers to one request, as soon as there are `count`.
+async fn answers(client: &WsClient, id: &str, count: usize) -> Vec<Value> {
+    let found = client.wait_until(crate::stage::RUN_LIMIT, |all| {
+        let frames = all.iter().filter_map(|received| received.what.frame());
+        let answers: Vec<Value> =
+            frames.filter(|frame| frame["type"] == "res" && frame["id"] == id).cloned().collect();
+        (answers.len() >= count).then_some(answers)
+    });
+    found.await.unwrap_or_else(|| panic!("{id} has no {count} answers in {:?}", client.frames()))
+}
+
+async fn a_message_is_answered_when_accepted_and_when_done(api: Api) {
+    let (gateway, mock) = scripted(api).await;
+    let mut client = admin(&gateway).await;
+    let params = json!({"message": STREAM, "sessionKey": "main", "idempotencyKey": "k"});
+    ask_agent(&mut client, "q1", params.clone()).await;
+    let first = answers(&client, "q1", 1).await[0]["payload"].clone();
+    assert_eq!((&first["runId"], &first["status"]), (&json!("k"), &json!("accepted")));
+    deltas(&client, "k", 1).await;
+
+    // The same key while it runs: accepted again, at the same time.
+    ask_agent(&mut client, "q2", params.clone()).await;
+    assert_eq!(answers(&client, "q2", 1).await[0]["payload"], first);
+    let end = end_of(&client, "k").await;
+    let text = text_of(&end["message"]);
+    let last = answers(&client, "q1", 2).await[1]["payload"].clone();
+    assert_eq!((&last["status"], &last["summary"]), (&json!("ok"), &json!("completed")));
+    assert_eq!(last["result"]["payloads"], json!([{"text": text, "mediaUrl": null}]));
+    assert_eq!(answers(&client, "q2", 2).await[1]["payload"], last);
+
+    // And later: the last answer, and nothing is run.
+    assert_eq!(call(&mut client, "agent", params).await, last);
+    assert_eq!(mock.requests().len(), 1);
+    assert_eq!(told(&mut client, "main").await.len(), 2);
+    assert_eq!(ends_of(&client, "k").len(), 1);
+
+    // Keys of chat.send are others.
+    assert_eq!(ask(&mut client, "main", "@mock text text=chat", "k").await["state"], "final");
+}
+
+#[tokio::test]
+async fn an_aborted_run_says_so_in_its_last_answer() {
+    let (gateway, _mock) = scripted(Api::OpenAi).await;
+    let mut client = admin(&gateway).await;
+    ask_agent(
+        &mut client,
+        "q",
+        json!({"message": STREAM, "agentId": "main", "idempotencyKey": "k"}),
+    )
+    .await;
+    deltas(&client, "k", 2).await;
+    call(&mut client, "chat.abort", json!({"sessionKey": "main", "runId": "k"})).await;
+    let last = answers(&client, "q", 2).await[1]["payload"].clone();
+    assert_eq!((&last["status"], &last["summary"]), (&json!("timeout"), &json!("aborted")));
+    let text = last["result"]["payloads"][0]["text"].as_str().unwrap().to_owned();
+    assert_eq!(text, text_of(&end_of(&client, "k").await["message"]));
+    let waited = call(&mut client, "agent.wait", json!({"runId": "k"})).await;
+    assert_eq!((&waited["status"], &waited["stopReason"]), (&json!("timeout"), &json!("rpc")));
+}
+
+#[tokio::test]
+async fn a_failed_run_is_an_error_with_a_payload_and_stays_one() {
+    let (gateway, _mock) = scripted(Api::OpenAi).await;
+    let mut client = admin(&gateway).await;
+    let params = json!({"message": "@mock err status=401", "to": "+1", "idempotencyKey": "k"});
+    ask_agent(&mut client, "q", params.clone()).await;
+    let last = answers(&client, "q", 2).await[1].clone();
+    assert_eq!((&last["ok"], &last["error"]["code"]), (&json!(false), &json!("UNAVAILABLE")));
+    assert_eq!(last["payload"]["summary"], last["error"]["message"]);
+    let again = client.request("agent", params).await;
+    assert_eq!((&again["payload"], &again["error"]), (&last["payload"], &last["error"]));
+    let waited = call(&mut client, "agent.wait", json!({"runId": "k"})).await;
+    assert_eq!((&waited["status"], &waited["error"]), (&json!("error"), &last["error"]["message"]));
+}
+
+#[tokio::test]
+async fn a_run_can_be_waited_for_before_it_starts_while_it_runs_and_after() {
+    let (gateway, _mock) = scripted(Api::OpenAi).await;
+    let mut client = admin(&gateway).await;
+    let early = json!({"type": "req", "id": "early", "method": "agent.wait",
+        "params": {"runId": "k"}});
+    client.send(&early).await;
+    let over = call(&mut client, "agent.wait", json!({"runId": "k", "timeoutMs": 20})).await;
+    assert_eq!(over, json!({"runId": "k", "status": "timeout"}));
+    start(&mut client, "main", STREAM, "k").await;
+    let over = call(&mut client, "agent.wait", json!({"runId": "k", "timeoutMs": 20})).await;
+    assert_eq!(over["status"], "timeout");
+    let early = client.answer("early").await.unwrap()["payload"].clone();
+    assert_eq!((&early["status"], &early["stopReason"]), (&json!("ok"), &json!("stop")));
+    assert!(early["startedAt"].as_u64() <= early["endedAt"].as_u64(), "{early}");
+    let late = call(&mut client, "agent.wait", json!({"runId": "k", "timeoutMs": 0})).await;
+    assert_eq!(late, early);
+}
+
+#[tokio::test]
+async fn many_runs_that_are_awaited_leave_the_connection_open_for_more() {
+    let (gateway, _mock) = scripted(Api::OpenAi).await;
+    let mut client = admin(&gateway).await;
+    for index in 0..80 {
+        let params = json!({"message": "@mock stream n=100 delay=100", "sessionKey": "main",
+            "idempotencyKey": format!("k{index}")});
+        ask_agent(&mut client, &format!("q{index}"), params).await;
+    }
+    answers(&client, "q79", 1).await;
+    let aborted = call(&mut client, "chat.abort", json!({"sessionKey": "main"})).await;
+    assert_eq!(aborted["runIds"].as_array().unwrap().len(), 80);
+    assert_eq!(answers(&client, "q79", 2).await[1]["payload"]["status"], "timeout");
+}
+
+#[tokio::test]
+async fn what_is_wrong_is_refused_in_the_recorded_words() {
+    let (gateway, _mock) = scripted(Api::OpenAi).await;
+    let mut client = admin(&gateway).await;
+    for (more, text) in [
+        (json!({"agentId": "nope"}), "invalid agent params: unknown agent id \"nope\""),
+        (
+            json!({"agentId": "main", "sessionKey": "agent:other:main"}),
+            "invalid agent params: agent \"main\" does not match session key agent \"other\"",
+        ),
+        (
+            json!({"sessionKey": "agent:x"}),
+            "invalid agent params: malformed session key \"agent:x\"",
+        ),
+        (
+            json!({"sessionKey": "main", "deliver": true, "bestEffortDeliver": false}),
+            "Error: Channel is required (no configured channels detected).",
+        ),
+    ] {
+        let mut params = json!({"message": "x", "idempotencyKey": "k"});
+        params.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        let answer = client.request("agent", params).await;
+        assert_eq!(answer["error"], json!({"code": "INVALID_REQUEST", "message": text}));
+    }
+    ask_agent(&mut client, "q", json!({"message": "x", "idempotencyKey": "k"})).await;
+    let both = answers(&client, "q", 2).await;
+    assert_eq!(both[0]["payload"]["status"], "accepted");
+    let text = "Error: Pass --to <E.164>, --session-id, or --agent to choose a session";
+    assert_eq!(both[1]["error"], json!({"code": "UNAVAILABLE", "message": text}));
+}
+
+with_both_apis! {
+    a_message_is_answered_when_accepted_and_when_done;
+}

@@ -1,0 +1,91 @@
+//! Who comes in the middle of a run sees what all the others see.
+
+use serde_json::{Value, json};
+
+use crate::stage::{
+    Api, admin, call, connect, deltas, end_of, events, scripted, start, text_of, with_both_apis,
+};
+use crate::support::{SECRET, WsClient};
+
+const STREAM: &str = "@mock stream n=30 delay=50";
+
+/// The text that a client shows which sets it on `replace` and on the whole
+/// text of version 3, and appends otherwise.
+fn shown(client: &WsClient, run_id: &str, from: &str, appends: bool) -> String {
+    let mut text = from.to_owned();
+    for payload in events(client, "chat", run_id) {
+        if payload["state"] != "delta" {
+            continue;
+        }
+        let piece = text_of(&payload["message"]);
+        if !appends || payload["replace"] == true {
+            text = piece;
+        } else {
+            text.push_str(&piece);
+        }
+    }
+    text
+}
+
+async fn who_refreshes_in_the_middle_ends_with_the_same_text(api: Api) {
+    let (gateway, _mock) = scripted(api).await;
+    let mut first = admin(&gateway).await;
+    start(&mut first, "main", STREAM, "run-1").await;
+    start(&mut first, "main", "@mock text text=second", "run-2").await;
+    let seen = deltas(&first, "run-1", 3).await;
+
+    let simple = json!({"clientType": "web", "auth": {"token": SECRET}});
+    let mut late = [(admin(&gateway).await, false), (connect(&gateway, &simple).await, true)];
+    let mut texts = Vec::new();
+    for (client, _) in &mut late {
+        let page = call(client, "chat.history", json!({"sessionKey": "main"})).await;
+        let active = &page["activeRun"];
+        assert_eq!(active["runId"], "run-1", "{page}");
+        assert!(active["startedAt"].is_u64(), "{page}");
+        let text = active["text"].as_str().unwrap().to_owned();
+        assert!(text.starts_with(&seen), "{text} after {seen}");
+        texts.push(text);
+        let messages = page["messages"].as_array().unwrap();
+        assert_eq!(messages.len(), 2, "{page}");
+        assert_eq!(messages[0]["__openclaw"].get("pending"), None);
+        assert_eq!(text_of(&messages[1]), "@mock text text=second");
+        assert_eq!(messages[1]["role"], "user");
+        assert_eq!(messages[1]["__openclaw"]["pending"], true);
+    }
+    let whole = text_of(&end_of(&first, "run-1").await["message"]);
+    assert_eq!(shown(&first, "run-1", "", false), whole);
+    for ((client, appends), text) in late.iter().zip(texts) {
+        assert_eq!(text_of(&end_of(client, "run-1").await["message"]), whole);
+        assert_eq!(shown(client, "run-1", &text, *appends), whole);
+    }
+
+    end_of(&first, "run-2").await;
+    let page = call(&mut first, "chat.history", json!({"sessionKey": "main"})).await;
+    assert_eq!(page.get("activeRun"), None, "{page}");
+    let messages = page["messages"].as_array().unwrap();
+    let pending = |message: &&Value| message["__openclaw"]["pending"] == true;
+    assert_eq!((messages.len(), messages.iter().filter(pending).count()), (4, 0), "{page}");
+}
+
+#[tokio::test]
+async fn a_history_at_any_moment_has_every_message_once() {
+    let (gateway, _mock) = scripted(Api::OpenAi).await;
+    let mut client = admin(&gateway).await;
+    for index in 0..10 {
+        start(&mut client, "main", &format!("message {index}"), &format!("run-{index}")).await;
+    }
+    loop {
+        let page = call(&mut client, "chat.history", json!({"sessionKey": "main"})).await;
+        let messages = page["messages"].as_array().unwrap();
+        let users = messages.iter().filter(|message| message["role"] == "user").map(text_of);
+        let expected: Vec<_> = (0..10).map(|index| format!("message {index}")).collect();
+        assert_eq!(users.collect::<Vec<_>>(), expected);
+        if messages.len() == 20 {
+            break;
+        }
+    }
+}
+
+with_both_apis! {
+    who_refreshes_in_the_middle_ends_with_the_same_text;
+}
