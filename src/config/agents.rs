@@ -38,6 +38,11 @@ impl AgentsSettings {
         self.list.iter().find(|agent| agent.id == id)
     }
 
+    /// Whether there is an agent with this id; the default one is always there.
+    pub fn has(&self, id: &str) -> bool {
+        id == self.default_id || self.agent(id).is_some()
+    }
+
     /// The agent with this id, or what an agent is that is not configured.
     pub fn agent_or_default(&self, id: &str) -> AgentSettings {
         self.agent(id).cloned().unwrap_or_else(|| AgentSettings {

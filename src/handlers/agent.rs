@@ -35,7 +35,7 @@ pub async fn run(cx: Ctx, p: AgentParams) -> Reply<Value> {
         let message = "Error: Pass --to <E.164>, --session-id, or --agent to choose a session";
         return Err(failed(&p.idempotency_key, message));
     };
-    chat::check_policy(&cx, &key).await?;
+    chat::check_session(&cx, &key).await?;
     let runs = &cx.services.runs;
     let run_id = p.idempotency_key.clone();
     let outcome = runs.send(request(&cx, p, key.clone(), text, images)).await;
@@ -72,8 +72,7 @@ fn check(cx: &Ctx, p: &AgentParams) -> Reply<()> {
     }
     let agent = p.agent_id.as_deref().map(AgentId::normalize);
     if let Some(agent) = &agent
-        && cx.services.settings.agents.agent(agent.as_str()).is_none()
-        && *agent != cx.services.keys.default_agent
+        && !cx.services.settings.agents.has(agent.as_str())
     {
         return invalid(format!("unknown agent id \"{}\"", p.agent_id.as_deref().unwrap_or("")));
     }

@@ -35,7 +35,7 @@ pub async fn send(cx: Ctx, p: ChatSendParams) -> Reply<Value> {
         return Err(ErrorShape::invalid("message or attachment required"));
     }
     let key = cx.session_key(&p.session_key);
-    check_policy(&cx, &key).await?;
+    check_session(&cx, &key).await?;
     if p.attachments.is_empty() && commands::is_stop_word(&text) {
         let runs = stop(&cx, &key, None, AbortReason::Stop).await?;
         return Ok(json!({"ok": true, "aborted": !runs.is_empty(), "runIds": runs}));
@@ -129,7 +129,12 @@ fn check_privileged(cx: &Ctx, p: &ChatSendParams) -> Reply<()> {
 }
 
 /// Whether messages to the session are taken.
-pub(super) async fn check_policy(cx: &Ctx, key: &SessionKey) -> Reply<()> {
+pub(super) async fn check_session(cx: &Ctx, key: &SessionKey) -> Reply<()> {
+    let agent = key.agent(&cx.services.keys);
+    if !cx.services.settings.agents.has(agent.as_str()) {
+        let text = format!("Agent \"{agent}\" no longer exists in configuration");
+        return Err(ErrorShape::invalid(text));
+    }
     let entry = cx.services.sessions.entry(key).await.map_err(unreadable)?;
     if entry.is_some_and(|entry| entry.send_policy.as_deref() == Some("deny")) {
         return Err(ErrorShape::denied("send blocked by session policy"));

@@ -52,6 +52,16 @@ async fn a_session_is_found_described_and_read() {
         ("sessions.abort", json!({}), "key required"),
         ("sessions.send", json!({"key": "nope", "message": "x"}), "session not found: nope"),
         (
+            "chat.send",
+            json!({"sessionKey": "agent:nope:main", "message": "x", "idempotencyKey": "k"}),
+            "Agent \"nope\" no longer exists in configuration",
+        ),
+        (
+            "agent",
+            json!({"sessionKey": "agent:nope:main", "message": "x", "idempotencyKey": "k"}),
+            "Agent \"nope\" no longer exists in configuration",
+        ),
+        (
             "sessions.delete",
             json!({"key": "main"}),
             "Cannot delete the main session (agent:main:main).",
