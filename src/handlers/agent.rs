@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::agent::{Accepted, Answer, Family, RunEnd, RunReport, SendRequest};
-use crate::protocol::message::{ContentBlock, UserContent, UserMessage};
+use crate::protocol::message::ContentBlock;
 use crate::protocol::methods::agent::{AgentParams, AgentWaitParams};
 use crate::protocol::{ErrorShape, Scope, simple};
 use crate::providers::ThinkingLevel;
@@ -38,7 +38,7 @@ pub async fn run(cx: Ctx, p: AgentParams) -> Reply<Value> {
     chat::check_session(&cx, &key).await?;
     let runs = &cx.services.runs;
     let run_id = p.idempotency_key.clone();
-    let outcome = runs.send(request(&cx, p, key.clone(), text, images)).await;
+    let outcome = runs.send(request(&cx, p, key.clone(), &text, images)).await;
     let (outcome, start) = outcome.map_err(|error| failed(&run_id, &error.to_string()))?;
     if let Some(start) = start {
         cx.after_answer(start);
@@ -126,20 +126,16 @@ fn request(
     cx: &Ctx,
     p: AgentParams,
     key: SessionKey,
-    text: String,
+    text: &str,
     images: Vec<ContentBlock>,
 ) -> SendRequest {
-    let mut blocks = vec![ContentBlock::text(text)];
-    blocks.extend(images);
-    let mut message = UserMessage::text("", cx.now_ms());
-    message.content = UserContent::Blocks(blocks);
     let thinking = p.thinking.as_deref().map(simple::thinking_in).and_then(ThinkingLevel::parse);
     SendRequest {
         family: Family::Agent,
         written_key: key.to_string(),
         key,
         idempotency_key: p.idempotency_key,
-        message,
+        message: chat::user_message(cx, text, images),
         thinking,
         owner: cx.caller.principal.owner().clone(),
         dedupe_text: None,

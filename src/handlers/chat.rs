@@ -70,21 +70,26 @@ fn send_request(
     images: Vec<ContentBlock>,
 ) -> SendRequest {
     let is_plain = images.is_empty() && !text.starts_with('/');
-    let mut blocks = vec![ContentBlock::text(text)];
-    blocks.extend(images);
-    let mut message = UserMessage::text("", cx.now_ms());
-    message.content = UserContent::Blocks(blocks);
     let thinking = p.thinking.as_deref().map(simple::thinking_in).and_then(ThinkingLevel::parse);
     SendRequest {
         family: Family::Chat,
         key,
         written_key: p.session_key.clone(),
         idempotency_key: p.idempotency_key.clone(),
-        message,
+        message: user_message(cx, text, images),
         thinking,
         owner: cx.caller.principal.owner().clone(),
         dedupe_text: is_plain.then(|| text.trim().to_owned()),
     }
+}
+
+/// What the user says now: the text, then the pictures.
+pub(super) fn user_message(cx: &Ctx, text: &str, images: Vec<ContentBlock>) -> UserMessage {
+    let mut blocks = vec![ContentBlock::text(text)];
+    blocks.extend(images);
+    let mut message = UserMessage::text("", cx.now_ms());
+    message.content = UserContent::Blocks(blocks);
+    message
 }
 
 fn accepted(outcome: Result<Accepted, SendError>, run_id: &str) -> Reply<Value> {
