@@ -218,6 +218,19 @@ async fn build(
     Ok(Arc::new(Gateway::new(services, handlers::registry(), auth, hub)))
 }
 
+/// Whether a gateway with these settings starts, as far as they decide that.
+/// Creates nothing; asks nobody but, where one is wanted, the Ollama.
+///
+/// # Errors
+/// For a model, an API or a proxy address that there is not.
+pub async fn check(settings: &Settings, env: &Env) -> Result<(), AppError> {
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+    let catalog = Arc::new(catalog(settings, env, &clock).await?);
+    Models::new(catalog, Arc::new(key_rules(settings)), &settings.agents)?;
+    proxies(settings)?;
+    Ok(())
+}
+
 async fn catalog(
     settings: &Settings,
     env: &Env,

@@ -153,6 +153,10 @@ fn flags_variables_and_the_gateway_command_choose_address_and_places() {
 #[test]
 fn commands_on_the_same_machine_find_the_gateway_whatever_its_port() {
     let user = User::new();
+    let unused = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    fs::create_dir(user.state()).unwrap();
+    let config = format!("{{gateway: {{port: {}}}}}", unused.port());
+    fs::write(user.state().join("openclaw.json"), config).unwrap();
     let gateway = user.start(&["--port", "0"]);
     let output = user.output(&["chat", "hi"]);
     let text = String::from_utf8_lossy(&output.stdout);
@@ -160,7 +164,7 @@ fn commands_on_the_same_machine_find_the_gateway_whatever_its_port() {
     assert!(text.starts_with("You said: hi"), "{text}");
     drop(gateway);
     let refused = user.refusal(&["health"]);
-    assert!(refused.contains("no gateway answers at ws://127.0.0.1:18789"), "{refused}");
+    assert!(refused.contains(&format!("no gateway answers at ws://{unused}")), "{refused}");
 }
 
 #[test]
@@ -209,6 +213,23 @@ fn a_broken_config_file_stops_the_start_and_stays_as_it_is() {
     assert_eq!(answer["valid"], false);
     assert_eq!(fs::read_to_string(&path).unwrap(), "{gateway: {port: 1,, }}");
     assert_eq!(fs::read_dir(user.state()).unwrap().count(), 1);
+}
+
+#[test]
+fn what_validate_accepts_is_what_the_gateway_starts_with() {
+    let user = User::new();
+    fs::create_dir(user.state()).unwrap();
+    for (config, fault) in [
+        ("{gateway: {trustedProxies: ['10.0.0.0/8']}}", "gateway.trustedProxies"),
+        ("{agents: {defaults: {model: 'no/such'}}}", "no/such"),
+        ("{agents: {list: [{id: 'a', model: 'no/such'}]}}", "no/such"),
+        ("{models: {providers: {p: {baseUrl: 'http://h', api: 'x', models: [{id: 'm'}]}}}}", "api"),
+    ] {
+        fs::write(user.state().join("openclaw.json"), config).unwrap();
+        let refused = user.refusal(&["config", "validate"]);
+        assert!(refused.contains(fault), "{config}: {refused}");
+        assert_eq!(user.refusal(&["--port", "0"]), refused);
+    }
 }
 
 #[test]

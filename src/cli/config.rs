@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use super::OverrideArgs;
 use super::output::say;
+use crate::app;
 use crate::config::{self, ConfigError, Env, Explained, Overrides, Paths, Settings};
 
 /// Arguments of `clawgate config`.
@@ -19,7 +20,7 @@ pub struct ConfigArgs {
 
 #[derive(Debug, Clone, Subcommand)]
 enum ConfigCommand {
-    /// Show every effective value and where it comes from
+    /// Show the effective values, but for models, and where they come from
     Explain {
         /// Only this key, or the keys below it, such as gateway.auth
         key: Option<String>,
@@ -67,9 +68,15 @@ fn look(env: &Env, overrides: Overrides) -> Result<Settings, ConfigError> {
     config::load(env, &Overrides { read_only: true, ..overrides })
 }
 
+fn check(env: &Env) -> anyhow::Result<Settings> {
+    let settings = look(env, Overrides::default())?;
+    super::one_thread()?.block_on(app::check(&settings, env))?;
+    Ok(settings)
+}
+
 fn validate(env: &Env, as_json: bool) -> anyhow::Result<ExitCode> {
     let path = Paths::resolve(env)?.config_path;
-    let checked = look(env, Overrides::default());
+    let checked = check(env);
     if !as_json {
         let settings = checked?;
         let state = if settings.file.exists { "is valid" } else { "is not there; defaults apply" };
@@ -82,7 +89,7 @@ fn validate(env: &Env, as_json: bool) -> anyhow::Result<ExitCode> {
             (json!({"valid": true, "path": path, "exists": exists}), ExitCode::SUCCESS)
         }
         Err(error) => (
-            json!({"valid": false, "path": path, "error": format!("{:#}", anyhow::Error::new(error))}),
+            json!({"valid": false, "path": path, "error": format!("{:#}", error)}),
             ExitCode::FAILURE,
         ),
     };

@@ -108,14 +108,19 @@ fn client(
 ) -> anyhow::Result<ExitCode> {
     let mut screen = Screen::stdio(env.get("NO_COLOR").is_some_and(|set| !set.is_empty()));
     let around = Surroundings::find(env, &mut screen);
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .context("the runtime does not start; check the limits of this user")?;
+    let runtime = one_thread()?;
     let outcome = runtime.block_on(command(&around, &mut screen));
     // A name that is still being looked up must not hold the command back.
     runtime.shutdown_background();
     Ok(ExitCode::from(outcome.unwrap_or_else(|error| error.report(&mut screen))))
+}
+
+/// A runtime for a command that only talks to others.
+fn one_thread() -> anyhow::Result<tokio::runtime::Runtime> {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .context("the runtime does not start; check the limits of this user")
 }
 
 #[cfg(test)]

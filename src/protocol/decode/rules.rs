@@ -157,16 +157,30 @@ impl Rule for Boolean {
     }
 }
 
-/// One of a list of strings (a JSON Schema `enum`).
+/// One of a list of strings.
 #[derive(Debug, Clone, Copy)]
-pub struct OneOf<'a>(&'a [&'a str]);
+pub struct Choice<'a> {
+    allowed: &'a [&'a str],
+    complaints: &'static [&'static str],
+}
 
 /// One of `allowed`, which the original declares as an `enum`.
-pub const fn one_of<'a>(allowed: &'a [&'a str]) -> OneOf<'a> {
-    OneOf(allowed)
+pub const fn one_of<'a>(allowed: &'a [&'a str]) -> Choice<'a> {
+    Choice { allowed, complaints: &["must be equal to one of the allowed values"] }
 }
 
-impl Rule for OneOf<'_> {
+/// One of `allowed`, which the original declares as a union of literals; when
+/// there is more than one, it reports that in two parts.
+pub const fn literal<'a>(allowed: &'a [&'a str]) -> Choice<'a> {
+    let complaints: &[&str] = if allowed.len() > 1 {
+        &["must be equal to constant", "must match a schema in anyOf"]
+    } else {
+        &["must be equal to constant"]
+    };
+    Choice { allowed, complaints }
+}
+
+impl Rule for Choice<'_> {
     type Out = String;
     fn read(
         &self,
@@ -176,41 +190,9 @@ impl Rule for OneOf<'_> {
         errors: &mut Vec<String>,
     ) -> Option<String> {
         match value {
-            Value::String(text) if self.0.contains(&text.as_str()) => Some(text),
+            Value::String(text) if self.allowed.contains(&text.as_str()) => Some(text),
             _ => {
-                errors.push(path.say("must be equal to one of the allowed values"));
-                None
-            }
-        }
-    }
-}
-
-/// One of a list of constants (a union of literals).
-#[derive(Debug, Clone, Copy)]
-pub struct Literal<'a>(&'a [&'a str]);
-
-/// One of `allowed`, which the original declares as a union of literals and
-/// reports in two parts.
-pub const fn literal<'a>(allowed: &'a [&'a str]) -> Literal<'a> {
-    Literal(allowed)
-}
-
-impl Rule for Literal<'_> {
-    type Out = String;
-    fn read(
-        &self,
-        value: Value,
-        path: &Path,
-        _: Unknown,
-        errors: &mut Vec<String>,
-    ) -> Option<String> {
-        match value {
-            Value::String(text) if self.0.contains(&text.as_str()) => Some(text),
-            _ => {
-                errors.push(path.say("must be equal to constant"));
-                if self.0.len() > 1 {
-                    errors.push(path.say("must match a schema in anyOf"));
-                }
+                errors.extend(self.complaints.iter().map(|text| path.say(text)));
                 None
             }
         }
