@@ -22,7 +22,8 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::Sleep;
 
-/// A client has this long from the TCP connection to a complete HTTP request.
+/// A connection has this long to become a WebSocket; one that only asks by HTTP
+/// ends with it.
 const REQUEST_LIMIT: Duration = Duration::from_secs(15);
 /// How long to wait when the process is out of file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(200);
@@ -50,7 +51,7 @@ impl Meter {
         Self { phase: AtomicU8::new(REQUEST), left: AtomicI64::new(0) }
     }
 
-    /// From now on without a bound of its own.
+    /// From now on without a bound of its own: the client has logged in.
     pub fn open(&self) {
         self.phase.store(OPEN, Ordering::Release);
     }

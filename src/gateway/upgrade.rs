@@ -69,7 +69,6 @@ async fn answer(
     ConnectInfo(wire): ConnectInfo<Wire>,
     request: Request,
 ) -> Response {
-    wire.meter.open();
     let (mut parts, _) = request.into_parts();
     if !is_upgrade(&parts) {
         return about(&gateway, &parts);

@@ -3,6 +3,9 @@
 use std::time::Duration;
 
 use serde_json::json;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
 
 use crate::stage::{admin, call, send};
 use crate::support::client::{SOON, standard_connect};
@@ -12,6 +15,8 @@ use crate::support::{Gateway, GatewayOptions, WsClient, default_config};
 const MAX_PAYLOAD: usize = 26_214_400;
 const MAX_BEFORE_CONNECT: usize = 65_536;
 const MAX_UNAUTHENTICATED: usize = 32;
+/// A connection that does not become a WebSocket lasts 15 s.
+const HTTP_LIMIT: Duration = Duration::from_secs(25);
 
 async fn gateway() -> Gateway {
     // No provider is asked here.
@@ -101,6 +106,18 @@ async fn who_does_not_connect_in_time_is_closed() {
     assert_eq!(silent.wait_closed(SOON).await.unwrap().code, 1000);
     assert!(opened.elapsed() >= Duration::from_millis(250), "{:?}", opened.elapsed());
     call(&mut connected, "health", json!({})).await;
+}
+
+#[tokio::test]
+async fn a_connection_that_stays_plain_http_ends_in_time() {
+    let gateway = gateway().await;
+    let mut tcp = TcpStream::connect(gateway.address()).await.unwrap();
+    tcp.write_all(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n").await.unwrap();
+    let mut answer = Vec::new();
+    let read = timeout(HTTP_LIMIT, tcp.read_to_end(&mut answer)).await;
+    let text = String::from_utf8_lossy(&answer);
+    assert!(text.starts_with("HTTP/1.1 200"), "{text}");
+    read.expect("the gateway ends the connection").unwrap();
 }
 
 #[tokio::test]
