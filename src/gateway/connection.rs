@@ -109,11 +109,10 @@ impl Connection {
         let mut pings = pings();
         let mut burst = 0;
         loop {
-            match self.turn(&mut pings, burst).await {
-                Turn::Read(Received::Message(message)) => {
-                    burst += 1;
-                    self.receive(&message).await;
-                }
+            let turn = self.turn(&mut pings, burst >= READ_BURST).await;
+            burst = if matches!(turn, Turn::Read(_)) { burst + 1 } else { 0 };
+            match turn {
+                Turn::Read(Received::Message(message)) => self.receive(&message).await,
                 Turn::Read(Received::TooLarge) => {
                     self.socket.close(1009, "").await;
                     return "message too large".into();
@@ -124,34 +123,35 @@ impl Connection {
                 }
                 Turn::Ping if !self.socket.ping().await => return "gone".into(),
                 Turn::Ping | Turn::Read(Received::Control) => {}
-                Turn::Write => {
-                    burst = 0;
-                    match self.cx.caller.subscriber.outbox.take() {
-                        Batch::Items(items) => {
-                            if !self.write(items).await {
-                                return "gone".into();
-                            }
-                        }
-                        Batch::Empty => {}
-                        Batch::Close(Closing { code, reason, .. }) => {
-                            let conn_id = &self.cx.caller.subscriber.conn_id;
-                            tracing::debug!(conn = %conn_id, code, %reason, "closing");
-                            self.socket.close(code, &reason).await;
-                            return format!("closed with {code} {reason}");
+                Turn::Write => match self.cx.caller.subscriber.outbox.take() {
+                    Batch::Items(items) => {
+                        if !self.write(items).await {
+                            return "gone".into();
                         }
                     }
-                }
+                    Batch::Empty => {}
+                    Batch::Close(Closing { code, reason, .. }) => {
+                        let conn_id = &self.cx.caller.subscriber.conn_id;
+                        tracing::debug!(conn = %conn_id, code, %reason, "closing");
+                        self.socket.close(code, &reason).await;
+                        return format!("closed with {code} {reason}");
+                    }
+                },
             }
         }
     }
 
-    async fn turn(&mut self, pings: &mut Interval, burst: usize) -> Turn {
-        let may_read = burst < READ_BURST && self.in_flight.available_permits() > 0;
+    /// Whatever stops the reading also ends the turn: the burst at once, since
+    /// it may have caused nothing to write; the lack of permits with the next.
+    async fn turn(&mut self, pings: &mut Interval, is_sated: bool) -> Turn {
+        let has_room = self.in_flight.available_permits() > 0;
         let outbox = &self.cx.caller.subscriber.outbox;
         tokio::select! {
             biased;
-            received = self.socket.receive(), if may_read => Turn::Read(received),
+            received = self.socket.receive(), if has_room && !is_sated => Turn::Read(received),
             () = outbox.ready() => Turn::Write,
+            () = std::future::ready(()), if is_sated => Turn::Write,
+            _ = self.in_flight.acquire(), if !has_room => Turn::Write,
             _ = pings.tick() => Turn::Ping,
         }
     }

@@ -15,6 +15,7 @@ use crate::support::{Gateway, GatewayOptions, WsClient, default_config};
 const MAX_PAYLOAD: usize = 26_214_400;
 const MAX_BEFORE_CONNECT: usize = 65_536;
 const MAX_UNAUTHENTICATED: usize = 32;
+const MAX_IN_FLIGHT: usize = 64;
 /// A connection that does not become a WebSocket lasts 15 s.
 const HTTP_LIMIT: Duration = Duration::from_secs(25);
 
@@ -139,4 +140,31 @@ async fn the_hundred_and_second_message_of_a_session_is_refused_and_forgotten() 
     assert!(!told.iter().any(|(_, text)| text == "one more @mock text"), "it was not accepted");
     let again = crate::stage::ask(&mut client, "main", "one more @mock text", "more").await;
     assert_eq!(again["state"], "final");
+}
+
+#[tokio::test]
+async fn messages_that_cause_no_answer_do_not_hold_up_the_next_request() {
+    let gateway = gateway().await;
+    let mut client = admin(&gateway).await;
+    for _ in 0..200 {
+        client.send_text("x").await;
+    }
+    call(&mut client, "health", json!({})).await;
+}
+
+#[tokio::test]
+async fn the_sixty_fifth_request_is_read_when_one_of_those_under_way_is_answered() {
+    let gateway = gateway().await;
+    let mut client = admin(&gateway).await;
+    for index in 0..MAX_IN_FLIGHT {
+        let params = json!({"runId": "unknown", "timeoutMs": 300});
+        let frame = json!({"type": "req", "id": format!("wait-{index}"), "method": "agent.wait", "params": params});
+        client.send(&frame).await;
+    }
+    call(&mut client, "health", json!({})).await;
+    let waited = client
+        .frames()
+        .into_iter()
+        .filter(|frame| frame["id"].as_str().is_some_and(|id| id.starts_with("wait-")));
+    assert_ne!(waited.count(), 0, "health was answered before any of them");
 }
