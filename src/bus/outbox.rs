@@ -117,9 +117,13 @@ impl Outbox {
         self.ready.notified().await;
     }
 
-    /// Waits until the connection is told to close without sending the rest.
-    pub async fn cut(&self) {
-        self.cut.notified().await;
+    /// What `sending` gives; `None` when the connection was told to close
+    /// without sending the rest before it came to an end.
+    pub async fn unless_cut<T>(&self, sending: impl Future<Output = T>) -> Option<T> {
+        tokio::select! {
+            sent = sending => Some(sent),
+            () = self.cut.notified() => None,
+        }
     }
 
     /// Takes what can be sent in one flush.
@@ -272,6 +276,18 @@ mod tests {
         outbox.answer("too late".into());
         let Batch::Close(closing) = outbox.take() else { panic!("expected a close") };
         assert_eq!((closing.code, closing.reason.as_str()), (1008, "slow consumer"));
+    }
+
+    #[tokio::test]
+    async fn what_is_being_sent_is_given_up_when_the_queue_is_cut() {
+        let outbox = Outbox::default();
+        assert_eq!(outbox.unless_cut(std::future::ready(7)).await, Some(7));
+        let stalled = outbox.unless_cut(std::future::pending::<()>());
+        let cut = async {
+            outbox.close(Closing { code: 1008, reason: "slow consumer".into(), drains: false });
+        };
+        assert_eq!(tokio::join!(stalled, cut).0, None);
+        assert!(matches!(outbox.take(), Batch::Close(Closing { code: 1008, .. })));
     }
 
     #[test]

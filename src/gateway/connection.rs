@@ -121,7 +121,7 @@ impl Connection {
                     return code
                         .map_or_else(|| "gone".into(), |code| format!("closed with {code}"));
                 }
-                Turn::Ping if !self.socket.ping().await => return "gone".into(),
+                Turn::Ping if !self.ping().await => return "gone".into(),
                 Turn::Ping | Turn::Read(Received::Control) => {}
                 Turn::Write => match self.cx.caller.subscriber.outbox.take() {
                     Batch::Items(items) => {
@@ -156,8 +156,16 @@ impl Connection {
         }
     }
 
+    /// `false` when the peer is gone. Like a write, a ping waits for a peer that
+    /// does not read.
+    async fn ping(&mut self) -> bool {
+        let outbox = &self.cx.caller.subscriber.outbox;
+        outbox.unless_cut(self.socket.ping()).await.unwrap_or(true)
+    }
+
     /// Writes a batch in one flush; `false` when the peer is gone. A peer that
-    /// does not read is left waiting here until its queue is cut.
+    /// does not read is left waiting here until its queue is cut; the main loop
+    /// then finds the close in the outbox.
     async fn write(&mut self, items: Vec<Item>) -> bool {
         let Self { cx, view, socket, .. } = self;
         let outbox = &cx.caller.subscriber.outbox;
@@ -173,11 +181,7 @@ impl Connection {
             }
             socket.flush().await
         };
-        tokio::select! {
-            alive = send => alive,
-            // The main loop finds the close in the outbox.
-            () = outbox.cut() => true,
-        }
+        outbox.unless_cut(send).await.unwrap_or(true)
     }
 
     async fn receive(&mut self, message: &Bytes) {
