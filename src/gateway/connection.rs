@@ -19,6 +19,7 @@ use crate::protocol::{ErrorShape, FrameError, Request, parse_request, response_e
 use crate::registry::{Ctx, Denial};
 
 use super::handshake::{self, Welcome};
+use super::leave::Leave;
 use super::preauth::PreauthPermit;
 use super::render::View;
 use super::socket::{Received, Socket};
@@ -61,31 +62,10 @@ async fn admit(
             return None;
         }
     };
-    let Welcome { caller, view, presence_key } = welcome;
-    let conn_id = Arc::clone(&caller.subscriber.conn_id);
-    let leave = Leave { gateway: Arc::clone(&gateway), conn_id, presence_key };
+    let Welcome { caller, view, leave } = welcome;
     let cx = Ctx::new(Arc::clone(&gateway.services), caller);
     let in_flight = Arc::new(Semaphore::new(MAX_IN_FLIGHT));
     Some((Connection { gateway, cx, view, socket, in_flight, role_refusals: 0 }, leave))
-}
-
-/// Takes the connection out of the lists, however it ends.
-struct Leave {
-    gateway: Arc<Gateway>,
-    conn_id: Arc<str>,
-    presence_key: Option<String>,
-}
-
-impl Drop for Leave {
-    fn drop(&mut self) {
-        self.gateway.hub.leave(&self.conn_id);
-        let services = &self.gateway.services;
-        if let Some(key) = &self.presence_key
-            && services.presence.depart(key, services.clock.now_ms())
-        {
-            services.health.presence_changed();
-        }
-    }
 }
 
 struct Connection {

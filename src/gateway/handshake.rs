@@ -19,6 +19,7 @@ use crate::protocol::{
 use crate::registry::{Caller, KeyNames};
 use crate::sessions::SessionKey;
 
+use super::leave::Leave;
 use super::render::View;
 use super::socket::{Received, Socket};
 use super::upgrade::Gateway;
@@ -29,8 +30,8 @@ pub struct Welcome {
     pub caller: Caller,
     /// How it wants its events.
     pub view: View,
-    /// Key of its presence entry.
-    pub presence_key: Option<String>,
+    /// What takes it out of the lists at its end.
+    pub leave: Leave,
 }
 
 /// How a handshake ends that does not succeed.
@@ -204,6 +205,8 @@ impl Attempt<'_> {
             }
             Connect::Simple(_) => None,
         };
+        let conn_id = Arc::clone(&self.conn_id);
+        let leave = Leave::new(Arc::clone(self.gateway), conn_id, presence_key);
         let key_names = Arc::new(KeyNames::default());
         let subscriber =
             Arc::new(Subscriber::new(Arc::clone(&self.conn_id), Arc::clone(&principal), &caps));
@@ -219,7 +222,6 @@ impl Attempt<'_> {
             }
         };
         if !sent {
-            self.gateway.hub.leave(&self.conn_id);
             return None;
         }
         tracing::info!(conn = %self.conn_id, role = principal.role().as_str(), ?profile, "connected");
@@ -228,7 +230,7 @@ impl Attempt<'_> {
         let is_webchat = matches!(connect, Connect::Standard(connect)
             if connect.client.mode == "webchat" && connect.client.id != "openclaw-control-ui");
         let caller = Caller { principal, profile, subscriber, is_webchat, key_names };
-        Some(Welcome { caller, view, presence_key })
+        Some(Welcome { caller, view, leave })
     }
 
     fn announce(

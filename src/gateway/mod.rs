@@ -7,6 +7,7 @@
 mod connection;
 mod handshake;
 mod io;
+mod leave;
 mod preauth;
 mod render;
 mod socket;

@@ -16,6 +16,7 @@ mod lanes;
 mod limits;
 mod live;
 mod offline;
+mod presence;
 mod profiles;
 mod restart;
 mod scopes;
