@@ -5,7 +5,7 @@
 //! and closes. Must not: read flags or variables; it is given [`Settings`].
 
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -83,9 +83,6 @@ pub enum AppError {
     /// An agent wants a model that there is not.
     #[error(transparent)]
     Model(#[from] UnknownModel),
-    /// The configuration names a proxy that is no address.
-    #[error("gateway.trustedProxies: {0:?} is not an IP address")]
-    Proxy(String),
     /// The database does not open.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -199,7 +196,11 @@ async fn build(
     runs.recover().await?;
     let identity = DeviceIdentity::load_or_create(&settings.paths.identity_file(), &*clock)?;
     let gateway = &settings.gateway;
-    let auth = Auth::new(gateway.auth.clone(), gateway.control_ui.clone(), proxies(&settings)?);
+    let auth = Auth::new(
+        gateway.auth.clone(),
+        gateway.control_ui.clone(),
+        gateway.trusted_proxies.clone(),
+    );
     let services = Arc::new(Services {
         settings,
         clock,
@@ -222,12 +223,11 @@ async fn build(
 /// Creates nothing; asks nobody but, where one is wanted, the Ollama.
 ///
 /// # Errors
-/// For a model, an API or a proxy address that there is not.
+/// For a model or an API that there is not.
 pub async fn check(settings: &Settings, env: &Env) -> Result<(), AppError> {
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let catalog = Arc::new(catalog(settings, env, &clock).await?);
     Models::new(catalog, Arc::new(key_rules(settings)), &settings.agents)?;
-    proxies(settings)?;
     Ok(())
 }
 
@@ -251,11 +251,6 @@ fn key_rules(settings: &Settings) -> KeyRules {
         main_key: settings.session.main_key.clone(),
         global_scope: settings.session.scope == SessionScope::Global,
     }
-}
-
-fn proxies(settings: &Settings) -> Result<Vec<IpAddr>, AppError> {
-    let listed = &settings.gateway.trusted_proxies;
-    listed.iter().map(|ip| ip.parse().map_err(|_| AppError::Proxy(ip.clone()))).collect()
 }
 
 fn start_periodic(services: &Arc<Services>) {

@@ -269,6 +269,14 @@ fn a_wrong_value_is_named_with_its_path_and_what_it_must_be() {
             "{gateway: {controlUi: {allowedOrigins: 'x'}}}",
             "gateway.controlUi.allowedOrigins: must be a list (in <C>)",
         ),
+        (
+            "{gateway: {trustedProxies: ['127.0.0.1', '10.0.0.0/8']}}",
+            "gateway.trustedProxies[1]: must be an IP address, not a network or a name (in <C>)",
+        ),
+        (
+            "{models: {providers: {p: {models: 'm'}}}}",
+            "models: at providers.p.models: invalid type: string \"m\", expected a sequence (in <C>)",
+        ),
         ("{session: {scope: 'all'}}", "session.scope: must be one of per-sender, global (in <C>)"),
         (
             "{agents: {list: [{name: 'x'}]}}",

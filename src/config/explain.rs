@@ -122,14 +122,15 @@ impl Ledger {
     }
 
     /// The winner of a list, or `default`; shown with commas.
-    pub fn settle_list(
+    pub fn settle_list<T: Display>(
         &mut self,
         key: &str,
-        choice: Choice<Vec<String>>,
-        default: Vec<String>,
-    ) -> Vec<String> {
+        choice: Choice<Vec<T>>,
+        default: Vec<T>,
+    ) -> Vec<T> {
         let (value, origin) = choice.0.unwrap_or((default, Origin::Default));
-        let shown = if value.is_empty() { "none".into() } else { value.join(", ") };
+        let texts: Vec<_> = value.iter().map(T::to_string).collect();
+        let shown = if texts.is_empty() { "none".into() } else { texts.join(", ") };
         self.note(key, shown, origin);
         value
     }

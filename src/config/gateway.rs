@@ -1,6 +1,7 @@
 //! The `gateway` section, but for who is let in (see `auth`).
 
 use std::fmt;
+use std::net::IpAddr;
 use std::path::Path;
 use std::time::Duration;
 
@@ -34,8 +35,8 @@ pub struct GatewaySettings {
     pub handshake_timeout: Duration,
     /// Sockets of one address that have not logged in yet.
     pub max_preauth_per_ip: usize,
-    /// Addresses or networks whose forwarding headers are believed.
-    pub trusted_proxies: Vec<String>,
+    /// Addresses whose forwarding headers are believed.
+    pub trusted_proxies: Vec<IpAddr>,
     /// Rules for browsers.
     pub control_ui: ControlUiSettings,
 }
@@ -96,7 +97,7 @@ pub(super) fn read(
         .or_file(from.file, node.member("port")?.integer(65_535)?);
     let port = ledger.settle("gateway.port", port, DEFAULT_PORT);
     let bind = bind::resolve(&node, from.file, from.overrides.bind, ledger)?;
-    let trusted = Choice::file(from.file, node.member("trustedProxies")?.texts()?);
+    let trusted = Choice::file(from.file, addresses(&node.member("trustedProxies")?)?);
     let trusted_proxies = ledger.settle_list("gateway.trustedProxies", trusted, Vec::new());
     let (handshake_timeout, max_preauth_per_ip) = limits(&node, from, ledger)?;
     let control_ui = control_ui(&node.member("controlUi")?, from.file, ledger)?;
@@ -115,6 +116,19 @@ pub(super) fn read(
         trusted_proxies,
         control_ui,
     })
+}
+
+fn addresses(node: &Node<'_>) -> Result<Option<Vec<IpAddr>>, ConfigError> {
+    if !node.is_set() {
+        return Ok(None);
+    }
+    let parse = |item: Node<'_>| {
+        let text = item.required_text()?;
+        text.trim()
+            .parse()
+            .map_err(|_| item.wrong("must be an IP address, not a network or a name"))
+    };
+    node.items()?.into_iter().map(parse).collect::<Result<_, _>>().map(Some)
 }
 
 fn limits(

@@ -39,14 +39,14 @@ pub fn load(env: &Env, overrides: &Overrides) -> Result<Settings, ConfigError> {
     let root = Node::root(&filled, &file.path);
     let from = Sources { env, overrides, paths: &paths, file: &file.path };
     let mut ledger = Ledger::default();
-    // The gateway last: its token is only made for a valid config.
     let session = session::read(&root, &file.path, &mut ledger)?;
     let agents = agents::read(&root, &paths, &file.path, &mut ledger)?;
     let history_max_chars = gateway::history_max_chars(&root, &file.path, &mut ledger)?;
+    let models = models::read(&root.member("models")?)?;
+    // The gateway last: its token is only made for a valid config.
     let gateway = gateway::read(&root, &from, &mut ledger)?;
     let mut explained = ledger.into_lines();
     explained.sort_by(|a, b| a.key.cmp(&b.key));
-    let models = models::read(&root.member("models")?)?;
     Ok(Settings {
         paths,
         gateway,
