@@ -61,9 +61,15 @@ impl Auth {
         self.settings.mode
     }
 
-    /// Where limits and logs see this client.
+    /// Where logs see this client.
     pub fn client_ip(&self, peer: &Peer) -> IpAddr {
         peer.client_ip(&self.trusted_proxies)
+    }
+
+    /// Where limits see this client: its address, or the network of a v6 one,
+    /// since that has more addresses than any limit.
+    pub fn place_of(&self, peer: &Peer) -> IpAddr {
+        bucket(self.client_ip(peer))
     }
 
     /// Decides about a connect of the standard profile, in the recorded order
@@ -226,15 +232,15 @@ impl Auth {
 
     /// The limiter and the place in it that this peer pays at, if any.
     fn limited_place(&self, purpose: &str, peer: &Peer) -> Option<(&Limiter, String)> {
-        let ip = self.client_ip(peer);
+        let place = self.place_of(peer);
         if let Some(origin) = &peer.origin
-            && ip.is_loopback()
+            && place.is_loopback()
         {
             return Some((&self.by_origin, format!("{purpose} {}", origin.to_ascii_lowercase())));
         }
         let limiter = self.by_address.as_ref()?;
-        let exempt = ip.is_loopback() && limiter.exempts_loopback();
-        (!exempt).then(|| (limiter, format!("{purpose} {}", bucket(ip))))
+        let exempt = place.is_loopback() && limiter.exempts_loopback();
+        (!exempt).then(|| (limiter, format!("{purpose} {place}")))
     }
 }
 

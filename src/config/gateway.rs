@@ -33,7 +33,7 @@ pub struct GatewaySettings {
     pub auth: AuthSettings,
     /// How long a socket may take to log in.
     pub handshake_timeout: Duration,
-    /// Sockets of one address that have not logged in yet.
+    /// Sockets of one address, or one /64 of v6, that have not logged in yet.
     pub max_preauth_per_ip: usize,
     /// Addresses whose forwarding headers are believed.
     pub trusted_proxies: Vec<IpAddr>,

@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 /// Most sockets of all clients together that may wait.
 const MAX_TOTAL: usize = 1024;
 
-/// Counts sockets before their `connect`, per client address.
+/// Counts sockets before their `connect`, per place that limits see.
 #[derive(Debug)]
 pub struct PreauthBudget {
     per_ip: usize,
@@ -18,33 +18,33 @@ pub struct PreauthBudget {
 
 #[derive(Debug, Default)]
 struct Waiting {
-    by_ip: HashMap<IpAddr, usize>,
+    by_place: HashMap<IpAddr, usize>,
     total: usize,
 }
 
 /// A place among those who wait; given back when dropped.
 #[derive(Debug)]
 pub struct PreauthPermit {
-    ip: IpAddr,
+    place: IpAddr,
     waiting: Arc<Mutex<Waiting>>,
 }
 
 impl PreauthBudget {
-    /// A budget of `per_ip` sockets for each address.
+    /// A budget of `per_ip` sockets for each place.
     pub fn new(per_ip: usize) -> Self {
         Self { per_ip, waiting: Arc::default() }
     }
 
     /// Takes a place, if one is left.
-    pub fn enter(&self, ip: IpAddr) -> Option<PreauthPermit> {
+    pub fn enter(&self, place: IpAddr) -> Option<PreauthPermit> {
         let mut waiting = self.waiting.lock();
-        let of_ip = waiting.by_ip.get(&ip).copied().unwrap_or_default();
-        if of_ip >= self.per_ip || waiting.total >= MAX_TOTAL {
+        let here = waiting.by_place.get(&place).copied().unwrap_or_default();
+        if here >= self.per_ip || waiting.total >= MAX_TOTAL {
             return None;
         }
-        waiting.by_ip.insert(ip, of_ip + 1);
+        waiting.by_place.insert(place, here + 1);
         waiting.total += 1;
-        Some(PreauthPermit { ip, waiting: Arc::clone(&self.waiting) })
+        Some(PreauthPermit { place, waiting: Arc::clone(&self.waiting) })
     }
 }
 
@@ -52,10 +52,10 @@ impl Drop for PreauthPermit {
     fn drop(&mut self) {
         let mut waiting = self.waiting.lock();
         waiting.total -= 1;
-        if let Some(of_ip) = waiting.by_ip.get_mut(&self.ip) {
-            *of_ip -= 1;
-            if *of_ip == 0 {
-                waiting.by_ip.remove(&self.ip);
+        if let Some(here) = waiting.by_place.get_mut(&self.place) {
+            *here -= 1;
+            if *here == 0 {
+                waiting.by_place.remove(&self.place);
             }
         }
     }

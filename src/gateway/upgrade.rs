@@ -74,7 +74,7 @@ async fn answer(
         return about(&gateway, &parts);
     }
     let peer = peer_of(wire.remote.ip(), &parts.headers);
-    let Some(permit) = gateway.preauth.enter(gateway.auth.client_ip(&peer)) else {
+    let Some(permit) = gateway.preauth.enter(gateway.auth.place_of(&peer)) else {
         return (
             StatusCode::SERVICE_UNAVAILABLE,
             [(header::CONNECTION, "close"), (header::CONTENT_TYPE, "text/plain; charset=utf-8")],

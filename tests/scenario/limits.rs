@@ -97,6 +97,23 @@ async fn an_address_has_32_sockets_that_did_not_connect() {
 }
 
 #[tokio::test]
+async fn the_addresses_of_one_v6_network_share_their_sockets() {
+    let mut config = default_config("127.0.0.1:9");
+    config["gateway"]["trustedProxies"] = json!(["127.0.0.1"]);
+    let options = GatewayOptions::with_config(config);
+    let options = options.env("OPENCLAW_MAX_PREAUTH_CONNECTIONS_PER_IP", "1");
+    let gateway = Gateway::start(options).await;
+    let open_from = |ip: &str| {
+        let headers = [("X-Forwarded-For".to_owned(), ip.to_owned())];
+        let address = gateway.address();
+        async move { WsClient::open_with(&address, "/", &headers).await.map_err(|r| r.status) }
+    };
+    let _first = open_from("2001:db8::1").await.unwrap();
+    assert_eq!(open_from("2001:db8::2").await.err(), Some(503));
+    open_from("2001:db8:0:1::1").await.unwrap();
+}
+
+#[tokio::test]
 async fn who_does_not_connect_in_time_is_closed() {
     let options = GatewayOptions::with_config(default_config("127.0.0.1:9"));
     let options = options.env("OPENCLAW_HANDSHAKE_TIMEOUT_MS", "300");
