@@ -1,6 +1,5 @@
 //! Params of `connect`, in both profiles.
 
-use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::ErrorShape;
@@ -227,24 +226,22 @@ pub enum Connect {
 /// # Errors
 /// `INVALID_REQUEST` `invalid connect params: …`.
 pub fn parse_connect(raw: Option<&RawValue>) -> Result<Connect, ErrorShape> {
-    let value: Value = raw
-        .map_or(Ok(Value::Null), |raw| serde_json::from_str(raw.get()))
-        .map_err(|error| ErrorShape::invalid(format!("invalid connect params: {error}")))?;
+    let value = decode::parse("connect", raw)?;
     let has = |name: &str| value.get(name).is_some();
     let simple =
         (has("clientType") || has("clientVersion")) && !has("minProtocol") && !has("maxProtocol");
     if simple {
-        return decode::params("connect", raw, Unknown::Ignore).map(Connect::Simple);
+        return decode::decode("connect", value, Unknown::Ignore).map(Connect::Simple);
     }
-    decode::params("connect", raw, Unknown::Refuse)
+    decode::decode("connect", value, Unknown::Refuse)
         .map(|connect| Connect::Standard(Box::new(connect)))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
     use serde_json::value::to_raw_value;
+    use serde_json::{Value, json};
 
     fn parse(value: &Value) -> Result<Connect, ErrorShape> {
         parse_connect(Some(&to_raw_value(value).unwrap()))

@@ -40,12 +40,27 @@ pub fn params<P: Params>(
     raw: Option<&RawValue>,
     unknown: Unknown,
 ) -> Result<P, ErrorShape> {
+    decode(method, parse(method, raw)?, unknown)
+}
+
+/// Parses `params` for `method`; absent and `null` params count as `{}`.
+///
+/// # Errors
+/// `INVALID_REQUEST` `invalid <method> params: …`.
+pub fn parse(method: &str, raw: Option<&RawValue>) -> Result<Value, ErrorShape> {
     let value = match raw {
         None => Value::Null,
         Some(raw) => serde_json::from_str(raw.get())
             .map_err(|error| ErrorShape::invalid(format!("invalid {method} params: {error}")))?,
     };
-    let value = if value.is_null() { Value::Object(Map::new()) } else { value };
+    Ok(if value.is_null() { Value::Object(Map::new()) } else { value })
+}
+
+/// Decodes `params` for `method` that have been parsed.
+///
+/// # Errors
+/// `INVALID_REQUEST` `invalid <method> params: <part>; <part>…`.
+pub fn decode<P: Params>(method: &str, value: Value, unknown: Unknown) -> Result<P, ErrorShape> {
     decode_value(value, unknown).map_err(|parts| {
         ErrorShape::invalid(format!("invalid {method} params: {}", parts.join("; ")))
     })
