@@ -1,19 +1,18 @@
-//! Challenge, connect, hello-ok (`reference/behaviour.md` §2).
+//! Challenge, connect, hello-ok.
 
 use std::sync::Arc;
 
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 
-use crate::auth::{Admission, Peer};
+use crate::auth::{Admission, Peer, Principal};
 use crate::bus::{Beacon, Event, EventKind, Subscriber};
-use crate::config::SessionScope;
 use crate::protocol::connect::{Connect, StandardConnect, parse_connect};
 use crate::protocol::hello::{
     Features, Granted, HelloOk, Policy, ServerInfo, SessionDefaults, Snapshot,
 };
 use crate::protocol::{
-    ErrorShape, FrameError, Profile, Request, Scope, Version, parse_request, response_err,
+    ErrorShape, FrameError, Profile, Request, Role, Scope, Version, parse_request, response_err,
     response_ok,
 };
 use crate::registry::{Caller, KeyNames};
@@ -75,9 +74,9 @@ pub async fn run(
     let request = attempt.first_request(socket, &message).await.map_err(Some)?;
     drop(message);
     match attempt.decide(&request) {
-        Ok((connect, admission)) => {
+        Ok(decision) => {
             socket.authenticated();
-            attempt.welcome(socket, &request.id, &connect, admission).await.ok_or(None)
+            attempt.welcome(socket, &request.id, decision).await.ok_or(None)
         }
         Err(refusal) => Err(Some(attempt.refuse(socket, &request.id, &refusal).await)),
     }
@@ -104,6 +103,22 @@ impl Refused {
     fn standard(error: ErrorShape) -> Self {
         Self { error, profile: Profile::Standard(Version::V3), code: 1008 }
     }
+
+    fn version() -> Self {
+        let error = ErrorShape::invalid("protocol mismatch").details(json!({
+            "expectedProtocol": Version::V3.number(),
+            "minProtocol": Version::V3.number(),
+            "maxProtocol": Version::V4.number(),
+        }));
+        Self { code: 1002, ..Self::standard(error) }
+    }
+}
+
+/// Who comes in, and how it wants to speak.
+struct Decision {
+    connect: Connect,
+    profile: Profile,
+    admission: Admission,
 }
 
 struct Attempt<'a> {
@@ -114,7 +129,7 @@ struct Attempt<'a> {
 }
 
 impl Attempt<'_> {
-    /// Rows b to d of the table: is the message a `connect` request at all?
+    /// Is the message a `connect` request at all?
     async fn first_request(
         &self,
         socket: &mut Socket,
@@ -134,29 +149,29 @@ impl Attempt<'_> {
         Ok(request)
     }
 
-    /// Rows e to n: who is it, and may it come in?
-    fn decide(&self, request: &Request) -> Result<(Connect, Admission), Refused> {
+    /// Who is it, and may it come in?
+    fn decide(&self, request: &Request) -> Result<Decision, Refused> {
         let now_ms = self.gateway.services.clock.now_ms();
         let auth = &self.gateway.auth;
         let connect = parse_connect(request.params.as_deref()).map_err(Refused::standard)?;
-        let admission = match &connect {
+        let (profile, admission) = match &connect {
             Connect::Standard(connect) => {
-                if Version::negotiate(connect.min_protocol, connect.max_protocol).is_none() {
-                    let error = ErrorShape::invalid("protocol mismatch").details(json!({
-                        "expectedProtocol": Version::V3.number(),
-                        "minProtocol": Version::V3.number(),
-                        "maxProtocol": Version::V4.number(),
-                    }));
-                    return Err(Refused { code: 1002, ..Refused::standard(error) });
-                }
-                auth.admit_standard(connect, self.peer, &self.conn_id, &self.nonce, now_ms)
-                    .map_err(Refused::standard)?
+                let version = Version::negotiate(connect.min_protocol, connect.max_protocol)
+                    .ok_or_else(Refused::version)?;
+                let admission = auth
+                    .admit_standard(connect, self.peer, &self.conn_id, &self.nonce, now_ms)
+                    .map_err(Refused::standard)?;
+                (Profile::Standard(version), admission)
             }
-            Connect::Simple(connect) => auth
-                .admit_simple(connect, self.peer, &self.conn_id, now_ms)
-                .map_err(|error| Refused { error, profile: Profile::Simple, code: 1008 })?,
+            Connect::Simple(connect) => {
+                let profile = Profile::Simple;
+                let admission = auth
+                    .admit_simple(connect, self.peer, &self.conn_id, now_ms)
+                    .map_err(|error| Refused { error, profile, code: 1008 })?;
+                (profile, admission)
+            }
         };
-        Ok((connect, admission))
+        Ok(Decision { connect, profile, admission })
     }
 
     async fn refuse(&self, socket: &mut Socket, id: &str, refused: &Refused) -> Farewell {
@@ -170,38 +185,32 @@ impl Attempt<'_> {
             "connect refused"
         );
         socket.send(response_err(&Value::from(id), error, *profile)).await;
-        let reason = match (code, detail("requestId")) {
-            (_, Some(request_id)) => format!("{} (requestId: {request_id})", error.message),
-            _ => error.message.clone(),
+        let reason = match detail("requestId") {
+            Some(request_id) => format!("{} (requestId: {request_id})", error.message),
+            None => error.message.clone(),
         };
         Farewell { code: *code, reason }
     }
 
-    async fn welcome(
-        &self,
-        socket: &mut Socket,
-        id: &str,
-        connect: &Connect,
-        admission: Admission,
-    ) -> Option<Welcome> {
+    async fn welcome(&self, socket: &mut Socket, id: &str, decision: Decision) -> Option<Welcome> {
+        let Decision { connect, profile, admission } = decision;
         let services = &self.gateway.services;
-        let profile = profile_of(connect);
         let principal = Arc::new(admission.principal);
-        let (caps, user_agent) = match connect {
+        let (caps, user_agent) = match &connect {
             Connect::Standard(connect) => {
                 (connect.caps.clone(), connect.user_agent.clone().unwrap_or_default())
             }
             // Seed 000 shows tool events to everybody.
             Connect::Simple(_) => (vec!["tool-events".to_owned()], String::new()),
         };
-        let presence_key = match connect {
+        let presence_key = match &connect {
             Connect::Standard(connect) => {
                 // A device's names are normalised for hello; the list shows
                 // what it asked for.
                 let device_id = admission.device_id.as_deref();
                 let scopes =
                     if device_id.is_some() { &connect.scopes } else { &admission.scope_names };
-                self.announce(connect, device_id, scopes)
+                self.announce(connect, device_id, principal.role(), scopes)
             }
             Connect::Simple(_) => None,
         };
@@ -227,7 +236,7 @@ impl Attempt<'_> {
         tracing::info!(conn = %self.conn_id, role = principal.role().as_str(), ?profile, "connected");
         services.health.refresh_soon();
         let view = View::new(profile, &user_agent, Arc::clone(&key_names));
-        let is_webchat = matches!(connect, Connect::Standard(connect)
+        let is_webchat = matches!(&connect, Connect::Standard(connect)
             if connect.client.mode == "webchat" && connect.client.id != "openclaw-control-ui");
         let caller = Caller { principal, profile, subscriber, is_webchat, key_names };
         Some(Welcome { caller, view, leave })
@@ -237,22 +246,17 @@ impl Attempt<'_> {
         &self,
         connect: &StandardConnect,
         device_id: Option<&str>,
+        role: Role,
         scopes: &[String],
     ) -> Option<String> {
-        let role = connect.role.as_deref().unwrap_or("operator");
-        let beacon = Beacon::of_client(&connect.client, device_id, role, scopes)?;
+        let beacon = Beacon::of_client(&connect.client, device_id, role.as_str(), scopes)?;
         let services = &self.gateway.services;
         let key = beacon.instance_id.clone().unwrap_or_else(|| self.conn_id.to_string());
         services.presence.announce(&key, beacon, services.clock.now_ms());
         Some(key)
     }
 
-    fn hello(
-        &self,
-        profile: Profile,
-        principal: &crate::auth::Principal,
-        scopes: Vec<String>,
-    ) -> HelloOk<'_> {
+    fn hello(&self, profile: Profile, principal: &Principal, scopes: Vec<String>) -> HelloOk<'_> {
         let services = &self.gateway.services;
         let settings = &services.settings;
         let now_ms = services.clock.now_ms();
@@ -278,11 +282,7 @@ impl Attempt<'_> {
                     default_agent_id: keys.default_agent.to_string(),
                     main_key: keys.main_key.clone(),
                     main_session_key: SessionKey::main(&keys.default_agent, keys).to_string(),
-                    scope: if settings.session.scope == SessionScope::Global {
-                        "global"
-                    } else {
-                        "per-sender"
-                    },
+                    scope: settings.session.scope.as_str(),
                 },
                 config_path: shown(&settings.paths.config_path),
                 state_dir: shown(&settings.paths.state_dir),
@@ -292,15 +292,6 @@ impl Attempt<'_> {
             auth: Granted { role: principal.role(), scopes },
             policy: Policy::default(),
         }
-    }
-}
-
-fn profile_of(connect: &Connect) -> Profile {
-    match connect {
-        Connect::Standard(connect) => Profile::Standard(
-            Version::negotiate(connect.min_protocol, connect.max_protocol).unwrap_or(Version::V3),
-        ),
-        Connect::Simple(_) => Profile::Simple,
     }
 }
 

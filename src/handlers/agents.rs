@@ -48,7 +48,7 @@ pub async fn list(cx: Ctx, _: NoParams) -> Reply<Value> {
     Ok(json!({
         "defaultId": services.keys.default_agent.as_str(),
         "mainKey": services.keys.main_key,
-        "scope": if services.keys.global_scope { "global" } else { "per-sender" },
+        "scope": services.settings.session.scope.as_str(),
         "agents": agents,
     }))
 }
