@@ -204,30 +204,25 @@ impl Auth {
         let refuse = |failure: AuthFailure| {
             failure.to_error(client, failure == AuthFailure::TokenMismatch && can_retry)
         };
-        if shared_secret::is_a_try(&self.settings, given) {
-            let place = self.limited_place("shared-secret", peer);
-            pay(place.as_ref(), now_ms).map_err(refuse)?;
-            let outcome = shared_secret::check(&self.settings, given);
-            if outcome.is_ok() {
-                forgive(place.as_ref());
-                return Ok(());
-            }
-            if !(has_device && given.device_token.is_some()) {
-                return outcome.map_err(refuse);
-            }
-        } else if let Ok(()) = shared_secret::check(&self.settings, given) {
+        let is_a_try = shared_secret::is_a_try(&self.settings, given);
+        let place = if is_a_try { self.limited_place("shared-secret", peer) } else { None };
+        pay(place.as_ref(), now_ms).map_err(refuse)?;
+        let Err(failure) = shared_secret::check(&self.settings, given) else {
+            forgive(place.as_ref());
             return Ok(());
-        }
+        };
         // No device token and no bootstrap token has been issued yet, so any is wrong.
-        if has_device && given.bootstrap_token.is_some() {
+        let has_device_token = has_device && given.device_token.is_some();
+        let counts_bootstrap = has_device && (has_device_token || !is_a_try);
+        if counts_bootstrap && given.bootstrap_token.is_some() {
             return Err(refuse(AuthFailure::BootstrapTokenInvalid));
         }
-        if has_device && given.device_token.is_some() {
+        if has_device_token {
             let place = self.limited_place("device-token", peer);
             pay(place.as_ref(), now_ms).map_err(refuse)?;
             return Err(refuse(AuthFailure::DeviceTokenMismatch));
         }
-        shared_secret::check(&self.settings, given).map_err(refuse)
+        Err(refuse(failure))
     }
 
     /// The limiter and the place in it that this peer pays at, if any.

@@ -179,6 +179,34 @@ fn the_simple_form_is_worth_what_its_secret_is_worth() {
 }
 
 #[test]
+fn a_device_is_told_which_of_its_credentials_is_wrong() {
+    let auth = auth(AuthMode::Token);
+    for (token, device_token, bootstrap_token, expected) in [
+        (None, None, None, "AUTH_TOKEN_MISSING"),
+        (Some("wrong"), None, None, "AUTH_TOKEN_MISMATCH"),
+        (None, Some("bogus"), None, "AUTH_DEVICE_TOKEN_MISMATCH"),
+        (Some("wrong"), Some("bogus"), None, "AUTH_DEVICE_TOKEN_MISMATCH"),
+        (None, None, Some("bogus"), "AUTH_BOOTSTRAP_TOKEN_INVALID"),
+        (Some("wrong"), None, Some("bogus"), "AUTH_TOKEN_MISMATCH"),
+        (Some("wrong"), Some("bogus"), Some("bogus"), "AUTH_BOOTSTRAP_TOKEN_INVALID"),
+        (Some("right"), Some("bogus"), Some("bogus"), ""),
+    ] {
+        let signed = token.or(device_token).or(bootstrap_token);
+        let mut device = with_proof(connect("cli", "cli", signed, &[]), NONCE, "");
+        device.auth = ConnectAuth {
+            token: token.map(Into::into),
+            device_token: device_token.map(Into::into),
+            bootstrap_token: bootstrap_token.map(Into::into),
+            password: None,
+        };
+        let refusal = auth.admit_standard(&device, &local(), "conn", NONCE, NOW).err();
+        let details = refusal.as_ref().and_then(|refusal| refusal.details.as_ref());
+        let code = details.map_or("", |details| details["code"].as_str().unwrap());
+        assert_eq!(code, expected, "{token:?} {device_token:?} {bootstrap_token:?}");
+    }
+}
+
+#[test]
 fn pages_that_guess_are_locked_out_whatever_else_they_send() {
     let auth = auth(AuthMode::Token);
     let page = peer("127.0.0.1", false, Some("http://localhost:5173"));
