@@ -19,15 +19,13 @@ use crate::agent::{
 };
 use crate::auth::{Auth, DeviceIdentity, IdentityError};
 use crate::bus::{Audience, Bus, Closing, EventKind, Hub, LocalBackplane, Presence};
-use crate::config::{Env, SessionScope, Settings, TranscriptFormat as ConfiguredFormat};
+use crate::config::{Env, SessionScope, Settings};
 use crate::gateway::{self, Gateway};
 use crate::handlers::{self, HealthCache};
 use crate::protocol::hello::TICK_INTERVAL_MS;
 use crate::providers::{Adapters, Catalog, CatalogError};
 use crate::registry::Services;
-use crate::sessions::{
-    AgentId, KeyRules, SessionError, Sessions, SessionsOptions, TranscriptFormat,
-};
+use crate::sessions::{AgentId, KeyRules, SessionError, Sessions, SessionsOptions};
 use crate::store::{SqliteStore, Store, StoreError};
 use crate::support::{Clock, Ids, RandomIds, SystemClock, Tasks};
 
@@ -168,10 +166,7 @@ async fn build(
     let options = SessionsOptions {
         state_dir: settings.paths.state_dir.clone(),
         rules: rules.clone(),
-        format: match settings.session.transcript_format {
-            ConfiguredFormat::OpenClaw => TranscriptFormat::OpenClaw,
-            ConfiguredFormat::Messages => TranscriptFormat::Messages,
-        },
+        format: settings.session.transcript_format,
     };
     let sessions =
         Sessions::open(options, Arc::clone(&store), Arc::clone(&clock), Arc::clone(&ids)).await?;

@@ -47,10 +47,11 @@ impl fmt::Display for SessionScope {
     }
 }
 
-/// How a transcript's lines look.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// How messages are laid out in a transcript, which keeps the format it began in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum TranscriptFormat {
-    /// A header, then a tree of entries, as OpenClaw writes it.
+    /// A header, then a tree of entries; what OpenClaw itself reads.
+    #[default]
     OpenClaw,
     /// Each line is a bare message.
     Messages,
@@ -93,7 +94,7 @@ pub(super) fn read(
         transcript_format: ledger.settle(
             "session.transcript.format",
             Choice::file(file, format),
-            TranscriptFormat::OpenClaw,
+            TranscriptFormat::default(),
         ),
     })
 }

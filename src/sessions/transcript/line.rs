@@ -3,16 +3,6 @@
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-/// How messages are laid out in a file. A file keeps the format it began in.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum TranscriptFormat {
-    /// A header, then a tree of entries; what OpenClaw itself reads.
-    #[default]
-    OpenClaw,
-    /// Each line is the bare message (seed 002).
-    Messages,
-}
-
 /// A line that can be read.
 #[derive(Debug)]
 pub(crate) enum Line<'a> {

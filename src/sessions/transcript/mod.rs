@@ -11,7 +11,7 @@ mod line;
 mod scan;
 mod writer;
 
-pub use line::TranscriptFormat;
+pub use crate::config::TranscriptFormat;
 
 pub(super) use backward::Backward;
 pub(super) use file::bare_id;
