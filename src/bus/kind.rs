@@ -1,7 +1,7 @@
 //! The one list of events: name and the right that seeing it needs.
 
 use crate::auth::Principal;
-use crate::protocol::{Role, Scope};
+use crate::protocol::Scope;
 
 /// What a connection needs to get an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,7 +17,7 @@ impl Gate {
     pub fn admits(self, principal: &Principal) -> bool {
         match self {
             Self::Open => true,
-            Self::Scope(scope) => principal.role() == Role::Operator && principal.allows(scope),
+            Self::Scope(scope) => principal.allows(scope),
         }
     }
 }

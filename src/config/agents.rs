@@ -45,13 +45,9 @@ impl AgentsSettings {
 
     /// The agent with this id, or what an agent is that is not configured.
     pub fn agent_or_default(&self, id: &str) -> AgentSettings {
-        self.agent(id).cloned().unwrap_or_else(|| AgentSettings {
-            id: id.to_owned(),
-            name: None,
-            identity: AgentIdentity::default(),
-            workspace: self.defaults.workspace.clone(),
-            model: None,
-        })
+        self.agent(id)
+            .cloned()
+            .unwrap_or_else(|| AgentSettings::bare(id, self.defaults.workspace.clone()))
     }
 }
 
@@ -68,6 +64,14 @@ pub struct AgentSettings {
     pub workspace: PathBuf,
     /// Its model, when it is not the default one.
     pub model: Option<ModelSetting>,
+}
+
+impl AgentSettings {
+    /// An agent of which only this is said.
+    fn bare(id: &str, workspace: PathBuf) -> Self {
+        let identity = AgentIdentity::default();
+        Self { id: id.to_owned(), name: None, identity, workspace, model: None }
+    }
 }
 
 /// How an agent presents itself.
@@ -138,13 +142,7 @@ pub(super) fn read(
         list.push(agent(item, id, workspace)?);
     }
     if list.is_empty() {
-        list.push(AgentSettings {
-            id: default_id.clone(),
-            name: None,
-            identity: AgentIdentity::default(),
-            workspace: defaults.workspace.clone(),
-            model: None,
-        });
+        list.push(AgentSettings::bare(&default_id, defaults.workspace.clone()));
     }
     let ids = list.iter().map(|agent| agent.id.clone()).collect::<Vec<_>>().join(", ");
     let written = (!items.is_empty()).then_some(ids.clone());
