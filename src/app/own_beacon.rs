@@ -1,15 +1,20 @@
 //! The gateway's own presence entry.
 
-use std::net::{IpAddr, Ipv4Addr, UdpSocket};
+use std::net::Ipv4Addr;
 
 use crate::bus::Beacon;
 use crate::handlers::SERVER_VERSION;
+use crate::support::route_to;
+
+/// Stands for all other machines: reserved for documentation (RFC 5737), so it
+/// is nobody's.
+const ANYWHERE: (Ipv4Addr, u16) = (Ipv4Addr::new(192, 0, 2, 1), 9);
 
 /// What the gateway tells of the machine it runs on.
 pub fn own_beacon() -> Beacon {
     let system = rustix::system::uname();
     let host = system.nodename().to_string_lossy().into_owned();
-    let ip = own_address().map(|ip| ip.to_string());
+    let ip = route_to(ANYWHERE).map(|ip| ip.to_string());
     let place = ip.as_ref().map_or_else(String::new, |ip| format!(" ({ip})"));
     Beacon {
         text: Some(format!(
@@ -25,17 +30,6 @@ pub fn own_beacon() -> Beacon {
         reason: Some("self".into()),
         ..Beacon::default()
     }
-}
-
-/// The address that the system would use to reach other machines. Connecting a
-/// UDP socket only asks the routing table; nothing is sent.
-fn own_address() -> Option<IpAddr> {
-    /// Reserved for documentation (RFC 5737), so it is nobody's.
-    const ANYWHERE: (Ipv4Addr, u16) = (Ipv4Addr::new(192, 0, 2, 1), 9);
-    let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).ok()?;
-    socket.connect(ANYWHERE).ok()?;
-    let ip = socket.local_addr().ok()?.ip();
-    (!ip.is_unspecified()).then_some(ip)
 }
 
 /// Names as Node.js has them, which clients know.

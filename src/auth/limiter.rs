@@ -1,15 +1,15 @@
-//! Limits failed logins (`reference/behaviour.md` §7).
+//! Limits failed logins.
 //!
 //! Owns: how often each place has tried lately. Promises: a try is paid for
 //! before the secret is compared, so racing tries cannot exceed the budget
 //! (GHSA-5m9r-p9g7-679c); the table is bounded.
 
 use std::collections::HashMap;
-use std::time::Duration;
 
 use parking_lot::Mutex;
 
 use crate::config::RateLimitSettings;
+use crate::support::millis;
 
 /// Most places that are remembered; beyond it the oldest are forgotten.
 const MAX_PLACES: usize = 10_000;
@@ -76,12 +76,10 @@ impl Limiter {
     }
 }
 
-fn millis(duration: Duration) -> u64 {
-    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
-}
-
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     fn limiter() -> Limiter {

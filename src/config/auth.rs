@@ -13,7 +13,7 @@ use super::gateway::Sources;
 use super::schema::Node;
 use super::{Bind, ConfigError, token};
 use crate::protocol::{Scope, ScopeSet};
-use crate::support::Secret;
+use crate::support::{Secret, millis};
 
 const MODES: &str = "token, password, none, trusted-proxy";
 const TOKEN_KEY: &str = "gateway.auth.token";
@@ -203,10 +203,12 @@ fn rate_limit(
     let lockout = Choice::file(from.file, node.member("lockoutMs")?.count()?);
     let exempt = Choice::file(from.file, node.member("exemptLoopback")?.boolean()?);
     let key = |name| format!("gateway.auth.rateLimit.{name}");
+    let default = RateLimitSettings::default();
+    let (window_ms, lockout_ms) = (millis(default.window), millis(default.lockout));
     Ok(Some(RateLimitSettings {
-        max_attempts: ledger.settle(&key("maxAttempts"), max_attempts, 10),
-        window: Duration::from_millis(ledger.settle(&key("windowMs"), window, 60_000)),
-        lockout: Duration::from_millis(ledger.settle(&key("lockoutMs"), lockout, 300_000)),
-        exempt_loopback: ledger.settle(&key("exemptLoopback"), exempt, true),
+        max_attempts: ledger.settle(&key("maxAttempts"), max_attempts, default.max_attempts),
+        window: Duration::from_millis(ledger.settle(&key("windowMs"), window, window_ms)),
+        lockout: Duration::from_millis(ledger.settle(&key("lockoutMs"), lockout, lockout_ms)),
+        exempt_loopback: ledger.settle(&key("exemptLoopback"), exempt, default.exempt_loopback),
     }))
 }

@@ -4,12 +4,13 @@
 //! the user's own ever opens the gateway to other machines. Must not: bind.
 
 use std::fmt;
-use std::net::{IpAddr, Ipv4Addr, UdpSocket};
+use std::net::{IpAddr, Ipv4Addr};
 use std::str::FromStr;
 
 use super::ConfigError;
 use super::explain::{Choice, Ledger, Origin};
 use super::schema::Node;
+use crate::support::route_to;
 
 const ALLOWED: &str = "loopback, lan, tailnet, auto, custom or an IP address";
 
@@ -130,12 +131,9 @@ pub(super) fn resolve(
     })
 }
 
-/// The address this machine would use to speak to the tailnet. Connecting a
-/// datagram socket only asks the routing table; nothing is sent.
+/// The address this machine would use to speak to the tailnet, if it is in one.
 fn tailnet_address() -> Option<IpAddr> {
-    let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).ok()?;
-    socket.connect(TAILNET_PROBE).ok()?;
-    let IpAddr::V4(address) = socket.local_addr().ok()?.ip() else { return None };
+    let IpAddr::V4(address) = route_to(TAILNET_PROBE)? else { return None };
     is_tailnet(address).then_some(IpAddr::V4(address))
 }
 

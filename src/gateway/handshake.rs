@@ -276,8 +276,7 @@ impl Attempt<'_> {
                 presence: to_raw_value(&services.presence.list(now_ms)).unwrap_or_default(),
                 health: services.health.last().unwrap_or_else(empty_object),
                 state_version: services.presence.version(),
-                uptime_ms: u64::try_from(services.started.elapsed().as_millis())
-                    .unwrap_or(u64::MAX),
+                uptime_ms: services.uptime_ms(),
                 session_defaults: SessionDefaults {
                     default_agent_id: keys.default_agent.to_string(),
                     main_key: keys.main_key.clone(),

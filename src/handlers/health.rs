@@ -14,6 +14,7 @@ use crate::protocol::ErrorShape;
 use crate::protocol::methods::system::HealthParams;
 use crate::registry::{Ctx, Reply, Services};
 use crate::sessions::SessionError;
+use crate::support::millis;
 
 /// A snapshot is made anew after this time.
 const REFRESH_EVERY: Duration = Duration::from_mins(1);
@@ -126,8 +127,8 @@ async fn snapshot(services: &Services) -> Result<Value, SessionError> {
     Ok(json!({
         "ok": panics.is_empty(),
         "ts": now_ms,
-        "durationMs": u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX),
-        "uptimeMs": u64::try_from(services.started.elapsed().as_millis()).unwrap_or(u64::MAX),
+        "durationMs": millis(began.elapsed()),
+        "uptimeMs": services.uptime_ms(),
         "plugins": {"loaded": [], "errors": []},
         "channels": {},
         "channelOrder": [],

@@ -52,7 +52,7 @@ pub async fn status(cx: Ctx, _: AnyParams) -> Reply<Value> {
     let default = &services.models.default_choice().model;
     Ok(json!({
         "runtimeVersion": super::SERVER_VERSION,
-        "uptimeMs": u64::try_from(services.started.elapsed().as_millis()).unwrap_or(u64::MAX),
+        "uptimeMs": services.uptime_ms(),
         "model": {"primary": default.reference().to_string(),
             "reason": services.models.default_choice().reason},
         "heartbeat": {

@@ -13,7 +13,7 @@ use crate::bus::{Bus, Presence, Subscriber};
 use crate::config::Settings;
 use crate::protocol::{Profile, response_ok};
 use crate::sessions::{KeyRules, SessionKey, Sessions};
-use crate::support::{Clock, Ids, Tasks};
+use crate::support::{Clock, Ids, Tasks, millis};
 
 use super::exchange::Exchange;
 
@@ -45,6 +45,13 @@ pub struct Services {
     pub health: crate::handlers::HealthCache,
     /// When the gateway started.
     pub started: tokio::time::Instant,
+}
+
+impl Services {
+    /// Milliseconds since the gateway started.
+    pub fn uptime_ms(&self) -> u64 {
+        millis(self.started.elapsed())
+    }
 }
 
 /// Session keys as a connection of the simple profile wrote them, so that it

@@ -1,6 +1,6 @@
 //! Wall-clock time as a value that is passed in.
 
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// Source of wall-clock time. Timers use `tokio::time`, which tests can pause.
 pub trait Clock: Send + Sync + 'static {
@@ -15,8 +15,11 @@ pub struct SystemClock;
 impl Clock for SystemClock {
     #[allow(clippy::disallowed_methods)] // the one place that may ask
     fn now_ms(&self) -> u64 {
-        SystemTime::now()
-            .duration_since(UNIX_EPOCH)
-            .map_or(0, |since| u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
+        SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, millis)
     }
+}
+
+/// Whole milliseconds, as on the wire.
+pub fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }

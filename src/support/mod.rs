@@ -1,17 +1,19 @@
 //! Small tools that every layer uses.
 //!
-//! Owns: time, ids, supervised tasks, secrets. Must not: know anything of the
+//! Owns: time, ids, supervised tasks, secrets, own addresses. Must not: know anything of the
 //! gateway's own nouns.
 
 mod clock;
 mod hex;
 mod ids;
+mod route;
 mod secret;
 mod tasks;
 
-pub use clock::{Clock, SystemClock};
+pub use clock::{Clock, SystemClock, millis};
 pub use hex::hex;
 pub use ids::{Ids, RandomIds};
+pub use route::route_to;
 pub use secret::Secret;
 pub use tasks::Tasks;
 
