@@ -1,9 +1,9 @@
-//! The `models` section of `openclaw.json`, and references to a default model.
+//! The `models` section of `openclaw.json`.
 //!
-//! Owns: the shape of that section (`reference/state-layout.md`). Promises:
-//! unknown keys are ignored, providers keep the order of the file, a key never
-//! shows up in `Debug`. Must not: read the environment or judge an API name;
-//! the caller passes the environment in, the model catalogue judges.
+//! Owns: the shape of that section, as OpenClaw writes it. Promises: unknown
+//! keys are ignored, providers keep the order of the file, a key never shows up
+//! in `Debug`. Must not: fill in variables, which was done before, or judge an
+//! API name, which the model catalogue does.
 //!
 //! ```
 //! # use clawgate::config::models::ModelsConfig;
@@ -11,7 +11,7 @@
 //!   "mode": "merge",
 //!   "providers": { "local": {
 //!     "baseUrl": "http://127.0.0.1:4010/v1",
-//!     "apiKey": "${LOCAL_KEY}",
+//!     "apiKey": "k",
 //!     "api": "openai-completions",
 //!     "models": [ { "id": "one", "name": "One", "input": ["text", "image"],
 //!       "cost": { "input": 1, "output": 2, "cacheRead": 0.1, "cacheWrite": 0.2 },
@@ -19,8 +19,7 @@
 //! }"#)?;
 //! let (id, provider) = models.providers.iter().next().expect("one provider");
 //! assert_eq!(id, "local");
-//! let key = provider.api_key.as_ref().map(|key| key.resolve(&|_| Some("k".into())));
-//! assert_eq!(key.flatten().expect("set").expose(), "k");
+//! assert_eq!(provider.api_key.as_ref().expect("set").expose(), "k");
 //! # Ok::<(), serde_json::Error>(())
 //! ```
 
@@ -33,9 +32,6 @@ use serde::{Deserialize, Deserializer};
 use super::ConfigError;
 use super::schema::Node;
 use crate::support::Secret;
-
-/// How to look up an environment variable.
-pub type EnvLookup<'a> = &'a dyn Fn(&str) -> Option<String>;
 
 /// `models`.
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -123,11 +119,11 @@ pub struct ProviderConfig {
     /// Where its API begins, such as `https://api.openai.com/v1`.
     pub base_url: Option<String>,
     /// Its key.
-    pub api_key: Option<SecretInput>,
+    pub api_key: Option<Secret>,
     /// Which API it speaks.
     pub api: Option<String>,
     /// Headers to send with each request; they win over our own.
-    pub headers: BTreeMap<String, SecretInput>,
+    pub headers: BTreeMap<String, Secret>,
     /// Its models.
     pub models: Vec<ModelConfig>,
     /// How many seconds it may stay silent before the call is given up.
@@ -172,38 +168,6 @@ pub struct CostConfig {
     pub cache_write: f64,
 }
 
-/// A credential as it stands in the file: itself, or `${ENV_VAR}`.
-#[derive(Clone, Deserialize)]
-#[serde(transparent)]
-pub struct SecretInput(String);
-
-impl SecretInput {
-    /// The environment variable that it names, if it does.
-    pub fn variable(&self) -> Option<&str> {
-        let name = self.0.trim().strip_prefix("${")?.strip_suffix('}')?.trim();
-        (!name.is_empty()).then_some(name)
-    }
-
-    /// The credential. `None` when it is empty, or its variable is not set.
-    pub fn resolve(&self, env: EnvLookup<'_>) -> Option<Secret> {
-        let text = match self.variable() {
-            Some(name) => env(name)?,
-            None => self.0.clone(),
-        };
-        let secret = Secret::new(text);
-        (!secret.is_empty()).then_some(secret)
-    }
-}
-
-impl fmt::Debug for SecretInput {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.variable() {
-            Some(name) => write!(f, "SecretInput(${{{name}}})"),
-            None => f.write_str("SecretInput(…)"),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -246,19 +210,9 @@ mod tests {
     }
 
     #[test]
-    fn a_key_is_taken_literally_or_from_the_environment() {
-        let input = |text: &str| SecretInput(text.into());
-        let env = |name: &str| (name == "SET").then(|| " value\n".to_owned());
-        assert_eq!(input("sk-1").resolve(&env).unwrap().expose(), "sk-1");
-        assert_eq!(input("${SET}").resolve(&env).unwrap().expose(), "value");
-        assert!(input("${MISSING}").resolve(&env).is_none());
-        assert!(input("  ").resolve(&env).is_none());
-        assert_eq!(input("a${SET}").resolve(&env).unwrap().expose(), "a${SET}");
-    }
-
-    #[test]
-    fn debug_output_names_the_variable_and_hides_the_key() {
-        assert_eq!(format!("{:?}", SecretInput("sk-1".into())), "SecretInput(…)");
-        assert_eq!(format!("{:?}", SecretInput("${KEY}".into())), "SecretInput(${KEY})");
+    fn debug_output_hides_keys() {
+        let provider = json!({"apiKey": "sk-1", "headers": {"X-Key": "sk-2"}});
+        let models = read(json!({"providers": {"p": provider}}));
+        assert!(!format!("{models:?}").contains("sk-"));
     }
 }

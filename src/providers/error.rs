@@ -124,13 +124,8 @@ impl ProviderError {
     }
 
     /// There is no key for this provider.
-    pub fn no_api_key(provider: &str, missing_env: Option<&str>) -> Self {
-        let mut text = format!("No API key for provider: {provider}");
-        if let Some(name) = missing_env {
-            text.push_str(" (the environment variable ");
-            text.push_str(name);
-            text.push_str(" is not set)");
-        }
+    pub fn no_api_key(provider: &str) -> Self {
+        let text = format!("No API key for provider: {provider}");
         Self::new(ProviderErrorKind::NoApiKey, text)
     }
 

@@ -35,7 +35,6 @@ pub fn model(api: &str) -> ModelInfo {
         api: Api::parse(api).unwrap(),
         base_url: "http://127.0.0.1:9/v1".into(),
         api_key: Some(Secret::new("mock-key")),
-        missing_env: None,
         headers: BTreeMap::new(),
         reasoning: false,
         input: vec![InputKind::Text, InputKind::Image],

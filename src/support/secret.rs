@@ -2,11 +2,13 @@
 
 use std::fmt;
 
+use serde::Deserialize;
 use subtle::ConstantTimeEq;
 
 /// A credential. It has no `Display` and no `Serialize`, and its `Debug` hides
 /// it, so that it cannot reach a log, an event or an answer by accident.
-#[derive(Clone)]
+#[derive(Clone, Deserialize)]
+#[serde(from = "String")]
 pub struct Secret(String);
 
 impl Secret {
@@ -29,6 +31,12 @@ impl Secret {
     /// Whether there is nothing in it.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
+    }
+}
+
+impl From<String> for Secret {
+    fn from(text: String) -> Self {
+        Self::new(text)
     }
 }
 

@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use super::builtin::{self, KnownModel, KnownProvider};
 use super::model::{Api, InputKind, ModelInfo, ModelPrice, ModelRef};
-use super::{Choice, ollama};
-use crate::config::models::{EnvLookup, MergeMode, ModelConfig, ModelsConfig, ProviderConfig};
+use super::{Choice, EnvLookup, ollama};
+use crate::config::models::{MergeMode, ModelConfig, ModelsConfig, ProviderConfig};
 use crate::support::Secret;
 
 /// What the original assumes for a model that does not say.
@@ -127,7 +127,6 @@ struct Source<'a> {
     config: &'a ProviderConfig,
     base_url: Option<String>,
     api_key: Option<Secret>,
-    missing_env: Option<String>,
     headers: BTreeMap<String, Secret>,
     api: Option<Api>,
 }
@@ -135,22 +134,18 @@ struct Source<'a> {
 impl<'a> Source<'a> {
     fn new(id: &'a str, config: &'a ProviderConfig, env: EnvLookup<'_>) -> Self {
         let known = builtin::provider(id);
-        let input = config.api_key.as_ref();
-        let api_key = match input {
-            Some(input) => input.resolve(env),
-            None => variable(env, &key_variable(id, known)).map(Secret::new),
-        };
-        let named = input.and_then(|input| input.variable()).map(str::to_owned);
-        let headers = config.headers.iter();
+        let from_env = || variable(env, &key_variable(id, known)).map(Secret::new);
         Self {
             id,
             config,
             base_url: config.base_url.clone().or_else(|| known.map(|known| base_url(known, env))),
-            missing_env: if api_key.is_none() { named } else { None },
-            api_key,
-            headers: headers
-                .filter_map(|(name, value)| Some((name.clone(), value.resolve(env)?)))
-                .collect(),
+            // An empty key stands for none, whatever the environment has.
+            api_key: config.api_key.clone().or_else(from_env).filter(|key| !key.is_empty()),
+            headers: {
+                let mut headers = config.headers.clone();
+                headers.retain(|_, value| !value.is_empty());
+                headers
+            },
             api: known.map(|known| known.api),
         }
     }
@@ -178,7 +173,6 @@ impl<'a> Source<'a> {
             api,
             base_url,
             api_key: self.api_key.clone(),
-            missing_env: self.missing_env.clone(),
             headers: self.headers.clone(),
             reasoning: model.reasoning,
             input: input_kinds(model.input.as_deref()),
@@ -260,7 +254,6 @@ fn embedded() -> ModelInfo {
         api: Api::Offline,
         base_url: String::new(),
         api_key: None,
-        missing_env: None,
         headers: BTreeMap::new(),
         reasoning: false,
         input: vec![InputKind::Text],

@@ -12,9 +12,12 @@ mod ollama;
 use std::sync::Arc;
 
 use super::{Adapters, Provider};
-use crate::config::models::{EnvLookup, ModelsConfig};
+use crate::config::models::ModelsConfig;
 pub use build::CatalogError;
 pub use model::{Api, InputKind, ModelInfo, ModelPrice, ModelRef, ProviderInfo};
+
+/// How to look up an environment variable.
+pub type EnvLookup<'a> = &'a dyn Fn(&str) -> Option<String>;
 
 /// The model that answers when nobody asks for another one.
 #[derive(Debug, Clone)]

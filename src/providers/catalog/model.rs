@@ -119,8 +119,6 @@ pub struct ModelInfo {
     pub base_url: String,
     /// Key of the provider.
     pub api_key: Option<Secret>,
-    /// The variable that should have held the key.
-    pub missing_env: Option<String>,
     /// Headers to send with each request. Secrets, since people put keys there.
     pub headers: BTreeMap<String, Secret>,
     /// Whether it can think before it answers.
@@ -184,12 +182,8 @@ impl ModelInfo {
         };
         match &self.api_key {
             Some(key) => Ok(Some(key)),
-            None if self.missing_env.is_none()
-                && (self.is_local() || self.headers.keys().any(by_header)) =>
-            {
-                Ok(None)
-            }
-            None => Err(ProviderError::no_api_key(&self.provider, self.missing_env.as_deref())),
+            None if self.is_local() || self.headers.keys().any(by_header) => Ok(None),
+            None => Err(ProviderError::no_api_key(&self.provider)),
         }
     }
 

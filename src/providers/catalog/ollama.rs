@@ -60,7 +60,6 @@ pub fn model(name: &str, url: &str) -> ModelInfo {
         base_url: format!("{url}/v1"),
         // Ollama wants none, but some clients in front of it want any.
         api_key: Some(Secret::new("ollama-local")),
-        missing_env: None,
         headers: BTreeMap::new(),
         reasoning: false,
         input: vec![InputKind::Text],

@@ -105,9 +105,9 @@ fn replace_leaves_only_what_is_configured() {
 #[test]
 fn a_provider_that_we_know_needs_only_what_differs() {
     let models = json!({"providers": {"anthropic": {
-        "apiKey": "${MY_KEY}", "headers": {"X-Proxy": "${MY_KEY}"}, "models": [{"id": "claude-next"}],
+        "apiKey": "m", "headers": {"X-Proxy": "h"}, "models": [{"id": "claude-next"}],
     }}});
-    let catalog = build(models, Value::Null, &[("MY_KEY", "m")]);
+    let catalog = build(models, Value::Null, &[]);
     assert_eq!(names(&catalog), ["anthropic/claude-next", "offline/echo-guide"]);
     let model = &catalog.default_choice().model;
     assert_eq!(
@@ -115,7 +115,7 @@ fn a_provider_that_we_know_needs_only_what_differs() {
         (Api::AnthropicMessages, "https://api.anthropic.com")
     );
     assert_eq!(model.api_key.as_ref().unwrap().expose(), "m");
-    assert_eq!(model.headers.get("X-Proxy").unwrap().expose(), "m");
+    assert_eq!(model.headers.get("X-Proxy").unwrap().expose(), "h");
 
     let keyed = build(json!({"providers": {"openai": {"apiKey": "k"}}}), Value::Null, &[]);
     let reason = "models.providers.openai.apiKey is set";
@@ -123,17 +123,27 @@ fn a_provider_that_we_know_needs_only_what_differs() {
 }
 
 #[test]
-fn a_missing_variable_is_remembered_for_the_error_of_the_call() {
-    let models = json!({"providers": {"x-ai": {
-        "baseUrl": "https://h/v1", "apiKey": "${NOPE}", "timeoutSeconds": 5, "models": [{"id": "m"}],
+fn a_key_is_that_of_the_file_or_of_the_variable_named_after_the_provider() {
+    let key = |written: Value| {
+        let models = json!({"providers": {"x-ai": {
+            "baseUrl": "https://h/v1", "apiKey": written, "models": [{"id": "m"}],
+        }}});
+        let catalog = build(models, Value::Null, &[("X_AI_API_KEY", "from the environment")]);
+        let model = &catalog.default_choice().model;
+        model.api_key.as_ref().map(|key| key.expose().to_owned())
+    };
+    assert_eq!(key(json!("from the file")).as_deref(), Some("from the file"));
+    assert_eq!(key(Value::Null).as_deref(), Some("from the environment"));
+    assert_eq!(key(json!(" ")), None);
+}
+
+#[test]
+fn a_provider_may_have_a_timeout_of_its_own() {
+    let models = json!({"providers": {"p": {
+        "baseUrl": "https://h/v1", "timeoutSeconds": 5, "models": [{"id": "m"}],
     }}});
-    let model = Arc::clone(&build(models, Value::Null, &[]).default_choice().model);
-    assert!(model.api_key.is_none());
-    assert_eq!(model.missing_env.as_deref(), Some("NOPE"));
-    assert_eq!(model.timeout, Some(Duration::from_secs(5)));
-    let models = json!({"providers": {"x-ai": {"baseUrl": "https://h", "models": [{"id": "m"}]}}});
-    let catalog = build(models, Value::Null, &[("X_AI_API_KEY", "k")]);
-    assert!(catalog.default_choice().model.api_key.is_some());
+    let catalog = build(models, Value::Null, &[]);
+    assert_eq!(catalog.default_choice().model.timeout, Some(Duration::from_secs(5)));
 }
 
 #[test]
