@@ -181,6 +181,9 @@ impl Fields {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::collection::vec;
+    use proptest::prelude::{Just, Strategy, prop_assert, prop_oneof, proptest};
+    use proptest::sample::select;
     use serde_json::json;
 
     #[derive(Debug, Default, PartialEq)]
@@ -265,11 +268,42 @@ mod tests {
         }
     }
 
-    proptest::proptest! {
+    fn some_json() -> impl Strategy<Value = Value> {
+        let leaf = prop_oneof![
+            Just(Value::Null),
+            proptest::bool::ANY.prop_map(Value::from),
+            (-5..20_i64).prop_map(Value::from),
+            proptest::num::f64::ANY.prop_map(Value::from),
+            "[ab]|\\PC{0,8}".prop_map(Value::from),
+        ];
+        leaf.prop_recursive(4, 32, 6, |inner| {
+            let name = prop_oneof![
+                select(vec!["limit", "inner", "view", "version"]).prop_map(str::to_owned),
+                "[~/x]{0,4}",
+            ];
+            prop_oneof![
+                vec(inner.clone(), 0..4).prop_map(Value::from),
+                vec((name, inner), 0..6).prop_map(|members| members.into_iter().collect()),
+            ]
+        })
+    }
+
+    /// Anything, or something close to an `Outer`.
+    fn some_params() -> impl Strategy<Value = Value> {
+        let close = (some_json(), some_json())
+            .prop_map(|(version, limit)| json!({"inner": {"version": version}, "limit": limit}));
+        prop_oneof![some_json(), close]
+    }
+
+    proptest! {
         #[test]
-        fn decoding_never_panics(text in "\\PC*") {
-            if let Ok(raw) = RawValue::from_string(text) {
-                let _ = params::<Outer>("m", Some(&raw), Unknown::Refuse);
+        fn whatever_is_sent_is_decoded_or_refused_with_a_text(value in some_params()) {
+            let raw = serde_json::value::to_raw_value(&value).unwrap();
+            for unknown in [Unknown::Refuse, Unknown::Ignore] {
+                match params::<Outer>("m", Some(&raw), unknown) {
+                    Ok(outer) => prop_assert!(!outer.inner.version.is_empty()),
+                    Err(error) => prop_assert!(error.message.starts_with("invalid m params: ")),
+                }
             }
         }
     }
