@@ -1,7 +1,8 @@
 //! clawgate: an OpenClaw-compatible gateway server.
 //!
-//! The modules, from the ground up. A module may use those above it in this
-//! list and never those below; `tests/architecture.rs` checks it.
+//! The modules, from the ground up. `docs/architecture.md` puts them into groups:
+//! a module may use those of its own group and of the groups above it, never
+//! those below; `tests/architecture.rs` checks it.
 //!
 //! | module | what it owns |
 //! |---|---|

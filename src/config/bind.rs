@@ -1,7 +1,8 @@
 //! Which address to listen on.
 //!
-//! Owns: OpenClaw's bind modes. Promises: no mode but `lan` and an address of
-//! the user's own ever opens the gateway to other machines. Must not: bind.
+//! Owns: OpenClaw's bind modes. Promises: no mode but `lan`, `tailnet` and an
+//! address of the user's own ever opens the gateway to other machines. Must not:
+//! bind.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr};
@@ -148,11 +149,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_lan_and_addresses_of_the_user_leave_the_machine() {
-        for bind in [Bind::Loopback, Bind::Auto, Bind::Tailnet(Ipv4Addr::LOCALHOST.into())] {
-            assert!(bind.host().is_loopback(), "{bind:?}");
+    fn loopback_and_auto_stay_on_this_machine_and_the_others_do_not() {
+        let given = IpAddr::from([100, 64, 0, 1]);
+        for (bind, host) in [
+            (Bind::Loopback, Ipv4Addr::LOCALHOST.into()),
+            (Bind::Auto, Ipv4Addr::LOCALHOST.into()),
+            (Bind::Lan, Ipv4Addr::UNSPECIFIED.into()),
+            (Bind::Tailnet(given), given),
+            (Bind::Custom(given), given),
+        ] {
+            assert_eq!(bind.host(), host, "{bind:?}");
         }
-        assert_eq!(Bind::Lan.host(), IpAddr::V4(Ipv4Addr::UNSPECIFIED));
     }
 
     #[test]

@@ -82,8 +82,7 @@ pub fn usage_out(usage: &Value) -> Value {
     json!({"inputTokens": count("input"), "outputTokens": count("output")})
 }
 
-/// What comes in from a simple client as an attachment or block is read by
-/// the services themselves; only the stop reason has another name going out.
+/// The name that seed 000 has for a standard stop reason.
 pub fn stop_reason_out(reason: &str) -> &str {
     match reason {
         "stop" => "end_turn",
