@@ -16,7 +16,8 @@ pub struct CallArgs {
     /// Parameters as JSON; `-` reads them from stdin
     #[arg(value_name = "JSON")]
     pub params: Option<String>,
-    /// Wait for the last answer of a method that first says "accepted", such as `agent`
+    /// Wait for the last answer of a method that first says "accepted", such as `agent`,
+    /// however long that takes if there is no --timeout
     #[arg(long)]
     pub expect_final: bool,
     /// How to reach the gateway.

@@ -18,7 +18,8 @@ const ID_RULE: &str =
 const DEFAULT_TIMEOUT_SECONDS: u64 = 172_800;
 /// As in the original (`reference/behaviour.md` §12).
 const DEFAULT_MEDIA_MAX_MB: u64 = 20;
-/// Runs at a time over all sessions, as in the original.
+/// Runs at a time over all sessions. The original allows 4; a run mostly waits
+/// for its provider.
 const DEFAULT_MAX_CONCURRENT: usize = 32;
 
 /// Who answers.
@@ -94,7 +95,7 @@ pub struct AgentDefaults {
     pub workspace: PathBuf,
     /// The model to use.
     pub model: Option<ModelSetting>,
-    /// Thinking level of new sessions.
+    /// Thinking level of sessions that have none of their own.
     pub thinking_default: Option<String>,
     /// A run is stopped after so long.
     pub timeout_seconds: u64,

@@ -62,7 +62,7 @@ impl fmt::Display for GatewayMode {
 /// `gateway.controlUi`: which pages may connect, and how much they must prove.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ControlUiSettings {
-    /// Origins beside the gateway's own.
+    /// Origins beside the pages served from this machine; `*` is all.
     pub allowed_origins: Vec<String>,
     /// A page on this machine needs no device identity.
     pub allow_insecure_auth: bool,

@@ -1,4 +1,4 @@
-//! `sessions.*`.
+//! The methods of `sessions.*` that change no session.
 
 use serde_json::{Value, json};
 
