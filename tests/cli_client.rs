@@ -1,7 +1,7 @@
 //! The real `clawgate` binary against a scripted gateway.
 //!
-//! Owns: what the client commands print, send and return. The frames are those
-//! of `reference/openclaw-v3/traces`. Must not: wait for time to pass.
+//! Owns: what the client commands print, send and return. The frames are
+//! recorded ones. Must not: wait for time to pass.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::io::{Read, Seek, Write};

@@ -72,8 +72,7 @@ impl Auth {
         bucket(self.client_ip(peer))
     }
 
-    /// Decides about a connect of the standard profile, in the recorded order
-    /// (`reference/behaviour.md` §2 h–n).
+    /// Decides about a connect of the standard profile, in the recorded order.
     pub fn admit_standard(
         &self,
         connect: &StandardConnect,
@@ -107,7 +106,7 @@ impl Auth {
         Ok(Admission { scope_names: normalized(&connect.scopes), ..admitted })
     }
 
-    /// Decides about a connect of the simple profile (DESIGN §2).
+    /// Decides about a connect of the simple profile.
     pub fn admit_simple(
         &self,
         connect: &SimpleConnect,

@@ -1,4 +1,4 @@
-//! Device identity: proof of an Ed25519 key (`reference/behaviour.md` §4).
+//! Device identity: proof of an Ed25519 key.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
@@ -129,7 +129,7 @@ mod tests {
     use super::*;
     use crate::protocol::connect::{ClientInfo, ConnectAuth};
 
-    // reference/device-signature-vector.json
+    // Signed by OpenClaw 2026.5.7.
     const NONCE: &str = "11111111-2222-4333-8444-555555555555";
     const SIGNED_AT: u64 = 1_767_225_600_000;
     const V2: &str =

@@ -175,7 +175,7 @@ mod tests {
     use super::*;
     use crate::support::SystemClock;
 
-    /// `reference/openclaw-v3/device-signature-vector.json`.
+    /// Made by OpenClaw 2026.5.7.
     const DEVICE_ID: &str = "56475aa75463474c0285df5dbf2bcab73da651358839e9b77481b2eab107708c";
     const PUBLIC_KEY: &str = "A6EHv_POEL4dcN0Y50vAmWfk1jCbpQ1fHdyGZBJVMbg";
     const SIGNED: [(&str, &str); 2] = [

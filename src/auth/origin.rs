@@ -1,4 +1,4 @@
-//! Which web pages may connect (`reference/behaviour.md` §2, "Origin rule").
+//! Which web pages may connect.
 
 use std::net::IpAddr;
 

@@ -1,4 +1,4 @@
-//! The gateway's token or password (`reference/behaviour.md` §3).
+//! The gateway's token or password.
 
 use serde_json::json;
 

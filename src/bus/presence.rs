@@ -1,4 +1,4 @@
-//! Who is there (`reference/behaviour.md` §10).
+//! Who is there.
 //!
 //! Owns: the presence list and the counters `stateVersion` shows. Promises:
 //! entries expire, the list is bounded, newest first.
@@ -17,7 +17,7 @@ const EXPIRES_AFTER_MS: u64 = 5 * 60 * 1000;
 /// Most entries.
 const MAX_ENTRIES: usize = 200;
 
-/// One who is there (`PresenceEntry` of `reference/schemas.json`).
+/// One who is there; `PresenceEntry` on the wire.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Beacon {

@@ -192,7 +192,6 @@ mod tests {
 
     #[test]
     fn health_is_one_line_per_fact() {
-        // traces/methods/health-status.jsonl
         let health = json!({
             "ok": true,
             "agents": [{"agentId": "main", "isDefault": true}, {"agentId": "work"}],

@@ -16,7 +16,7 @@ const ID_RULE: &str =
     "must be 1 to 64 of the characters a-z, 0-9, - and _, beginning with a letter or digit";
 /// 48 hours, the original's bound on a run.
 const DEFAULT_TIMEOUT_SECONDS: u64 = 172_800;
-/// As in the original (`reference/behaviour.md` §12).
+/// As in the original.
 const DEFAULT_MEDIA_MAX_MB: u64 = 20;
 /// Runs at a time over all sessions. The original allows 4; a run mostly waits
 /// for its provider.

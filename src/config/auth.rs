@@ -75,7 +75,7 @@ pub struct AuthSettings {
     pub rate_limit: Option<RateLimitSettings>,
 }
 
-/// Limit on failed logins (`reference/behaviour.md` §8).
+/// Limit on failed logins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RateLimitSettings {
     /// So many failures …

@@ -11,13 +11,13 @@ use super::{AuthMode, AuthSettings, Bind, ConfigError, Env, Overrides, Paths, au
 
 /// OpenClaw's port, which its clients try first.
 const DEFAULT_PORT: u16 = 18789;
-/// As in the original (`reference/behaviour.md` §2).
+/// As in the original.
 const DEFAULT_HANDSHAKE_MS: u64 = 15_000;
 /// A socket without a login must not live longer than ten minutes.
 const MAX_HANDSHAKE_MS: u64 = 600_000;
-/// As in the original (`reference/behaviour.md` §2).
+/// As in the original.
 const DEFAULT_MAX_PREAUTH: usize = 32;
-/// As in the original (`reference/behaviour.md` §17).
+/// As in the original.
 const DEFAULT_HISTORY_CHARS: usize = 8000;
 
 /// How to listen and whom to let in.

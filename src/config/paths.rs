@@ -1,4 +1,4 @@
-//! Where files live (`reference/state-layout.md`).
+//! Where files live.
 //!
 //! Owns: the state directory, the config path and the names below them.
 //! Promises: the same names as OpenClaw for what both keep. Must not: touch

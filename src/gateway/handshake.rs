@@ -200,7 +200,7 @@ impl Attempt<'_> {
             Connect::Standard(connect) => {
                 (connect.caps.clone(), connect.user_agent.clone().unwrap_or_default())
             }
-            // Seed 000 shows tool events to everybody.
+            // The simple chat API shows tool events to everybody.
             Connect::Simple(_) => (vec!["tool-events".to_owned()], String::new()),
         };
         let presence_key = match &connect {

@@ -13,7 +13,7 @@ use crate::protocol::simple;
 use crate::protocol::{Profile, Version};
 use crate::registry::KeyNames;
 
-/// User agents of dashboards that append deltas (`spec/dialects.md` §4.1).
+/// User agents of dashboards that append deltas.
 const APPENDING_AGENTS: [&str; 2] = ["openclaw-dashboard/", "openclaw-browser/"];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,7 +24,7 @@ enum Style {
     V4,
     /// Increments in place of snapshots.
     Appending,
-    /// Increments, and everything else as in seed 000.
+    /// Increments, and everything else as in the simple profile.
     Simple,
 }
 

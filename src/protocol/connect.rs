@@ -64,7 +64,7 @@ impl Params for ClientInfo {
     }
 }
 
-/// Proof of a device identity (`reference/behaviour.md` §4).
+/// Proof of a device identity.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct DeviceProof {
     /// Lowercase hex SHA-256 of the raw public key.
@@ -147,7 +147,7 @@ pub struct StandardConnect {
     pub device: Option<DeviceProof>,
     /// Credentials.
     pub auth: ConnectAuth,
-    /// For clients that are known by it (`spec/dialects.md` §4.1).
+    /// For clients that are known by it.
     pub user_agent: Option<String>,
 }
 
@@ -180,7 +180,7 @@ impl Params for StandardConnect {
     }
 }
 
-/// `connect` of the simple profile (seed 000).
+/// `connect` of the simple profile.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SimpleConnect {
     /// Such as `web`.
@@ -257,7 +257,7 @@ mod tests {
         };
         assert_eq!(simple.auth.token.as_deref(), Some("t"));
         assert!(!simple.has_device);
-        // traces/handshake/fail-protocol.jsonl, "extra member"
+        // Recorded.
         let error = parse(&json!({
             "minProtocol": 3, "maxProtocol": 3, "clientType": "web",
             "client": {"id": "cli", "version": "1", "platform": "linux", "mode": "cli"},

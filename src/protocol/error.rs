@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::Profile;
 
-/// Codes of the standard profile (`reference/behaviour.md` §26).
+/// Codes of the standard profile.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ErrorCode {
     /// The request is wrong or not allowed.
@@ -35,8 +35,7 @@ impl ErrorCode {
     }
 }
 
-/// What went wrong, finer than [`ErrorCode`]: the code of the simple profile
-/// (seed 000, "Common Error Codes").
+/// What went wrong, finer than [`ErrorCode`]: the code of the simple profile.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ErrorKind {
     /// A parameter is missing or malformed.

@@ -1,4 +1,4 @@
-//! Request and response frames (`reference/behaviour.md` §1).
+//! Request and response frames.
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -136,7 +136,6 @@ mod tests {
 
     #[test]
     fn refusals_use_the_recorded_texts() {
-        // traces/handshake/after-connect.jsonl
         for (frame, id, text) in [
             (
                 r#"{"type":"req","method":"health"}"#,

@@ -1,4 +1,4 @@
-//! The payload of a successful `connect` (`HelloOk` of `reference/schemas.json`).
+//! The payload of a successful `connect`.
 
 use serde::Serialize;
 use serde_json::Value;

@@ -31,12 +31,12 @@ impl Version {
     }
 }
 
-/// How a connection speaks; decided by its `connect` (DESIGN §2, "Profiles").
+/// How a connection speaks; decided by its `connect` (`docs/protocol.md`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Profile {
     /// The original's protocol, strict.
     Standard(Version),
-    /// Seed 000: lenient, increments instead of snapshots, own error codes.
+    /// The older chat API: lenient, increments instead of snapshots, own error codes.
     Simple,
 }
 

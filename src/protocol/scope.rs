@@ -1,4 +1,4 @@
-//! Roles and scopes (`reference/behaviour.md` §6).
+//! Roles and scopes.
 
 use serde::{Serialize, Serializer};
 

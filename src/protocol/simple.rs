@@ -1,10 +1,10 @@
-//! How the simple profile (seed 000) writes what the standard one writes
-//! otherwise: content blocks, thinking levels, usage.
+//! How the simple profile writes what the standard one writes otherwise:
+//! content blocks, thinking levels, usage.
 
 use serde_json::{Map, Value, json};
 
-/// The standard thinking level for one of seed 000 (`none, low, normal,
-/// high`); the standard names are understood too.
+/// The standard thinking level for a simple one (`none, low, normal, high`); the
+/// standard names are understood too.
 pub fn thinking_in(level: &str) -> &str {
     match level {
         "none" => "off",
@@ -13,7 +13,7 @@ pub fn thinking_in(level: &str) -> &str {
     }
 }
 
-/// The name that seed 000 has for a standard thinking level.
+/// The simple profile's name for a standard thinking level.
 pub fn thinking_out(level: &str) -> &str {
     match level {
         "off" => "none",
@@ -82,7 +82,7 @@ pub fn usage_out(usage: &Value) -> Value {
     json!({"inputTokens": count("input"), "outputTokens": count("output")})
 }
 
-/// The name that seed 000 has for a standard stop reason.
+/// The simple profile's name for a standard stop reason.
 pub fn stop_reason_out(reason: &str) -> &str {
     match reason {
         "stop" => "end_turn",
@@ -97,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn blocks_take_the_form_of_the_seed() {
+    fn blocks_take_the_form_of_the_simple_profile() {
         let mut call = json!({"role": "assistant", "content": [
             {"type": "text", "text": "Let me look."},
             {"type": "toolCall", "id": "c", "name": "read", "arguments": {"path": "n"}},
@@ -129,11 +129,11 @@ mod tests {
 
     #[test]
     fn thinking_levels_map_both_ways() {
-        for (seed, standard) in
+        for (simple, standard) in
             [("none", "off"), ("low", "low"), ("normal", "medium"), ("high", "high")]
         {
-            assert_eq!(thinking_in(seed), standard);
-            assert_eq!(thinking_out(standard), seed);
+            assert_eq!(thinking_in(simple), standard);
+            assert_eq!(thinking_out(standard), simple);
         }
     }
 }

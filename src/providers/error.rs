@@ -2,8 +2,8 @@
 //!
 //! Owns: the kinds of failure and how an answer of the provider becomes one.
 //! Promises: what had been streamed stays with the error; text is that of the
-//! original (`spec/dialects.md` §3.3). Must not: contain credentials; `http`
-//! removes them before anything gets here.
+//! original. Must not: contain credentials; `http` removes them before anything
+//! gets here.
 
 use std::time::Duration;
 

@@ -1,7 +1,7 @@
 //! Telling that a conversation is too long, from what the provider says.
 //!
-//! Owns: the list of phrases (`spec/dialects.md` §3.2). Must not: look at
-//! status codes; the caller has excluded rate limits, which talk of tokens too.
+//! Owns: the list of phrases. Must not: look at status codes; the caller has
+//! excluded rate limits, which talk of tokens too.
 
 /// Lower case; `*` stands for any text, `#` for a number.
 const PHRASES: [&str; 18] = [

@@ -7,8 +7,7 @@ pub trait Ids: Send + Sync + 'static {
     /// A random UUID v4 in its usual text form.
     fn uuid(&self) -> String;
 
-    /// Eight lowercase hex digits, the form of transcript entry ids
-    /// (`reference/state-layout.md`).
+    /// Eight lowercase hex digits, the form of transcript entry ids.
     fn entry_id(&self) -> String {
         self.uuid().chars().take(8).collect()
     }

@@ -10,7 +10,7 @@ use crate::stage::{
     text_of, with_both_apis,
 };
 
-/// `spec/demand.md` 29.
+/// Who stops an answer sees the end of it at once.
 const ABORT_LIMIT: Duration = Duration::from_millis(250);
 
 async fn an_abort_in_the_middle_ends_the_run_at_once_and_keeps_its_text(api: Api) {

@@ -16,7 +16,7 @@ const TICK_LIMIT: Duration = Duration::from_secs(35);
 const CONVERSATION: [&str; 5] =
     ["agent", "chat", "session.message", "session.tool", "sessions.changed"];
 
-/// The scopes that are good for `needed` (`reference/behaviour.md` §6).
+/// The scopes that are good for `needed`.
 fn is_good_for(held: &str, needed: &str) -> bool {
     let is_write_for_read = held == "operator.write" && needed == "operator.read";
     held == "operator.admin" || held == needed || is_write_for_read

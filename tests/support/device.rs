@@ -1,5 +1,4 @@
-//! Device identities: an Ed25519 key and the texts it signs
-//! (`reference/behaviour.md` §4).
+//! Device identities: an Ed25519 key and the texts it signs.
 
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};

@@ -22,13 +22,13 @@ const CONNECT_ID: &str = "connect";
 /// A gateway that says "retry" without a time gets this.
 const LEAST_PAUSE: Duration = Duration::from_millis(100);
 
-/// How to introduce oneself (DESIGN §2, "Rights of a device-less client").
+/// How to introduce oneself; it decides the rights of a client without a device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Form {
     /// Protocol v3. Without a device its rights are kept on loopback only.
     Standard,
-    /// Seed 000. The only form that gives a device-less client from elsewhere
-    /// the rights that its credential is worth.
+    /// The simple profile. The only form that gives a device-less client from
+    /// elsewhere the rights that its credential is worth.
     Simple,
 }
 

@@ -2,8 +2,8 @@
 //!
 //! A params type reads its members from a [`Fields`]; that one list is both
 //! the schema and the decoder. All errors are collected and reported in the
-//! recorded order (`reference/behaviour.md` §1): missing members, unexpected
-//! members, then the members' own errors in the order they are read.
+//! recorded order: missing members, unexpected members, then the members' own
+//! errors in the order they are read.
 
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};

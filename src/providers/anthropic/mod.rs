@@ -1,7 +1,6 @@
 //! The Messages API of Anthropic.
 //!
-//! Owns: `POST {base}/v1/messages` (`spec/dialects.md` §3.4). Must not: retry;
-//! `Retry` does.
+//! Owns: `POST {base}/v1/messages`. Must not: retry; `Retry` does.
 
 mod messages;
 mod request;

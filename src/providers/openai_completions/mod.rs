@@ -1,7 +1,6 @@
 //! The API that `OpenAI` began and nearly every server of models speaks.
 //!
-//! Owns: `POST {base}/chat/completions` (`spec/dialects.md` §3.4). Must not:
-//! retry; `Retry` does.
+//! Owns: `POST {base}/chat/completions`. Must not: retry; `Retry` does.
 
 mod compat;
 mod messages;

@@ -1,7 +1,7 @@
 //! A scripted model provider in this process.
 //!
-//! Understands the same `@mock` directives as `reference/mock-provider.mjs`:
-//! the last user message says what is answered, how it is cut and how fast it
+//! Understands the `@mock` directives that the recordings were made with: the
+//! last user message says what is answered, how it is cut and how fast it
 //! comes. Speaks OpenAI chat completions and Anthropic messages.
 
 mod anthropic;
