@@ -1,7 +1,8 @@
 //! The conversation as a model may see it.
 //!
 //! Owns: the rules that all APIs share. Promises: every tool call has exactly
-//! one result, directly after its message; ids of calls are unique. Must not: know how an API writes messages.
+//! one result, directly after its message; ids of calls are unique. Must not:
+//! know how an API writes messages.
 
 use std::collections::HashSet;
 

@@ -1,8 +1,8 @@
 //! Trying a call again when it failed before anything was streamed.
 //!
 //! Owns: how often and how long to wait, as the providers' own clients do.
-//! Promises: an answer that has begun is never
-//! repeated; each wait is reported before it begins. Must not: know any API.
+//! Promises: an answer that has begun is never repeated; each wait is reported
+//! before it begins. Must not: know any API.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::Arc;
