@@ -1,9 +1,11 @@
 //! Who comes in the middle of a run sees what all the others see.
 
 use serde_json::{Value, json};
+use tokio::time::Instant;
 
 use crate::stage::{
-    Api, admin, call, connect, deltas, end_of, events, scripted, start, text_of, with_both_apis,
+    Api, RUN_LIMIT, admin, call, connect, deltas, end_of, events, scripted, start, text_of,
+    with_both_apis,
 };
 use crate::support::{SECRET, WsClient};
 
@@ -74,7 +76,9 @@ async fn a_history_at_any_moment_has_every_message_once() {
     for index in 0..10 {
         start(&mut client, "main", &format!("message {index}"), &format!("run-{index}")).await;
     }
+    let deadline = Instant::now() + RUN_LIMIT;
     loop {
+        assert!(Instant::now() < deadline, "they are not all answered");
         let page = call(&mut client, "chat.history", json!({"sessionKey": "main"})).await;
         let messages = page["messages"].as_array().unwrap();
         let users = messages.iter().filter(|message| message["role"] == "user").map(text_of);
