@@ -260,6 +260,7 @@ mod tests {
         for (bad, text) in [
             (json!(3.5), "at /limit: must be integer"),
             (json!(-2), "at /limit: must be >= 1"),
+            (json!(-0.0), "at /limit: must be >= 1"),
             (json!(11), "at /limit: must be <= 10"),
             (json!("3"), "at /limit: must be integer"),
             (json!(1e300), "at /limit: must be integer"),

@@ -102,32 +102,30 @@ impl Rule for Integer {
             errors.push(path.say("must be integer"));
             return None;
         };
-        if let Some(whole) = number.as_u64() {
-            if whole < self.min {
-                errors.push(path.say(&format!("must be >= {}", self.min)));
-                return None;
-            }
-            if whole > self.max {
-                errors.push(path.say(&format!("must be <= {}", self.max)));
-                return None;
-            }
-            return Some(whole);
-        }
-        match number.as_f64() {
-            // 3.0 is an integer in JSON Schema.
-            Some(float) if float.fract() == 0.0 && float.abs() <= MAX_SAFE_INTEGER => {
+        let whole = match (number.as_u64(), number.as_f64()) {
+            (Some(whole), _) => whole,
+            // 3.0 is an integer in JSON Schema, and so is -0.0.
+            (None, Some(float)) if float.fract() == 0.0 && float.abs() <= MAX_SAFE_INTEGER => {
                 if float < 0.0 {
                     errors.push(path.say(&format!("must be >= {}", self.min)));
                     return None;
                 }
-                let exact = serde_json::from_str::<Value>(&format!("{float:.0}")).ok()?;
-                self.read(exact, path, Unknown::Refuse, errors)
+                format!("{:.0}", float.abs()).parse().ok()?
             }
             _ => {
                 errors.push(path.say("must be integer"));
-                None
+                return None;
             }
+        };
+        if whole < self.min {
+            errors.push(path.say(&format!("must be >= {}", self.min)));
+            return None;
         }
+        if whole > self.max {
+            errors.push(path.say(&format!("must be <= {}", self.max)));
+            return None;
+        }
+        Some(whole)
     }
 }
 
