@@ -245,6 +245,8 @@ fn key_rules(settings: &Settings) -> KeyRules {
         default_agent: AgentId::normalize(&settings.agents.default_id),
         main_key: settings.session.main_key.clone(),
         global_scope: settings.session.scope == SessionScope::Global,
+        dm_scope: settings.session.dm_scope,
+        identity_links: settings.session.identity_links.clone(),
     }
 }
 

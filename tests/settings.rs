@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clawgate::config::{
-    AuthMode, Bind, Env, ModelSetting, Origin, Overrides, RateLimitSettings, SessionScope,
+    AuthMode, Bind, DmScope, Env, ModelSetting, Origin, Overrides, RateLimitSettings, SessionScope,
     Settings, TranscriptFormat, load,
 };
 use clawgate::protocol::{Scope, ScopeSet};
@@ -279,6 +279,18 @@ fn a_wrong_value_is_named_with_its_path_and_what_it_must_be() {
         ),
         ("{session: {scope: 'all'}}", "session.scope: must be one of per-sender, global (in <C>)"),
         (
+            "{session: {dmScope: 'per-person'}}",
+            "session.dmScope: must be one of main, per-peer, per-channel-peer, per-account-channel-peer (in <C>)",
+        ),
+        (
+            "{session: {identityLinks: ['x']}}",
+            "session.identityLinks: must be an object of lists (in <C>)",
+        ),
+        (
+            "{session: {identityLinks: {alice: [1]}}}",
+            "session.identityLinks.alice[0]: must be a string (in <C>)",
+        ),
+        (
             "{agents: {list: [{name: 'x'}]}}",
             "agents.list[0].id: is missing; it must be a string (in <C>)",
         ),
@@ -454,6 +466,15 @@ fn a_model_is_a_text_or_a_primary_with_fallbacks() {
     assert_eq!(model("{primary: 'p/m', fallbacks: ['p/n']}"), Some(setting(&["p/n"])));
     assert_eq!(model("{fallbacks: []}"), None);
     assert_eq!(model("null"), None);
+}
+
+#[test]
+fn people_with_several_places_are_linked() {
+    let text = "{session: {dmScope: 'per-peer', identityLinks: {alice: ['telegram:1', '+49']}}}";
+    let settings = Home::with(text).settings();
+    assert_eq!(settings.session.dm_scope, DmScope::PerPeer);
+    assert_eq!(settings.session.identity_links["alice"], ["telegram:1", "+49"]);
+    assert_eq!(shown(&settings, "session.identityLinks").0, "alice");
 }
 
 #[test]

@@ -51,6 +51,11 @@ impl Models {
         Ok(Self { catalog, keys, by_agent: Arc::new(by_agent) })
     }
 
+    /// How session keys are read.
+    pub fn keys(&self) -> &KeyRules {
+        &self.keys
+    }
+
     /// All models there are.
     pub const fn catalog(&self) -> &Arc<Catalog> {
         &self.catalog
@@ -66,17 +71,65 @@ impl Models {
         Arc::clone(self.by_agent.get(agent).unwrap_or(&self.default_choice().model))
     }
 
-    /// The model that answers in a session.
-    pub fn of_session(&self, key: &SessionKey, entry: Option<&SessionEntry>) -> Arc<ModelInfo> {
-        let chosen = entry.and_then(|entry| {
-            let id = entry.model_override.as_ref()?;
-            let name = match &entry.provider_override {
-                Some(provider) => ModelRef { provider: provider.clone(), model: id.clone() },
-                None => ModelRef::parse(id)?,
-            };
-            self.catalog.find(&name)
-        });
-        chosen.unwrap_or_else(|| self.of_agent(&key.agent(&self.keys)))
+    /// The model that answers in a session. One that somebody chose and that
+    /// there is not stays chosen: nobody is answered by another model unasked.
+    pub fn of_session(&self, key: &SessionKey, entry: Option<&SessionEntry>) -> SessionModel {
+        let chosen = entry.and_then(|entry| Some((self.chosen(entry)?, entry)));
+        if let Some((name, entry)) = chosen {
+            let info = self.catalog.find(&name);
+            let is_wish = entry.model_override_source.as_deref() != Some(CHOSEN_BY_GATEWAY);
+            if info.is_some() || is_wish {
+                return SessionModel { name, info };
+            }
+        }
+        let info = self.of_agent(&key.agent(&self.keys));
+        SessionModel { name: info.reference(), info: Some(info) }
+    }
+
+    /// The model that was chosen for a session, if any was.
+    pub fn chosen(&self, entry: &SessionEntry) -> Option<ModelRef> {
+        let model = entry.model_override.clone()?;
+        match entry.provider_override.clone() {
+            Some(provider) => Some(ModelRef { provider, model }),
+            None => Some(self.named(&model, &self.keys.default_agent)),
+        }
+    }
+
+    /// The model that a client means: `provider/model`, or a bare name, which is
+    /// looked for with the agent's own provider first. There need not be one.
+    pub fn named(&self, written: &str, agent: &AgentId) -> ModelRef {
+        let full = ModelRef::parse(written);
+        if let Some(full) = &full
+            && self.catalog.find(full).is_some()
+        {
+            return full.clone();
+        }
+        let usual = self.of_agent(agent).provider.clone();
+        let own = ModelRef { provider: usual, model: written.to_owned() };
+        if self.catalog.find(&own).is_some() {
+            return own;
+        }
+        let elsewhere = self.catalog.models().iter().find(|model| model.id == written);
+        elsewhere.map(|model| model.reference()).or(full).unwrap_or(own)
+    }
+}
+
+/// `modelOverrideSource` of a choice that no person made.
+const CHOSEN_BY_GATEWAY: &str = "auto";
+
+/// The model that answers in a session.
+#[derive(Debug, Clone)]
+pub struct SessionModel {
+    /// What it is called.
+    pub name: ModelRef,
+    /// It; `None` when there is no such model.
+    pub info: Option<Arc<ModelInfo>>,
+}
+
+impl SessionModel {
+    /// Size of its context window, in tokens.
+    pub fn context_window(&self) -> Option<u64> {
+        self.info.as_ref().map(|info| info.context_window)
     }
 }
 

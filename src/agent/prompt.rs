@@ -2,8 +2,15 @@
 
 use crate::config::AgentSettings;
 
-/// What the model is told about itself and its place.
-pub fn system(agent: &AgentSettings, model: &str, now_ms: u64, notices: &[String]) -> String {
+/// What the model is told about itself and its place; `extra` is what the
+/// session itself adds to that.
+pub fn system(
+    agent: &AgentSettings,
+    model: &str,
+    now_ms: u64,
+    notices: &[String],
+    extra: Option<&str>,
+) -> String {
     let name = agent.identity.name.as_deref().or(agent.name.as_deref()).unwrap_or("Assistant");
     let mut prompt = format!(
         "You are {name}, a personal assistant running inside the clawgate gateway on the user's own machine.\n\
@@ -18,6 +25,10 @@ pub fn system(agent: &AgentSettings, model: &str, now_ms: u64, notices: &[String
         for part in [" Today is ", &day, " (UTC)."] {
             prompt.push_str(part);
         }
+    }
+    if let Some(extra) = extra {
+        prompt.push_str("\n\n");
+        prompt.push_str(extra);
     }
     if !notices.is_empty() {
         prompt.push_str("\n\nSystem events since the last turn (untrusted text):");
@@ -48,8 +59,14 @@ mod tests {
             workspace: "/w".into(),
             model: None,
         };
-        let prompt = system(&agent, "m-1", 1_795_318_532_277, &["a\nb".into()]);
-        for part in ["You are Inky", "Model: m-1", "Today is Sunday, 2026-11-22 (UTC)", "- a b"] {
+        let prompt = system(&agent, "m-1", 1_795_318_532_277, &["a\nb".into()], Some("Be terse."));
+        for part in [
+            "You are Inky",
+            "Model: m-1",
+            "Today is Sunday, 2026-11-22 (UTC)",
+            "Be terse.",
+            "- a b",
+        ] {
             assert!(prompt.contains(part), "{part} in {prompt}");
         }
     }

@@ -13,10 +13,16 @@ use crate::support::Clock;
 use super::models::Models;
 
 /// Members of a row that events repeat beside `session`.
-const SPREAD: [&str; 20] = [
+const SPREAD: [&str; 26] = [
     "updatedAt",
     "sessionId",
     "kind",
+    "channel",
+    "spawnedBy",
+    "spawnedWorkspaceDir",
+    "spawnDepth",
+    "subagentRole",
+    "subagentControlScope",
     "label",
     "displayName",
     "chatType",
@@ -51,6 +57,16 @@ struct ThinkingOption {
 #[serde(rename_all = "camelCase")]
 pub struct SessionRow {
     key: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    spawned_by: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    spawned_workspace_dir: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    spawn_depth: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    subagent_role: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    subagent_control_scope: Option<String>,
     kind: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     label: Option<String>,
@@ -62,12 +78,18 @@ pub struct SessionRow {
     /// Only in lists that ask for it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_message_preview: Option<String>,
-    chat_type: String,
-    origin: Value,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    channel: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    chat_type: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    origin: Option<Value>,
     updated_at: u64,
     session_id: String,
-    system_sent: bool,
-    aborted_last_run: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    system_sent: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    aborted_last_run: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
     thinking_level: Option<String>,
     thinking_levels: Vec<ThinkingOption>,
@@ -76,7 +98,17 @@ pub struct SessionRow {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub thinking_default: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    fast_mode: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     verbose_level: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    trace_level: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reasoning_level: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    elevated_level: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    send_policy: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     input_tokens: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -94,12 +126,22 @@ pub struct SessionRow {
     ended_at: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     runtime_ms: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    parent_session_key: Option<String>,
+    /// Only in lists: who was spawned by it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub child_sessions: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    response_usage: Option<String>,
     model_provider: String,
     model: String,
     agent_runtime: Value,
-    context_tokens: u64,
-    delivery_context: Value,
-    last_channel: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    context_tokens: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    delivery_context: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    last_channel: Option<String>,
     /// Only in lists.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub has_active_run: Option<bool>,
@@ -123,51 +165,74 @@ fn thinking_members() -> (Vec<ThinkingOption>, Vec<&'static str>) {
     (names.iter().map(|name| ThinkingOption { id: name, label: name }).collect(), names)
 }
 
+/// What runs an agent's turns here.
+pub fn agent_runtime() -> Value {
+    json!({"id": "pi", "source": "implicit"})
+}
+
+/// A chat that a channel calls a group is one, whatever its key.
+fn kind(key: &SessionKey, entry: &SessionEntry) -> &'static str {
+    match entry.chat_type.as_deref() {
+        Some("group" | "channel") => "group",
+        _ => key.kind(),
+    }
+}
+
 impl SessionRow {
     /// The row of a session.
     pub fn new(key: &SessionKey, entry: &SessionEntry, models: &Models) -> Self {
         let model = models.of_session(key, Some(entry));
         let (thinking_levels, thinking_options) = thinking_members();
-        let channel = entry.last_channel.clone().unwrap_or_else(|| "webchat".into());
-        let chat_type = entry.chat_type.clone().unwrap_or_else(|| "direct".into());
+        // Nothing is known of a context that holds nothing yet.
+        let total_tokens = entry.total_tokens.filter(|total| *total > 0);
         Self {
             key: key.to_string(),
-            kind: key.kind(),
+            spawned_by: entry.spawned_by.clone(),
+            spawned_workspace_dir: entry.spawned_workspace_dir.clone(),
+            spawn_depth: entry.spawn_depth,
+            subagent_role: entry.subagent_role.clone(),
+            subagent_control_scope: entry.subagent_control_scope.clone(),
+            kind: kind(key, entry),
             label: entry.label.clone(),
-            display_name: entry.display_name.clone(),
+            display_name: entry.display_name.clone().or_else(|| entry.label.clone()),
             derived_title: None,
             last_message_preview: None,
-            origin: entry.origin.clone().unwrap_or_else(
-                || json!({"provider": channel, "surface": channel, "chatType": chat_type}),
-            ),
-            chat_type,
+            channel: entry.channel.clone(),
+            chat_type: entry.chat_type.clone(),
+            origin: entry.origin.clone(),
             updated_at: entry.updated_at,
             session_id: entry.session_id.clone(),
-            system_sent: entry.system_sent.unwrap_or(true),
-            aborted_last_run: entry.aborted_last_run.unwrap_or_default(),
+            system_sent: entry.system_sent,
+            aborted_last_run: entry.aborted_last_run,
             thinking_level: entry.thinking_level.clone(),
             thinking_levels,
             thinking_options,
             thinking_default: Some(ThinkingLevel::Off.as_str()),
+            fast_mode: entry.fast_mode,
             verbose_level: entry.verbose_level.clone(),
+            trace_level: entry.trace_level.clone(),
+            reasoning_level: entry.reasoning_level.clone(),
+            elevated_level: entry.elevated_level.clone(),
+            send_policy: entry.send_policy.clone(),
             input_tokens: entry.input_tokens,
             output_tokens: entry.output_tokens,
-            total_tokens: entry.total_tokens,
-            total_tokens_fresh: entry.total_tokens_fresh.unwrap_or_default(),
+            total_tokens,
+            total_tokens_fresh: total_tokens.is_some()
+                && entry.total_tokens_fresh.unwrap_or_default(),
             estimated_cost_usd: entry.estimated_cost_usd,
             status: entry.status.clone(),
             started_at: entry.started_at,
             ended_at: entry.ended_at,
             runtime_ms: entry.runtime_ms,
-            model_provider: model.provider.clone(),
-            model: model.id.clone(),
-            agent_runtime: json!({"id": "pi", "source": "implicit"}),
-            context_tokens: model.context_window,
-            delivery_context: entry
-                .delivery_context
-                .clone()
-                .unwrap_or_else(|| json!({"channel": channel})),
-            last_channel: channel,
+            parent_session_key: entry.parent_session_key.clone(),
+            child_sessions: Vec::new(),
+            response_usage: entry.response_usage.clone(),
+            context_tokens: model.context_window(),
+            model_provider: model.name.provider,
+            model: model.name.model,
+            agent_runtime: agent_runtime(),
+            delivery_context: entry.delivery_context.clone(),
+            last_channel: entry.last_channel.clone(),
             has_active_run: None,
         }
     }

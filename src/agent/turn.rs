@@ -9,6 +9,7 @@ use crate::providers::{ModelInfo, ModelRequest, ProviderError, StreamEvent, Thin
 use crate::sessions::{SessionEntry, SessionError, StoredMessage};
 
 use super::emitter::Emitter;
+use super::models::SessionModel;
 use super::parts::RunsParts;
 use super::prompt;
 use super::report::Answer;
@@ -31,6 +32,7 @@ pub async fn execute(parts: &RunsParts, run: &Arc<ActiveRun>) -> RunEnd {
             (entry.ended_at, entry.runtime_ms) = (None, None);
             entry.aborted_last_run = Some(false);
             entry.system_sent = Some(true);
+            entry.live_model_switch_pending = None;
             entry.updated_at = started_at;
         })
         .await;
@@ -67,9 +69,11 @@ struct Turn<'a> {
 
 impl Turn<'_> {
     async fn answer(&mut self) -> Result<AssistantMessage, Stop> {
-        let entry = self.parts.sessions.entry(&self.run.key).await?.unwrap_or_default();
-        let model = self.parts.models.of_session(&self.run.key, Some(&entry));
         for _ in 0..MAX_ROUNDS {
+            // Read again each time: a change of the model or the thinking level
+            // holds from the next call on.
+            let entry = self.parts.sessions.entry(&self.run.key).await?.unwrap_or_default();
+            let model = self.model(&entry)?;
             let message = self.ask(&entry, &model).await?;
             self.used = add(&self.used, &message.usage);
             let calls: Vec<_> = message.tool_calls().cloned().collect();
@@ -85,6 +89,14 @@ impl Turn<'_> {
         }
         Err(Stop::Failed {
             message: format!("the model called tools {MAX_ROUNDS} times without answering"),
+            kind: "unknown",
+        })
+    }
+
+    fn model(&self, entry: &SessionEntry) -> Result<Arc<ModelInfo>, Stop> {
+        let SessionModel { name, info } = self.parts.models.of_session(&self.run.key, Some(entry));
+        info.ok_or_else(|| Stop::Failed {
+            message: format!("Unknown model: {name}"),
             kind: "unknown",
         })
     }
@@ -162,6 +174,7 @@ impl Turn<'_> {
                 &model.id,
                 self.parts.clock.now_ms(),
                 &self.notices,
+                entry.extra_system_prompt.as_deref(),
             )),
             messages: self.parts.sessions.context(&self.run.key).await?,
             tools: self.parts.tools.specs(),
@@ -316,8 +329,9 @@ impl Turn<'_> {
             entry.ended_at = Some(ended_at);
             entry.runtime_ms = Some(ended_at.saturating_sub(started_at));
             entry.updated_at = ended_at;
-            entry.model_provider = Some(model.provider.clone());
-            entry.model = Some(model.id.clone());
+            entry.context_tokens = model.context_window();
+            entry.model_provider = Some(model.name.provider);
+            entry.model = Some(model.name.model);
             change(entry);
         });
         // Asked for together, they are one commit.

@@ -92,10 +92,12 @@ async fn status(cx: &Ctx, key: &SessionKey) -> String {
     let model = services.models.of_session(key, entry.as_ref());
     let entry = entry.unwrap_or_default();
     let used = entry.total_tokens.unwrap_or_default();
-    let window = model.context_window.max(1);
+    let window = model.context_window().unwrap_or_default().max(1);
     let (running, waiting) = services.runs.counts();
     let choice = services.models.default_choice();
-    let why = if choice.model.is(&model.reference()) {
+    let why = if model.info.is_none() {
+        "there is no such model"
+    } else if choice.model.is(&model.name) {
         choice.reason.as_str()
     } else {
         "chosen for this session"
@@ -103,7 +105,7 @@ async fn status(cx: &Ctx, key: &SessionKey) -> String {
     let mut text = format!("🦞 clawgate {}\n", env!("CARGO_PKG_VERSION"));
     // Writing to a String cannot fail.
     let _ = writeln!(text, "⏱️ Uptime: {}", uptime(services.started.elapsed().as_secs()));
-    let _ = writeln!(text, "🧠 Model: {}/{} ({why})", model.provider, model.id);
+    let _ = writeln!(text, "🧠 Model: {} ({why})", model.name);
     let _ = writeln!(
         text,
         "🧮 Tokens: {} in / {} out · 💵 Cost: ${:.4}",

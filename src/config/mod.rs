@@ -31,5 +31,5 @@ pub use explain::{Explained, Origin};
 pub use gateway::{ControlUiSettings, GatewayMode, GatewaySettings};
 pub use load::{load, parse};
 pub use paths::Paths;
-pub use session::{SessionScope, SessionSettings, TranscriptFormat};
+pub use session::{DmScope, SessionScope, SessionSettings, TranscriptFormat};
 pub use settings::{ConfigFile, Overrides, Settings};

@@ -1,7 +1,10 @@
 //! The `session` section.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
+
+use serde_json::Value;
 
 use super::ConfigError;
 use super::explain::{Choice, Ledger};
@@ -14,6 +17,11 @@ pub struct SessionSettings {
     pub main_key: String,
     /// Whether people share one session.
     pub scope: SessionScope,
+    /// Which direct messages of channels share a session.
+    pub dm_scope: DmScope,
+    /// People who write from several places: a name, and `channel:peer` or
+    /// `peer` for each place.
+    pub identity_links: BTreeMap<String, Vec<String>>,
     /// Format of new transcripts; a transcript keeps the one it began in.
     pub transcript_format: TranscriptFormat,
 }
@@ -42,6 +50,45 @@ impl SessionScope {
 }
 
 impl fmt::Display for SessionScope {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// Which direct messages share a session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum DmScope {
+    /// All of an agent: they go to its main session.
+    #[default]
+    Main,
+    /// Those of one person, on whatever channel.
+    PerPeer,
+    /// Those of one person on one channel.
+    PerChannelPeer,
+    /// Those of one person to one account of a channel.
+    PerAccountChannelPeer,
+}
+
+impl DmScope {
+    const ALL: [Self; 4] =
+        [Self::Main, Self::PerPeer, Self::PerChannelPeer, Self::PerAccountChannelPeer];
+
+    /// The name in the config file.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Main => "main",
+            Self::PerPeer => "per-peer",
+            Self::PerChannelPeer => "per-channel-peer",
+            Self::PerAccountChannelPeer => "per-account-channel-peer",
+        }
+    }
+
+    fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|scope| scope.as_str() == text)
+    }
+}
+
+impl fmt::Display for DmScope {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
     }
@@ -86,15 +133,34 @@ pub(super) fn read(
     let main_key = node.member("mainKey")?.text()?.map(|key| key.trim().to_lowercase());
     let main_key = main_key.filter(|key| !key.is_empty());
     let scope = node.member("scope")?.word("per-sender, global", SessionScope::parse)?;
+    let dm_scope = node
+        .member("dmScope")?
+        .word(&DmScope::ALL.map(DmScope::as_str).join(", "), DmScope::parse)?;
+    let identity_links = links(&node.member("identityLinks")?)?;
+    let names: Vec<_> = identity_links.keys().cloned().collect();
+    let names = (!names.is_empty()).then_some(names);
+    ledger.settle_list("session.identityLinks", Choice::file(file, names), Vec::new());
     let format =
         node.at("transcript.format")?.word("openclaw, messages", TranscriptFormat::parse)?;
     Ok(SessionSettings {
         main_key: ledger.settle("session.mainKey", Choice::file(file, main_key), "main".into()),
         scope: ledger.settle("session.scope", Choice::file(file, scope), SessionScope::PerSender),
+        dm_scope: ledger.settle("session.dmScope", Choice::file(file, dm_scope), DmScope::Main),
+        identity_links,
         transcript_format: ledger.settle(
             "session.transcript.format",
             Choice::file(file, format),
             TranscriptFormat::default(),
         ),
     })
+}
+
+fn links(node: &Node<'_>) -> Result<BTreeMap<String, Vec<String>>, ConfigError> {
+    let places =
+        |name: &String| Ok((name.clone(), node.member(name)?.texts()?.unwrap_or_default()));
+    match node.value() {
+        None => Ok(BTreeMap::new()),
+        Some(Value::Object(members)) => members.keys().map(places).collect(),
+        Some(_) => Err(node.wrong("must be an object of lists")),
+    }
 }

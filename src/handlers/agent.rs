@@ -13,6 +13,7 @@ use crate::registry::{Ctx, Reply};
 use crate::sessions::{AgentId, SessionKey};
 
 use super::chat;
+use super::session_changes::change;
 
 /// How long `agent.wait` waits when nobody says so, in milliseconds.
 const WAIT_DEFAULT_MS: u64 = 30_000;
@@ -38,8 +39,13 @@ pub async fn run(cx: Ctx, p: AgentParams) -> Reply<Value> {
     chat::check_session(&cx, &key).await?;
     let runs = &cx.services.runs;
     let run_id = p.idempotency_key.clone();
+    let is_named = p.session_key.is_some() || p.agent_id.is_some();
     let outcome = runs.send(request(&cx, p, key.clone(), &text, images)).await;
     let (outcome, start) = outcome.map_err(|error| failed(&run_id, &error.to_string()))?;
+    if outcome == Accepted::Started && is_named {
+        let entry = cx.services.sessions.entry(&key).await.ok().flatten();
+        cx.first_after_answer(change(&cx, key.clone(), entry, "send"));
+    }
     if let Some(start) = start {
         cx.after_answer(start);
     }
@@ -77,7 +83,7 @@ fn check(cx: &Ctx, p: &AgentParams) -> Reply<()> {
         return invalid(format!("unknown agent id \"{}\"", p.agent_id.as_deref().unwrap_or("")));
     }
     if let Some(written) = p.session_key.as_deref() {
-        if is_malformed(written) {
+        if cx.session_key(written).is_malformed() {
             return invalid(format!("malformed session key \"{written}\""));
         }
         let of_key = cx.session_key(written).agent(&cx.services.keys);
@@ -94,13 +100,6 @@ fn check(cx: &Ctx, p: &AgentParams) -> Reply<()> {
         return Err(ErrorShape::invalid(text));
     }
     Ok(())
-}
-
-/// `agent:` without both an agent and a rest.
-fn is_malformed(written: &str) -> bool {
-    let lower = written.trim().to_lowercase();
-    let Some(rest) = lower.strip_prefix("agent:") else { return false };
-    !rest.split_once(':').is_some_and(|(agent, rest)| !agent.is_empty() && !rest.is_empty())
 }
 
 /// The session that is meant, if any is.
@@ -255,23 +254,4 @@ fn without_nulls(mut value: Value) -> Value {
         members.retain(|_, value| !value.is_null());
     }
     value
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn keys_with_a_part_missing_are_malformed() {
-        for (written, malformed) in [
-            ("main", false),
-            ("agent:main:main", false),
-            ("agent:", true),
-            ("agent:x", true),
-            ("Agent:x:", true),
-            ("agent::x", true),
-        ] {
-            assert_eq!(is_malformed(written), malformed, "{written}");
-        }
-    }
 }

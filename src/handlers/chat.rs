@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 use unicode_normalization::UnicodeNormalization;
 
+use super::session_settings::refuse_malformed;
 use crate::agent::{AbortError, AbortReason, Accepted, ActiveRun, Family, SendError, SendRequest};
 use crate::commands::{self, Command};
 use crate::protocol::message::{
@@ -135,6 +136,7 @@ fn check_privileged(cx: &Ctx, p: &ChatSendParams) -> Reply<()> {
 
 /// Whether messages to the session are taken.
 pub(super) async fn check_session(cx: &Ctx, key: &SessionKey) -> Reply<()> {
+    refuse_malformed(key, key.as_str())?;
     let agent = key.agent(&cx.services.keys);
     if !cx.services.settings.agents.has(agent.as_str()) {
         let text = format!("Agent \"{agent}\" no longer exists in configuration");
@@ -228,6 +230,7 @@ pub async fn history(cx: Ctx, p: ChatHistoryParams) -> Reply<Value> {
         "sessionId": page.session_id,
         "messages": messages,
         "thinkingLevel": level,
+        "fastMode": entry.fast_mode,
         "verboseLevel": entry.verbose_level,
         "activeRun": active.map(|run| active_run(&run)),
     });

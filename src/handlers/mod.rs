@@ -7,6 +7,7 @@ mod agents;
 mod chat;
 mod health;
 mod session_changes;
+mod session_settings;
 mod sessions;
 mod system;
 
@@ -39,6 +40,13 @@ pub fn registry() -> Registry {
     r.add(read("sessions.describe"), sessions::describe);
     r.add(read("sessions.resolve"), sessions::resolve);
     r.add(read("sessions.get"), sessions::get);
+    let create = write("sessions.create").by_session(session_settings::create_lane);
+    r.add(create, session_settings::create);
+    let spawn = write("sessions.spawn").by_session(session_settings::spawn_lane);
+    r.add(spawn, session_settings::spawn);
+    let patch = admin("sessions.patch").by_session(session_settings::patch_lane);
+    r.add(patch, session_settings::patch);
+    r.add(admin("sessions.pluginPatch"), session_settings::plugin_patch);
     let send = write("sessions.send").by_session(session_changes::send_lane);
     r.add(send, session_changes::send);
     let steer = write("sessions.steer").by_session(session_changes::send_lane);

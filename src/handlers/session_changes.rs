@@ -50,7 +50,13 @@ async fn existing(cx: &Ctx, written: &str) -> Reply<SessionEntry> {
     entry.ok_or_else(|| ErrorShape::invalid(format!("session not found: {written}")))
 }
 
-async fn say(cx: Ctx, p: SessionsSendParams, reason: &str, interrupted: bool) -> Reply<Value> {
+/// Says something in a session that exists, and tells of it as `reason`.
+pub(super) async fn say(
+    cx: Ctx,
+    p: SessionsSendParams,
+    reason: &str,
+    interrupted: bool,
+) -> Reply<Value> {
     let entry = existing(&cx, &p.key).await?;
     let key = cx.session_key(&p.key);
     let next = entry.transcript.message_count + 1;
@@ -70,9 +76,10 @@ async fn say(cx: Ctx, p: SessionsSendParams, reason: &str, interrupted: bool) ->
     if let Value::Object(members) = &mut answer {
         if members.get("status").is_some_and(|status| status == "started") {
             members.insert("messageSeq".into(), json!(next));
-            // The recorded order: the change, then the message.
-            cx.first_after_answer(change(&cx, key, Some(entry), reason));
         }
+        // The recorded order: the change, then the message. A repeated message
+        // is told of as well.
+        cx.first_after_answer(change(&cx, key, Some(entry), reason));
         if interrupted {
             members.insert("interruptedActiveRun".into(), json!(true));
         }
@@ -107,7 +114,11 @@ pub async fn reset(cx: Ctx, p: SessionsResetParams) -> Reply<Value> {
     interrupt(&cx, &key, &p.key).await?;
     let workspace = cx.services.runs.parts().agent_of(&key).workspace;
     let entry = cx.services.sessions.reset(&key, &workspace).await.map_err(unavailable)?;
-    let answer = json!({"ok": true, "key": key.as_str(), "entry": entry});
+    let mut answer = json!({"ok": true, "key": key.as_str(), "entry": entry});
+    // Which model will answer, though none has yet.
+    let model = cx.services.models.of_session(&key, Some(&entry)).name;
+    answer["entry"]["modelProvider"] = json!(model.provider);
+    answer["entry"]["model"] = json!(model.model);
     cx.after_answer(change(&cx, key, Some(entry), p.reason.as_deref().unwrap_or("reset")));
     Ok(answer)
 }
@@ -144,7 +155,7 @@ async fn interrupt(cx: &Ctx, key: &SessionKey, written: &str) -> Reply<()> {
 }
 
 /// Chats of the web are no place to manage sessions from.
-fn refuse_webchat(cx: &Ctx, action: &str) -> Reply<()> {
+pub(super) fn refuse_webchat(cx: &Ctx, action: &str) -> Reply<()> {
     if cx.caller.is_webchat {
         return Err(ErrorShape::invalid(format!(
             "webchat clients cannot {action} sessions; use chat.send for session-scoped updates"
@@ -153,6 +164,12 @@ fn refuse_webchat(cx: &Ctx, action: &str) -> Reply<()> {
     Ok(())
 }
 
-fn change(cx: &Ctx, key: SessionKey, entry: Option<SessionEntry>, reason: &str) -> Change {
+/// What is told of a session once the caller has its answer.
+pub(super) fn change(
+    cx: &Ctx,
+    key: SessionKey,
+    entry: Option<SessionEntry>,
+    reason: &str,
+) -> Change {
     Change { runs: Arc::clone(&cx.services.runs), key, entry, reason: reason.into() }
 }

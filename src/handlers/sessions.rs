@@ -13,8 +13,10 @@ use crate::protocol::simple;
 use crate::registry::{Ctx, Reply};
 use crate::sessions::{
     AgentId, HistoryOptions, SessionEntry, SessionError, SessionKey, SessionQuery,
+    SessionRow as Listed, iso_time,
 };
 
+const MINUTE_MS: u64 = 60_000;
 /// Rows when nobody says how many.
 const DEFAULT_LIMIT: u64 = 100;
 /// Lines of a preview when nobody says how many.
@@ -31,32 +33,40 @@ const PREVIEW_KEYS_MAX: usize = 64;
 /// `sessions.list`: rows, newest first.
 pub async fn list(cx: Ctx, p: SessionsListParams) -> Reply<Value> {
     let services = &cx.services;
+    let keys = &services.keys;
     let now_ms = cx.now_ms();
     let limit = p.limit.unwrap_or(DEFAULT_LIMIT);
     let query = SessionQuery {
         limit: Some(u32::try_from(limit).unwrap_or(u32::MAX)),
-        active_since_ms: p.active_minutes.map(|minutes| now_ms.saturating_sub(minutes * 60_000)),
+        active_since_ms: p
+            .active_minutes
+            .map(|minutes| now_ms.saturating_sub(minutes.saturating_mul(MINUTE_MS))),
         agent: p.agent_id.as_deref().map(|id| AgentId::normalize(id).to_string()),
         search: p.search.filter(|search| !search.trim().is_empty()),
         label: p.label,
-        spawned_by: p.spawned_by,
-        include_global: p.include_global.unwrap_or(true),
-        include_unknown: p.include_unknown.unwrap_or(true),
+        spawned_by: p.spawned_by.map(|parent| SessionKey::parse(&parent, keys).to_string()),
+        include_global: p.include_global.unwrap_or(keys.global_scope),
+        include_unknown: p.include_unknown.unwrap_or_default(),
+        ..SessionQuery::default()
     };
     let page = services.sessions.list(query).await.map_err(unavailable)?;
+    let wanted =
+        Extras { has_title: p.include_derived_titles, has_last_message: p.include_last_message };
     let rows: Vec<Value> = page
         .entries
         .into_iter()
         .map(|listed| {
+            let mut row = row(&cx, &listed, wanted);
+            row.thinking_default = None;
             let key = SessionKey::from_canonical(listed.key);
-            shown(&cx, &key, &listed.entry, p.include_derived_titles, p.include_last_message, true)
+            row.has_active_run = Some(services.runs.active(&key).is_some());
+            shown(&cx, row, &key, &listed.entry)
         })
         .collect();
-    let agent = &services.keys.default_agent;
-    let path = services.settings.paths.sessions_dir(agent.as_str()).join("sessions.json");
+    let path = services.settings.paths.sessions_dir(keys.default_agent.as_str());
     Ok(json!({
         "ts": now_ms,
-        "path": path.display().to_string(),
+        "path": path.join("sessions.json").display().to_string(),
         "count": rows.len(),
         "totalCount": page.total,
         "limitApplied": limit,
@@ -66,30 +76,32 @@ pub async fn list(cx: Ctx, p: SessionsListParams) -> Reply<Value> {
     }))
 }
 
-/// The row as the caller's profile writes it.
-fn shown(
-    cx: &Ctx,
-    key: &SessionKey,
-    entry: &SessionEntry,
+/// What a caller wants to see of the transcript in a row.
+#[derive(Clone, Copy, Default)]
+struct Extras {
     has_title: bool,
     has_last_message: bool,
-    is_listed: bool,
-) -> Value {
-    let mut row = SessionRow::new(key, entry, &cx.services.models);
-    if has_title {
-        row.derived_title.clone_from(&entry.transcript.derived_title);
+}
+
+fn row(cx: &Ctx, listed: &Listed, wanted: Extras) -> SessionRow {
+    let key = SessionKey::from_canonical(listed.key.as_str());
+    let mut row = SessionRow::new(&key, &listed.entry, &cx.services.models);
+    row.child_sessions.clone_from(&listed.children);
+    let facts = &listed.entry.transcript;
+    if wanted.has_title {
+        row.derived_title.clone_from(&facts.derived_title);
     }
-    if has_last_message {
-        row.last_message_preview.clone_from(&entry.transcript.last_message);
+    if wanted.has_last_message {
+        row.last_message_preview.clone_from(&facts.last_message);
     }
-    if is_listed {
-        row.thinking_default = None;
-        row.has_active_run = Some(cx.services.runs.active(key).is_some());
-    }
+    row
+}
+
+/// The row as the caller's profile writes it.
+pub(super) fn shown(cx: &Ctx, row: SessionRow, key: &SessionKey, entry: &SessionEntry) -> Value {
     let mut row = serde_json::to_value(row).unwrap_or(Value::Null);
-    if cx.is_simple()
-        && let Value::Object(members) = &mut row
-    {
+    let Value::Object(members) = &mut row else { return row };
+    if cx.is_simple() {
         if let Some(name) = cx.caller.key_names.name(key.as_str()) {
             members.insert("key".into(), json!(name));
         }
@@ -98,17 +110,37 @@ fn shown(
         members.insert("thinkingLevel".into(), json!(level));
         members.insert("surface".into(), json!("web"));
     }
+    if cx.caller.is_dashboard {
+        let agent = key.agent(&cx.services.keys);
+        members.insert("agentId".into(), json!(agent.as_str()));
+        members.insert("thinking".into(), json!(entry.thinking_level.as_deref().unwrap_or("off")));
+        let created_at = entry.session_started_at.unwrap_or(entry.updated_at);
+        members.insert("createdAt".into(), json!(iso_time(created_at)));
+        members.insert("lastMessageAt".into(), json!(iso_time(entry.updated_at)));
+        members.insert("messageCount".into(), json!(entry.transcript.message_count));
+    }
     row
 }
 
 /// `sessions.describe`: one row, or null.
 pub async fn describe(cx: Ctx, p: SessionsDescribeParams) -> Reply<Value> {
     let key = cx.session_key(&p.key);
-    let entry = cx.services.sessions.entry(&key).await.map_err(unavailable)?;
-    let row = entry.map(|entry| {
-        shown(&cx, &key, &entry, p.include_derived_titles, p.include_last_message, false)
-    });
+    let wanted =
+        Extras { has_title: p.include_derived_titles, has_last_message: p.include_last_message };
+    let listed = listed(&cx, &key).await?;
+    let row = listed.map(|listed| shown(&cx, row(&cx, &listed, wanted), &key, &listed.entry));
     Ok(json!({"session": row}))
+}
+
+async fn listed(cx: &Ctx, key: &SessionKey) -> Reply<Option<Listed>> {
+    let query = SessionQuery {
+        key: Some(key.to_string()),
+        include_global: true,
+        include_unknown: true,
+        ..SessionQuery::default()
+    };
+    let page = cx.services.sessions.list(query).await.map_err(unavailable)?;
+    Ok(page.entries.into_iter().next())
 }
 
 /// `sessions.resolve`: the canonical key for a key, a transcript or a label.
@@ -132,7 +164,7 @@ pub async fn resolve(cx: Ctx, p: SessionsResolveParams) -> Reply<Value> {
                 limit: Some(1),
                 agent: p.agent_id.as_deref().map(|id| AgentId::normalize(id).to_string()),
                 label: Some(label.clone()),
-                spawned_by: p.spawned_by,
+                spawned_by: p.spawned_by.map(|parent| cx.session_key(&parent).to_string()),
                 include_global: p.include_global,
                 include_unknown: p.include_unknown,
                 ..SessionQuery::default()
@@ -187,7 +219,19 @@ pub async fn preview(cx: Ctx, p: SessionsPreviewParams) -> Reply<Value> {
             }
         });
     }
-    Ok(json!({"ts": cx.now_ms(), "previews": previews}))
+    let mut answer = json!({"ts": cx.now_ms(), "previews": previews});
+    if p.is_single
+        && let Some(written) = p.keys.first()
+    {
+        let found = cx.services.sessions.entry(&cx.session_key(written)).await;
+        let entry = found.map_err(unavailable)?.unwrap_or_default();
+        let facts = entry.transcript;
+        answer["key"] = json!(written);
+        answer["summary"] = json!(facts.last_message.unwrap_or_default());
+        answer["messageCount"] = json!(facts.message_count);
+        answer["lastMessageAt"] = json!(iso_time(entry.updated_at));
+    }
+    Ok(answer)
 }
 
 /// `sessions.subscribe`: from now on events about all sessions.

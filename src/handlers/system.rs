@@ -78,7 +78,7 @@ fn recent_session(services: &Services, agent: &str, listed: &Listed, now_ms: u64
     let entry = &listed.entry;
     let key = SessionKey::from_canonical(listed.key.as_str());
     let model = services.models.of_session(&key, Some(entry));
-    let used = entry.total_tokens;
+    let (used, window) = (entry.total_tokens, model.context_window());
     let mut recent = json!({
         "agentId": agent,
         "key": listed.key,
@@ -94,10 +94,10 @@ fn recent_session(services: &Services, agent: &str, listed: &Listed, now_ms: u64
         "cacheWrite": entry.cache_write,
         "totalTokens": used,
         "totalTokensFresh": entry.total_tokens_fresh,
-        "remainingTokens": used.map(|used| model.context_window.saturating_sub(used)),
-        "percentUsed": used.map(|used| used * 100 / model.context_window.max(1)),
-        "model": model.id,
-        "contextTokens": model.context_window,
+        "remainingTokens": used.zip(window).map(|(used, window)| window.saturating_sub(used)),
+        "percentUsed": used.zip(window).map(|(used, window)| used * 100 / window.max(1)),
+        "model": model.name.model,
+        "contextTokens": window,
     });
     if let Value::Object(members) = &mut recent {
         members.retain(|_, value| !value.is_null());

@@ -55,6 +55,15 @@ impl Profile {
     }
 }
 
+/// User agents of dashboards, which append deltas and read some answers in a
+/// form of their own.
+const DASHBOARDS: [&str; 2] = ["openclaw-dashboard/", "openclaw-browser/"];
+
+/// Whether a client is such a dashboard, by its user agent.
+pub fn is_dashboard(user_agent: &str) -> bool {
+    DASHBOARDS.iter().any(|prefix| user_agent.starts_with(prefix))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

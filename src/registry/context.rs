@@ -12,7 +12,7 @@ use crate::auth::Principal;
 use crate::bus::{Bus, Presence, Subscriber};
 use crate::config::Settings;
 use crate::protocol::{Profile, response_ok};
-use crate::sessions::{KeyRules, SessionKey, Sessions};
+use crate::sessions::{AgentId, KeyRules, SessionKey, Sessions};
 use crate::support::{Clock, Ids, Tasks, millis};
 
 use super::exchange::Exchange;
@@ -87,6 +87,8 @@ pub struct Caller {
     pub subscriber: Arc<Subscriber>,
     /// Whether it is a chat on the web, and not the control UI.
     pub is_webchat: bool,
+    /// Whether it is a dashboard, which reads some answers in a form of its own.
+    pub is_dashboard: bool,
     /// Its spelling of session keys.
     pub key_names: Arc<KeyNames>,
 }
@@ -136,7 +138,12 @@ impl Ctx {
 
     /// Reads a session key as the caller wrote it.
     pub fn session_key(&self, written: &str) -> SessionKey {
-        let key = SessionKey::parse(written, &self.services.keys);
+        self.session_key_for(written, &self.services.keys.default_agent)
+    }
+
+    /// The same where the caller speaks of one agent.
+    pub fn session_key_for(&self, written: &str, agent: &AgentId) -> SessionKey {
+        let key = SessionKey::parse_for(written, agent, &self.services.keys);
         if self.is_simple() {
             self.caller.key_names.learn(&key, written);
         }

@@ -13,6 +13,12 @@ pub enum SessionError {
     /// There is no such session.
     #[error("session not found: {0}")]
     NotFound(SessionKey),
+    /// Another session of the agent has this label.
+    #[error("label already in use: {0}")]
+    LabelTaken(String),
+    /// A change that this session does not take.
+    #[error("{0}")]
+    Refused(String),
     /// It was reset or deleted while the message was on its way; the message is
     /// in the transcript that was current before.
     #[error("session {0} was reset while the message was written")]

@@ -1,6 +1,12 @@
 //! Session keys (`reference/behaviour.md` §11).
 
+mod peer;
+
+use std::collections::BTreeMap;
 use std::fmt;
+
+use crate::config::DmScope;
+pub use peer::{Peer, PeerKind};
 
 /// Longest agent id.
 const AGENT_ID_MAX: usize = 64;
@@ -51,6 +57,10 @@ pub struct KeyRules {
     pub main_key: String,
     /// `session.scope` is `global`: everybody shares one main session.
     pub global_scope: bool,
+    /// `session.dmScope`.
+    pub dm_scope: DmScope,
+    /// `session.identityLinks`.
+    pub identity_links: BTreeMap<String, Vec<String>>,
 }
 
 impl Default for KeyRules {
@@ -59,6 +69,8 @@ impl Default for KeyRules {
             default_agent: AgentId::normalize("main"),
             main_key: "main".into(),
             global_scope: false,
+            dm_scope: DmScope::Main,
+            identity_links: BTreeMap::new(),
         }
     }
 }
@@ -70,6 +82,12 @@ pub struct SessionKey(String);
 impl SessionKey {
     /// The canonical form of what a client wrote.
     pub fn parse(text: &str, rules: &KeyRules) -> Self {
+        Self::parse_for(text, &rules.default_agent, rules)
+    }
+
+    /// The same for a client that speaks of one agent: keys that name none
+    /// belong to it.
+    pub fn parse_for(text: &str, agent: &AgentId, rules: &KeyRules) -> Self {
         let key = text.trim().to_lowercase();
         let main_key = rules.main_key.as_str();
         let is_main = |rest: &str| rest == "main" || rest == main_key;
@@ -77,17 +95,20 @@ impl SessionKey {
             return Self(key);
         }
         if is_main(&key) {
-            return Self::main(&rules.default_agent, rules);
+            return Self::main(agent, rules);
         }
         if let Some(rest) = key.strip_prefix("agent:") {
             return match rest.split_once(':') {
                 Some((agent, rest)) if !agent.is_empty() && is_main(rest) => {
+                    if rules.global_scope {
+                        return Self("global".into());
+                    }
                     Self(format!("agent:{agent}:{main_key}"))
                 }
                 _ => Self(key),
             };
         }
-        Self(format!("agent:{}:{key}", rules.default_agent))
+        Self(format!("agent:{agent}:{key}"))
     }
 
     /// The main session of an agent.
@@ -96,6 +117,11 @@ impl SessionKey {
             return Self("global".into());
         }
         Self(format!("agent:{agent}:{}", rules.main_key))
+    }
+
+    /// A new session of an agent, as dashboards begin them.
+    pub fn dashboard(agent: &AgentId, id: &str) -> Self {
+        Self(format!("agent:{agent}:dashboard:{id}"))
     }
 
     /// A key that is known to be canonical, as read back from the store.
@@ -112,6 +138,18 @@ impl SessionKey {
     pub fn agent(&self, rules: &KeyRules) -> AgentId {
         self.parts()
             .map_or_else(|| rules.default_agent.clone(), |(agent, _)| AgentId::normalize(agent))
+    }
+
+    /// Whether the key begins like one of an agent and does not name agent and
+    /// session: nobody would answer there.
+    pub fn is_malformed(&self) -> bool {
+        self.0.starts_with("agent:") && self.parts().is_none()
+    }
+
+    /// Whether it is the key of a sub-agent.
+    pub fn is_spawned(&self) -> bool {
+        let rest = self.parts().map(|(_, rest)| rest);
+        rest.is_some_and(|rest| rest.starts_with("subagent:") || rest.starts_with("acp:"))
     }
 
     /// `direct`, `group`, `global` or `unknown`, as in session rows.
@@ -152,6 +190,9 @@ mod tests {
             ("unknown", "unknown"),
             ("agent:", "agent:"),
             ("agent:x", "agent:x"),
+            ("agent:myagent:main", "agent:myagent:main"),
+            ("agent:x:telegram:group:1", "agent:x:telegram:group:1"),
+            ("subagent:1", "agent:main:subagent:1"),
             ("main:direct:+1234567890", "agent:main:main:direct:+1234567890"),
             ("telegram:group:123456:@User", "agent:main:telegram:group:123456:@user"),
             ("never-used", "agent:main:never-used"),
@@ -167,7 +208,48 @@ mod tests {
             assert_eq!(SessionKey::parse(written, &rules).as_str(), "agent:main:home");
         }
         let global = KeyRules { global_scope: true, ..KeyRules::default() };
-        assert_eq!(SessionKey::parse("main", &global).as_str(), "global");
+        for written in ["main", "agent:main:main", "agent:ops:main"] {
+            assert_eq!(SessionKey::parse(written, &global).as_str(), "global");
+        }
+        assert_eq!(SessionKey::parse("agent:ops:x", &global).as_str(), "agent:ops:x");
+    }
+
+    #[test]
+    fn a_bare_key_belongs_to_the_agent_that_is_spoken_of() {
+        let (rules, ops) = (KeyRules::default(), AgentId::normalize("ops"));
+        for (written, canonical) in [
+            ("main", "agent:ops:main"),
+            ("Life", "agent:ops:life"),
+            ("agent:main:life", "agent:main:life"),
+            ("global", "global"),
+        ] {
+            assert_eq!(SessionKey::parse_for(written, &ops, &rules).as_str(), canonical);
+        }
+    }
+
+    #[test]
+    fn keys_tell_their_kind_agent_and_faults() {
+        let rules = KeyRules::default();
+        for (written, kind, agent, is_malformed, is_spawned) in [
+            ("main", "direct", "main", false, false),
+            ("agent:MyAgent:main", "direct", "myagent", false, false),
+            ("main:direct:+1234567890", "direct", "main", false, false),
+            ("telegram:group:123456:@user", "group", "main", false, false),
+            ("agent:ops:slack:channel:c1", "group", "ops", false, false),
+            ("global", "global", "main", false, false),
+            ("unknown", "unknown", "main", false, false),
+            ("agent:ops:subagent:1", "direct", "ops", false, true),
+            ("acp:1", "direct", "main", false, true),
+            ("agent:", "direct", "main", true, false),
+            ("agent:x", "direct", "main", true, false),
+            ("Agent:x:", "direct", "main", true, false),
+            ("agent::x", "direct", "main", true, false),
+        ] {
+            let key = SessionKey::parse(written, &rules);
+            let told = (key.kind(), key.agent(&rules), key.is_malformed(), key.is_spawned());
+            let expected = (kind, AgentId::normalize(agent), is_malformed, is_spawned);
+            assert_eq!(told, expected, "{written}");
+        }
     }
 
     #[test]

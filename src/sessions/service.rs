@@ -20,7 +20,7 @@ use super::{
     StoredMessage, paths, rebuild, time,
 };
 use crate::protocol::message::AgentMessage;
-use crate::store::{NewSession, SessionEntry, SessionPage, SessionQuery, SessionRow, Store};
+use crate::store::{SessionEntry, SessionPage, SessionQuery, SessionRow, Store};
 use crate::support::{Clock, Ids};
 
 /// The service; clones share it.
@@ -117,19 +117,7 @@ impl Sessions {
         if let Some(entry) = self.entry(key).await? {
             return Ok(entry);
         }
-        let now = self.inner.clock.now_ms();
-        let id = self.inner.ids.uuid();
-        let new = NewSession {
-            key: key.as_str().to_owned(),
-            agent: key.agent(self.rules()).as_str().to_owned(),
-            entry: SessionEntry {
-                session_file: self.new_file(key, &id),
-                session_id: id,
-                updated_at: now,
-                session_started_at: Some(now),
-                ..SessionEntry::default()
-            },
-        };
+        let new = self.new_session(key);
         // The row decides who was first. A crash before the file exists is
         // harmless: the first append makes it.
         let created = self.inner.store.create_sessions_if_absent(vec![new]).await?;
@@ -212,7 +200,11 @@ impl Sessions {
     /// Puts the transcript away and begins a new one; settings stay. A session
     /// that does not exist is begun.
     pub async fn reset(&self, key: &SessionKey, cwd: &Path) -> Result<SessionEntry, SessionError> {
-        let Some(old) = self.entry(key).await? else { return self.ensure(key, cwd).await };
+        let Some(old) = self.entry(key).await? else {
+            let new = self.ensure(key, cwd).await?;
+            let (id, file, now) = (new.session_id, new.session_file, new.updated_at);
+            return self.update(key, move |entry| renew(entry, id, file, now)).await;
+        };
         let from = self.path(key, &old)?;
         let now = self.inner.clock.now_ms();
         let id = self.inner.ids.uuid();

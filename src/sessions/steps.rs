@@ -5,14 +5,17 @@ use std::fs::File;
 use std::io;
 use std::path::Path;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::error::{At, SessionError, TranscriptError};
 use super::service::Sessions;
 use super::transcript::{Birth, NewEntry, NewKind, Place, Placed, Position, position};
 use super::{SessionId, SessionKey, TranscriptFacts, digest, paths, time};
 use crate::protocol::message::AgentMessage;
-use crate::store::SessionEntry;
+use crate::store::{NewSession, SessionEntry};
+
+/// The channel of clients that chat with the gateway itself.
+const WEBCHAT: &str = "webchat";
 
 impl Sessions {
     pub(super) async fn existing(&self, key: &SessionKey) -> Result<SessionEntry, SessionError> {
@@ -22,6 +25,23 @@ impl Sessions {
     pub(super) fn new_file(&self, key: &SessionKey, id: &str) -> Option<String> {
         let path = paths::file(&self.folder(&key.agent(self.rules())), &SessionId::parse(id)?);
         Some(path.to_string_lossy().into_owned())
+    }
+
+    /// A session that begins now.
+    pub(super) fn new_session(&self, key: &SessionKey) -> NewSession {
+        let now = self.inner.clock.now_ms();
+        let id = self.inner.ids.uuid();
+        NewSession {
+            key: key.as_str().to_owned(),
+            agent: key.agent(self.rules()).as_str().to_owned(),
+            entry: SessionEntry {
+                session_file: self.new_file(key, &id),
+                session_id: id,
+                updated_at: now,
+                session_started_at: Some(now),
+                ..SessionEntry::default()
+            },
+        }
     }
 
     pub(super) fn place(
@@ -83,6 +103,7 @@ impl Sessions {
                 digest::note(&mut entry.transcript, message);
                 if matches!(message, AgentMessage::User(_)) {
                     entry.last_interaction_at = Some(now);
+                    note_source(entry);
                 }
             }
         };
@@ -140,6 +161,18 @@ fn remember(entry: &mut SessionEntry, end: Position) {
     entry.transcript.leaf_id = end.leaf;
 }
 
+/// A session that no channel has claimed is a chat of the gateway itself.
+fn note_source(entry: &mut SessionEntry) {
+    let channel = entry.last_channel.get_or_insert_with(|| WEBCHAT.into()).clone();
+    let chat_type = entry.chat_type.get_or_insert_with(|| "direct".into()).clone();
+    entry.origin.get_or_insert_with(
+        || json!({"provider": channel, "surface": channel, "chatType": chat_type}),
+    );
+    entry.delivery_context.get_or_insert_with(|| json!({"channel": channel}));
+    entry.system_sent.get_or_insert(true);
+    entry.aborted_last_run.get_or_insert(false);
+}
+
 /// What stays of an entry over a reset is what a person has set.
 pub(super) fn renew(entry: &mut SessionEntry, id: String, file: Option<String>, now: u64) {
     *entry = SessionEntry {
@@ -162,6 +195,7 @@ pub(super) fn renew(entry: &mut SessionEntry, id: String, file: Option<String>, 
         total_tokens_fresh: Some(true),
         estimated_cost_usd: None,
         compaction_count: None,
+        live_model_switch_pending: None,
         transcript: TranscriptFacts::default(),
         ..std::mem::take(entry)
     };

@@ -1,9 +1,9 @@
-//! Times as transcripts write them.
+//! Times as transcripts and some clients write them.
 
 use jiff::Timestamp;
 
 /// As in `2026-11-22T03:35:28.398Z`.
-pub(super) fn iso(millis: u64) -> String {
+pub fn iso(millis: u64) -> String {
     let millis = i64::try_from(millis).unwrap_or(i64::MAX);
     let time = Timestamp::from_millisecond(millis).unwrap_or(Timestamp::UNIX_EPOCH);
     time.strftime("%Y-%m-%dT%H:%M:%S%.3fZ").to_string()

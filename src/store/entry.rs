@@ -31,12 +31,42 @@ pub struct SessionEntry {
     /// `off … xhigh`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub thinking_level: Option<String>,
-    /// Whether tool calls are shown in full.
+    /// `on`, `off` or `full`: how much of tool calls is shown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub verbose_level: Option<String>,
-    /// Whether thinking is shown.
+    /// `on`, `off` or `raw`: whether plugins show what they did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub trace_level: Option<String>,
+    /// `on`, `off` or `stream`: whether thinking is shown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reasoning_level: Option<String>,
+    /// `on`, `off`, `ask` or `full`: whether commands leave the sandbox.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub elevated_level: Option<String>,
+    /// Whether the provider's faster service is asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fast_mode: Option<bool>,
+    /// `tokens` or `full`: what answers tell of their price.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub response_usage: Option<String>,
+    /// `auto`, `sandbox`, `gateway` or `node`: where commands run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub exec_host: Option<String>,
+    /// `deny`, `allowlist` or `full`: which commands run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub exec_security: Option<String>,
+    /// `off`, `on-miss` or `always`: whether a person is asked before.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub exec_ask: Option<String>,
+    /// The node that commands run on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub exec_node: Option<String>,
+    /// `mention` or `always`: what is answered in a group.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub group_activation: Option<String>,
+    /// Added to the system prompt of this session.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub extra_system_prompt: Option<String>,
     /// `deny` refuses `chat.send`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub send_policy: Option<String>,
@@ -49,6 +79,9 @@ pub struct SessionEntry {
     /// Who chose it: `user` or `auto`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model_override_source: Option<String>,
+    /// Whether the model was changed since the last run began.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub live_model_switch_pending: Option<bool>,
     /// `direct`, `group` or `channel`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub chat_type: Option<String>,
@@ -118,6 +151,18 @@ pub struct SessionEntry {
     /// Session that spawned this one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub spawned_by: Option<String>,
+    /// Folder that it works in, by the wish of that session.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub spawned_workspace_dir: Option<String>,
+    /// How many sessions are above it.
+    #[serde(deserialize_with = "maybe_whole", skip_serializing_if = "Option::is_none")]
+    pub spawn_depth: Option<u64>,
+    /// `orchestrator` or `leaf`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub subagent_role: Option<String>,
+    /// `children` or `none`: which sessions it may steer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub subagent_control_scope: Option<String>,
     /// Session that this one was branched off.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parent_session_key: Option<String>,
@@ -169,7 +214,7 @@ mod tests {
         let recorded = json!({
             "sessionId": "d0b75ede", "updatedAt": 1_795_319_301_031_u64, "label": "Renamed",
             "origin": {"provider": "webchat"}, "systemSent": true, "estimatedCostUsd": 0.004_953,
-            "spawnedBy": "agent:main:main", "skillsSnapshot": {"prompt": "…", "version": 0},
+            "spawnedBy": "agent:main:main", "spawnDepth": 1, "fastMode": true, "skillsSnapshot": {"prompt": "…", "version": 0},
         });
         let entry: SessionEntry = serde_json::from_value(recorded.clone()).unwrap();
         assert_eq!(entry.label.as_deref(), Some("Renamed"));

@@ -26,4 +26,4 @@ pub use error::StoreError;
 pub use query::{SessionPage, SessionQuery, SessionRow};
 pub use runs::{Claim, NewRun, RunOutcome, RunRecord, RunState};
 pub use sqlite::SqliteStore;
-pub use traits::{NewSession, SessionChange, Store, StoreFuture};
+pub use traits::{Edited, NewSession, SessionChange, SessionEdit, Store, StoreFuture};

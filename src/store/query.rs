@@ -7,6 +7,8 @@ use super::SessionEntry;
 pub struct SessionQuery {
     /// At most so many; `None` for all.
     pub limit: Option<u32>,
+    /// Only the one with this key.
+    pub key: Option<String>,
     /// Only those changed at or after this time (milliseconds).
     pub active_since_ms: Option<u64>,
     /// Only those of this agent.
@@ -31,6 +33,9 @@ pub struct SessionRow {
     pub key: String,
     /// What the index knows.
     pub entry: SessionEntry,
+    /// Keys of the sessions that it spawned, the last changed first. Only
+    /// lists fill this in.
+    pub children: Vec<String>,
 }
 
 /// Answer to a [`SessionQuery`], the last changed first.

@@ -1,10 +1,15 @@
 //! The session index as a table.
 
+use std::collections::HashMap;
+
 use rusqlite::{Connection, OptionalExtension, Row, ToSql, params};
 
 use super::column::{signed, unsigned};
 use super::error::Fault;
-use super::{NewSession, SessionEntry, SessionPage, SessionQuery, SessionRow, TranscriptFacts};
+use super::{
+    Edited, NewSession, SessionEdit, SessionEntry, SessionPage, SessionQuery, SessionRow,
+    TranscriptFacts,
+};
 
 const COLUMNS: &str = "key, entry, message_count, transcript_bytes, leaf_id, \
                        derived_title, last_message";
@@ -35,15 +40,20 @@ pub(super) fn create_if_absent(
     if let Some(entry) = get(connection, &new.key)? {
         return Ok((entry, false));
     }
-    // `put` fills in the rest, so that the columns are listed only once.
+    insert(connection, &new.key, &new.agent)?;
+    put(connection, &new.key, &new.entry)?;
+    Ok((new.entry, true))
+}
+
+/// A row that `put` fills in, so that the columns are listed only once.
+fn insert(connection: &Connection, key: &str, agent: &str) -> Result<(), Fault> {
     connection
         .prepare_cached(
             "INSERT INTO sessions (key, agent_id, session_id, updated_at, message_count,
                 transcript_bytes, search, entry) VALUES (?1, ?2, '', 0, 0, 0, '', '')",
         )?
-        .execute(params![new.key, new.agent])?;
-    put(connection, &new.key, &new.entry)?;
-    Ok((new.entry, true))
+        .execute(params![key, agent])?;
+    Ok(())
 }
 
 pub(super) fn update(
@@ -58,6 +68,43 @@ pub(super) fn update(
         put(connection, key, &entry)?;
     }
     Ok(Some(entry))
+}
+
+pub(super) fn edit(
+    connection: &Connection,
+    new: NewSession,
+    edit: SessionEdit,
+) -> Result<Edited, Fault> {
+    let NewSession { key, agent, entry } = new;
+    let existing = get(connection, &key)?;
+    let is_new = existing.is_none();
+    let before = existing.as_ref().and_then(|entry| entry.label.clone());
+    let mut entry = existing.unwrap_or(entry);
+    if let Err(reason) = edit(&mut entry) {
+        return Ok(Edited::Refused(reason));
+    }
+    if entry.label != before
+        && let Some(label) = &entry.label
+        && label_is_taken(connection, label, &agent, &key)?
+    {
+        return Ok(Edited::LabelTaken(label.clone()));
+    }
+    if is_new {
+        insert(connection, &key, &agent)?;
+    }
+    put(connection, &key, &entry)?;
+    Ok(Edited::Written { entry: Box::new(entry), is_new })
+}
+
+fn label_is_taken(
+    connection: &Connection,
+    label: &str,
+    agent: &str,
+    key: &str,
+) -> Result<bool, Fault> {
+    let sql = "SELECT EXISTS (SELECT 1 FROM sessions
+               WHERE label = ?1 AND agent_id = ?2 AND key <> ?3)";
+    Ok(connection.prepare_cached(sql)?.query_row([label, agent, key], |row| row.get(0))?)
 }
 
 fn put(connection: &Connection, key: &str, entry: &SessionEntry) -> Result<(), Fault> {
@@ -95,7 +142,7 @@ pub(super) fn list(connection: &Connection, query: &SessionQuery) -> Result<Sess
     let (condition, values) = condition(query);
     let values: Vec<&dyn ToSql> = values.iter().map(AsRef::as_ref).collect();
     let limit = query.limit.map_or(-1, i64::from);
-    let entries = connection
+    let mut entries = connection
         .prepare_cached(&format!(
             "SELECT {COLUMNS} FROM sessions WHERE {condition}
              ORDER BY updated_at DESC, key LIMIT {limit}"
@@ -103,6 +150,7 @@ pub(super) fn list(connection: &Connection, query: &SessionQuery) -> Result<Sess
         .query_map(values.as_slice(), RawRow::read)?
         .map(|raw| raw?.parse())
         .collect::<Result<Vec<_>, Fault>>()?;
+    add_children(connection, &mut entries)?;
     let found = u64::try_from(entries.len()).unwrap_or(u64::MAX);
     let complete = query.limit.is_none_or(|limit| found < u64::from(limit));
     let total = if complete {
@@ -112,6 +160,27 @@ pub(super) fn list(connection: &Connection, query: &SessionQuery) -> Result<Sess
         unsigned(connection.prepare_cached(&sql)?.query_row(values.as_slice(), |row| row.get(0))?)
     };
     Ok(SessionPage { entries, total })
+}
+
+/// Notes who was spawned by the listed sessions, with one query for all.
+fn add_children(connection: &Connection, rows: &mut [SessionRow]) -> Result<(), Fault> {
+    let keys: Vec<_> = rows.iter().map(|row| row.key.as_str()).collect();
+    let pairs = connection
+        .prepare_cached(
+            "SELECT spawned_by, key FROM sessions
+             WHERE spawned_by IS NOT NULL AND spawned_by IN (SELECT value FROM json_each(?1))
+             ORDER BY updated_at DESC, key",
+        )?
+        .query_map([serde_json::to_string(&keys)?], |row| Ok((row.get(0)?, row.get(1)?)))?
+        .collect::<rusqlite::Result<Vec<(String, String)>>>()?;
+    let mut children: HashMap<String, Vec<String>> = HashMap::new();
+    for (parent, child) in pairs {
+        children.entry(parent).or_default().push(child);
+    }
+    for row in rows {
+        row.children = children.remove(&row.key).unwrap_or_default();
+    }
+    Ok(())
 }
 
 pub(super) fn count(connection: &Connection, agent: Option<&str>) -> Result<u64, Fault> {
@@ -140,6 +209,7 @@ fn condition(query: &SessionQuery) -> (String, Vec<Box<dyn ToSql>>) {
         values.push(Box::new(needle.to_lowercase()));
     }
     for (clause, value) in [
+        ("key = ?", &query.key),
         ("agent_id = ?", &query.agent),
         ("label = ?", &query.label),
         ("spawned_by = ?", &query.spawned_by),
@@ -196,6 +266,6 @@ impl RawRow {
     fn parse(self) -> Result<SessionRow, Fault> {
         let mut entry: SessionEntry = serde_json::from_str(&self.entry)?;
         entry.transcript = self.transcript;
-        Ok(SessionRow { key: self.key, entry })
+        Ok(SessionRow { key: self.key, entry, children: Vec::new() })
     }
 }

@@ -4,8 +4,8 @@ use std::path::Path;
 
 use super::traits::StoreFuture;
 use super::{
-    Claim, Database, NewRun, NewSession, RunOutcome, RunRecord, SessionChange, SessionEntry,
-    SessionPage, SessionQuery, SessionRow, Store, StoreError, runs, sessions,
+    Claim, Database, Edited, NewRun, NewSession, RunOutcome, RunRecord, SessionChange, SessionEdit,
+    SessionEntry, SessionPage, SessionQuery, SessionRow, Store, StoreError, runs, sessions,
 };
 
 /// The store of a gateway on one machine.
@@ -55,6 +55,10 @@ impl Store for SqliteStore {
         Box::pin(
             self.database.write("update a session", move |c| sessions::update(c, &key, change)),
         )
+    }
+
+    fn edit_session(&self, new: NewSession, edit: SessionEdit) -> StoreFuture<'_, Edited> {
+        Box::pin(self.database.write("edit a session", move |c| sessions::edit(c, new, edit)))
     }
 
     fn delete_session<'a>(&'a self, key: &'a str) -> StoreFuture<'a, Option<SessionEntry>> {

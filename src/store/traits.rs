@@ -13,6 +13,26 @@ use crate::support::BoxFuture;
 /// A change of an entry, made inside the transaction that reads and writes it.
 pub type SessionChange = Box<dyn FnOnce(&mut SessionEntry) + Send>;
 
+/// A change of an entry that may refuse, with a text for the one who asked; then
+/// nothing is written.
+pub type SessionEdit = Box<dyn FnOnce(&mut SessionEntry) -> Result<(), String> + Send>;
+
+/// What became of an edit.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Edited {
+    /// It is written.
+    Written {
+        /// The entry now.
+        entry: Box<SessionEntry>,
+        /// Whether the session was begun by this.
+        is_new: bool,
+    },
+    /// Another session of the agent has this label.
+    LabelTaken(String),
+    /// The edit itself refused.
+    Refused(String),
+}
+
 /// What a store call yields.
 pub type StoreFuture<'a, T> = BoxFuture<'a, Result<T, StoreError>>;
 
@@ -48,6 +68,10 @@ pub trait Store: Send + Sync + 'static {
         key: &'a str,
         change: SessionChange,
     ) -> StoreFuture<'a, Option<SessionEntry>>;
+
+    /// Changes an entry, or makes one out of `new` first when the key is free.
+    /// Whether the label is free is looked at in the same transaction.
+    fn edit_session(&self, new: NewSession, edit: SessionEdit) -> StoreFuture<'_, Edited>;
 
     /// Removes a session from the index; answers what was there.
     fn delete_session<'a>(&'a self, key: &'a str) -> StoreFuture<'a, Option<SessionEntry>>;

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::stage::{
-    RUN_LIMIT, admin, ask, call, deltas, end_of, lines, scripted, start, text_of, told,
+    RUN_LIMIT, admin, ask, call, deltas, end_of, lines, refusal, scripted, start, text_of, told,
 };
 use crate::support::WsClient;
 
@@ -13,11 +13,6 @@ async fn changed(client: &WsClient, reason: &str) -> Value {
         frame["event"] == "sessions.changed" && frame["payload"]["reason"] == reason
     });
     event.await.unwrap_or_else(|| panic!("no {reason}"))["payload"].clone()
-}
-
-async fn error(client: &mut WsClient, method: &str, params: Value) -> String {
-    let answer = client.request(method, params).await;
-    answer["error"]["message"].as_str().unwrap_or_else(|| panic!("{answer}")).to_owned()
 }
 
 #[tokio::test]
@@ -67,7 +62,7 @@ async fn a_session_is_found_described_and_read() {
             "Cannot delete the main session (agent:main:main).",
         ),
     ] {
-        assert_eq!(error(&mut client, method, params).await, text);
+        assert_eq!(refusal(&mut client, method, params).await, text);
     }
 }
 

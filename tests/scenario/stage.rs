@@ -113,6 +113,12 @@ pub async fn call(client: &mut WsClient, method: &str, params: Value) -> Value {
     answer["payload"].clone()
 }
 
+/// The error text of a request that must be refused.
+pub async fn refusal(client: &mut WsClient, method: &str, params: Value) -> String {
+    let answer = client.request(method, params).await;
+    answer["error"]["message"].as_str().unwrap_or_else(|| panic!("{method}: {answer}")).to_owned()
+}
+
 /// Payloads of the events of this name and run so far.
 pub fn events(client: &WsClient, name: &str, run_id: &str) -> Vec<Value> {
     let is_wanted = |frame: &Value| frame["event"] == name && frame["payload"]["runId"] == run_id;

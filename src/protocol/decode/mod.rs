@@ -13,7 +13,8 @@ mod rules;
 use super::ErrorShape;
 
 pub use rules::{
-    Rule, any, boolean, dictionary, integer_from, list, literal, non_empty, object, one_of, text,
+    Rule, Setting, any, boolean, dictionary, integer_from, list, literal, non_empty, nullable,
+    object, one_of, text,
 };
 
 /// A type that can be read from the `params` of a request.
@@ -146,13 +147,24 @@ impl Fields {
         rule.read(value, &self.path.child(name), self.unknown, &mut self.nested)
     }
 
-    /// Another name of `name`, for callers of the simple profile.
-    pub fn simple_alias(&mut self, name: &str, alias: &str) {
-        if self.unknown == Unknown::Ignore
-            && !self.members.contains_key(name)
+    /// A member that may be absent, or `null` to take back what was set.
+    pub fn setting<R: Rule>(&mut self, name: &str, rule: R) -> Setting<R::Out> {
+        self.optional(name, nullable(rule)).unwrap_or_default()
+    }
+
+    /// Another name of `name`.
+    pub fn alias(&mut self, name: &str, alias: &str) {
+        if !self.members.contains_key(name)
             && let Some(value) = self.members.shift_remove(alias)
         {
             self.members.insert(name.to_owned(), value);
+        }
+    }
+
+    /// Another name of `name`, for callers of the simple profile.
+    pub fn simple_alias(&mut self, name: &str, alias: &str) {
+        if self.unknown == Unknown::Ignore {
+            self.alias(name, alias);
         }
     }
 
@@ -267,6 +279,34 @@ mod tests {
         ] {
             assert_eq!(limit(bad).unwrap_err().message, format!("invalid m params: {text}"));
         }
+    }
+
+    #[test]
+    fn a_setting_is_kept_cleared_or_set_and_its_errors_name_null() {
+        #[derive(Debug, Clone, PartialEq)]
+        struct P(Setting<bool>, Setting<String>);
+        impl Params for P {
+            fn read(f: &mut Fields) -> Self {
+                Self(f.setting("fast", boolean()), f.setting("mode", literal(&["a", "b"])))
+            }
+        }
+        let read = |value| decode_value::<P>(value, Unknown::Refuse);
+        assert_eq!(read(json!({})).unwrap(), P(Setting::Keep, Setting::Keep));
+        assert_eq!(
+            read(json!({"fast": null, "mode": "a"})).unwrap(),
+            P(Setting::Clear, Setting::Set("a".into()))
+        );
+        assert_eq!(
+            read(json!({"fast": 1, "mode": "c"})).unwrap_err(),
+            [
+                "at /fast: must be boolean",
+                "at /fast: must be null",
+                "at /fast: must match a schema in anyOf",
+                "at /mode: must be equal to constant",
+                "at /mode: must be null",
+                "at /mode: must match a schema in anyOf",
+            ]
+        );
     }
 
     fn some_json() -> impl Strategy<Value = Value> {

@@ -171,12 +171,15 @@ pub const fn one_of<'a>(allowed: &'a [&'a str]) -> Choice<'a> {
 /// there is more than one, it reports that in two parts.
 pub const fn literal<'a>(allowed: &'a [&'a str]) -> Choice<'a> {
     let complaints: &[&str] = if allowed.len() > 1 {
-        &["must be equal to constant", "must match a schema in anyOf"]
+        &["must be equal to constant", NO_ALTERNATIVE]
     } else {
         &["must be equal to constant"]
     };
     Choice { allowed, complaints }
 }
+
+/// What is said of a value that fits none of the allowed forms.
+const NO_ALTERNATIVE: &str = "must match a schema in anyOf";
 
 impl Rule for Choice<'_> {
     type Out = String;
@@ -210,6 +213,51 @@ impl Rule for Any {
     type Out = Value;
     fn read(&self, value: Value, _: &Path, _: Unknown, _: &mut Vec<String>) -> Option<Value> {
         Some(value)
+    }
+}
+
+/// What a request says of one setting.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Setting<T> {
+    /// Nothing.
+    #[default]
+    Keep,
+    /// It is taken back (`null`).
+    Clear,
+    /// It is this now.
+    Set(T),
+}
+
+/// A value or `null`.
+#[derive(Debug, Clone, Copy)]
+pub struct Nullable<R>(R);
+
+/// A value that follows `rule`, or `null`.
+pub const fn nullable<R: Rule>(rule: R) -> Nullable<R> {
+    Nullable(rule)
+}
+
+impl<R: Rule> Rule for Nullable<R> {
+    type Out = Setting<R::Out>;
+    fn read(
+        &self,
+        value: Value,
+        path: &Path,
+        unknown: Unknown,
+        errors: &mut Vec<String>,
+    ) -> Option<Self::Out> {
+        if value.is_null() {
+            return Some(Setting::Clear);
+        }
+        let mut own = Vec::new();
+        if let Some(read) = self.0.read(value, path, unknown, &mut own) {
+            return Some(Setting::Set(read));
+        }
+        let last = path.say(NO_ALTERNATIVE);
+        errors.extend(own.into_iter().filter(|text| *text != last));
+        errors.push(path.say("must be null"));
+        errors.push(last);
+        None
     }
 }
 

@@ -7,7 +7,7 @@ use crate::protocol::decode::{
 };
 
 /// Longest session label, in characters.
-const LABEL_MAX: usize = 512;
+pub(super) const LABEL_MAX: usize = 512;
 
 /// Params of `sessions.list`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -16,9 +16,10 @@ pub struct SessionsListParams {
     pub limit: Option<u64>,
     /// Only sessions that were used within so many minutes.
     pub active_minutes: Option<u64>,
-    /// Whether the `global` session is listed; yes when absent.
+    /// Whether the `global` session is listed; only where it is the main session
+    /// when absent.
     pub include_global: Option<bool>,
-    /// Whether the `unknown` session is listed; yes when absent.
+    /// Whether the `unknown` session is listed; no when absent.
     pub include_unknown: Option<bool>,
     /// Adds `derivedTitle`.
     pub include_derived_titles: bool,
@@ -71,6 +72,8 @@ impl Params for SessionKeyParams {
 pub struct SessionsPreviewParams {
     /// As the client wrote them.
     pub keys: Vec<String>,
+    /// Whether it asked for one session, by `key`, as dashboards do.
+    pub is_single: bool,
     /// Most lines of each session.
     pub limit: Option<u64>,
     /// Most characters of a line.
@@ -79,8 +82,16 @@ pub struct SessionsPreviewParams {
 
 impl Params for SessionsPreviewParams {
     fn read(f: &mut Fields) -> Self {
+        f.simple_alias("key", "sessionKey");
+        let is_single = f.has("key") && !f.has("keys");
+        let keys = if is_single {
+            vec![f.required("key", non_empty())]
+        } else {
+            f.required("keys", list(non_empty()).min(1))
+        };
         Self {
-            keys: f.required("keys", list(non_empty()).min(1)),
+            keys,
+            is_single,
             limit: f.optional("limit", integer_from(1)),
             max_chars: f.optional("maxChars", integer_from(20)),
         }
@@ -100,6 +111,7 @@ pub struct SessionsDescribeParams {
 
 impl Params for SessionsDescribeParams {
     fn read(f: &mut Fields) -> Self {
+        f.simple_alias("key", "sessionKey");
         Self {
             key: f.required("key", non_empty()),
             include_derived_titles: f
@@ -131,6 +143,7 @@ pub struct SessionsResolveParams {
 
 impl Params for SessionsResolveParams {
     fn read(f: &mut Fields) -> Self {
+        f.simple_alias("key", "sessionKey");
         Self {
             key: f.optional("key", non_empty()),
             session_id: f.optional("sessionId", non_empty()),
