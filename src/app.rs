@@ -23,8 +23,10 @@ use crate::config::{Env, SessionScope, Settings, TranscriptFormat as ConfiguredF
 use crate::gateway::{self, Gateway};
 use crate::handlers::{self, HealthCache};
 use crate::protocol::hello::TICK_INTERVAL_MS;
-use crate::providers::{Adapters, Catalog, CatalogError};
+use crate::protocol::message::Usage;
+use crate::providers::{Adapters, Catalog, CatalogError, ModelRef};
 use crate::registry::Services;
+use crate::sessions::usage::UsageReports;
 use crate::sessions::{
     AgentId, KeyRules, SessionError, Sessions, SessionsOptions, TranscriptFormat,
 };
@@ -181,6 +183,7 @@ async fn build(
     let bus = Bus::new(LocalBackplane(Arc::clone(&hub)));
     let keys = Arc::new(rules);
     let models = Models::new(catalog, Arc::clone(&keys), &settings.agents)?;
+    let usage = usage_reports(&sessions, &store, &clock, &models);
     let runs = Runs::new(RunsParts {
         settings: Arc::clone(&settings),
         keys: Arc::clone(&keys),
@@ -208,6 +211,7 @@ async fn build(
         bus,
         presence: Arc::new(Presence::new(own_beacon::own_beacon())),
         sessions,
+        usage,
         models,
         runs,
         keys,
@@ -243,6 +247,21 @@ async fn catalog(
         Some(url) => Ok(catalog.with_ollama(&url).await),
         None => Ok(catalog),
     }
+}
+
+/// Reports on usage, at the prices of the catalogue.
+fn usage_reports(
+    sessions: &Sessions,
+    store: &Arc<dyn Store>,
+    clock: &Arc<dyn Clock>,
+    models: &Models,
+) -> UsageReports {
+    let catalog = Arc::clone(models.catalog());
+    let price = move |provider: &str, model: &str, usage: &Usage| {
+        let name = ModelRef { provider: provider.into(), model: model.into() };
+        catalog.find(&name).map(|model| model.priced(*usage).cost)
+    };
+    UsageReports::new(sessions.clone(), Arc::clone(store), Arc::clone(clock), Arc::new(price))
 }
 
 fn key_rules(settings: &Settings) -> KeyRules {

@@ -9,6 +9,7 @@ mod health;
 mod session_changes;
 mod sessions;
 mod system;
+mod usage;
 
 pub use health::{HealthCache, keep_fresh, tell_presence};
 
@@ -39,6 +40,10 @@ pub fn registry() -> Registry {
     r.add(read("sessions.describe"), sessions::describe);
     r.add(read("sessions.resolve"), sessions::resolve);
     r.add(read("sessions.get"), sessions::get);
+    r.add(read("sessions.usage"), usage::sessions);
+    r.add(read("sessions.usage.timeseries"), usage::timeseries);
+    r.add(read("sessions.usage.logs"), usage::logs);
+    r.add(read("usage.cost"), usage::cost);
     let send = write("sessions.send").by_session(session_changes::send_lane);
     r.add(send, session_changes::send);
     let steer = write("sessions.steer").by_session(session_changes::send_lane);

@@ -19,6 +19,7 @@ mod steps;
 mod time;
 mod transcript;
 mod types;
+pub mod usage;
 
 pub mod key;
 

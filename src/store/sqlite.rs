@@ -5,7 +5,8 @@ use std::path::Path;
 use super::traits::StoreFuture;
 use super::{
     Claim, Database, NewRun, NewSession, RunOutcome, RunRecord, SessionChange, SessionEntry,
-    SessionPage, SessionQuery, SessionRow, Store, StoreError, runs, sessions,
+    SessionPage, SessionQuery, SessionRow, Spending, Store, StoreError, UsageFacts, UsageFile,
+    UsageScan, runs, sessions, usage,
 };
 
 /// The store of a gateway on one machine.
@@ -128,5 +129,29 @@ impl Store for SqliteStore {
 
     fn prune_runs(&self, now_ms: u64) -> StoreFuture<'_, u64> {
         Box::pin(self.database.write("prune runs", move |c| runs::prune(c, now_ms)))
+    }
+
+    fn usage_files(&self) -> StoreFuture<'_, Vec<UsageFile>> {
+        Box::pin(self.database.read("list usage", usage::files))
+    }
+
+    fn record_usage(&self, scan: UsageScan) -> StoreFuture<'_, ()> {
+        Box::pin(self.database.write("record usage", move |c| usage::record(c, &scan)))
+    }
+
+    fn forget_usage(&self, files: Vec<(String, String)>) -> StoreFuture<'_, ()> {
+        Box::pin(self.database.write("forget usage", move |c| usage::forget(c, &files)))
+    }
+
+    fn usage_facts(
+        &self,
+        files: Vec<(String, String)>,
+        quarters: (u64, u64),
+    ) -> StoreFuture<'_, Vec<UsageFacts>> {
+        Box::pin(self.database.read("look up usage", move |c| usage::facts(c, &files, quarters)))
+    }
+
+    fn usage_spending(&self, quarters: (u64, u64)) -> StoreFuture<'_, Vec<Spending>> {
+        Box::pin(self.database.read("sum up usage", move |c| usage::spending_of_all(c, quarters)))
     }
 }

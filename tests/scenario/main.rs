@@ -25,4 +25,5 @@ mod sessions;
 mod shutdown;
 mod slow_reader;
 mod streaming;
+mod usage;
 mod viewers;

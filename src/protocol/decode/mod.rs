@@ -13,7 +13,8 @@ mod rules;
 use super::ErrorShape;
 
 pub use rules::{
-    Rule, any, boolean, dictionary, integer_from, list, literal, non_empty, object, one_of, text,
+    Rule, Text, any, boolean, dictionary, integer_from, list, literal, non_empty, object, one_of,
+    text,
 };
 
 /// A type that can be read from the `params` of a request.

@@ -8,6 +8,7 @@ pub mod agents;
 pub mod chat;
 pub mod sessions;
 pub mod system;
+pub mod usage;
 
 use super::decode::{Fields, Params};
 
