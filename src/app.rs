@@ -177,6 +177,7 @@ async fn build(
             ConfiguredFormat::OpenClaw => TranscriptFormat::OpenClaw,
             ConfiguredFormat::Messages => TranscriptFormat::Messages,
         },
+        reset: settings.session.reset.clone(),
     };
     let sessions =
         Sessions::open(options, Arc::clone(&store), Arc::clone(&clock), Arc::clone(&ids)).await?;

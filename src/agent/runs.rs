@@ -143,7 +143,7 @@ impl Runs {
             Ok(Placed::Taken) => Err(self.turn_away(&run, SendError::IdTaken).await),
             Ok(Placed::Refused) => Err(self.turn_away(&run, SendError::TooMany).await),
             Err(error) => Err(self.turn_away(&run, error).await),
-            Ok(Placed::First) => match recovery::append_user_message(&self.parts, &run).await {
+            Ok(Placed::First) => match recovery::open_turn(&self.parts, &run).await {
                 Ok(stored) => {
                     let start = Start { runs: Arc::clone(self), run, stored };
                     Ok((Accepted::Started, Some(start)))

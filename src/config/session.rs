@@ -5,6 +5,8 @@ use std::path::Path;
 
 use super::ConfigError;
 use super::explain::{Choice, Ledger};
+use super::maintenance::{self, MaintenanceSettings};
+use super::reset::{self, ResetSettings};
 use super::schema::Node;
 
 /// How conversations are keyed and kept.
@@ -16,6 +18,10 @@ pub struct SessionSettings {
     pub scope: SessionScope,
     /// Format of new transcripts; a transcript keeps the one it began in.
     pub transcript_format: TranscriptFormat,
+    /// When a session begins anew by itself.
+    pub reset: ResetSettings,
+    /// What becomes of old sessions and transcripts.
+    pub maintenance: MaintenanceSettings,
 }
 
 /// Who shares a session.
@@ -95,5 +101,7 @@ pub(super) fn read(
             Choice::file(file, format),
             TranscriptFormat::OpenClaw,
         ),
+        reset: reset::read(&node, file, ledger)?,
+        maintenance: maintenance::read(&node.member("maintenance")?, file, ledger)?,
     })
 }

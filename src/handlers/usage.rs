@@ -47,6 +47,13 @@ pub async fn sessions(cx: Ctx, p: SessionsUsageParams) -> Reply<Value> {
 fn shown(cx: &Ctx, row: &ListedUsage, has_context_weight: bool) -> Value {
     let entry = row.entry.as_ref();
     let model = entry.map(|entry| cx.services.models.of_session(&row.key, Some(entry)));
+    // What people said without a channel came by the gateway's own, as in rows.
+    let spoken = entry.is_some_and(|entry| entry.last_interaction_at.is_some());
+    let chat_type = entry.and_then(chat_type).or_else(|| spoken.then(|| "direct".into()));
+    let origin = entry.and_then(|entry| entry.origin.clone()).or_else(|| {
+        let channel = row.channel.as_deref();
+        spoken.then(|| json!({"provider": channel, "surface": channel, "chatType": chat_type}))
+    });
     let weight = || entry.and_then(|entry| entry.extra.get("systemPromptReport").cloned());
     let members = [
         ("key", Some(json!(row.key.as_str()))),
@@ -55,8 +62,8 @@ fn shown(cx: &Ctx, row: &ListedUsage, has_context_weight: bool) -> Value {
         ("updatedAt", Some(json!(row.updated_at))),
         ("agentId", Some(json!(row.agent))),
         ("channel", row.channel.as_deref().map(Value::from)),
-        ("chatType", entry.and_then(chat_type).map(Value::from)),
-        ("origin", entry.and_then(|entry| entry.origin.clone())),
+        ("chatType", chat_type.map(Value::from)),
+        ("origin", origin),
         ("modelOverride", entry.and_then(|entry| entry.model_override.clone()).map(Value::from)),
         (
             "providerOverride",

@@ -9,6 +9,7 @@ mod digest;
 pub mod directives;
 mod display;
 mod error;
+mod freshness;
 mod history;
 mod id;
 mod paths;

@@ -17,6 +17,7 @@ mod limits;
 mod live;
 mod offline;
 mod profiles;
+mod reset;
 mod restart;
 mod scopes;
 mod seed_client;
