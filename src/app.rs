@@ -284,6 +284,7 @@ fn start_periodic(services: &Arc<Services>) {
     tasks.spawn("presence", handlers::tell_presence(Arc::clone(services)));
     tasks.spawn("tick", tick(Arc::clone(services)));
     tasks.spawn("prune", prune(Arc::clone(services)));
+    tasks.spawn("maintenance", handlers::keep_tidy(Arc::clone(services)));
 }
 
 /// Tells everybody at once that the gateway is alive.

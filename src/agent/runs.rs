@@ -261,6 +261,11 @@ impl Runs {
         self.state.lock().lanes.active(key).filter(|run| !run.is_over())
     }
 
+    /// Whether something runs or waits in a session.
+    pub fn is_busy(&self, key: &SessionKey) -> bool {
+        !self.state.lock().lanes.of_session(key).is_empty()
+    }
+
     /// `tasks` of `status`.
     pub fn tasks(&self) -> Value {
         let (active, waiting) = self.counts();

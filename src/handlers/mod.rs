@@ -5,12 +5,14 @@
 mod agent;
 mod agents;
 mod chat;
+mod cleanup;
 mod health;
 mod session_changes;
 mod sessions;
 mod system;
 mod usage;
 
+pub use cleanup::keep_tidy;
 pub use health::{HealthCache, keep_fresh, tell_presence};
 
 use crate::registry::{Registry, admin, open, read, write};
@@ -40,6 +42,7 @@ pub fn registry() -> Registry {
     r.add(read("sessions.describe"), sessions::describe);
     r.add(read("sessions.resolve"), sessions::resolve);
     r.add(read("sessions.get"), sessions::get);
+    r.add(admin("sessions.cleanup"), cleanup::cleanup);
     r.add(read("sessions.usage"), usage::sessions);
     r.add(read("sessions.usage.timeseries"), usage::timeseries);
     r.add(read("sessions.usage.logs"), usage::logs);

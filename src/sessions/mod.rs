@@ -12,6 +12,7 @@ mod error;
 mod freshness;
 mod history;
 mod id;
+pub mod maintenance;
 mod paths;
 mod preview;
 mod rebuild;

@@ -63,6 +63,16 @@ impl Store for SqliteStore {
         Box::pin(self.database.write("delete a session", move |c| sessions::delete(c, &key)))
     }
 
+    fn delete_unchanged_session<'a>(
+        &'a self,
+        key: &'a str,
+        updated_at: u64,
+    ) -> StoreFuture<'a, bool> {
+        let key = key.to_owned();
+        let delete = move |c: &_| sessions::delete_unchanged(c, &key, updated_at);
+        Box::pin(self.database.write("delete an old session", delete))
+    }
+
     fn list_sessions(&self, query: SessionQuery) -> StoreFuture<'_, SessionPage> {
         Box::pin(self.database.read("list sessions", move |c| sessions::list(c, &query)))
     }

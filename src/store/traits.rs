@@ -52,6 +52,14 @@ pub trait Store: Send + Sync + 'static {
     /// Removes a session from the index; answers what was there.
     fn delete_session<'a>(&'a self, key: &'a str) -> StoreFuture<'a, Option<SessionEntry>>;
 
+    /// Removes a session from the index unless it changed since it was looked
+    /// at; answers whether it did.
+    fn delete_unchanged_session<'a>(
+        &'a self,
+        key: &'a str,
+        updated_at: u64,
+    ) -> StoreFuture<'a, bool>;
+
     /// The sessions that a query asks for.
     fn list_sessions(&self, query: SessionQuery) -> StoreFuture<'_, SessionPage>;
 

@@ -15,6 +15,7 @@ mod idempotency;
 mod lanes;
 mod limits;
 mod live;
+mod maintenance;
 mod offline;
 mod profiles;
 mod reset;
