@@ -23,8 +23,10 @@ use crate::config::{Env, SessionScope, Settings};
 use crate::gateway::{self, Gateway};
 use crate::handlers::{self, HealthCache};
 use crate::protocol::hello::TICK_INTERVAL_MS;
-use crate::providers::{Adapters, Catalog, CatalogError};
+use crate::protocol::message::Usage;
+use crate::providers::{Adapters, Catalog, CatalogError, ModelRef};
 use crate::registry::Services;
+use crate::sessions::usage::UsageReports;
 use crate::sessions::{AgentId, KeyRules, SessionError, Sessions, SessionsOptions};
 use crate::store::{SqliteStore, Store, StoreError};
 use crate::support::{Clock, Ids, RandomIds, SystemClock, Tasks};
@@ -167,12 +169,14 @@ async fn build(
         state_dir: settings.paths.state_dir.clone(),
         rules: rules.clone(),
         format: settings.session.transcript_format,
+        reset: settings.session.reset.clone(),
     };
     let sessions =
         Sessions::open(options, Arc::clone(&store), Arc::clone(&clock), Arc::clone(&ids)).await?;
     let bus = Bus::new(LocalBackplane(Arc::clone(&hub)));
     let keys = Arc::new(rules);
     let models = Models::new(catalog, Arc::clone(&keys), &settings.agents)?;
+    let usage = usage_reports(&sessions, &store, &clock, &models);
     let runs = Runs::new(RunsParts {
         settings: Arc::clone(&settings),
         keys: Arc::clone(&keys),
@@ -204,6 +208,7 @@ async fn build(
         bus,
         presence: Arc::new(Presence::new(own_beacon::own_beacon())),
         sessions,
+        usage,
         models,
         runs,
         keys,
@@ -240,6 +245,21 @@ async fn catalog(
     }
 }
 
+/// Reports on usage, at the prices of the catalogue.
+fn usage_reports(
+    sessions: &Sessions,
+    store: &Arc<dyn Store>,
+    clock: &Arc<dyn Clock>,
+    models: &Models,
+) -> UsageReports {
+    let catalog = Arc::clone(models.catalog());
+    let price = move |provider: &str, model: &str, usage: &Usage| {
+        let name = ModelRef { provider: provider.into(), model: model.into() };
+        catalog.find(&name).map(|model| model.priced(*usage).cost)
+    };
+    UsageReports::new(sessions.clone(), Arc::clone(store), Arc::clone(clock), Arc::new(price))
+}
+
 fn key_rules(settings: &Settings) -> KeyRules {
     KeyRules {
         default_agent: AgentId::normalize(&settings.agents.default_id),
@@ -256,6 +276,7 @@ fn start_periodic(services: &Arc<Services>) {
     tasks.spawn("presence", handlers::tell_presence(Arc::clone(services)));
     tasks.spawn("tick", tick(Arc::clone(services)));
     tasks.spawn("prune", prune(Arc::clone(services)));
+    tasks.spawn("maintenance", handlers::keep_tidy(Arc::clone(services)));
 }
 
 /// Tells everybody at once that the gateway is alive.

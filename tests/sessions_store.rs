@@ -36,7 +36,8 @@ fn store(dir: &Path) -> SqliteStore {
 
 async fn open_as(dir: &Path, format: TranscriptFormat) -> Sessions {
     let rules = KeyRules::default();
-    let options = SessionsOptions { state_dir: dir.to_owned(), rules, format };
+    let reset = clawgate::config::ResetSettings::default();
+    let options = SessionsOptions { state_dir: dir.to_owned(), rules, format, reset };
     Sessions::open(options, Arc::new(store(dir)), Arc::new(Stopped), Arc::new(RandomIds))
         .await
         .unwrap()

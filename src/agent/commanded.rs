@@ -36,7 +36,11 @@ impl Runs {
         answer: impl Future<Output = String>,
     ) -> Result<(), SendError> {
         let parts = self.parts();
-        let stored = recovery::append_user_message(parts, run).await?;
+        // A run that is under way keeps its transcript.
+        let stored = match self.active(&run.key) {
+            None => recovery::open_turn(parts, run).await?,
+            Some(_) => recovery::append_user_message(parts, run).await?,
+        };
         parts.announce(&run.key, &stored);
         let text = answer.await;
         let message = AssistantMessage::from_gateway(text, parts.clock.now_ms());

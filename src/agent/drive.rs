@@ -97,7 +97,7 @@ impl Runs {
     /// stopped meanwhile end here; answers the first that can start.
     async fn begin_waiting(&self, mut next: Arc<ActiveRun>) -> Option<Arc<ActiveRun>> {
         loop {
-            let stored = recovery::append_user_message(&self.parts, &next).await;
+            let stored = recovery::open_turn(&self.parts, &next).await;
             let end = match (stored, next.abort_reason()) {
                 (Ok(stored), None) => {
                     self.parts.announce(&next.key, &stored);

@@ -84,6 +84,16 @@ impl RunsParts {
         self.sessions.append(key, message, options).await
     }
 
+    /// Begins the session of a run anew when its message came too late for the
+    /// old transcript.
+    pub async fn renew_if_stale(&self, run: &ActiveRun) -> Result<(), SessionError> {
+        let workspace = self.agent_of(&run.key).workspace;
+        if self.sessions.renew_if_stale(&run.key, &workspace, run.accepted_at).await? {
+            tracing::info!(session = %run.key, "stale session begins anew");
+        }
+        Ok(())
+    }
+
     /// Tells those who watch of a stored message.
     pub fn announce(&self, key: &SessionKey, stored: &StoredMessage) {
         // Silent messages are kept, but not shown.

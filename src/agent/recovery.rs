@@ -28,6 +28,13 @@ pub fn pack(run: &ActiveRun) -> Option<String> {
     serde_json::to_string(&packed).ok()
 }
 
+/// Puts the message of a run whose turn has come into the transcript of its
+/// session, which begins anew if it is stale.
+pub async fn open_turn(parts: &RunsParts, run: &ActiveRun) -> Result<StoredMessage, SessionError> {
+    parts.renew_if_stale(run).await?;
+    append_user_message(parts, run).await
+}
+
 /// Puts the message of a run into its transcript.
 pub async fn append_user_message(
     parts: &RunsParts,

@@ -143,7 +143,7 @@ impl Runs {
             Ok(Placed::Taken) => Err(self.turn_away(&run, SendError::IdTaken).await),
             Ok(Placed::Refused) => Err(self.turn_away(&run, SendError::TooMany).await),
             Err(error) => Err(self.turn_away(&run, error).await),
-            Ok(Placed::First) => match recovery::append_user_message(&self.parts, &run).await {
+            Ok(Placed::First) => match recovery::open_turn(&self.parts, &run).await {
                 Ok(stored) => {
                     let start = Start { runs: Arc::clone(self), run, stored };
                     Ok((Accepted::Started, Some(start)))
@@ -259,6 +259,11 @@ impl Runs {
     /// The run that is active in a session; none once its end has been told.
     pub fn active(&self, key: &SessionKey) -> Option<Arc<ActiveRun>> {
         self.state.lock().lanes.active(key).filter(|run| !run.is_over())
+    }
+
+    /// Whether something runs or waits in a session.
+    pub fn is_busy(&self, key: &SessionKey) -> bool {
+        !self.state.lock().lanes.of_session(key).is_empty()
     }
 
     /// `tasks` of `status`.

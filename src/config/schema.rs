@@ -98,6 +98,44 @@ impl<'a> Node<'a> {
             .ok_or_else(|| self.wrong(&integer_rule(1, max)))
     }
 
+    /// An integer from 0 to `max`.
+    pub fn integer_or_zero<T: TryFrom<u64>>(&self, max: u64) -> Result<Option<T>, ConfigError> {
+        let Some(value) = self.value else { return Ok(None) };
+        value
+            .as_u64()
+            .filter(|number| *number <= max)
+            .and_then(|number| T::try_from(number).ok())
+            .map(Some)
+            .ok_or_else(|| self.wrong(&format!("must be an integer between 0 and {max}")))
+    }
+
+    /// A number with a unit, such as `30d`, or a bare number; `parse` makes
+    /// something of it, or it is an error that says what is `allowed`.
+    pub fn quantity<T>(
+        &self,
+        allowed: &str,
+        parse: impl Fn(&str) -> Option<T>,
+    ) -> Result<Option<T>, ConfigError> {
+        let text = match self.value {
+            None => return Ok(None),
+            Some(Value::String(text)) => text.trim().to_lowercase(),
+            Some(Value::Number(number)) => number.to_string(),
+            Some(_) => return Err(self.wrong(&format!("must be {allowed}"))),
+        };
+        parse(&text).map(Some).ok_or_else(|| self.wrong(&format!("must be {allowed}")))
+    }
+
+    /// The members of an object with free names, in order.
+    pub fn members(&self) -> Result<Vec<(String, Self)>, ConfigError> {
+        match self.value {
+            None => Ok(Vec::new()),
+            Some(Value::Object(members)) => {
+                members.keys().map(|name| Ok((name.clone(), self.member(name)?))).collect()
+            }
+            Some(_) => Err(self.wrong("must be an object")),
+        }
+    }
+
     /// A positive integer without a bound of its own.
     pub fn count<T: TryFrom<u64>>(&self) -> Result<Option<T>, ConfigError> {
         self.integer(MAX_INTEGER)

@@ -8,6 +8,8 @@ use serde_json::Value;
 
 use super::ConfigError;
 use super::explain::{Choice, Ledger};
+use super::maintenance::{self, MaintenanceSettings};
+use super::reset::{self, ResetSettings};
 use super::schema::Node;
 
 /// How conversations are keyed and kept.
@@ -24,6 +26,10 @@ pub struct SessionSettings {
     pub identity_links: BTreeMap<String, Vec<String>>,
     /// Format of new transcripts; a transcript keeps the one it began in.
     pub transcript_format: TranscriptFormat,
+    /// When a session begins anew by itself.
+    pub reset: ResetSettings,
+    /// What becomes of old sessions and transcripts.
+    pub maintenance: MaintenanceSettings,
 }
 
 /// Who shares a session.
@@ -152,6 +158,8 @@ pub(super) fn read(
             Choice::file(file, format),
             TranscriptFormat::default(),
         ),
+        reset: reset::read(&node, file, ledger)?,
+        maintenance: maintenance::read(&node.member("maintenance")?, file, ledger)?,
     })
 }
 

@@ -5,12 +5,15 @@
 mod agent;
 mod agents;
 mod chat;
+mod cleanup;
 mod health;
 mod session_changes;
 mod session_settings;
 mod sessions;
 mod system;
+mod usage;
 
+pub use cleanup::keep_tidy;
 pub use health::{HealthCache, keep_fresh, tell_presence};
 
 use crate::registry::{Registry, admin, open, read, write};
@@ -47,6 +50,11 @@ pub fn registry() -> Registry {
     let patch = admin("sessions.patch").by_session(session_settings::patch_lane);
     r.add(patch, session_settings::patch);
     r.add(admin("sessions.pluginPatch"), session_settings::plugin_patch);
+    r.add(admin("sessions.cleanup"), cleanup::cleanup);
+    r.add(read("sessions.usage"), usage::sessions);
+    r.add(read("sessions.usage.timeseries"), usage::timeseries);
+    r.add(read("sessions.usage.logs"), usage::logs);
+    r.add(read("usage.cost"), usage::cost);
     let send = write("sessions.send").by_session(session_changes::send_lane);
     r.add(send, session_changes::send);
     let steer = write("sessions.steer").by_session(session_changes::send_lane);

@@ -59,7 +59,10 @@ pub(super) async fn say(
 ) -> Reply<Value> {
     let entry = existing(&cx, &p.key).await?;
     let key = cx.session_key(&p.key);
-    let next = entry.transcript.message_count + 1;
+    let sessions = &cx.services.sessions;
+    let begins_anew = sessions.is_stale(&key, &entry, cx.now_ms()).await.map_err(unavailable)?
+        && cx.services.runs.active(&key).is_none();
+    let next = if begins_anew { 1 } else { entry.transcript.message_count + 1 };
     let request = ChatSendParams {
         session_key: key.to_string(),
         message: p.message,

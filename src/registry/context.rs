@@ -12,6 +12,7 @@ use crate::auth::Principal;
 use crate::bus::{Bus, Presence, Subscriber};
 use crate::config::Settings;
 use crate::protocol::{Profile, response_ok};
+use crate::sessions::usage::UsageReports;
 use crate::sessions::{AgentId, KeyRules, SessionKey, Sessions};
 use crate::support::{Clock, Ids, Tasks, millis};
 
@@ -33,6 +34,8 @@ pub struct Services {
     pub presence: Arc<Presence>,
     /// Conversations.
     pub sessions: Sessions,
+    /// What they used.
+    pub usage: UsageReports,
     /// Models and their providers.
     pub models: Models,
     /// Runs of the agent.

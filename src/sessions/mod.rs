@@ -10,8 +10,10 @@ pub mod directives;
 mod display;
 mod edit;
 mod error;
+mod freshness;
 mod history;
 mod id;
+pub mod maintenance;
 mod paths;
 mod preview;
 mod rebuild;
@@ -20,6 +22,7 @@ mod steps;
 mod time;
 mod transcript;
 mod types;
+pub mod usage;
 
 pub mod key;
 

@@ -1,8 +1,10 @@
 //! Where transcripts are (`reference/state-layout.md`).
 
+use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
-use super::{AgentId, SessionError, SessionId, SessionKey};
+use super::{AgentId, SessionError, SessionId, SessionKey, time};
 use crate::store::SessionEntry;
 
 /// The folder of an agent's transcripts.
@@ -35,6 +37,52 @@ pub(super) fn stem(path: &str) -> Option<SessionId> {
     let id = name.strip_suffix(".jsonl")?;
     let other = id.contains(".checkpoint.") || id.ends_with(".trajectory");
     SessionId::parse(id).filter(|_| !other)
+}
+
+/// A transcript that was put away.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Archive {
+    /// Its id.
+    pub id: SessionId,
+    /// `reset`, `deleted` or `bak`.
+    pub reason: String,
+    /// When it was put away, in milliseconds since the epoch.
+    pub archived_at: u64,
+}
+
+/// Reads the name of a transcript that was put away; `None` for other files.
+pub(super) fn archive(name: &str) -> Option<Archive> {
+    let (id, suffix) = name.split_once(".jsonl.")?;
+    let (reason, time) = suffix.split_once('.')?;
+    if !matches!(reason, "reset" | "deleted" | "bak") {
+        return None;
+    }
+    let (date, clock) = time.split_once('T')?;
+    let archived_at = time::millis(&format!("{date}T{}", clock.replace('-', ":")));
+    let id = SessionId::parse(id)?;
+    (archived_at > 0).then(|| Archive { id, reason: reason.to_owned(), archived_at })
+}
+
+/// What is in a folder; nothing when there is no such folder.
+pub(super) fn children(folder: &Path) -> io::Result<Vec<PathBuf>> {
+    if !folder.is_dir() {
+        return Ok(Vec::new());
+    }
+    let entries = fs::read_dir(folder)?;
+    entries.map(|entry| Ok(entry?.path())).collect()
+}
+
+/// The agents that have folders below a state folder. What has no name of an
+/// agent comes apart.
+pub(super) fn agents(state_dir: &Path) -> io::Result<(Vec<AgentId>, Vec<PathBuf>)> {
+    let (mut agents, mut others) = (Vec::new(), Vec::new());
+    for folder in children(&state_dir.join("agents"))? {
+        let name = folder.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        let agent = AgentId::normalize(name);
+        if agent.as_str() == name { agents.push(agent) } else { others.push(folder) }
+    }
+    agents.sort();
+    Ok((agents, others))
 }
 
 /// The name that a transcript gets when it is put away.
@@ -71,6 +119,16 @@ mod tests {
         let name = archived(Path::new("/s/a.jsonl"), "reset", "2026-11-22T03:46:28.004Z");
         assert_eq!(name, Path::new("/s/a.jsonl.reset.2026-11-22T03-46-28.004Z"));
         assert_eq!(stem("/s/a.jsonl.reset.2026-11-22T03-46-28.004Z"), None);
+        let read = archive("a.jsonl.reset.2026-11-22T03-46-28.004Z").unwrap();
+        let expected = Archive {
+            id: SessionId::parse("a").unwrap(),
+            reason: "reset".into(),
+            archived_at: time::millis("2026-11-22T03:46:28.004Z"),
+        };
+        assert_eq!(read, expected);
+        for other in ["a.jsonl", "a.jsonl.lock", "a.jsonl.reset.soon", "a.jsonl.bak-7-9"] {
+            assert_eq!(archive(other), None, "{other}");
+        }
         assert_eq!(stem("/s/a.trajectory.jsonl"), None);
         assert_eq!(stem("/s/a.checkpoint.b.jsonl"), None);
     }

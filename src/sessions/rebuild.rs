@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, Seek, SeekFrom};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::UNIX_EPOCH;
 
 use serde_json::{Map, Value};
@@ -23,13 +23,11 @@ const LINES_MAX: usize = 20;
 /// All sessions below a state folder.
 pub(super) fn find(state_dir: &Path, rules: &KeyRules) -> io::Result<Vec<NewSession>> {
     let mut found = Vec::new();
-    for folder in children(&state_dir.join("agents"))? {
-        let Some(name) = folder.file_name().and_then(|name| name.to_str()) else { continue };
-        let agent = AgentId::normalize(name);
-        if agent.as_str() != name {
-            tracing::warn!(folder = %folder.display(), "not the name of an agent; left out");
-            continue;
-        }
+    let (agents, others) = paths::agents(state_dir)?;
+    for folder in others {
+        tracing::warn!(folder = %folder.display(), "not the name of an agent; left out");
+    }
+    for agent in agents {
         let sessions = paths::folder(state_dir, &agent);
         // One folder that cannot be read must not keep the gateway from starting.
         match of_agent(&sessions, &agent, rules) {
@@ -52,7 +50,7 @@ fn of_agent(folder: &Path, agent: &AgentId, rules: &KeyRules) -> io::Result<Vec<
         taken.insert(path);
         sessions.insert(key, entry);
     }
-    for path in children(folder)? {
+    for path in paths::children(folder)? {
         if taken.contains(&path) {
             continue;
         }
@@ -176,13 +174,4 @@ fn last_lines(file: &File) -> io::Result<Vec<Vec<u8>>> {
     }
     lines.reverse();
     Ok(lines)
-}
-
-/// What is in a folder; nothing when there is no such folder.
-fn children(folder: &Path) -> io::Result<Vec<PathBuf>> {
-    if !folder.is_dir() {
-        return Ok(Vec::new());
-    }
-    let entries = fs::read_dir(folder)?;
-    entries.map(|entry| Ok(entry?.path())).collect()
 }

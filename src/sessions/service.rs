@@ -237,6 +237,11 @@ impl Sessions {
         Ok(Some(DeletedSession { entry, archived }))
     }
 
+    /// The state folder.
+    pub fn state_dir(&self) -> &Path {
+        &self.inner.options.state_dir
+    }
+
     /// The folder of an agent's transcripts.
     pub fn folder(&self, agent: &AgentId) -> PathBuf {
         paths::folder(&self.inner.options.state_dir, agent)

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use super::{KeyRules, TranscriptFormat};
+use crate::config::ResetSettings;
 use crate::protocol::message::AgentMessage;
 use crate::store::SessionEntry;
 
@@ -15,6 +16,8 @@ pub struct SessionsOptions {
     pub rules: KeyRules,
     /// Format of new transcripts.
     pub format: TranscriptFormat,
+    /// When sessions begin anew by themselves.
+    pub reset: ResetSettings,
 }
 
 /// How a message is appended.

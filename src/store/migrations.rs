@@ -50,6 +50,58 @@ const STEPS: &[&str] = &[
     CREATE INDEX runs_by_id ON runs (run_id);
     CREATE INDEX runs_by_end ON runs (ended_at) WHERE ended_at IS NOT NULL;
     CREATE INDEX runs_active ON runs (session_key) WHERE state = 'active';",
+    // 2: usage, read from transcripts; `quarter` counts quarter hours from the epoch.
+    "CREATE TABLE usage_files (
+        id INTEGER PRIMARY KEY,
+        agent_id TEXT NOT NULL,
+        name TEXT NOT NULL,
+        length INTEGER NOT NULL,
+        modified_at INTEGER NOT NULL,
+        read_to INTEGER NOT NULL,
+        tail TEXT NOT NULL,
+        last_user_at INTEGER,
+        UNIQUE (agent_id, name)
+    ) STRICT;
+    CREATE TABLE usage_activity (
+        file_id INTEGER NOT NULL REFERENCES usage_files (id) ON DELETE CASCADE,
+        quarter INTEGER NOT NULL,
+        user INTEGER NOT NULL,
+        assistant INTEGER NOT NULL,
+        tool_calls INTEGER NOT NULL,
+        tool_results INTEGER NOT NULL,
+        errors INTEGER NOT NULL,
+        first_at INTEGER NOT NULL,
+        last_at INTEGER NOT NULL,
+        latencies TEXT NOT NULL,
+        PRIMARY KEY (file_id, quarter)
+    ) STRICT, WITHOUT ROWID;
+    CREATE TABLE usage_spending (
+        file_id INTEGER NOT NULL REFERENCES usage_files (id) ON DELETE CASCADE,
+        quarter INTEGER NOT NULL,
+        provider TEXT NOT NULL,
+        model TEXT NOT NULL,
+        has_cost INTEGER NOT NULL,
+        count INTEGER NOT NULL,
+        input INTEGER NOT NULL,
+        output INTEGER NOT NULL,
+        cache_read INTEGER NOT NULL,
+        cache_write INTEGER NOT NULL,
+        total_tokens INTEGER NOT NULL,
+        input_cost REAL NOT NULL,
+        output_cost REAL NOT NULL,
+        cache_read_cost REAL NOT NULL,
+        cache_write_cost REAL NOT NULL,
+        total_cost REAL NOT NULL,
+        PRIMARY KEY (file_id, quarter, provider, model, has_cost)
+    ) STRICT, WITHOUT ROWID;
+    CREATE INDEX usage_spending_by_time ON usage_spending (quarter);
+    CREATE TABLE usage_tools (
+        file_id INTEGER NOT NULL REFERENCES usage_files (id) ON DELETE CASCADE,
+        quarter INTEGER NOT NULL,
+        name TEXT NOT NULL,
+        count INTEGER NOT NULL,
+        PRIMARY KEY (file_id, quarter, name)
+    ) STRICT, WITHOUT ROWID;",
 ];
 
 /// Brings the schema up to date.

@@ -19,6 +19,7 @@ mod runs;
 mod sessions;
 mod sqlite;
 mod traits;
+mod usage;
 
 pub use database::Database;
 pub use entry::{SessionEntry, TranscriptFacts};
@@ -27,3 +28,4 @@ pub use query::{SessionPage, SessionQuery, SessionRow};
 pub use runs::{Claim, NewRun, RunOutcome, RunRecord, RunState};
 pub use sqlite::SqliteStore;
 pub use traits::{Edited, NewSession, SessionChange, SessionEdit, Store, StoreFuture};
+pub use usage::{Activity, Spending, ToolCalls, UsageFacts, UsageFile, UsageScan};

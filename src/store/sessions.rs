@@ -138,6 +138,17 @@ pub(super) fn delete(connection: &Connection, key: &str) -> Result<Option<Sessio
     Ok(found)
 }
 
+pub(super) fn delete_unchanged(
+    connection: &Connection,
+    key: &str,
+    updated_at: u64,
+) -> Result<bool, Fault> {
+    let deleted = connection
+        .prepare_cached("DELETE FROM sessions WHERE key = ?1 AND updated_at = ?2")?
+        .execute(params![key, signed(updated_at)])?;
+    Ok(deleted > 0)
+}
+
 pub(super) fn list(connection: &Connection, query: &SessionQuery) -> Result<SessionPage, Fault> {
     let (condition, values) = condition(query);
     let values: Vec<&dyn ToSql> = values.iter().map(AsRef::as_ref).collect();

@@ -5,7 +5,8 @@ use std::path::Path;
 use super::traits::StoreFuture;
 use super::{
     Claim, Database, Edited, NewRun, NewSession, RunOutcome, RunRecord, SessionChange, SessionEdit,
-    SessionEntry, SessionPage, SessionQuery, SessionRow, Store, StoreError, runs, sessions,
+    SessionEntry, SessionPage, SessionQuery, SessionRow, Spending, Store, StoreError, UsageFacts,
+    UsageFile, UsageScan, runs, sessions, usage,
 };
 
 /// The store of a gateway on one machine.
@@ -64,6 +65,16 @@ impl Store for SqliteStore {
     fn delete_session<'a>(&'a self, key: &'a str) -> StoreFuture<'a, Option<SessionEntry>> {
         let key = key.to_owned();
         Box::pin(self.database.write("delete a session", move |c| sessions::delete(c, &key)))
+    }
+
+    fn delete_unchanged_session<'a>(
+        &'a self,
+        key: &'a str,
+        updated_at: u64,
+    ) -> StoreFuture<'a, bool> {
+        let key = key.to_owned();
+        let delete = move |c: &_| sessions::delete_unchanged(c, &key, updated_at);
+        Box::pin(self.database.write("delete an old session", delete))
     }
 
     fn list_sessions(&self, query: SessionQuery) -> StoreFuture<'_, SessionPage> {
@@ -132,5 +143,29 @@ impl Store for SqliteStore {
 
     fn prune_runs(&self, now_ms: u64) -> StoreFuture<'_, u64> {
         Box::pin(self.database.write("prune runs", move |c| runs::prune(c, now_ms)))
+    }
+
+    fn usage_files(&self) -> StoreFuture<'_, Vec<UsageFile>> {
+        Box::pin(self.database.read("list usage", usage::files))
+    }
+
+    fn record_usage(&self, scan: UsageScan) -> StoreFuture<'_, ()> {
+        Box::pin(self.database.write("record usage", move |c| usage::record(c, &scan)))
+    }
+
+    fn forget_usage(&self, files: Vec<(String, String)>) -> StoreFuture<'_, ()> {
+        Box::pin(self.database.write("forget usage", move |c| usage::forget(c, &files)))
+    }
+
+    fn usage_facts(
+        &self,
+        files: Vec<(String, String)>,
+        quarters: (u64, u64),
+    ) -> StoreFuture<'_, Vec<UsageFacts>> {
+        Box::pin(self.database.read("look up usage", move |c| usage::facts(c, &files, quarters)))
+    }
+
+    fn usage_spending(&self, quarters: (u64, u64)) -> StoreFuture<'_, Vec<Spending>> {
+        Box::pin(self.database.read("sum up usage", move |c| usage::spending_of_all(c, quarters)))
     }
 }

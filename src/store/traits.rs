@@ -6,7 +6,7 @@
 
 use super::{
     Claim, NewRun, RunOutcome, RunRecord, SessionEntry, SessionPage, SessionQuery, SessionRow,
-    StoreError,
+    Spending, StoreError, UsageFacts, UsageFile, UsageScan,
 };
 use crate::support::BoxFuture;
 
@@ -47,7 +47,7 @@ pub struct NewSession {
     pub entry: SessionEntry,
 }
 
-/// Session index and run records.
+/// Session index, run records and usage.
 pub trait Store: Send + Sync + 'static {
     /// The session with this key.
     fn session<'a>(&'a self, key: &'a str) -> StoreFuture<'a, Option<SessionEntry>>;
@@ -75,6 +75,14 @@ pub trait Store: Send + Sync + 'static {
 
     /// Removes a session from the index; answers what was there.
     fn delete_session<'a>(&'a self, key: &'a str) -> StoreFuture<'a, Option<SessionEntry>>;
+
+    /// Removes a session from the index unless it changed since it was looked
+    /// at; answers whether it did.
+    fn delete_unchanged_session<'a>(
+        &'a self,
+        key: &'a str,
+        updated_at: u64,
+    ) -> StoreFuture<'a, bool>;
 
     /// The sessions that a query asks for.
     fn list_sessions(&self, query: SessionQuery) -> StoreFuture<'_, SessionPage>;
@@ -118,4 +126,24 @@ pub trait Store: Send + Sync + 'static {
 
     /// Forgets ended runs beyond the retention; answers how many.
     fn prune_runs(&self, now_ms: u64) -> StoreFuture<'_, u64>;
+
+    /// How far transcripts were read for their usage.
+    fn usage_files(&self) -> StoreFuture<'_, Vec<UsageFile>>;
+
+    /// Takes in a stretch of a transcript.
+    fn record_usage(&self, scan: UsageScan) -> StoreFuture<'_, ()>;
+
+    /// Forgets transcripts, by agent and file name, that are no more.
+    fn forget_usage(&self, files: Vec<(String, String)>) -> StoreFuture<'_, ()>;
+
+    /// What is known of some transcripts, by agent and file name, between two
+    /// quarters, both included; in the order of the files.
+    fn usage_facts(
+        &self,
+        files: Vec<(String, String)>,
+        quarters: (u64, u64),
+    ) -> StoreFuture<'_, Vec<UsageFacts>>;
+
+    /// What all transcripts together spent between two quarters, both included.
+    fn usage_spending(&self, quarters: (u64, u64)) -> StoreFuture<'_, Vec<Spending>>;
 }

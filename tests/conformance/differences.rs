@@ -57,6 +57,7 @@ const NO_PROMPT_REPORT: &str =
 const WAIT_FACTS: &str =
     "agent.wait tells start and stop reason whether the run ended before or during the wait.";
 const ONE_END: &str = "An aborted run ends once; the original's runner starts, fails and ends after that (behaviour §15).";
+const READ_AT_ONCE: &str = "Usage is read when it is asked for, not some time later.";
 const DEPARTED: &str = "The recorded list holds a client that had just gone.";
 
 /// The list.
@@ -116,6 +117,7 @@ pub const DIFFERENCES: &[Difference] = &[
         "*/presence/2",
         DEPARTED,
     ),
+    allow(Kind::Value, "*", "* res usage.cost", "/payload/cacheStatus/status", READ_AT_ONCE),
     allow(Kind::Absent, "*", "*", "*/eventLoop", EVENT_LOOP),
     allow(Kind::Absent, "*", "*", "*/plugins/loaded/*", PLUGINS),
     allow(Kind::Absent, "*", "* res status", "/payload/tasks/byRuntime", TASKS),

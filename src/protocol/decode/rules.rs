@@ -24,16 +24,24 @@ pub trait Rule {
 pub struct Text {
     min: usize,
     max: Option<usize>,
+    pattern: Option<Pattern>,
+}
+
+/// A form of strings.
+#[derive(Debug, Clone, Copy)]
+struct Pattern {
+    shown: &'static str,
+    accepts: fn(&str) -> bool,
 }
 
 /// Any string.
 pub const fn text() -> Text {
-    Text { min: 0, max: None }
+    Text { min: 0, max: None, pattern: None }
 }
 
 /// A string of at least one character.
 pub const fn non_empty() -> Text {
-    Text { min: 1, max: None }
+    Text { min: 1, max: None, pattern: None }
 }
 
 impl Text {
@@ -41,6 +49,14 @@ impl Text {
     #[must_use]
     pub const fn max(mut self, max: usize) -> Self {
         self.max = Some(max);
+        self
+    }
+
+    /// Sets a form: the original's expression for it, which is shown, and what
+    /// it accepts.
+    #[must_use]
+    pub const fn pattern(mut self, shown: &'static str, accepts: fn(&str) -> bool) -> Self {
+        self.pattern = Some(Pattern { shown, accepts });
         self
     }
 }
@@ -66,6 +82,11 @@ impl Rule for Text {
             && text.chars().nth(max).is_some()
         {
             errors.push(path.say(&format!("must NOT have more than {max} characters")));
+        }
+        if let Some(Pattern { shown, accepts }) = self.pattern
+            && !accepts(&text)
+        {
+            errors.push(path.say(&format!("must match pattern \"{shown}\"")));
         }
         (errors.len() == before).then_some(text)
     }

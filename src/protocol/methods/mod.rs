@@ -9,6 +9,7 @@ pub mod chat;
 pub mod session_settings;
 pub mod sessions;
 pub mod system;
+pub mod usage;
 
 use super::decode::{Fields, Params};
 

@@ -261,6 +261,33 @@ impl Params for SessionsDeleteParams {
     }
 }
 
+/// Params of `sessions.cleanup`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SessionsCleanupParams {
+    /// Only this agent's sessions; the default agent's when absent.
+    pub agent: Option<String>,
+    /// The sessions of all agents.
+    pub all_agents: bool,
+    /// Does what the configuration only warns of.
+    pub enforce: bool,
+    /// A session that stays whatever its age, as the client wrote it.
+    pub active_key: Option<String>,
+    /// Also removes sessions without transcripts.
+    pub fix_missing: bool,
+}
+
+impl Params for SessionsCleanupParams {
+    fn read(f: &mut Fields) -> Self {
+        Self {
+            agent: f.optional("agent", non_empty()),
+            all_agents: f.optional("allAgents", boolean()).unwrap_or_default(),
+            enforce: f.optional("enforce", boolean()).unwrap_or_default(),
+            active_key: f.optional("activeKey", non_empty()),
+            fix_missing: f.optional("fixMissing", boolean()).unwrap_or_default(),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

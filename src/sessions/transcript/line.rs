@@ -17,6 +17,8 @@ pub(crate) enum Line<'a> {
 pub(crate) struct Header {
     /// Key of the session, which we add so that the index can be rebuilt.
     pub session_key: Option<String>,
+    /// ISO time at which the transcript began.
+    pub timestamp: Option<String>,
 }
 
 /// An entry of the tree, or a bare message.
@@ -111,7 +113,8 @@ impl<'a> Line<'a> {
             return Some(Self::Entry(Entry { id, parent, timestamp, body }));
         };
         if kind == "session" {
-            return Some(Self::Header(Header { session_key: text(raw.session_key) }));
+            let (session_key, timestamp) = (text(raw.session_key), text(raw.timestamp));
+            return Some(Self::Header(Header { session_key, timestamp }));
         }
         let parent = match raw.parent_id {
             None => Parent::Previous,

@@ -1,0 +1,121 @@
+//! The files of a sessions folder, and which go when there are too many bytes.
+
+use std::collections::HashSet;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::UNIX_EPOCH;
+
+use serde::Serialize;
+
+use super::super::paths;
+use crate::config::DiskBudget;
+
+/// A transcript without a session that is younger than this may just have begun.
+const ORPHAN_AGE_MS: u64 = 60 * 60 * 1000;
+
+/// `diskBudget` of a cleanup.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct BudgetReport {
+    /// Bytes in the folder.
+    pub total_bytes_before: u64,
+    /// Bytes that are left, or would be.
+    pub total_bytes_after: u64,
+    /// Files that went.
+    pub removed_files: u64,
+    /// Sessions that went.
+    pub removed_entries: u64,
+    /// Bytes that went.
+    pub freed_bytes: u64,
+    /// The bound.
+    pub max_bytes: u64,
+    /// How many may be left when the bound is passed.
+    pub high_water_bytes: u64,
+    /// Whether there is still more than the bound.
+    pub over_budget: bool,
+}
+
+impl BudgetReport {
+    /// Nothing has gone yet.
+    pub fn new(total: u64, budget: DiskBudget) -> Self {
+        Self {
+            total_bytes_before: total,
+            total_bytes_after: total,
+            removed_files: 0,
+            removed_entries: 0,
+            freed_bytes: 0,
+            max_bytes: budget.max_bytes,
+            high_water_bytes: budget.high_water_bytes,
+            over_budget: total > budget.max_bytes,
+        }
+    }
+
+    /// Whether more has to go.
+    pub fn wants_more(&self) -> bool {
+        self.total_bytes_before > self.max_bytes && self.total_bytes_after > self.high_water_bytes
+    }
+
+    /// Takes in that a file goes.
+    pub fn freed(&mut self, bytes: u64) {
+        self.removed_files += 1;
+        self.freed_bytes = self.freed_bytes.saturating_add(bytes);
+        self.total_bytes_after = self.total_bytes_after.saturating_sub(bytes);
+        self.over_budget = self.total_bytes_after > self.max_bytes;
+    }
+}
+
+/// A file of a sessions folder.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Stored {
+    pub path: PathBuf,
+    pub bytes: u64,
+    pub modified_ms: u64,
+    /// When it was put away, if it was.
+    pub archived_at: Option<u64>,
+}
+
+/// The files of a folder.
+pub(super) fn files(folder: &Path) -> io::Result<Vec<Stored>> {
+    let mut found = Vec::new();
+    for path in paths::children(folder)? {
+        let about = match fs::metadata(&path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            about => about?,
+        };
+        if !about.is_file() {
+            continue;
+        }
+        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        let archived_at = paths::archive(name).map(|archive| archive.archived_at);
+        let since_epoch = about.modified()?.duration_since(UNIX_EPOCH).unwrap_or_default();
+        let modified_ms = u64::try_from(since_epoch.as_millis()).unwrap_or(u64::MAX);
+        found.push(Stored { bytes: about.len(), modified_ms, archived_at, path });
+    }
+    Ok(found)
+}
+
+/// What may go before any session does, the oldest first: transcripts that were
+/// put away, and those that no session has.
+pub(super) fn spare(files: &[Stored], taken: &HashSet<PathBuf>, now_ms: u64) -> Vec<Stored> {
+    let is_orphan = |file: &Stored| {
+        let is_transcript = file.path.to_str().and_then(paths::stem).is_some();
+        let age = now_ms.saturating_sub(file.modified_ms);
+        is_transcript && !taken.contains(&file.path) && age > ORPHAN_AGE_MS
+    };
+    let mut spare: Vec<_> = files
+        .iter()
+        .filter(|file| file.archived_at.is_some() || is_orphan(file))
+        .cloned()
+        .collect();
+    spare.sort_by_key(|file| file.archived_at.unwrap_or(file.modified_ms));
+    spare
+}
+
+/// Removes a file; that it is gone already is as good.
+pub(super) fn remove(path: &Path) -> io::Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,13 @@
+//! What becomes of old sessions and of transcripts that were put away.
+//!
+//! Owns: the rules of `session.maintenance`. Promises: main sessions, sessions
+//! of groups and threads, and those in which something runs are never removed; a
+//! transcript goes only after it was put away for its time, or for the disk
+//! budget. Must not: know where the rules are written.
+
+mod budget;
+mod plan;
+mod service;
+
+pub use budget::BudgetReport;
+pub use service::{Cleanup, CleanupReport};

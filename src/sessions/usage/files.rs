@@ -1,0 +1,87 @@
+//! The transcripts whose usage counts.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::UNIX_EPOCH;
+
+use super::super::{AgentId, SessionId, paths};
+
+/// A transcript on disk: a current one, or one put away by a reset or a deletion.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct TranscriptFile {
+    pub agent: AgentId,
+    pub path: PathBuf,
+    pub name: String,
+    /// The id in its name.
+    pub id: SessionId,
+    pub length: u64,
+    pub modified_ms: u64,
+}
+
+impl TranscriptFile {
+    /// `None` when it is no such file.
+    pub fn look(agent: &AgentId, path: &Path) -> io::Result<Option<Self>> {
+        let Some(name) = path.file_name().and_then(|name| name.to_str()) else { return Ok(None) };
+        let Some(id) = id_of(name) else { return Ok(None) };
+        let about = match fs::metadata(path) {
+            // It may have been put away since its folder was listed.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            about => about?,
+        };
+        if !about.is_file() {
+            return Ok(None);
+        }
+        let since_epoch = about.modified()?.duration_since(UNIX_EPOCH).unwrap_or_default();
+        Ok(Some(Self {
+            agent: agent.clone(),
+            name: name.to_owned(),
+            path: path.to_owned(),
+            id,
+            length: about.len(),
+            modified_ms: u64::try_from(since_epoch.as_millis()).unwrap_or(u64::MAX),
+        }))
+    }
+
+    /// How the store tells it.
+    pub fn key(&self) -> (String, String) {
+        (self.agent.as_str().to_owned(), self.name.clone())
+    }
+}
+
+fn id_of(name: &str) -> Option<SessionId> {
+    paths::stem(name).or_else(|| {
+        // A `bak` is a copy of lines that count where they came from.
+        paths::archive(name).filter(|archive| archive.reason != "bak").map(|archive| archive.id)
+    })
+}
+
+/// All of them below a state folder, the last changed first.
+pub(super) fn all(state_dir: &Path) -> io::Result<Vec<TranscriptFile>> {
+    let mut found = Vec::new();
+    for agent in paths::agents(state_dir)?.0 {
+        for path in paths::children(&paths::folder(state_dir, &agent))? {
+            found.extend(TranscriptFile::look(&agent, &path)?);
+        }
+    }
+    found.sort_by(|a, b| b.modified_ms.cmp(&a.modified_ms).then_with(|| a.path.cmp(&b.path)));
+    Ok(found)
+}
+
+/// The transcript with this id that was put away last, when there is no other.
+pub(super) fn newest_archive(
+    folder: &Path,
+    agent: &AgentId,
+    id: &SessionId,
+) -> io::Result<Option<TranscriptFile>> {
+    let mut newest = None;
+    for path in paths::children(folder)? {
+        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        let Some(archive) = paths::archive(name) else { continue };
+        let is_newer = |(at, _): &(u64, PathBuf)| archive.archived_at > *at;
+        if archive.id == *id && archive.reason != "bak" && newest.as_ref().is_none_or(is_newer) {
+            newest = Some((archive.archived_at, path));
+        }
+    }
+    newest.map_or(Ok(None), |(_, path)| TranscriptFile::look(agent, &path))
+}

@@ -1,0 +1,120 @@
+//! Taking in what transcripts have got since they were read last.
+//!
+//! Promises: one reads at a time, and for a bounded time; what is left is read
+//! when somebody asks again.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::Serialize;
+use tokio::sync::Semaphore;
+use tokio::time::{Instant, timeout_at};
+
+use super::super::error::{At, SessionError};
+use super::super::steps::blocking;
+use super::files::TranscriptFile;
+use super::scan;
+use crate::store::{Store, UsageFile};
+
+/// How long an answer waits for transcripts to be read: dashboards show what
+/// there is and ask again.
+const LIMIT: Duration = Duration::from_secs(3);
+
+/// How much of what was asked for has been read.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct CacheStatus {
+    /// `fresh`, or `refreshing` while something is left to read.
+    status: &'static str,
+    /// Transcripts that were looked at.
+    cached_files: usize,
+    /// Those of them that are still to be read.
+    pending_files: usize,
+    /// The same: they hold more than is known of them.
+    stale_files: usize,
+    /// When this was.
+    refreshed_at: u64,
+}
+
+/// Reads transcripts, one caller at a time.
+pub(super) struct Refresher {
+    store: Arc<dyn Store>,
+    turn: Semaphore,
+}
+
+impl Refresher {
+    pub fn new(store: Arc<dyn Store>) -> Self {
+        Self { store, turn: Semaphore::new(1) }
+    }
+
+    /// Reads what is new in these files.
+    pub async fn refresh(
+        &self,
+        files: &[TranscriptFile],
+        now_ms: u64,
+    ) -> Result<CacheStatus, SessionError> {
+        let deadline = Instant::now() + LIMIT;
+        let mut pending = 0;
+        if let Ok(turn) = timeout_at(deadline, self.turn.acquire()).await {
+            let known = self.known().await?;
+            for file in files {
+                let key = file.key();
+                pending += usize::from(!self.read(file, known.get(&key), deadline).await?);
+            }
+            drop(turn);
+        } else {
+            let known = self.known().await?;
+            let is_stale = |file: &&TranscriptFile| scan::is_stale(file, known.get(&file.key()));
+            pending = files.iter().filter(is_stale).count();
+        }
+        Ok(CacheStatus {
+            status: if pending == 0 { "fresh" } else { "refreshing" },
+            cached_files: files.len(),
+            pending_files: pending,
+            stale_files: pending,
+            refreshed_at: now_ms,
+        })
+    }
+
+    /// How far files were read, by agent and name.
+    pub async fn known(&self) -> Result<HashMap<(String, String), UsageFile>, SessionError> {
+        let files = self.store.usage_files().await?;
+        Ok(files.into_iter().map(|file| ((file.agent.clone(), file.name.clone()), file)).collect())
+    }
+
+    /// Reads a file to its end; false when time ran out, or it cannot be read.
+    async fn read(
+        &self,
+        file: &TranscriptFile,
+        known: Option<&UsageFile>,
+        deadline: Instant,
+    ) -> Result<bool, SessionError> {
+        let mut known = known.cloned();
+        while scan::is_stale(file, known.as_ref()) {
+            if Instant::now() >= deadline {
+                return Ok(false);
+            }
+            let (place, so_far) = (file.clone(), known.clone());
+            let stretch =
+                blocking(move || scan::read_on(&place, so_far.as_ref()).at("read", &place.path));
+            let stretch = match stretch.await {
+                Ok(stretch) => stretch,
+                Err(error) => {
+                    tracing::warn!(%error, "usage of this transcript is left out");
+                    return Ok(false);
+                }
+            };
+            // A file that grew meanwhile is read on when somebody asks again.
+            let is_done =
+                stretch.file.read_to == stretch.file.length || stretch.file.length >= file.length;
+            let moved = stretch.file.read_to > known.as_ref().map_or(0, |known| known.read_to);
+            known = Some(stretch.file.clone());
+            self.store.record_usage(stretch).await?;
+            if is_done || !moved {
+                break;
+            }
+        }
+        Ok(true)
+    }
+}
