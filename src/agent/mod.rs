@@ -15,6 +15,7 @@ mod live;
 mod models;
 mod notices;
 mod parts;
+mod pictures;
 mod prompt;
 mod recovery;
 mod report;

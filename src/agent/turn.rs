@@ -10,10 +10,10 @@ use crate::sessions::{SessionEntry, SessionError, StoredMessage};
 
 use super::emitter::Emitter;
 use super::parts::RunsParts;
-use super::prompt;
 use super::report::Answer;
 use super::run::{AbortReason, ActiveRun, RunEnd};
 use super::tools::{ToolContext, ToolOutput};
+use super::{pictures, prompt};
 
 /// A model that calls tools without end is stopped after so many rounds.
 const MAX_ROUNDS: usize = 100;
@@ -155,6 +155,9 @@ impl Turn<'_> {
         model: &Arc<ModelInfo>,
     ) -> Result<ModelRequest, Stop> {
         let agent = self.parts.agent_of(&self.run.key);
+        let mut messages = self.parts.sessions.context(&self.run.key).await?;
+        let media = self.parts.sessions.media();
+        pictures::fit(&mut messages, model.accepts_images(), &media).await;
         Ok(ModelRequest {
             model: Arc::clone(model),
             system: Some(prompt::system(
@@ -163,7 +166,7 @@ impl Turn<'_> {
                 self.parts.clock.now_ms(),
                 &self.notices,
             )),
-            messages: self.parts.sessions.context(&self.run.key).await?,
+            messages,
             tools: self.parts.tools.specs(),
             thinking: self.thinking(entry),
             session_id: entry.session_id.clone(),

@@ -12,8 +12,8 @@ use crate::protocol::hello::{
     Features, Granted, HelloOk, Policy, ServerInfo, SessionDefaults, Snapshot,
 };
 use crate::protocol::{
-    ErrorShape, FrameError, Profile, Request, Role, Scope, Version, parse_request, response_err,
-    response_ok,
+    ErrorShape, FrameError, Profile, Request, Role, Scope, Version, is_dashboard, parse_request,
+    response_err, response_ok,
 };
 use crate::registry::{Caller, KeyNames};
 use crate::sessions::SessionKey;
@@ -238,7 +238,9 @@ impl Attempt<'_> {
         let view = View::new(profile, &user_agent, Arc::clone(&key_names));
         let is_webchat = matches!(&connect, Connect::Standard(connect)
             if connect.client.mode == "webchat" && connect.client.id != "openclaw-control-ui");
-        let caller = Caller { principal, profile, subscriber, is_webchat, key_names };
+        let is_dashboard = is_dashboard(&user_agent);
+        let caller =
+            Caller { principal, profile, subscriber, is_webchat, is_dashboard, key_names };
         Some(Welcome { caller, view, leave })
     }
 

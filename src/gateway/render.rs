@@ -10,11 +10,8 @@ use serde_json::{Value, json};
 
 use crate::bus::{ChatMark, Event};
 use crate::protocol::simple;
-use crate::protocol::{Profile, Version};
+use crate::protocol::{Profile, Version, is_dashboard};
 use crate::registry::KeyNames;
-
-/// User agents of dashboards that append deltas.
-const APPENDING_AGENTS: [&str; 2] = ["openclaw-dashboard/", "openclaw-browser/"];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Style {
@@ -49,10 +46,9 @@ struct Increment {
 impl View {
     /// The view of a connection that has just been welcomed.
     pub fn new(profile: Profile, user_agent: &str, key_names: Arc<KeyNames>) -> Self {
-        let appends = APPENDING_AGENTS.iter().any(|prefix| user_agent.starts_with(prefix));
         let style = match profile {
             Profile::Simple => Style::Simple,
-            Profile::Standard(_) if appends => Style::Appending,
+            Profile::Standard(_) if is_dashboard(user_agent) => Style::Appending,
             Profile::Standard(Version::V4) => Style::V4,
             Profile::Standard(Version::V3) => Style::V3,
         };

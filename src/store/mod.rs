@@ -20,6 +20,7 @@ mod sessions;
 mod sqlite;
 mod traits;
 
+pub use atomic::{FileError, create_private, move_private};
 pub use database::Database;
 pub use entry::{SessionEntry, TranscriptFacts};
 pub use error::StoreError;
