@@ -22,10 +22,10 @@ mod report;
 mod rows;
 mod run;
 mod runs;
-mod silent;
 mod tally;
 pub mod tools;
 mod turn;
+mod visible;
 mod wait;
 
 pub use changes::Change;

@@ -261,6 +261,13 @@ impl SessionEvents {
         self.bus.deliver(event, &Audience::SessionWatchers);
     }
 
+    /// The members of a session's row beside other members of an event.
+    pub fn row(&self, key: &SessionKey, entry: &SessionEntry) -> Map<String, Value> {
+        let mut members = Map::new();
+        self.add_row(&mut members, key, entry);
+        members
+    }
+
     fn changed(&self, key: &SessionKey, entry: &SessionEntry, members: Value) {
         if !self.bus.wants(EventKind::SessionsChanged, &Audience::SessionWatchers) {
             return;

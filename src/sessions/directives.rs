@@ -37,12 +37,34 @@ pub fn strip(text: &str) -> String {
     kept
 }
 
-fn is_directive(inside: &str) -> bool {
+/// Whether what stands between `[[` and `]]` is for the gateway.
+pub fn is_directive(inside: &str) -> bool {
     let inside = inside.trim().to_ascii_lowercase();
     let target = inside.strip_prefix("reply_to").map(str::trim_start);
     let is_reply = target.and_then(|target| target.strip_prefix(':'));
     matches!(inside.as_str(), "reply_to_current" | "audio_as_voice")
         || is_reply.is_some_and(|id| !id.trim().is_empty() && !id.contains(['\n', ']']))
+}
+
+/// Whether more text can make a directive of this beginning of one.
+pub fn may_become_directive(inside: &str) -> bool {
+    let inside = inside.trim_start().trim_end_matches(']').to_ascii_lowercase();
+    let word = inside.trim_end();
+    ["reply_to_current", "audio_as_voice", "reply_to"].iter().any(|name| name.starts_with(word))
+        || inside.strip_prefix("reply_to").is_some_and(|rest| rest.trim_start().starts_with(':'))
+}
+
+/// Whether a text that is still growing could become a silent reply, and so is
+/// held back. Only upper case is suspicious while it streams.
+pub fn may_become_silent(text: &str) -> bool {
+    let text = text.trim();
+    text.len() >= 2 && SILENT.iter().any(|word| word.starts_with(text))
+}
+
+/// The text without a silent word that is glued to what follows it.
+pub fn strip_glued(text: &str) -> &str {
+    let glued = SILENT.iter().find_map(|word| text.trim_start().strip_prefix(word));
+    glued.filter(|rest| rest.starts_with(char::is_alphanumeric)).unwrap_or(text)
 }
 
 /// A user's text without the time that OpenClaw puts before it for the model,
@@ -78,6 +100,45 @@ mod tests {
         }
         for loud in ["NO_REPLY but more", "", "NO REPLY", "HEARTBEAT_OK"] {
             assert!(!is_silent(loud), "{loud}");
+        }
+    }
+
+    #[test]
+    fn a_beginning_of_a_silent_word_is_held_back() {
+        for text in ["NO", "NO_", "ANN", "NO_REPLY"] {
+            assert!(may_become_silent(text), "{text}");
+        }
+        for text in ["No", "N", "NOT", "NO_REPLY!", ""] {
+            assert!(!may_become_silent(text), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_silent_word_goes_only_when_it_is_glued() {
+        for (text, shown) in [
+            ("NO_REPLYHello", "Hello"),
+            ("NO_REPLY but more", "NO_REPLY but more"),
+            ("NO_REPLY", "NO_REPLY"),
+            ("NO_REPLY_2", "NO_REPLY_2"),
+            ("Hello", "Hello"),
+        ] {
+            assert_eq!(strip_glued(text), shown);
+        }
+    }
+
+    #[test]
+    fn a_directive_is_known_by_its_beginning() {
+        for (inside, may) in [
+            ("", true),
+            ("rep", true),
+            ("reply_to", true),
+            ("reply_to :x", true),
+            ("reply_to_current", true),
+            ("reply_to_current]", true),
+            ("wiki", false),
+            ("x", false),
+        ] {
+            assert_eq!(may_become_directive(inside), may, "{inside}");
         }
     }
 
