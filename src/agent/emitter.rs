@@ -329,3 +329,6 @@ fn without_nulls(mut value: Value) -> Value {
     }
     value
 }
+
+#[cfg(test)]
+mod tests;
