@@ -19,6 +19,7 @@ mod live;
 mod marks;
 mod offline;
 mod presence;
+mod passed_on;
 mod profiles;
 mod restart;
 mod scopes;

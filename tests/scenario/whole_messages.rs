@@ -138,7 +138,10 @@ async fn a_dashboard_gets_its_entries_by_run() {
     assert_eq!(entries[1]["sessionKey"], "main");
     assert!(entries[1]["completedAt"].as_str().unwrap().ends_with('Z'), "{page}");
     assert!(entries[1]["usage"]["outputTokens"].as_u64().unwrap() > 0);
+    let note = json!({"sessionKey": "main", "content": "a note", "role": "system"});
+    call(&mut dashboard, "chat.inject", note).await;
     let mut other = admin(&gateway).await;
+    assert_eq!(text_of(history(&mut other, "main").await.last().unwrap()), "a note");
     let page = call(&mut other, "chat.history", json!({"sessionKey": "main"})).await;
     assert!(
         page.get("entries").is_none() && page["messages"][0]["__openclaw"].get("runId").is_none()

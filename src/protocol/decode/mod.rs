@@ -146,13 +146,20 @@ impl Fields {
         rule.read(value, &self.path.child(name), self.unknown, &mut self.nested)
     }
 
-    /// Another name of `name`, for callers of the simple profile.
+    /// Another name of `name`; answers whether it was used.
+    pub fn alias(&mut self, name: &str, alias: &str) -> bool {
+        if self.members.contains_key(name) {
+            return false;
+        }
+        let Some(value) = self.members.shift_remove(alias) else { return false };
+        self.members.insert(name.to_owned(), value);
+        true
+    }
+
+    /// The same, for callers of the simple profile only.
     pub fn simple_alias(&mut self, name: &str, alias: &str) {
-        if self.unknown == Unknown::Ignore
-            && !self.members.contains_key(name)
-            && let Some(value) = self.members.shift_remove(alias)
-        {
-            self.members.insert(name.to_owned(), value);
+        if self.unknown == Unknown::Ignore {
+            self.alias(name, alias);
         }
     }
 
