@@ -1,4 +1,4 @@
-//! The events of one run (`reference/behaviour.md` §13).
+//! The events of one run.
 //!
 //! Owns: the run's `seq`, its text so far, the pace of chat deltas. Promises:
 //! deltas are cumulative and at most one per 150 ms (but for the one before a
@@ -196,7 +196,7 @@ impl Emitter {
             "state": "error",
             "errorMessage": message,
             "errorKind": kind,
-            // What a dashboard of seed 001 reads.
+            // What dashboards read.
             "error": {"code": kind, "message": message},
         }));
     }

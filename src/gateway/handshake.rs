@@ -239,8 +239,7 @@ impl Attempt<'_> {
         let is_webchat = matches!(&connect, Connect::Standard(connect)
             if connect.client.mode == "webchat" && connect.client.id != "openclaw-control-ui");
         let is_dashboard = is_dashboard(&user_agent);
-        let caller =
-            Caller { principal, profile, subscriber, is_webchat, is_dashboard, key_names };
+        let caller = Caller { principal, profile, subscriber, is_webchat, is_dashboard, key_names };
         Some(Welcome { caller, view, leave })
     }
 

@@ -1,7 +1,7 @@
 //! What comes with a message: pictures for the model, files for its tools.
 //!
 //! Promises: what a file is, its bytes say, not its sender; every file is on
-//! disk before its message is accepted (`reference/behaviour.md` §12).
+//! disk before its message is accepted.
 
 use std::fmt::Write as _;
 

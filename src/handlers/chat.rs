@@ -25,7 +25,7 @@ pub fn inject_lane(p: &ChatInjectParams) -> &str {
 }
 
 /// `chat.send`: accepts a message and answers at once; the run tells the rest
-/// by events. The order of the checks is that of `reference/behaviour.md` §12.
+/// by events. The order of the checks is the recorded one.
 pub async fn send(cx: Ctx, p: ChatSendParams) -> Reply<Value> {
     check_privileged(&cx, &p)?;
     let text = clean(&p.message)?;

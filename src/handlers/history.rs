@@ -64,7 +64,7 @@ fn active_run(run: &ActiveRun) -> Value {
     json!({"runId": *run.id, "startedAt": progress.started_at, "text": *progress.text})
 }
 
-/// The messages by run, as dashboards of seed 001 read them: an entry begins
+/// The messages by run, as dashboards read them: an entry begins
 /// with what the user says.
 fn entries(session_key: &str, messages: &[Value]) -> Vec<Value> {
     let mut runs: Vec<Vec<&Value>> = Vec::new();

@@ -55,11 +55,10 @@ impl Profile {
     }
 }
 
-/// User agents of dashboards of seed 001, which append deltas and read
-/// `entries` (`spec/dialects.md` §4.1).
+/// User agents of dashboards that append deltas and read `entries`.
 const DASHBOARDS: [&str; 2] = ["openclaw-dashboard/", "openclaw-browser/"];
 
-/// Whether a client is a dashboard of seed 001, by its user agent.
+/// Whether a client is such a dashboard, by its user agent.
 pub fn is_dashboard(user_agent: &str) -> bool {
     DASHBOARDS.iter().any(|prefix| user_agent.starts_with(prefix))
 }

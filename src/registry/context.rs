@@ -87,7 +87,7 @@ pub struct Caller {
     pub subscriber: Arc<Subscriber>,
     /// Whether it is a chat on the web, and not the control UI.
     pub is_webchat: bool,
-    /// Whether it is a dashboard of seed 001, which reads some answers in a
+    /// Whether it is a dashboard that appends deltas and reads some answers in a
     /// form of its own.
     pub is_dashboard: bool,
     /// Its spelling of session keys.

@@ -1,5 +1,4 @@
-//! Marks that a model puts into its text for the gateway, not for people
-//! (`reference/behaviour.md` §14).
+//! Marks that a model puts into its text for the gateway, not for people.
 
 /// Replies that mean "say nothing".
 const SILENT: &[&str] = &["NO_REPLY", "ANNOUNCE_SKIP", "REPLY_SKIP"];

@@ -1,4 +1,4 @@
-//! How a stored message is shown to clients (`reference/behaviour.md` §17).
+//! How a stored message is shown to clients.
 //!
 //! Promises: nothing secret or heavy leaves (signatures, tool details, image
 //! data, prices by part), no message of a list is larger than [`MESSAGE_MAX`],

@@ -1,4 +1,4 @@
-//! One message of a transcript, whole (`spec/demand.md` 25).
+//! One message of a transcript, whole.
 
 use std::fs::File;
 use std::io;

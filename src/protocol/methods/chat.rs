@@ -208,7 +208,7 @@ pub struct ChatInjectParams {
 
 impl Params for ChatInjectParams {
     fn read(f: &mut Fields) -> Self {
-        // The form of seed 001, where a note may also say whose it is; it is
+        // The form of dashboards, where a note may also say whose it is; it is
         // the assistant's in any case.
         if f.alias("message", "content") {
             f.optional("role", text());
