@@ -1,4 +1,5 @@
-//! What people see of an answer while it comes: no `<think>`, no `[[directives]]`, no `MEDIA:` lines.
+//! What people see of an answer while it comes: no `<think>`, no
+//! `[[directives]]`, no `MEDIA:` lines.
 //!
 //! Promises: what was shown is never taken back, however the text is cut into
 //! pieces; each piece is looked at once. Code is shown as it is.

@@ -66,6 +66,19 @@ pub fn strip_glued(text: &str) -> &str {
     glued.filter(|rest| rest.starts_with(char::is_alphanumeric)).unwrap_or(text)
 }
 
+/// A user's text without the lines that name its files, and without their
+/// content.
+pub(super) fn strip_files(text: &str) -> &str {
+    let mut rest = text;
+    while rest.starts_with("[media attached") {
+        rest = rest.split_once('\n').map_or("", |(_, rest)| rest);
+    }
+    if rest.len() < text.len() {
+        rest = rest.split_once("\n<file name=\"").map_or(rest, |(words, _)| words);
+    }
+    rest.trim()
+}
+
 /// A user's text without the time that OpenClaw puts before it for the model,
 /// as in `[Sun 2026-11-22 03:35 UTC] hello`.
 pub(super) fn strip_sent_at(text: &str) -> &str {
@@ -152,6 +165,19 @@ mod tests {
             ("[[open", "[[open"),
         ] {
             assert_eq!(strip(text), stripped, "{text}");
+        }
+    }
+
+    #[test]
+    fn files_of_a_message_are_not_its_words() {
+        let files = "[media attached: 2 files]\n[media attached 1/2: /a (x/y)]\n\
+                     [media attached 2/2: /b.txt (text/plain)]\nlook\n\n<file name=\"b.txt\">…";
+        for (text, words) in [
+            (files, "look"),
+            ("[media attached: /a (x/y)]", ""),
+            ("plain\n<file name=\"x\">", "plain\n<file name=\"x\">"),
+        ] {
+            assert_eq!(strip_files(text), words);
         }
     }
 
