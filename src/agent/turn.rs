@@ -230,7 +230,7 @@ impl Turn<'_> {
     /// has begun.
     async fn store_calls(&mut self, message: AssistantMessage) -> Result<StoredMessage, Stop> {
         let usage = message.usage;
-        let row = self.update(move |entry| note_usage(entry, &usage)).await;
+        let row = self.update(move |entry| take_call(entry, &usage)).await;
         let message = AgentMessage::Assistant(message);
         let mut stored = self.parts.append(&self.run.key, message, None).await?;
         if let Some(row) = row {
@@ -245,7 +245,7 @@ impl Turn<'_> {
             return Map::new();
         }
         let entry = self.parts.sessions.entry(&self.run.key).await.ok().flatten();
-        entry.map(|entry| self.parts.events.row(&self.run.key, &entry)).unwrap_or_default()
+        entry.map(|entry| self.parts.events.tool_row(&self.run.key, &entry)).unwrap_or_default()
     }
 
     async fn call_tool(
@@ -308,7 +308,7 @@ impl Turn<'_> {
         };
         let usage = message.usage;
         let row =
-            self.close(&RunEnd::Answered, "done", move |entry| note_usage(entry, &usage)).await;
+            self.close(&RunEnd::Answered, "done", move |entry| take_answer(entry, &usage)).await;
         self.emitter.finish(&self.used, message.stop_reason.as_str());
         self.tell(row.as_ref(), "end");
         if let Some(row) = row {
@@ -386,12 +386,17 @@ impl Turn<'_> {
     }
 }
 
-/// Takes one model call into the session's row.
-fn note_usage(entry: &mut SessionEntry, usage: &Usage) {
+/// Takes the last model call of a run into the session's row.
+fn take_answer(entry: &mut SessionEntry, usage: &Usage) {
+    take_call(entry, usage);
     entry.input_tokens = Some(usage.input);
     entry.output_tokens = Some(usage.output);
     entry.cache_read = Some(usage.cache_read);
     entry.cache_write = Some(usage.cache_write);
+}
+
+/// Takes any model call into the session's row.
+fn take_call(entry: &mut SessionEntry, usage: &Usage) {
     entry.total_tokens = Some(usage.input + usage.cache_read + usage.cache_write);
     entry.total_tokens_fresh = Some(true);
     let spent = entry.estimated_cost_usd.unwrap_or_default();
