@@ -1,21 +1,23 @@
-//! The events of one run (`reference/behaviour.md` §13).
+//! The events of one run.
 //!
 //! Owns: the run's `seq`, its text so far, the pace of chat deltas. Promises:
-//! deltas are cumulative and at most one per 150 ms, nothing comes after the
-//! end, the end comes once.
+//! deltas are cumulative and at most one per 150 ms (but for the one before a
+//! tool or the end), nothing comes after the end, the end comes once.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use tokio::time::Instant;
 
 use crate::bus::{Audience, Bus, ChatMark, Event, EventKind};
 use crate::protocol::message::{ToolCall, Usage};
+use crate::sessions::directives;
 use crate::support::Clock;
 
 use super::run::{AbortReason, ActiveRun};
-use super::silent;
+use super::tools::ToolOutput;
+use super::visible::Visible;
 
 /// Time between two chat deltas of a run.
 const DELTA_EVERY: Duration = Duration::from_millis(150);
@@ -31,6 +33,8 @@ pub struct Emitter {
     earlier: String,
     /// What the current model turn has said, as it came.
     raw: String,
+    /// What people see of it.
+    visible: Visible,
     /// Bytes of the current turn's text that `agent` events have shown.
     shown: usize,
     /// Bytes of the whole text that `chat` deltas have shown.
@@ -49,6 +53,7 @@ impl Emitter {
             seq: 0,
             earlier: String::new(),
             raw: String::new(),
+            visible: Visible::new(),
             shown: 0,
             sent: 0,
             last_delta: None,
@@ -76,48 +81,81 @@ impl Emitter {
     /// The model said more.
     pub fn text(&mut self, delta: &str) {
         self.raw.push_str(delta);
-        let visible = self.raw.trim_end();
-        if visible.len() <= self.shown || silent::may_become_silent(visible) {
+        self.visible.push(delta);
+        if directives::may_become_silent(self.visible.text()) {
             return;
         }
-        let delta = visible.get(self.shown..).unwrap_or_default();
-        let data = json!({"text": visible, "delta": delta});
-        self.shown = visible.len();
-        self.agent("assistant", &data);
         let is_due = self.last_delta.is_none_or(|last| last.elapsed() >= DELTA_EVERY);
-        if is_due {
+        if self.show_piece() && is_due {
             self.delta();
         }
     }
 
-    /// A tool call begins.
-    pub fn tool_start(&mut self, call: &ToolCall) {
+    /// Sends what is new of the current turn's text, if anything is.
+    fn show_piece(&mut self) -> bool {
+        let said = self.said();
+        let Some(delta) = said.get(self.shown..).filter(|delta| !delta.is_empty()) else {
+            return false;
+        };
+        let (data, shown) = (json!({"text": said, "delta": delta}), said.len());
+        self.shown = shown;
+        self.agent("assistant", &data);
+        true
+    }
+
+    /// What people see of the current model turn.
+    fn said(&self) -> &str {
+        let text = self.visible.text();
+        if directives::is_silent(text) { "" } else { directives::strip_glued(text) }
+    }
+
+    /// The model's turn is over: what could have become a mark did not.
+    fn settle(&mut self) {
+        self.visible.finish();
+        self.show_piece();
+    }
+
+    /// A tool call begins. `row` is for those who watch the session; `meta`
+    /// says in words what is called with what.
+    pub fn tool_start(&mut self, call: &ToolCall, meta: Option<&str>, row: &Map<String, Value>) {
+        self.settle();
         self.flush();
         let started_at = self.clock.now_ms();
         let data = json!({"phase": "start", "name": call.name, "toolCallId": call.id, "args": call.arguments});
-        self.tool(&data);
-        self.item(call, "start", "running", started_at, None);
+        self.tool(&data, row);
+        let state = Item { phase: "start", status: "running", started_at, ended_at: None };
+        self.item(call, meta, &state);
     }
 
     /// A tool call has ended.
-    pub fn tool_end(&mut self, call: &ToolCall, result: &Value, is_error: bool, started_at: u64) {
+    pub fn tool_end(
+        &mut self,
+        call: &ToolCall,
+        meta: Option<&str>,
+        row: &Map<String, Value>,
+        output: &ToolOutput,
+        started_at: u64,
+    ) {
         let data = json!({"phase": "result", "name": call.name, "toolCallId": call.id,
-            "isError": is_error, "result": result});
-        self.tool(&data);
-        let status = if is_error { "failed" } else { "completed" };
-        self.item(call, "end", status, started_at, Some(self.clock.now_ms()));
+            "meta": meta, "isError": output.is_error, "result": output.to_wire()});
+        self.tool(&without_nulls(data), row);
+        let status = if output.is_error { "failed" } else { "completed" };
+        let ended_at = Some(self.clock.now_ms());
+        self.item(call, meta, &Item { phase: "end", status, started_at, ended_at });
     }
 
     /// The model's turn is over, and another one follows.
     pub fn next_turn(&mut self) {
-        self.earlier.push_str(self.raw.trim_end());
+        self.settle();
+        self.earlier = self.whole_text();
         self.raw.clear();
+        self.visible = Visible::new();
         self.shown = 0;
     }
 
     /// All text of the run so far.
     pub fn whole_text(&self) -> String {
-        format!("{}{}", self.earlier, self.raw.trim_end())
+        format!("{}{}", self.earlier, self.said())
     }
 
     /// What the current model turn has said, as it came.
@@ -127,16 +165,14 @@ impl Emitter {
 
     /// The run ends with its answer.
     pub fn finish(&mut self, usage: &Usage, stop_reason: &str) {
+        self.settle();
         let data =
             json!({"phase": "end", "livenessState": "working", "endedAt": self.clock.now_ms()});
         self.agent("lifecycle", &data);
         let text = self.whole_text();
-        let is_shown = !text.is_empty() && !silent::is_silent(&text);
-        self.show(if is_shown { &text } else { "" });
-        if is_shown {
-            self.flush();
-        }
-        let message = is_shown.then(|| self.message(&text));
+        self.show(&text);
+        self.flush();
+        let message = (!text.is_empty()).then(|| self.message(&text));
         self.chat_end(json!({
             "runId": *self.run.id,
             "sessionKey": self.run.key.as_str(),
@@ -160,7 +196,7 @@ impl Emitter {
             "state": "error",
             "errorMessage": message,
             "errorKind": kind,
-            // What a dashboard of seed 001 reads.
+            // What dashboards read.
             "error": {"code": kind, "message": message},
         }));
     }
@@ -188,7 +224,7 @@ impl Emitter {
 
     /// Sends what the pace has held back.
     fn flush(&mut self) {
-        if self.earlier.len() + self.raw.trim_end().len() > self.sent {
+        if self.earlier.len() + self.said().len() > self.sent {
             self.delta();
         }
     }
@@ -221,11 +257,9 @@ impl Emitter {
         shown
     }
 
-    fn chat_end(&self, mut payload: Value) {
+    fn chat_end(&self, payload: Value) {
         self.run.set_over();
-        if let Value::Object(members) = &mut payload {
-            members.retain(|_, value| !value.is_null());
-        }
+        let payload = without_nulls(payload);
         let mark = ChatMark { run_id: Arc::clone(&self.run.id), text: None, begins: false };
         let event = Event::new(EventKind::Chat, &payload).about(self.run.key.clone()).chat(mark);
         self.bus.deliver(event, &Audience::Everyone);
@@ -236,28 +270,31 @@ impl Emitter {
             "timestamp": self.clock.now_ms()})
     }
 
-    fn item(
-        &mut self,
-        call: &ToolCall,
-        phase: &str,
-        status: &str,
-        started_at: u64,
-        ended_at: Option<u64>,
-    ) {
-        let mut data = json!({"itemId": format!("tool:{}", call.id), "phase": phase, "kind": "tool",
-            "title": call.name, "status": status, "name": call.name, "toolCallId": call.id,
-            "startedAt": started_at});
-        if let (Some(ended_at), Value::Object(members)) = (ended_at, &mut data) {
-            members.insert("endedAt".into(), json!(ended_at));
-        }
-        self.agent("item", &data);
+    fn item(&mut self, call: &ToolCall, meta: Option<&str>, item: &Item) {
+        let title = meta.map_or_else(|| call.name.clone(), |meta| format!("{} {meta}", call.name));
+        let data = json!({"itemId": format!("tool:{}", call.id), "phase": item.phase, "kind": "tool",
+            "title": title, "status": item.status, "name": call.name, "meta": meta,
+            "toolCallId": call.id, "startedAt": item.started_at, "endedAt": item.ended_at});
+        self.agent("item", &without_nulls(data));
     }
 
-    fn tool(&mut self, data: &Value) {
-        let payload = self.payload("tool", data);
+    /// Tool events are for the run's owner, and for those who watch sessions;
+    /// both get the session's row with them.
+    fn tool(&mut self, data: &Value, row: &Map<String, Value>) {
+        let mut payload = self.payload("tool", data);
+        if let Value::Object(members) = &mut payload {
+            members.extend(row.clone());
+        }
         let to = Audience::ToolWatchers(Arc::clone(&self.run.owner));
         self.bus.publish(EventKind::Agent, &to, &payload);
         self.bus.publish(EventKind::SessionTool, &Audience::SessionWatchers, &payload);
+    }
+
+    /// Whether anybody gets tool events of this run.
+    pub fn has_tool_watchers(&self) -> bool {
+        let owner = Audience::ToolWatchers(Arc::clone(&self.run.owner));
+        self.bus.wants(EventKind::Agent, &owner)
+            || self.bus.wants(EventKind::SessionTool, &Audience::SessionWatchers)
     }
 
     fn agent(&mut self, stream: &str, data: &Value) {
@@ -277,3 +314,21 @@ impl Emitter {
         })
     }
 }
+
+/// The state of a tool call as a card shows it.
+struct Item {
+    phase: &'static str,
+    status: &'static str,
+    started_at: u64,
+    ended_at: Option<u64>,
+}
+
+fn without_nulls(mut value: Value) -> Value {
+    if let Value::Object(members) = &mut value {
+        members.retain(|_, value| !value.is_null());
+    }
+    value
+}
+
+#[cfg(test)]
+mod tests;

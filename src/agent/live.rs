@@ -5,7 +5,9 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use crate::protocol::message::AgentMessage;
-use crate::sessions::{HistoryOptions, HistoryPage, SessionError, SessionKey, message_display};
+use crate::sessions::{
+    HistoryOptions, HistoryPage, Lookup, SessionError, SessionKey, message_display, whole_message,
+};
 
 use super::run::ActiveRun;
 use super::runs::Runs;
@@ -35,6 +37,24 @@ impl Runs {
             }
             before = after;
         }
+    }
+
+    /// One message of a session, also one that waits for its run.
+    pub async fn message(
+        &self,
+        key: &SessionKey,
+        id: &str,
+        max_chars: usize,
+    ) -> Result<Lookup, SessionError> {
+        let found = self.parts.sessions.message(key, id, max_chars).await?;
+        let waiting = self.busy(key).into_iter().find(|busy| *busy.run.message_id == *id);
+        Ok(match (found, waiting) {
+            (Lookup::Missing, Some(Busy { run, .. })) => {
+                let message = AgentMessage::User(run.message.clone());
+                whole_message(&message, id, max_chars).map_or(Lookup::Hidden, Lookup::Found)
+            }
+            (found, _) => found,
+        })
     }
 
     /// The runs of a session whose end has not been told, the active one first.

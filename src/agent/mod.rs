@@ -16,16 +16,17 @@ mod models;
 mod notices;
 mod parts;
 mod patch;
+mod pictures;
 mod prompt;
 mod recovery;
 mod report;
 mod rows;
 mod run;
 mod runs;
-mod silent;
 mod tally;
 pub mod tools;
 mod turn;
+mod visible;
 mod wait;
 
 pub use changes::Change;

@@ -7,7 +7,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::protocol::message::{AgentMessage, UserMessage};
-use crate::sessions::{SessionError, SessionKey, StoredMessage};
+use crate::sessions::{SessionError, SessionKey, StoredMedia, StoredMessage};
 use crate::store::{RunRecord, RunState};
 
 use super::parts::RunsParts;
@@ -61,6 +61,11 @@ pub async fn recover(parts: &RunsParts) -> Result<usize, SendError> {
             }
         }
     }
+    match parts.sessions.media().sweep() {
+        Ok(0) => {}
+        Ok(removed) => tracing::info!(removed, "removed files of messages that were not accepted"),
+        Err(error) => tracing::warn!(%error, "files of messages that were not accepted stay"),
+    }
     parts.tally.count_lost(interrupted);
     Ok(interrupted)
 }
@@ -69,6 +74,8 @@ async fn complete(parts: &RunsParts, record: &RunRecord, now_ms: u64) -> Result<
     let key = SessionKey::from_canonical(&record.session_key);
     let packed = record.message.as_deref().and_then(|text| serde_json::from_str(text).ok());
     let Some(Packed { id, message }) = packed else { return Ok(()) };
+    let files = StoredMedia::of(&message.extra);
+    parts.sessions.media().place(files.iter().filter_map(StoredMedia::name).collect()).await?;
     parts.append_once(&key, AgentMessage::User(message), &id, &record.run_id).await?;
     if record.state == RunState::Interrupted {
         parts

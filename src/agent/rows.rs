@@ -326,6 +326,23 @@ impl SessionEvents {
         self.bus.deliver(event, &Audience::SessionWatchers);
     }
 
+    /// The members of a session's row in tool events, which have the tokens of
+    /// the last answer as well.
+    pub fn tool_row(&self, key: &SessionKey, entry: &SessionEntry) -> Map<String, Value> {
+        let mut members = Map::new();
+        self.add_row(&mut members, key, entry);
+        for (name, tokens) in
+            [("inputTokens", entry.input_tokens), ("outputTokens", entry.output_tokens)]
+        {
+            let Some(tokens) = tokens else { continue };
+            if let Some(Value::Object(row)) = members.get_mut("session") {
+                row.insert(name.into(), json!(tokens));
+            }
+            members.insert(name.into(), json!(tokens));
+        }
+        members
+    }
+
     fn changed(&self, key: &SessionKey, entry: &SessionEntry, members: Value) {
         if !self.bus.wants(EventKind::SessionsChanged, &Audience::SessionWatchers) {
             return;

@@ -12,7 +12,7 @@ use crate::auth::{Owner, Principal};
 use crate::protocol::Scope;
 use crate::protocol::message::UserMessage;
 use crate::providers::ThinkingLevel;
-use crate::sessions::{SessionError, SessionKey, StoredMessage};
+use crate::sessions::{MediaError, SessionError, SessionKey, StagedMedia, StoredMessage};
 use crate::store::{Claim, NewRun, RunRecord, RunState, StoreError};
 use crate::support::hex;
 
@@ -26,7 +26,7 @@ use super::run::{AbortReason, ActiveRun, RunEnd};
 const ABORT_WAIT: Duration = Duration::from_secs(5);
 
 /// A message that wants an answer.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub struct SendRequest {
     /// By which method it comes.
     pub family: Family,
@@ -38,6 +38,8 @@ pub struct SendRequest {
     pub idempotency_key: String,
     /// What the user says.
     pub message: UserMessage,
+    /// The files that it names.
+    pub media: Option<StagedMedia>,
     /// How hard to think.
     pub thinking: Option<ThinkingLevel>,
     /// Who says it.
@@ -88,6 +90,9 @@ pub enum SendError {
     /// The transcript could not be written.
     #[error("message not stored: {0}")]
     Session(#[from] SessionError),
+    /// Its files could not be put into their place.
+    #[error(transparent)]
+    Media(#[from] MediaError),
 }
 
 #[derive(Default)]
@@ -137,6 +142,11 @@ impl Runs {
         let run = Arc::new(self.new_run(&request));
         if let Claim::Existing(record) = self.claim(&run, request.dedupe_text).await? {
             return Ok((Accepted::known(record), None));
+        }
+        if let Some(media) = request.media
+            && let Err(error) = media.keep().await
+        {
+            return Err(self.turn_away(&run, error.into()).await);
         }
         match self.place(&run) {
             Ok(Placed::Waiting) => Ok((Accepted::Started, None)),

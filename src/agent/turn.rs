@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use serde_json::{Map, Value};
+
 use crate::protocol::message::{
     AgentMessage, AssistantMessage, ContentBlock, StopReason, ToolCall, ToolResultMessage, Usage,
 };
@@ -11,19 +13,21 @@ use crate::sessions::{SessionEntry, SessionError, StoredMessage};
 use super::emitter::Emitter;
 use super::models::SessionModel;
 use super::parts::RunsParts;
-use super::prompt;
 use super::report::Answer;
 use super::run::{AbortReason, ActiveRun, RunEnd};
 use super::tools::{ToolContext, ToolOutput};
+use super::{pictures, prompt, visible};
 
 /// A model that calls tools without end is stopped after so many rounds.
 const MAX_ROUNDS: usize = 100;
+/// `errorMessage` of an answer that was cut by an abort.
+const ABORTED: &str = "Request was aborted";
 
 /// Executes `run` to its end and tells everybody.
 pub async fn execute(parts: &RunsParts, run: &Arc<ActiveRun>) -> RunEnd {
     let emitter = Emitter::new(Arc::clone(run), parts.bus.clone(), Arc::clone(&parts.clock));
     let notices = parts.notices.take(&run.key);
-    let mut turn = Turn { parts, run, emitter, used: Usage::default(), notices };
+    let mut turn = Turn { parts, run, emitter, used: Usage::default(), notices, kept: None };
     let started_at = turn.emitter.started_at();
     let row = turn
         .update(move |entry| {
@@ -65,6 +69,8 @@ struct Turn<'a> {
     used: Usage,
     /// What happened since the last run.
     notices: Vec<String>,
+    /// What had been said when somebody stopped the run.
+    kept: Option<StoredMessage>,
 }
 
 impl Turn<'_> {
@@ -81,9 +87,9 @@ impl Turn<'_> {
                 self.note_answer(&message, &entry, &model);
                 return Ok(message);
             }
-            self.append(AgentMessage::Assistant(message)).await?;
+            let mut asked = Some(self.store_calls(message).await?);
             for call in &calls {
-                self.call_tool(call, &model).await?;
+                self.call_tool(call, &model, asked.take()).await?;
             }
             self.emitter.next_turn();
         }
@@ -125,7 +131,10 @@ impl Turn<'_> {
             answer = provider.stream(&request, &mut events) => Ok(answer),
         };
         match outcome {
-            Ok(Ok(message)) if message.stop_reason != StopReason::Error => Ok(message),
+            Ok(Ok(message)) if message.stop_reason != StopReason::Error => {
+                let content = visible::part_thoughts(message.content);
+                Ok(AssistantMessage { content, ..message })
+            }
             Ok(Ok(message)) => {
                 let text = message.error_message.clone().unwrap_or_else(|| "unknown error".into());
                 self.append(AgentMessage::Assistant(message)).await?;
@@ -167,6 +176,9 @@ impl Turn<'_> {
         model: &Arc<ModelInfo>,
     ) -> Result<ModelRequest, Stop> {
         let agent = self.parts.agent_of(&self.run.key);
+        let mut messages = self.parts.sessions.context(&self.run.key).await?;
+        let media = self.parts.sessions.media();
+        pictures::fit(&mut messages, model.accepts_images(), &media).await;
         Ok(ModelRequest {
             model: Arc::clone(model),
             system: Some(prompt::system(
@@ -176,7 +188,7 @@ impl Turn<'_> {
                 &self.notices,
                 entry.extra_system_prompt.as_deref(),
             )),
-            messages: self.parts.sessions.context(&self.run.key).await?,
+            messages,
             tools: self.parts.tools.specs(),
             thinking: self.thinking(entry),
             session_id: entry.session_id.clone(),
@@ -198,35 +210,69 @@ impl Turn<'_> {
         Ok(Stop::Failed { message, kind })
     }
 
+    /// Stores what had been said when somebody stopped the run; it is told
+    /// after the end of the run.
     async fn keep_partial(&mut self, model: &ModelInfo) -> Result<(), Stop> {
         let partial = self.partial(model);
-        if partial.content.is_empty() {
-            return Ok(());
+        if !partial.content.is_empty() {
+            let partial = AgentMessage::Assistant(partial);
+            self.kept = Some(self.parts.append(&self.run.key, partial, None).await?);
         }
-        self.append(AgentMessage::Assistant(partial)).await?;
         Ok(())
     }
 
     /// What the current model turn has said, as a message that was cut.
     fn partial(&self, model: &ModelInfo) -> AssistantMessage {
         let text = self.emitter.turn_text();
+        let content = if text.is_empty() { vec![] } else { vec![ContentBlock::text(text)] };
         AssistantMessage {
-            content: if text.is_empty() { vec![] } else { vec![ContentBlock::text(text)] },
+            content: visible::part_thoughts(content),
             api: model.api.as_str().into(),
             provider: model.provider.clone(),
             model: model.id.clone(),
             usage: Usage::default(),
             stop_reason: StopReason::Aborted,
-            error_message: None,
+            error_message: Some(ABORTED.into()),
             timestamp: self.parts.clock.now_ms(),
             response_id: None,
             extra: serde_json::Map::new(),
         }
     }
 
-    async fn call_tool(&mut self, call: &ToolCall, model: &Arc<ModelInfo>) -> Result<(), Stop> {
+    /// Stores an answer that calls tools; it is told after the first of them
+    /// has begun.
+    async fn store_calls(&mut self, message: AssistantMessage) -> Result<StoredMessage, Stop> {
+        let usage = message.usage;
+        let row = self.update(move |entry| take_call(entry, &usage)).await;
+        let message = AgentMessage::Assistant(message);
+        let mut stored = self.parts.append(&self.run.key, message, None).await?;
+        if let Some(row) = row {
+            stored.session = SessionEntry { transcript: stored.session.transcript, ..row };
+        }
+        Ok(stored)
+    }
+
+    /// The session's row for tool events; empty when nobody gets any.
+    async fn tool_row(&self) -> Map<String, Value> {
+        if !self.emitter.has_tool_watchers() {
+            return Map::new();
+        }
+        let entry = self.parts.sessions.entry(&self.run.key).await.ok().flatten();
+        entry.map(|entry| self.parts.events.tool_row(&self.run.key, &entry)).unwrap_or_default()
+    }
+
+    async fn call_tool(
+        &mut self,
+        call: &ToolCall,
+        model: &Arc<ModelInfo>,
+        asked: Option<StoredMessage>,
+    ) -> Result<(), Stop> {
         let started_at = self.parts.clock.now_ms();
-        self.emitter.tool_start(call);
+        let (meta, row) = (self.parts.tools.meta(call), self.tool_row().await);
+        self.emitter.tool_start(call, meta.as_deref(), &row);
+        if let Some(asked) = asked {
+            self.parts.announce(&self.run.key, &asked);
+        }
         let cx = ToolContext {
             key: self.run.key.clone(),
             sessions: self.parts.sessions.clone(),
@@ -239,7 +285,7 @@ impl Turn<'_> {
             }
             output = self.parts.tools.call(&cx, call) => (output, None),
         };
-        self.emitter.tool_end(call, &output.to_wire(), output.is_error, started_at);
+        self.emitter.tool_end(call, meta.as_deref(), &row, &output, started_at);
         // Written even when stopped: a call without a result breaks the
         // session for every provider (#10310).
         self.append(AgentMessage::ToolResult(ToolResultMessage {
@@ -274,19 +320,8 @@ impl Turn<'_> {
             }
         };
         let usage = message.usage;
-        let cost = self.used.cost.total;
-        let row = self
-            .close(&RunEnd::Answered, "done", move |entry| {
-                entry.input_tokens = Some(usage.input);
-                entry.output_tokens = Some(usage.output);
-                entry.cache_read = Some(usage.cache_read);
-                entry.cache_write = Some(usage.cache_write);
-                entry.total_tokens = Some(usage.input + usage.cache_read + usage.cache_write);
-                entry.total_tokens_fresh = Some(true);
-                entry.estimated_cost_usd =
-                    Some(entry.estimated_cost_usd.unwrap_or_default() + cost);
-            })
-            .await;
+        let row =
+            self.close(&RunEnd::Answered, "done", move |entry| take_answer(entry, &usage)).await;
         self.emitter.finish(&self.used, message.stop_reason.as_str());
         self.tell(row.as_ref(), "end");
         if let Some(row) = row {
@@ -310,6 +345,12 @@ impl Turn<'_> {
         let row = self.close(&end, status, |entry| entry.aborted_last_run = Some(true)).await;
         self.emitter.abort(reason);
         self.tell(row.as_ref(), "end");
+        if let Some(mut kept) = self.kept.take() {
+            if let Some(row) = row {
+                kept.session = row;
+            }
+            self.parts.announce(&self.run.key, &kept);
+        }
         end
     }
 
@@ -357,6 +398,23 @@ impl Turn<'_> {
             self.parts.events.phase(&self.run.key, row, phase, &self.run.id);
         }
     }
+}
+
+/// Takes the last model call of a run into the session's row.
+fn take_answer(entry: &mut SessionEntry, usage: &Usage) {
+    take_call(entry, usage);
+    entry.input_tokens = Some(usage.input);
+    entry.output_tokens = Some(usage.output);
+    entry.cache_read = Some(usage.cache_read);
+    entry.cache_write = Some(usage.cache_write);
+}
+
+/// Takes any model call into the session's row.
+fn take_call(entry: &mut SessionEntry, usage: &Usage) {
+    entry.total_tokens = Some(usage.input + usage.cache_read + usage.cache_write);
+    entry.total_tokens_fresh = Some(true);
+    let spent = entry.estimated_cost_usd.unwrap_or_default();
+    entry.estimated_cost_usd = Some(spent + usage.cost.total);
 }
 
 fn add(sum: &Usage, more: &Usage) -> Usage {

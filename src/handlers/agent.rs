@@ -5,15 +5,14 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::agent::{Accepted, Answer, Family, RunEnd, RunReport, SendRequest};
-use crate::protocol::message::ContentBlock;
 use crate::protocol::methods::agent::{AgentParams, AgentWaitParams};
 use crate::protocol::{ErrorShape, Scope, simple};
 use crate::providers::ThinkingLevel;
 use crate::registry::{Ctx, Reply};
 use crate::sessions::{AgentId, SessionKey};
 
-use super::chat;
 use super::session_changes::change;
+use super::{attachments, chat};
 
 /// How long `agent.wait` waits when nobody says so, in milliseconds.
 const WAIT_DEFAULT_MS: u64 = 30_000;
@@ -30,7 +29,6 @@ pub fn run_lane(p: &AgentParams) -> &str {
 pub async fn run(cx: Ctx, p: AgentParams) -> Reply<Value> {
     check(&cx, &p)?;
     let text = chat::clean(&p.message)?;
-    let images = chat::images(&p.attachments, cx.services.settings.agents.defaults.media_max_mb)?;
     let Some(key) = session(&cx, &p).await? else {
         cx.answer_first(&accepted(&p.idempotency_key, cx.now_ms()));
         let message = "Error: Pass --to <E.164>, --session-id, or --agent to choose a session";
@@ -40,7 +38,7 @@ pub async fn run(cx: Ctx, p: AgentParams) -> Reply<Value> {
     let runs = &cx.services.runs;
     let run_id = p.idempotency_key.clone();
     let is_named = p.session_key.is_some() || p.agent_id.is_some();
-    let outcome = runs.send(request(&cx, p, key.clone(), &text, images)).await;
+    let outcome = runs.send(request(&cx, p, key.clone(), &text).await?).await;
     let (outcome, start) = outcome.map_err(|error| failed(&run_id, &error.to_string()))?;
     if outcome == Accepted::Started && is_named {
         let entry = cx.services.sessions.entry(&key).await.ok().flatten();
@@ -121,24 +119,20 @@ async fn session(cx: &Ctx, p: &AgentParams) -> Reply<Option<SessionKey>> {
     Ok(agent.map(|agent| SessionKey::main(&agent, keys)))
 }
 
-fn request(
-    cx: &Ctx,
-    p: AgentParams,
-    key: SessionKey,
-    text: &str,
-    images: Vec<ContentBlock>,
-) -> SendRequest {
+async fn request(cx: &Ctx, p: AgentParams, key: SessionKey, text: &str) -> Reply<SendRequest> {
     let thinking = p.thinking.as_deref().map(simple::thinking_in).and_then(ThinkingLevel::parse);
-    SendRequest {
+    let incoming = attachments::receive(cx, text, p.attachments).await?;
+    Ok(SendRequest {
         family: Family::Agent,
         written_key: key.to_string(),
         key,
         idempotency_key: p.idempotency_key,
-        message: chat::user_message(cx, text, images),
+        message: incoming.message,
+        media: incoming.media,
         thinking,
         owner: cx.caller.principal.owner().clone(),
         dedupe_text: None,
-    }
+    })
 }
 
 fn accepted(run_id: &str, accepted_at: u64) -> Value {

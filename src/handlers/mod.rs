@@ -4,9 +4,11 @@
 
 mod agent;
 mod agents;
+mod attachments;
 mod chat;
 mod cleanup;
 mod health;
+mod history;
 mod session_changes;
 mod session_settings;
 mod sessions;
@@ -64,7 +66,8 @@ pub fn registry() -> Registry {
     r.add(reset, session_changes::reset);
     let delete = admin("sessions.delete").by_session(session_changes::delete_lane);
     r.add(delete, session_changes::delete);
-    r.add(read("chat.history"), chat::history);
+    r.add(read("chat.history"), history::history);
+    r.add(read("chat.message.get"), history::message);
     r.add(write("chat.send").by_session(chat::send_lane), chat::send);
     r.add(write("chat.abort"), chat::abort);
     r.add(write("agent").by_session(agent::run_lane), agent::run);

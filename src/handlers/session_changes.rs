@@ -69,10 +69,9 @@ pub(super) async fn say(
         thinking: p.thinking,
         attachments: p.attachments,
         timeout_ms: p.timeout_ms,
-        has_route: false,
-        originating_to: None,
-        originating_channel: None,
-        has_provenance: false,
+        route: None,
+        provenance: None,
+        provenance_receipt: None,
         idempotency_key: p.idempotency_key.unwrap_or_else(|| cx.services.ids.uuid()),
     };
     let mut answer = chat::send(cx.clone(), request).await?;

@@ -90,7 +90,8 @@ pub struct Caller {
     pub subscriber: Arc<Subscriber>,
     /// Whether it is a chat on the web, and not the control UI.
     pub is_webchat: bool,
-    /// Whether it is a dashboard, which reads some answers in a form of its own.
+    /// Whether it is a dashboard that appends deltas and reads some answers in a
+    /// form of its own.
     pub is_dashboard: bool,
     /// Its spelling of session keys.
     pub key_names: Arc<KeyNames>,

@@ -19,7 +19,9 @@ pub(super) fn note(facts: &mut TranscriptFacts, message: &AgentMessage) {
     if matches!(message, AgentMessage::ToolResult(_)) {
         return;
     }
-    let text = one_line(&message.text());
+    let text = message.text();
+    let words = if is_user { directives::strip_files(&text) } else { &text };
+    let text = one_line(words);
     if text.is_empty() || (!is_user && directives::is_silent(&text)) {
         return;
     }

@@ -1,5 +1,4 @@
-//! Marks that a model puts into its text for the gateway, not for people
-//! (`reference/behaviour.md` §14).
+//! Marks that a model puts into its text for the gateway, not for people.
 
 /// Replies that mean "say nothing".
 const SILENT: &[&str] = &["NO_REPLY", "ANNOUNCE_SKIP", "REPLY_SKIP"];
@@ -37,12 +36,47 @@ pub fn strip(text: &str) -> String {
     kept
 }
 
-fn is_directive(inside: &str) -> bool {
+/// Whether what stands between `[[` and `]]` is for the gateway.
+pub fn is_directive(inside: &str) -> bool {
     let inside = inside.trim().to_ascii_lowercase();
     let target = inside.strip_prefix("reply_to").map(str::trim_start);
     let is_reply = target.and_then(|target| target.strip_prefix(':'));
     matches!(inside.as_str(), "reply_to_current" | "audio_as_voice")
         || is_reply.is_some_and(|id| !id.trim().is_empty() && !id.contains(['\n', ']']))
+}
+
+/// Whether more text can make a directive of this beginning of one.
+pub fn may_become_directive(inside: &str) -> bool {
+    let inside = inside.trim_start().trim_end_matches(']').to_ascii_lowercase();
+    let word = inside.trim_end();
+    ["reply_to_current", "audio_as_voice", "reply_to"].iter().any(|name| name.starts_with(word))
+        || inside.strip_prefix("reply_to").is_some_and(|rest| rest.trim_start().starts_with(':'))
+}
+
+/// Whether a text that is still growing could become a silent reply, and so is
+/// held back. Only upper case is suspicious while it streams.
+pub fn may_become_silent(text: &str) -> bool {
+    let text = text.trim();
+    text.len() >= 2 && SILENT.iter().any(|word| word.starts_with(text))
+}
+
+/// The text without a silent word that is glued to what follows it.
+pub fn strip_glued(text: &str) -> &str {
+    let glued = SILENT.iter().find_map(|word| text.trim_start().strip_prefix(word));
+    glued.filter(|rest| rest.starts_with(char::is_alphanumeric)).unwrap_or(text)
+}
+
+/// A user's text without the lines that name its files, and without their
+/// content.
+pub(super) fn strip_files(text: &str) -> &str {
+    let mut rest = text;
+    while rest.starts_with("[media attached") {
+        rest = rest.split_once('\n').map_or("", |(_, rest)| rest);
+    }
+    if rest.len() < text.len() {
+        rest = rest.split_once("\n<file name=\"").map_or(rest, |(words, _)| words);
+    }
+    rest.trim()
 }
 
 /// A user's text without the time that OpenClaw puts before it for the model,
@@ -82,6 +116,45 @@ mod tests {
     }
 
     #[test]
+    fn a_beginning_of_a_silent_word_is_held_back() {
+        for text in ["NO", "NO_", "ANN", "NO_REPLY"] {
+            assert!(may_become_silent(text), "{text}");
+        }
+        for text in ["No", "N", "NOT", "NO_REPLY!", ""] {
+            assert!(!may_become_silent(text), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_silent_word_goes_only_when_it_is_glued() {
+        for (text, shown) in [
+            ("NO_REPLYHello", "Hello"),
+            ("NO_REPLY but more", "NO_REPLY but more"),
+            ("NO_REPLY", "NO_REPLY"),
+            ("NO_REPLY_2", "NO_REPLY_2"),
+            ("Hello", "Hello"),
+        ] {
+            assert_eq!(strip_glued(text), shown);
+        }
+    }
+
+    #[test]
+    fn a_directive_is_known_by_its_beginning() {
+        for (inside, may) in [
+            ("", true),
+            ("rep", true),
+            ("reply_to", true),
+            ("reply_to :x", true),
+            ("reply_to_current", true),
+            ("reply_to_current]", true),
+            ("wiki", false),
+            ("x", false),
+        ] {
+            assert_eq!(may_become_directive(inside), may, "{inside}");
+        }
+    }
+
+    #[test]
     fn directives_go_and_other_brackets_stay() {
         for (text, stripped) in [
             ("Some text [[reply_to_current]] tagged", "Some text  tagged"),
@@ -92,6 +165,19 @@ mod tests {
             ("[[open", "[[open"),
         ] {
             assert_eq!(strip(text), stripped, "{text}");
+        }
+    }
+
+    #[test]
+    fn files_of_a_message_are_not_its_words() {
+        let files = "[media attached: 2 files]\n[media attached 1/2: /a (x/y)]\n\
+                     [media attached 2/2: /b.txt (text/plain)]\nlook\n\n<file name=\"b.txt\">…";
+        for (text, words) in [
+            (files, "look"),
+            ("[media attached: /a (x/y)]", ""),
+            ("plain\n<file name=\"x\">", "plain\n<file name=\"x\">"),
+        ] {
+            assert_eq!(strip_files(text), words);
         }
     }
 

@@ -1,12 +1,14 @@
-//! How a stored message is shown to clients (`reference/behaviour.md` §17).
+//! How a stored message is shown to clients.
 //!
 //! Promises: nothing secret or heavy leaves (signatures, tool details, image
-//! data, prices by part), and no message is larger than [`MESSAGE_MAX`]. Works
-//! on JSON, so that messages of shapes that we do not know are shown as well.
+//! data, prices by part), no message of a list is larger than [`MESSAGE_MAX`],
+//! and one that was shortened says so. Works on JSON, so that messages of
+//! shapes that we do not know are shown as well.
 
 use serde_json::{Map, Value, json};
 
 use super::directives;
+use super::media::{MEDIA_MEMBER, StoredMedia};
 use crate::protocol::message::AgentMessage;
 
 /// Characters of a text that are shown, unless the client or the configuration
@@ -22,42 +24,94 @@ const OVERSIZED: &str = "[chat.history omitted: message too large]";
 /// What follows a text that was cut.
 const TRUNCATED: &str = "\n...(truncated)...";
 
+/// What a system tells the model about where a message comes from
+/// (`systemProvenanceReceipt` of `chat.send`); people do not see it.
+pub const RECEIPT_MEMBER: &str = "systemProvenanceReceipt";
+
 /// Usage members that clients see, in the recorded order.
 const USAGE: &[&str] = &["input", "output", "totalTokens", "cacheRead", "cacheWrite"];
 
 /// The display form of a message for `session.message`; `None` when clients do
 /// not get to see it (a silent reply).
 pub fn message_display(message: &AgentMessage, id: &str, seq: u64) -> Option<Value> {
-    show(serde_json::to_value(message).ok()?, id, seq, DEFAULT_MAX_CHARS)
+    show(serde_json::to_value(message).ok()?, id, seq, &View::list(DEFAULT_MAX_CHARS))
+}
+
+/// A message that is not in its transcript yet, with texts and pictures.
+pub fn whole_message(message: &AgentMessage, id: &str, max_chars: usize) -> Option<Value> {
+    let mut shown = show(serde_json::to_value(message).ok()?, id, 0, &View::whole(max_chars))?;
+    shown["__openclaw"] = json!({"id": id, "pending": true});
+    Some(shown)
+}
+
+/// How much of a message is shown.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct View {
+    /// Characters of a text.
+    pub max_chars: usize,
+    /// Bytes of the whole message.
+    pub max_bytes: usize,
+    /// Whether pictures are in it.
+    pub has_images: bool,
+    /// Whether the run that a message began is named.
+    pub has_run_id: bool,
+}
+
+impl View {
+    /// One message of many.
+    pub(super) const fn list(max_chars: usize) -> Self {
+        Self { max_chars, max_bytes: MESSAGE_MAX, has_images: false, has_run_id: false }
+    }
+
+    /// One message that somebody asked for.
+    pub(super) const fn whole(max_chars: usize) -> Self {
+        Self { max_chars, max_bytes: usize::MAX, has_images: true, has_run_id: false }
+    }
 }
 
 /// A message as it is stored, with its place in the transcript.
-pub(super) fn raw(message: Value, id: &str, seq: u64) -> Option<Value> {
+pub(super) fn raw(message: Value, id: &str, seq: u64, max_bytes: usize) -> Option<Value> {
     let Value::Object(mut message) = message else { return None };
+    if json_size(&message) > max_bytes {
+        return Some(placeholder(&message, id, seq));
+    }
     message.remove("idempotencyKey");
     message.insert("__openclaw".into(), json!({ "id": id, "seq": seq }));
     Some(Value::Object(message))
 }
 
 /// The display form of a message, `None` if it is hidden.
-pub(super) fn show(message: Value, id: &str, seq: u64, max_chars: usize) -> Option<Value> {
+pub(super) fn show(message: Value, id: &str, seq: u64, view: &View) -> Option<Value> {
     let Value::Object(mut message) = message else { return None };
     if is_hidden(&message) {
         return None;
     }
     let is_user = role(&message) == "user";
     message.remove("details");
-    message.remove("idempotencyKey");
+    message.remove(RECEIPT_MEMBER);
+    let run_id = message.shift_remove("idempotencyKey").filter(|_| is_user && view.has_run_id);
     reduce_usage(&mut message);
+    let pictures = StoredMedia::of(&message);
+    message.shift_remove(MEDIA_MEMBER);
+    let mut is_cut = false;
     match message.get_mut("content") {
-        Some(Value::String(text)) => show_text(text, is_user, max_chars),
-        Some(Value::Array(blocks)) => show_blocks(blocks, is_user, max_chars),
+        Some(Value::String(text)) => is_cut = show_text(text, is_user, view.max_chars),
+        Some(Value::Array(blocks)) => {
+            is_cut = show_blocks(blocks, is_user, view);
+            let pictures = pictures.iter().filter(|media| media.is_picture_apart());
+            blocks.extend(pictures.map(StoredMedia::omitted));
+        }
         _ => {}
     }
-    if json_size(&message) > MESSAGE_MAX {
+    if json_size(&message) > view.max_bytes {
         return Some(placeholder(&message, id, seq));
     }
-    message.insert("__openclaw".into(), json!({ "id": id, "seq": seq }));
+    let mut place = Map::from_iter([("id".to_owned(), json!(id)), ("seq".to_owned(), json!(seq))]);
+    if is_cut {
+        place.insert("truncated".into(), json!(true));
+    }
+    place.extend(run_id.map(|run_id| ("runId".to_owned(), run_id)));
+    message.insert("__openclaw".into(), Value::Object(place));
     Some(Value::Object(message))
 }
 
@@ -117,33 +171,39 @@ fn is_hidden(message: &Map<String, Value>) -> bool {
     directives::is_silent(&text) || directives::is_heartbeat(&text)
 }
 
-fn show_blocks(blocks: &mut [Value], is_user: bool, max_chars: usize) {
+/// Answers whether something was cut.
+fn show_blocks(blocks: &mut [Value], is_user: bool, view: &View) -> bool {
+    let mut is_cut = false;
     for (index, block) in blocks.iter_mut().enumerate() {
         let Value::Object(block) = block else { continue };
         if block.get("type").and_then(Value::as_str) == Some("image") {
-            omit_image(block);
+            if !view.has_images {
+                omit_image(block);
+            }
             continue;
         }
         block.remove("thinkingSignature");
         for member in ["text", "thinking"] {
             if let Some(Value::String(text)) = block.get_mut(member) {
-                show_text(text, is_user && index == 0, max_chars);
+                is_cut |= show_text(text, is_user && index == 0, view.max_chars);
             }
         }
     }
+    is_cut
 }
 
-fn show_text(text: &mut String, has_sent_at: bool, max_chars: usize) {
+/// Answers whether it was cut.
+fn show_text(text: &mut String, has_sent_at: bool, max_chars: usize) -> bool {
     if has_sent_at {
         *text = directives::strip_sent_at(text).to_owned();
     }
     if text.contains("[[") {
         *text = directives::strip(text);
     }
-    if let Some((end, _)) = text.char_indices().nth(max_chars) {
-        text.truncate(end);
-        text.push_str(TRUNCATED);
-    }
+    let Some((end, _)) = text.char_indices().nth(max_chars) else { return false };
+    text.truncate(end);
+    text.push_str(TRUNCATED);
+    true
 }
 
 /// `{type:"image", data, mimeType}` or `{type:"image", source:{data, media_type}}`.
@@ -194,7 +254,7 @@ mod tests {
     use super::*;
 
     fn shown(message: Value) -> Value {
-        show(message, "e0f25e8a", 6, DEFAULT_MAX_CHARS).unwrap()
+        show(message, "e0f25e8a", 6, &View::list(DEFAULT_MAX_CHARS)).unwrap()
     }
 
     #[test]
@@ -247,8 +307,11 @@ mod tests {
     fn texts_are_cut_by_characters() {
         let stored =
             json!({"role": "assistant", "content": [{"type": "text", "text": "ä".repeat(60)}]});
-        let cut = show(stored, "x", 1, 50).unwrap();
+        let cut = show(stored.clone(), "x", 1, &View::list(50)).unwrap();
         assert_eq!(cut["content"][0]["text"], format!("{}\n...(truncated)...", "ä".repeat(50)));
+        assert_eq!(cut["__openclaw"], json!({"id": "x", "seq": 1, "truncated": true}));
+        let whole = show(stored, "x", 1, &View::list(60)).unwrap();
+        assert_eq!(whole["__openclaw"], json!({"id": "x", "seq": 1}));
     }
 
     #[test]
@@ -265,13 +328,46 @@ mod tests {
 
     #[test]
     fn silent_answers_are_hidden_and_silent_users_are_not() {
-        let answer =
-            |content: Value| show(json!({"role": "assistant", "content": content}), "x", 1, 9);
+        let answer = |content: Value| {
+            show(json!({"role": "assistant", "content": content}), "x", 1, &View::list(9))
+        };
         assert_eq!(answer(json!("no_reply")), None);
         assert_eq!(answer(json!([{"type": "text", "text": "HEARTBEAT_OK"}])), None);
         assert!(answer(json!([])).is_some());
         let call = json!([{"type": "text", "text": "NO_REPLY"}, {"type": "toolCall", "id": "c"}]);
         assert!(answer(call).is_some());
-        assert!(show(json!({"role": "user", "content": "NO_REPLY"}), "x", 1, 99).is_some());
+        assert!(
+            show(json!({"role": "user", "content": "NO_REPLY"}), "x", 1, &View::list(99)).is_some()
+        );
+    }
+
+    #[test]
+    fn pictures_that_are_only_files_are_shown_by_their_sizes() {
+        let stored = json!({"role": "user", "content": [{"type": "text", "text": "look"}],
+        "systemProvenanceReceipt": "for the model",
+        "inboundMedia": [
+            {"path": "/m/a.png", "mimeType": "image/png", "bytes": 3_000_001},
+            {"path": "/m/b.png", "mimeType": "image/png", "bytes": 70, "inline": true},
+            {"path": "/m/c.txt", "mimeType": "text/plain", "bytes": 9},
+        ]});
+        let content = json!([
+            {"type": "text", "text": "look"},
+            {"type": "image", "mimeType": "image/png", "omitted": true, "bytes": 4_000_004},
+        ]);
+        let shown = shown(stored);
+        assert_eq!(shown["content"], content);
+        assert!(shown.get("inboundMedia").is_none());
+        assert!(shown.get("systemProvenanceReceipt").is_none());
+    }
+
+    #[test]
+    fn a_message_that_is_asked_for_is_whole() {
+        let long = "x".repeat(200_000);
+        let stored = json!({"role": "user", "content": [
+            {"type": "text", "text": long}, {"type": "image", "data": "AAAA", "mimeType": "image/png"},
+        ]});
+        let shown = show(stored.clone(), "x", 1, &View::whole(usize::MAX)).unwrap();
+        assert_eq!(shown["content"], stored["content"]);
+        assert_eq!(shown["__openclaw"], json!({"id": "x", "seq": 1}));
     }
 }

@@ -4,7 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::SessionKey;
+use super::{MediaError, SessionKey};
 use crate::store::StoreError;
 
 /// A failure of the session service.
@@ -37,6 +37,9 @@ pub enum SessionError {
     /// A transcript failed.
     #[error(transparent)]
     Transcript(#[from] TranscriptError),
+    /// The files of a message failed.
+    #[error(transparent)]
+    Media(#[from] MediaError),
     /// The index failed.
     #[error(transparent)]
     Store(#[from] StoreError),

@@ -7,6 +7,7 @@ use std::io;
 
 use serde_json::Value;
 
+use super::display::View;
 use super::transcript::{Backward, Body, Entry, Line, Position, bare_id};
 use super::{display, time};
 use crate::store::SessionEntry;
@@ -30,11 +31,18 @@ pub struct HistoryOptions {
     pub max_chars: usize,
     /// As they are stored, not in their display form.
     pub is_raw: bool,
+    /// With the ids of the runs that they began, as `__openclaw.runId`.
+    pub has_run_ids: bool,
 }
 
 impl Default for HistoryOptions {
     fn default() -> Self {
-        Self { limit: DEFAULT_LIMIT, max_chars: display::DEFAULT_MAX_CHARS, is_raw: false }
+        Self {
+            limit: DEFAULT_LIMIT,
+            max_chars: display::DEFAULT_MAX_CHARS,
+            is_raw: false,
+            has_run_ids: false,
+        }
     }
 }
 
@@ -84,9 +92,10 @@ fn show(entry: Entry<'_>, seq: u64, options: HistoryOptions) -> Option<Value> {
         Body::Message(text) => {
             let message = serde_json::from_str(text).ok()?;
             if options.is_raw {
-                return display::raw(message, &id, seq);
+                return display::raw(message, &id, seq, PAGE_MAX / 2);
             }
-            display::show(message, &id, seq, options.max_chars)
+            let view = View { has_run_id: options.has_run_ids, ..View::list(options.max_chars) };
+            display::show(message, &id, seq, &view)
         }
         Body::Compaction { .. } => {
             let timestamp = entry.timestamp.as_deref().map(time::millis).unwrap_or_default();

@@ -16,8 +16,8 @@ use super::history::{self, HistoryOptions, HistoryPage};
 use super::steps::{blocking, marked, renew};
 use super::transcript::{NewKind, Position, Writer};
 use super::{
-    AgentId, AppendOptions, Compaction, DeletedSession, KeyRules, SessionKey, SessionsOptions,
-    StoredMessage, paths, rebuild, time,
+    AgentId, AppendOptions, Compaction, DeletedSession, KeyRules, Media, SessionKey,
+    SessionsOptions, StoredMessage, paths, rebuild, time,
 };
 use crate::protocol::message::AgentMessage;
 use crate::store::{SessionEntry, SessionPage, SessionQuery, SessionRow, Store};
@@ -240,6 +240,11 @@ impl Sessions {
     /// The state folder.
     pub fn state_dir(&self) -> &Path {
         &self.inner.options.state_dir
+    }
+
+    /// The files that came with messages.
+    pub fn media(&self) -> Media {
+        Media::new(&self.inner.options.state_dir)
     }
 
     /// The folder of an agent's transcripts.

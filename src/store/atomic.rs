@@ -76,6 +76,18 @@ pub fn create_private(path: &Path, bytes: &[u8]) -> Result<bool, FileError> {
     }
 }
 
+/// Moves a private file to its place on the same file system. Returns whether
+/// it was there to be moved.
+pub fn move_private(from: &Path, to: &Path) -> Result<bool, FileError> {
+    let dir = parent_of(to);
+    create_private_dir(dir)?;
+    match fs::rename(from, to) {
+        Ok(()) => sync_dir(dir).map(|()| true),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(error).on_path("move", from),
+    }
+}
+
 /// A synced temporary file beside `target`, ready to be renamed.
 fn staged(target: &Path, bytes: &[u8]) -> Result<NamedTempFile, FileError> {
     let dir = parent_of(target);

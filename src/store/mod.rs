@@ -21,6 +21,7 @@ mod sqlite;
 mod traits;
 mod usage;
 
+pub use atomic::{FileError, create_private, move_private};
 pub use database::Database;
 pub use entry::{SessionEntry, TranscriptFacts};
 pub use error::StoreError;

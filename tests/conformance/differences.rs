@@ -58,6 +58,10 @@ const WAIT_FACTS: &str =
     "agent.wait tells start and stop reason whether the run ended before or during the wait.";
 const ONE_END: &str = "An aborted run ends once; the original's runner starts, fails and ends after that (behaviour §15).";
 const READ_AT_ONCE: &str = "Usage is read when it is asked for, not some time later.";
+const TRUNCATED: &str = "A message that was shortened says so, and its id gives the rest.";
+const PLAIN_TEXT: &str =
+    "The model gets what the user wrote; the day is in the system prompt, not before each message.";
+const WHOLE_THOUGHT: &str = "Of a thought inside a text not even a piece is shown.";
 const DEPARTED: &str = "The recorded list holds a client that had just gone.";
 
 /// The list.
@@ -110,6 +114,28 @@ pub const DIFFERENCES: &[Difference] = &[
     allow(Kind::Value, "*", "* event session.message", "/payload/session/status", FRESH_ROW),
     allow(Kind::Value, "*", "* event sessions.changed", "/payload/*status", FRESH_ROW),
     allow(Kind::Value, "*", "* res sessions.list", "*/derivedTitle", PLAIN_TITLE),
+    allow(Kind::Extra, "*", "* res chat.history", "*/__openclaw/truncated", TRUNCATED),
+    allow(
+        Kind::Value,
+        "chat/send-variants",
+        "* event *",
+        "/payload/message/content/0/text",
+        PLAIN_TEXT,
+    ),
+    allow(
+        Kind::Value,
+        "chat/tool-read",
+        "* res sessions.get",
+        "/payload/messages/0/content/0/text",
+        PLAIN_TEXT,
+    ),
+    allow(
+        Kind::Value,
+        "chat/silent",
+        "* event run",
+        "/payload/message/content/0/text",
+        WHOLE_THOUGHT,
+    ),
     allow(
         Kind::Absent,
         "handshake/ok-token-other-clients",

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::proof;
 use super::replay::{Conn, Target};
 use super::setup::{self, Prelude, Profile};
-use super::trace::Trace;
+use super::trace::{Line, Trace, What};
 use crate::support::WsClient;
 
 /// Each step of the prelude may take this long.
@@ -33,13 +33,31 @@ pub fn order(trace: &Trace) -> Vec<(String, Profile)> {
     conns
 }
 
+/// Who joins in the middle, and before which line: the last one sent before
+/// the first that is theirs.
+pub fn late(trace: &Trace) -> Vec<(usize, String, Profile)> {
+    let found = order(trace).into_iter().filter_map(|(name, profile)| {
+        if !setup::some_come_late(&trace.name) || profile.is_node() {
+            return None;
+        }
+        let first = trace.lines.iter().position(|line| line.conn == name)?;
+        let sent = |line: &Line| matches!(line.what, What::Sent(_) | What::SentRaw(_));
+        let at = trace.lines[..=first].iter().rposition(sent)?;
+        let others = trace.lines[..at].iter().any(|line| sent(line) && line.conn != name);
+        others.then_some((at, name, profile))
+    });
+    found.collect()
+}
+
 /// Opens them and says what was said before.
 pub async fn open(
     trace: &Trace,
     target: &Target,
     conns: &mut HashMap<String, Conn>,
 ) -> Result<(), String> {
-    let order = order(trace);
+    let mut order = order(trace);
+    let late = late(trace);
+    order.retain(|(name, _)| late.iter().all(|(_, other, _)| other != name));
     let (nodes, operators): (Vec<_>, Vec<_>) =
         order.iter().partition(|(_, profile)| profile.is_node());
     for (name, profile) in &operators {
@@ -58,7 +76,7 @@ pub async fn open(
     Ok(())
 }
 
-async fn connect(name: &str, profile: &Profile, target: &Target) -> Result<Conn, String> {
+pub async fn connect(name: &str, profile: &Profile, target: &Target) -> Result<Conn, String> {
     let origin = format!("http://{}", target.address);
     let headers = match profile.mode {
         "webchat" => vec![("Origin".to_owned(), origin)],
@@ -81,19 +99,19 @@ async fn connect(name: &str, profile: &Profile, target: &Target) -> Result<Conn,
 }
 
 async fn speak(prelude: Prelude, conn: &mut Conn) -> Result<(), String> {
-    let (key, text) = match prelude {
-        Prelude::Nothing => return Ok(()),
-        Prelude::Warm => ("agent:main:warm", "warm"),
-        Prelude::FirstAnswer => ("main", "first answer"),
-    };
-    let message = format!("@mock text text=\"{text}\"");
-    let params = json!({ "sessionKey": key, "message": message, "idempotencyKey": "prelude" });
-    request(conn, "chat.send", params).await?;
-    let is_final = |frame: &Value| frame["event"] == "chat" && frame["payload"]["state"] == "final";
-    match conn.client.wait_for(LIMIT, is_final).await {
-        Some(_) => Ok(()),
-        None => Err("the first turn did not end".to_owned()),
+    let (key, messages) = prelude.messages();
+    for (index, message) in messages.iter().enumerate() {
+        let run_id = format!("prelude-{index}");
+        let params = json!({ "sessionKey": key, "message": message, "idempotencyKey": run_id });
+        request(conn, "chat.send", params).await?;
+        let is_final = |frame: &Value| {
+            let payload = &frame["payload"];
+            frame["event"] == "chat" && payload["runId"] == run_id && payload["state"] == "final"
+        };
+        let end = conn.client.wait_for(LIMIT, is_final).await;
+        end.ok_or_else(|| format!("{message:?} did not end"))?;
     }
+    Ok(())
 }
 
 /// What these connections have received by now is not part of the recording.

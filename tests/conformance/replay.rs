@@ -123,6 +123,7 @@ impl Replay<'_> {
     }
 
     async fn line(&mut self, index: usize, line: &Line) {
+        self.join_late(index).await;
         match &line.what {
             What::Open { headers } => self.open(index, line, headers).await,
             What::Sent(frame) => {
@@ -147,6 +148,20 @@ impl Replay<'_> {
             }
             What::Refused { status, body } => self.refused(line, *status, body).await,
             What::Received(_) | What::Ping | What::Note(_) | What::Http { .. } => {}
+        }
+    }
+
+    /// Opens the connections that the recording first shows after this line.
+    async fn join_late(&mut self, index: usize) {
+        for (at, name, profile) in prelude::late(self.trace) {
+            if at != index {
+                continue;
+            }
+            self.catch_up(index, None).await;
+            match prelude::connect(&name, &profile, self.target).await {
+                Ok(conn) => drop(self.conns.insert(name, conn)),
+                Err(text) => self.report(&format!("{name} open"), Kind::MissingFrame, text),
+            }
         }
     }
 

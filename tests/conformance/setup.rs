@@ -15,6 +15,27 @@ pub enum Prelude {
     Warm,
     /// Session `main` had one turn; a node is paired.
     FirstAnswer,
+    /// Session `hist` had three turns: a tool call, a long answer, a short one.
+    History,
+}
+
+impl Prelude {
+    /// The messages, and their session.
+    pub fn messages(self) -> (&'static str, &'static [&'static str]) {
+        match self {
+            Self::Nothing => ("main", &[]),
+            Self::Warm => ("agent:main:warm", &["@mock text text=\"warm\""]),
+            Self::FirstAnswer => ("main", &["@mock text text=\"first answer\""]),
+            Self::History => (
+                "agent:main:hist",
+                &[
+                    "@mock tool name=read args={\"path\":\"notes.txt\"} then=\"one\"",
+                    "@mock long kb=200",
+                    "@mock text text=\"three\"",
+                ],
+            ),
+        }
+    }
 }
 
 /// A connection that was open before the recording began.
@@ -111,10 +132,17 @@ pub fn profile(trace: &str, conn: &str) -> Profile {
 /// What was said before the recording of this trace began.
 pub fn prelude(trace: &str) -> Prelude {
     match trace.split('/').next() {
+        _ if trace == "chat/history" => Prelude::History,
         Some("chat") => Prelude::Warm,
         Some("methods") => Prelude::FirstAnswer,
         _ => Prelude::Nothing,
     }
+}
+
+/// Whether connections of this recording may join in the middle. They are told
+/// nothing of what happened before.
+pub fn some_come_late(trace: &str) -> bool {
+    trace.starts_with("chat/")
 }
 
 /// Whether what happened while the connections were made is part of the

@@ -85,9 +85,10 @@ pub fn neutral(text: &str) -> String {
 /// How long the match at the start of the text is; told whether a word begins.
 type Scan = fn(&str, bool) -> Option<usize>;
 
-const KINDS: [(&str, Scan); 9] = [
+const KINDS: [(&str, Scan); 10] = [
     ("<uuid>", |text, _| shape(text, "xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx")),
     ("<time>", iso_time),
+    ("id=\"<mark>\"", |text, _| shape(text, "id=\"xxxxxxxxxxxxxxxx\"")),
     ("[<when>]", |text, _| shape(text, "[Aaa 9999-99-99 99:99 UTC]")),
     ("<address>", address),
     ("<version>", version),

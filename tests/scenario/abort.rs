@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use crate::stage::{
-    Api, Stage, admin, ask, call, deltas, end_of, ends_of, events, history, settles, start,
-    text_of, with_both_apis,
+    Api, Stage, admin, ask, call, deltas, end_of, ends_of, events, history, scripted, settles,
+    start, text_of, with_both_apis,
 };
 
 /// Who stops an answer sees the end of it at once.
@@ -97,6 +97,86 @@ async fn an_abort_at_any_moment_gives_one_end_that_its_answer_tells() {
     for round in 0..30 {
         assert_eq!(ends_of(&client, &format!("run-{round}")).len(), 1, "round {round}");
     }
+}
+
+#[tokio::test]
+async fn an_abort_is_told_in_the_recorded_order_before_its_answer() {
+    let (gateway, _mock) = scripted(Api::OpenAi).await;
+    let mut client = admin(&gateway).await;
+    call(&mut client, "sessions.subscribe", json!({})).await;
+    start(&mut client, "main", "@mock stream n=60 delay=50", "run-1").await;
+    deltas(&client, "run-1", 2).await;
+    let params = json!({"sessionKey": "main", "runId": "run-1"});
+    let answer = call(&mut client, "chat.abort", params).await;
+    assert_eq!(answer["aborted"], true);
+    let steps: Vec<_> = client.frames().iter().filter_map(step).collect();
+    let from = steps.iter().position(|step| step == "chat aborted").unwrap();
+    let expected = [
+        "chat aborted",
+        "agent lifecycle end",
+        "sessions.changed end",
+        "session.message assistant aborted",
+        "sessions.changed message",
+        "answer",
+    ];
+    assert_eq!(steps[from..], expected);
+    let aborted = &events(&client, "chat", "run-1").pop().unwrap();
+    let ended = events(&client, "agent", "run-1").pop().unwrap();
+    assert_eq!(
+        (&aborted["sessionKey"], &ended["sessionKey"]),
+        (&json!("main"), &json!("agent:main:main"))
+    );
+    assert_eq!(aborted["seq"], ended["seq"]);
+    let kept = &history(&mut client, "main").await[1];
+    assert_eq!(kept["errorMessage"], "Request was aborted");
+    assert_eq!(text_of(kept).trim_end(), text_of(&aborted["message"]));
+}
+
+/// A frame of the run's end, by what it is.
+fn step(frame: &Value) -> Option<String> {
+    let payload = &frame["payload"];
+    let word = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    match frame["event"].as_str() {
+        None => (payload["aborted"] == true).then(|| "answer".into()),
+        Some("chat") => Some(format!("chat {}", word(&payload["state"]))),
+        Some("agent") if payload["stream"] == "lifecycle" => {
+            Some(format!("agent lifecycle {}", word(&payload["data"]["phase"])))
+        }
+        Some("sessions.changed") => Some(format!("sessions.changed {}", word(&payload["phase"]))),
+        Some("session.message") => {
+            let message = &payload["message"];
+            let (role, reason) = (word(&message["role"]), word(&message["stopReason"]));
+            Some(format!("session.message {role} {reason}"))
+        }
+        Some(_) => None,
+    }
+}
+
+#[tokio::test]
+async fn a_run_is_stopped_by_any_spelling_of_its_session() {
+    let (gateway, _mock) = scripted(Api::OpenAi).await;
+    let mut client = admin(&gateway).await;
+    let spellings = ["main", "agent:main:main", " MAIN ", "Agent:Main:Main"];
+    for (index, (begun, stopped)) in
+        spellings.iter().flat_map(|one| spellings.iter().map(move |other| (one, other))).enumerate()
+    {
+        let run_id = format!("run-{index}");
+        start(&mut client, begun, "@mock stream n=60 delay=50", &run_id).await;
+        let mut params = json!({"sessionKey": stopped});
+        if index % 2 == 0 {
+            params["runId"] = json!(run_id);
+        }
+        let answer = call(&mut client, "chat.abort", params).await;
+        assert_eq!(answer["runIds"], json!([run_id]), "{begun:?} by {stopped:?}");
+        // Events echo the spelling of the sender.
+        assert_eq!(end_of(&client, &run_id).await["sessionKey"], *begun);
+    }
+    start(&mut client, "main", "@mock stream n=60 delay=50", "last").await;
+    let params = json!({"sessionKey": "other", "runId": "last"});
+    let answer = client.request("chat.abort", params).await;
+    assert_eq!(answer["error"]["message"], "runId does not match sessionKey");
+    let idle = call(&mut client, "chat.abort", json!({"sessionKey": "other"})).await;
+    assert_eq!(idle, json!({"ok": true, "aborted": false, "runIds": []}));
 }
 
 with_both_apis! {

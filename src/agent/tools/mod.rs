@@ -62,6 +62,12 @@ trait Tool: Send + Sync {
     /// How the model sees it.
     fn spec(&self) -> ToolSpec;
 
+    /// In words, what is done with these arguments: it follows the tool's name
+    /// on cards. `None` when there is nothing to say.
+    fn meta(&self, _arguments: &Value) -> Option<String> {
+        None
+    }
+
     /// Does it. Dropping the future stops it.
     fn call<'a>(&'a self, cx: &'a ToolContext, arguments: &'a Value) -> BoxFuture<'a, ToolOutput>;
 }
@@ -81,9 +87,18 @@ impl Tools {
         self.0.iter().map(|tool| tool.spec()).collect()
     }
 
+    /// In words, what a call does; it follows the tool's name on cards.
+    pub fn meta(&self, call: &ToolCall) -> Option<String> {
+        self.find(&call.name)?.meta(&call.arguments)
+    }
+
+    fn find(&self, name: &str) -> Option<&dyn Tool> {
+        self.0.iter().find(|tool| tool.spec().name == name).map(|tool| &**tool)
+    }
+
     /// Runs one call.
     pub async fn call(&self, cx: &ToolContext, call: &ToolCall) -> ToolOutput {
-        let Some(tool) = self.0.iter().find(|tool| tool.spec().name == call.name) else {
+        let Some(tool) = self.find(&call.name) else {
             let known: Vec<_> = self.0.iter().map(|tool| tool.spec().name).collect();
             return ToolOutput::error(format!(
                 "Tool {} not found. Available: {}.",

@@ -152,13 +152,14 @@ impl Fields {
         self.optional(name, nullable(rule)).unwrap_or_default()
     }
 
-    /// Another name of `name`.
-    pub fn alias(&mut self, name: &str, alias: &str) {
-        if !self.members.contains_key(name)
-            && let Some(value) = self.members.shift_remove(alias)
-        {
-            self.members.insert(name.to_owned(), value);
+    /// Another name of `name`; answers whether it was used.
+    pub fn alias(&mut self, name: &str, alias: &str) -> bool {
+        if self.members.contains_key(name) {
+            return false;
         }
+        let Some(value) = self.members.shift_remove(alias) else { return false };
+        self.members.insert(name.to_owned(), value);
+        true
     }
 
     /// Another name of `name`, for callers of the simple profile.

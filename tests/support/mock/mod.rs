@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::body::{Body, Bytes};
-use axum::extract::State;
+use axum::extract::{DefaultBodyLimit, State};
 use axum::http::{HeaderMap, Method, Response, StatusCode, Uri, header};
 use futures_util::stream;
 use parking_lot::Mutex;
@@ -53,7 +53,10 @@ impl MockProvider {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap().to_string();
         let shared = Arc::new(Shared::default());
-        let app = Router::new().fallback(serve).with_state(Arc::clone(&shared));
+        let app = Router::new()
+            .fallback(serve)
+            .layer(DefaultBodyLimit::disable())
+            .with_state(Arc::clone(&shared));
         let mut server = JoinSet::new();
         server.spawn(async move { axum::serve(listener, app).await.unwrap() });
         Self { address, shared, _server: server }

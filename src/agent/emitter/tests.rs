@@ -1,0 +1,190 @@
+//! The pace and the order of a run's events, for any text in any pieces.
+
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use proptest::prelude::*;
+use tokio::time::Instant;
+
+use super::*;
+use crate::agent::run::tests::run;
+use crate::bus::Backplane;
+use crate::support::SystemClock;
+
+/// Keeps what is published, and when.
+#[derive(Clone, Default)]
+struct Recorder(Arc<Mutex<Vec<(Instant, EventKind, Value)>>>);
+
+impl Backplane for Recorder {
+    fn wants(&self, _: EventKind, _: &Audience) -> bool {
+        true
+    }
+
+    fn publish(&self, event: &Arc<Event>, _: &Audience) {
+        let payload = serde_json::from_str(event.payload()).unwrap();
+        self.0.lock().push((Instant::now(), event.kind, payload));
+    }
+}
+
+fn emitter() -> (Emitter, Recorder) {
+    let recorder = Recorder::default();
+    let bus = Bus::new(recorder.clone());
+    (Emitter::new(run("r", "main"), bus, Arc::new(SystemClock)), recorder)
+}
+
+/// What a model may do next.
+#[derive(Debug, Clone)]
+enum Step {
+    Says(String),
+    Waits(u64),
+    CallsTool,
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        5 => "NO_REPLY|NO_|<think>|</think>|\\[\\[reply_to_current\\]\\]|MEDIA:x\n|one |two|\n|ö"
+            .prop_map(Step::Says),
+        4 => (0..400_u64).prop_map(Step::Waits),
+        1 => Just(Step::CallsTool),
+    ]
+}
+
+/// How a run may end.
+#[derive(Debug, Clone, Copy)]
+enum Ending {
+    Answer,
+    Abort,
+    Failure,
+}
+
+fn call(emitter: &mut Emitter) {
+    let call = ToolCall {
+        kind: crate::protocol::message::ToolCallTag::ToolCall,
+        id: "c".into(),
+        name: "t".into(),
+        arguments: json!({}),
+        thought_signature: None,
+    };
+    emitter.tool_start(&call, None, &Map::new());
+    emitter.tool_end(&call, None, &Map::new(), &ToolOutput::text("done"), 0);
+    emitter.next_turn();
+}
+
+fn is_chat(event: &(Instant, EventKind, Value), state: &str) -> bool {
+    event.1 == EventKind::Chat && event.2["state"] == state
+}
+
+fn text(payload: &Value) -> String {
+    payload["message"]["content"][0]["text"].as_str().unwrap_or_default().to_owned()
+}
+
+async fn play(steps: Vec<Step>, ending: Ending) -> (String, Vec<(Instant, EventKind, Value)>) {
+    let (mut emitter, recorder) = emitter();
+    emitter.start();
+    for step in steps {
+        match step {
+            Step::Says(words) => emitter.text(&words),
+            Step::Waits(millis) => tokio::time::advance(Duration::from_millis(millis)).await,
+            Step::CallsTool => call(&mut emitter),
+        }
+    }
+    match ending {
+        Ending::Answer => emitter.finish(&Usage::default(), "stop"),
+        Ending::Abort => emitter.abort(AbortReason::Rpc),
+        Ending::Failure => emitter.fail("no", "unknown"),
+    }
+    let whole = emitter.whole_text();
+    let events = std::mem::take(&mut *recorder.0.lock());
+    (whole, events)
+}
+
+fn check(whole: &str, events: &[(Instant, EventKind, Value)]) {
+    let chat: Vec<_> = events.iter().filter(|event| event.1 == EventKind::Chat).collect();
+    let (end, deltas) = chat.split_last().expect("an end");
+    assert!(!is_chat(end, "delta"), "the end comes last");
+    assert!(deltas.iter().all(|event| is_chat(event, "delta")), "one end");
+    for pair in deltas.windows(2) {
+        let (before, after) = (text(&pair[0].2), text(&pair[1].2));
+        assert!(after.starts_with(&before) && after.len() > before.len(), "{before:?} {after:?}");
+    }
+    if let Some(last) = deltas.last() {
+        assert!(whole.starts_with(&text(&last.2)));
+    }
+    if end.2["state"] == "final" {
+        assert_eq!(text(&end.2), whole);
+        let is_shown = deltas.last().map_or(whole.is_empty(), |last| text(&last.2) == whole);
+        assert!(is_shown, "what was held back is sent before the end");
+    }
+    // Two deltas are 150 ms apart, unless a tool or the end came between.
+    let mut last: Option<Instant> = None;
+    for (index, event) in events.iter().enumerate() {
+        if !is_chat(event, "delta") {
+            continue;
+        }
+        let next = &events[index + 1];
+        let is_flush = is_chat(next, "final") || next.2["stream"] == "tool";
+        let is_paced = last.is_none_or(|last| event.0 - last >= DELTA_EVERY);
+        assert!(is_paced || is_flush, "{events:#?}");
+        last = Some(event.0);
+    }
+    for pair in
+        events.iter().filter(|event| event.1 == EventKind::Agent).collect::<Vec<_>>().windows(2)
+    {
+        assert!(pair[1].2["seq"].as_u64() > pair[0].2["seq"].as_u64(), "seq grows");
+    }
+}
+
+proptest! {
+    #[test]
+    fn deltas_keep_their_pace_and_nothing_follows_the_end(
+        steps in proptest::collection::vec(step(), 0..40),
+        ending in prop_oneof![Just(Ending::Answer), Just(Ending::Abort), Just(Ending::Failure)],
+    ) {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_time()
+            .start_paused(true)
+            .build()
+            .unwrap();
+        let (whole, events) = runtime.block_on(play(steps, ending));
+        check(&whole, &events);
+    }
+}
+
+fn said(pieces: &[&str]) -> (Vec<String>, Value) {
+    let (mut emitter, recorder) = emitter();
+    emitter.start();
+    for piece in pieces {
+        emitter.text(piece);
+    }
+    emitter.finish(&Usage::default(), "stop");
+    let events = std::mem::take(&mut *recorder.0.lock());
+    let deltas = events.iter().filter(|event| is_chat(event, "delta"));
+    let deltas = deltas.map(|event| text(&event.2)).collect();
+    (deltas, events.last().unwrap().2["message"].clone())
+}
+
+#[tokio::test]
+async fn a_silent_answer_is_never_shown_and_a_tool_is_told_with_its_words() {
+    assert_eq!(said(&["NO", "_REP", "LY"]), (vec![], Value::Null));
+    assert_eq!(said(&["<think>x</think>", "NO_REPLY"]), (vec![], Value::Null));
+    let (deltas, last) = said(&["NO_REPLY", " but"]);
+    assert_eq!(
+        (deltas, &last["content"][0]["text"]),
+        (vec!["NO_REPLY but".into()], &json!("NO_REPLY but"))
+    );
+    let (mut emitter, recorder) = emitter();
+    let call = serde_json::from_value(
+        json!({"type": "toolCall", "id": "c", "name": "read", "arguments": {"path": "n"}}),
+    );
+    let row = Map::from_iter([("status".to_owned(), json!("running"))]);
+    emitter.tool_start(&call.unwrap(), Some("from n"), &row);
+    let events = recorder.0.lock();
+    let (tool, item) = (&events[0].2, &events[2].2);
+    assert_eq!((&tool["stream"], &tool["status"]), (&json!("tool"), &json!("running")));
+    assert_eq!((events[1].1, &events[1].2), (EventKind::SessionTool, tool));
+    assert_eq!(
+        (&item["data"]["title"], &item["data"]["meta"]),
+        (&json!("read from n"), &json!("from n"))
+    );
+    assert!(item.get("status").is_none(), "cards come without the row");
+}

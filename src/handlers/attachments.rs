@@ -1,0 +1,284 @@
+//! What comes with a message: pictures for the model, files for its tools.
+//!
+//! Promises: what a file is, its bytes say, not its sender; every file is on
+//! disk before its message is accepted.
+
+use std::fmt::Write as _;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Value, json};
+
+use crate::protocol::ErrorShape;
+use crate::protocol::message::{ContentBlock, UserContent, UserMessage};
+use crate::registry::{Ctx, Reply};
+use crate::sessions::{MEDIA_MEMBER, Media, MediaType, NewMedia, StagedMedia, StoredMedia};
+use crate::support::Ids;
+
+/// Most attachments of one message: each becomes a file.
+const COUNT_MAX: usize = 32;
+/// Largest picture that the transcript itself holds. Larger ones are files
+/// only, so that reading a conversation stays quick.
+const INLINE_MAX: usize = 2_000_000;
+/// Most characters of a text file that the model reads without asking.
+const TEXT_MAX: usize = 200_000;
+/// What a message says that is only pictures.
+const NO_CAPTION: &str = "[User sent media without caption]";
+
+/// A message with its files, not accepted yet.
+pub(super) struct Incoming {
+    /// What goes into the transcript.
+    pub message: UserMessage,
+    /// Its files.
+    pub media: Option<StagedMedia>,
+}
+
+/// An attachment that has been read.
+struct Attachment {
+    given_name: Option<String>,
+    kind: MediaType,
+    bytes: Vec<u8>,
+}
+
+/// Whether an attachment holds anything.
+pub(super) fn has_content(item: &Value) -> bool {
+    content(item).is_some()
+}
+
+/// The message that a client sends, as it will be stored.
+pub(super) async fn receive(cx: &Ctx, text: &str, items: Vec<Value>) -> Reply<Incoming> {
+    let mut message = UserMessage::text(text, cx.now_ms());
+    if items.is_empty() {
+        return Ok(Incoming { message, media: None });
+    }
+    let max_mb = cx.services.settings.agents.defaults.media_max_mb;
+    // Decoding megabytes is no work for a thread that serves sockets.
+    let read = tokio::task::spawn_blocking(move || read_all(&items, max_mb)).await;
+    let read = read.map_err(|_| ErrorShape::unavailable("Error: attachments not readable"))??;
+    let media = cx.services.sessions.media();
+    let arranged = arrange(text, read, &media, &*cx.services.ids);
+    message.content = UserContent::Blocks(arranged.blocks);
+    message.extra.insert(MEDIA_MEMBER.into(), json!(arranged.stored));
+    let staged = media.stage(arranged.files).await;
+    let staged = staged.map_err(|error| ErrorShape::unavailable(format!("Error: {error}")))?;
+    Ok(Incoming { message, media: Some(staged) })
+}
+
+fn read_all(items: &[Value], max_mb: u64) -> Reply<Vec<Attachment>> {
+    if items.len() > COUNT_MAX {
+        let text = format!("Error: {} attachments, at most {COUNT_MAX} are taken", items.len());
+        return Err(ErrorShape::invalid(text));
+    }
+    items.iter().enumerate().map(|(index, item)| read(index, item, max_mb)).collect()
+}
+
+/// The recorded forms: `content` as base64 or data URL, or `source.data`.
+fn content(item: &Value) -> Option<&str> {
+    let held = ["/content", "/data", "/source/data"].into_iter().filter_map(|at| item.pointer(at));
+    held.filter_map(Value::as_str).find(|text| !text.trim().is_empty())
+}
+
+fn read(index: usize, item: &Value, max_mb: u64) -> Reply<Attachment> {
+    let text = |name: &str| item.get(name).and_then(Value::as_str).filter(|text| !text.is_empty());
+    let given_name = text("fileName").or_else(|| text("name")).map(str::to_owned);
+    let label = given_name
+        .clone()
+        .or_else(|| text("type").map(str::to_owned))
+        .unwrap_or_else(|| format!("attachment-{}", index + 1));
+    let refuse = |why: &str| ErrorShape::invalid(format!("Error: attachment {label}: {why}"));
+    let content = content(item).ok_or_else(|| refuse("content must be base64 text"))?.trim();
+    let (url_type, data) = match content.strip_prefix("data:").and_then(|url| url.split_once(',')) {
+        Some((head, data)) => (head.split(';').next(), data),
+        None => (None, content),
+    };
+    let max = usize::try_from(max_mb.saturating_mul(1024 * 1024)).unwrap_or(usize::MAX);
+    let size = (data.len() / 4 * 3)
+        .saturating_sub(data.bytes().rev().take(2).filter(|b| *b == b'=').count());
+    if size > max {
+        let why = format!("exceeds size limit ({size} > {max} bytes)");
+        return Err(refuse(&why).details(json!({
+            "code": "ATTACHMENT_TOO_LARGE", "bytes": size, "maxBytes": max,
+            "configPath": "agents.defaults.mediaMaxMb"})));
+    }
+    // Some encoders break lines.
+    let unbroken = || STANDARD.decode(data.split_ascii_whitespace().collect::<String>());
+    let bytes = STANDARD.decode(data).or_else(|_| unbroken());
+    let bytes = bytes.map_err(|_| refuse("invalid base64 content"))?;
+    if bytes.is_empty() {
+        let why = format!("UnsupportedAttachmentError: attachment {label}: empty payload");
+        return Err(ErrorShape::invalid(why));
+    }
+    let source_type = item.pointer("/source/media_type").and_then(Value::as_str);
+    let claimed = text("mimeType").or(source_type).or(url_type).unwrap_or_default();
+    Ok(Attachment { given_name, kind: MediaType::of(&bytes, claimed), bytes })
+}
+
+/// A message and its files.
+struct Arranged {
+    blocks: Vec<ContentBlock>,
+    stored: Vec<StoredMedia>,
+    files: Vec<NewMedia>,
+}
+
+/// Pictures become blocks; other files, and pictures that are too large for
+/// that, are named above the text. Short texts follow below it.
+fn arrange(text: &str, attachments: Vec<Attachment>, media: &Media, ids: &dyn Ids) -> Arranged {
+    let (mut pictures, mut named, mut texts) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut stored, mut files) = (Vec::new(), Vec::new());
+    for Attachment { given_name, kind, bytes } in attachments {
+        let name = Media::name(given_name.as_deref(), kind.extension, &ids.uuid());
+        let path = media.path(&name).to_string_lossy().into_owned();
+        let inline = kind.is_picture() && bytes.len() <= INLINE_MAX;
+        if inline {
+            pictures.push(ContentBlock::image(STANDARD.encode(&bytes), kind.mime));
+        } else {
+            named.push(format!("{path} ({})", kind.mime));
+            texts.extend(text_file(&name, kind, &bytes, ids));
+        }
+        let size = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
+        stored.push(StoredMedia { path, mime_type: kind.mime.into(), bytes: size, inline });
+        files.push(NewMedia { name, bytes });
+    }
+    let mut parts = notes(&named);
+    if !text.trim().is_empty() {
+        parts.push(text.to_owned());
+    } else if parts.is_empty() {
+        parts.push(NO_CAPTION.to_owned());
+    }
+    let mut whole = parts.join("\n");
+    for text in texts {
+        let _ = write!(whole, "\n\n{text}");
+    }
+    let mut blocks = vec![ContentBlock::text(whole)];
+    blocks.extend(pictures);
+    Arranged { blocks, stored, files }
+}
+
+/// The lines that name files, as recorded.
+fn notes(named: &[String]) -> Vec<String> {
+    match named {
+        [] => vec![],
+        [one] => vec![format!("[media attached: {one}]")],
+        several => {
+            let count = several.len();
+            let line = |(index, file)| format!("[media attached {}/{count}: {file}]", index + 1);
+            let head = format!("[media attached: {count} files]");
+            std::iter::once(head).chain(several.iter().enumerate().map(line)).collect()
+        }
+    }
+}
+
+/// The content of a text file for the model, marked as somebody else's words.
+fn text_file(name: &str, kind: MediaType, bytes: &[u8], ids: &dyn Ids) -> Option<String> {
+    let is_text = kind.mime.starts_with("text/")
+        || matches!(kind.mime, "application/json" | "application/xml" | "application/yaml");
+    let text = std::str::from_utf8(bytes).ok().filter(|_| is_text)?;
+    let mut shown = text.trim_end_matches('\n').replace("</file", "&lt;/file");
+    if let Some((end, _)) = shown.char_indices().nth(TEXT_MAX) {
+        shown.truncate(end);
+        shown.push_str("\n[cut here; the rest is in the file]");
+    }
+    // The mark cannot be guessed, so the file cannot end its own quotation.
+    let mark: String = ids.uuid().chars().filter(|c| *c != '-').take(16).collect();
+    Some(format!(
+        "<file name=\"{name}\" mime=\"{mime}\">\n\n<<<EXTERNAL_UNTRUSTED_CONTENT id=\"{mark}\">>>\n\
+         Source: External\n---\n{shown}\n<<<END_EXTERNAL_UNTRUSTED_CONTENT id=\"{mark}\">>>\n</file>",
+        mime = kind.mime,
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::support::RandomIds;
+
+    const DOT: &str = "iVBORw0KGgo=";
+
+    fn kind(item: &Value) -> &'static str {
+        read(0, item, 20).map(|read| read.kind.mime).unwrap()
+    }
+
+    fn refusal(item: &Value) -> String {
+        read(0, item, 1).err().unwrap().message
+    }
+
+    #[test]
+    fn every_recorded_form_is_read() {
+        assert_eq!(
+            kind(&json!({"type": "image", "mimeType": "image/png", "content": DOT})),
+            "image/png"
+        );
+        assert_eq!(kind(&json!({"content": format!("data:image/jpeg;base64,{DOT}")})), "image/png");
+        let source = json!({"type": "base64", "media_type": "image/png", "data": DOT});
+        assert_eq!(kind(&json!({"type": "image", "source": source})), "image/png");
+        assert_eq!(kind(&json!({"mimeType": "text/csv", "content": "aGVs\r\nbG8=\n"})), "text/csv");
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_refused_by_its_label() {
+        let big = "A".repeat(2 * 1024 * 1024);
+        for (item, text) in [
+            (
+                json!({"type": "image", "content": "***"}),
+                "Error: attachment image: invalid base64 content",
+            ),
+            (json!({"content": "%%"}), "Error: attachment attachment-1: invalid base64 content"),
+            (json!({"fileName": "a.png"}), "Error: attachment a.png: content must be base64 text"),
+            (
+                json!({"content": [1]}),
+                "Error: attachment attachment-1: content must be base64 text",
+            ),
+            (
+                json!({"name": "b", "content": big}),
+                "Error: attachment b: exceeds size limit (1572864 > 1048576 bytes)",
+            ),
+            (
+                json!({"content": "data:text/plain;base64,"}),
+                "UnsupportedAttachmentError: attachment attachment-1: empty payload",
+            ),
+        ] {
+            assert_eq!(refusal(&item), text);
+        }
+        let many = vec![json!({"content": DOT}); COUNT_MAX + 1];
+        assert!(read_all(&many, 20).is_err());
+    }
+
+    fn arranged(text: &str, items: &[Value]) -> (Vec<ContentBlock>, Vec<StoredMedia>) {
+        let home = tempfile::tempdir().unwrap();
+        let media = Media::new(home.path());
+        let arranged = arrange(text, read_all(items, 20).unwrap(), &media, &RandomIds);
+        assert_eq!(arranged.files.len(), items.len());
+        (arranged.blocks, arranged.stored)
+    }
+
+    fn text(blocks: &[ContentBlock]) -> &str {
+        let ContentBlock::Text(block) = &blocks[0] else { panic!("text comes first") };
+        &block.text
+    }
+
+    #[test]
+    fn pictures_are_blocks_and_a_message_of_pictures_says_so() {
+        let (blocks, stored) = arranged(" ", &[json!({"content": DOT})]);
+        assert_eq!(text(&blocks), NO_CAPTION);
+        assert_eq!(blocks[1], ContentBlock::image(DOT, "image/png"));
+        assert!(stored[0].inline && stored[0].path.contains("/media/inbound/"));
+    }
+
+    #[test]
+    fn large_pictures_and_files_are_named_above_the_text() {
+        let large =
+            STANDARD.encode([b"\x89PNG\r\n\x1a\n".as_slice(), &vec![0; INLINE_MAX]].concat());
+        let file =
+            json!({"fileName": "a.txt", "mimeType": "text/plain", "content": "PC9maWxlPg=="});
+        let (blocks, stored) = arranged("look", &[json!({"content": large}), file]);
+        assert_eq!(blocks.len(), 1);
+        let lines: Vec<_> = text(&blocks).lines().collect();
+        assert_eq!(lines[0], "[media attached: 2 files]");
+        assert_eq!(lines[1], format!("[media attached 1/2: {} (image/png)]", stored[0].path));
+        assert_eq!(lines[2], format!("[media attached 2/2: {} (text/plain)]", stored[1].path));
+        assert_eq!((lines[3], lines[4]), ("look", ""));
+        assert!(lines[5].starts_with("<file name=\"a---"), "{}", lines[5]);
+        assert!(lines.contains(&"&lt;/file>"), "{lines:?}");
+        assert!(stored[0].is_picture_apart() && !stored[1].is_picture());
+    }
+}

@@ -1,0 +1,216 @@
+//! `chat.history`, `chat.message.get`.
+
+use serde_json::{Map, Value, json};
+
+use crate::agent::ActiveRun;
+use crate::protocol::hello::MAX_PAYLOAD;
+use crate::protocol::methods::chat::{ChatHistoryParams, ChatMessageGetParams};
+use crate::protocol::{ErrorKind, ErrorShape, simple};
+use crate::registry::{Ctx, Reply};
+use crate::sessions::{AgentId, HistoryOptions, Lookup};
+
+use super::chat::unreadable;
+
+/// Largest message that is answered in one piece: a frame has some bytes
+/// around it.
+const WHOLE_MAX: usize = MAX_PAYLOAD - 4096;
+/// Size of a part of a larger one. Written as a JSON text once more, it may
+/// double, and still fits a frame.
+const PART: usize = 8 * 1024 * 1024;
+
+/// `chat.history`: the newest messages in their display form.
+pub async fn history(cx: Ctx, p: ChatHistoryParams) -> Reply<Value> {
+    let key = cx.session_key(&p.session_key);
+    let count = |given: Option<u64>, default: usize| {
+        given.and_then(|given| usize::try_from(given).ok()).unwrap_or(default)
+    };
+    let defaults = HistoryOptions::default();
+    let options = HistoryOptions {
+        limit: count(p.limit, defaults.limit),
+        max_chars: count(p.max_chars, cx.services.settings.history_max_chars),
+        has_run_ids: cx.caller.is_dashboard,
+        ..defaults
+    };
+    let (page, active) = cx.services.runs.history(&key, options).await.map_err(unreadable)?;
+    let entry = page.entry.unwrap_or_default();
+    let level = entry.thinking_level.as_deref().unwrap_or("off");
+    let mut messages = page.messages;
+    let level = if cx.is_simple() {
+        messages.iter_mut().for_each(simple::message_out);
+        simple::thinking_out(level)
+    } else {
+        level
+    };
+    let entries = cx.caller.is_dashboard.then(|| entries(&p.session_key, &messages));
+    let mut answer = json!({
+        "sessionKey": p.session_key,
+        "sessionId": page.session_id,
+        "messages": messages,
+        "entries": entries,
+        "thinkingLevel": level,
+        "fastMode": entry.fast_mode,
+        "verboseLevel": entry.verbose_level,
+        "activeRun": active.map(|run| active_run(&run)),
+    });
+    if let Value::Object(members) = &mut answer {
+        members.retain(|_, value| !value.is_null());
+    }
+    Ok(answer)
+}
+
+/// What a client that comes late shows until the next delta.
+fn active_run(run: &ActiveRun) -> Value {
+    let progress = run.progress();
+    json!({"runId": *run.id, "startedAt": progress.started_at, "text": *progress.text})
+}
+
+/// The messages by run, as dashboards read them: an entry begins
+/// with what the user says.
+fn entries(session_key: &str, messages: &[Value]) -> Vec<Value> {
+    let mut runs: Vec<Vec<&Value>> = Vec::new();
+    for message in messages {
+        match runs.last_mut() {
+            Some(run) if message["role"] != "user" => run.push(message),
+            _ => runs.push(vec![message]),
+        }
+    }
+    runs.iter().map(|run| entry(session_key, run)).collect()
+}
+
+fn entry(session_key: &str, messages: &[&Value]) -> Value {
+    let time = |message: Option<&&Value>| {
+        let millis = message.and_then(|message| message["timestamp"].as_i64());
+        let time = millis.and_then(|millis| jiff::Timestamp::from_millisecond(millis).ok());
+        time.map(|time| time.strftime("%Y-%m-%dT%H:%M:%S%.3fZ").to_string())
+    };
+    let first = messages.first().map_or(&Value::Null, |first| &first["__openclaw"]);
+    let run_id = first.get("runId").or_else(|| first.get("id")).cloned();
+    let answers = messages.iter().filter(|message| message["role"] == "assistant");
+    let mut usage: Map<String, Value> = Map::new();
+    for (member, name) in [("input", "inputTokens"), ("output", "outputTokens")] {
+        let tokens = answers.clone().filter_map(|answer| answer["usage"][member].as_u64());
+        usage.insert(name.into(), json!(tokens.sum::<u64>()));
+    }
+    let last = messages.last();
+    let is_complete = last.is_some_and(|last| {
+        last["role"] == "assistant" && last["stopReason"].as_str() != Some("toolUse")
+    });
+    let mut entry = json!({
+        "runId": run_id,
+        "sessionKey": session_key,
+        "messages": messages,
+        "usage": usage,
+        "startedAt": time(messages.first()),
+        "completedAt": time(last.filter(|_| is_complete)),
+    });
+    if let Value::Object(members) = &mut entry {
+        members.retain(|_, value| !value.is_null());
+    }
+    entry
+}
+
+/// `chat.message.get`: one message, whole. What cannot be had is an answer,
+/// too, as later versions of the original have it; `error` says more.
+pub async fn message(cx: Ctx, p: ChatMessageGetParams) -> Reply<Value> {
+    let key = cx.session_key(&p.session_key);
+    let of_key = key.agent(&cx.services.keys);
+    if let Some(agent) = p.agent_id.as_deref().map(AgentId::normalize)
+        && agent != of_key
+    {
+        let text = format!("agent \"{agent}\" does not match session key agent \"{of_key}\"");
+        return Err(ErrorShape::invalid(format!("invalid chat.message.get params: {text}")));
+    }
+    let max_chars = p.max_chars.and_then(|max| usize::try_from(max).ok()).unwrap_or(usize::MAX);
+    let found = cx.services.runs.message(&key, &p.message_id, max_chars).await;
+    let mut message = match found.map_err(unreadable)? {
+        Lookup::Found(message) => message,
+        Lookup::Hidden => {
+            return Ok(unavailable(&cx, "not_visible", ErrorKind::NotFound, "message is hidden"));
+        }
+        Lookup::Missing => {
+            let text = format!("no message {} in session {key}", p.message_id);
+            return Ok(unavailable(&cx, "not_found", ErrorKind::NotFound, &text));
+        }
+    };
+    if cx.is_simple() {
+        simple::message_out(&mut message);
+    }
+    let Some(offset) = p.offset else {
+        let size = message.to_string().len();
+        if size <= WHOLE_MAX {
+            return Ok(json!({"ok": true, "message": message}));
+        }
+        let text = format!(
+            "message of {size} bytes is larger than a frame; read it in parts, from offset 0 on"
+        );
+        let mut answer = unavailable(&cx, "oversized", ErrorKind::InvalidParams, &text);
+        answer["bytes"] = json!(size);
+        return Ok(answer);
+    };
+    part(&message.to_string(), offset)
+}
+
+fn unavailable(cx: &Ctx, reason: &str, kind: ErrorKind, text: &str) -> Value {
+    let error = ErrorShape::invalid(text).kind(kind).to_wire(cx.caller.profile);
+    json!({"ok": false, "unavailableReason": reason, "error": error})
+}
+
+/// A part of the JSON text of a message, and where the next one begins.
+fn part(text: &str, offset: u64) -> Reply<Value> {
+    let start = usize::try_from(offset).unwrap_or(usize::MAX);
+    let Some(rest) = text.get(start..) else {
+        return Err(ErrorShape::invalid(format!(
+            "invalid chat.message.get params: at /offset: must be a nextOffset within {} bytes",
+            text.len()
+        )));
+    };
+    let mut end = PART.min(rest.len());
+    while !rest.is_char_boundary(end) {
+        end -= 1;
+    }
+    let next = start + end;
+    let mut part = json!({"offset": offset, "text": rest.get(..end).unwrap_or_default()});
+    if next < text.len() {
+        part["nextOffset"] = json!(next);
+    }
+    Ok(json!({"ok": true, "bytes": text.len(), "part": part}))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_entry_is_a_question_and_what_came_of_it() {
+        let messages = [
+            json!({"role": "assistant", "content": [], "timestamp": 1_795_318_528_397_u64,
+                "stopReason": "stop", "__openclaw": {"id": "a"}}),
+            json!({"role": "user", "content": "hi", "timestamp": 1_795_318_528_398_u64,
+                "__openclaw": {"id": "b", "runId": "run-1"}}),
+            json!({"role": "assistant", "content": [], "timestamp": 1_795_318_528_399_u64,
+                "usage": {"input": 3, "output": 2}, "stopReason": "toolUse", "__openclaw": {"id": "c"}}),
+        ];
+        let entries = entries("main", &messages);
+        assert_eq!(entries.len(), 2);
+        assert_eq!((&entries[0]["runId"], &entries[1]["runId"]), (&json!("a"), &json!("run-1")));
+        assert_eq!(entries[0]["completedAt"], "2026-11-22T03:35:28.397Z");
+        assert_eq!(entries[1]["startedAt"], "2026-11-22T03:35:28.398Z");
+        assert!(entries[1].get("completedAt").is_none(), "it waits for a tool");
+        assert_eq!(entries[1]["usage"], json!({"inputTokens": 3, "outputTokens": 2}));
+        assert_eq!(entries[1]["messages"], json!(messages[1..]));
+    }
+
+    #[test]
+    fn the_parts_of_a_text_are_the_text() {
+        let text = "ä".repeat(PART);
+        let (mut whole, mut offset) = (String::new(), Some(0));
+        while let Some(from) = offset {
+            let answer = part(&text, from).unwrap();
+            whole.push_str(answer["part"]["text"].as_str().unwrap());
+            offset = answer["part"]["nextOffset"].as_u64();
+        }
+        assert!(whole == text);
+        assert!(part(&text, 1).is_err(), "in the middle of a character");
+        assert!(part("x", 9).is_err());
+    }
+}

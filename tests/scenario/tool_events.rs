@@ -1,0 +1,87 @@
+//! Who is told what of a tool call.
+
+use serde_json::{Value, json};
+
+use crate::stage::{Api, admin, ask, call, connect, events, scripted, text_of, with_both_apis};
+use crate::support::WsClient;
+use crate::support::client::{ALL_SCOPES, standard_connect};
+
+const CALL: &str = "@mock tool name=session_status pre=\"Let me look.\" then=\"All is well.\"";
+
+fn named(client: &WsClient, name: &str) -> Vec<Value> {
+    client.frames().into_iter().filter(|frame| frame["event"] == name).collect()
+}
+
+fn of_stream(client: &WsClient, stream: &str) -> Vec<Value> {
+    let mut all = events(client, "agent", "run-1");
+    all.retain(|payload| payload["stream"] == stream);
+    all
+}
+
+async fn tool_calls_are_told_to_their_owner_and_to_watchers_and_cards_to_all(api: Api) {
+    let (gateway, _mock) = scripted(api).await;
+    let mut params = standard_connect(&ALL_SCOPES);
+    params["caps"] = json!(["tool-events"]);
+    let mut owner = connect(&gateway, &params).await;
+    let mut watcher = admin(&gateway).await;
+    call(&mut watcher, "sessions.subscribe", json!({})).await;
+    let bystander = admin(&gateway).await;
+    let end = ask(&mut owner, "main", CALL, "run-1").await;
+    assert_eq!(text_of(&end["message"]), "Let me look.All is well.");
+    for client in [&watcher, &bystander] {
+        crate::stage::end_of(client, "run-1").await;
+    }
+
+    let told = of_stream(&owner, "tool");
+    let phases: Vec<_> = told.iter().map(|payload| payload["data"]["phase"].clone()).collect();
+    assert_eq!(phases, ["start", "result"]);
+    for payload in &told {
+        assert_eq!(payload["session"]["key"], "agent:main:main", "{payload}");
+        assert_eq!(
+            (&payload["status"], &payload["abortedLastRun"]),
+            (&json!("running"), &json!(false))
+        );
+        assert!(payload["totalTokens"].as_u64().unwrap() > 0, "{payload}");
+    }
+    let seen: Vec<_> = named(&watcher, "session.tool");
+    let seen: Vec<_> = seen.into_iter().map(|mut frame| frame["payload"].take()).collect();
+    assert_eq!(seen, told);
+    assert!(
+        named(&owner, "session.tool").is_empty() && named(&bystander, "session.tool").is_empty()
+    );
+    assert!(of_stream(&watcher, "tool").is_empty() && of_stream(&bystander, "tool").is_empty());
+    for client in [&owner, &watcher, &bystander] {
+        let cards = of_stream(client, "item");
+        let states: Vec<_> = cards.iter().map(|card| card["data"]["status"].clone()).collect();
+        assert_eq!(states, ["running", "completed"]);
+        assert!(cards.iter().all(|card| card["data"]["title"] == "session_status"));
+    }
+    order(&watcher);
+}
+
+/// The text before the call, the call, its message, its result.
+fn order(watcher: &WsClient) {
+    let frames = watcher.frames();
+    let at = |what: &str, wanted: &dyn Fn(&Value) -> bool| {
+        frames.iter().position(wanted).unwrap_or_else(|| panic!("no {what} in {frames:?}"))
+    };
+    let chat = at("delta", &|frame| {
+        frame["event"] == "chat" && text_of(&frame["payload"]["message"]) == "Let me look."
+    });
+    let tool = at("tool", &|frame| frame["event"] == "session.tool");
+    let card = at("card", &|frame| frame["payload"]["data"]["status"] == "running");
+    let message = at("message", &|frame| frame["payload"]["message"]["stopReason"] == "toolUse");
+    let result = at("result", &|frame| {
+        frame["event"] == "session.tool" && frame["payload"]["data"]["phase"] == "result"
+    });
+    let steps = [chat, tool, card, message, result];
+    assert!(steps.is_sorted(), "{steps:?}");
+    let results = frames.iter().filter(|frame| {
+        frame["event"] == "session.message" && frame["payload"]["message"]["role"] == "toolResult"
+    });
+    assert_eq!(results.count(), 0, "results are no messages of their own");
+}
+
+with_both_apis! {
+    tool_calls_are_told_to_their_owner_and_to_watchers_and_cards_to_all;
+}
