@@ -6,7 +6,7 @@
 //!
 //! | module | what it owns |
 //! |---|---|
-//! | [`support`] | clock, ids, supervised tasks, secrets |
+//! | [`support`] | clock, ids, supervised tasks, secrets, this machine's addresses |
 //! | [`protocol`] | what goes over the wire: frames, params, messages, errors |
 //! | [`store`] | SQLite and files; the only place that knows SQL |
 //! | [`telemetry`] | log output |

@@ -151,18 +151,19 @@ fn flags_variables_and_the_gateway_command_choose_address_and_places() {
 }
 
 #[test]
-fn commands_on_the_same_machine_find_the_gateway_whatever_its_port() {
+fn commands_on_the_same_machine_find_the_gateway_wherever_it_listens() {
     let user = User::new();
     let unused = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     fs::create_dir(user.state()).unwrap();
     let config = format!("{{gateway: {{port: {}}}}}", unused.port());
     fs::write(user.state().join("openclaw.json"), config).unwrap();
-    let gateway = user.start(&["--port", "0"]);
-    let output = user.output(&["chat", "hi"]);
-    let text = String::from_utf8_lossy(&output.stdout);
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    assert!(text.starts_with("You said: hi"), "{text}");
-    drop(gateway);
+    for bind in ["loopback", "lan", "127.0.0.2"] {
+        let _gateway = user.start(&["--port", "0", "--bind", bind]);
+        let output = user.output(&["chat", "hi"]);
+        let text = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success(), "{bind}: {}", String::from_utf8_lossy(&output.stderr));
+        assert!(text.starts_with("You said: hi"), "{bind}: {text}");
+    }
     let refused = user.refusal(&["health"]);
     assert!(refused.contains(&format!("no gateway answers at ws://{unused}")), "{refused}");
 }

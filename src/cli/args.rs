@@ -12,6 +12,8 @@ use super::{CliError, Surroundings};
 
 /// A gateway that has just started or is busy still answers within this.
 const DEFAULT_LIMIT: Duration = Duration::from_secs(30);
+/// A year; the time of a clock cannot be added to without end.
+const LONGEST: Duration = Duration::from_hours(365 * 24);
 
 /// How to reach the gateway.
 #[derive(Debug, Clone, Default, Args)]
@@ -73,7 +75,7 @@ fn seconds(text: &str) -> Result<Duration, String> {
     text.parse()
         .ok()
         .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
-        .filter(|limit| !limit.is_zero())
+        .filter(|limit| !limit.is_zero() && *limit <= LONGEST)
         .ok_or_else(|| "give a number of seconds above 0, such as 10 or 0.5".to_owned())
 }
 
@@ -82,10 +84,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_timeout_is_a_number_of_seconds_above_zero() {
+    fn a_timeout_is_a_number_of_seconds_above_zero_that_a_clock_can_hold() {
         assert_eq!(seconds("10"), Ok(Duration::from_secs(10)));
         assert_eq!(seconds("0.5"), Ok(Duration::from_millis(500)));
-        for text in ["0", "-1", "x", "NaN", "inf", "1e300", ""] {
+        for text in ["0", "-1", "x", "NaN", "inf", "1e19", "1e300", ""] {
             assert!(seconds(text).is_err(), "{text}");
         }
     }

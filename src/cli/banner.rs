@@ -29,8 +29,9 @@ pub fn start_text(settings: &Settings, ready: &Ready) -> String {
     )
 }
 
-/// An address to connect to, and whether it stands for every interface.
-fn reachable(address: SocketAddr) -> (SocketAddr, bool) {
+/// An address to connect to from this machine, and whether it stands for every
+/// interface.
+pub(super) fn reachable(address: SocketAddr) -> (SocketAddr, bool) {
     let local = match address.ip() {
         IpAddr::V4(ip) if ip.is_unspecified() => IpAddr::V4(Ipv4Addr::LOCALHOST),
         IpAddr::V6(ip) if ip.is_unspecified() => IpAddr::V6(Ipv6Addr::LOCALHOST),

@@ -91,8 +91,8 @@ pub fn run(args: &GatewayArgs, env: &Env) -> anyhow::Result<ExitCode> {
         .context("cannot start the threads of the gateway")?;
     let shown = settings.clone();
     runtime.block_on(app::run(settings, env, |ready| {
-        if let Err(error) = lock.publish_port(ready.address.port()) {
-            tracing::warn!(%error, "clients on this machine have to be told the port");
+        if let Err(error) = lock.publish(banner::reachable(ready.address).0) {
+            tracing::warn!(%error, "clients on this machine have to be told the address");
         }
         if let Err(error) = output::say(&banner::start_text(&shown, ready)) {
             tracing::warn!(%error, "cannot print the start-up text");

@@ -1,9 +1,11 @@
 //! What client commands know of the machine they run on.
 
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
 use crate::config::{self, Env, Origin, Overrides, Settings};
-use crate::store::instance::running_port;
+use crate::store::instance::running_at;
+use crate::support::is_own_address;
 
 use super::{LocalGateway, Screen};
 
@@ -25,7 +27,7 @@ impl Surroundings {
         match config::load(&env, &looking) {
             Ok(settings) => Self {
                 local: LocalGateway {
-                    port: port(&settings),
+                    address: address(&settings),
                     token: settings.gateway.auth.token.clone(),
                     password: settings.gateway.auth.password.clone(),
                 },
@@ -43,10 +45,14 @@ impl Surroundings {
 }
 
 /// Where this machine's gateway is: where it really listens, unless somebody
-/// says otherwise by the variable.
-fn port(settings: &Settings) -> u16 {
+/// says otherwise by the variable. Credentials are sent there, so an address
+/// that a gateway noted counts only while it is one of this machine, and of the
+/// configuration only the port does.
+fn address(settings: &Settings) -> SocketAddr {
+    let configured = SocketAddr::new(Ipv4Addr::LOCALHOST.into(), settings.gateway.port);
     if let Some(Origin::Env(_)) = settings.origin_of("gateway.port") {
-        return settings.gateway.port;
+        return configured;
     }
-    running_port(&settings.paths.instance_lock()).unwrap_or(settings.gateway.port)
+    let running = running_at(&settings.paths.instance_lock());
+    running.filter(|address| is_own_address(address.ip())).unwrap_or(configured)
 }

@@ -224,7 +224,10 @@ impl Attempt<'_> {
         self.gateway.hub.join(Arc::clone(&subscriber));
         let hello = self.hello(profile, &principal, admission.scope_names);
         let sent = match serde_json::to_string(&hello) {
-            Ok(payload) => socket.send(response_ok(id, &payload)).await,
+            Ok(payload) => {
+                let send = socket.send(response_ok(id, &payload));
+                subscriber.outbox.unless_cut(send).await.unwrap_or(false)
+            }
             Err(error) => {
                 tracing::error!(%error, "hello could not be written");
                 false

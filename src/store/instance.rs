@@ -3,10 +3,11 @@
 //! Owns: the advisory lock on `clawgate.lock`. Promises: while a lock is held
 //! no second one is given out, and the kernel takes it back from a process that
 //! dies, however it dies. Must not: rely on what the file says to decide who may
-//! run; pid and port in it are for people and for clients on this machine.
+//! run; pid and address in it are for people and for clients on this machine.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, Write};
+use std::net::SocketAddr;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
@@ -16,8 +17,8 @@ use rustix::process::{Pid, test_kill_process};
 
 use super::atomic::{FileError, OnPath, create_private_dir};
 
-/// More than the digits of any pid and port.
-const TEXT_LIMIT: u64 = 64;
+/// More than any pid and address take.
+const TEXT_LIMIT: u64 = 128;
 
 /// The right to be the gateway of a state directory; dropping it gives it up.
 #[derive(Debug)]
@@ -69,20 +70,20 @@ impl InstanceLock {
         Ok(Self { file })
     }
 
-    /// Tells clients on this machine where the gateway listens.
-    pub fn publish_port(&mut self, port: u16) -> io::Result<()> {
-        writeln!(self.file, "{port}")
+    /// Tells clients on this machine where they reach the gateway.
+    pub fn publish(&mut self, address: SocketAddr) -> io::Result<()> {
+        writeln!(self.file, "{address}")
     }
 }
 
-/// Where the gateway of a state directory listens, if one runs.
-pub fn running_port(path: &Path) -> Option<u16> {
+/// Where the gateway of a state directory is reached, if one runs.
+pub fn running_at(path: &Path) -> Option<SocketAddr> {
     let text = read_start(&File::open(path).ok()?)?;
     let mut lines = text.lines();
     let pid = Pid::from_raw(lines.next()?.trim().parse().ok()?)?;
-    let port = lines.next()?.trim().parse().ok()?;
+    let address = lines.next()?.trim().parse().ok()?;
     test_kill_process(pid).ok()?;
-    Some(port)
+    Some(address)
 }
 
 fn write_pid(file: &mut File) -> io::Result<()> {
@@ -107,16 +108,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_port_is_told_while_the_process_lives() {
+    fn the_address_is_told_while_the_process_lives() {
         let home = tempfile::tempdir().unwrap();
         let path = home.path().join("clawgate.lock");
-        assert_eq!(running_port(&path), None);
+        let address = "[::1]:18790".parse().unwrap();
+        assert_eq!(running_at(&path), None);
         let mut lock = InstanceLock::acquire(&path).unwrap();
-        assert_eq!(running_port(&path), None, "it does not listen yet");
-        lock.publish_port(18_790).unwrap();
-        assert_eq!(running_port(&path), Some(18_790));
-        std::fs::write(&path, "2147483647\n18790\n").unwrap();
-        assert_eq!(running_port(&path), None, "no such process");
+        assert_eq!(running_at(&path), None, "it does not listen yet");
+        lock.publish(address).unwrap();
+        assert_eq!(running_at(&path), Some(address));
+        std::fs::write(&path, "2147483647\n[::1]:18790\n").unwrap();
+        assert_eq!(running_at(&path), None, "no such process");
     }
 
     #[test]

@@ -13,7 +13,7 @@ mod tasks;
 pub use clock::{Clock, SystemClock, millis};
 pub use hex::hex;
 pub use ids::{Ids, RandomIds};
-pub use route::route_to;
+pub use route::{is_own_address, route_to};
 pub use secret::Secret;
 pub use tasks::Tasks;
 

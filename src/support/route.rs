@@ -1,4 +1,4 @@
-//! Which of this machine's addresses leads where.
+//! This machine's own addresses.
 
 use std::net::{IpAddr, Ipv4Addr, UdpSocket};
 
@@ -12,12 +12,20 @@ pub fn route_to(target: (Ipv4Addr, u16)) -> Option<IpAddr> {
     (!ip.is_unspecified()).then_some(ip)
 }
 
+/// Whether `ip` is an address of this machine: sockets are bound to no other.
+pub fn is_own_address(ip: IpAddr) -> bool {
+    UdpSocket::bind((ip, 0)).is_ok()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn loopback_is_reached_by_loopback() {
+    fn loopback_is_an_own_address_and_is_reached_by_itself() {
         assert_eq!(route_to((Ipv4Addr::LOCALHOST, 9)), Some(Ipv4Addr::LOCALHOST.into()));
+        assert!(is_own_address(Ipv4Addr::LOCALHOST.into()));
+        // Reserved for documentation (RFC 5737), so it is nobody's.
+        assert!(!is_own_address(Ipv4Addr::new(192, 0, 2, 1).into()));
     }
 }

@@ -7,7 +7,7 @@ use std::net::{Ipv4Addr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::Arc;
-use std::thread;
+use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use parking_lot::Mutex;
@@ -57,6 +57,7 @@ pub struct Gateway {
     root: TempDir,
     stdout: Output,
     stderr: Output,
+    readers: Vec<JoinHandle<()>>,
 }
 
 impl Gateway {
@@ -82,6 +83,7 @@ impl Gateway {
             root,
             stdout: Output::default(),
             stderr: Output::default(),
+            readers: Vec::new(),
         };
         if let Some(config) = &gateway.options.config {
             let workspace = gateway.workspace().to_string_lossy().into_owned();
@@ -96,7 +98,7 @@ impl Gateway {
         let mut failure = String::new();
         for _ in 0..PORT_TRIES {
             self.port = free_port();
-            self.child = Some(self.launch());
+            self.launch();
             match self.ready().await {
                 Ok(()) => return Ok(()),
                 Err(error) => failure = error,
@@ -109,7 +111,7 @@ impl Gateway {
         Err(failure)
     }
 
-    fn launch(&self) -> Child {
+    fn launch(&mut self) {
         let mut child = Command::new(env!("CARGO_BIN_EXE_clawgate"))
             .args(["gateway", "--port", &self.port.to_string(), "--verbose"])
             .args(&self.options.args)
@@ -120,9 +122,9 @@ impl Gateway {
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
-        collect(child.stdout.take().unwrap(), &self.stdout);
-        collect(child.stderr.take().unwrap(), &self.stderr);
-        child
+        self.readers.push(collect(child.stdout.take().unwrap(), &self.stdout));
+        self.readers.push(collect(child.stderr.take().unwrap(), &self.stderr));
+        self.child = Some(child);
     }
 
     fn environment(&self) -> BTreeMap<String, String> {
@@ -145,6 +147,7 @@ impl Gateway {
         let address = self.address();
         loop {
             if let Some(status) = self.exited() {
+                self.read_to_end();
                 return Err(format!("the gateway ended with {status}: {}", self.stderr()));
             }
             match WsClient::open_with(&address, "/", &[]).await {
@@ -154,6 +157,13 @@ impl Gateway {
                     return Err(format!("not ready: {refusal:?}; stderr: {}", self.stderr()));
                 }
             }
+        }
+    }
+
+    /// Waits for the last lines of a process that has ended.
+    fn read_to_end(&mut self) {
+        for reader in self.readers.drain(..) {
+            let _ = reader.join();
         }
     }
 
@@ -247,7 +257,7 @@ impl Gateway {
     pub async fn start_and_kill(&mut self, after: Duration) {
         self.kill9();
         self.port = free_port();
-        self.child = Some(self.launch());
+        self.launch();
         sleep(after).await;
         self.kill9();
     }
@@ -277,7 +287,7 @@ fn free_port() -> u16 {
     TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().port()
 }
 
-fn collect(pipe: impl Read + Send + 'static, into: &Output) {
+fn collect(pipe: impl Read + Send + 'static, into: &Output) -> JoinHandle<()> {
     let into = Arc::clone(into);
     thread::spawn(move || {
         for line in BufReader::new(pipe).lines().map_while(Result::ok) {
@@ -285,5 +295,5 @@ fn collect(pipe: impl Read + Send + 'static, into: &Output) {
             text.push_str(&line);
             text.push('\n');
         }
-    });
+    })
 }

@@ -5,7 +5,7 @@
 //! Must not: resolve names.
 
 use std::fmt;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use reqwest::Url;
 
@@ -54,9 +54,9 @@ impl GatewayUrl {
         Ok(Self(url))
     }
 
-    /// The gateway of this machine at `port`.
-    pub fn local(port: u16) -> Result<Self, AddressError> {
-        Self::parse(&format!("ws://127.0.0.1:{port}"))
+    /// The gateway at this address.
+    pub fn at(address: SocketAddr) -> Result<Self, AddressError> {
+        Self::parse(&format!("ws://{address}"))
     }
 
     /// Whether the host is this machine beyond doubt. Only `localhost` counts

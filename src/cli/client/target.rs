@@ -4,6 +4,8 @@
 //! credential stored on this machine is sent to this machine only. Must not:
 //! read files or the environment itself.
 
+use std::net::{Ipv4Addr, SocketAddr};
+
 use crate::cli::ConnectArgs;
 use crate::support::Secret;
 
@@ -16,8 +18,8 @@ const DEFAULT_PORT: u16 = 18789;
 /// token file.
 #[derive(Debug, Clone)]
 pub struct LocalGateway {
-    /// Where it listens.
-    pub port: u16,
+    /// Where it is reached, on this machine beyond doubt.
+    pub address: SocketAddr,
     /// Its shared token.
     pub token: Option<Secret>,
     /// Its shared password.
@@ -26,7 +28,8 @@ pub struct LocalGateway {
 
 impl Default for LocalGateway {
     fn default() -> Self {
-        Self { port: DEFAULT_PORT, token: None, password: None }
+        let address = SocketAddr::new(Ipv4Addr::LOCALHOST.into(), DEFAULT_PORT);
+        Self { address, token: None, password: None }
     }
 }
 
@@ -61,11 +64,14 @@ impl Target {
         local: &LocalGateway,
     ) -> Result<Self, TargetError> {
         let env = |name: &str| env(name).filter(|value| !value.trim().is_empty());
-        let url = match args.url.clone().or_else(|| env("OPENCLAW_GATEWAY_URL")) {
-            Some(text) => GatewayUrl::parse(&text)?,
-            None => GatewayUrl::local(port(env("OPENCLAW_GATEWAY_PORT"), local.port)?)?,
+        let (url, is_local) = match args.url.clone().or_else(|| env("OPENCLAW_GATEWAY_URL")) {
+            Some(text) => {
+                let url = GatewayUrl::parse(&text)?;
+                let is_local = url.is_loopback();
+                (url, is_local)
+            }
+            None => (GatewayUrl::at(local_address(env("OPENCLAW_GATEWAY_PORT"), local)?)?, true),
         };
-        let is_local = url.is_loopback();
         let credential = |flag: &Option<Secret>, name: &str, stored: &Option<Secret>| {
             flag.clone()
                 .or_else(|| env(name).map(Secret::new))
@@ -80,11 +86,11 @@ impl Target {
     }
 }
 
-fn port(given: Option<String>, fallback: u16) -> Result<u16, TargetError> {
-    let Some(given) = given else { return Ok(fallback) };
+fn local_address(port: Option<String>, local: &LocalGateway) -> Result<SocketAddr, TargetError> {
+    let Some(given) = port else { return Ok(local.address) };
     match given.trim().parse() {
         Ok(0) | Err(_) => Err(TargetError::Port(given)),
-        Ok(port) => Ok(port),
+        Ok(port) => Ok(SocketAddr::new(local.address.ip(), port)),
     }
 }
 
@@ -95,10 +101,14 @@ mod tests {
     type Env = &'static [(&'static str, &'static str)];
 
     fn resolve(args: &ConnectArgs, env: Env) -> Result<Target, TargetError> {
+        resolve_at("127.0.0.1:19001", args, env)
+    }
+
+    fn resolve_at(address: &str, args: &ConnectArgs, env: Env) -> Result<Target, TargetError> {
         let lookup =
             |name: &str| env.iter().find(|(key, _)| *key == name).map(|(_, v)| (*v).to_owned());
         let local = LocalGateway {
-            port: 19001,
+            address: address.parse().unwrap(),
             token: Some(Secret::new("stored-token")),
             password: Some(Secret::new("stored-password")),
         };
@@ -184,6 +194,17 @@ mod tests {
             let target = resolve(&given, env).unwrap();
             let (token, password) = expected;
             assert_eq!(shown(&target), (remote.to_owned(), token, password));
+        }
+    }
+
+    #[test]
+    fn a_gateway_of_this_machine_gets_the_stored_credential_at_any_of_its_addresses() {
+        let (token, password) = (Some("stored-token"), Some("stored-password"));
+        for (address, url) in
+            [("192.0.2.7:5", "ws://192.0.2.7:5"), ("[2001:db8::1]:5", "ws://[2001:db8::1]:5")]
+        {
+            let target = resolve_at(address, &args(None, None, None), &[]).unwrap();
+            assert_eq!(shown(&target), (url.to_owned(), token, password));
         }
     }
 

@@ -10,6 +10,8 @@ use super::super::{ModelInfo, ThinkingLevel};
 const MAX_TOKENS: u64 = 32_000;
 /// What is left for the answer when the model's limit eats the budget.
 const ANSWER_TOKENS: u64 = 1024;
+/// The API refuses smaller budgets.
+const LEAST_BUDGET: u64 = 1024;
 
 /// The first version that decides on its own how long to think.
 const ADAPTIVE: (u32, u32) = (4, 6);
@@ -44,8 +46,10 @@ pub fn fields(model: &ModelInfo, level: ThinkingLevel) -> Map<String, Value> {
         let budget =
             if max_tokens <= wished { max_tokens.saturating_sub(ANSWER_TOKENS) } else { wished };
         fields.insert("max_tokens".into(), json!(max_tokens));
-        let thinking = json!({"type": "enabled", "budget_tokens": budget});
-        fields.insert("thinking".into(), thinking);
+        if budget >= LEAST_BUDGET {
+            let thinking = json!({"type": "enabled", "budget_tokens": budget});
+            fields.insert("thinking".into(), thinking);
+        }
     }
     fields
 }
@@ -121,7 +125,9 @@ mod tests {
         asks("claude-haiku-4-5", 64_000, ThinkingLevel::Low, &budget(34_048, 2048));
         asks("claude-haiku-4-5", 64_000, ThinkingLevel::XHigh, &budget(48_384, 16_384));
         asks("claude-haiku-4-5", 8192, ThinkingLevel::Medium, &budget(8192, 7168));
-        asks("claude-haiku-4-5", 500, ThinkingLevel::Minimal, &budget(500, 0));
+        asks("claude-haiku-4-5", 2048, ThinkingLevel::Low, &budget(2048, 1024));
+        asks("claude-haiku-4-5", 2047, ThinkingLevel::Low, &json!({"max_tokens": 2047}));
+        asks("claude-haiku-4-5", 500, ThinkingLevel::Minimal, &json!({"max_tokens": 500}));
         asks("claude-haiku-4-5", 8192, ThinkingLevel::Off, &json!({"max_tokens": 8192}));
     }
 }

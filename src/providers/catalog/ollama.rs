@@ -5,6 +5,7 @@
 //! on its port.
 
 use std::collections::BTreeMap;
+use std::net::Ipv6Addr;
 use std::sync::Arc;
 
 use super::super::http::Http;
@@ -25,10 +26,13 @@ const MAX_MODELS: usize = 200;
 pub fn address(host: Option<&str>) -> String {
     let host = host.map(str::trim).unwrap_or_default().trim_end_matches('/');
     let (scheme, rest) = host.split_once("://").unwrap_or(("http", host));
-    let (name, port) = match rest.rsplit_once(':') {
+    let (authority, path) = rest.find('/').map_or((rest, ""), |at| rest.split_at(at));
+    let bare_v6 = authority.parse::<Ipv6Addr>().map(|ip| format!("[{ip}]"));
+    let (name, port) = match (&bare_v6, authority.rsplit_once(':')) {
+        (Ok(name), _) => (name.as_str(), None),
         // The last colon of `[::1]` is no port.
-        Some((name, port)) if !port.contains(']') => (name, port.parse().ok()),
-        _ => (rest, None),
+        (_, Some((name, port))) if !port.contains(']') => (name, port.parse().ok()),
+        _ => (authority, None),
     };
     let name = match name {
         "" | "0.0.0.0" | "[::]" => "127.0.0.1",
@@ -39,7 +43,7 @@ pub fn address(host: Option<&str>) -> String {
         (true, "https") => 443,
         _ => DEFAULT_PORT,
     };
-    format!("{scheme}://{name}:{}", port.unwrap_or(default_port))
+    format!("{scheme}://{name}:{}{path}", port.unwrap_or(default_port))
 }
 
 /// The models of the Ollama at `url`; none when it does not answer.
@@ -85,6 +89,9 @@ mod tests {
             (Some("gpu-box:99/"), "http://gpu-box:99"),
             (Some("[::1]"), "http://[::1]:11434"),
             (Some("[::1]:5"), "http://[::1]:5"),
+            (Some("::1"), "http://[::1]:11434"),
+            (Some("::"), "http://127.0.0.1:11434"),
+            (Some("http://gpu-box:99/ollama/"), "http://gpu-box:99/ollama"),
             (Some("http://gpu-box"), "http://gpu-box:80"),
             (Some("https://gpu-box"), "https://gpu-box:443"),
         ] {

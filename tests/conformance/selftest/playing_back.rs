@@ -12,6 +12,10 @@ use crate::text::Places;
 use crate::trace::{Line, Trace};
 use crate::verdict::Verdict;
 
+/// All recordings are played at once, which takes a minute on a busy machine;
+/// only a hang reaches this.
+const HANG: Duration = Duration::from_mins(5);
+
 fn placeholders() -> Places {
     Places {
         state_dir: "<STATE_DIR>".to_owned(),
@@ -26,7 +30,7 @@ async fn replayed(trace: &Trace, playback: Playback) -> Verdict {
         address: playback.address.clone(),
         places: placeholders(),
         new_devices: false,
-        limit: Duration::from_secs(60),
+        limit: HANG,
     };
     Verdict::of(trace, &replay(trace, &target).await)
 }
