@@ -6,18 +6,10 @@
 use std::fs::File;
 use std::io;
 
-use serde_json::{Map, Value};
-
-use super::time;
 use super::transcript::bare_id;
 use super::transcript::{Backward, Body, Entry, Line, Parent, Position};
-use crate::protocol::message::{AgentMessage, AssistantMessage, UserContent, UserMessage};
-
-const COMPACTED: &str = "The conversation history before this point was compacted into the \
-                         following summary:\n\n<summary>\n";
-const BRANCHED: &str = "The following is a summary of a branch that this conversation came back \
-                        from:\n\n<summary>\n";
-const SUMMARY_END: &str = "\n</summary>";
+use super::{reading, time};
+use crate::protocol::message::AgentMessage;
 
 /// Notes that OpenClaw adds to one turn; later turns must not see them again.
 const RUNTIME_CONTEXT: &str = "openclaw.runtime-context";
@@ -128,7 +120,7 @@ impl Walk {
                 Some(first) if first != id => self.keep_from = Some(first),
                 _ => self.wanted = Wanted::Nothing,
             }
-            let message = note(COMPACTED, &summary, timestamp);
+            let message = reading::compacted(&summary, time(timestamp));
             self.summary = Some(ContextEntry { id, message });
         } else {
             self.after
@@ -149,40 +141,26 @@ impl Walk {
 /// What an entry says to the model.
 fn message(body: &Body<'_>, timestamp: Option<&str>) -> Option<AgentMessage> {
     match body {
-        Body::Message(text) => parse(text),
+        Body::Message(text) => reading::message(text),
         // Only the latest summary counts, and `take` has it.
         Body::Compaction { .. } | Body::Other => None,
-        Body::BranchSummary { summary } => Some(note(BRANCHED, summary, timestamp)),
+        Body::BranchSummary { summary } => reading::branched(summary, time(timestamp)),
         Body::CustomMessage { custom_type, .. } if custom_type == RUNTIME_CONTEXT => None,
         Body::CustomMessage { content, .. } => {
-            let content: UserContent = serde_json::from_str(content).ok()?;
-            let timestamp = timestamp.map(time::millis).unwrap_or_default();
-            Some(AgentMessage::User(UserMessage { content, timestamp, extra: Map::new() }))
+            let content = serde_json::from_value(reading::value(content)?).ok()?;
+            Some(reading::user(content, time(timestamp)))
         }
     }
 }
 
-/// Reads a message; one that the original wrote without members that we hold
-/// to be needed gets those of a gateway message.
-fn parse(text: &str) -> Option<AgentMessage> {
-    if let Ok(message) = serde_json::from_str(text) {
-        return Some(message);
-    }
-    let Ok(Value::Object(found)) = serde_json::from_str(text) else { return None };
-    let usual = AgentMessage::Assistant(AssistantMessage::from_gateway("", 0));
-    let Ok(Value::Object(mut members)) = serde_json::to_value(usual) else { return None };
-    members.extend(found);
-    serde_json::from_value(Value::Object(members)).ok()
-}
-
-fn note(beginning: &str, summary: &str, timestamp: Option<&str>) -> AgentMessage {
-    let text = format!("{beginning}{summary}{SUMMARY_END}");
-    AgentMessage::User(UserMessage::text(text, timestamp.map(time::millis).unwrap_or_default()))
+fn time(iso: Option<&str>) -> u64 {
+    iso.map(time::millis).unwrap_or_default()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::Value;
     use std::io::Write;
 
     /// Writes `id parent text` lines and answers the texts of the context.

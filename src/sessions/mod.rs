@@ -14,6 +14,7 @@ mod history;
 mod id;
 mod paths;
 mod preview;
+mod reading;
 mod rebuild;
 mod service;
 mod steps;

@@ -4,6 +4,8 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 
+use super::line::mend;
+
 /// What is read at once: one request of most disks, a few dozen messages.
 const CHUNK: u64 = 64 * 1024;
 
@@ -30,8 +32,8 @@ impl<'f> Backward<'f> {
         self.consumed
     }
 
-    /// The line before the last one yielded, without its newline; lines may be
-    /// empty. `None` at the beginning of the file.
+    /// The line before the last one yielded, without its newline, mended where
+    /// it is no text; lines may be empty. `None` at the beginning of the file.
     pub(crate) fn next(&mut self) -> io::Result<Option<&[u8]>> {
         let mut searched = self.end;
         let (from, to) = loop {
@@ -47,7 +49,11 @@ impl<'f> Backward<'f> {
             }
             searched = self.read_before()?;
         };
-        Ok(self.buffer.get(from..to))
+        let line = self.buffer.get_mut(from..to);
+        Ok(line.map(|line| {
+            mend(line);
+            &*line
+        }))
     }
 
     /// Puts the bytes before the buffer in front of it; answers how many.

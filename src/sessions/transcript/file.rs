@@ -132,7 +132,10 @@ impl OpenTranscript {
         let mut entry = Map::new();
         entry.insert("type".into(), new.kind.name().into());
         entry.insert("id".into(), id.into());
-        if self.format == TranscriptFormat::OpenClaw {
+        // Entries of the oldest files have no ids to hang on: there, as in bare
+        // files, each follows the one before it.
+        let hangs = self.position.leaf.is_some() || self.position.messages == 0;
+        if self.format == TranscriptFormat::OpenClaw && hangs {
             entry.insert("parentId".into(), self.position.leaf.clone().into());
         }
         entry.insert("timestamp".into(), new.timestamp.as_str().into());

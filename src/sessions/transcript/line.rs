@@ -98,10 +98,24 @@ fn text(raw: Option<&RawValue>) -> Option<String> {
     serde_json::from_str(raw?.get()).ok()
 }
 
+/// Puts a `?` in the place of each byte that is no text, so that the rest of
+/// the line can be read.
+pub(crate) fn mend(mut line: &mut [u8]) {
+    while let Err(error) = std::str::from_utf8(line) {
+        let rest = line.get_mut(error.valid_up_to()..).unwrap_or_default();
+        let bad = error.error_len().unwrap_or(rest.len());
+        let (bad, after) = rest.split_at_mut(bad);
+        bad.fill(b'?');
+        line = after;
+    }
+}
+
 impl<'a> Line<'a> {
     /// Reads a line without its newline; `None` when it is blank or broken.
     pub(crate) fn parse(line: &'a [u8]) -> Option<Self> {
-        let whole = std::str::from_utf8(line).ok()?.trim();
+        let whole = std::str::from_utf8(line).ok()?;
+        // Some editors put a byte order mark first.
+        let whole = whole.trim_start_matches('\u{feff}').trim();
         let raw: Raw<'a> = serde_json::from_str(whole).ok()?;
         let Some(kind) = text(raw.kind) else {
             // A bare message has a role where an entry has a type.
@@ -176,11 +190,26 @@ mod tests {
     }
 
     #[test]
+    fn what_is_no_text_costs_only_itself() {
+        for (bytes, text) in [
+            (&b"plain \xc3\xa9"[..], "plain é"),
+            (b"a\xffb\xc3", "a?b?"),
+            (b"\xf0\x9f\x98x\xe2\x82\xac", "???x€"),
+            (b"", ""),
+        ] {
+            let mut line = bytes.to_vec();
+            mend(&mut line);
+            assert_eq!(line, text.as_bytes());
+        }
+    }
+
+    #[test]
     fn broken_and_foreign_lines_do_no_harm() {
         for broken in ["", "  ", "{", r#"{"type":"mess"#, "[1]", "42", r#"{"x":1}"#, "\u{0}"] {
             assert!(Line::parse(broken.as_bytes()).is_none(), "{broken:?}");
         }
         assert!(Line::parse(b"{\"type\":\"x\xff\"}").is_none());
+        assert!(matches!(entry("\u{feff}{\"type\":\"x\"}\r").body, Body::Other));
         assert!(matches!(entry(r#"{"type":"newfangled","id":7}"#).body, Body::Other));
         assert!(matches!(entry(r#"{"type":"message","message":null}"#).body, Body::Other));
     }
