@@ -81,7 +81,10 @@ impl OpenTranscript {
         let line = self.encode(&id, new);
         self.write_line(&line)?;
         self.position.messages = seq;
-        self.position.leaf = Some(id.clone());
+        let is_bare = self.format == TranscriptFormat::Messages;
+        if !(is_bare && matches!(new.kind, NewKind::Message { .. })) {
+            self.position.leaf = Some(id.clone());
+        }
         Ok(Placed { id, position: self.position.clone(), repeated: None })
     }
 

@@ -9,6 +9,8 @@ mod backward;
 mod file;
 mod line;
 mod scan;
+#[cfg(test)]
+pub(super) mod testing;
 mod writer;
 
 pub use crate::config::TranscriptFormat;
