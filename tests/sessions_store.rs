@@ -309,6 +309,32 @@ async fn what_another_program_appends_is_counted() {
     assert!(fs::read_to_string(&path).unwrap().contains(r#""parentId":"f0e1d2c3""#));
 }
 
+/// Counting it takes a second in a debug build; a message takes milliseconds.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_long_transcript_that_was_never_counted_holds_nobody_up() {
+    let dir = tempfile::tempdir().unwrap();
+    let sessions = open(dir.path()).await;
+    let (long, short) = (key("long"), key("short"));
+    for key in [&long, &short] {
+        sessions.ensure(key, Path::new("/w")).await.unwrap();
+    }
+    let line = json!({"role": "user", "content": "x".repeat(900), "timestamp": 1}).to_string();
+    let lines = 40_000;
+    fs::write(transcript(&sessions, &long).await, format!("{line}\n").repeat(lines)).unwrap();
+    for round in 0..2 {
+        let mut slow = std::pin::pin!(say(&sessions, &long, "late"));
+        if round == 0 {
+            tokio::select! {
+                biased;
+                _ = &mut slow => panic!("counted in no time"),
+                seq = say(&sessions, &short, "soon") => assert_eq!(seq, 1),
+            }
+        }
+        // The second time it is known.
+        assert_eq!(slow.await, u64::try_from(lines).unwrap() + round + 1);
+    }
+}
+
 #[tokio::test]
 async fn reset_and_delete_put_transcripts_away() {
     let dir = tempfile::tempdir().unwrap();

@@ -104,7 +104,9 @@ impl OpenTranscript {
         if !there.is_some_and(same) {
             *self = Self::open(place)?;
         } else if ours.len() != self.length {
-            self.position = position(&self.file, ours.len(), &self.position)?;
+            let is_ahead = place.known.bytes > self.position.bytes;
+            let known = if is_ahead { &place.known } else { &self.position };
+            self.position = position(&self.file, ours.len(), known)?;
             self.length = ours.len();
         }
         Ok(())
