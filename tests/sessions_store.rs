@@ -11,8 +11,8 @@ use std::sync::Arc;
 
 use clawgate::protocol::message::{AgentMessage, AssistantMessage, UserMessage};
 use clawgate::sessions::{
-    AppendOptions, Compaction, HistoryOptions, KeyRules, SessionError, SessionKey, SessionQuery,
-    Sessions, SessionsOptions, TranscriptFormat,
+    AppendOptions, CompactedFiles, Compaction, CompactionReason, HistoryOptions, KeyRules,
+    SessionError, SessionKey, SessionQuery, Sessions, SessionsOptions, TranscriptFormat,
 };
 use clawgate::store::{Claim, NewRun, RunOutcome, RunState, SqliteStore, Store};
 use clawgate::support::{Clock, RandomIds};
@@ -252,11 +252,14 @@ async fn the_model_reads_a_summary_and_clients_see_its_mark() {
         }
         let last = sessions.context_entries(&key).await.unwrap().pop().unwrap();
         let compaction = Compaction {
+            reason: CompactionReason::Manual,
             summary: "so far".into(),
             first_kept_entry_id: Some(last.id),
             tokens_before: 9,
+            tokens_after: 4,
+            files: CompactedFiles::default(),
         };
-        let id = sessions.compact(&key, compaction).await.unwrap();
+        let id = sessions.compact(&key, compaction).await.unwrap().entry_id;
         say(&sessions, &key, "three").await;
         let texts: Vec<_> =
             sessions.context(&key).await.unwrap().iter().map(AgentMessage::text).collect();

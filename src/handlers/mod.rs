@@ -5,6 +5,7 @@
 mod agent;
 mod agents;
 mod chat;
+mod compaction;
 mod health;
 mod session_changes;
 mod session_settings;
@@ -56,6 +57,12 @@ pub fn registry() -> Registry {
     r.add(reset, session_changes::reset);
     let delete = admin("sessions.delete").by_session(session_changes::delete_lane);
     r.add(delete, session_changes::delete);
+    r.add(admin("sessions.compact"), compaction::compact);
+    r.add(read("sessions.compaction.list"), compaction::list);
+    r.add(read("sessions.compaction.get"), compaction::get);
+    r.add(write("sessions.compaction.branch"), compaction::branch);
+    let restore = admin("sessions.compaction.restore").by_session(compaction::restore_lane);
+    r.add(restore, compaction::restore);
     r.add(read("chat.history"), chat::history);
     r.add(write("chat.send").by_session(chat::send_lane), chat::send);
     r.add(write("chat.abort"), chat::abort);

@@ -21,6 +21,8 @@ pub struct ContextEntry {
     pub id: String,
     /// What the model reads.
     pub message: AgentMessage,
+    /// The bare summary, when the entry is one of what came before.
+    pub summary: Option<String>,
 }
 
 /// Reads the context before `end`.
@@ -108,8 +110,7 @@ impl Walk {
         };
         if self.summary.is_some() {
             let is_first_kept = self.keep_from.as_ref() == Some(&id);
-            self.before
-                .extend(message(&body, timestamp).map(|message| ContextEntry { id, message }));
+            self.before.extend(said(id, &body, timestamp));
             if is_first_kept {
                 self.keep_from = None;
                 self.wanted = Wanted::Nothing;
@@ -121,10 +122,9 @@ impl Walk {
                 _ => self.wanted = Wanted::Nothing,
             }
             let message = reading::compacted(&summary, time(timestamp));
-            self.summary = Some(ContextEntry { id, message });
+            self.summary = Some(ContextEntry { id, message, summary: Some(summary) });
         } else {
-            self.after
-                .extend(message(&body, timestamp).map(|message| ContextEntry { id, message }));
+            self.after.extend(said(id, &body, timestamp));
         }
     }
 
@@ -136,6 +136,11 @@ impl Walk {
         let before = self.before.into_iter().rev();
         self.summary.into_iter().chain(before).chain(self.after.into_iter().rev()).collect()
     }
+}
+
+fn said(id: String, body: &Body<'_>, timestamp: Option<&str>) -> Option<ContextEntry> {
+    let message = message(body, timestamp)?;
+    Some(ContextEntry { id, message, summary: None })
 }
 
 /// What an entry says to the model.

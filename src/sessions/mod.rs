@@ -4,6 +4,8 @@
 //! Promises: what was acknowledged is on disk; a transcript only grows.
 //! Must not: know about sockets, runs or models.
 
+mod checkpoints;
+mod compact;
 mod context;
 mod digest;
 pub mod directives;
@@ -24,7 +26,10 @@ mod types;
 
 pub mod key;
 
-pub use crate::store::{SessionEntry, SessionPage, SessionQuery, SessionRow, TranscriptFacts};
+pub use crate::store::{
+    CompactionCheckpoint, CompactionReason, SessionEntry, SessionPage, SessionQuery, SessionRow,
+    TranscriptFacts,
+};
 pub use context::ContextEntry;
 pub use display::message_display;
 pub use error::{SessionError, TranscriptError};
@@ -34,4 +39,7 @@ pub use key::{AgentId, KeyRules, Peer, PeerKind, SessionKey};
 pub use service::Sessions;
 pub use time::iso as iso_time;
 pub use transcript::TranscriptFormat;
-pub use types::{AppendOptions, Compaction, DeletedSession, SessionsOptions, StoredMessage};
+pub use types::{
+    AppendOptions, CompactedFiles, CompactedSession, Compaction, CutSession, DeletedSession,
+    ForkedSession, SessionsOptions, StoredMessage,
+};

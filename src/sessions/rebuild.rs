@@ -141,7 +141,7 @@ fn orphan(
 
 /// Title and preview, from both ends. Messages are counted when the transcript
 /// is used first: with thousands of sessions most never are.
-fn facts(file: &File) -> io::Result<TranscriptFacts> {
+pub(super) fn facts(file: &File) -> io::Result<TranscriptFacts> {
     let mut first = TranscriptFacts::default();
     note_all(&first_lines(file)?, &mut first);
     let mut last = TranscriptFacts::default();

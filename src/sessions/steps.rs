@@ -61,6 +61,7 @@ impl Sessions {
                 session_key: key.as_str().to_owned(),
                 cwd: cwd.to_string_lossy().into_owned(),
                 timestamp: time::iso(self.inner.clock.now_ms()),
+                parent: None,
             },
             known: known(entry),
         })
@@ -176,7 +177,7 @@ fn known(entry: &SessionEntry) -> Position {
     Position { bytes: facts.bytes, messages: facts.message_count, leaf: facts.leaf_id.clone() }
 }
 
-fn remember(entry: &mut SessionEntry, end: Position) {
+pub(super) fn remember(entry: &mut SessionEntry, end: Position) {
     entry.transcript.bytes = end.bytes;
     entry.transcript.message_count = end.messages;
     entry.transcript.leaf_id = end.leaf;
@@ -216,6 +217,7 @@ pub(super) fn renew(entry: &mut SessionEntry, id: String, file: Option<String>, 
         total_tokens_fresh: Some(true),
         estimated_cost_usd: None,
         compaction_count: None,
+        compaction_checkpoints: Vec::new(),
         live_model_switch_pending: None,
         transcript: TranscriptFacts::default(),
         ..std::mem::take(entry)

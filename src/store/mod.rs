@@ -7,6 +7,7 @@
 //! implement as well. Must not: know what a session or a run means.
 
 pub mod atomic;
+mod checkpoint;
 mod column;
 mod database;
 mod entry;
@@ -20,6 +21,7 @@ mod sessions;
 mod sqlite;
 mod traits;
 
+pub use checkpoint::{CheckpointPlace, CompactionCheckpoint, CompactionReason};
 pub use database::Database;
 pub use entry::{SessionEntry, TranscriptFacts};
 pub use error::StoreError;

@@ -14,8 +14,8 @@ use std::sync::Arc;
 
 use clawgate::protocol::message::{AgentMessage, UserMessage};
 use clawgate::sessions::{
-    AppendOptions, Compaction, HistoryOptions, KeyRules, SessionKey, Sessions, SessionsOptions,
-    TranscriptFormat,
+    AppendOptions, CompactedFiles, Compaction, CompactionReason, ContextEntry, CutSession,
+    HistoryOptions, KeyRules, SessionKey, Sessions, SessionsOptions, TranscriptFormat,
 };
 use clawgate::store::SqliteStore;
 use clawgate::support::{RandomIds, SystemClock};
@@ -142,6 +142,17 @@ fn result(call: &str) -> Value {
         "isError": false, "timestamp": 1_795_318_558_408_u64})
 }
 
+fn compaction(summary: &str, first_kept_entry_id: Option<String>) -> Compaction {
+    Compaction {
+        reason: CompactionReason::Manual,
+        summary: summary.into(),
+        first_kept_entry_id,
+        tokens_before: 4600,
+        tokens_after: 30,
+        files: CompactedFiles::default(),
+    }
+}
+
 fn texts(messages: &[AgentMessage]) -> Vec<String> {
     messages.iter().map(AgentMessage::text).collect()
 }
@@ -163,18 +174,74 @@ async fn our_transcript_loads_there_and_stays_as_it_is() {
     assert_eq!(theirs["messages"].as_array().unwrap().len(), 5);
     assert_eq!(theirs["header"]["cwd"], "/w");
 
-    let compaction = Compaction {
-        summary: "They said hello.".into(),
-        first_kept_entry_id: Some(kept),
-        tokens_before: 4600,
-    };
-    let entry = stage.sessions.compact(&stage.key, compaction).await.unwrap();
+    let compaction = compaction("They said hello.", Some(kept));
+    let entry = stage.sessions.compact(&stage.key, compaction).await.unwrap().entry_id;
     stage.append(said("After it.")).await;
     let theirs = stage.reads_the_same().await;
     assert_eq!(theirs["messages"][0]["role"], "compactionSummary");
     assert_eq!(theirs["messages"][0]["tokensBefore"], 4600);
     assert_eq!(theirs["messages"].as_array().unwrap().len(), 4);
     assert!(theirs["entries"].as_array().unwrap().iter().any(|it| it["id"] == *entry));
+}
+
+/// What goes back behind a compaction, and what is cut, are files of the
+/// original too.
+#[tokio::test]
+async fn branches_and_cut_transcripts_load_there() {
+    let mut stage = Stage::new().await;
+    for text in ["one", "two", "three", "four"] {
+        stage.append(user(text)).await;
+        stage.append(said(&format!("{text}!"))).await;
+    }
+    let id = |entries: &[ContextEntry], at: usize| Some(entries[at].id.clone());
+    let entries = stage.sessions.context_entries(&stage.key).await.unwrap();
+    let whole = fs::read(stage.path().await).unwrap();
+    let kept = compaction("They counted.", id(&entries, 6));
+    let first = stage.sessions.compact(&stage.key, kept).await.unwrap();
+    stage.append(user("five")).await;
+    let nothing_kept = compaction("They counted on.", None);
+    let second = stage.sessions.compact(&stage.key, nothing_kept).await.unwrap();
+    assert_eq!(second.entry.compaction_count, Some(2));
+    stage.append(said("six")).await;
+    assert_eq!(stage.reads_the_same().await["messages"].as_array().unwrap().len(), 2);
+
+    let (main, checkpoint) = (stage.key.clone(), &first.checkpoint.checkpoint_id);
+    let branch = stage.sessions.branch(&main, checkpoint).await.unwrap();
+    stage.key = branch.key;
+    let theirs = stage.reads_the_same().await;
+    assert_eq!(theirs["messages"].as_array().unwrap().len(), 8);
+    assert_eq!(
+        (&theirs["header"]["id"], &theirs["header"]["cwd"]),
+        (&json!(branch.entry.session_id), &json!("/w"))
+    );
+    let parent = theirs["header"]["parentSession"].as_str().unwrap().to_owned();
+    assert!(fs::read(parent).unwrap().starts_with(&whole));
+    stage.append(user("five otherwise")).await;
+    stage.reads_the_same().await;
+
+    stage.key = main.clone();
+    assert_eq!(stage.context().await.len(), 2, "the branch is another session");
+    let Ok(CutSession::Cut { archived, entry }) = stage.sessions.cut(&main, 4).await else {
+        panic!("not cut")
+    };
+    assert!(fs::read(&archived).unwrap().starts_with(&whole));
+    // What is left: a summary with all that is left before it, "five", the
+    // second summary, "six".
+    let theirs = stage.reads_the_same().await;
+    assert_eq!(theirs["entries"].as_array().unwrap().len(), 4);
+    assert_eq!(entry.transcript.message_count, 4);
+    stage.append(user("seven")).await;
+    stage.reads_the_same().await;
+
+    // The cut took nothing away from those who want to go back.
+    let restored = stage.sessions.restore(&main, checkpoint).await.unwrap();
+    assert_eq!(restored.entry.compaction_checkpoints.len(), 2);
+    assert_eq!(restored.entry.transcript.message_count, 8);
+    assert_eq!(stage.reads_the_same().await["messages"].as_array().unwrap().len(), 8);
+    let back = stage.sessions.restore(&main, &second.checkpoint.checkpoint_id).await.unwrap();
+    assert_eq!(back.entry.transcript.message_count, 10);
+    assert_eq!(texts(&stage.context().await)[1..], ["four", "four!", "five"]);
+    stage.reads_the_same().await;
 }
 
 #[tokio::test]

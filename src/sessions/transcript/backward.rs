@@ -19,17 +19,24 @@ pub(crate) struct Backward<'f> {
     end: usize,
     /// How many bytes were read from the file.
     consumed: u64,
+    /// Where the line yielded last begins in the file.
+    begins: u64,
 }
 
 impl<'f> Backward<'f> {
     /// Starts before the byte at `length`; what follows it is not looked at.
     pub(crate) fn new(file: &'f File, length: u64) -> Self {
-        Self { file, start: length, buffer: Vec::new(), end: 0, consumed: 0 }
+        Self { file, start: length, buffer: Vec::new(), end: 0, consumed: 0, begins: length }
     }
 
     /// How many bytes were read so far.
     pub(crate) fn consumed(&self) -> u64 {
         self.consumed
+    }
+
+    /// Where the line that was yielded last begins in the file.
+    pub(crate) fn begins(&self) -> u64 {
+        self.begins
     }
 
     /// The line before the last one yielded, without its newline, mended where
@@ -49,6 +56,7 @@ impl<'f> Backward<'f> {
             }
             searched = self.read_before()?;
         };
+        self.begins = self.start.saturating_add(u64::try_from(from).unwrap_or(u64::MAX));
         let line = self.buffer.get_mut(from..to);
         Ok(line.map(|line| {
             mend(line);

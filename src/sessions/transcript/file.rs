@@ -57,11 +57,7 @@ impl OpenTranscript {
         if !self.wants_header {
             return Ok(());
         }
-        let header = json!({
-            "type": "session", "version": 3, "id": birth.session_id,
-            "timestamp": birth.timestamp, "cwd": birth.cwd, "sessionKey": birth.session_key,
-        });
-        self.write_line(&header.to_string())?;
+        self.write_line(&header(birth))?;
         self.wants_header = false;
         Ok(())
     }
@@ -79,13 +75,23 @@ impl OpenTranscript {
             TranscriptFormat::Messages => bare_id(seq),
         };
         let line = self.encode(&id, new);
+        let parent = self.last_id();
         self.write_line(&line)?;
         self.position.messages = seq;
         let is_bare = self.format == TranscriptFormat::Messages;
         if !(is_bare && matches!(new.kind, NewKind::Message { .. })) {
             self.position.leaf = Some(id.clone());
         }
-        Ok(Placed { id, position: self.position.clone(), repeated: None })
+        Ok(Placed { id, parent, position: self.position.clone(), repeated: None })
+    }
+
+    /// Id of the last entry.
+    fn last_id(&self) -> Option<String> {
+        let last_bare = || (self.position.messages > 0).then(|| bare_id(self.position.messages));
+        match self.format {
+            TranscriptFormat::OpenClaw => self.position.leaf.clone(),
+            TranscriptFormat::Messages => last_bare(),
+        }
     }
 
     /// Makes what was written durable.
@@ -183,7 +189,8 @@ impl OpenTranscript {
                 if message.get("idempotencyKey").and_then(Value::as_str) == Some(key) {
                     let position = Position { messages: seq, ..self.position.clone() };
                     let id = entry.id.unwrap_or_else(|| bare_id(seq));
-                    return Ok(Some(Placed { id, position, repeated: Some(message) }));
+                    let repeated = Some(message);
+                    return Ok(Some(Placed { id, parent: None, position, repeated }));
                 }
             }
             if entry.body.is_counted() {
@@ -192,6 +199,19 @@ impl OpenTranscript {
         }
         Ok(None)
     }
+}
+
+/// The first line of a tree.
+pub(super) fn header(birth: &Birth) -> String {
+    let mut header = json!({
+        "type": "session", "version": 3, "id": birth.session_id,
+        "timestamp": birth.timestamp, "cwd": birth.cwd,
+    });
+    if let Some(parent) = &birth.parent {
+        header["parentSession"] = parent.as_str().into();
+    }
+    header["sessionKey"] = birth.session_key.as_str().into();
+    header.to_string()
 }
 
 /// The id of a message in a file that has none: its number, in the same form.

@@ -17,6 +17,8 @@ pub(crate) enum Line<'a> {
 pub(crate) struct Header {
     /// Key of the session, which we add so that the index can be rebuilt.
     pub session_key: Option<String>,
+    /// Where the agent works.
+    pub cwd: Option<String>,
 }
 
 /// An entry of the tree, or a bare message.
@@ -87,6 +89,8 @@ struct Raw<'a> {
     content: Option<&'a RawValue>,
     #[serde(borrow, rename = "sessionKey")]
     session_key: Option<&'a RawValue>,
+    #[serde(borrow)]
+    cwd: Option<&'a RawValue>,
 }
 
 /// `null` is something else than nothing: it makes a root.
@@ -125,7 +129,8 @@ impl<'a> Line<'a> {
             return Some(Self::Entry(Entry { id, parent, timestamp, body }));
         };
         if kind == "session" {
-            return Some(Self::Header(Header { session_key: text(raw.session_key) }));
+            let (session_key, cwd) = (text(raw.session_key), text(raw.cwd));
+            return Some(Self::Header(Header { session_key, cwd }));
         }
         let parent = match raw.parent_id {
             None => Parent::Previous,

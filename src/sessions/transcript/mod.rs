@@ -6,6 +6,7 @@
 //! the session index.
 
 mod backward;
+mod copy;
 mod file;
 mod line;
 mod scan;
@@ -16,6 +17,7 @@ mod writer;
 pub use crate::config::TranscriptFormat;
 
 pub(super) use backward::Backward;
+pub(super) use copy::{Tail, fork, tail};
 pub(super) use file::bare_id;
 pub(super) use line::{Body, Entry, Header, Line, Parent};
 pub(super) use scan::{Position, head, position};

@@ -30,6 +30,7 @@ impl Opened {
             session_key: "agent:main:main".into(),
             cwd: "/w".into(),
             timestamp: "2026-11-22T03:35:28.398Z".into(),
+            parent: None,
         };
         let place = Place { path: path.to_owned(), birth, known };
         let file = OpenTranscript::open(&place).unwrap();
