@@ -40,7 +40,7 @@ async fn cut(cx: &Ctx, key: &SessionKey, lines: usize) -> Reply<Value> {
             Ok(json!({"ok": true, "key": key.as_str(), "compacted": false, "kept": kept}))
         }
         CutSession::Cut { archived, entry } => {
-            tell(cx, key, entry, true);
+            tell(cx, key, *entry, true);
             Ok(json!({"ok": true, "key": key.as_str(), "compacted": true, "archived": archived,
                 "kept": lines}))
         }

@@ -118,7 +118,7 @@ impl Sessions {
             let (path, backup) = (place.path, archived.clone());
             if self.inner.writer.replace(path.clone(), length, file, backup).await? {
                 let entry = self.note_cut(key, &entry, &path, &archived).await?;
-                return Ok(CutSession::Cut { archived, entry });
+                return Ok(CutSession::Cut { archived, entry: Box::new(entry) });
             }
         }
         Err(SessionError::Busy(key.clone()))

@@ -94,7 +94,7 @@ pub enum CutSession {
         /// The old transcript.
         archived: PathBuf,
         /// What the index knows now.
-        entry: SessionEntry,
+        entry: Box<SessionEntry>,
     },
     /// It has no file.
     NoTranscript,

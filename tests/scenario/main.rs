@@ -10,6 +10,7 @@ mod stage;
 
 mod abort;
 mod agent_method;
+mod compaction;
 mod failures;
 mod idempotency;
 mod lanes;

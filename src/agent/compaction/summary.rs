@@ -3,6 +3,7 @@
 //! Promises: a conversation of any length is summed up, piece by piece, each
 //! with the summary of what came before. Must not: write anything down.
 
+use std::fmt::Write as _;
 use std::sync::Arc;
 
 use crate::protocol::message::{
@@ -149,7 +150,8 @@ fn shorten(text: &mut String, max: usize) {
     let end = text.floor_char_boundary(max);
     let rest = text.len() - end;
     text.truncate(end);
-    text.push_str(&format!(" … ({rest} bytes left out)\n\n"));
+    // Writing to a String cannot fail.
+    let _ = write!(text, " … ({rest} bytes left out)\n\n");
 }
 
 /// The files that tools were asked to read or change.
