@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use crate::aimock::Aimock;
 use crate::stage::{
     RUN_LIMIT, admin, ask, call, connect, end_of, history, lines, row, start, text_of, told,
 };
@@ -320,6 +321,34 @@ async fn one_can_go_back_behind_a_compaction_or_branch_off_there() {
         let method = format!("sessions.compaction.{method}");
         assert_eq!(error(&mut client, &method, nope.clone()).await, "checkpoint not found: nope");
     }
+}
+
+#[tokio::test]
+async fn a_conversation_that_became_too_long_is_summed_up_and_answered() {
+    let mock = Aimock::start();
+    let mut config = default_config(mock.address());
+    config["agents"]["defaults"]["compaction"] = json!({"keepRecentTokens": 1});
+    let gateway = Gateway::start(GatewayOptions::with_config(config)).await;
+    let mut client = admin(&gateway).await;
+    ask(&mut client, "s", "greet me", "run-1").await;
+    let end = ask(&mut client, "s", "too long once", "run-2").await;
+    assert_eq!(
+        (&end["state"], text_of(&end["message"])),
+        (&json!("final"), "Now there is room.".to_owned())
+    );
+    let ended = phase(&client, "end").await;
+    assert_eq!((&ended["runId"], &ended["data"]["willRetry"]), (&json!("run-2"), &json!(true)));
+    let list = call(&mut client, "sessions.compaction.list", json!({"key": "s"})).await;
+    assert_eq!(list["checkpoints"][0]["reason"], "overflow-retry");
+    let last = mock.requests().await.pop().unwrap();
+    let asked = last["body"]["messages"].to_string();
+    assert!(asked.contains("They greeted each other.") && !asked.contains("greet me"), "{asked}");
+
+    // It tries once; then it says why.
+    let end = ask(&mut client, "s", "always too long", "run-3").await;
+    assert_eq!((&end["state"], &end["errorKind"]), (&json!("error"), &json!("context_length")));
+    assert_eq!(mock.asked("always too long").await, 2);
+    assert_eq!(row(&mut client, "agent:main:s").await["compactionCount"], 2);
 }
 
 #[tokio::test]

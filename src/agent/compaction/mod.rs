@@ -108,11 +108,13 @@ async fn sum_up(
     reason: CompactionReason,
 ) -> Result<Compaction, CompactError> {
     let context = parts.sessions.context_entries(key).await?;
-    let keep = parts.settings.agents.defaults.compaction_keep_recent_tokens;
-    let plan = plan::plan(&context, keep).map_err(CompactError::Nothing)?;
     let entry = parts.sessions.entry(key).await?.unwrap_or_default();
     let SessionModel { name, info } = parts.models.of_session(key, Some(&entry));
     let model = info.ok_or_else(|| CompactError::Model(format!("Unknown model: {name}")))?;
+    // A small model that kept as much as a large one would keep all it can read.
+    let keep = parts.settings.agents.defaults.compaction_keep_recent_tokens;
+    let keep = keep.min(model.context_window / 2);
+    let plan = plan::plan(&context, keep).map_err(CompactError::Nothing)?;
     if model.api == Api::Offline {
         return Err(CompactError::NoModel);
     }
