@@ -11,8 +11,8 @@ use std::sync::Arc;
 
 use clawgate::protocol::message::{AgentMessage, AssistantMessage, UserMessage};
 use clawgate::sessions::{
-    AppendOptions, Compaction, HistoryOptions, KeyRules, SessionError, SessionKey, SessionQuery,
-    Sessions, SessionsOptions, TranscriptFormat,
+    AppendOptions, CompactedFiles, Compaction, CompactionReason, HistoryOptions, KeyRules,
+    SessionError, SessionKey, SessionQuery, Sessions, SessionsOptions, TranscriptFormat,
 };
 use clawgate::store::{Claim, NewRun, RunOutcome, RunState, SqliteStore, Store};
 use clawgate::support::{Clock, RandomIds};
@@ -253,11 +253,14 @@ async fn the_model_reads_a_summary_and_clients_see_its_mark() {
         }
         let last = sessions.context_entries(&key).await.unwrap().pop().unwrap();
         let compaction = Compaction {
+            reason: CompactionReason::Manual,
             summary: "so far".into(),
             first_kept_entry_id: Some(last.id),
             tokens_before: 9,
+            tokens_after: 4,
+            files: CompactedFiles::default(),
         };
-        let id = sessions.compact(&key, compaction).await.unwrap();
+        let id = sessions.compact(&key, compaction).await.unwrap().entry_id;
         say(&sessions, &key, "three").await;
         let texts: Vec<_> =
             sessions.context(&key).await.unwrap().iter().map(AgentMessage::text).collect();
@@ -308,6 +311,32 @@ async fn what_another_program_appends_is_counted() {
     assert_eq!(heard(&sessions, &main).await, ["1 ours", "2 theirs"]);
     assert_eq!(say(&sessions, &main, "ours again").await, 3);
     assert!(fs::read_to_string(&path).unwrap().contains(r#""parentId":"f0e1d2c3""#));
+}
+
+/// Counting it takes a second in a debug build; a message takes milliseconds.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_long_transcript_that_was_never_counted_holds_nobody_up() {
+    let dir = tempfile::tempdir().unwrap();
+    let sessions = open(dir.path()).await;
+    let (long, short) = (key("long"), key("short"));
+    for key in [&long, &short] {
+        sessions.ensure(key, Path::new("/w")).await.unwrap();
+    }
+    let line = json!({"role": "user", "content": "x".repeat(900), "timestamp": 1}).to_string();
+    let lines = 40_000;
+    fs::write(transcript(&sessions, &long).await, format!("{line}\n").repeat(lines)).unwrap();
+    for round in 0..2 {
+        let mut slow = std::pin::pin!(say(&sessions, &long, "late"));
+        if round == 0 {
+            tokio::select! {
+                biased;
+                _ = &mut slow => panic!("counted in no time"),
+                seq = say(&sessions, &short, "soon") => assert_eq!(seq, 1),
+            }
+        }
+        // The second time it is known.
+        assert_eq!(slow.await, u64::try_from(lines).unwrap() + round + 1);
+    }
 }
 
 #[tokio::test]

@@ -1,6 +1,7 @@
 //! Starting the gateway on a state directory.
 
 use std::fs::{self, File};
+use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -50,6 +51,17 @@ impl Home {
     /// The state directory.
     pub fn state(&self) -> PathBuf {
         self.path().join("state")
+    }
+
+    /// Removes the database, so that the next start knows only files.
+    pub fn forget_index(&self) -> anyhow::Result<()> {
+        for name in ["clawgate.sqlite", "clawgate.sqlite-wal", "clawgate.sqlite-shm"] {
+            match fs::remove_file(self.state().join(name)) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error.into()),
+                _ => {}
+            }
+        }
+        Ok(())
     }
 
     fn path(&self) -> &Path {

@@ -64,6 +64,8 @@ pub const METRICS: &[Metric] = {
         metric("list-p99", "`sessions.list` of 5 000, p99", "ms", AtMost(20.0)),
         metric("list-streaming-p99", "the same while 20 runs stream, p99", "ms", AtMost(20.0)),
         metric("list-all", "all 5 000 rows in one answer", "ms", None),
+        metric("history-first", "first look at a large transcript that nobody has counted", "ms", None),
+        metric("history-meanwhile", "slowest `chat.inject` elsewhere meanwhile", "ms", None),
         metric("history", "`chat.history` of 200 from a large transcript", "ms", AtMost(30.0)),
         metric("history-memory", "memory that the first one needs", "MiB", AtMost(8.0)),
         metric("appends", "durable `chat.inject`, 256 sessions at once", "appends/s", AtLeast(5_000.0)),

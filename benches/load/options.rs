@@ -24,7 +24,7 @@ pub struct Options {
     #[arg(long)]
     pub write: bool,
     /// Size of the transcript that `chat.history` reads, in MiB
-    #[arg(long, default_value_t = 200, value_name = "MIB")]
+    #[arg(long, default_value_t = 1024, value_name = "MIB")]
     pub transcript: u32,
     /// Be the server to compare with, on this port
     #[arg(long, hide = true, value_name = "PORT")]

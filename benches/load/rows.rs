@@ -50,7 +50,7 @@ impl Lab {
         if options.wants(Row::History) {
             let home = lab.home()?;
             state::long_session(&home, options.transcript)?;
-            lab.long = Some(history::counted(indexed(home).await?).await?);
+            lab.long = Some(home);
         }
         Ok(lab)
     }

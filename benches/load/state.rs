@@ -21,9 +21,10 @@ pub fn sessions(home: &Home, count: usize) -> anyhow::Result<()> {
     (0..count).try_for_each(|index| transcript(&home.state(), index, 1_000))
 }
 
-/// Writes one session with a transcript of about this size.
+/// Writes one session with a transcript of about this size, and a short one.
 pub fn long_session(home: &Home, mebibytes: u32) -> anyhow::Result<()> {
-    transcript(&home.state(), 0, usize::try_from(mebibytes)? * 1024 * 1024)
+    transcript(&home.state(), 0, usize::try_from(mebibytes)? * 1024 * 1024)?;
+    transcript(&home.state(), 1, 1_000)
 }
 
 fn transcript(state: &Path, index: usize, bytes: usize) -> anyhow::Result<()> {

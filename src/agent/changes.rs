@@ -18,6 +18,27 @@ pub struct Change {
     pub reason: String,
 }
 
+/// A compaction of a session was tried; everybody who watches is told when this
+/// is dropped.
+pub struct CompactionChange {
+    /// Who knows whether something runs there.
+    pub runs: Arc<Runs>,
+    /// The session.
+    pub key: SessionKey,
+    /// What it is now.
+    pub entry: Option<SessionEntry>,
+    /// Whether it is shorter now.
+    pub compacted: bool,
+}
+
+impl Drop for CompactionChange {
+    fn drop(&mut self) {
+        let has_active_run = self.runs.active(&self.key).is_some();
+        let events = &self.runs.parts().events;
+        events.compacted(&self.key, self.entry.as_ref(), self.compacted, has_active_run);
+    }
+}
+
 impl Drop for Change {
     fn drop(&mut self) {
         let has_active_run = self.runs.active(&self.key).is_some();

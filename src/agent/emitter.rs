@@ -78,6 +78,17 @@ impl Emitter {
         self.agent("lifecycle", &data);
     }
 
+    /// The conversation is being summed up.
+    pub fn compaction_start(&mut self) {
+        self.agent("compaction", &json!({"phase": "start"}));
+    }
+
+    /// That has ended, well or not; the model may be asked again.
+    pub fn compaction_end(&mut self, will_retry: bool, completed: bool) {
+        let data = json!({"phase": "end", "willRetry": will_retry, "completed": completed});
+        self.agent("compaction", &data);
+    }
+
     /// The model said more.
     pub fn text(&mut self, delta: &str) {
         self.raw.push_str(delta);

@@ -8,6 +8,7 @@
 
 mod changes;
 mod commanded;
+pub mod compaction;
 mod drive;
 mod emitter;
 mod lane;
@@ -29,7 +30,7 @@ mod turn;
 mod visible;
 mod wait;
 
-pub use changes::Change;
+pub use changes::{Change, CompactionChange};
 pub use models::{Models, SessionModel, UnknownModel};
 pub use notices::Notices;
 pub use parts::RunsParts;

@@ -26,6 +26,8 @@ pub enum Family {
     Chat,
     /// `agent`.
     Agent,
+    /// `sessions.compact`, which only holds the lane and has no message.
+    Compaction,
 }
 
 impl Family {
@@ -34,6 +36,7 @@ impl Family {
         match self {
             Self::Chat => "chat",
             Self::Agent => "agent",
+            Self::Compaction => "compaction",
         }
     }
 }

@@ -142,6 +142,12 @@ pub struct SessionRow {
     delivery_context: Option<Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
     last_channel: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    compaction_count: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    compaction_checkpoint_count: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    latest_compaction_checkpoint: Option<Value>,
     /// Only in lists.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub has_active_run: Option<bool>,
@@ -233,6 +239,10 @@ impl SessionRow {
             agent_runtime: agent_runtime(),
             delivery_context: entry.delivery_context.clone(),
             last_channel: entry.last_channel.clone(),
+            compaction_count: entry.compaction_count.filter(|count| *count > 0),
+            compaction_checkpoint_count: Some(entry.compaction_checkpoints.len())
+                .filter(|count| *count > 0),
+            latest_compaction_checkpoint: latest_checkpoint(entry),
             has_active_run: None,
         }
     }
@@ -250,6 +260,18 @@ impl SessionRow {
             "thinkingDefault": ThinkingLevel::Off.as_str(),
         })
     }
+}
+
+/// The newest compaction, without the summary.
+fn latest_checkpoint(entry: &SessionEntry) -> Option<Value> {
+    let newest = entry.compaction_checkpoints.iter().max_by_key(|it| it.created_at)?;
+    Some(json!({
+        "checkpointId": newest.checkpoint_id,
+        "createdAt": newest.created_at,
+        "reason": newest.reason,
+        "tokensBefore": newest.tokens_before,
+        "tokensAfter": newest.tokens_after,
+    }))
 }
 
 /// Publishes what happens to sessions.
@@ -307,12 +329,34 @@ impl SessionEvents {
         reason: &str,
         has_active_run: bool,
     ) {
+        self.told(key, entry, &json!({"reason": reason}), has_active_run);
+    }
+
+    /// A compaction of the session was tried.
+    pub fn compacted(
+        &self,
+        key: &SessionKey,
+        entry: Option<&SessionEntry>,
+        compacted: bool,
+        has_active_run: bool,
+    ) {
+        let members = json!({"reason": "compact", "compacted": compacted});
+        self.told(key, entry, &members, has_active_run);
+    }
+
+    fn told(
+        &self,
+        key: &SessionKey,
+        entry: Option<&SessionEntry>,
+        members: &Value,
+        has_active_run: bool,
+    ) {
         if !self.bus.wants(EventKind::SessionsChanged, &Audience::SessionWatchers) {
             return;
         }
         let mut payload = Map::new();
         payload.insert("sessionKey".into(), json!(key.as_str()));
-        payload.insert("reason".into(), json!(reason));
+        payload.extend(members.as_object().cloned().unwrap_or_default());
         payload.insert("ts".into(), json!(self.clock.now_ms()));
         if let Some(entry) = entry {
             let mut row = SessionRow::new(key, entry, &self.models);

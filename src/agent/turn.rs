@@ -8,8 +8,9 @@ use crate::protocol::message::{
     AgentMessage, AssistantMessage, ContentBlock, StopReason, ToolCall, ToolResultMessage, Usage,
 };
 use crate::providers::{ModelInfo, ModelRequest, ProviderError, StreamEvent, ThinkingLevel};
-use crate::sessions::{SessionEntry, SessionError, StoredMessage};
+use crate::sessions::{CompactionReason, SessionEntry, SessionError, StoredMessage};
 
+use super::compaction::{self, CompactError};
 use super::emitter::Emitter;
 use super::models::SessionModel;
 use super::parts::RunsParts;
@@ -22,6 +23,9 @@ use super::{pictures, prompt, visible};
 const MAX_ROUNDS: usize = 100;
 /// `errorMessage` of an answer that was cut by an abort.
 const ABORTED: &str = "Request was aborted";
+
+/// `errorKind` of a conversation that is longer than the model reads.
+const TOO_LONG: &str = "context_length";
 
 /// Executes `run` to its end and tells everybody.
 pub async fn execute(parts: &RunsParts, run: &Arc<ActiveRun>) -> RunEnd {
@@ -75,12 +79,20 @@ struct Turn<'a> {
 
 impl Turn<'_> {
     async fn answer(&mut self) -> Result<AssistantMessage, Stop> {
+        let mut has_compacted = false;
         for _ in 0..MAX_ROUNDS {
             // Read again each time: a change of the model or the thinking level
             // holds from the next call on.
             let entry = self.parts.sessions.entry(&self.run.key).await?.unwrap_or_default();
             let model = self.model(&entry)?;
-            let message = self.ask(&entry, &model).await?;
+            let message = match self.ask(&entry, &model).await {
+                Err(Stop::Failed { message, kind: TOO_LONG }) if !has_compacted => {
+                    has_compacted = true;
+                    self.make_room(message).await?;
+                    continue;
+                }
+                asked => asked?,
+            };
             self.used = add(&self.used, &message.usage);
             let calls: Vec<_> = message.tool_calls().cloned().collect();
             if calls.is_empty() || message.stop_reason != StopReason::ToolUse {
@@ -144,6 +156,22 @@ impl Turn<'_> {
             Err(stop) => {
                 self.keep_partial(model).await?;
                 Err(stop)
+            }
+        }
+    }
+
+    /// The model refused the conversation as too long: sums up what is long ago,
+    /// so that it can be asked once more.
+    async fn make_room(&mut self, message: String) -> Result<(), Stop> {
+        self.emitter.compaction_start();
+        let done = compaction::compact(self.parts, self.run, CompactionReason::OverflowRetry).await;
+        self.emitter.compaction_end(done.is_ok(), done.is_ok());
+        match done {
+            Ok(_) => Ok(()),
+            Err(CompactError::Stopped(reason)) => Err(Stop::Aborted(reason)),
+            Err(error) => {
+                tracing::warn!(run = %self.run.id, %error, "conversation too long and not compacted");
+                Err(Stop::Failed { message, kind: TOO_LONG })
             }
         }
     }

@@ -21,6 +21,8 @@ const DEFAULT_MEDIA_MAX_MB: u64 = 20;
 /// Runs at a time over all sessions. The original allows 4; a run mostly waits
 /// for its provider.
 const DEFAULT_MAX_CONCURRENT: usize = 32;
+/// Tokens that a compaction keeps, as in the original's session manager.
+const DEFAULT_KEEP_RECENT_TOKENS: u64 = 20_000;
 
 /// Who answers.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -103,6 +105,8 @@ pub struct AgentDefaults {
     pub media_max_mb: u64,
     /// Runs at a time.
     pub max_concurrent: usize,
+    /// At least so many of the newest tokens are kept by a compaction.
+    pub compaction_keep_recent_tokens: u64,
 }
 
 /// Which model answers, and which ones when it cannot.
@@ -171,6 +175,7 @@ fn defaults(
     let timeout = Choice::file(file, node.member("timeoutSeconds")?.count()?);
     let media = Choice::file(file, node.member("mediaMaxMb")?.count()?);
     let concurrent = Choice::file(file, node.member("maxConcurrent")?.count()?);
+    let keep = Choice::file(file, node.at("compaction.keepRecentTokens")?.count()?);
     Ok(AgentDefaults {
         workspace: workspace.map_or(standard, Path::to_owned),
         model,
@@ -178,6 +183,11 @@ fn defaults(
         timeout_seconds: ledger.settle(&key("timeoutSeconds"), timeout, DEFAULT_TIMEOUT_SECONDS),
         media_max_mb: ledger.settle(&key("mediaMaxMb"), media, DEFAULT_MEDIA_MAX_MB),
         max_concurrent: ledger.settle(&key("maxConcurrent"), concurrent, DEFAULT_MAX_CONCURRENT),
+        compaction_keep_recent_tokens: ledger.settle(
+            &key("compaction.keepRecentTokens"),
+            keep,
+            DEFAULT_KEEP_RECENT_TOKENS,
+        ),
     })
 }
 

@@ -147,7 +147,7 @@ pub async fn delete(cx: Ctx, p: SessionsDeleteParams) -> Reply<Value> {
     Ok(answer)
 }
 
-async fn interrupt(cx: &Ctx, key: &SessionKey, written: &str) -> Reply<()> {
+pub(super) async fn interrupt(cx: &Ctx, key: &SessionKey, written: &str) -> Reply<()> {
     let stopped = cx.services.runs.interrupt(key).await;
     stopped.map(|_| ()).map_err(|_| {
         ErrorShape::unavailable(format!(

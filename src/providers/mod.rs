@@ -20,7 +20,7 @@ mod retry;
 mod scrub;
 mod sse;
 #[cfg(test)]
-mod testing;
+pub(crate) mod testing;
 
 pub use adapters::Adapters;
 pub use catalog::{

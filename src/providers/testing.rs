@@ -62,6 +62,19 @@ pub fn request(messages: Vec<AgentMessage>) -> ModelRequest {
     request_to(model("openai-completions"), messages)
 }
 
+/// The `messages` of a request to `mock/mock-1` with this API, as they go out.
+pub fn wire(api: &str, messages: &[AgentMessage]) -> Vec<serde_json::Value> {
+    let request = request_to(model(api), messages.to_vec());
+    let mut body = match request.model.api {
+        Api::AnthropicMessages => super::anthropic::body(&request),
+        _ => super::openai_completions::body(&request),
+    };
+    match body["messages"].take() {
+        serde_json::Value::Array(messages) => messages,
+        other => panic!("messages are {other}"),
+    }
+}
+
 /// What a user said.
 pub fn user(text: &str) -> AgentMessage {
     AgentMessage::User(UserMessage::text(text, 1))

@@ -6,18 +6,10 @@
 use std::fs::File;
 use std::io;
 
-use serde_json::{Map, Value};
-
-use super::time;
 use super::transcript::bare_id;
 use super::transcript::{Backward, Body, Entry, Line, Parent, Position};
-use crate::protocol::message::{AgentMessage, AssistantMessage, UserContent, UserMessage};
-
-const COMPACTED: &str = "The conversation history before this point was compacted into the \
-                         following summary:\n\n<summary>\n";
-const BRANCHED: &str = "The following is a summary of a branch that this conversation came back \
-                        from:\n\n<summary>\n";
-const SUMMARY_END: &str = "\n</summary>";
+use super::{reading, time};
+use crate::protocol::message::AgentMessage;
 
 /// Notes that OpenClaw adds to one turn; later turns must not see them again.
 const RUNTIME_CONTEXT: &str = "openclaw.runtime-context";
@@ -29,6 +21,8 @@ pub struct ContextEntry {
     pub id: String,
     /// What the model reads.
     pub message: AgentMessage,
+    /// The bare summary, when the entry is one of what came before.
+    pub summary: Option<String>,
 }
 
 /// Reads the context before `end`.
@@ -116,8 +110,7 @@ impl Walk {
         };
         if self.summary.is_some() {
             let is_first_kept = self.keep_from.as_ref() == Some(&id);
-            self.before
-                .extend(message(&body, timestamp).map(|message| ContextEntry { id, message }));
+            self.before.extend(said(id, &body, timestamp));
             if is_first_kept {
                 self.keep_from = None;
                 self.wanted = Wanted::Nothing;
@@ -128,11 +121,10 @@ impl Walk {
                 Some(first) if first != id => self.keep_from = Some(first),
                 _ => self.wanted = Wanted::Nothing,
             }
-            let message = note(COMPACTED, &summary, timestamp);
-            self.summary = Some(ContextEntry { id, message });
+            let message = reading::compacted(&summary, time(timestamp));
+            self.summary = Some(ContextEntry { id, message, summary: Some(summary) });
         } else {
-            self.after
-                .extend(message(&body, timestamp).map(|message| ContextEntry { id, message }));
+            self.after.extend(said(id, &body, timestamp));
         }
     }
 
@@ -146,112 +138,31 @@ impl Walk {
     }
 }
 
+fn said(id: String, body: &Body<'_>, timestamp: Option<&str>) -> Option<ContextEntry> {
+    let message = message(body, timestamp)?;
+    Some(ContextEntry { id, message, summary: None })
+}
+
 /// What an entry says to the model.
 fn message(body: &Body<'_>, timestamp: Option<&str>) -> Option<AgentMessage> {
     match body {
-        Body::Message(text) => parse(text),
+        Body::Message(text) => reading::message(text),
         // Only the latest summary counts, and `take` has it.
         Body::Compaction { .. } | Body::Other => None,
-        Body::BranchSummary { summary } => Some(note(BRANCHED, summary, timestamp)),
+        Body::BranchSummary { summary } => reading::branched(summary, time(timestamp)),
         Body::CustomMessage { custom_type, .. } if custom_type == RUNTIME_CONTEXT => None,
         Body::CustomMessage { content, .. } => {
-            let content: UserContent = serde_json::from_str(content).ok()?;
-            let timestamp = timestamp.map(time::millis).unwrap_or_default();
-            Some(AgentMessage::User(UserMessage { content, timestamp, extra: Map::new() }))
+            let content = serde_json::from_value(reading::value(content)?).ok()?;
+            Some(reading::user(content, time(timestamp)))
         }
     }
 }
 
-/// Reads a message; one that the original wrote without members that we hold
-/// to be needed gets those of a gateway message.
-fn parse(text: &str) -> Option<AgentMessage> {
-    if let Ok(message) = serde_json::from_str(text) {
-        return Some(message);
-    }
-    let Ok(Value::Object(found)) = serde_json::from_str(text) else { return None };
-    let usual = AgentMessage::Assistant(AssistantMessage::from_gateway("", 0));
-    let Ok(Value::Object(mut members)) = serde_json::to_value(usual) else { return None };
-    members.extend(found);
-    serde_json::from_value(Value::Object(members)).ok()
-}
-
-fn note(beginning: &str, summary: &str, timestamp: Option<&str>) -> AgentMessage {
-    let text = format!("{beginning}{summary}{SUMMARY_END}");
-    AgentMessage::User(UserMessage::text(text, timestamp.map(time::millis).unwrap_or_default()))
+fn time(iso: Option<&str>) -> u64 {
+    iso.map(time::millis).unwrap_or_default()
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use std::io::Write;
-
-    /// Writes `id parent text` lines and answers the texts of the context.
-    fn context(lines: &[&str]) -> Vec<String> {
-        let mut file = tempfile::tempfile().unwrap();
-        for line in lines {
-            writeln!(file, "{line}").unwrap();
-        }
-        let bytes = file.metadata().unwrap().len();
-        let end = Position { bytes, ..Position::default() };
-        read(&file, &end).unwrap().iter().map(|entry| entry.message.text()).collect()
-    }
-
-    fn said(id: &str, parent: &str) -> String {
-        let parent = if parent.is_empty() { Value::Null } else { parent.into() };
-        serde_json::json!({"type": "message", "id": id, "parentId": parent,
-            "message": {"role": "user", "content": id}})
-        .to_string()
-    }
-
-    fn summed(id: &str, parent: &str, first_kept: &str) -> String {
-        serde_json::json!({"type": "compaction", "id": id, "parentId": parent, "summary": "S",
-            "firstKeptEntryId": first_kept})
-        .to_string()
-    }
-
-    #[test]
-    fn a_branch_that_was_left_is_not_read() {
-        let lines = [said("a", ""), said("b", "a"), said("left", "b"), said("c", "b")];
-        assert_eq!(context(&lines.each_ref().map(String::as_str)), ["a", "b", "c"]);
-    }
-
-    #[test]
-    fn the_latest_summary_stands_for_what_it_sums_up() {
-        let lines = [
-            said("a", ""),
-            summed("s0", "a", "a"),
-            said("b", "s0"),
-            said("c", "b"),
-            summed("s1", "c", "c"),
-            said("d", "s1"),
-        ];
-        let texts = context(&lines.each_ref().map(String::as_str));
-        assert_eq!(texts[1..], ["c", "d"]);
-        assert!(texts[0].ends_with("<summary>\nS\n</summary>"), "{}", texts[0]);
-        let nothing_kept = [said("a", ""), summed("s", "a", "s"), said("b", "s")];
-        assert_eq!(context(&nothing_kept.each_ref().map(String::as_str))[1..], ["b"]);
-    }
-
-    #[test]
-    fn a_missing_parent_loses_nothing() {
-        let lines = [said("a", ""), said("b", "a"), "{\"torn".into(), said("d", "c")];
-        assert_eq!(context(&lines.each_ref().map(String::as_str)), ["a", "b", "d"]);
-    }
-
-    #[test]
-    fn bare_messages_follow_each_other_and_thin_ones_are_filled() {
-        let texts = context(&[
-            r#"{"role":"user","content":"hi"}"#,
-            r#"{"role":"assistant","content":[{"type":"text","text":"ho"}],"stopReason":"stop"}"#,
-        ]);
-        assert_eq!(texts, ["hi", "ho"]);
-    }
-
-    #[test]
-    fn notes_of_one_turn_are_not_repeated() {
-        let note = |kind: &str| {
-            format!(r#"{{"type":"custom_message","customType":"{kind}","content":"note"}}"#)
-        };
-        assert_eq!(context(&[&note(RUNTIME_CONTEXT), &note("mine")]), ["note"]);
-    }
-}
+mod any_cut;
+#[cfg(test)]
+mod tests;

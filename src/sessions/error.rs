@@ -31,6 +31,15 @@ pub enum SessionError {
         /// The id in the index.
         id: String,
     },
+    /// It has no compaction with this id.
+    #[error("checkpoint not found: {0}")]
+    NoCheckpoint(String),
+    /// What the checkpoint stands for is no longer on disk.
+    #[error("the transcript of checkpoint {0} is gone")]
+    CheckpointGone(String),
+    /// Messages came faster than its transcript could be cut.
+    #[error("session {0} is too busy to be cut; stop its run and try again")]
+    Busy(SessionKey),
     /// A message could not be written as JSON.
     #[error("a message cannot be written as JSON: {0}")]
     Encode(Arc<serde_json::Error>),

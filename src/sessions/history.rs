@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::display::View;
 use super::transcript::{Backward, Body, Entry, Line, Position, bare_id};
-use super::{display, time};
+use super::{display, reading, time};
 use crate::store::SessionEntry;
 
 /// Messages when nobody says how many.
@@ -90,7 +90,7 @@ fn show(entry: Entry<'_>, seq: u64, options: HistoryOptions) -> Option<Value> {
     let id = entry.id.unwrap_or_else(|| bare_id(seq));
     match entry.body {
         Body::Message(text) => {
-            let message = serde_json::from_str(text).ok()?;
+            let message = reading::value(text)?;
             if options.is_raw {
                 return display::raw(message, &id, seq, PAGE_MAX / 2);
             }

@@ -4,6 +4,8 @@
 //! Promises: what was acknowledged is on disk; a transcript only grows.
 //! Must not: know about sockets, runs or models.
 
+mod checkpoints;
+mod compact;
 mod context;
 mod digest;
 pub mod directives;
@@ -19,6 +21,7 @@ mod media;
 mod media_type;
 mod paths;
 mod preview;
+mod reading;
 mod rebuild;
 mod service;
 mod steps;
@@ -29,7 +32,10 @@ pub mod usage;
 
 pub mod key;
 
-pub use crate::store::{SessionEntry, SessionPage, SessionQuery, SessionRow, TranscriptFacts};
+pub use crate::store::{
+    CompactionCheckpoint, CompactionReason, SessionEntry, SessionPage, SessionQuery, SessionRow,
+    TranscriptFacts,
+};
 pub use context::ContextEntry;
 pub use display::{RECEIPT_MEMBER, message_display, whole_message};
 pub use error::{SessionError, TranscriptError};
@@ -42,4 +48,7 @@ pub use media_type::MediaType;
 pub use service::Sessions;
 pub use time::iso as iso_time;
 pub use transcript::TranscriptFormat;
-pub use types::{AppendOptions, Compaction, DeletedSession, SessionsOptions, StoredMessage};
+pub use types::{
+    AppendOptions, CompactedFiles, CompactedSession, Compaction, CutSession, DeletedSession,
+    ForkedSession, SessionsOptions, StoredMessage,
+};

@@ -13,8 +13,7 @@ use std::time::UNIX_EPOCH;
 use serde_json::{Map, Value};
 
 use super::transcript::{Backward, Body, Line, head};
-use super::{AgentId, KeyRules, SessionId, SessionKey, digest, paths};
-use crate::protocol::message::AgentMessage;
+use super::{AgentId, KeyRules, SessionId, SessionKey, digest, paths, reading};
 use crate::store::{NewSession, SessionEntry, TranscriptFacts};
 
 /// How far from either end of a transcript its title and preview are looked for.
@@ -140,7 +139,7 @@ fn orphan(
 
 /// Title and preview, from both ends. Messages are counted when the transcript
 /// is used first: with thousands of sessions most never are.
-fn facts(file: &File) -> io::Result<TranscriptFacts> {
+pub(super) fn facts(file: &File) -> io::Result<TranscriptFacts> {
     let mut first = TranscriptFacts::default();
     note_all(&first_lines(file)?, &mut first);
     let mut last = TranscriptFacts::default();
@@ -152,7 +151,7 @@ fn note_all(lines: &[Vec<u8>], facts: &mut TranscriptFacts) {
     for line in lines {
         if let Some(Line::Entry(entry)) = Line::parse(line)
             && let Body::Message(text) = entry.body
-            && let Ok(message) = serde_json::from_str::<AgentMessage>(text)
+            && let Some(message) = reading::message(text)
         {
             digest::note(facts, &message);
         }

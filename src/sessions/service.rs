@@ -8,16 +8,14 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use serde_json::Map;
-
 use super::context::{self, ContextEntry};
 use super::error::{At, SessionError};
 use super::history::{self, HistoryOptions, HistoryPage};
 use super::steps::{blocking, marked, renew};
 use super::transcript::{NewKind, Position, Writer};
 use super::{
-    AgentId, AppendOptions, Compaction, DeletedSession, KeyRules, Media, SessionKey,
-    SessionsOptions, StoredMessage, paths, rebuild, time,
+    AgentId, AppendOptions, DeletedSession, KeyRules, Media, SessionKey, SessionsOptions,
+    StoredMessage, paths, rebuild, time,
 };
 use crate::protocol::message::AgentMessage;
 use crate::store::{SessionEntry, SessionPage, SessionQuery, SessionRow, Store};
@@ -151,23 +149,6 @@ impl Sessions {
         let session = self.note(key, &entry, &placed, Some(message.clone())).await?;
         let (id, seq) = (placed.id, placed.position.messages);
         Ok(StoredMessage { id, seq, message, session, is_repeated: false })
-    }
-
-    /// Appends a summary: the model reads it instead of what came before.
-    /// Answers the id of its entry.
-    pub async fn compact(
-        &self,
-        key: &SessionKey,
-        compaction: Compaction,
-    ) -> Result<String, SessionError> {
-        let entry = self.existing(key).await?;
-        let mut members = Map::new();
-        members.insert("summary".into(), compaction.summary.into());
-        members.insert("firstKeptEntryId".into(), compaction.first_kept_entry_id.into());
-        members.insert("tokensBefore".into(), compaction.tokens_before.into());
-        let placed = self.put(key, &entry, None, NewKind::Compaction { members }).await?;
-        self.note(key, &entry, &placed, None).await?;
-        Ok(placed.id)
     }
 
     /// The newest messages as clients see them; empty for an unknown session.

@@ -1,7 +1,7 @@
 //! The steps that the session service is made of: from an entry to its file,
 //! from a file to what the index knows of it.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io;
 use std::path::Path;
 
@@ -61,6 +61,7 @@ impl Sessions {
                 session_key: key.as_str().to_owned(),
                 cwd: cwd.to_string_lossy().into_owned(),
                 timestamp: time::iso(self.inner.clock.now_ms()),
+                parent: None,
             },
             known: known(entry),
         })
@@ -75,7 +76,7 @@ impl Sessions {
     ) -> Result<Placed, SessionError> {
         let id = id.unwrap_or_else(|| self.inner.ids.entry_id());
         let timestamp = time::iso(self.inner.clock.now_ms());
-        let place = self.place(key, entry, None)?;
+        let place = counted(self.place(key, entry, None)?).await?;
         Ok(self.inner.writer.append(place, NewEntry { id, timestamp, kind }).await?)
     }
 
@@ -150,12 +151,33 @@ impl Sessions {
     }
 }
 
+/// Most bytes that the writer of all transcripts may have to count by itself:
+/// a millisecond or two.
+const UNCOUNTED_MAX: u64 = 1024 * 1024;
+
+/// Counts a long part of a file that the index does not know, so that nobody
+/// else's message waits for it.
+async fn counted(mut place: Place) -> Result<Place, TranscriptError> {
+    let length = fs::metadata(&place.path).map(|found| found.len()).unwrap_or_default();
+    // A file that became shorter is counted anew.
+    let uncounted = length.checked_sub(place.known.bytes).unwrap_or(length);
+    if uncounted > UNCOUNTED_MAX {
+        let (path, known) = (place.path.clone(), place.known);
+        place.known = blocking(move || {
+            let count = || position(&File::open(&path)?, length, &known);
+            count().at("read", &path)
+        })
+        .await?;
+    }
+    Ok(place)
+}
+
 fn known(entry: &SessionEntry) -> Position {
     let facts = &entry.transcript;
     Position { bytes: facts.bytes, messages: facts.message_count, leaf: facts.leaf_id.clone() }
 }
 
-fn remember(entry: &mut SessionEntry, end: Position) {
+pub(super) fn remember(entry: &mut SessionEntry, end: Position) {
     entry.transcript.bytes = end.bytes;
     entry.transcript.message_count = end.messages;
     entry.transcript.leaf_id = end.leaf;
@@ -195,6 +217,7 @@ pub(super) fn renew(entry: &mut SessionEntry, id: String, file: Option<String>, 
         total_tokens_fresh: Some(true),
         estimated_cost_usd: None,
         compaction_count: None,
+        compaction_checkpoints: Vec::new(),
         live_model_switch_pending: None,
         transcript: TranscriptFacts::default(),
         ..std::mem::take(entry)

@@ -1,11 +1,14 @@
 //! What goes into the session service and what comes out of it.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-use super::{KeyRules, TranscriptFormat};
+use serde::Serialize;
+
+use super::{KeyRules, SessionKey, TranscriptFormat};
 use crate::config::ResetSettings;
 use crate::protocol::message::AgentMessage;
-use crate::store::SessionEntry;
+use crate::store::{CompactionCheckpoint, CompactionReason, SessionEntry};
 
 /// What the service needs to know.
 #[derive(Debug, Clone)]
@@ -49,12 +52,66 @@ pub struct StoredMessage {
 /// What a summary says of the messages that it stands for.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Compaction {
+    /// Why.
+    pub reason: CompactionReason,
     /// The summary.
     pub summary: String,
     /// Id of the first entry that the model still reads in full.
     pub first_kept_entry_id: Option<String>,
-    /// Size of the context before.
+    /// Tokens of the context before.
     pub tokens_before: u64,
+    /// Tokens of the context after.
+    pub tokens_after: u64,
+    /// Files that tools have read or changed in what was summed up.
+    pub files: CompactedFiles,
+}
+
+/// Files that tools have read or changed.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct CompactedFiles {
+    /// Only read.
+    pub read_files: BTreeSet<String>,
+    /// Changed.
+    pub modified_files: BTreeSet<String>,
+}
+
+/// A session after a compaction.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CompactedSession {
+    /// Id of the summary's entry.
+    pub entry_id: String,
+    /// How to go back behind it.
+    pub checkpoint: CompactionCheckpoint,
+    /// What the index knows now.
+    pub entry: SessionEntry,
+}
+
+/// What became of a transcript that was to be cut.
+#[derive(Debug, Clone, PartialEq)]
+pub enum CutSession {
+    /// It is not longer than that; so many lines.
+    Short(usize),
+    /// It was cut, and the old one is in this file.
+    Cut {
+        /// The old transcript.
+        archived: PathBuf,
+        /// What the index knows now.
+        entry: Box<SessionEntry>,
+    },
+    /// It has no file.
+    NoTranscript,
+}
+
+/// A session that continues from before a compaction.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ForkedSession {
+    /// Its key.
+    pub key: SessionKey,
+    /// Before which compaction.
+    pub checkpoint: CompactionCheckpoint,
+    /// What the index knows of it.
+    pub entry: SessionEntry,
 }
 
 /// A session that is no more.

@@ -3,6 +3,8 @@
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
+use super::checkpoint::{self, CompactionCheckpoint};
+
 /// What is known about a session: the members of OpenClaw's `sessions.json`
 /// that we use, under the same names. All others survive in `extra`.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -148,6 +150,9 @@ pub struct SessionEntry {
     /// How often it was compacted.
     #[serde(deserialize_with = "maybe_whole", skip_serializing_if = "Option::is_none")]
     pub compaction_count: Option<u64>,
+    /// Compactions that can be gone back behind, oldest first.
+    #[serde(deserialize_with = "checkpoint::readable", skip_serializing_if = "Vec::is_empty")]
+    pub compaction_checkpoints: Vec<CompactionCheckpoint>,
     /// Session that spawned this one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub spawned_by: Option<String>,
@@ -219,6 +224,18 @@ mod tests {
         let entry: SessionEntry = serde_json::from_value(recorded.clone()).unwrap();
         assert_eq!(entry.label.as_deref(), Some("Renamed"));
         assert_eq!(serde_json::to_value(entry).unwrap(), recorded);
+    }
+
+    #[test]
+    fn a_checkpoint_that_cannot_be_read_costs_only_itself() {
+        let place = json!({"sessionId": "a", "sessionFile": "/s/a.jsonl", "leafId": "b"});
+        let good = json!({"checkpointId": "c", "sessionKey": "k", "sessionId": "a", "createdAt": 1,
+            "reason": "overflow-retry", "preCompaction": place, "postCompaction": place});
+        let mut written = json!({"sessionId": "a", "updatedAt": 1,
+            "compactionCheckpoints": [good, {"checkpointId": 7}, null]});
+        let entry: SessionEntry = serde_json::from_value(written.clone()).unwrap();
+        written["compactionCheckpoints"] = json!([good]);
+        assert_eq!(serde_json::to_value(entry).unwrap(), written);
     }
 
     #[test]

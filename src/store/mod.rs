@@ -7,6 +7,7 @@
 //! implement as well. Must not: know what a session or a run means.
 
 pub mod atomic;
+mod checkpoint;
 mod column;
 mod database;
 mod entry;
@@ -22,6 +23,7 @@ mod traits;
 mod usage;
 
 pub use atomic::{FileError, create_private, move_private};
+pub use checkpoint::{CheckpointPlace, CompactionCheckpoint, CompactionReason};
 pub use database::Database;
 pub use entry::{SessionEntry, TranscriptFacts};
 pub use error::StoreError;

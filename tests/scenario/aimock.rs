@@ -5,18 +5,15 @@
 //! Its answers are in `aimock-fixtures.json`, found by a phrase in the last
 //! user message.
 
-use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::sync::OnceLock;
 
-use rustix::fs::{FlockOperation, flock};
 use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-const PACKAGE: &str = "@copilotkit/aimock";
+use crate::support::node;
 
 /// The running mock server; it is ended when this is dropped.
 pub struct Aimock {
@@ -34,7 +31,7 @@ impl Aimock {
     /// Starts it with the answers of this file.
     pub fn start_with(fixtures: &Path) -> Self {
         let mut child = Command::new("node")
-            .arg(program())
+            .arg(node::package("@copilotkit/aimock").join("dist/cli.js"))
             .args(["--port", "0", "--strict", "--validate-on-load", "--fixtures"])
             .arg(fixtures)
             .stdin(Stdio::null())
@@ -82,39 +79,4 @@ impl Drop for Aimock {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
-}
-
-/// The program, installed first where it is not there yet.
-fn program() -> &'static Path {
-    static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
-    PROGRAM.get_or_init(|| {
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/node");
-        install(&folder);
-        folder.join("node_modules").join(PACKAGE).join("dist/cli.js")
-    })
-}
-
-/// Installs what `tests/node/package.json` asks for. Test processes that want
-/// it at the same time wait for the first.
-fn install(folder: &Path) {
-    let lock = File::create(folder.join("node_modules.lock")).unwrap();
-    flock(&lock, FlockOperation::LockExclusive).unwrap();
-    let text = |path: PathBuf| fs::read_to_string(path).ok();
-    let json = |text: String| serde_json::from_str::<Value>(&text).unwrap();
-    let wanted = json(text(folder.join("package.json")).unwrap());
-    let there = text(folder.join("node_modules").join(PACKAGE).join("package.json")).map(json);
-    if there.is_some_and(|there| there["version"] == wanted["dependencies"][PACKAGE]) {
-        return;
-    }
-    let installed = Command::new("npm")
-        .args(["install", "--no-package-lock", "--no-audit", "--no-fund", "--ignore-scripts"])
-        .current_dir(folder)
-        .output()
-        .expect("npm must be on PATH to install the mock server of the scenario tests");
-    assert!(
-        installed.status.success(),
-        "npm install in {} failed: {}",
-        folder.display(),
-        String::from_utf8_lossy(&installed.stderr)
-    );
 }

@@ -11,6 +11,7 @@ mod stage;
 mod abort;
 mod agent_method;
 mod attachments;
+mod compaction;
 mod failures;
 mod idempotency;
 mod lanes;

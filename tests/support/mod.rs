@@ -10,6 +10,7 @@ pub mod config;
 pub mod device;
 pub mod gateway;
 pub mod mock;
+pub mod node;
 
 pub use client::{Closed, Incoming, Received, Refusal, WsClient};
 pub use config::{SECRET, default_config};

@@ -12,18 +12,14 @@ use super::{Lab, SETTLE};
 
 const MESSAGES: usize = 200;
 
-/// The first look at a transcript that the gateway did not write counts its
-/// messages, once; the index remembers.
-pub async fn counted(home: Home) -> anyhow::Result<Home> {
-    let gateway = home.start().await?;
-    Link::hello(gateway.address()).await?.ask(&history()).await?;
-    gateway.terminate()?;
-    Ok(home)
-}
+/// The session that others write to meanwhile.
+const OTHER: usize = 1;
 
-/// Asks again and again; the first one also for the memory it needs.
+/// Looks at a transcript that nobody has counted, then at the same one again
+/// and again; the first of those also for the memory it needs.
 pub async fn measure(lab: &Lab, samples: &mut Samples) -> anyhow::Result<()> {
     let home = lab.long.as_ref().context("no home with a large transcript")?;
+    first_look(home, samples).await?;
     let gateway = home.start().await?;
     let mut link = Link::hello(gateway.address()).await?;
     tokio::time::sleep(SETTLE).await;
@@ -39,6 +35,41 @@ pub async fn measure(lab: &Lab, samples: &mut Samples) -> anyhow::Result<()> {
         times.push(millis(began.elapsed()));
     }
     samples.add("history", Side::Gateway, percentile(&times, 50).context("nothing read")?);
+    Ok(())
+}
+
+/// A transcript that the gateway did not write is counted once; the index
+/// remembers. Others must not notice.
+async fn first_look(home: &Home, samples: &mut Samples) -> anyhow::Result<()> {
+    home.forget_index()?;
+    let gateway = home.start().await?;
+    let mut reader = Link::hello(gateway.address()).await?;
+    let mut writer = Link::hello(gateway.address()).await?;
+    let params = json!({"sessionKey": state::key(OTHER), "message": "meanwhile"});
+    let inject = request("inject", "chat.inject", &params);
+    ensure!(count(writer.ask(&inject).await?, br#""ok":true"#) > 0, "nothing was injected");
+    tokio::time::sleep(SETTLE).await;
+    let began = Instant::now();
+    let looking = async {
+        let messages = count(reader.ask(&history()).await?, br#""__openclaw":"#);
+        ensure!(messages == MESSAGES, "{messages} messages came");
+        Ok(millis(began.elapsed()))
+    };
+    let mut looking = std::pin::pin!(looking);
+    let mut waits = Vec::new();
+    let taken = loop {
+        let asked = Instant::now();
+        tokio::select! {
+            biased;
+            taken = &mut looking => break taken?,
+            answer = writer.ask(&inject) => answer?,
+        };
+        waits.push(millis(asked.elapsed()));
+    };
+    gateway.terminate()?;
+    samples.add("history-first", Side::Gateway, taken);
+    let slowest = percentile(&waits, 100).context("nothing was written meanwhile")?;
+    samples.add("history-meanwhile", Side::Gateway, slowest);
     Ok(())
 }
 

@@ -7,6 +7,9 @@ mod request;
 mod stream;
 mod thinking;
 
+#[cfg(test)]
+pub use request::body;
+
 use std::sync::Arc;
 
 use reqwest::header::{HeaderMap, HeaderValue};

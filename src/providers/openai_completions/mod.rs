@@ -7,6 +7,9 @@ mod messages;
 mod request;
 mod stream;
 
+#[cfg(test)]
+pub use request::body;
+
 use std::sync::Arc;
 
 use reqwest::header::{AUTHORIZATION, HeaderMap};

@@ -4,6 +4,8 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 
+use super::line::mend;
+
 /// What is read at once: one request of most disks, a few dozen messages.
 const CHUNK: u64 = 64 * 1024;
 
@@ -17,12 +19,14 @@ pub(crate) struct Backward<'f> {
     end: usize,
     /// How many bytes were read from the file.
     consumed: u64,
+    /// Where the line yielded last begins in the file.
+    begins: u64,
 }
 
 impl<'f> Backward<'f> {
     /// Starts before the byte at `length`; what follows it is not looked at.
     pub(crate) fn new(file: &'f File, length: u64) -> Self {
-        Self { file, start: length, buffer: Vec::new(), end: 0, consumed: 0 }
+        Self { file, start: length, buffer: Vec::new(), end: 0, consumed: 0, begins: length }
     }
 
     /// How many bytes were read so far.
@@ -30,8 +34,13 @@ impl<'f> Backward<'f> {
         self.consumed
     }
 
-    /// The line before the last one yielded, without its newline; lines may be
-    /// empty. `None` at the beginning of the file.
+    /// Where the line that was yielded last begins in the file.
+    pub(crate) fn begins(&self) -> u64 {
+        self.begins
+    }
+
+    /// The line before the last one yielded, without its newline, mended where
+    /// it is no text; lines may be empty. `None` at the beginning of the file.
     pub(crate) fn next(&mut self) -> io::Result<Option<&[u8]>> {
         let mut searched = self.end;
         let (from, to) = loop {
@@ -47,7 +56,12 @@ impl<'f> Backward<'f> {
             }
             searched = self.read_before()?;
         };
-        Ok(self.buffer.get(from..to))
+        self.begins = self.start.saturating_add(u64::try_from(from).unwrap_or(u64::MAX));
+        let line = self.buffer.get_mut(from..to);
+        Ok(line.map(|line| {
+            mend(line);
+            &*line
+        }))
     }
 
     /// Puts the bytes before the buffer in front of it; answers how many.

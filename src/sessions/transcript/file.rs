@@ -57,11 +57,7 @@ impl OpenTranscript {
         if !self.wants_header {
             return Ok(());
         }
-        let header = json!({
-            "type": "session", "version": 3, "id": birth.session_id,
-            "timestamp": birth.timestamp, "cwd": birth.cwd, "sessionKey": birth.session_key,
-        });
-        self.write_line(&header.to_string())?;
+        self.write_line(&header(birth))?;
         self.wants_header = false;
         Ok(())
     }
@@ -79,10 +75,23 @@ impl OpenTranscript {
             TranscriptFormat::Messages => bare_id(seq),
         };
         let line = self.encode(&id, new);
+        let parent = self.last_id();
         self.write_line(&line)?;
         self.position.messages = seq;
-        self.position.leaf = Some(id.clone());
-        Ok(Placed { id, position: self.position.clone(), repeated: None })
+        let is_bare = self.format == TranscriptFormat::Messages;
+        if !(is_bare && matches!(new.kind, NewKind::Message { .. })) {
+            self.position.leaf = Some(id.clone());
+        }
+        Ok(Placed { id, parent, position: self.position.clone(), repeated: None })
+    }
+
+    /// Id of the last entry.
+    fn last_id(&self) -> Option<String> {
+        let last_bare = || (self.position.messages > 0).then(|| bare_id(self.position.messages));
+        match self.format {
+            TranscriptFormat::OpenClaw => self.position.leaf.clone(),
+            TranscriptFormat::Messages => last_bare(),
+        }
     }
 
     /// Makes what was written durable.
@@ -101,7 +110,9 @@ impl OpenTranscript {
         if !there.is_some_and(same) {
             *self = Self::open(place)?;
         } else if ours.len() != self.length {
-            self.position = position(&self.file, ours.len(), &self.position)?;
+            let is_ahead = place.known.bytes > self.position.bytes;
+            let known = if is_ahead { &place.known } else { &self.position };
+            self.position = position(&self.file, ours.len(), known)?;
             self.length = ours.len();
         }
         Ok(())
@@ -132,7 +143,10 @@ impl OpenTranscript {
         let mut entry = Map::new();
         entry.insert("type".into(), new.kind.name().into());
         entry.insert("id".into(), id.into());
-        if self.format == TranscriptFormat::OpenClaw {
+        // Entries of the oldest files have no ids to hang on: there, as in bare
+        // files, each follows the one before it.
+        let hangs = self.position.leaf.is_some() || self.position.messages == 0;
+        if self.format == TranscriptFormat::OpenClaw && hangs {
             entry.insert("parentId".into(), self.position.leaf.clone().into());
         }
         entry.insert("timestamp".into(), new.timestamp.as_str().into());
@@ -175,7 +189,8 @@ impl OpenTranscript {
                 if message.get("idempotencyKey").and_then(Value::as_str) == Some(key) {
                     let position = Position { messages: seq, ..self.position.clone() };
                     let id = entry.id.unwrap_or_else(|| bare_id(seq));
-                    return Ok(Some(Placed { id, position, repeated: Some(message) }));
+                    let repeated = Some(message);
+                    return Ok(Some(Placed { id, parent: None, position, repeated }));
                 }
             }
             if entry.body.is_counted() {
@@ -184,6 +199,19 @@ impl OpenTranscript {
         }
         Ok(None)
     }
+}
+
+/// The first line of a tree.
+pub(super) fn header(birth: &Birth) -> String {
+    let mut header = json!({
+        "type": "session", "version": 3, "id": birth.session_id,
+        "timestamp": birth.timestamp, "cwd": birth.cwd,
+    });
+    if let Some(parent) = &birth.parent {
+        header["parentSession"] = parent.as_str().into();
+    }
+    header["sessionKey"] = birth.session_key.as_str().into();
+    header.to_string()
 }
 
 /// The id of a message in a file that has none: its number, in the same form.

@@ -19,6 +19,8 @@ pub(crate) struct Header {
     pub session_key: Option<String>,
     /// ISO time at which the transcript began.
     pub timestamp: Option<String>,
+    /// Where the agent works.
+    pub cwd: Option<String>,
 }
 
 /// An entry of the tree, or a bare message.
@@ -89,6 +91,8 @@ struct Raw<'a> {
     content: Option<&'a RawValue>,
     #[serde(borrow, rename = "sessionKey")]
     session_key: Option<&'a RawValue>,
+    #[serde(borrow)]
+    cwd: Option<&'a RawValue>,
 }
 
 /// `null` is something else than nothing: it makes a root.
@@ -100,10 +104,24 @@ fn text(raw: Option<&RawValue>) -> Option<String> {
     serde_json::from_str(raw?.get()).ok()
 }
 
+/// Puts a `?` in the place of each byte that is no text, so that the rest of
+/// the line can be read.
+pub(crate) fn mend(mut line: &mut [u8]) {
+    while let Err(error) = std::str::from_utf8(line) {
+        let rest = line.get_mut(error.valid_up_to()..).unwrap_or_default();
+        let bad = error.error_len().unwrap_or(rest.len());
+        let (bad, after) = rest.split_at_mut(bad);
+        bad.fill(b'?');
+        line = after;
+    }
+}
+
 impl<'a> Line<'a> {
     /// Reads a line without its newline; `None` when it is blank or broken.
     pub(crate) fn parse(line: &'a [u8]) -> Option<Self> {
-        let whole = std::str::from_utf8(line).ok()?.trim();
+        let whole = std::str::from_utf8(line).ok()?;
+        // Some editors put a byte order mark first.
+        let whole = whole.trim_start_matches('\u{feff}').trim();
         let raw: Raw<'a> = serde_json::from_str(whole).ok()?;
         let Some(kind) = text(raw.kind) else {
             // A bare message has a role where an entry has a type.
@@ -114,7 +132,7 @@ impl<'a> Line<'a> {
         };
         if kind == "session" {
             let (session_key, timestamp) = (text(raw.session_key), text(raw.timestamp));
-            return Some(Self::Header(Header { session_key, timestamp }));
+            return Some(Self::Header(Header { session_key, timestamp, cwd: text(raw.cwd) }));
         }
         let parent = match raw.parent_id {
             None => Parent::Previous,
@@ -179,11 +197,26 @@ mod tests {
     }
 
     #[test]
+    fn what_is_no_text_costs_only_itself() {
+        for (bytes, text) in [
+            (&b"plain \xc3\xa9"[..], "plain é"),
+            (b"a\xffb\xc3", "a?b?"),
+            (b"\xf0\x9f\x98x\xe2\x82\xac", "???x€"),
+            (b"", ""),
+        ] {
+            let mut line = bytes.to_vec();
+            mend(&mut line);
+            assert_eq!(line, text.as_bytes());
+        }
+    }
+
+    #[test]
     fn broken_and_foreign_lines_do_no_harm() {
         for broken in ["", "  ", "{", r#"{"type":"mess"#, "[1]", "42", r#"{"x":1}"#, "\u{0}"] {
             assert!(Line::parse(broken.as_bytes()).is_none(), "{broken:?}");
         }
         assert!(Line::parse(b"{\"type\":\"x\xff\"}").is_none());
+        assert!(matches!(entry("\u{feff}{\"type\":\"x\"}\r").body, Body::Other));
         assert!(matches!(entry(r#"{"type":"newfangled","id":7}"#).body, Body::Other));
         assert!(matches!(entry(r#"{"type":"message","message":null}"#).body, Body::Other));
     }

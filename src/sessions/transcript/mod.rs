@@ -6,14 +6,18 @@
 //! the session index.
 
 mod backward;
+mod copy;
 mod file;
 mod line;
 mod scan;
+#[cfg(test)]
+pub(super) mod testing;
 mod writer;
 
 pub use crate::config::TranscriptFormat;
 
 pub(super) use backward::Backward;
+pub(super) use copy::{Tail, fork, tail};
 pub(super) use file::bare_id;
 pub(super) use line::{Body, Entry, Header, Line, Parent};
 pub(super) use scan::{Position, head, position};

@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
 
+use super::line::mend;
 use super::{Entry, Header, Line, Parent, TranscriptFormat};
 
 /// Where the end of a transcript is, in every sense.
@@ -46,6 +47,7 @@ pub(crate) fn position(file: &File, length: u64, known: &Position) -> io::Result
         if size == 0 {
             return Ok(position);
         }
+        mend(&mut line);
         let parsed = Line::parse(&line);
         if parsed.is_none() && line.last() != Some(&b'\n') {
             return Ok(position);
@@ -68,6 +70,7 @@ pub(crate) fn head(file: &File) -> io::Result<Option<(TranscriptFormat, Option<H
         if reader.read_until(b'\n', &mut line)? == 0 {
             return Ok(None);
         }
+        mend(&mut line);
         match Line::parse(&line) {
             None => {}
             Some(Line::Header(header)) => {

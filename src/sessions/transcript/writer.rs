@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
 use serde_json::{Map, Value};
+use tempfile::TempPath;
 use tokio::sync::{mpsc, oneshot};
 
 use super::file::OpenTranscript;
@@ -45,6 +46,8 @@ pub(crate) struct Birth {
     pub session_key: String,
     pub cwd: String,
     pub timestamp: String,
+    /// The transcript that it was branched off.
+    pub parent: Option<String>,
 }
 
 /// An entry to append.
@@ -77,6 +80,8 @@ impl NewKind {
 #[derive(Debug, Clone)]
 pub(crate) struct Placed {
     pub id: String,
+    /// The entry before it.
+    pub parent: Option<String>,
     /// `messages` is the number of the entry.
     pub position: Position,
     /// The message that was there already under the same idempotency key.
@@ -89,6 +94,7 @@ enum Request {
     Begin { place: Place, reply: Reply<()> },
     Append { place: Place, entry: NewEntry, reply: Reply<Placed> },
     Archive { from: PathBuf, to: PathBuf, reply: Reply<bool> },
+    Replace { path: PathBuf, length: u64, by: TempPath, backup: PathBuf, reply: Reply<bool> },
 }
 
 /// Handle to the thread; clones share it. Dropping the last one waits for what
@@ -136,6 +142,18 @@ impl Writer {
         to: PathBuf,
     ) -> Result<bool, TranscriptError> {
         self.ask(|reply| Request::Archive { from, to, reply }).await
+    }
+
+    /// Puts a file in the place of a transcript and keeps the old one as
+    /// `backup`; false when the old one is no longer of this length.
+    pub(crate) async fn replace(
+        &self,
+        path: PathBuf,
+        length: u64,
+        by: TempPath,
+        backup: PathBuf,
+    ) -> Result<bool, TranscriptError> {
+        self.ask(|reply| Request::Replace { path, length, by, backup, reply }).await
     }
 
     async fn ask<T>(
@@ -201,6 +219,11 @@ impl Files {
                     self.sync(&mut waiting);
                     self.open.remove(&from);
                     let _ = reply.send(archive(&from, &to).at("archive", &from));
+                }
+                Request::Replace { path, length, by, backup, reply } => {
+                    self.sync(&mut waiting);
+                    self.open.remove(&path);
+                    let _ = reply.send(replace(&path, length, by, &backup).at("replace", &path));
                 }
             }
         }
@@ -296,6 +319,22 @@ fn settle<T: 'static>(result: Result<T, TranscriptError>, reply: Reply<T>) -> Se
         // Nobody may be waiting any more; the line counts all the same.
         let _ = reply.send(result.and_then(|value| synced.map(|()| value)));
     })
+}
+
+/// The transcript is there at every moment, the old one or the new one.
+fn replace(path: &Path, length: u64, by: TempPath, backup: &Path) -> io::Result<bool> {
+    if fs::metadata(path)?.len() != length {
+        return Ok(false);
+    }
+    if fs::hard_link(path, backup).is_err() {
+        fs::copy(path, backup)?;
+        File::open(backup)?.sync_all()?;
+    }
+    by.persist(path)?;
+    if let Some(folder) = path.parent() {
+        File::open(folder)?.sync_all()?;
+    }
+    Ok(true)
 }
 
 fn archive(from: &Path, to: &Path) -> io::Result<bool> {

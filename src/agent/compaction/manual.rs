@@ -1,0 +1,111 @@
+//! A compaction that somebody asks for, outside of a run.
+//!
+//! Promises: nothing else runs in the session meanwhile, and whoever waits is
+//! started afterwards, however it ends. It is stopped as runs are.
+
+use std::sync::Arc;
+
+use crate::auth::Owner;
+use crate::protocol::message::UserMessage;
+use crate::sessions::{CompactionReason, SessionKey};
+
+use super::{CompactError, Compacted, compact};
+use crate::agent::emitter::Emitter;
+use crate::agent::report::Family;
+use crate::agent::run::{ActiveRun, RunEnd};
+use crate::agent::runs::Runs;
+
+/// How often what runs in the session is stopped, when new runs keep coming.
+const TRIES_MAX: usize = 5;
+
+impl Runs {
+    /// Sums up what is long ago in a session. What runs there is stopped first.
+    pub async fn compact(
+        self: &Arc<Self>,
+        key: &SessionKey,
+        written_key: &str,
+        owner: Owner,
+    ) -> Result<Compacted, CompactError> {
+        let hold = self.hold(key, written_key, owner).await?;
+        let parts = self.parts();
+        let mut emitter =
+            Emitter::new(Arc::clone(&hold.run), parts.bus.clone(), Arc::clone(&parts.clock));
+        emitter.compaction_start();
+        let done = compact(parts, &hold.run, CompactionReason::Manual).await;
+        if let Err(error) = &done
+            && !matches!(error, CompactError::Nothing(_))
+        {
+            tracing::warn!(session = %key, %error, "session not compacted");
+        }
+        emitter.compaction_end(false, done.is_ok());
+        hold.end(match &done {
+            Ok(_) | Err(CompactError::Nothing(_)) => RunEnd::Answered,
+            Err(CompactError::Stopped(reason)) => RunEnd::Aborted(*reason),
+            Err(error) => RunEnd::Failed(error.to_string()),
+        })
+        .await;
+        done
+    }
+
+    /// Takes the lane of a session, without a message in it.
+    async fn hold(
+        self: &Arc<Self>,
+        key: &SessionKey,
+        written_key: &str,
+        owner: Owner,
+    ) -> Result<Hold, CompactError> {
+        let parts = self.parts();
+        let run = Arc::new(ActiveRun::new(
+            Family::Compaction,
+            parts.ids.uuid().into(),
+            key.clone(),
+            written_key.to_owned(),
+            Arc::new(owner),
+            UserMessage::text("", 0),
+            String::new(),
+            None,
+            parts.clock.now_ms(),
+        ));
+        // There is no message that would have to be put anywhere.
+        run.set_stored();
+        for _ in 0..TRIES_MAX {
+            self.interrupt(key).await.map_err(|_| CompactError::Active)?;
+            let mut state = self.state.lock();
+            if state.stopping {
+                return Err(CompactError::Stopping);
+            }
+            if state.lanes.active(key).is_none() {
+                state.lanes.enter(&run);
+                return Ok(Hold { runs: Arc::clone(self), run, is_ended: false });
+            }
+        }
+        Err(CompactError::Active)
+    }
+}
+
+/// A lane that is taken until this is dropped.
+struct Hold {
+    runs: Arc<Runs>,
+    run: Arc<ActiveRun>,
+    is_ended: bool,
+}
+
+impl Hold {
+    async fn end(mut self, end: RunEnd) {
+        self.is_ended = true;
+        self.runs.release(&self.run, end).await;
+    }
+}
+
+impl Drop for Hold {
+    fn drop(&mut self) {
+        if self.is_ended {
+            return;
+        }
+        // Whoever asked for it is gone, or it panicked.
+        let (runs, run) = (Arc::clone(&self.runs), Arc::clone(&self.run));
+        self.runs.parts().tasks.spawn("release a lane", async move {
+            runs.release(&run, RunEnd::Failed("compaction was given up".into())).await;
+        });
+    }
+}

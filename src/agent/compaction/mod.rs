@@ -1,0 +1,132 @@
+//! Compaction: the model reads a summary instead of what is long ago.
+//!
+//! Promises: one line is added to the transcript, or nothing; what is kept is
+//! at least the configured number of tokens. Must not: know who asks for it;
+//! whoever does holds the session's lane.
+
+mod manual;
+mod plan;
+mod summary;
+
+pub use plan::Nothing;
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::providers::{Api, ProviderError};
+use crate::sessions::{Compaction, CompactionReason, SessionEntry, SessionError, SessionKey};
+
+use super::models::SessionModel;
+use super::parts::RunsParts;
+use super::run::{AbortReason, ActiveRun};
+
+/// A provider that says nothing for so long will not; the lane must go on
+/// (#16331). The original waits as long.
+const LIMIT: Duration = Duration::from_mins(15);
+
+/// A session that was compacted.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Compacted {
+    /// What was written down.
+    pub compaction: Compaction,
+    /// What the index knows now.
+    pub entry: SessionEntry,
+}
+
+impl Compacted {
+    /// `result` of `sessions.compact`.
+    pub fn to_wire(&self) -> Value {
+        let checkpoint = self.entry.compaction_checkpoints.last();
+        json!({
+            "summary": self.compaction.summary,
+            "firstKeptEntryId": self.compaction.first_kept_entry_id,
+            "tokensBefore": self.compaction.tokens_before,
+            "tokensAfter": self.compaction.tokens_after,
+            "details": self.compaction.files,
+            "checkpointId": checkpoint.map(|checkpoint| &checkpoint.checkpoint_id),
+        })
+    }
+}
+
+/// Why a session was not compacted. Its transcript is what it was.
+#[derive(Debug, thiserror::Error)]
+pub enum CompactError {
+    /// There is nothing to sum up.
+    #[error("{}", .0.as_str())]
+    Nothing(Nothing),
+    /// Somebody stopped it.
+    #[error("compaction was stopped")]
+    Stopped(AbortReason),
+    /// It took too long.
+    #[error("compaction was given up after {LIMIT:?}")]
+    TimedOut,
+    /// The embedded model cannot sum up.
+    #[error("compaction needs a model; configure a provider and agents.defaults.model")]
+    NoModel,
+    /// The model failed.
+    #[error("compaction failed: {0}")]
+    Model(String),
+    /// Something runs in the session and does not end.
+    #[error("the session is still active; try again in a moment")]
+    Active,
+    /// The gateway is about to stop.
+    #[error("gateway is stopping; try again after it has restarted")]
+    Stopping,
+    /// The transcript could not be read or written.
+    #[error("compaction failed: {0}")]
+    Session(#[from] SessionError),
+}
+
+impl From<ProviderError> for CompactError {
+    fn from(error: ProviderError) -> Self {
+        Self::Model(error.message)
+    }
+}
+
+/// Sums up what is long ago in the session of `run`, which holds its lane and
+/// can be stopped while the model works.
+pub async fn compact(
+    parts: &RunsParts,
+    run: &ActiveRun,
+    reason: CompactionReason,
+) -> Result<Compacted, CompactError> {
+    let compaction = tokio::select! {
+        biased;
+        reason = run.aborted() => return Err(CompactError::Stopped(reason)),
+        summed = tokio::time::timeout(LIMIT, sum_up(parts, &run.key, reason)) => {
+            summed.map_err(|_| CompactError::TimedOut)??
+        }
+    };
+    let done = parts.sessions.compact(&run.key, compaction.clone()).await?;
+    Ok(Compacted { compaction, entry: done.entry })
+}
+
+async fn sum_up(
+    parts: &RunsParts,
+    key: &SessionKey,
+    reason: CompactionReason,
+) -> Result<Compaction, CompactError> {
+    let context = parts.sessions.context_entries(key).await?;
+    let entry = parts.sessions.entry(key).await?.unwrap_or_default();
+    let SessionModel { name, info } = parts.models.of_session(key, Some(&entry));
+    let model = info.ok_or_else(|| CompactError::Model(format!("Unknown model: {name}")))?;
+    // A small model that kept as much as a large one would keep all it can read.
+    let keep = parts.settings.agents.defaults.compaction_keep_recent_tokens;
+    let keep = keep.min(model.context_window / 2);
+    let plan = plan::plan(&context, keep).map_err(CompactError::Nothing)?;
+    if model.api == Api::Offline {
+        return Err(CompactError::NoModel);
+    }
+    let catalog = parts.models.catalog();
+    let summary = summary::sum_up(catalog, &model, &entry.session_id, &plan).await?;
+    let tokens_after = plan::text_tokens(&summary) + plan::guess(plan.kept);
+    Ok(Compaction {
+        reason,
+        summary,
+        first_kept_entry_id: plan.kept.first().map(|entry| entry.id.clone()),
+        tokens_before: plan::context_tokens(&context),
+        tokens_after,
+        files: summary::files(plan.summed),
+    })
+}

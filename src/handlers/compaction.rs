@@ -1,0 +1,146 @@
+//! `sessions.compact` and `sessions.compaction.*`.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::session_changes::{change, interrupt, refuse_webchat};
+use super::sessions::unavailable;
+use crate::agent::CompactionChange;
+use crate::agent::compaction::CompactError;
+use crate::protocol::ErrorShape;
+use crate::protocol::methods::compaction::{SessionsCheckpointParams, SessionsCompactParams};
+use crate::protocol::methods::sessions::SessionKeyParams;
+use crate::registry::{Ctx, Reply};
+use crate::sessions::{CutSession, SessionEntry, SessionError, SessionKey};
+
+/// Which requests `sessions.compaction.restore` keeps in order.
+pub fn restore_lane(p: &SessionsCheckpointParams) -> &str {
+    &p.key
+}
+
+/// `sessions.compact`: a summary by the session's model in the place of what is
+/// long ago, or only the last lines of the transcript. It takes no lane of
+/// requests: who writes meanwhile waits behind it as behind a run.
+pub async fn compact(cx: Ctx, p: SessionsCompactParams) -> Reply<Value> {
+    refuse_webchat(&cx, "compact")?;
+    let key = cx.session_key(&p.key);
+    let entry = cx.services.sessions.entry(&key).await.map_err(unavailable)?;
+    let Some(entry) = entry else { return Ok(not_compacted(&key, "no sessionId")) };
+    match p.max_lines {
+        Some(lines) => cut(&cx, &key, usize::try_from(lines).unwrap_or(usize::MAX)).await,
+        None => sum_up(&cx, &key, &p.key, entry).await,
+    }
+}
+
+async fn cut(cx: &Ctx, key: &SessionKey, lines: usize) -> Reply<Value> {
+    match cx.services.sessions.cut(key, lines).await.map_err(unavailable)? {
+        CutSession::NoTranscript => Ok(not_compacted(key, "no transcript")),
+        CutSession::Short(kept) => {
+            Ok(json!({"ok": true, "key": key.as_str(), "compacted": false, "kept": kept}))
+        }
+        CutSession::Cut { archived, entry } => {
+            tell(cx, key, *entry, true);
+            Ok(json!({"ok": true, "key": key.as_str(), "compacted": true, "archived": archived,
+                "kept": lines}))
+        }
+    }
+}
+
+async fn sum_up(cx: &Ctx, key: &SessionKey, written: &str, entry: SessionEntry) -> Reply<Value> {
+    let owner = cx.caller.principal.owner().clone();
+    match cx.services.runs.compact(key, written, owner).await {
+        Ok(done) => {
+            let result = done.to_wire();
+            tell(cx, key, done.entry, true);
+            Ok(json!({"ok": true, "key": key.as_str(), "compacted": true, "result": result}))
+        }
+        Err(CompactError::Nothing(nothing)) => {
+            tell(cx, key, entry, false);
+            Ok(not_compacted(key, nothing.as_str()))
+        }
+        Err(error) => Err(ErrorShape::unavailable(error.to_string())),
+    }
+}
+
+fn not_compacted(key: &SessionKey, reason: &str) -> Value {
+    json!({"ok": true, "key": key.as_str(), "compacted": false, "reason": reason})
+}
+
+fn tell(cx: &Ctx, key: &SessionKey, entry: SessionEntry, compacted: bool) {
+    let (runs, key) = (Arc::clone(&cx.services.runs), key.clone());
+    cx.after_answer(CompactionChange { runs, key, entry: Some(entry), compacted });
+}
+
+/// `sessions.compaction.list`: what can be gone back behind, newest first.
+pub async fn list(cx: Ctx, p: SessionKeyParams) -> Reply<Value> {
+    let key = cx.session_key(&p.key);
+    let checkpoints = cx.services.sessions.checkpoints(&key).await.map_err(unavailable)?;
+    Ok(json!({"ok": true, "key": key.as_str(), "checkpoints": checkpoints}))
+}
+
+/// `sessions.compaction.get`: one of them.
+pub async fn get(cx: Ctx, p: SessionsCheckpointParams) -> Reply<Value> {
+    let key = cx.session_key(&p.key);
+    let checkpoints = cx.services.sessions.checkpoints(&key).await.map_err(unavailable)?;
+    let found = checkpoints.into_iter().find(|it| it.checkpoint_id == p.checkpoint_id);
+    let checkpoint = found.ok_or_else(|| no_checkpoint(&p.checkpoint_id))?;
+    Ok(json!({"ok": true, "key": key.as_str(), "checkpoint": checkpoint}))
+}
+
+/// `sessions.compaction.branch`: a new session with what was there before.
+pub async fn branch(cx: Ctx, p: SessionsCheckpointParams) -> Reply<Value> {
+    let key = cx.session_key(&p.key);
+    let sessions = &cx.services.sessions;
+    let branch = sessions.branch(&key, &p.checkpoint_id).await;
+    let branch = branch
+        .map_err(|error| refused(error, &p, "failed to create checkpoint branch transcript"))?;
+    let answer = json!({
+        "ok": true,
+        "sourceKey": key.as_str(),
+        "key": branch.key.as_str(),
+        "sessionId": branch.entry.session_id,
+        "checkpoint": branch.checkpoint,
+        "entry": branch.entry,
+    });
+    let source = sessions.entry(&key).await.map_err(unavailable)?;
+    cx.after_answer(change(&cx, key, source, "checkpoint-branch"));
+    cx.after_answer(change(&cx, branch.key, Some(branch.entry), "checkpoint-branch"));
+    Ok(answer)
+}
+
+/// `sessions.compaction.restore`: the session goes on from there itself.
+pub async fn restore(cx: Ctx, p: SessionsCheckpointParams) -> Reply<Value> {
+    refuse_webchat(&cx, "restore")?;
+    let key = cx.session_key(&p.key);
+    let sessions = &cx.services.sessions;
+    // Nothing is stopped for a checkpoint that there is not.
+    let checkpoints = sessions.checkpoints(&key).await.map_err(unavailable)?;
+    if checkpoints.iter().any(|it| it.checkpoint_id == p.checkpoint_id) {
+        interrupt(&cx, &key, &p.key).await?;
+    }
+    let restored = sessions.restore(&key, &p.checkpoint_id).await;
+    let restored =
+        restored.map_err(|error| refused(error, &p, "failed to restore checkpoint transcript"))?;
+    let answer = json!({
+        "ok": true,
+        "key": key.as_str(),
+        "sessionId": restored.entry.session_id,
+        "checkpoint": restored.checkpoint,
+        "entry": restored.entry,
+    });
+    cx.after_answer(change(&cx, key, Some(restored.entry), "checkpoint-restore"));
+    Ok(answer)
+}
+
+fn refused(error: SessionError, p: &SessionsCheckpointParams, failure: &str) -> ErrorShape {
+    match error {
+        SessionError::NotFound(_) => ErrorShape::invalid(format!("session not found: {}", p.key)),
+        SessionError::NoCheckpoint(id) => no_checkpoint(&id),
+        error => ErrorShape::unavailable(format!("{failure}: {error}")),
+    }
+}
+
+fn no_checkpoint(id: &str) -> ErrorShape {
+    ErrorShape::invalid(format!("checkpoint not found: {id}"))
+}

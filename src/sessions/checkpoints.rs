@@ -1,0 +1,176 @@
+//! Going back behind a compaction.
+//!
+//! Promises: the transcript that was compacted stays as it is; who goes back
+//! gets a new one. A compaction only added a line, so what was there before it
+//! is the part of the file before that line.
+
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::error::{At, SessionError, TranscriptError};
+use super::service::Sessions;
+use super::steps::{blocking, remember};
+use super::transcript::{Birth, Position, fork, position};
+use super::{ForkedSession, SessionKey, TranscriptFacts, rebuild, time};
+use crate::store::{CompactionCheckpoint, NewSession, SessionEntry};
+
+/// The label of a branch whose session has none.
+const BRANCH_LABEL: &str = "Checkpoint branch";
+
+impl Sessions {
+    /// The compactions of a session, newest first; none for an unknown one.
+    pub async fn checkpoints(
+        &self,
+        key: &SessionKey,
+    ) -> Result<Vec<CompactionCheckpoint>, SessionError> {
+        let mut found = self.entry(key).await?.unwrap_or_default().compaction_checkpoints;
+        found.reverse();
+        found.sort_by_key(|checkpoint| std::cmp::Reverse(checkpoint.created_at));
+        Ok(found)
+    }
+
+    /// Begins a new session with what was there before a compaction.
+    pub async fn branch(
+        &self,
+        key: &SessionKey,
+        checkpoint_id: &str,
+    ) -> Result<ForkedSession, SessionError> {
+        let (source, checkpoint) = self.checkpoint_of(key, checkpoint_id).await?;
+        let agent = key.agent(self.rules());
+        let branch_key = format!("agent:{agent}:dashboard:{}", self.inner.ids.uuid());
+        let branch_key = SessionKey::from_canonical(branch_key);
+        let mut entry = self.forked(&branch_key, &source, &checkpoint).await?;
+        entry.label = Some(match source.label.as_deref().map(str::trim) {
+            Some(label) if !label.is_empty() => format!("{label} (checkpoint)"),
+            _ => BRANCH_LABEL.to_owned(),
+        });
+        entry.parent_session_key = Some(key.to_string());
+        entry.compaction_checkpoints.clear();
+        entry.compaction_count = None;
+        let new = NewSession { key: branch_key.to_string(), agent: agent.as_str().into(), entry };
+        let created = self.inner.store.create_sessions_if_absent(vec![new]).await?;
+        let entry = created.into_iter().next().map(|(entry, _)| entry);
+        let entry = entry.ok_or_else(|| SessionError::NotFound(branch_key.clone()))?;
+        Ok(ForkedSession { key: branch_key, checkpoint, entry })
+    }
+
+    /// Puts a session back to what was there before a compaction. Its later
+    /// transcript stays on disk, and its checkpoints stay.
+    pub async fn restore(
+        &self,
+        key: &SessionKey,
+        checkpoint_id: &str,
+    ) -> Result<ForkedSession, SessionError> {
+        let (source, checkpoint) = self.checkpoint_of(key, checkpoint_id).await?;
+        let forked = self.forked(key, &source, &checkpoint).await?;
+        let new_id = forked.session_id.clone();
+        let entry = self
+            .update(key, move |entry| {
+                if entry.session_id == source.session_id {
+                    *entry = SessionEntry {
+                        label: entry.label.take(),
+                        compaction_checkpoints: std::mem::take(&mut entry.compaction_checkpoints),
+                        ..forked
+                    };
+                }
+            })
+            .await?;
+        if entry.session_id != new_id {
+            return Err(SessionError::Replaced(key.clone()));
+        }
+        Ok(ForkedSession { key: key.clone(), checkpoint, entry })
+    }
+
+    async fn checkpoint_of(
+        &self,
+        key: &SessionKey,
+        id: &str,
+    ) -> Result<(SessionEntry, CompactionCheckpoint), SessionError> {
+        let entry = self.existing(key).await?;
+        let found = entry.compaction_checkpoints.iter().find(|it| it.checkpoint_id == id);
+        let found = found.cloned().ok_or_else(|| SessionError::NoCheckpoint(id.to_owned()))?;
+        Ok((entry, found))
+    }
+
+    /// Writes the new transcript; answers the entry of a session that has it.
+    async fn forked(
+        &self,
+        key: &SessionKey,
+        source: &SessionEntry,
+        checkpoint: &CompactionCheckpoint,
+    ) -> Result<SessionEntry, SessionError> {
+        let gone = || SessionError::CheckpointGone(checkpoint.checkpoint_id.clone());
+        let from = self.file_before(key, checkpoint).ok_or_else(gone)?;
+        let now = self.inner.clock.now_ms();
+        let id = self.inner.ids.uuid();
+        let session_file = self.new_file(key, &id);
+        let target = PathBuf::from(session_file.clone().ok_or_else(gone)?);
+        let birth = Birth {
+            format: self.inner.options.format,
+            session_id: id.clone(),
+            session_key: key.to_string(),
+            cwd: self.inner.options.state_dir.join("workspace").to_string_lossy().into_owned(),
+            timestamp: time::iso(now),
+            parent: Some(from.to_string_lossy().into_owned()),
+        };
+        let until = checkpoint.post_compaction.entry_id.clone();
+        // The original copies the file before it compacts it.
+        let is_copy = checkpoint.pre_compaction.session_file
+            != checkpoint.post_compaction.session_file
+            && from.to_string_lossy().contains(".checkpoint.");
+        let until = until.filter(|_| !is_copy);
+        let forking = blocking(move || write_fork(&from, until.as_deref(), &target, &birth));
+        let (facts, end) = forking.await?.ok_or_else(gone)?;
+        let mut entry = SessionEntry {
+            session_id: id,
+            session_file,
+            updated_at: now,
+            session_started_at: Some(now),
+            system_sent: Some(false),
+            aborted_last_run: Some(false),
+            status: None,
+            started_at: None,
+            ended_at: None,
+            runtime_ms: None,
+            input_tokens: None,
+            output_tokens: None,
+            cache_read: None,
+            cache_write: None,
+            total_tokens: checkpoint.tokens_before,
+            total_tokens_fresh: Some(checkpoint.tokens_before.is_some()),
+            transcript: facts,
+            ..source.clone()
+        };
+        remember(&mut entry, end);
+        Ok(entry)
+    }
+
+    /// The file that has what came before; its folder is never trusted.
+    fn file_before(&self, key: &SessionKey, checkpoint: &CompactionCheckpoint) -> Option<PathBuf> {
+        let written = checkpoint.pre_compaction.session_file.as_deref()?;
+        let name = Path::new(written).file_name()?;
+        Some(self.folder(&key.agent(self.rules())).join(name))
+    }
+}
+
+/// `None` when the part of the file cannot be found any more.
+fn write_fork(
+    from: &Path,
+    until: Option<&str>,
+    target: &Path,
+    birth: &Birth,
+) -> Result<Option<(TranscriptFacts, Position)>, TranscriptError> {
+    match fork(from, until, target, birth) {
+        Ok(true) => {}
+        Ok(false) => return Ok(None),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error).at("copy", from),
+    }
+    let look = || {
+        let file = File::open(target)?;
+        let end = position(&file, file.metadata()?.len(), &Position::default())?;
+        Ok((rebuild::facts(&file)?, end))
+    };
+    look().at("read", target).map(Some)
+}

@@ -1,0 +1,394 @@
+//! `sessions.compact` and going back behind it.
+//!
+//! The mock follows the last `@mock` line of what it is asked, so a message in
+//! the part that is summed up says what the summary will be.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::aimock::Aimock;
+use crate::stage::{
+    RUN_LIMIT, admin, ask, call, connect, end_of, history, lines, row, start, text_of, told,
+};
+use crate::support::client::{ALL_SCOPES, standard_connect};
+use crate::support::{
+    DeviceKey, Gateway, GatewayOptions, MockProvider, WsClient, default_config, now_ms,
+};
+
+const SUMMARY: &str = "@mock text text=\"They said hello.\"";
+const COMPACT: &str = "sessions.compact";
+
+/// A gateway whose compactions keep one message only.
+async fn forgetful() -> (Gateway, MockProvider) {
+    let mock = MockProvider::start().await;
+    let mut config = default_config(mock.address());
+    config["agents"]["defaults"]["compaction"] = json!({"keepRecentTokens": 1});
+    (Gateway::start(GatewayOptions::with_config(config)).await, mock)
+}
+
+async fn event(client: &WsClient, is_wanted: impl Fn(&Value) -> bool) -> Value {
+    let found = client.wait_for(RUN_LIMIT, is_wanted).await;
+    found.expect("the event comes")["payload"].clone()
+}
+
+/// The data of the first compaction event of this phase.
+async fn phase(client: &WsClient, phase: &str) -> Value {
+    event(client, |frame| {
+        frame["payload"]["stream"] == "compaction" && frame["payload"]["data"]["phase"] == phase
+    })
+    .await
+}
+
+async fn changed(client: &WsClient, key: &str, reason: &str) -> Value {
+    event(client, |frame| {
+        let payload = &frame["payload"];
+        frame["event"] == "sessions.changed"
+            && payload["reason"] == reason
+            && payload["sessionKey"] == key
+    })
+    .await
+}
+
+async fn error(client: &mut WsClient, method: &str, params: Value) -> String {
+    let answer = client.request(method, params).await;
+    answer["error"]["message"].as_str().unwrap_or_else(|| panic!("{answer}")).to_owned()
+}
+
+/// An answer, so that the mock does not take what was said before it for a
+/// part of what is said next.
+async fn note(client: &mut WsClient) {
+    call(client, "chat.inject", json!({"sessionKey": "s", "message": "noted"})).await;
+}
+
+/// Sends a request whose answer is waited for later; answers its id.
+async fn begin(client: &mut WsClient, method: &str, params: Value) -> String {
+    let id = "begun".to_owned();
+    client.send(&json!({"type": "req", "id": id, "method": method, "params": params})).await;
+    id
+}
+
+fn folder(gateway: &Gateway) -> PathBuf {
+    gateway.state_dir().join("agents/main/sessions")
+}
+
+/// Every file of the agent's sessions, with its bytes.
+fn files(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
+    let paths = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let mut files: Vec<_> = paths.map(|path| (path.clone(), fs::read(path).unwrap())).collect();
+    files.sort();
+    files
+}
+
+#[tokio::test]
+async fn a_conversation_is_summed_up_by_its_model_and_goes_on() {
+    let (gateway, mock) = forgetful().await;
+    let mut client = admin(&gateway).await;
+    call(&mut client, "sessions.subscribe", json!({})).await;
+    ask(&mut client, "long", "hello", "run-1").await;
+    ask(&mut client, "long", SUMMARY, "run-2").await;
+    let before = files(&folder(&gateway));
+    let answer = call(&mut client, COMPACT, json!({"key": "long"})).await;
+    assert_eq!((&answer["ok"], &answer["compacted"]), (&json!(true), &json!(true)), "{answer}");
+    assert_eq!(answer["key"], "agent:main:long");
+    let result = &answer["result"];
+    assert_eq!(result["summary"], "They said hello.");
+    let kept = history(&mut client, "long").await[3].clone();
+    assert_eq!(result["firstKeptEntryId"], kept["__openclaw"]["id"]);
+    assert_eq!(result["details"], json!({"readFiles": [], "modifiedFiles": []}));
+    assert!(result["tokensAfter"].as_u64() < result["tokensBefore"].as_u64(), "{result}");
+
+    let begun = phase(&client, "start").await;
+    let ended = phase(&client, "end").await;
+    assert_eq!(ended["data"], json!({"phase": "end", "willRetry": false, "completed": true}));
+    assert_eq!(
+        (&begun["runId"], &begun["sessionKey"]),
+        (&ended["runId"], &json!("agent:main:long"))
+    );
+    let change = changed(&client, "agent:main:long", "compact").await;
+    assert_eq!((&change["compacted"], &change["hasActiveRun"]), (&json!(true), &json!(false)));
+    assert_eq!(
+        (&change["compactionCount"], &change["totalTokensFresh"]),
+        (&json!(1), &json!(true))
+    );
+    assert_eq!(change["totalTokens"], result["tokensAfter"]);
+    let listed = row(&mut client, "agent:main:long").await;
+    assert_eq!(
+        (&listed["compactionCount"], &listed["compactionCheckpointCount"]),
+        (&json!(1), &json!(1))
+    );
+    assert_eq!(listed["latestCompactionCheckpoint"]["checkpointId"], result["checkpointId"]);
+
+    // One line was added, and clients see where.
+    let after = files(&folder(&gateway));
+    assert!(after[0].1.starts_with(&before[0].1) && after.len() == before.len());
+    let mark = history(&mut client, "long").await.pop().unwrap();
+    assert_eq!((&mark["role"], text_of(&mark)), (&json!("system"), "Compaction".to_owned()));
+    assert_eq!(mark["__openclaw"]["kind"], "compaction");
+
+    // The model reads the summary and what was kept, also after a restart.
+    assert_eq!(
+        text_of(&ask(&mut client, "long", "go on", "run-3").await["message"]),
+        "Echo: go on"
+    );
+    let asked = mock.requests().pop().unwrap().body["messages"].to_string();
+    assert!(asked.contains("<summary>\\nThey said hello.\\n</summary>"), "{asked}");
+    assert!(!asked.contains("Echo: hello"), "{asked}");
+
+    // The next summary brings this one up to date.
+    ask(&mut client, "long", "@mock text text=\"They went on.\"", "run-4").await;
+    let again = call(&mut client, COMPACT, json!({"key": "long"})).await;
+    assert_eq!(again["result"]["summary"], "They went on.");
+    let asked = mock.requests().pop().unwrap().body["messages"].to_string();
+    assert!(asked.contains("<previous-summary>\\nThey said hello."), "{asked}");
+    assert_eq!(row(&mut client, "agent:main:long").await["compactionCount"], 2);
+}
+
+#[tokio::test]
+async fn with_nothing_to_sum_up_the_transcript_stays_as_it_is() {
+    let mock = MockProvider::start().await;
+    let options = GatewayOptions::with_config(default_config(mock.address()));
+    let gateway = Gateway::start(options).await;
+    let mut client = admin(&gateway).await;
+    call(&mut client, "sessions.subscribe", json!({})).await;
+    ask(&mut client, "short", "hello", "run-1").await;
+    let before = files(&folder(&gateway));
+    for (key, reason) in [("short", "nothing to compact"), ("nope", "no sessionId")] {
+        let answer = call(&mut client, COMPACT, json!({"key": key})).await;
+        let key = format!("agent:main:{key}");
+        assert_eq!(answer, json!({"ok": true, "key": key, "compacted": false, "reason": reason}));
+    }
+    assert_eq!(changed(&client, "agent:main:short", "compact").await["compacted"], false);
+    call(&mut client, "sessions.reset", json!({"key": "short"})).await;
+    let answer = call(&mut client, COMPACT, json!({"key": "short"})).await;
+    assert_eq!(answer["reason"], "no real conversation messages");
+    assert_eq!(mock.requests().len(), 1, "no model was asked");
+    assert!(files(&folder(&gateway)).iter().any(|(_, bytes)| *bytes == before[0].1));
+}
+
+#[tokio::test]
+async fn a_model_that_fails_changes_nothing_and_holds_nobody_up() {
+    let (gateway, _mock) = forgetful().await;
+    let mut client = admin(&gateway).await;
+    ask(&mut client, "s", "@mock err status=400 msg=\"scripted refusal\"", "run-1").await;
+    note(&mut client).await;
+    ask(&mut client, "s", "hello", "run-2").await;
+    let before = files(&folder(&gateway));
+    let refusal = error(&mut client, COMPACT, json!({"key": "s"})).await;
+    assert_eq!(refusal, "compaction failed: 400 scripted refusal");
+    let ended = phase(&client, "end").await;
+    assert_eq!(ended["data"]["completed"], false);
+    assert_eq!(files(&folder(&gateway)), before);
+    assert_eq!(
+        text_of(&ask(&mut client, "s", "still there?", "run-3").await["message"]),
+        "Echo: still there?"
+    );
+}
+
+#[tokio::test]
+async fn a_message_waits_for_a_compaction_and_an_abort_stops_it() {
+    let (gateway, _mock) = forgetful().await;
+    let mut client = admin(&gateway).await;
+    start(&mut client, "s", "@mock stream n=400 delay=100", "run-1").await;
+    call(&mut client, "chat.abort", json!({"sessionKey": "s", "runId": "run-1"})).await;
+    note(&mut client).await;
+    ask(&mut client, "s", "hello", "run-2").await;
+    let before = files(&folder(&gateway));
+    let mut other = admin(&gateway).await;
+    let request = begin(&mut other, COMPACT, json!({"key": "s"})).await;
+    let hold = phase(&client, "start").await["runId"].clone();
+    assert_eq!(row(&mut client, "agent:main:s").await["hasActiveRun"], true);
+    start(&mut client, "s", "meanwhile", "run-3").await;
+    let answer = call(&mut client, "chat.abort", json!({"sessionKey": "s", "runId": hold})).await;
+    assert_eq!(answer["runIds"], json!([hold]));
+    let answer = other.answer(&request).await.unwrap();
+    assert_eq!(answer["error"]["message"], "compaction was stopped", "{answer}");
+    assert_eq!(text_of(&end_of(&client, "run-3").await["message"]), "Echo: meanwhile");
+    let after = files(&folder(&gateway));
+    assert!(after[0].1.starts_with(&before[0].1));
+    assert!(!String::from_utf8_lossy(&after[0].1).contains("\"compaction\""));
+}
+
+#[tokio::test]
+async fn who_asks_and_leaves_does_not_block_the_session() {
+    let (gateway, _mock) = forgetful().await;
+    let mut client = admin(&gateway).await;
+    start(&mut client, "s", "@mock stream n=3 delay=100", "run-1").await;
+    end_of(&client, "run-1").await;
+    ask(&mut client, "s", "hello", "run-2").await;
+    let mut other = admin(&gateway).await;
+    begin(&mut other, COMPACT, json!({"key": "s"})).await;
+    phase(&client, "start").await;
+    other.close().await;
+    assert_eq!(text_of(&ask(&mut client, "s", "next", "run-3").await["message"]), "Echo: next");
+}
+
+#[tokio::test]
+async fn a_transcript_is_cut_to_its_last_lines_and_kept_beside() {
+    let (gateway, _mock) = forgetful().await;
+    let mut client = admin(&gateway).await;
+    call(&mut client, "sessions.subscribe", json!({})).await;
+    for number in 1..=3 {
+        ask(&mut client, "s", &format!("m{number}"), &format!("run-{number}")).await;
+    }
+    let (path, whole) = files(&folder(&gateway)).remove(0);
+    let count = whole.iter().filter(|byte| **byte == b'\n').count();
+    let answer = call(&mut client, COMPACT, json!({"key": "s", "maxLines": 100})).await;
+    assert_eq!(
+        answer,
+        json!({"ok": true, "key": "agent:main:s", "compacted": false, "kept": count})
+    );
+    let answer = call(&mut client, COMPACT, json!({"key": "s", "maxLines": 3})).await;
+    assert_eq!((&answer["compacted"], &answer["kept"]), (&json!(true), &json!(3)), "{answer}");
+    let archived = answer["archived"].as_str().unwrap();
+    assert!(archived.starts_with(&format!("{}.bak.", path.display())), "{archived}");
+    assert_eq!(fs::read(archived).unwrap(), whole);
+    let change = changed(&client, "agent:main:s", "compact").await;
+    assert_eq!(change["compacted"], true);
+    assert!(change.get("inputTokens").is_none() && change["totalTokens"].is_u64(), "{change}");
+    let rest = [("assistant", "Echo: m2"), ("user", "m3"), ("assistant", "Echo: m3")];
+    assert_eq!(told(&mut client, "s").await, lines(&rest));
+    assert_eq!(text_of(&ask(&mut client, "s", "m4", "run-4").await["message"]), "Echo: m4");
+    let shown = history(&mut client, "s").await;
+    assert_eq!(shown.last().unwrap()["__openclaw"]["seq"], 5);
+}
+
+#[tokio::test]
+async fn one_can_go_back_behind_a_compaction_or_branch_off_there() {
+    let (gateway, _mock) = forgetful().await;
+    let mut client = admin(&gateway).await;
+    call(&mut client, "sessions.subscribe", json!({})).await;
+    ask(&mut client, "s", "hello", "run-1").await;
+    ask(&mut client, "s", SUMMARY, "run-2").await;
+    let whole = told(&mut client, "s").await;
+    let id =
+        call(&mut client, COMPACT, json!({"key": "s"})).await["result"]["checkpointId"].clone();
+    ask(&mut client, "s", "after it", "run-3").await;
+
+    let list = call(&mut client, "sessions.compaction.list", json!({"key": "s"})).await;
+    let checkpoint = list["checkpoints"][0].clone();
+    assert_eq!(list, json!({"ok": true, "key": "agent:main:s", "checkpoints": [checkpoint]}));
+    let expected = json!({"checkpointId": id, "sessionKey": "agent:main:s", "reason": "manual",
+        "summary": "They said hello."});
+    for (name, value) in expected.as_object().unwrap() {
+        assert_eq!(&checkpoint[name], value, "{checkpoint}");
+    }
+    let (before, after) = (&checkpoint["preCompaction"], &checkpoint["postCompaction"]);
+    assert_eq!(before["sessionId"], after["sessionId"]);
+    assert_ne!(before["leafId"], after["leafId"]);
+    assert_eq!(after["leafId"], after["entryId"]);
+    let params = json!({"key": "s", "checkpointId": id});
+    let got = call(&mut client, "sessions.compaction.get", params.clone()).await;
+    assert_eq!(got, json!({"ok": true, "key": "agent:main:s", "checkpoint": checkpoint}));
+
+    let branch = call(&mut client, "sessions.compaction.branch", params.clone()).await;
+    let key = branch["key"].as_str().unwrap().to_owned();
+    assert!(key.starts_with("agent:main:dashboard:"), "{branch}");
+    assert_eq!(
+        (&branch["sourceKey"], &branch["checkpoint"]),
+        (&json!("agent:main:s"), &checkpoint)
+    );
+    assert_eq!(branch["entry"]["label"], "Checkpoint branch");
+    assert_eq!(branch["entry"]["parentSessionKey"], "agent:main:s");
+    assert_eq!(branch["entry"]["sessionId"], branch["sessionId"]);
+    assert_eq!(told(&mut client, &key).await, whole);
+    changed(&client, "agent:main:s", "checkpoint-branch").await;
+    assert_eq!(changed(&client, &key, "checkpoint-branch").await["sessionId"], branch["sessionId"]);
+    ask(&mut client, &key, "on the branch", "run-4").await;
+    assert_eq!(told(&mut client, &key).await.len(), whole.len() + 2);
+    assert_eq!(told(&mut client, "s").await.len(), whole.len() + 3);
+
+    start(&mut client, "s", "@mock stream n=400 delay=100", "run-5").await;
+    let later = row(&mut client, "agent:main:s").await["sessionId"].clone();
+    let restored = call(&mut client, "sessions.compaction.restore", params.clone()).await;
+    assert_eq!(end_of(&client, "run-5").await["state"], "aborted");
+    assert_eq!((&restored["key"], &restored["checkpoint"]), (&json!("agent:main:s"), &checkpoint));
+    assert_ne!(restored["sessionId"], later);
+    assert_eq!(told(&mut client, "s").await, whole);
+    let change = changed(&client, "agent:main:s", "checkpoint-restore").await;
+    assert_eq!(change["sessionId"], restored["sessionId"]);
+    // What came later is still on disk, and one can go back there again.
+    let later = folder(&gateway).join(format!("{}.jsonl", later.as_str().unwrap()));
+    assert!(fs::read_to_string(later).unwrap().contains("after it"));
+    let again = call(&mut client, "sessions.compaction.restore", params).await;
+    assert_ne!(again["sessionId"], restored["sessionId"]);
+    ask(&mut client, "s", "from here", "run-6").await;
+
+    let nope = json!({"key": "s", "checkpointId": "nope"});
+    for method in ["get", "branch", "restore"] {
+        let method = format!("sessions.compaction.{method}");
+        assert_eq!(error(&mut client, &method, nope.clone()).await, "checkpoint not found: nope");
+    }
+}
+
+#[tokio::test]
+async fn a_conversation_that_became_too_long_is_summed_up_and_answered() {
+    let mock = Aimock::start();
+    let mut config = default_config(mock.address());
+    config["agents"]["defaults"]["compaction"] = json!({"keepRecentTokens": 1});
+    let gateway = Gateway::start(GatewayOptions::with_config(config)).await;
+    let mut client = admin(&gateway).await;
+    ask(&mut client, "s", "greet me", "run-1").await;
+    let end = ask(&mut client, "s", "too long once", "run-2").await;
+    assert_eq!(
+        (&end["state"], text_of(&end["message"])),
+        (&json!("final"), "Now there is room.".to_owned())
+    );
+    let ended = phase(&client, "end").await;
+    assert_eq!((&ended["runId"], &ended["data"]["willRetry"]), (&json!("run-2"), &json!(true)));
+    let list = call(&mut client, "sessions.compaction.list", json!({"key": "s"})).await;
+    assert_eq!(list["checkpoints"][0]["reason"], "overflow-retry");
+    let last = mock.requests().await.pop().unwrap();
+    let asked = last["body"]["messages"].to_string();
+    assert!(asked.contains("They greeted each other.") && !asked.contains("greet me"), "{asked}");
+
+    // It tries once; then it says why.
+    let end = ask(&mut client, "s", "always too long", "run-3").await;
+    assert_eq!((&end["state"], &end["errorKind"]), (&json!("error"), &json!("context_length")));
+    assert_eq!(mock.asked("always too long").await, 2);
+    assert_eq!(row(&mut client, "agent:main:s").await["compactionCount"], 2);
+}
+
+#[tokio::test]
+async fn chats_on_the_web_cannot_compact_or_restore() {
+    let (gateway, _mock) = forgetful().await;
+    let mut params = standard_connect(&ALL_SCOPES);
+    params["client"] =
+        json!({"id": "webchat", "version": "1.0.0", "platform": "web", "mode": "webchat"});
+    let origin = [("origin".to_owned(), format!("http://{}", gateway.address()))];
+    let opened = WsClient::open_with(&gateway.address(), "/", &origin).await;
+    let mut client = opened.unwrap_or_else(|refusal| panic!("{refusal:?}"));
+    let nonce = client.nonce().await;
+    params["device"] = DeviceKey::named("web").proof(&params, &nonce, now_ms());
+    let hello = client.request("connect", params).await;
+    assert_eq!(hello["ok"], true, "{hello}");
+    for (method, action, params) in [
+        (COMPACT, "compact", json!({"key": "main"})),
+        ("sessions.compaction.restore", "restore", json!({"key": "main", "checkpointId": "x"})),
+    ] {
+        assert_eq!(
+            error(&mut client, method, params).await,
+            format!(
+                "webchat clients cannot {action} sessions; use chat.send for session-scoped updates"
+            )
+        );
+    }
+}
+
+#[tokio::test]
+async fn the_embedded_model_is_not_asked_for_a_summary() {
+    let mut config = default_config("127.0.0.1:9");
+    config.as_object_mut().unwrap().remove("models");
+    config["agents"]["defaults"] = json!({"compaction": {"keepRecentTokens": 1}});
+    let gateway = Gateway::start(GatewayOptions::with_config(config)).await;
+    let mut client = connect(&gateway, &standard_connect(&ALL_SCOPES)).await;
+    ask(&mut client, "main", "hello", "run-1").await;
+    tokio::time::timeout(Duration::from_secs(5), async {
+        let refusal = error(&mut client, COMPACT, json!({"key": "main"})).await;
+        assert!(refusal.starts_with("compaction needs a model"), "{refusal}");
+    })
+    .await
+    .unwrap();
+}
