@@ -76,7 +76,7 @@ impl Models {
     pub fn of_session(&self, key: &SessionKey, entry: Option<&SessionEntry>) -> SessionModel {
         let chosen = entry.and_then(|entry| Some((self.chosen(entry)?, entry)));
         if let Some((name, entry)) = chosen {
-            let info = self.catalog.find(&name);
+            let info = self.catalog.find_or_guess(&name);
             let is_wish = entry.model_override_source.as_deref() != Some(CHOSEN_BY_GATEWAY);
             if info.is_some() || is_wish {
                 return SessionModel { name, info };

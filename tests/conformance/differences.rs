@@ -64,6 +64,17 @@ const PLAIN_TEXT: &str =
 const WHOLE_THOUGHT: &str = "Of a thought inside a text not even a piece is shown.";
 const DEPARTED: &str = "The recorded list holds a client that had just gone.";
 
+const BEGUN: &str = "A session has its transcript, and knows when it began, from the start.";
+const STOPPED: &str =
+    "That a run was stopped is noted in the row, whichever method stopped it: killed, aborted.";
+const ACTIVE: &str = "Whether something runs in a session is told with every reason.";
+const EARLIER: &str = "The main session's conversation is that of several recordings, \
+                       and a stopped run leaves no failure in it.";
+const AS_WRITTEN: &str = "A message is kept as the user wrote it, without the time put before it.";
+const LOST_PATCH: &str = "The original's runner overwrites settings made while it winds down, \
+                          so that the label is free again.";
+const MODEL_NOTED: &str = "Also a run that was stopped early tells its model.";
+
 /// The list.
 pub const DIFFERENCES: &[Difference] = &[
     allow(Kind::Value, "handshake/ok-token", "c5 res connect", "/payload/protocol", VERSIONS),
@@ -154,6 +165,57 @@ pub const DIFFERENCES: &[Difference] = &[
     allow(Kind::Value, "*", "* event session.message", "/payload/messageSeq", POSITION),
     allow(Kind::Value, "*", "* event session.message", "/payload/message/__openclaw/seq", POSITION),
     allow(Kind::Value, "*", "* event sessions.changed", "/payload/messageSeq", POSITION),
+    allow(Kind::Value, "*", "* res sessions.*", "/payload/messageSeq", POSITION),
+    allow(Kind::Extra, "*", "* res sessions.*", "/payload/entry/sessionStartedAt", BEGUN),
+    allow(Kind::Extra, "*", "* res sessions.patch", "/payload/entry/sessionFile", BEGUN),
+    allow(Kind::Absent, "*", "* res sessions.*", "/payload/entry/skillsSnapshot", NO_PROMPT_REPORT),
+    allow(
+        Kind::Absent,
+        "*",
+        "* res sessions.*",
+        "/payload/entry/systemPromptReport",
+        NO_PROMPT_REPORT,
+    ),
+    allow(Kind::Value, "*", "* res sessions.*", "*/abortedLastRun", STOPPED),
+    allow(Kind::Value, "*", "* res sessions.*", "*/status", STOPPED),
+    allow(Kind::Value, "chat/sessions", "* event *", "*/abortedLastRun", STOPPED),
+    allow(Kind::Extra, "*", "* event sessions.changed", "/payload/hasActiveRun", ACTIVE),
+    allow(
+        Kind::Value,
+        "methods/sessions",
+        "* res sessions.describe",
+        "*/derivedTitle",
+        PLAIN_TITLE,
+    ),
+    allow(Kind::Value, "methods/sessions", "* res sessions.*", "*/lastMessagePreview", EARLIER),
+    allow(Kind::Value, "methods/sessions", "* res sessions.preview", "*/items/*", EARLIER),
+    allow(Kind::Absent, "methods/sessions", "* res sessions.preview", "*/items/*", EARLIER),
+    allow(Kind::Absent, "methods/sessions", "* res sessions.get", "/payload/messages/*", EARLIER),
+    allow(Kind::Value, "methods/sessions", "* res sessions.get", "*/__openclaw/seq", EARLIER),
+    allow(Kind::Value, "methods/sessions", "* res sessions.get", "*/content/0/text", AS_WRITTEN),
+    allow(Kind::MissingFrame, "methods/sessions", "op event run", "agent lifecycle error", ONE_END),
+    allow(Kind::MissingFrame, "methods/sessions", "op event run", "chat final", ONE_END),
+    allow(Kind::ExtraFrame, "methods/sessions", "op event run", "agent lifecycle start", ONE_END),
+    allow(
+        Kind::Extra,
+        "methods/sessions",
+        "* res sessions.patch",
+        "/payload/entry/model*",
+        MODEL_NOTED,
+    ),
+    allow(
+        Kind::Extra,
+        "methods/sessions",
+        "* res sessions.patch",
+        "/payload/entry/contextTokens",
+        MODEL_NOTED,
+    ),
+    allow(Kind::Value, "methods/sessions", "* res sessions.patch", "*/systemSent", MODEL_NOTED),
+    allow(Kind::Value, "methods/sessions", "* res sessions.*", "/payload/entry/label", LOST_PATCH),
+    allow(Kind::Extra, "methods/sessions", "* res sessions.*", "/payload/entry/*Level", LOST_PATCH),
+    allow(Kind::Value, "methods/sessions", "* res sessions.patch", "/ok", LOST_PATCH),
+    allow(Kind::Absent, "methods/sessions", "* res sessions.patch", "/payload", LOST_PATCH),
+    allow(Kind::Extra, "methods/sessions", "* res sessions.patch", "/error", LOST_PATCH),
 ];
 
 /// Where an entry allows the finding.

@@ -233,8 +233,11 @@ async fn a_chosen_model_that_there_is_not_fails_the_run_and_no_other_answers() {
         "{end}"
     );
     assert_eq!(mock.requests().len(), 0);
-    let bare = patch(&mut client, "life", json!({"model": "nope"})).await;
+    // A provider may have models that nobody listed; it is asked.
+    let bare = patch(&mut client, "life", json!({"model": "newest"})).await;
     assert_eq!(bare["resolved"]["modelProvider"], "mock", "the agent's provider");
+    ask(&mut client, "life", "hello", "run-new").await;
+    assert_eq!(mock.requests()[0].body["model"], "newest");
     patch(&mut client, "life", json!({"model": null})).await;
     let end = ask(&mut client, "life", "hello", "run-2").await;
     assert_eq!(text_of(&end["message"]), "Echo: hello");

@@ -90,6 +90,23 @@ impl Catalog {
         self.models.iter().find(|model| model.is(name)).map(Arc::clone)
     }
 
+    /// The model with this name, also when the catalogue does not list it: a
+    /// provider has newer models than anybody knows here. Such a model is taken
+    /// to be like the first one of its provider, without a price.
+    pub fn find_or_guess(&self, name: &ModelRef) -> Option<Arc<ModelInfo>> {
+        self.find(name).or_else(|| {
+            let is_like = |model: &&Arc<ModelInfo>| {
+                model.provider == name.provider && model.api != Api::Offline
+            };
+            let like = self.models.iter().find(is_like)?;
+            let mut guess = ModelInfo::clone(like);
+            guess.id.clone_from(&name.model);
+            guess.name.clone_from(&name.model);
+            guess.price = ModelPrice::default();
+            Some(Arc::new(guess))
+        })
+    }
+
     /// The model that answers when nobody asks for another one.
     pub const fn default_choice(&self) -> &Choice {
         &self.choice

@@ -208,3 +208,20 @@ fn price_is_per_million_tokens() {
     assert_eq!(priced.total_tokens, 1_500_000);
     assert!((priced.cost.total - 2.0).abs() < 1e-9, "{:?}", priced.cost);
 }
+
+#[test]
+fn a_model_that_nobody_listed_is_asked_for_at_its_provider_only() {
+    let catalog =
+        build(json!({"mode": "replace", "providers": {"mock": mock()}}), json!(null), &[]);
+    let first = Arc::clone(&catalog.models()[0]);
+    let name = |text: &str| ModelRef::parse(text).unwrap();
+    let listed = catalog.find_or_guess(&first.reference()).unwrap();
+    assert_eq!(listed.price, first.price);
+    let newer = catalog.find_or_guess(&name("mock/vendor/newer")).unwrap();
+    assert_eq!((newer.id.as_str(), &newer.base_url), ("vendor/newer", &first.base_url));
+    assert_eq!(newer.price, ModelPrice::default());
+    assert!(catalog.find(&name("mock/vendor/newer")).is_none());
+    for nowhere in ["nobody/newer", "offline/newer"] {
+        assert!(catalog.find_or_guess(&name(nowhere)).is_none(), "{nowhere}");
+    }
+}
