@@ -13,7 +13,7 @@ use crate::support::Clock;
 use super::models::Models;
 
 /// Members of a row that events repeat beside `session`.
-const SPREAD: [&str; 26] = [
+const SPREAD: [&str; 35] = [
     "updatedAt",
     "sessionId",
     "kind",
@@ -23,8 +23,17 @@ const SPREAD: [&str; 26] = [
     "spawnDepth",
     "subagentRole",
     "subagentControlScope",
+    "parentSessionKey",
     "label",
     "displayName",
+    "thinkingLevel",
+    "fastMode",
+    "verboseLevel",
+    "traceLevel",
+    "reasoningLevel",
+    "elevatedLevel",
+    "sendPolicy",
+    "responseUsage",
     "chatType",
     "origin",
     "deliveryContext",

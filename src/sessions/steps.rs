@@ -218,6 +218,7 @@ pub(super) fn renew(entry: &mut SessionEntry, id: String, file: Option<String>, 
         estimated_cost_usd: None,
         compaction_count: None,
         compaction_checkpoints: Vec::new(),
+        context_tokens: None,
         live_model_switch_pending: None,
         transcript: TranscriptFacts::default(),
         ..std::mem::take(entry)

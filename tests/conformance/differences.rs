@@ -75,6 +75,10 @@ const LOST_PATCH: &str = "The original's runner overwrites settings made while i
                           so that the label is free again.";
 const MODEL_NOTED: &str = "Also a run that was stopped early tells its model.";
 
+const ONCE: &str = "What a stopped run had said is kept once, not twice.";
+const RESET_STOPS: &str =
+    "A run that a reset stops is told as aborted like any other, and before the reset.";
+
 /// The list.
 pub const DIFFERENCES: &[Difference] = &[
     allow(Kind::Value, "handshake/ok-token", "c5 res connect", "/payload/protocol", VERSIONS),
@@ -180,6 +184,22 @@ pub const DIFFERENCES: &[Difference] = &[
     allow(Kind::Value, "*", "* res sessions.*", "*/status", STOPPED),
     allow(Kind::Value, "chat/sessions", "* event *", "*/abortedLastRun", STOPPED),
     allow(Kind::Extra, "*", "* event sessions.changed", "/payload/hasActiveRun", ACTIVE),
+    allow(Kind::MissingFrame, "chat/sessions", "* event session.message", "* stored again", ONCE),
+    allow(Kind::Value, "chat/sessions", "* res sessions.preview", "*/items/*", ONCE),
+    allow(Kind::MissingFrame, "chat/sessions", "* event run", "agent lifecycle end", ONE_END),
+    allow(Kind::MissingFrame, "chat/sessions", "* event sessions.changed", "end", ONE_END),
+    allow(Kind::MissingFrame, "chat/sessions", "* event run", "chat final", RESET_STOPS),
+    allow(Kind::ExtraFrame, "chat/sessions", "* event run", "chat aborted", RESET_STOPS),
+    allow(Kind::Absent, "chat/sessions", "* event run", "/payload/data/livenessState", RESET_STOPS),
+    allow(Kind::Extra, "chat/sessions", "* event run", "/payload/data/*", RESET_STOPS),
+    allow(
+        Kind::Value,
+        "chat/sessions",
+        "* event sessions.changed",
+        "/payload/hasActiveRun",
+        RESET_STOPS,
+    ),
+    allow(Kind::Value, "chat/sessions", "* event sessions.changed", "*/sessionId", RESET_STOPS),
     allow(
         Kind::Value,
         "methods/sessions",

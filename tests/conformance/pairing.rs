@@ -71,6 +71,12 @@ pub fn run_of(frame: &Value) -> Option<&str> {
     frame["payload"]["runId"].as_str().filter(|_| is_run)
 }
 
+/// The run that an event tells of, also one about a session.
+fn told_run(frame: &Value) -> Option<&str> {
+    let changed = frame["event"] == "sessions.changed";
+    run_of(frame).or_else(|| frame["payload"]["runId"].as_str().filter(|_| changed))
+}
+
 fn agent_detail(payload: &Value) -> String {
     let parts = [&payload["stream"], &payload["data"]["phase"], &payload["data"]["name"]];
     let parts: Vec<_> = parts.iter().filter_map(|part| part.as_str()).collect();
@@ -82,7 +88,13 @@ fn agent_detail(payload: &Value) -> String {
 
 fn message_detail(payload: &Value) -> String {
     let role = payload["message"]["role"].as_str().unwrap_or_default();
-    let stored = if payload["messageId"].is_null() { "at once" } else { "stored" };
+    let stored = if payload["messageId"].is_null() {
+        "at once"
+    } else if payload["message"]["openclawAbort"].is_null() {
+        "stored"
+    } else {
+        "stored again"
+    };
     format!("{role} {stored}")
 }
 
@@ -104,12 +116,12 @@ pub struct Pair<'a> {
 pub fn pairs<'a>(recorded: &[&'a Value], actual: &[&'a Value], runs: &Runs) -> Vec<Pair<'a>> {
     let mut rest: Vec<(Label, Option<&str>, &'a Value)> = actual
         .iter()
-        .map(|frame| (Label::of(frame), run_of(frame).map(|run| runs.recorded_name(run)), *frame))
+        .map(|frame| (Label::of(frame), told_run(frame).map(|run| runs.recorded_name(run)), *frame))
         .collect();
     let mut pairs = Vec::new();
     for frame in recorded {
         let label = Label::of(frame);
-        let at = rest.iter().position(|(l, run, _)| *l == label && *run == run_of(frame));
+        let at = rest.iter().position(|(l, run, _)| *l == label && *run == told_run(frame));
         let actual = at.map(|at| rest.remove(at).2);
         pairs.push(Pair { label, recorded: Some(frame), actual });
     }
