@@ -79,6 +79,9 @@ const ONCE: &str = "What a stopped run had said is kept once, not twice.";
 const RESET_STOPS: &str =
     "A run that a reset stops is told as aborted like any other, and before the reset.";
 
+const MALFORMED_KEY: &str =
+    "A key that names no agent or no session is refused at once, not accepted and failed.";
+
 /// The list.
 pub const DIFFERENCES: &[Difference] = &[
     allow(Kind::Value, "handshake/ok-token", "c5 res connect", "/payload/protocol", VERSIONS),
@@ -184,6 +187,17 @@ pub const DIFFERENCES: &[Difference] = &[
     allow(Kind::Value, "*", "* res sessions.*", "*/status", STOPPED),
     allow(Kind::Value, "chat/sessions", "* event *", "*/abortedLastRun", STOPPED),
     allow(Kind::Extra, "*", "* event sessions.changed", "/payload/hasActiveRun", ACTIVE),
+    allow(Kind::Value, "chat/send-variants", "a res chat.send", "/ok", MALFORMED_KEY),
+    allow(Kind::Absent, "chat/send-variants", "a res chat.send", "/payload", MALFORMED_KEY),
+    allow(Kind::Extra, "chat/send-variants", "a res chat.send", "/error", MALFORMED_KEY),
+    allow(
+        Kind::MissingFrame,
+        "chat/send-variants",
+        "a event run",
+        "agent lifecycle error",
+        MALFORMED_KEY,
+    ),
+    allow(Kind::MissingFrame, "chat/send-variants", "a event run", "chat error", MALFORMED_KEY),
     allow(Kind::MissingFrame, "chat/sessions", "* event session.message", "* stored again", ONCE),
     allow(Kind::Value, "chat/sessions", "* res sessions.preview", "*/items/*", ONCE),
     allow(Kind::MissingFrame, "chat/sessions", "* event run", "agent lifecycle end", ONE_END),
