@@ -260,7 +260,8 @@ fn usage_reports(
     UsageReports::new(sessions.clone(), Arc::clone(store), Arc::clone(clock), Arc::new(price))
 }
 
-fn key_rules(settings: &Settings) -> KeyRules {
+/// How session keys become canonical under these settings.
+pub fn key_rules(settings: &Settings) -> KeyRules {
     KeyRules {
         default_agent: AgentId::normalize(&settings.agents.default_id),
         main_key: settings.session.main_key.clone(),

@@ -204,7 +204,15 @@ fn the_example_file_is_valid_and_says_the_defaults() {
     let home = Home::with(&text);
     let settings = home.settings();
     let plain = Home::new();
-    let examples = ["agents.list", "agents.defaults.model", "agents.defaults.thinkingDefault"];
+    let examples = [
+        "agents.list",
+        "agents.defaults.model",
+        "agents.defaults.thinkingDefault",
+        "session.reset.idleMinutes",
+        "session.resetBy",
+        "session.maintenance.maxDiskBytes",
+        "session.maintenance.highWaterBytes",
+    ];
     for line in plain.settings().explain() {
         if examples.iter().any(|key| line.key.starts_with(key)) || line.key.contains("rateLimit") {
             continue;

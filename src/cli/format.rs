@@ -40,6 +40,18 @@ pub fn count(number: u64) -> String {
     }
 }
 
+/// A number of bytes.
+pub fn size(bytes: u64) -> String {
+    let scaled =
+        |unit: u64, name: &str| format!("{}.{} {name}", bytes / unit, bytes % unit * 10 / unit);
+    match bytes {
+        0..1024 => format!("{bytes} B"),
+        1024..1_048_576 => scaled(1 << 10, "KiB"),
+        1_048_576..1_073_741_824 => scaled(1 << 20, "MiB"),
+        _ => scaled(1 << 30, "GiB"),
+    }
+}
+
 /// Rows in aligned columns, two spaces apart, each line ending in a newline.
 pub fn table<const N: usize>(rows: &[[String; N]]) -> String {
     let widths: [usize; N] = std::array::from_fn(|column| {

@@ -16,6 +16,7 @@ mod env;
 mod error;
 mod format;
 mod gateway;
+mod import;
 mod output;
 mod screen;
 mod status;
@@ -37,6 +38,7 @@ pub use client::LocalGateway;
 pub use config::ConfigArgs;
 pub use error::CliError;
 pub use gateway::{GatewayArgs, OverrideArgs};
+pub use import::ImportArgs;
 pub use output::say;
 pub use screen::Screen;
 pub use status::{HealthArgs, StatusArgs};
@@ -71,6 +73,8 @@ enum Command {
     Token(TokenArgs),
     /// Look at the effective configuration.
     Config(ConfigArgs),
+    /// Take over the sessions of an OpenClaw state directory.
+    Import(ImportArgs),
 }
 
 /// Parses the arguments and runs the command. A usage error exits with 2.
@@ -86,6 +90,7 @@ fn run(cli: Cli, env: Env) -> anyhow::Result<ExitCode> {
         Some(Command::Gateway(args)) => gateway::run(&args, &env),
         Some(Command::Token(args)) => token::run(&args, &env),
         Some(Command::Config(args)) => config::run(&args, &env),
+        Some(Command::Import(args)) => import::run(&args, &env),
         Some(Command::Chat(args)) => {
             client(env, async |around, screen| chat::run(args, around, screen).await)
         }

@@ -7,7 +7,7 @@ use std::fmt;
 use std::path::Path;
 
 use super::ConfigError;
-use super::explain::{Choice, Ledger, Origin};
+use super::explain::{Choice, Ledger};
 use super::schema::Node;
 
 /// Hour of the daily reset when nobody says which, as in the original.
@@ -141,10 +141,7 @@ pub(super) fn read(
         is_explicit,
         ..ResetSettings::default()
     };
-    let mut tell = |place: &str, rules: &Rules| {
-        let key = format!("session.{place}");
-        ledger.note(&key, rules.to_string(), Origin::File(file.to_owned()));
-    };
+    let mut of_types = Vec::new();
     // `dm` is what older configurations call `direct`.
     for (name, kind) in [
         ("dm", ResetType::Direct),
@@ -155,14 +152,19 @@ pub(super) fn read(
         let node = types.member(name)?;
         if node.is_set() {
             let rules = rules(&node)?;
-            tell(&format!("resetByType.{name}"), &rules);
+            of_types.push(format!("{name}: {rules}"));
             settings.by_type.insert(kind, rules);
         }
     }
+    let mut of_channels = Vec::new();
     for (name, node) in session.member("resetByChannel")?.members()? {
         let rules = rules(&node)?;
-        tell(&format!("resetByChannel.{name}"), &rules);
+        of_channels.push(format!("{name}: {rules}"));
         settings.by_channel.insert(name.trim().to_lowercase(), rules);
+    }
+    for (key, rules) in [("resetByType", of_types), ("resetByChannel", of_channels)] {
+        let shown = (!rules.is_empty()).then(|| rules.join("; "));
+        ledger.settle_optional(&format!("session.{key}"), Choice::file(file, shown));
     }
     Ok(settings)
 }

@@ -15,6 +15,7 @@ mod error;
 mod freshness;
 mod history;
 mod id;
+pub mod import;
 mod lookup;
 pub mod maintenance;
 mod media;

@@ -1,7 +1,6 @@
 //! Finding sessions by their files.
 //!
-//! Promises: nothing is written; what cannot be read is left out and named in
-//! the log. OpenClaw's `sessions.json` tells the keys; without it the headers
+//! Promises: nothing is written; what cannot be read is left out and named. OpenClaw's `sessions.json` tells the keys; without it the headers
 //! of our own transcripts do.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -19,45 +18,69 @@ use crate::store::{NewSession, SessionEntry, TranscriptFacts};
 /// How far from either end of a transcript its title and preview are looked for.
 const LINES_MAX: usize = 20;
 
+/// What could not be read, and why.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Problem {
+    /// The file, or the entry in it.
+    pub what: String,
+    /// In words.
+    pub why: String,
+}
+
+/// Collects what could not be read.
+pub(super) type Problems = Vec<Problem>;
+
 /// All sessions below a state folder.
 pub(super) fn find(state_dir: &Path, rules: &KeyRules) -> io::Result<Vec<NewSession>> {
-    let mut found = Vec::new();
+    let (mut found, mut problems) = (Vec::new(), Problems::new());
     let (agents, others) = paths::agents(state_dir)?;
     for folder in others {
-        tracing::warn!(folder = %folder.display(), "not the name of an agent; left out");
+        tell(&mut problems, &folder, &"not the name of an agent");
     }
     for agent in agents {
         let sessions = paths::folder(state_dir, &agent);
         // One folder that cannot be read must not keep the gateway from starting.
-        match of_agent(&sessions, &agent, rules) {
+        match of_agent(&sessions, &agent, rules, &mut problems) {
             Ok(sessions) => found.extend(sessions),
-            Err(error) => warn(&sessions, &error),
+            Err(error) => tell(&mut problems, &sessions, &error),
         }
+    }
+    for Problem { what, why } in problems {
+        tracing::warn!(%what, %why, "left out, because it cannot be read");
     }
     Ok(found)
 }
 
-fn of_agent(folder: &Path, agent: &AgentId, rules: &KeyRules) -> io::Result<Vec<NewSession>> {
-    let listed = listed(folder, rules);
+/// The sessions in the folder of an agent.
+pub(super) fn of_agent(
+    folder: &Path,
+    agent: &AgentId,
+    rules: &KeyRules,
+    problems: &mut Problems,
+) -> io::Result<Vec<NewSession>> {
+    let listed = listed(folder, rules, problems);
     let mut sessions: BTreeMap<SessionKey, SessionEntry> = BTreeMap::new();
     let mut taken = BTreeSet::new();
     for (key, mut entry) in listed.clone().unwrap_or_default() {
         let Ok(path) = paths::transcript(folder, &key, &entry) else { continue };
-        if let Ok(file) = File::open(&path) {
+        // To open a pipe would never end.
+        if path.is_file()
+            && let Ok(file) = File::open(&path)
+        {
             entry.transcript = facts(&file).unwrap_or_default();
         }
         taken.insert(path);
         sessions.insert(key, entry);
     }
     for path in paths::children(folder)? {
-        if taken.contains(&path) {
+        if taken.contains(&path) || !path.is_file() {
             continue;
         }
         let Some(id) = path.to_str().and_then(paths::stem) else { continue };
         match orphan(&path, &id, agent, listed.is_some()) {
             Ok(Some((key, entry))) => keep_newer(&mut sessions, key, entry, agent),
             Ok(None) => {}
-            Err(error) => warn(&path, &error),
+            Err(error) => tell(problems, &path, &error),
         }
     }
     let named = |(key, entry): (SessionKey, SessionEntry)| NewSession {
@@ -85,30 +108,48 @@ fn keep_newer(
     sessions.insert(key_of_id(agent, &older.session_id), older);
 }
 
-fn key_of_id(agent: &AgentId, id: &str) -> SessionKey {
+pub(super) fn key_of_id(agent: &AgentId, id: &str) -> SessionKey {
     SessionKey::from_canonical(format!("agent:{agent}:{}", id.to_lowercase()))
 }
 
 /// What OpenClaw's index lists; `None` when there is none that can be read.
-fn listed(folder: &Path, rules: &KeyRules) -> Option<Vec<(SessionKey, SessionEntry)>> {
+fn listed(
+    folder: &Path,
+    rules: &KeyRules,
+    problems: &mut Problems,
+) -> Option<Vec<(SessionKey, SessionEntry)>> {
     let path = folder.join("sessions.json");
     let text = match fs::read(&path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return None,
-        read => read.map_err(|error| warn(&path, &error)).ok()?,
+        read => read.map_err(|error| tell(problems, &path, &error)).ok()?,
     };
     let index: Map<String, Value> =
-        serde_json::from_slice(&text).map_err(|error| warn(&path, &error)).ok()?;
-    let parsed = index.into_iter().filter_map(|(key, value)| {
-        let entry: SessionEntry =
-            serde_json::from_value(value).map_err(|error| warn(&path, &error)).ok()?;
-        SessionId::parse(&entry.session_id)?;
-        Some((SessionKey::parse(&key, rules), entry))
-    });
-    Some(parsed.collect())
+        serde_json::from_slice(&text).map_err(|error| tell(problems, &path, &error)).ok()?;
+    let mut parsed = Vec::new();
+    for (key, value) in index {
+        let mut trouble = |why: &dyn std::fmt::Display| {
+            let what = format!("{}: {key}", path.display());
+            problems.push(Problem { what, why: why.to_string() });
+        };
+        match serde_json::from_value::<SessionEntry>(value) {
+            Ok(entry) if SessionId::parse(&entry.session_id).is_none() => {
+                trouble(&"has no session id that can name a file");
+            }
+            Ok(mut entry) => {
+                // Whatever ran there runs no more.
+                if entry.status.as_deref() == Some("running") {
+                    entry.status = Some("failed".into());
+                }
+                parsed.push((SessionKey::parse(&key, rules), entry));
+            }
+            Err(error) => trouble(&error),
+        }
+    }
+    Some(parsed)
 }
 
-fn warn(path: &Path, error: &dyn std::error::Error) {
-    tracing::warn!(path = %path.display(), %error, "sessions left out, because this cannot be read");
+fn tell(problems: &mut Problems, path: &Path, why: &dyn std::fmt::Display) {
+    problems.push(Problem { what: path.display().to_string(), why: why.to_string() });
 }
 
 /// A transcript that no index lists. Beside an index of OpenClaw only our own

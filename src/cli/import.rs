@@ -1,0 +1,201 @@
+//! `clawgate import`: takes over the sessions of an OpenClaw state directory.
+
+use std::io::{IsTerminal, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use anyhow::{Context, bail};
+use clap::Args;
+use serde_json::json;
+
+use super::format::{count, size, table};
+use super::screen::Screen;
+use crate::app;
+use crate::config::{self, Env, Overrides};
+use crate::sessions::import::{Import, ImportReport, Progress};
+use crate::store::atomic::create_private_dir;
+use crate::store::instance::InstanceLock;
+use crate::store::{SqliteStore, Store};
+
+/// Exit code when something was left out.
+const LEFT_OUT: u8 = 3;
+/// Characters of the progress bar.
+const BAR: u64 = 30;
+
+/// Arguments of `clawgate import`.
+#[derive(Debug, Clone, Args)]
+#[command(
+    after_help = "The source is only read. Nothing that is here is overwritten, and the same \
+    import again adds nothing.\nStop the gateway first.\n\n\
+    Exit codes: 0 everything was taken over, 1 it failed, 2 wrong arguments, \
+    3 something was left out or changed; the report says what and why."
+)]
+pub struct ImportArgs {
+    /// State directory to read [default: ~/.openclaw]
+    #[arg(long, value_name = "DIR")]
+    from: Option<PathBuf>,
+    /// Only tell what would be taken over
+    #[arg(long)]
+    dry_run: bool,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Imports, and tells what became of it.
+pub fn run(args: &ImportArgs, env: &Env) -> anyhow::Result<ExitCode> {
+    let settings = config::load(env, &Overrides { read_only: true, ..Overrides::default() })?;
+    let paths = &settings.paths;
+    let from = source(args, env)?;
+    // One place under two names is one place.
+    let to = std::fs::canonicalize(&paths.state_dir).unwrap_or_else(|_| paths.state_dir.clone());
+    let lock = paths.instance_lock();
+    // A dry run makes nothing, and where no lock file is no gateway runs.
+    let _held = if !args.dry_run || lock.exists() {
+        create_private_dir(&paths.state_dir)?;
+        Some(InstanceLock::acquire(&lock).context("cannot import")?)
+    } else {
+        None
+    };
+    let database = paths.database();
+    let store = if !args.dry_run || database.exists() {
+        Some(Arc::new(SqliteStore::open(&database)?) as Arc<dyn Store>)
+    } else {
+        None
+    };
+    let rules = app::key_rules(&settings);
+    let import = Import { from, to, rules, store, is_dry: args.dry_run };
+    let bar = Bar::new(std::io::stderr().is_terminal());
+    let report = super::one_thread()?.block_on(import.run(bar.progress()))?;
+    bar.clear();
+    let text = if args.json { as_json(&import, &report) } else { as_text(&import, &report) };
+    // Names of files can hold what steers a terminal; the screen takes it out.
+    match Screen::stdio(true).text(&text) {
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => return Err(error.into()),
+        _ => {}
+    }
+    let is_whole = report.all_left_out().next().is_none();
+    Ok(if is_whole { ExitCode::SUCCESS } else { ExitCode::from(LEFT_OUT) })
+}
+
+fn source(args: &ImportArgs, env: &Env) -> anyhow::Result<PathBuf> {
+    let from = match (&args.from, env.home()) {
+        (Some(given), _) => given.clone(),
+        (None, Some(home)) => home.join(".openclaw"),
+        (None, None) => bail!("there is no home directory; name the source with --from"),
+    };
+    let from = std::fs::canonicalize(&from)
+        .with_context(|| format!("cannot import from {}", from.display()))?;
+    if !from.join("agents").is_dir() {
+        bail!(
+            "{} is no OpenClaw state directory: it has no folder named agents; \
+             name another one with --from",
+            from.display()
+        );
+    }
+    Ok(from)
+}
+
+/// A line on the terminal that shows how far it is.
+struct Bar {
+    is_shown: bool,
+    /// The percentage that is shown, so that it is drawn a hundred times at most.
+    shown: Arc<AtomicU64>,
+}
+
+impl Bar {
+    fn new(is_shown: bool) -> Self {
+        Self { is_shown, shown: Arc::new(AtomicU64::new(u64::MAX)) }
+    }
+
+    fn progress(&self) -> Progress {
+        if !self.is_shown {
+            return Arc::new(|_, _| {});
+        }
+        let shown = Arc::clone(&self.shown);
+        Arc::new(move |done, total| {
+            let percent = done.saturating_mul(100).checked_div(total).unwrap_or(100).min(100);
+            if shown.swap(percent, Ordering::Relaxed) != percent {
+                draw(&bar_text(percent, done, total));
+            }
+        })
+    }
+
+    fn clear(&self) {
+        if self.is_shown {
+            draw("\x1b[K");
+        }
+    }
+}
+
+fn bar_text(percent: u64, done: u64, total: u64) -> String {
+    let full = percent * BAR / 100;
+    let cells: String = (0..BAR).map(|cell| if cell < full { '#' } else { '.' }).collect();
+    format!("[{cells}] {percent:>3} %  {} of {}\x1b[K", size(done), size(total))
+}
+
+fn draw(text: &str) {
+    let mut err = std::io::stderr().lock();
+    // A terminal that is gone is no reason to stop.
+    let _ = write!(err, "\r{text}").and_then(|()| err.flush());
+}
+
+fn as_json(import: &Import, report: &ImportReport) -> String {
+    let answer = json!({
+        "from": import.from,
+        "to": import.to,
+        "dryRun": import.is_dry,
+        "agents": report.agents,
+        "leftOut": report.left_out,
+    });
+    format!("{answer:#}\n")
+}
+
+fn as_text(import: &Import, report: &ImportReport) -> String {
+    let head = ["agent", "sessions", "messages", "files", "size", "here before", "left out"];
+    let mut rows = vec![head.map(str::to_owned)];
+    for agent in &report.agents {
+        rows.push([
+            agent.agent_id.clone(),
+            count(agent.sessions),
+            count(agent.messages),
+            count(agent.files),
+            size(agent.bytes),
+            format!("{} sessions, {} files", agent.known_sessions, agent.known_files),
+            agent.left_out.len().to_string(),
+        ]);
+    }
+    let verb = if import.is_dry { "Would import" } else { "Imported" };
+    let mut text = format!("{verb} {} into {}\n\n", shown(&import.from), shown(&import.to));
+    text.push_str(&table(&rows));
+    let mut left_out = report.all_left_out().peekable();
+    if left_out.peek().is_some() {
+        text.push_str("\nLeft out or changed:\n");
+        for one in left_out {
+            let what = Path::new(&one.what);
+            let what = what.strip_prefix(&import.from).unwrap_or(what).display();
+            text.extend(["  ", &what.to_string(), ": ", &one.why, "\n"]);
+        }
+    }
+    text
+}
+
+fn shown(path: &Path) -> String {
+    path.display().to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_bar_fills_from_left_to_right() {
+        let plain = |percent| bar_text(percent, percent, 100).replace("\x1b[K", "");
+        assert_eq!(plain(0), format!("[{}]   0 %  0 B of 100 B", ".".repeat(30)));
+        let half = format!("[{}{}]  50 %  50 B of 100 B", "#".repeat(15), ".".repeat(15));
+        assert_eq!(plain(50), half);
+        assert_eq!(plain(100), format!("[{}] 100 %  100 B of 100 B", "#".repeat(30)));
+    }
+}

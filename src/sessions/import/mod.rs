@@ -1,0 +1,13 @@
+//! Taking over the sessions of another state folder.
+//!
+//! Owns: what is copied and what becomes of conflicts. Promises: the source is
+//! only read; nothing here is overwritten; the same import again adds nothing.
+//! Must not: print, or know whether a gateway runs.
+
+mod copy;
+mod plan;
+mod report;
+mod service;
+
+pub use report::{AgentImport, ImportReport, LeftOut};
+pub use service::{Import, Progress};

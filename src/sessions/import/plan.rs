@@ -1,0 +1,110 @@
+//! What there is to take over, as far as files tell.
+
+use std::collections::HashMap;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::super::rebuild::{self, Problem};
+use super::super::{AgentId, KeyRules, SessionKey, paths};
+use super::report::AgentImport;
+use crate::store::{NewSession, SessionEntry};
+
+/// A file and where it goes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Move {
+    pub from: PathBuf,
+    pub to: PathBuf,
+    pub bytes: u64,
+}
+
+/// A session and the file that its transcript becomes.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Arrival {
+    pub key: SessionKey,
+    pub entry: SessionEntry,
+    pub from: PathBuf,
+    pub to: PathBuf,
+}
+
+/// What there is of one agent.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Plan {
+    pub files: Vec<Move>,
+    pub sessions: Vec<Arrival>,
+    /// OpenClaw's index, and where it goes if there is none.
+    pub index: Option<(PathBuf, PathBuf)>,
+    pub report: AgentImport,
+}
+
+/// Looks at the folder of an agent.
+pub(super) fn of_agent(source: &Path, to: &Path, agent: &AgentId, rules: &KeyRules) -> Plan {
+    let folder = paths::folder(source, agent);
+    let mut plan = Plan {
+        report: AgentImport { agent_id: agent.to_string(), ..AgentImport::default() },
+        ..Plan::default()
+    };
+    let mut problems = Vec::new();
+    match rebuild::of_agent(&folder, agent, rules, &mut problems) {
+        Ok(found) => {
+            let arrivals = found.into_iter().filter_map(|new| arrival(new, &folder, to, rules));
+            plan.sessions = arrivals.collect();
+        }
+        Err(error) => plan.report.leave_out(&folder.display(), &error),
+    }
+    for Problem { what, why } in problems {
+        plan.report.leave_out(&what, &why);
+    }
+    // A session may belong to another agent than the folder it is in.
+    let targets: HashMap<_, _> =
+        plan.sessions.iter().map(|session| (session.from.clone(), session.to.clone())).collect();
+    let own = paths::folder(to, agent);
+    for path in paths::children(&folder).unwrap_or_default() {
+        let Some(name) = path.file_name().and_then(|name| name.to_str()) else {
+            plan.report.leave_out(&path.display(), &"its name is not readable");
+            continue;
+        };
+        let is_broken =
+            plan.report.left_out.iter().any(|one| one.what == path.display().to_string());
+        if name == "sessions.json" && !is_broken {
+            plan.index = Some((path.clone(), own.join(name)));
+        }
+        if !is_wanted(name) {
+            continue;
+        }
+        match size(&path) {
+            Ok(Some(bytes)) => {
+                let target = targets.get(&path).cloned().unwrap_or_else(|| own.join(name));
+                plan.files.push(Move { from: path, to: target, bytes });
+            }
+            Ok(None) => plan.report.leave_out(&path.display(), &"not a file"),
+            Err(error) => plan.report.leave_out(&path.display(), &error),
+        }
+    }
+    plan.files.sort_by(|a, b| a.from.cmp(&b.from));
+    plan
+}
+
+/// Transcripts, what was put away of them, and those from before compactions.
+/// Locks, caches and diagnostics stay behind.
+fn is_wanted(name: &str) -> bool {
+    let is_checkpoint =
+        name.strip_suffix(".jsonl").is_some_and(|name| name.contains(".checkpoint."));
+    paths::stem(name).is_some() || paths::archive(name).is_some() || is_checkpoint
+}
+
+/// `None` for what is no file; to open a pipe would never end.
+fn size(path: &Path) -> io::Result<Option<u64>> {
+    let about = fs::metadata(path)?;
+    Ok(about.is_file().then_some(about.len()))
+}
+
+fn arrival(new: NewSession, folder: &Path, to: &Path, rules: &KeyRules) -> Option<Arrival> {
+    let key = SessionKey::from_canonical(new.key);
+    let from = paths::transcript(folder, &key, &new.entry).ok()?;
+    let target = paths::folder(to, &key.agent(rules));
+    let to = paths::transcript(&target, &key, &new.entry).ok()?;
+    let mut entry = new.entry;
+    entry.session_file = Some(to.to_string_lossy().into_owned());
+    Some(Arrival { key, entry, from, to })
+}

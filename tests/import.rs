@@ -1,0 +1,343 @@
+//! `clawgate import`: the real binary on a state directory like OpenClaw's.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod support;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::time::SystemTime;
+
+use serde_json::{Value, json};
+use support::client::ALL_SCOPES;
+use support::{Gateway, GatewayOptions, WsClient};
+use tempfile::TempDir;
+
+/// A home with an OpenClaw state directory, and a place for ours.
+struct Home(TempDir);
+
+impl Home {
+    fn new() -> Self {
+        let home = Self(TempDir::with_prefix("clawgate-import-").unwrap());
+        fs::create_dir_all(home.0.path().join("state")).unwrap();
+        home
+    }
+
+    fn source(&self) -> PathBuf {
+        self.0.path().join("home/.openclaw")
+    }
+
+    fn state(&self) -> PathBuf {
+        self.0.path().join("state")
+    }
+
+    fn write(&self, path: &str, text: &str) {
+        let path = self.source().join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+
+    fn import(&self, args: &[&str]) -> Output {
+        Command::new(env!("CARGO_BIN_EXE_clawgate"))
+            .arg("import")
+            .args(args)
+            .env_clear()
+            .env("HOME", self.0.path().join("home"))
+            .env("OPENCLAW_STATE_DIR", self.state())
+            .output()
+            .unwrap()
+    }
+
+    /// Exit code and the JSON report.
+    fn report(&self, args: &[&str]) -> (Option<i32>, Value) {
+        let output = self.import(&[args, &["--json"]].concat());
+        let text = String::from_utf8(output.stdout).unwrap();
+        let report = serde_json::from_str(&text).unwrap_or_else(|error| {
+            panic!("{error}: {text}{}", String::from_utf8_lossy(&output.stderr))
+        });
+        (output.status.code(), report)
+    }
+}
+
+fn message(id: &str, role: &str, text: &str) -> String {
+    let message = json!({"role": role, "content": [{"type": "text", "text": text}],
+        "api": "x", "provider": "mock", "model": "mock-1", "usage": {}, "stopReason": "stop",
+        "timestamp": 1});
+    json!({"type": "message", "id": id, "parentId": null,
+        "timestamp": "2026-11-22T03:35:28.398Z", "message": message})
+    .to_string()
+}
+
+fn transcript(id: &str, texts: &[&str]) -> String {
+    let header = json!({"type": "session", "version": 3, "id": id,
+        "timestamp": "2026-11-22T03:35:28.398Z", "cwd": "/w"});
+    let mut lines = vec![header.to_string()];
+    lines.extend(
+        texts.iter().enumerate().map(|(at, text)| message(&format!("{at:08x}"), "user", text)),
+    );
+    lines.join("\n") + "\n"
+}
+
+/// Two agents with everything that an OpenClaw leaves in their folders.
+fn openclaw(home: &Home) {
+    let now = support::now_ms();
+    let index = json!({
+        "agent:main:main": {"sessionId": "s-main", "updatedAt": now, "label": "Mine",
+            "sessionStartedAt": now, "thinkingLevel": "low", "status": "running",
+            "sessionFile": "/elsewhere/agents/main/sessions/s-main.jsonl",
+            "skillsSnapshot": {"prompt": "…"}},
+        "agent:main:work": {"sessionId": "s-work", "updatedAt": now, "sessionStartedAt": now},
+    });
+    home.write("agents/main/sessions/sessions.json", &index.to_string());
+    home.write("agents/main/sessions/s-main.jsonl", &transcript("s-main", &["one", "two"]));
+    home.write("agents/main/sessions/s-work.jsonl", &transcript("s-work", &["three"]));
+    let put_away = "agents/main/sessions/s-old.jsonl.reset.2026-11-22T03-46-28.004Z";
+    home.write(put_away, &transcript("s-old", &["four"]));
+    home.write("agents/main/sessions/s-main.trajectory.jsonl", "{}\n");
+    home.write("agents/main/sessions/s-main.jsonl.lock", "{}");
+    let other = json!({"agent:other:main": {"sessionId": "s-other", "updatedAt": now}});
+    home.write("agents/other/sessions/sessions.json", &other.to_string());
+    home.write("agents/other/sessions/s-other.jsonl", &transcript("s-other", &["five"]));
+    home.write("openclaw.json", "{}");
+}
+
+/// Every file below a folder: its bytes, mode and time of change.
+fn tree(folder: &Path) -> BTreeMap<PathBuf, (Vec<u8>, u32, SystemTime)> {
+    let (mut found, mut waiting) = (BTreeMap::new(), vec![folder.to_owned()]);
+    while let Some(path) = waiting.pop() {
+        let about = fs::symlink_metadata(&path).unwrap();
+        let bytes = if about.is_dir() {
+            waiting.extend(fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().path()));
+            Vec::new()
+        } else {
+            fs::read(&path).unwrap_or_default()
+        };
+        found.insert(path, (bytes, about.permissions().mode(), about.modified().unwrap()));
+    }
+    found
+}
+
+async fn gateway(home: Home) -> (Gateway, WsClient) {
+    let config = json!({"gateway": {"auth": {"mode": "token", "token": "ref-secret-0001"}},
+        "agents": {"list": [{"id": "main"}, {"id": "other"}]}});
+    let options = GatewayOptions::with_config(config);
+    let gateway = Gateway::start_in(home.0, options).await.unwrap();
+    let mut client = gateway.open().await;
+    let hello = client.connect_standard(&ALL_SCOPES).await;
+    assert_eq!(hello["ok"], true, "{hello}");
+    (gateway, client)
+}
+
+async fn texts(client: &mut WsClient, session: &str) -> Vec<String> {
+    let page = client.request("chat.history", json!({"sessionKey": session})).await;
+    let messages = page["payload"]["messages"].as_array().unwrap().clone();
+    messages.iter().map(|it| it["content"][0]["text"].as_str().unwrap().to_owned()).collect()
+}
+
+#[tokio::test]
+async fn everything_is_taken_over_nothing_is_changed_at_the_source_and_again_adds_nothing() {
+    let home = Home::new();
+    openclaw(&home);
+    let before = tree(&home.source());
+    let (code, report) = home.report(&[]);
+    assert_eq!(code, Some(0), "{report}");
+    let main = &report["agents"][0];
+    let expected = json!({"agentId": "main", "sessions": 2, "files": 3, "messages": 4,
+        "bytes": main["bytes"], "knownSessions": 0, "knownFiles": 0, "leftOut": []});
+    assert_eq!(main, &expected);
+    assert_eq!(report["agents"][1]["sessions"], 1);
+    assert!(tree(&home.source()) == before, "the source was changed");
+
+    let ours = tree(&home.state().join("agents"));
+    let (code, again) = home.report(&[]);
+    assert_eq!(code, Some(0), "{again}");
+    let expected = json!({"agentId": "main", "sessions": 0, "files": 0, "messages": 0,
+        "bytes": 0, "knownSessions": 2, "knownFiles": 3, "leftOut": []});
+    assert_eq!(again["agents"][0], expected);
+    assert!(tree(&home.state().join("agents")) == ours, "the second import changed something");
+
+    let copied = home.state().join("agents/main/sessions/s-main.jsonl");
+    let original = home.source().join("agents/main/sessions/s-main.jsonl");
+    assert_eq!(fs::read(&copied).unwrap(), fs::read(original).unwrap());
+    assert_eq!(fs::metadata(&copied).unwrap().permissions().mode() & 0o777, 0o600);
+    let (_gateway, mut client) = gateway(home).await;
+    assert_eq!(texts(&mut client, "main").await, ["one", "two"]);
+    assert_eq!(texts(&mut client, "agent:other:main").await, ["five"]);
+    let row = client.request("sessions.describe", json!({"key": "main"})).await;
+    let row = &row["payload"]["session"];
+    assert_eq!((&row["label"], &row["thinkingLevel"]), (&json!("Mine"), &json!("low")));
+    assert_eq!(row["status"], "failed", "what ran there runs no more");
+}
+
+#[test]
+fn a_dry_run_tells_the_same_and_makes_nothing() {
+    let home = Home::new();
+    openclaw(&home);
+    let before = tree(home.0.path());
+    let (code, told) = home.report(&["--dry-run"]);
+    assert_eq!((code, &told["dryRun"]), (Some(0), &json!(true)));
+    assert!(tree(home.0.path()) == before, "a dry run changed something");
+    let (_, mut done) = home.report(&[]);
+    done["dryRun"] = json!(true);
+    assert_eq!(told, done);
+}
+
+#[tokio::test]
+async fn a_key_and_a_label_that_are_taken_keep_what_they_have_and_nothing_is_overwritten() {
+    let home = Home::new();
+    openclaw(&home);
+    home.import(&[]);
+    // The original went on: a reset, a second label, one more message.
+    let now = support::now_ms();
+    let index = json!({
+        "agent:main:main": {"sessionId": "s-new", "updatedAt": now, "sessionStartedAt": now},
+        "agent:main:copy": {"sessionId": "s-copy", "updatedAt": now, "label": "Mine"},
+        "agent:main:work": {"sessionId": "s-work", "updatedAt": now},
+    });
+    home.write("agents/main/sessions/sessions.json", &index.to_string());
+    home.write("agents/main/sessions/s-new.jsonl", &transcript("s-new", &["newer"]));
+    home.write("agents/main/sessions/s-work.jsonl", &transcript("s-work", &["three", "more"]));
+    home.write("agents/other/sessions/s-other.jsonl", &transcript("s-other", &["changed"]));
+    let ours = home.state().join("agents/main/sessions/s-work.jsonl");
+    let kept = fs::read(&ours).unwrap();
+    let (code, report) = home.report(&[]);
+    assert_eq!(code, Some(3));
+    let said: Vec<_> = report["agents"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .flat_map(|agent| agent["leftOut"].as_array().unwrap())
+        .map(|one| {
+            let what = one["what"].as_str().unwrap();
+            (what.rsplit('/').next().unwrap(), one["why"].as_str().unwrap())
+        })
+        .collect();
+    let expected = [
+        ("s-work.jsonl", "the file here is an earlier state of it; that one stays"),
+        ("agent:main:copy", "without its label, which is taken: Mine"),
+        ("agent:main:main", "is another conversation here; this one is now agent:main:s-new"),
+        ("agent:main:work", "its transcript was not taken over"),
+        ("s-other.jsonl", "another file has its name here; that one stays"),
+        ("agent:other:main", "its transcript was not taken over"),
+    ];
+    assert_eq!(said, expected);
+    assert_eq!(fs::read(&ours).unwrap(), kept);
+    let (_gateway, mut client) = gateway(home).await;
+    assert_eq!(texts(&mut client, "main").await, ["one", "two"]);
+    assert_eq!(texts(&mut client, "agent:main:s-new").await, ["newer"]);
+    assert_eq!(texts(&mut client, "work").await, ["three"]);
+}
+
+#[tokio::test]
+async fn broken_files_are_told_and_the_rest_is_taken_over() {
+    let home = Home::new();
+    openclaw(&home);
+    let torn = transcript("s-work", &["three"]) + "{\"type\":\"mess\n\u{0}\n" + "{\"torn";
+    home.write("agents/main/sessions/s-work.jsonl", &torn);
+    home.write("agents/broken/sessions/sessions.json", "{ no json");
+    home.write("agents/broken/sessions/s-lost.jsonl", &transcript("s-lost", &["found"]));
+    home.write("agents/empty/sessions/sessions.json", "{\"agent:empty:x\": {\"updatedAt\": 1}}");
+    home.write("agents/Not An Agent/sessions/s.jsonl", "");
+    fs::create_dir_all(home.source().join("agents/main/sessions/s-dir.jsonl")).unwrap();
+    std::os::unix::fs::symlink(
+        "/nowhere/at/all",
+        home.source().join("agents/main/sessions/s-link.jsonl"),
+    )
+    .unwrap();
+    let (code, report) = home.report(&[]);
+    assert_eq!(code, Some(3), "{report}");
+    let of = |agent: &str| {
+        let agents = report["agents"].as_array().unwrap();
+        agents.iter().find(|it| it["agentId"] == agent).unwrap().clone()
+    };
+    let whys = |agent: &str| {
+        let agent = of(agent);
+        let all = agent["leftOut"].as_array().unwrap().iter();
+        all.map(|one| one["why"].as_str().unwrap().to_owned()).collect::<Vec<_>>().join("; ")
+    };
+    assert!(whys("main").contains("3 broken lines in it, kept as they are"), "{}", whys("main"));
+    assert!(whys("main").contains("not a file"), "{}", whys("main"));
+    assert!(whys("main").contains("No such file"), "{}", whys("main"));
+    assert!(whys("broken").contains("key must be a string"), "{}", whys("broken"));
+    assert!(whys("empty").contains("has no session id"), "{}", whys("empty"));
+    assert!(report["leftOut"][0]["what"].as_str().unwrap().ends_with("Not An Agent"));
+    assert_eq!(of("main")["sessions"], 2);
+    assert_eq!(of("broken")["sessions"], 1);
+    let copied = fs::read(home.state().join("agents/main/sessions/s-work.jsonl")).unwrap();
+    assert_eq!(copied, torn.as_bytes(), "original bytes are kept");
+    let (_gateway, mut client) = gateway(home).await;
+    assert_eq!(texts(&mut client, "work").await, ["three"]);
+    assert_eq!(texts(&mut client, "agent:broken:s-lost").await, ["found"]);
+}
+
+#[tokio::test]
+async fn while_a_gateway_runs_on_the_state_nothing_is_imported() {
+    let home = Home::new();
+    openclaw(&home);
+    let root = home.0.path().to_owned();
+    let (gateway, _client) = gateway(home).await;
+    for args in [&["import"][..], &["import", "--dry-run"]] {
+        let output = Command::new(env!("CARGO_BIN_EXE_clawgate"))
+            .args(args)
+            .env_clear()
+            .env("HOME", root.join("home"))
+            .env("OPENCLAW_STATE_DIR", root.join("state"))
+            .output()
+            .unwrap();
+        assert_eq!(output.status.code(), Some(1));
+        let said = String::from_utf8(output.stderr).unwrap();
+        let pid = gateway.pid().unwrap();
+        assert!(said.contains("cannot import") && said.contains(&format!("pid {pid}")), "{said}");
+        assert!(said.contains("stop it first"), "{said}");
+    }
+}
+
+#[test]
+fn the_report_for_people_is_a_table_and_wrong_sources_are_told() {
+    let home = Home::new();
+    openclaw(&home);
+    let output = home.import(&["--from", home.source().to_str().unwrap()]);
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(output.status.code(), Some(0));
+    assert!(output.stderr.is_empty(), "no bar without a terminal");
+    let lines: Vec<_> =
+        text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>()).collect();
+    assert!(text.starts_with("Imported "), "{text}");
+    assert_eq!(lines[2][..3], ["agent", "sessions", "messages"]);
+    assert_eq!(lines[3][..4], ["main", "2", "4", "3"]);
+    assert_eq!(lines[4][..4], ["other", "1", "1", "1"]);
+
+    let nowhere = home.0.path().join("nowhere");
+    let output = home.import(&["--from", nowhere.to_str().unwrap()]);
+    assert_eq!(output.status.code(), Some(1));
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(said.contains("cannot import from") && said.contains("No such file"), "{said}");
+    let output = home.import(&["--from", home.0.path().to_str().unwrap()]);
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(said.contains("no OpenClaw state directory"), "{said}");
+    assert_eq!(home.import(&["--to", "x"]).status.code(), Some(2));
+    let help = String::from_utf8(home.import(&["--help"]).stdout).unwrap();
+    for word in ["--from", "--dry-run", "--json", "Exit codes: 0", "only read"] {
+        assert!(help.contains(word), "{word} in {help}");
+    }
+}
+
+#[tokio::test]
+async fn a_state_directory_is_imported_in_place_without_a_copy() {
+    let home = Home::new();
+    openclaw(&home);
+    fs::remove_dir(home.state()).unwrap();
+    fs::rename(home.source(), home.state()).unwrap();
+    let agents = home.state().join("agents");
+    let before = tree(&agents);
+    let state = home.state();
+    let (code, report) = home.report(&["--from", state.to_str().unwrap()]);
+    assert_eq!(code, Some(0), "{report}");
+    let main = &report["agents"][0];
+    assert_eq!((&main["sessions"], &main["knownFiles"]), (&json!(2), &json!(3)));
+    assert!(tree(&agents) == before, "in place, files stay as they are");
+    let (_gateway, mut client) = gateway(home).await;
+    assert_eq!(texts(&mut client, "main").await, ["one", "two"]);
+}
