@@ -57,6 +57,8 @@ const NO_PROMPT_REPORT: &str =
 const WAIT_FACTS: &str =
     "agent.wait tells start and stop reason whether the run ended before or during the wait.";
 const ONE_END: &str = "An aborted run ends once; the original's runner starts, fails and ends after that (behaviour §15).";
+const LINES: &str = "How many lines a transcript has is up to who writes it.";
+const CUT_WITH_HEADER: &str = "A cut transcript keeps its header, so its messages are still there; the original overwrites it.";
 const DEPARTED: &str = "The recorded list holds a client that had just gone.";
 
 /// The list.
@@ -109,6 +111,14 @@ pub const DIFFERENCES: &[Difference] = &[
     allow(Kind::Value, "*", "* event session.message", "/payload/session/status", FRESH_ROW),
     allow(Kind::Value, "*", "* event sessions.changed", "/payload/*status", FRESH_ROW),
     allow(Kind::Value, "*", "* res sessions.list", "*/derivedTitle", PLAIN_TITLE),
+    allow(Kind::Value, "methods/sessions", "op res sessions.compact", "/payload/kept", LINES),
+    allow(
+        Kind::Value,
+        "chat/sessions",
+        "s res sessions.compact",
+        "/payload/reason",
+        CUT_WITH_HEADER,
+    ),
     allow(
         Kind::Absent,
         "handshake/ok-token-other-clients",
