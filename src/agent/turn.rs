@@ -163,9 +163,8 @@ impl Turn<'_> {
     /// The model refused the conversation as too long: sums up what is long ago,
     /// so that it can be asked once more.
     async fn make_room(&mut self, message: String) -> Result<(), Stop> {
-        self.emitter.compaction_start();
-        let done = compaction::compact(self.parts, self.run, CompactionReason::OverflowRetry).await;
-        self.emitter.compaction_end(done.is_ok(), done.is_ok());
+        let reason = CompactionReason::OverflowRetry;
+        let done = compaction::compact(self.parts, self.run, &mut self.emitter, reason).await;
         match done {
             Ok(_) => Ok(()),
             Err(CompactError::Stopped(reason)) => Err(Stop::Aborted(reason)),

@@ -62,6 +62,8 @@ const TRUNCATED: &str = "A message that was shortened says so, and its id gives 
 const PLAIN_TEXT: &str =
     "The model gets what the user wrote; the day is in the system prompt, not before each message.";
 const WHOLE_THOUGHT: &str = "Of a thought inside a text not even a piece is shown.";
+const LINES: &str = "How many lines a transcript has is up to who writes it.";
+const CUT_WITH_HEADER: &str = "A cut transcript keeps its header, so its messages are still there; the original overwrites it.";
 const DEPARTED: &str = "The recorded list holds a client that had just gone.";
 
 const BEGUN: &str = "A session has its transcript, and knows when it began, from the start.";
@@ -153,6 +155,14 @@ pub const DIFFERENCES: &[Difference] = &[
         "* event run",
         "/payload/message/content/0/text",
         WHOLE_THOUGHT,
+    ),
+    allow(Kind::Value, "methods/sessions", "op res sessions.compact", "/payload/kept", LINES),
+    allow(
+        Kind::Value,
+        "chat/sessions",
+        "s res sessions.compact",
+        "/payload/reason",
+        CUT_WITH_HEADER,
     ),
     allow(
         Kind::Absent,

@@ -30,14 +30,12 @@ impl Runs {
         let parts = self.parts();
         let mut emitter =
             Emitter::new(Arc::clone(&hold.run), parts.bus.clone(), Arc::clone(&parts.clock));
-        emitter.compaction_start();
-        let done = compact(parts, &hold.run, CompactionReason::Manual).await;
+        let done = compact(parts, &hold.run, &mut emitter, CompactionReason::Manual).await;
         if let Err(error) = &done
             && !matches!(error, CompactError::Nothing(_))
         {
             tracing::warn!(session = %key, %error, "session not compacted");
         }
-        emitter.compaction_end(false, done.is_ok());
         hold.end(match &done {
             Ok(_) | Err(CompactError::Nothing(_)) => RunEnd::Answered,
             Err(CompactError::Stopped(reason)) => RunEnd::Aborted(*reason),

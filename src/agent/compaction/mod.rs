@@ -9,14 +9,18 @@ mod plan;
 mod summary;
 
 pub use plan::Nothing;
+use plan::Plan;
 
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
 use crate::providers::{Api, ProviderError};
-use crate::sessions::{Compaction, CompactionReason, SessionEntry, SessionError, SessionKey};
+use crate::sessions::{
+    Compaction, CompactionReason, ContextEntry, SessionEntry, SessionError, SessionKey,
+};
 
+use super::emitter::Emitter;
 use super::models::SessionModel;
 use super::parts::RunsParts;
 use super::run::{AbortReason, ActiveRun};
@@ -85,28 +89,15 @@ impl From<ProviderError> for CompactError {
 }
 
 /// Sums up what is long ago in the session of `run`, which holds its lane and
-/// can be stopped while the model works.
+/// can be stopped while the model works. Its `emitter` tells of it, unless there
+/// is nothing to sum up.
 pub async fn compact(
     parts: &RunsParts,
     run: &ActiveRun,
+    emitter: &mut Emitter,
     reason: CompactionReason,
 ) -> Result<Compacted, CompactError> {
-    let compaction = tokio::select! {
-        biased;
-        reason = run.aborted() => return Err(CompactError::Stopped(reason)),
-        summed = tokio::time::timeout(LIMIT, sum_up(parts, &run.key, reason)) => {
-            summed.map_err(|_| CompactError::TimedOut)??
-        }
-    };
-    let done = parts.sessions.compact(&run.key, compaction.clone()).await?;
-    Ok(Compacted { compaction, entry: done.entry })
-}
-
-async fn sum_up(
-    parts: &RunsParts,
-    key: &SessionKey,
-    reason: CompactionReason,
-) -> Result<Compaction, CompactError> {
+    let key = &run.key;
     let context = parts.sessions.context_entries(key).await?;
     let entry = parts.sessions.entry(key).await?.unwrap_or_default();
     let SessionModel { name, info } = parts.models.of_session(key, Some(&entry));
@@ -118,15 +109,40 @@ async fn sum_up(
     if model.api == Api::Offline {
         return Err(CompactError::NoModel);
     }
-    let catalog = parts.models.catalog();
-    let summary = summary::sum_up(catalog, &model, &entry.session_id, &plan).await?;
-    let tokens_after = plan::text_tokens(&summary) + plan::guess(plan.kept);
-    Ok(Compaction {
+    emitter.compaction_start();
+    let summing = summary::sum_up(parts.models.catalog(), &model, &entry.session_id, &plan);
+    let summed = tokio::select! {
+        biased;
+        reason = run.aborted() => Err(CompactError::Stopped(reason)),
+        summed = tokio::time::timeout(LIMIT, summing) => {
+            summed.unwrap_or(Err(CompactError::TimedOut))
+        }
+    };
+    let done = match summed {
+        Ok(summary) => note(parts, key, reason, summary, &plan, &context).await,
+        Err(error) => Err(error),
+    };
+    let will_retry = done.is_ok() && reason != CompactionReason::Manual;
+    emitter.compaction_end(will_retry, done.is_ok());
+    done
+}
+
+async fn note(
+    parts: &RunsParts,
+    key: &SessionKey,
+    reason: CompactionReason,
+    summary: String,
+    plan: &Plan<'_>,
+    context: &[ContextEntry],
+) -> Result<Compacted, CompactError> {
+    let compaction = Compaction {
         reason,
+        tokens_before: plan::context_tokens(context),
+        tokens_after: plan::text_tokens(&summary) + plan::guess(plan.kept),
         summary,
         first_kept_entry_id: plan.kept.first().map(|entry| entry.id.clone()),
-        tokens_before: plan::context_tokens(&context),
-        tokens_after,
         files: summary::files(plan.summed),
-    })
+    };
+    let done = parts.sessions.compact(key, compaction.clone()).await?;
+    Ok(Compacted { compaction, entry: done.entry })
 }
