@@ -13,7 +13,7 @@ use crate::support::Clock;
 use super::models::Models;
 
 /// Members of a row that events repeat beside `session`.
-const SPREAD: [&str; 26] = [
+const SPREAD: [&str; 29] = [
     "updatedAt",
     "sessionId",
     "kind",
@@ -30,6 +30,9 @@ const SPREAD: [&str; 26] = [
     "deliveryContext",
     "systemSent",
     "lastChannel",
+    "thinkingLevel",
+    "verboseLevel",
+    "reasoningLevel",
     "totalTokens",
     "totalTokensFresh",
     "contextTokens",

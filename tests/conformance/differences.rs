@@ -62,6 +62,7 @@ const TRUNCATED: &str = "A message that was shortened says so, and its id gives 
 const PLAIN_TEXT: &str =
     "The model gets what the user wrote; the day is in the system prompt, not before each message.";
 const WHOLE_THOUGHT: &str = "Of a thought inside a text not even a piece is shown.";
+const PIECES: &str = "In how many pieces a text comes is a matter of pace.";
 const DEPARTED: &str = "The recorded list holds a client that had just gone.";
 
 /// The list.
@@ -136,6 +137,11 @@ pub const DIFFERENCES: &[Difference] = &[
         "/payload/message/content/0/text",
         WHOLE_THOUGHT,
     ),
+    allow(Kind::Value, "chat/thinking", "* event session.tool", "/payload/seq", PIECES),
+    allow(Kind::Value, "chat/thinking", "* event *", "/payload/status", FRESH_ROW),
+    allow(Kind::Value, "chat/thinking", "* event *", "/payload/session/status", FRESH_ROW),
+    allow(Kind::Absent, "chat/thinking", "* event *", "/payload*/endedAt", FRESH_ROW),
+    allow(Kind::Absent, "chat/thinking", "* event *", "/payload*/runtimeMs", FRESH_ROW),
     allow(
         Kind::Absent,
         "handshake/ok-token-other-clients",
