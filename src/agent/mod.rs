@@ -24,6 +24,7 @@ mod report;
 mod rows;
 mod run;
 mod runs;
+mod spent;
 mod tally;
 pub mod tools;
 mod turn;

@@ -16,6 +16,7 @@ use super::models::SessionModel;
 use super::parts::RunsParts;
 use super::report::Answer;
 use super::run::{AbortReason, ActiveRun, RunEnd};
+use super::spent::add;
 use super::tools::{ToolContext, ToolOutput};
 use super::{pictures, prompt, visible};
 
@@ -442,19 +443,4 @@ fn take_call(entry: &mut SessionEntry, usage: &Usage) {
     entry.total_tokens_fresh = Some(true);
     let spent = entry.estimated_cost_usd.unwrap_or_default();
     entry.estimated_cost_usd = Some(spent + usage.cost.total);
-}
-
-fn add(sum: &Usage, more: &Usage) -> Usage {
-    let mut sum = *sum;
-    sum.input += more.input;
-    sum.output += more.output;
-    sum.cache_read += more.cache_read;
-    sum.cache_write += more.cache_write;
-    sum.total_tokens += more.total_tokens;
-    sum.cost.input += more.cost.input;
-    sum.cost.output += more.cost.output;
-    sum.cost.cache_read += more.cost.cache_read;
-    sum.cost.cache_write += more.cost.cache_write;
-    sum.cost.total += more.cost.total;
-    sum
 }
