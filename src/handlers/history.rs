@@ -7,7 +7,7 @@ use crate::protocol::hello::MAX_PAYLOAD;
 use crate::protocol::methods::chat::{ChatHistoryParams, ChatMessageGetParams};
 use crate::protocol::{ErrorKind, ErrorShape, simple};
 use crate::registry::{Ctx, Reply};
-use crate::sessions::{AgentId, HistoryOptions, Lookup};
+use crate::sessions::{AgentId, HistoryOptions, Lookup, iso_time};
 
 use super::chat::unreadable;
 
@@ -79,9 +79,7 @@ fn entries(session_key: &str, messages: &[Value]) -> Vec<Value> {
 
 fn entry(session_key: &str, messages: &[&Value]) -> Value {
     let time = |message: Option<&&Value>| {
-        let millis = message.and_then(|message| message["timestamp"].as_i64());
-        let time = millis.and_then(|millis| jiff::Timestamp::from_millisecond(millis).ok());
-        time.map(|time| time.strftime("%Y-%m-%dT%H:%M:%S%.3fZ").to_string())
+        message.and_then(|message| message["timestamp"].as_u64()).map(iso_time)
     };
     let first = messages.first().map_or(&Value::Null, |first| &first["__openclaw"]);
     let run_id = first.get("runId").or_else(|| first.get("id")).cloned();

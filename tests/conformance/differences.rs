@@ -64,6 +64,7 @@ const PLAIN_TEXT: &str =
 const WHOLE_THOUGHT: &str = "Of a thought inside a text not even a piece is shown.";
 const LINES: &str = "How many lines a transcript has is up to who writes it.";
 const CUT_WITH_HEADER: &str = "A cut transcript keeps its header, so its messages are still there; the original overwrites it.";
+const PIECES: &str = "In how many pieces a text comes is a matter of pace.";
 const DEPARTED: &str = "The recorded list holds a client that had just gone.";
 
 const BEGUN: &str = "A session has its transcript, and knows when it began, from the start.";
@@ -164,6 +165,11 @@ pub const DIFFERENCES: &[Difference] = &[
         "/payload/reason",
         CUT_WITH_HEADER,
     ),
+    allow(Kind::Value, "chat/thinking", "* event session.tool", "/payload/seq", PIECES),
+    allow(Kind::Value, "chat/thinking", "* event *", "/payload/status", FRESH_ROW),
+    allow(Kind::Value, "chat/thinking", "* event *", "/payload/session/status", FRESH_ROW),
+    allow(Kind::Absent, "chat/thinking", "* event *", "/payload*/endedAt", FRESH_ROW),
+    allow(Kind::Absent, "chat/thinking", "* event *", "/payload*/runtimeMs", FRESH_ROW),
     allow(
         Kind::Absent,
         "handshake/ok-token-other-clients",

@@ -34,6 +34,10 @@ enum Role {
         steps: VecDeque<Step>,
         barriers: usize,
     },
+    /// Opened in the middle, by a connect that is not recorded.
+    Late {
+        steps: VecDeque<Step>,
+    },
 }
 
 /// One thing the server does on a connection.
@@ -114,7 +118,7 @@ fn rename(text: &str, ids: &[String]) -> String {
 }
 
 fn roles(trace: &Trace) -> VecDeque<Role> {
-    let order = prelude::order(trace);
+    let (order, late) = (prelude::early(trace), prelude::late(trace));
     let nodes = order.iter().any(|(_, profile)| profile.is_node());
     let twice = nodes && !setup::records_the_prelude(&trace.name);
     let implicit = |(name, profile): &(String, Profile)| {
@@ -122,7 +126,10 @@ fn roles(trace: &Trace) -> VecDeque<Role> {
         Role::Implicit { steps: steps(trace, name), barriers }
     };
     let mut roles: VecDeque<Role> = order.iter().map(implicit).collect();
-    for line in &trace.lines {
+    for (index, line) in trace.lines.iter().enumerate() {
+        for (_, name, _) in late.iter().filter(|(at, _, _)| *at == index) {
+            roles.push_back(Role::Late { steps: steps(trace, name) });
+        }
         match &line.what {
             What::Open { .. } => {
                 roles.push_back(Role::Script { steps: steps(trace, &line.conn) });
@@ -162,8 +169,13 @@ async fn serve(mut stream: TcpStream, role: Role, began: Arc<Barrier>) {
         Role::Script { steps } => run(Player::accept(stream).await, steps).await,
         Role::Implicit { steps, barriers } => {
             let mut player = Player::accept(stream).await;
-            player.prelude(barriers).await;
+            player.prelude(barriers, "last-heartbeat").await;
             began.wait().await;
+            run(player, steps).await;
+        }
+        Role::Late { steps } => {
+            let mut player = Player::accept(stream).await;
+            player.prelude(1, "connect").await;
             run(player, steps).await;
         }
     }
@@ -224,7 +236,7 @@ impl Player {
     }
 
     /// Answers what is sent before the recording, up to the last barrier.
-    async fn prelude(&mut self, barriers: usize) {
+    async fn prelude(&mut self, barriers: usize, barrier: &str) {
         let challenge = json!({ "nonce": "n" });
         self.send(json!({ "type": "event", "event": "connect.challenge", "payload": challenge }))
             .await;
@@ -233,11 +245,12 @@ impl Player {
             let Some(request) = self.take().await else { return };
             self.send(json!({ "type": "res", "id": request["id"], "ok": true })).await;
             if request["method"] == "chat.send" {
-                let payload = json!({ "runId": "prelude", "state": "final" });
+                let run_id = &request["params"]["idempotencyKey"];
+                let payload = json!({ "runId": run_id, "state": "final" });
                 self.send(json!({ "type": "event", "event": "chat", "payload": payload })).await;
             }
             let node = request["params"]["role"] == "node";
-            passed += usize::from(node || request["method"] == "last-heartbeat");
+            passed += usize::from(node || request["method"] == barrier);
         }
     }
 }

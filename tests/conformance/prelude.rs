@@ -23,7 +23,7 @@ pub fn is_answer(frame: &Value) -> bool {
 }
 
 /// The connections that are open before the recording, operators first.
-pub fn order(trace: &Trace) -> Vec<(String, Profile)> {
+fn order(trace: &Trace) -> Vec<(String, Profile)> {
     let mut conns: Vec<_> = trace
         .implicit()
         .into_iter()
@@ -49,15 +49,21 @@ pub fn late(trace: &Trace) -> Vec<(usize, String, Profile)> {
     found.collect()
 }
 
+/// Who is there from the beginning.
+pub fn early(trace: &Trace) -> Vec<(String, Profile)> {
+    let late = late(trace);
+    let mut order = order(trace);
+    order.retain(|(name, _)| late.iter().all(|(_, other, _)| other != name));
+    order
+}
+
 /// Opens them and says what was said before.
 pub async fn open(
     trace: &Trace,
     target: &Target,
     conns: &mut HashMap<String, Conn>,
 ) -> Result<(), String> {
-    let mut order = order(trace);
-    let late = late(trace);
-    order.retain(|(name, _)| late.iter().all(|(_, other, _)| other != name));
+    let order = early(trace);
     let (nodes, operators): (Vec<_>, Vec<_>) =
         order.iter().partition(|(_, profile)| profile.is_node());
     for (name, profile) in &operators {

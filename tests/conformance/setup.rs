@@ -162,6 +162,13 @@ pub fn environment(trace: &str) -> Vec<(String, String)> {
 
 /// Configuration per trace: pattern, JSON path, value.
 const CONFIG: &[(&str, &str, &str)] = &[
+    (
+        "chat/thinking",
+        "/models/providers/mocka/models",
+        r#"[{"id":"mock-1","name":"Mock One","reasoning":true,"input":["text","image"],
+            "cost":{"input":1,"output":2,"cacheRead":0.1,"cacheWrite":0.2},
+            "contextWindow":200000,"maxTokens":8192}]"#,
+    ),
     ("handshake/none", "/gateway/auth", r#"{"mode":"none"}"#),
     ("http/auth-none", "/gateway/auth", r#"{"mode":"none"}"#),
     ("http/sessions-rest", "/gateway/auth", r#"{"mode":"none"}"#),
