@@ -204,7 +204,12 @@ fn the_example_file_is_valid_and_says_the_defaults() {
     let home = Home::with(&text);
     let settings = home.settings();
     let plain = Home::new();
-    let examples = ["agents.list", "agents.defaults.model", "agents.defaults.thinkingDefault"];
+    let examples = [
+        "agents.list",
+        "agents.defaults.model",
+        "agents.defaults.thinkingDefault",
+        "messages.queue.byChannel",
+    ];
     for line in plain.settings().explain() {
         if examples.iter().any(|key| line.key.starts_with(key)) || line.key.contains("rateLimit") {
             continue;
