@@ -485,7 +485,7 @@ async fn a_message_stays_in_its_record_until_it_is_in_a_transcript() {
     let dir = tempfile::tempdir().unwrap();
     let store = store(dir.path());
     let with_message = |name: &str| NewRun { message: Some("words".into()), ..run(name, name) };
-    for name in ["stored", "failed", "interrupted"] {
+    for name in ["stored", "failed", "interrupted", "active"] {
         store.claim_run(with_message(name)).await.unwrap();
     }
     store.finish_run("chat", "stored", RunOutcome::Done, true, NOW).await.unwrap();
@@ -493,14 +493,16 @@ async fn a_message_stays_in_its_record_until_it_is_in_a_transcript() {
         .finish_run("chat", "failed", RunOutcome::Failed("disk full".into()), false, NOW)
         .await
         .unwrap();
-    store.interrupt_unfinished(NOW).await.unwrap();
+    store.message_stored("chat", "active").await.unwrap();
     let waiting = async || {
-        let runs = store.runs_with_messages().await.unwrap();
+        let runs = store.unsettled_runs().await.unwrap();
         runs.into_iter().map(|run| run.run_id).collect::<Vec<_>>()
     };
+    assert_eq!(waiting().await, ["failed", "interrupted", "active"]);
+    store.interrupt_unfinished(NOW).await.unwrap();
     assert_eq!(waiting().await, ["failed", "interrupted"]);
     store.prune_runs(NOW + 9 * DAY).await.unwrap();
-    store.message_stored("failed").await.unwrap();
+    store.message_stored("chat", "failed").await.unwrap();
     assert_eq!(waiting().await, ["interrupted"]);
     assert!(store.run("stored").await.unwrap().is_none(), "pruned");
 }

@@ -212,6 +212,7 @@ fn the_example_file_is_valid_and_says_the_defaults() {
         "session.resetBy",
         "session.maintenance.maxDiskBytes",
         "session.maintenance.highWaterBytes",
+        "messages.queue.byChannel",
     ];
     for line in plain.settings().explain() {
         if examples.iter().any(|key| line.key.starts_with(key)) || line.key.contains("rateLimit") {

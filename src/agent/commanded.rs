@@ -15,7 +15,7 @@ impl Runs {
         request: SendRequest,
         answer: impl Future<Output = String>,
     ) -> Result<Accepted, SendError> {
-        let run = self.new_run(&request);
+        let run = self.new_run(request).await?;
         if let Claim::Existing(record) = self.claim(&run, None).await? {
             return Ok(Accepted::known(record));
         }

@@ -6,23 +6,35 @@ use std::time::Duration;
 
 use futures_util::FutureExt;
 
+use crate::config::QueueMode;
+use crate::protocol::message::{AgentMessage, Usage};
+use crate::sessions::SessionError;
+
 use super::emitter::Emitter;
 use super::run::{AbortReason, ActiveRun, RunEnd};
 use super::runs::Runs;
 use super::{recovery, turn};
 
 impl Runs {
-    /// Runs a lane until nobody waits in it.
+    /// Runs a lane, beginning with a run whose message is in the transcript,
+    /// until nobody waits in it.
     pub(super) fn drive(self: &Arc<Self>, first: Arc<ActiveRun>) {
+        self.drive_from(first, true);
+    }
+
+    /// Runs a lane, beginning with a run that has waited.
+    pub(super) fn drive_waiting(self: &Arc<Self>, first: Arc<ActiveRun>) {
+        self.drive_from(first, false);
+    }
+
+    fn drive_from(self: &Arc<Self>, first: Arc<ActiveRun>, mut has_begun: bool) {
         let runs = Arc::clone(self);
         self.parts.tasks.spawn("run", async move {
             let mut current = Some(first);
             while let Some(run) = current {
-                let end = runs.execute(&run).await;
-                current = match runs.end(&run, end) {
-                    Some(next) => runs.begin_waiting(next).await,
-                    None => None,
-                };
+                let end = runs.to_end(&run, has_begun).await;
+                current = runs.end(&run, end).await;
+                has_begun = false;
             }
         });
     }
@@ -35,16 +47,65 @@ impl Runs {
 
     /// Frees a lane that was held without a message, and starts whoever waits.
     pub(super) async fn release(self: &Arc<Self>, run: &Arc<ActiveRun>, end: RunEnd) {
-        if let Some(next) = self.end(run, end)
-            && let Some(next) = self.begin_waiting(next).await
-        {
-            self.drive(next);
+        if let Some(next) = self.end(run, end).await {
+            self.drive_waiting(next);
         }
     }
 
-    /// Executes one run; a panic in it is its failure, not the lane's.
+    /// Begins and executes one run; a panic in it is its failure, not the
+    /// lane's.
+    async fn to_end(&self, run: &Arc<ActiveRun>, has_begun: bool) -> RunEnd {
+        let whole = async {
+            if !has_begun && let Err(end) = self.begin(run).await {
+                return end;
+            }
+            // Boxed: it is large, and held by every task that runs a lane.
+            Box::pin(self.execute(run)).await
+        };
+        if let Ok(end) = AssertUnwindSafe(whole).catch_unwind().await {
+            return end;
+        }
+        tracing::error!(run = %run.id, "run panicked");
+        let failed = || RunEnd::Failed("the run failed inside the gateway; see its log".into());
+        let end = run.decided().cloned().unwrap_or_else(failed);
+        unbroken(run, async {
+            self.parts.record_end(run, &end).await;
+            self.tell_late(run, &end);
+        })
+        .await;
+        end
+    }
+
+    /// Puts the message of a waiter into the transcript, with those that it
+    /// collects. `Err` when it ends here.
+    async fn begin(&self, run: &Arc<ActiveRun>) -> Result<(), RunEnd> {
+        let begun = async {
+            // What went into the run before is said again for its own turn.
+            let stored = if run.is_stored() {
+                let message = AgentMessage::User(run.message.clone());
+                self.parts.append(&run.key, message, None).await?
+            } else {
+                recovery::open_turn(&self.parts, run).await?
+            };
+            self.parts.announce(&run.key, &stored);
+            if run.queue.mode == QueueMode::Collect && run.abort_reason().is_none() {
+                self.collect(run).await?;
+            }
+            Ok::<_, SessionError>(())
+        };
+        match (begun.await, run.abort_reason()) {
+            (Ok(()), None) => Ok(()),
+            (_, Some(reason)) => Err(self.abort_early(run, reason).await),
+            (Err(error), None) => {
+                Err(self.fail_early(run, format!("transcript not writable: {error}")).await)
+            }
+        }
+    }
+
+    /// Executes one run.
     async fn execute(&self, run: &Arc<ActiveRun>) -> RunEnd {
-        let limit = Duration::from_secs(self.parts.settings.agents.defaults.timeout_seconds);
+        let of_agents = Duration::from_secs(self.parts.settings.agents.defaults.timeout_seconds);
+        let limit = run.limit.map_or(of_agents, |limit| limit.min(of_agents));
         let timeout = async {
             tokio::time::sleep(limit).await;
             run.abort(AbortReason::Timeout);
@@ -56,21 +117,29 @@ impl Runs {
             permit = self.permits.acquire() => permit.ok(),
             _ = run.aborted() => None,
         };
-        let executed = AssertUnwindSafe(turn::execute(&self.parts, run)).catch_unwind();
-        let outcome = tokio::select! {
-            outcome = executed => outcome,
-            end = timeout => Ok(end),
+        let end = tokio::select! {
+            end = turn::execute(self, run) => end,
+            end = timeout => end,
         };
         drop(permit);
-        if let Ok(end) = outcome {
-            return end;
+        end
+    }
+
+    /// Tells the end of a run that could not do it itself, if it did not.
+    pub(super) fn tell_late(&self, run: &Arc<ActiveRun>, end: &RunEnd) {
+        if run.is_over() {
+            return;
         }
-        tracing::error!(run = %run.id, "run panicked");
-        self.fail_early(run, "the run failed inside the gateway; see its log".into()).await
+        match end {
+            RunEnd::Failed(error) => self.emitter(run).fail(error, "unknown"),
+            RunEnd::Aborted(reason) => self.emitter(run).abort(*reason),
+            // What it said is in the transcript.
+            RunEnd::Answered => self.emitter(run).finish(&Usage::default(), "stop"),
+        }
     }
 
     /// Ends a run outside of its turn.
-    async fn fail_early(&self, run: &Arc<ActiveRun>, message: String) -> RunEnd {
+    pub(super) async fn fail_early(&self, run: &Arc<ActiveRun>, message: String) -> RunEnd {
         let end = RunEnd::Failed(message);
         self.parts.record_end(run, &end).await;
         if let RunEnd::Failed(message) = &end {
@@ -89,43 +158,59 @@ impl Runs {
 
     /// Ends a run that never started. Its message is kept like any other.
     pub(super) async fn end_waiter(&self, run: &Arc<ActiveRun>, reason: AbortReason) {
+        let keep_and_tell = async {
+            self.keep_message(run).await;
+            self.abort_early(run, reason).await;
+        };
+        self.end_outside(run, RunEnd::Aborted(reason), keep_and_tell).await;
+    }
+
+    /// Puts the message of a run that ends into the transcript, if it is not
+    /// there. If that fails the next start tries again.
+    pub(super) async fn keep_message(&self, run: &ActiveRun) {
+        if run.is_stored() {
+            return;
+        }
         match recovery::append_user_message(&self.parts, run).await {
             Ok(stored) => self.parts.announce(&run.key, &stored),
             Err(error) => tracing::error!(run = %run.id, %error, "message not in its transcript"),
         }
-        let end = self.abort_early(run, reason).await;
+    }
+
+    /// Ends a run that is in no lane any more.
+    pub(super) async fn end_outside(
+        &self,
+        run: &Arc<ActiveRun>,
+        end: RunEnd,
+        telling: impl Future<Output = ()>,
+    ) {
+        unbroken(run, telling).await;
+        unbroken(run, async { self.tell_late(run, &end) }).await;
         self.keep_report(run, &end);
         self.tell_ended(run, end);
     }
 
-    /// Puts the message of a waiter into the transcript. Waiters that were
-    /// stopped meanwhile end here; answers the first that can start.
-    async fn begin_waiting(&self, mut next: Arc<ActiveRun>) -> Option<Arc<ActiveRun>> {
-        loop {
-            let stored = recovery::open_turn(&self.parts, &next).await;
-            let end = match (stored, next.abort_reason()) {
-                (Ok(stored), None) => {
-                    self.parts.announce(&next.key, &stored);
-                    return Some(next);
-                }
-                (_, Some(reason)) => self.abort_early(&next, reason).await,
-                (Err(error), None) => {
-                    self.fail_early(&next, format!("transcript not writable: {error}")).await
-                }
-            };
-            next = self.end(&next, end)?;
-        }
-    }
-
-    fn emitter(&self, run: &Arc<ActiveRun>) -> Emitter {
+    pub(super) fn emitter(&self, run: &Arc<ActiveRun>) -> Emitter {
         Emitter::new(Arc::clone(run), self.parts.bus.clone(), Arc::clone(&self.parts.clock))
     }
 
-    /// Frees the lane and tells those who wait; answers the next.
-    fn end(&self, run: &Arc<ActiveRun>, end: RunEnd) -> Option<Arc<ActiveRun>> {
+    /// Frees the lane and tells those who wait; answers the next. Nothing here
+    /// may keep the lane from going on.
+    async fn end(&self, run: &Arc<ActiveRun>, end: RunEnd) -> Option<Arc<ActiveRun>> {
+        unbroken(run, self.end_joined(run, &end)).await;
         self.keep_report(run, &end);
-        let next = self.state.lock().lanes.finish(run);
+        let finished = self.state.lock().lanes.finish(run);
+        for joined in &finished.joined {
+            self.tell_ended(joined, end.clone());
+        }
         self.tell_ended(run, end);
-        next
+        finished.next
+    }
+}
+
+/// What a run's end depends on goes on when telling of it panics.
+pub(super) async fn unbroken(run: &ActiveRun, telling: impl Future<Output = ()>) {
+    if AssertUnwindSafe(telling).catch_unwind().await.is_err() {
+        tracing::error!(run = %run.id, "the end of a run was not told");
     }
 }

@@ -212,6 +212,37 @@ impl Emitter {
         }));
     }
 
+    /// The message went into another run, which tells the rest. Names that run.
+    pub fn taken_into(&mut self, run_id: &str) {
+        self.seq += 1;
+        self.chat_end(json!({
+            "runId": *self.run.id,
+            "sessionKey": self.run.key.as_str(),
+            "seq": self.seq,
+            "state": "final",
+            "takenInto": run_id,
+        }));
+    }
+
+    /// A newer message takes the place of the run, which ends with what it has.
+    pub fn interrupt(&mut self) {
+        let data = json!({"phase": "end", "aborted": true, "livenessState": "blocked",
+            "endedAt": self.clock.now_ms()});
+        self.agent("lifecycle", &data);
+        self.flush();
+        let text = self.whole_text();
+        self.show(&text);
+        let message = (!text.is_empty()).then(|| self.message(&text));
+        self.chat_end(json!({
+            "runId": *self.run.id,
+            "sessionKey": self.run.key.as_str(),
+            "seq": self.seq,
+            "state": "final",
+            "stopReason": AbortReason::Interrupt.as_str(),
+            "message": message,
+        }));
+    }
+
     /// Somebody stopped the run.
     pub fn abort(&mut self, reason: AbortReason) {
         self.seq += 1;

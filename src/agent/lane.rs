@@ -1,36 +1,91 @@
 //! Per-session run queue.
 //!
-//! Owns: which run is active in each session and who waits. Promises: no order
-//! of enqueue and finish leaves a waiter behind a session where nothing runs
-//! (#91909). Plain data: the caller locks.
+//! Owns: which run is active in each session, who waits, and whose messages
+//! the active run has taken in. Promises: no order of enqueue, steering and
+//! finish leaves a waiter behind a session where nothing runs (#91909). Plain
+//! data: the caller locks.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
+use crate::config::{DropPolicy, QueueMode};
 use crate::sessions::SessionKey;
 
-use super::run::ActiveRun;
+use super::report::Family;
+use super::run::{AbortReason, ActiveRun};
 
 /// Most runs that may wait in one session.
 const MAX_WAITING: usize = 100;
 
+/// Most messages that one run takes in; those behind get runs of their own.
+const MAX_JOINED: usize = 500;
+
 /// What became of a run that wanted to start.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug)]
 pub enum Placed {
     /// Nothing else runs in the session: start it.
     First,
-    /// It waits for the one that runs.
-    Waiting,
+    /// It waits. For it these had to give way and wait no more.
+    Waiting(Vec<Arc<ActiveRun>>),
     /// Too many wait already.
     Refused,
     /// A run that another method started has this id.
-    Taken,
+    IdTaken,
+}
+
+/// What became of a run that was to be stopped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stopped {
+    /// It waited, and does no more: end it.
+    Waiter,
+    /// It is active and will see it.
+    Active,
+    /// There is nothing to stop: it is over, or another run has its message.
+    Nothing,
+}
+
+/// What the end of a run leaves.
+#[derive(Debug, Default)]
+pub struct Finished {
+    /// The run to start next.
+    pub next: Option<Arc<ActiveRun>>,
+    /// The runs whose messages it had taken in; they end with it.
+    pub joined: Vec<Arc<ActiveRun>>,
 }
 
 #[derive(Debug)]
 struct Lane {
     active: Arc<ActiveRun>,
     waiting: VecDeque<Arc<ActiveRun>>,
+    joined: Vec<Arc<ActiveRun>>,
+}
+
+impl Lane {
+    fn is_active(&self, run: &ActiveRun) -> bool {
+        is_same(&self.active, run)
+    }
+
+    /// Makes room for one more that waits for its own turn; `None` when there
+    /// is none and nobody is to give way.
+    fn make_room(&mut self, run: &ActiveRun) -> Option<Vec<Arc<ActiveRun>>> {
+        let mut dropped = Vec::new();
+        if !run.queue.mode.has_own_turn() {
+            return Some(dropped);
+        }
+        loop {
+            let may_go = |waiting: &Arc<ActiveRun>| {
+                waiting.family == Family::Chat && waiting.queue.mode.has_own_turn()
+            };
+            if self.waiting.iter().filter(|waiting| may_go(waiting)).count() < run.queue.cap {
+                return Some(dropped);
+            }
+            if run.queue.drop == DropPolicy::New {
+                return None;
+            }
+            let oldest = self.waiting.iter().position(may_go)?;
+            dropped.extend(self.waiting.remove(oldest));
+        }
+    }
 }
 
 /// All sessions in which something runs.
@@ -44,54 +99,124 @@ impl LaneTable {
     /// Adds a run.
     pub fn enter(&mut self, run: &Arc<ActiveRun>) -> Placed {
         if self.by_id.get(&run.id).is_some_and(|other| other.family != run.family) {
-            return Placed::Taken;
+            return Placed::IdTaken;
         }
         let placed = match self.lanes.get_mut(&run.key) {
             None => {
-                let lane = Lane { active: Arc::clone(run), waiting: VecDeque::new() };
+                let active = Arc::clone(run);
+                let lane = Lane { active, waiting: VecDeque::new(), joined: Vec::new() };
                 self.lanes.insert(run.key.clone(), lane);
                 Placed::First
             }
             Some(lane) if lane.waiting.len() >= MAX_WAITING => return Placed::Refused,
             Some(lane) => {
+                let Some(dropped) = lane.make_room(run) else { return Placed::Refused };
                 lane.waiting.push_back(Arc::clone(run));
-                Placed::Waiting
+                Placed::Waiting(dropped)
             }
         };
+        if let Placed::Waiting(dropped) = &placed {
+            for run in dropped {
+                self.forget(run);
+            }
+        }
         self.by_id.insert(Arc::clone(&run.id), Arc::clone(run));
         placed
     }
 
-    /// The active run of the session has ended; answers the one to start next.
-    pub fn finish(&mut self, run: &ActiveRun) -> Option<Arc<ActiveRun>> {
-        // Its key may have been used again already.
-        if self.by_id.get(&run.id).is_some_and(|found| std::ptr::eq(&raw const **found, run)) {
-            self.by_id.remove(&run.id);
+    /// The active run is about to ask the model: the messages that steer it
+    /// now, in order. Those that only steer are its own from here on.
+    pub fn steer(&mut self, run: &ActiveRun) -> Vec<Arc<ActiveRun>> {
+        let mut has_one = false;
+        self.take(run, |waiting| {
+            let mode = waiting.queue.mode;
+            let is_next = mode != QueueMode::Queue || !has_one;
+            let steers = mode.is_steering() && is_next && !waiting.has_steered();
+            has_one |= steers;
+            steers
+        })
+    }
+
+    /// A collecting run is about to start: the messages that it answers along
+    /// with its own, in order.
+    pub fn collect(&mut self, run: &ActiveRun) -> Vec<Arc<ActiveRun>> {
+        self.take(run, |waiting| waiting.queue.mode == QueueMode::Collect)
+    }
+
+    fn take(
+        &mut self,
+        run: &ActiveRun,
+        mut is_wanted: impl FnMut(&ActiveRun) -> bool,
+    ) -> Vec<Arc<ActiveRun>> {
+        let Some(lane) = self.lanes.get_mut(&run.key) else { return Vec::new() };
+        if !lane.is_active(run) {
+            return Vec::new();
         }
-        let lane = self.lanes.get_mut(&run.key)?;
-        if let Some(next) = lane.waiting.pop_front() {
-            lane.active = Arc::clone(&next);
-            Some(next)
-        } else {
-            self.lanes.remove(&run.key);
-            None
+        let room = MAX_JOINED.saturating_sub(lane.joined.len());
+        let mut taken = Vec::new();
+        lane.waiting.retain(|waiting| {
+            if taken.len() >= room || !is_wanted(waiting) {
+                return true;
+            }
+            taken.push(Arc::clone(waiting));
+            let stays = waiting.queue.mode == QueueMode::SteerBacklog;
+            if stays {
+                waiting.set_steered();
+            } else {
+                lane.joined.push(Arc::clone(waiting));
+            }
+            stays
+        });
+        taken
+    }
+
+    /// The active run of the session has ended.
+    pub fn finish(&mut self, run: &ActiveRun) -> Finished {
+        self.forget(run);
+        let lane = self.lanes.get_mut(&run.key).filter(|lane| lane.is_active(run));
+        let Some(lane) = lane else { return Finished::default() };
+        let joined = std::mem::take(&mut lane.joined);
+        let next = lane.waiting.pop_front();
+        match &next {
+            Some(next) => lane.active = Arc::clone(next),
+            None => drop(self.lanes.remove(&run.key)),
+        }
+        for run in &joined {
+            self.forget(run);
+        }
+        Finished { next, joined }
+    }
+
+    /// The runs whose messages the active run has taken in.
+    pub fn joined(&self, run: &ActiveRun) -> Vec<Arc<ActiveRun>> {
+        let lane = self.lanes.get(&run.key).filter(|lane| lane.is_active(run));
+        lane.map_or_else(Vec::new, |lane| lane.joined.clone())
+    }
+
+    /// Stops a run, for this reason.
+    pub fn stop(&mut self, run: &ActiveRun, reason: AbortReason) -> Stopped {
+        let Some(lane) = self.lanes.get_mut(&run.key) else { return Stopped::Nothing };
+        if lane.is_active(run) {
+            run.abort(reason);
+            return Stopped::Active;
+        }
+        let Some(place) = lane.waiting.iter().position(|waiting| is_same(waiting, run)) else {
+            return Stopped::Nothing;
+        };
+        lane.waiting.remove(place);
+        run.abort(reason);
+        self.forget(run);
+        Stopped::Waiter
+    }
+
+    /// Its key may have been used again already, for another run.
+    fn forget(&mut self, run: &ActiveRun) {
+        if self.by_id.get(&run.id).is_some_and(|found| is_same(found, run)) {
+            self.by_id.remove(&run.id);
         }
     }
 
-    /// Takes a run out of the queue it waits in; `false` when it does not wait
-    /// (any more).
-    pub fn withdraw(&mut self, run: &ActiveRun) -> bool {
-        let Some(lane) = self.lanes.get_mut(&run.key) else { return false };
-        let before = lane.waiting.len();
-        lane.waiting.retain(|waiting| waiting.id != run.id);
-        let withdrawn = lane.waiting.len() < before;
-        if withdrawn {
-            self.by_id.remove(&run.id);
-        }
-        withdrawn
-    }
-
-    /// The run with this id, running or waiting.
+    /// The run with this id, running, waiting or taken in by another.
     pub fn get(&self, run_id: &str) -> Option<Arc<ActiveRun>> {
         self.by_id.get(run_id).cloned()
     }
@@ -101,87 +226,32 @@ impl LaneTable {
         self.lanes.get(key).map(|lane| Arc::clone(&lane.active))
     }
 
-    /// All runs of a session, the active one first.
+    /// All runs of a session: the active one, those it has taken in, those
+    /// that wait.
     pub fn of_session(&self, key: &SessionKey) -> Vec<Arc<ActiveRun>> {
         self.lanes.get(key).map_or_else(Vec::new, |lane| {
-            std::iter::once(&lane.active).chain(&lane.waiting).cloned().collect()
+            std::iter::once(&lane.active)
+                .chain(&lane.joined)
+                .chain(&lane.waiting)
+                .cloned()
+                .collect()
         })
     }
 
     /// All runs there are.
     pub fn all(&self) -> Vec<Arc<ActiveRun>> {
-        self.by_id.values().cloned().collect()
+        self.lanes.keys().flat_map(|key| self.of_session(key)).collect()
     }
 
     /// How many run, and how many wait.
     pub fn counts(&self) -> (usize, usize) {
-        (self.lanes.len(), self.by_id.len() - self.lanes.len())
+        (self.lanes.len(), self.lanes.values().map(|lane| lane.waiting.len()).sum())
     }
+}
+
+fn is_same(one: &Arc<ActiveRun>, other: &ActiveRun) -> bool {
+    std::ptr::eq(&raw const **one, other)
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::agent::run::tests::run;
-
-    #[test]
-    fn waiters_start_in_order_and_an_empty_lane_is_forgotten() {
-        let mut table = LaneTable::default();
-        let runs: Vec<_> = (0..3).map(|index| run(&index.to_string(), "main")).collect();
-        assert_eq!(table.enter(&runs[0]), Placed::First);
-        assert_eq!(table.enter(&runs[1]), Placed::Waiting);
-        assert_eq!(table.enter(&runs[2]), Placed::Waiting);
-        assert_eq!(table.enter(&run("other", "elsewhere")), Placed::First);
-        assert_eq!(table.finish(&runs[0]).unwrap().id, runs[1].id);
-        assert_eq!(table.finish(&runs[1]).unwrap().id, runs[2].id);
-        assert!(table.finish(&runs[2]).is_none());
-        assert_eq!(table.counts(), (1, 0));
-    }
-
-    #[test]
-    fn a_waiter_that_ends_early_does_not_disturb_the_lane() {
-        let mut table = LaneTable::default();
-        let (first, second) = (run("1", "main"), run("2", "main"));
-        table.enter(&first);
-        table.enter(&second);
-        assert!(table.withdraw(&second));
-        assert!(!table.withdraw(&second) && !table.withdraw(&first));
-        assert_eq!(table.active(&first.key).unwrap().id, first.id);
-        assert!(table.finish(&first).is_none());
-        assert_eq!(table.counts(), (0, 0));
-    }
-
-    proptest::proptest! {
-        #[test]
-        fn nobody_waits_where_nothing_runs(steps in proptest::collection::vec((0..3_u8, proptest::prelude::any::<bool>()), 0..80)) {
-            let mut table = LaneTable::default();
-            let mut active: HashMap<u8, Arc<ActiveRun>> = HashMap::new();
-            let (mut entered, mut started) = (0, 0);
-            for (index, (session, enters)) in steps.into_iter().enumerate() {
-                if enters {
-                    let new = run(&index.to_string(), &session.to_string());
-                    entered += 1;
-                    if table.enter(&new) == Placed::First {
-                        started += 1;
-                        proptest::prop_assert!(active.insert(session, new).is_none());
-                    }
-                } else if let Some(ended) = active.remove(&session)
-                    && let Some(next) = table.finish(&ended)
-                {
-                    started += 1;
-                    active.insert(session, next);
-                }
-            }
-            for session in 0..3 {
-                while let Some(ended) = active.remove(&session) {
-                    if let Some(next) = table.finish(&ended) {
-                        started += 1;
-                        active.insert(session, next);
-                    }
-                }
-            }
-            proptest::prop_assert_eq!(entered, started);
-            proptest::prop_assert_eq!(table.counts(), (0, 0));
-        }
-    }
-}
+mod tests;

@@ -6,11 +6,13 @@
 //! one of answered, aborted, failed; a finished run, however it ends, starts
 //! the next. Must not: know about sockets or methods.
 
+mod calls;
 mod changes;
 mod commanded;
 pub mod compaction;
 mod drive;
 mod emitter;
+mod join;
 mod lane;
 mod live;
 mod models;
@@ -19,6 +21,7 @@ mod parts;
 mod patch;
 mod pictures;
 mod prompt;
+mod queue;
 mod recovery;
 mod report;
 mod rows;
@@ -36,6 +39,7 @@ pub use models::{Models, SessionModel, UnknownModel};
 pub use notices::Notices;
 pub use parts::RunsParts;
 pub use patch::PatchContext;
+pub use queue::QueueRules;
 pub use report::{Answer, Family, Progress, RunReport};
 pub use rows::{SessionEvents, SessionRow, agent_runtime};
 pub use run::{AbortReason, ActiveRun, RunEnd};

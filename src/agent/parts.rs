@@ -70,7 +70,8 @@ impl RunsParts {
         self.sessions.append(key, message, options).await
     }
 
-    /// Adds the message of a run, unless it is there already.
+    /// Adds the message of a run, unless it is there already. A run id alone
+    /// does not tell: the key of a stopped run may be used for another message.
     pub async fn append_once(
         &self,
         key: &SessionKey,
@@ -80,7 +81,8 @@ impl RunsParts {
     ) -> Result<StoredMessage, SessionError> {
         let workspace = self.agent_of(key).workspace;
         self.sessions.ensure(key, &workspace).await?;
-        let options = AppendOptions { id: Some(id.into()), idempotency_key: Some(run_id.into()) };
+        let mark = format!("{run_id}:{id}");
+        let options = AppendOptions { id: Some(id.into()), idempotency_key: Some(mark) };
         self.sessions.append(key, message, options).await
     }
 
@@ -115,9 +117,12 @@ impl RunsParts {
         self.bus.deliver(event, &Audience::Everyone);
     }
 
-    /// Writes down how a run ended. A message that did not reach its transcript
+    /// Writes down how a run ended, unless that was done. A message that did not reach its transcript
     /// stays in the record, for the next start to put there.
     pub(super) async fn record_end(&self, run: &ActiveRun, end: &RunEnd) {
+        if !run.decide(end) {
+            return;
+        }
         self.tally.count(end);
         let outcome = match end {
             RunEnd::Answered => RunOutcome::Done,

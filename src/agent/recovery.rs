@@ -4,11 +4,12 @@
 //! crash at any later point loses nothing: what did not reach the transcript
 //! is put there at the next start.
 
+use futures_util::future::join_all;
 use serde::{Deserialize, Serialize};
 
 use crate::protocol::message::{AgentMessage, UserMessage};
 use crate::sessions::{SessionError, SessionKey, StoredMedia, StoredMessage};
-use crate::store::{RunRecord, RunState};
+use crate::store::{RunRecord, RunState, SessionEntry};
 
 use super::parts::RunsParts;
 use super::run::ActiveRun;
@@ -46,21 +47,32 @@ pub async fn append_user_message(
     Ok(stored)
 }
 
-/// Marks unfinished runs as interrupted, then completes transcripts. A message
+/// Notes that the messages of these runs need no place in their records any
+/// more. Until then a crash makes the next start look for them in the
+/// transcript, and it does not look back for ever.
+pub async fn settle(parts: &RunsParts, runs: impl IntoIterator<Item = &ActiveRun>) {
+    let settled = runs.into_iter().filter(|run| run.is_stored()).map(|run| async move {
+        let noted = parts.store.message_stored(run.family.as_str(), &run.id).await;
+        if let Err(error) = noted {
+            tracing::error!(run = %run.id, %error, "record of the run not updated");
+        }
+    });
+    join_all(settled).await;
+}
+
+/// Completes transcripts and sessions, then marks unfinished runs as
+/// interrupted: killed in between, the next start does it again. A message
 /// whose transcript cannot be written now keeps its place in the run records,
 /// and the next start tries again. Answers how many runs were interrupted.
 pub async fn recover(parts: &RunsParts) -> Result<usize, SendError> {
     let now_ms = parts.clock.now_ms();
-    let interrupted = parts.store.interrupt_unfinished(now_ms).await?;
-    for record in parts.store.runs_with_messages().await? {
-        match complete(parts, &record, now_ms).await {
-            Ok(()) => parts.store.message_stored(&record.run_id).await?,
-            Err(error) => {
-                tracing::error!(run = %record.run_id, session = %record.session_key, %error,
-                    "message not in its transcript; the next start tries again");
-            }
+    for record in parts.store.unsettled_runs().await? {
+        if let Err(error) = complete(parts, &record, now_ms).await {
+            tracing::error!(run = %record.run_id, session = %record.session_key, %error,
+                "message not in its transcript; the next start tries again");
         }
     }
+    let interrupted = parts.store.interrupt_unfinished(now_ms).await?;
     match parts.sessions.media().sweep() {
         Ok(0) => {}
         Ok(removed) => tracing::info!(removed, "removed files of messages that were not accepted"),
@@ -73,19 +85,23 @@ pub async fn recover(parts: &RunsParts) -> Result<usize, SendError> {
 async fn complete(parts: &RunsParts, record: &RunRecord, now_ms: u64) -> Result<(), SessionError> {
     let key = SessionKey::from_canonical(&record.session_key);
     let packed = record.message.as_deref().and_then(|text| serde_json::from_str(text).ok());
-    let Some(Packed { id, message }) = packed else { return Ok(()) };
-    let files = StoredMedia::of(&message.extra);
-    parts.sessions.media().place(files.iter().filter_map(StoredMedia::name).collect()).await?;
-    parts.append_once(&key, AgentMessage::User(message), &id, &record.run_id).await?;
-    if record.state == RunState::Interrupted {
-        parts
-            .sessions
-            .update(&key, move |entry| {
-                entry.status = Some("failed".into());
-                entry.ended_at = Some(now_ms);
-                entry.aborted_last_run = Some(true);
-            })
-            .await?;
+    if let Some(Packed { id, message }) = packed {
+        let files = StoredMedia::of(&message.extra);
+        parts.sessions.media().place(files.iter().filter_map(StoredMedia::name).collect()).await?;
+        parts.append_once(&key, AgentMessage::User(message), &id, &record.run_id).await?;
+        parts.store.message_stored(&record.scope, &record.run_id).await?;
+    }
+    if matches!(record.state, RunState::Active | RunState::Interrupted) {
+        let end = move |entry: &mut SessionEntry| {
+            entry.status = Some("failed".into());
+            entry.ended_at = Some(now_ms);
+            entry.aborted_last_run = Some(true);
+        };
+        match parts.sessions.update(&key, end).await {
+            // Somebody has deleted it meanwhile.
+            Err(SessionError::NotFound(_)) => {}
+            updated => drop(updated?),
+        }
         tracing::warn!(run = %record.run_id, session = %key, "run was interrupted by the last stop");
     }
     Ok(())

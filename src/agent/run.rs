@@ -1,10 +1,12 @@
 //! One accepted message on its way to an answer.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use parking_lot::Mutex;
 use tokio::sync::watch;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::auth::Owner;
@@ -12,7 +14,9 @@ use crate::protocol::message::UserMessage;
 use crate::providers::ThinkingLevel;
 use crate::sessions::SessionKey;
 
+use super::queue::QueueRules;
 use super::report::{Family, Progress};
+use super::runs::SendRequest;
 
 /// Why somebody stops a run; the text is `stopReason`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,6 +29,8 @@ pub enum AbortReason {
     Timeout,
     /// The gateway stops.
     Shutdown,
+    /// A newer message takes its place.
+    Interrupt,
 }
 
 impl AbortReason {
@@ -35,6 +41,7 @@ impl AbortReason {
             Self::Stop => "stop",
             Self::Timeout => "timeout",
             Self::Shutdown => "shutdown",
+            Self::Interrupt => "interrupt",
         }
     }
 }
@@ -69,12 +76,22 @@ pub struct ActiveRun {
     pub message_id: String,
     /// How hard to think; the session's level when absent.
     pub thinking: Option<ThinkingLevel>,
+    /// How it waits when the session is busy.
+    pub queue: QueueRules,
+    /// When it was put into its lane; quiet is counted from here.
+    pub entered: Instant,
+    /// It is stopped after so long; the agents' limit holds in any case.
+    pub limit: Option<Duration>,
     /// When it was accepted, in milliseconds since the epoch.
     pub accepted_at: u64,
     /// Set once, when somebody stops it.
     abort_reason: Mutex<Option<AbortReason>>,
     /// Whether its message needs no more care: it is in the transcript.
     stored: AtomicBool,
+    /// Whether its message went into another run, and it still has a turn.
+    steered: AtomicBool,
+    /// How it ends, from the moment that this is written down.
+    decided: OnceLock<RunEnd>,
     /// Whether its end is being told.
     over: AtomicBool,
     /// What it has done so far.
@@ -84,31 +101,30 @@ pub struct ActiveRun {
 }
 
 impl ActiveRun {
-    /// A run that has just been accepted.
-    #[allow(clippy::too_many_arguments)] // each is one fact of the request
+    /// A run that is being accepted.
     pub fn new(
-        family: Family,
-        id: Arc<str>,
-        key: SessionKey,
-        written_key: String,
-        owner: Arc<Owner>,
-        message: UserMessage,
+        request: SendRequest,
+        queue: QueueRules,
         message_id: String,
-        thinking: Option<ThinkingLevel>,
         accepted_at: u64,
     ) -> Self {
         Self {
-            family,
-            id,
-            key,
-            written_key,
-            owner,
-            message,
+            queue: queue.of_family(request.family),
+            family: request.family,
+            id: request.idempotency_key.into(),
+            key: request.key,
+            written_key: request.written_key,
+            owner: Arc::new(request.owner),
+            message: request.message,
             message_id,
-            thinking,
+            thinking: request.thinking,
+            entered: Instant::now(),
+            limit: request.limit,
             accepted_at,
             abort_reason: Mutex::new(None),
             stored: AtomicBool::new(false),
+            steered: AtomicBool::new(false),
+            decided: OnceLock::new(),
             over: AtomicBool::new(false),
             progress: Mutex::default(),
             cancel: CancellationToken::new(),
@@ -124,6 +140,26 @@ impl ActiveRun {
     /// Whether its message needs no more care.
     pub fn is_stored(&self) -> bool {
         self.stored.load(Ordering::Relaxed)
+    }
+
+    /// Its message went into another run; its own turn is still to come.
+    pub fn set_steered(&self) {
+        self.steered.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether its message went into another run.
+    pub fn has_steered(&self) -> bool {
+        self.steered.load(Ordering::Relaxed)
+    }
+
+    /// Decides how it ends; `false` when that was decided before.
+    pub fn decide(&self, end: &RunEnd) -> bool {
+        self.decided.set(end.clone()).is_ok()
+    }
+
+    /// How it ends, once that is decided.
+    pub fn decided(&self) -> Option<&RunEnd> {
+        self.decided.get()
     }
 
     /// Its end is about to be told.
@@ -182,20 +218,28 @@ impl ActiveRun {
 #[cfg(test)]
 pub mod tests {
     use super::*;
+    use crate::config::QueueSettings;
     use crate::sessions::KeyRules;
 
     pub fn run(id: &str, session: &str) -> Arc<ActiveRun> {
-        Arc::new(ActiveRun::new(
-            Family::Chat,
-            id.into(),
-            SessionKey::parse(session, &KeyRules::default()),
-            session.into(),
-            Arc::new(Owner::Connection("c".into())),
-            UserMessage::text("hi", 0),
-            "m".into(),
-            None,
-            0,
-        ))
+        let rules = QueueRules::of(&QueueSettings::default(), None);
+        run_with(id, session, rules)
+    }
+
+    pub fn run_with(id: &str, session: &str, queue: QueueRules) -> Arc<ActiveRun> {
+        let request = SendRequest {
+            family: Family::Chat,
+            key: SessionKey::parse(session, &KeyRules::default()),
+            written_key: session.into(),
+            idempotency_key: id.into(),
+            message: UserMessage::text("hi", 0),
+            media: None,
+            thinking: None,
+            owner: Owner::Connection("c".into()),
+            dedupe_text: None,
+            limit: None,
+        };
+        Arc::new(ActiveRun::new(request, queue, "m".into(), 0))
     }
 
     #[tokio::test]

@@ -6,7 +6,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
-use tokio::sync::{Notify, Semaphore};
+use tokio::sync::Semaphore;
 
 use crate::auth::{Owner, Principal};
 use crate::protocol::Scope;
@@ -16,8 +16,10 @@ use crate::sessions::{MediaError, SessionError, SessionKey, StagedMedia, StoredM
 use crate::store::{Claim, NewRun, RunRecord, RunState, StoreError};
 use crate::support::hex;
 
-use super::lane::{LaneTable, Placed};
+use super::calls::Calls;
+use super::lane::{LaneTable, Placed, Stopped};
 use super::parts::RunsParts;
+use super::queue::QueueRules;
 use super::recovery;
 use super::report::{Family, Reports};
 use super::run::{AbortReason, ActiveRun, RunEnd};
@@ -46,6 +48,8 @@ pub struct SendRequest {
     pub owner: Owner,
     /// The same text again, while it is being answered, is not run again.
     pub dedupe_text: Option<String>,
+    /// Its run is stopped after so long.
+    pub limit: Option<Duration>,
 }
 
 /// Answer to a message.
@@ -87,12 +91,18 @@ pub enum SendError {
     /// The run could not be recorded.
     #[error("message not stored: {0}")]
     Store(#[from] StoreError),
-    /// The transcript could not be written.
+    /// The transcript could not be read.
     #[error("message not stored: {0}")]
     Session(#[from] SessionError),
     /// Its files could not be put into their place.
     #[error(transparent)]
     Media(#[from] MediaError),
+    /// The transcript could not be written.
+    #[error("message not stored: {0}")]
+    Unwritable(String),
+    /// The gateway has a fault.
+    #[error("message not accepted; the gateway's log says why")]
+    Broken,
 }
 
 #[derive(Default)]
@@ -110,8 +120,8 @@ pub struct Runs {
     pub(super) permits: Semaphore,
     /// Runs that have ended.
     pub(super) reports: Reports,
-    /// Rings when a run is placed or has ended, for those who wait for one.
-    pub(super) changed: Notify,
+    /// Who waits for a run that is not there yet.
+    pub(super) calls: Calls,
 }
 
 impl Runs {
@@ -119,7 +129,7 @@ impl Runs {
     pub fn new(parts: RunsParts) -> Arc<Self> {
         let permits = Semaphore::new(parts.settings.agents.defaults.max_concurrent.max(1));
         let (state, reports) = (Mutex::default(), Reports::default());
-        Arc::new(Self { parts, state, permits, reports, changed: Notify::new() })
+        Arc::new(Self { parts, state, permits, reports, calls: Calls::default() })
     }
 
     /// What it works with.
@@ -134,37 +144,47 @@ impl Runs {
     }
 
     /// Accepts a message durably and queues its run. A run that can start does
-    /// so when the [`Start`] is dropped, after the sender has his answer.
+    /// so when the [`Start`] is dropped, after the sender has his answer. Who
+    /// asks may go away: what has begun is done to its end.
     pub async fn send(
         self: &Arc<Self>,
         request: SendRequest,
     ) -> Result<(Accepted, Option<Start>), SendError> {
-        let run = Arc::new(self.new_run(&request));
-        if let Claim::Existing(record) = self.claim(&run, request.dedupe_text).await? {
+        let runs = Arc::clone(self);
+        let accepting = self.parts.tasks.spawn("accept", async move { runs.accept(request).await });
+        accepting.await.ok().flatten().unwrap_or(Err(SendError::Broken))
+    }
+
+    async fn accept(
+        self: &Arc<Self>,
+        mut request: SendRequest,
+    ) -> Result<(Accepted, Option<Start>), SendError> {
+        let (text, media) = (request.dedupe_text.take(), request.media.take());
+        let run = Arc::new(self.new_run(request).await?);
+        if let Claim::Existing(record) = self.claim(&run, text).await? {
             return Ok((Accepted::known(record), None));
         }
-        if let Some(media) = request.media
+        if let Some(media) = media
             && let Err(error) = media.keep().await
         {
             return Err(self.turn_away(&run, error.into()).await);
         }
         match self.place(&run) {
-            Ok(Placed::Waiting) => Ok((Accepted::Started, None)),
-            Ok(Placed::Taken) => Err(self.turn_away(&run, SendError::IdTaken).await),
+            Ok(Placed::Waiting(dropped)) => {
+                self.make_way(&run, dropped).await;
+                Ok((Accepted::Started, None))
+            }
+            Ok(Placed::IdTaken) => Err(self.turn_away(&run, SendError::IdTaken).await),
             Ok(Placed::Refused) => Err(self.turn_away(&run, SendError::TooMany).await),
             Err(error) => Err(self.turn_away(&run, error).await),
-            Ok(Placed::First) => match recovery::open_turn(&self.parts, &run).await {
-                Ok(stored) => {
-                    let start = Start { runs: Arc::clone(self), run, stored };
-                    Ok((Accepted::Started, Some(start)))
+            Ok(Placed::First) => {
+                let mut start = Start { runs: Arc::clone(self), run, outcome: None };
+                let stored = recovery::open_turn(&self.parts, &start.run).await;
+                match start.outcome.insert(stored) {
+                    Ok(_) => Ok((Accepted::Started, Some(start))),
+                    Err(error) => Err(SendError::Unwritable(error.to_string())),
                 }
-                Err(error) => {
-                    // Not accepted, so the sender keeps it, and the key.
-                    run.set_stored();
-                    self.end_and_go_on(&run, RunEnd::Failed(error.to_string())).await;
-                    Err(error.into())
-                }
-            },
+            }
         }
     }
 
@@ -179,7 +199,7 @@ impl Runs {
             }
             state.lanes.enter(run)
         };
-        self.changed.notify_waiters();
+        self.calls.call(&run.id);
         Ok(placed)
     }
 
@@ -199,13 +219,14 @@ impl Runs {
         principal: &Principal,
         reason: AbortReason,
     ) -> Result<Vec<String>, AbortError> {
-        let runs = {
+        let mut runs = {
             let state = self.state.lock();
             match run_id {
                 None => state.lanes.of_session(key),
                 Some(run_id) => state.lanes.get(run_id).into_iter().collect(),
             }
         };
+        runs.retain(|run| !run.is_over());
         if runs.iter().any(|run| run.key != *key) {
             return Err(AbortError::OtherSession);
         }
@@ -216,11 +237,11 @@ impl Runs {
         if mine.is_empty() && !runs.is_empty() {
             return Err(AbortError::NotYours);
         }
-        self.stop(&mine, reason).await;
+        let stopped = self.stop(&mine, reason).await;
         // A run may have answered in the same moment; only its end tells.
         let wind_down = async {
             let mut aborted = Vec::new();
-            for run in &mine {
+            for run in &stopped {
                 if matches!(run.ended().await, RunEnd::Aborted(_)) {
                     aborted.push(run.id.to_string());
                 }
@@ -229,7 +250,7 @@ impl Runs {
         };
         Ok(tokio::time::timeout(ABORT_WAIT, wind_down).await.unwrap_or_else(|_| {
             tracing::error!(session = %key, "a stopped run does not wind down");
-            mine.iter().map(|run| run.id.to_string()).collect()
+            stopped.iter().map(|run| run.id.to_string()).collect()
         }))
     }
 
@@ -238,10 +259,14 @@ impl Runs {
     ///
     /// # Errors
     /// When they do not end in time.
-    pub async fn interrupt(&self, key: &SessionKey) -> Result<bool, StillActive> {
+    pub async fn interrupt(
+        &self,
+        key: &SessionKey,
+        reason: AbortReason,
+    ) -> Result<bool, StillActive> {
         let runs = self.state.lock().lanes.of_session(key);
         let all: Vec<_> = runs.iter().collect();
-        self.stop(&all, AbortReason::Rpc).await;
+        self.stop(&all, reason).await;
         let wind_down = async {
             for run in &runs {
                 run.ended().await;
@@ -256,14 +281,24 @@ impl Runs {
         self.state.lock().lanes.get(run_id).map(|run| run.key.clone())
     }
 
-    async fn stop(&self, runs: &[&Arc<ActiveRun>], reason: AbortReason) {
+    /// Stops runs; answers those that are, or soon will be, over by it.
+    pub(super) async fn stop<'a>(
+        &self,
+        runs: &[&'a Arc<ActiveRun>],
+        reason: AbortReason,
+    ) -> Vec<&'a Arc<ActiveRun>> {
+        let mut all = Vec::new();
         for run in runs {
-            run.abort(reason);
-            let waited = self.state.lock().lanes.withdraw(run);
-            if waited {
-                self.end_waiter(run, reason).await;
+            let stopped = self.state.lock().lanes.stop(run, reason);
+            match stopped {
+                Stopped::Nothing => continue,
+                Stopped::Active => {}
+                // Boxed: it is large, and most runs that are stopped are active.
+                Stopped::Waiter => Box::pin(self.end_waiter(run, reason)).await,
             }
+            all.push(*run);
         }
+        all
     }
 
     /// The run that is active in a session; none once its end has been told.
@@ -314,18 +349,11 @@ impl Runs {
         let _ = tokio::time::timeout(ABORT_WAIT, all_end).await;
     }
 
-    pub(super) fn new_run(&self, request: &SendRequest) -> ActiveRun {
-        ActiveRun::new(
-            request.family,
-            request.idempotency_key.as_str().into(),
-            request.key.clone(),
-            request.written_key.clone(),
-            Arc::new(request.owner.clone()),
-            request.message.clone(),
-            self.parts.ids.entry_id(),
-            request.thinking,
-            self.parts.clock.now_ms(),
-        )
+    pub(super) async fn new_run(&self, request: SendRequest) -> Result<ActiveRun, SendError> {
+        let entry = self.parts.sessions.entry(&request.key).await?;
+        let rules = QueueRules::of(&self.parts.settings.messages.queue, entry.as_ref());
+        let (id, now) = (self.parts.ids.entry_id(), self.parts.clock.now_ms());
+        Ok(ActiveRun::new(request, rules, id, now))
     }
 
     pub(super) async fn claim(
@@ -352,13 +380,25 @@ impl Runs {
 pub struct Start {
     runs: Arc<Runs>,
     run: Arc<ActiveRun>,
-    stored: StoredMessage,
+    /// What became of its message; `None` while that is not known.
+    outcome: Option<Result<StoredMessage, SessionError>>,
 }
 
 impl Drop for Start {
     fn drop(&mut self) {
-        self.runs.parts.announce(&self.run.key, &self.stored);
-        self.runs.drive(Arc::clone(&self.run));
+        let (runs, run) = (Arc::clone(&self.runs), Arc::clone(&self.run));
+        let error = match self.outcome.take() {
+            Some(Ok(stored)) => {
+                runs.parts.announce(&run.key, &stored);
+                return runs.drive(run);
+            }
+            Some(Err(error)) => error.to_string(),
+            None => SendError::Broken.to_string(),
+        };
+        // Not accepted, so the sender keeps it, and the key.
+        run.set_stored();
+        let end = RunEnd::Failed(error);
+        self.runs.parts.tasks.spawn("end", async move { runs.end_and_go_on(&run, end).await });
     }
 }
 

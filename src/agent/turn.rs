@@ -1,5 +1,7 @@
 //! What one run does: model, tools, model, … until there is an answer.
 
+mod ending;
+
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
@@ -14,8 +16,10 @@ use super::compaction::{self, CompactError};
 use super::emitter::Emitter;
 use super::models::SessionModel;
 use super::parts::RunsParts;
+use super::recovery;
 use super::report::Answer;
 use super::run::{AbortReason, ActiveRun, RunEnd};
+use super::runs::Runs;
 use super::spent::add;
 use super::tools::{ToolContext, ToolOutput};
 use super::{pictures, prompt, visible};
@@ -29,22 +33,22 @@ const ABORTED: &str = "Request was aborted";
 const TOO_LONG: &str = "context_length";
 
 /// Executes `run` to its end and tells everybody.
-pub async fn execute(parts: &RunsParts, run: &Arc<ActiveRun>) -> RunEnd {
-    let emitter = Emitter::new(Arc::clone(run), parts.bus.clone(), Arc::clone(&parts.clock));
-    let notices = parts.notices.take(&run.key);
-    let mut turn = Turn { parts, run, emitter, used: Usage::default(), notices, kept: None };
+pub async fn execute(runs: &Runs, run: &Arc<ActiveRun>) -> RunEnd {
+    let (parts, emitter) = (runs.parts(), runs.emitter(run));
+    let (used, notices) = (Usage::default(), Vec::new());
+    let mut turn = Turn { runs, parts, run, emitter, used, notices, kept: None };
     let started_at = turn.emitter.started_at();
-    let row = turn
-        .update(move |entry| {
-            entry.status = Some("running".into());
-            entry.started_at = Some(started_at);
-            (entry.ended_at, entry.runtime_ms) = (None, None);
-            entry.aborted_last_run = Some(false);
-            entry.system_sent = Some(true);
-            entry.live_model_switch_pending = None;
-            entry.updated_at = started_at;
-        })
-        .await;
+    let update = turn.update(move |entry| {
+        entry.status = Some("running".into());
+        entry.started_at = Some(started_at);
+        (entry.ended_at, entry.runtime_ms) = (None, None);
+        entry.aborted_last_run = Some(false);
+        entry.system_sent = Some(true);
+        entry.live_model_switch_pending = None;
+        entry.updated_at = started_at;
+    });
+    // Asked for together, they are one commit.
+    let (row, ()) = tokio::join!(update, recovery::settle(parts, [&**run]));
     turn.emitter.start();
     turn.tell(row.as_ref(), "start");
     match turn.answer().await {
@@ -67,6 +71,7 @@ impl From<SessionError> for Stop {
 }
 
 struct Turn<'a> {
+    runs: &'a Runs,
     parts: &'a RunsParts,
     run: &'a Arc<ActiveRun>,
     emitter: Emitter,
@@ -81,7 +86,11 @@ struct Turn<'a> {
 impl Turn<'_> {
     async fn answer(&mut self) -> Result<AssistantMessage, Stop> {
         let mut has_compacted = false;
+        let mut taken = self.runs.steering(self.run);
         for _ in 0..MAX_ROUNDS {
+            self.runs.take_in(self.run, &taken).await?;
+            taken.clear();
+            self.notices.extend(self.parts.notices.take(&self.run.key));
             // Read again each time: a change of the model or the thinking level
             // holds from the next call on.
             let entry = self.parts.sessions.entry(&self.run.key).await?.unwrap_or_default();
@@ -96,13 +105,25 @@ impl Turn<'_> {
             };
             self.used = add(&self.used, &message.usage);
             let calls: Vec<_> = message.tool_calls().cloned().collect();
-            if calls.is_empty() || message.stop_reason != StopReason::ToolUse {
-                self.note_answer(&message, &entry, &model);
-                return Ok(message);
+            let goes_on = !calls.is_empty() && message.stop_reason == StopReason::ToolUse;
+            if !goes_on {
+                // Asked only now, and before the answer counts as the last:
+                // who comes later finds the run over and gets its own.
+                taken = if calls.is_empty() { self.runs.steering(self.run) } else { vec![] };
+                if taken.is_empty() {
+                    self.note_answer(&message, &entry, &model);
+                    return Ok(message);
+                }
             }
-            let mut asked = Some(self.store_calls(message).await?);
-            for call in &calls {
-                self.call_tool(call, &model, asked.take()).await?;
+            if goes_on {
+                let mut asked = Some(self.store_call(message).await?);
+                for call in &calls {
+                    self.call_tool(call, &model, asked.take()).await?;
+                }
+                taken = self.runs.steering(self.run);
+            } else {
+                let stored = self.store_call(message).await?;
+                self.parts.announce(&self.run.key, &stored);
             }
             self.emitter.next_turn();
         }
@@ -267,9 +288,9 @@ impl Turn<'_> {
         }
     }
 
-    /// Stores an answer that calls tools; it is told after the first of them
-    /// has begun.
-    async fn store_calls(&mut self, message: AssistantMessage) -> Result<StoredMessage, Stop> {
+    /// Stores what a model call said that is not the last. One that calls tools
+    /// is told after the first of them has begun.
+    async fn store_call(&mut self, message: AssistantMessage) -> Result<StoredMessage, Stop> {
         let usage = message.usage;
         let row = self.update(move |entry| take_call(entry, &usage)).await;
         let message = AgentMessage::Assistant(message);
@@ -337,104 +358,6 @@ impl Turn<'_> {
         }
         Ok(stored)
     }
-
-    /// The answer and the row are on disk before anybody hears that it is final.
-    async fn finish(mut self, message: &AssistantMessage) -> RunEnd {
-        let wire = AgentMessage::Assistant(message.clone());
-        let mut stored = match self.parts.append(&self.run.key, wire, None).await {
-            Ok(stored) => stored,
-            Err(error) => {
-                return self.fail(format!("transcript not writable: {error}"), "unknown").await;
-            }
-        };
-        let usage = message.usage;
-        let row =
-            self.close(&RunEnd::Answered, "done", move |entry| take_answer(entry, &usage)).await;
-        self.emitter.finish(&self.used, message.stop_reason.as_str());
-        self.tell(row.as_ref(), "end");
-        if let Some(row) = row {
-            stored.session = row;
-        }
-        self.parts.announce(&self.run.key, &stored);
-        RunEnd::Answered
-    }
-
-    async fn fail(mut self, message: String, kind: &str) -> RunEnd {
-        let end = RunEnd::Failed(message.clone());
-        let row = self.close(&end, "failed", |_| {}).await;
-        self.emitter.fail(&message, kind);
-        self.tell(row.as_ref(), "error");
-        end
-    }
-
-    async fn abort(mut self, reason: AbortReason) -> RunEnd {
-        let status = if reason == AbortReason::Timeout { "timeout" } else { "killed" };
-        let end = RunEnd::Aborted(reason);
-        let row = self.close(&end, status, |entry| entry.aborted_last_run = Some(true)).await;
-        self.emitter.abort(reason);
-        self.tell(row.as_ref(), "end");
-        if let Some(mut kept) = self.kept.take() {
-            if let Some(row) = row {
-                kept.session = row;
-            }
-            self.parts.announce(&self.run.key, &kept);
-        }
-        end
-    }
-
-    /// Writes into the session's row and the run's record that it has ended,
-    /// so that nobody who hears of the end finds them behind.
-    async fn close(
-        &self,
-        end: &RunEnd,
-        status: &'static str,
-        change: impl FnOnce(&mut SessionEntry) + Send + 'static,
-    ) -> Option<SessionEntry> {
-        let (started_at, ended_at) = (self.emitter.started_at(), self.parts.clock.now_ms());
-        let (models, key) = (self.parts.models.clone(), self.run.key.clone());
-        let update = self.update(move |entry| {
-            let model = models.of_session(&key, Some(entry));
-            entry.status = Some(status.into());
-            entry.ended_at = Some(ended_at);
-            entry.runtime_ms = Some(ended_at.saturating_sub(started_at));
-            entry.updated_at = ended_at;
-            entry.context_tokens = model.context_window();
-            entry.model_provider = Some(model.name.provider);
-            entry.model = Some(model.name.model);
-            change(entry);
-        });
-        // Asked for together, they are one commit.
-        tokio::join!(update, self.parts.record_end(self.run, end)).0
-    }
-
-    /// Changes the session's row. The index can be rebuilt, so a failure here
-    /// does not end the run.
-    async fn update(
-        &self,
-        change: impl FnOnce(&mut SessionEntry) + Send + 'static,
-    ) -> Option<SessionEntry> {
-        let updated = self.parts.sessions.update(&self.run.key, change).await;
-        updated
-            .inspect_err(|error| {
-                tracing::error!(session = %self.run.key, %error, "session not updated");
-            })
-            .ok()
-    }
-
-    fn tell(&self, row: Option<&SessionEntry>, phase: &str) {
-        if let Some(row) = row {
-            self.parts.events.phase(&self.run.key, row, phase, &self.run.id);
-        }
-    }
-}
-
-/// Takes the last model call of a run into the session's row.
-fn take_answer(entry: &mut SessionEntry, usage: &Usage) {
-    take_call(entry, usage);
-    entry.input_tokens = Some(usage.input);
-    entry.output_tokens = Some(usage.output);
-    entry.cache_read = Some(usage.cache_read);
-    entry.cache_write = Some(usage.cache_write);
 }
 
 /// Takes any model call into the session's row.

@@ -35,14 +35,19 @@ impl Runs {
         family: Option<Family>,
         run_id: &str,
     ) -> Result<Arc<RunReport>, StoreError> {
+        let listener = self.calls.listen(run_id);
         loop {
             // Listening before looking, so nothing that happens between is missed.
-            let mut changed = std::pin::pin!(self.changed.notified());
-            changed.as_mut().enable();
-            if let Some(report) = self.ended(family, run_id).await? {
+            let mut called = std::pin::pin!(listener.bell.notified());
+            called.as_mut().enable();
+            let run = self.state.lock().lanes.get(run_id);
+            if let Some(run) = run {
+                run.ended().await;
+            } else if let Some(report) = self.ended(family, run_id).await? {
                 return Ok(report);
+            } else {
+                called.await;
             }
-            changed.await;
         }
     }
 
@@ -78,6 +83,6 @@ impl Runs {
     /// Tells those who wait for this run, and those who wait for its id.
     pub(super) fn tell_ended(&self, run: &ActiveRun, end: RunEnd) {
         run.set_ended(end);
-        self.changed.notify_waiters();
+        self.calls.call(&run.id);
     }
 }

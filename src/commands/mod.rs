@@ -4,27 +4,33 @@
 //! sender could not do by a method. A line that is no command goes to the
 //! model. Must not: know how the line came in.
 
+mod queue;
+
 use std::fmt::Write as _;
 
 use crate::registry::Ctx;
 use crate::sessions::SessionKey;
 
 /// A command of a chat.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Command {
     /// `/help`, `/commands`.
     Help,
     /// `/status`.
     Status,
+    /// `/queue`, and what follows it.
+    Queue(String),
 }
 
 impl Command {
     /// The command that a message is, if any.
     pub fn parse(message: &str) -> Option<Self> {
-        let word = message.split_whitespace().next()?.to_lowercase();
-        match word.as_str() {
+        let message = message.trim();
+        let (word, rest) = message.split_once(char::is_whitespace).unwrap_or((message, ""));
+        match word.to_lowercase().as_str() {
             "/help" | "/commands" => Some(Self::Help),
             "/status" => Some(Self::Status),
+            "/queue" => Some(Self::Queue(rest.to_owned())),
             _ => None,
         }
     }
@@ -34,6 +40,7 @@ impl Command {
         match self {
             Self::Help => help(),
             Self::Status => status(cx, key).await,
+            Self::Queue(words) => queue::run(&words, cx, key).await,
         }
     }
 }
@@ -79,6 +86,7 @@ fn help() -> String {
         "**Commands**",
         "- `/status`: model, tokens and session",
         "- `/help`: this list",
+        "- `/queue`: what happens to messages while an answer is being given",
         "- `/stop` (or just `stop`): stop the answer that is being given",
         "",
         "Everything else goes to the model.",
@@ -135,6 +143,8 @@ mod tests {
     fn commands_are_told_from_text() {
         assert_eq!(Command::parse("/status"), Some(Command::Status));
         assert_eq!(Command::parse(" /HELP me"), Some(Command::Help));
+        assert_eq!(Command::parse("/queue"), Some(Command::Queue(String::new())));
+        assert_eq!(Command::parse("/queue a\tb "), Some(Command::Queue("a\tb".into())));
         for text in ["status", "/unknown", "", "see /status"] {
             assert_eq!(Command::parse(text), None, "{text}");
         }

@@ -11,13 +11,13 @@ use super::explain::Ledger;
 use super::gateway::{self, Sources};
 use super::schema::Node;
 use super::{
-    ConfigError, ConfigFile, Env, Overrides, Paths, Settings, agents, models, nesting, session,
-    substitute,
+    ConfigError, ConfigFile, Env, Overrides, Paths, Settings, agents, messages, models, nesting,
+    session, substitute,
 };
 use crate::support::hex;
 
 /// The sections that are read; the rest is kept as it is.
-const SECTIONS: [&str; 4] = ["gateway", "session", "agents", "models"];
+const SECTIONS: [&str; 5] = ["gateway", "session", "agents", "messages", "models"];
 /// Far more than anybody writes by hand; keeps a wrong path from filling memory.
 const FILE_LIMIT: u64 = 8 * 1024 * 1024;
 
@@ -41,6 +41,7 @@ pub fn load(env: &Env, overrides: &Overrides) -> Result<Settings, ConfigError> {
     let mut ledger = Ledger::default();
     let session = session::read(&root, &file.path, &mut ledger)?;
     let agents = agents::read(&root, &paths, &file.path, &mut ledger)?;
+    let messages = messages::read(&root, &file.path, &mut ledger)?;
     let history_max_chars = gateway::history_max_chars(&root, &file.path, &mut ledger)?;
     let models = models::read(&root.member("models")?)?;
     // The gateway last: its token is only made for a valid config.
@@ -52,6 +53,7 @@ pub fn load(env: &Env, overrides: &Overrides) -> Result<Settings, ConfigError> {
         gateway,
         session,
         agents,
+        messages,
         history_max_chars,
         models,
         raw,

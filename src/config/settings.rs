@@ -7,7 +7,8 @@ use serde_json::Value;
 
 use super::models::ModelsConfig;
 use super::{
-    AgentsSettings, AuthMode, BindChoice, Explained, GatewaySettings, Paths, SessionSettings,
+    AgentsSettings, AuthMode, BindChoice, Explained, GatewaySettings, MessagesSettings, Paths,
+    SessionSettings,
 };
 use crate::support::Secret;
 
@@ -39,6 +40,8 @@ pub struct Settings {
     pub session: SessionSettings,
     /// Who answers.
     pub agents: AgentsSettings,
+    /// What happens to messages.
+    pub messages: MessagesSettings,
     /// Longest text in an answer of `chat.history`, in characters.
     pub history_max_chars: usize,
     /// The `models` section with its variables filled in; `null` when absent.
@@ -69,6 +72,7 @@ impl fmt::Debug for Settings {
             .field("gateway", &self.gateway)
             .field("session", &self.session)
             .field("agents", &self.agents)
+            .field("messages", &self.messages)
             .field("file", &self.file)
             .finish_non_exhaustive()
     }

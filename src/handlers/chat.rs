@@ -1,5 +1,7 @@
 //! `chat.*`.
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
 use unicode_normalization::UnicodeNormalization;
 
@@ -14,6 +16,13 @@ use crate::registry::{Ctx, Reply};
 use crate::sessions::{RECEIPT_MEMBER, SessionEntry, SessionError, SessionKey};
 
 use super::attachments;
+
+/// A run is given so much more than `timeoutMs` …
+const TIMEOUT_GRACE: Duration = Duration::from_mins(1);
+/// … at least this …
+const TIMEOUT_MIN: Duration = Duration::from_mins(2);
+/// … and at most this.
+const TIMEOUT_MAX: Duration = Duration::from_hours(24);
 
 /// Which requests `chat.send` keeps in order.
 pub fn send_lane(p: &ChatSendParams) -> &str {
@@ -44,12 +53,12 @@ pub async fn send(cx: Ctx, p: ChatSendParams) -> Reply<Value> {
     let request = send_request(&cx, &p, key.clone(), &text).await?;
     let run_id = p.idempotency_key;
     let outcome = match command {
-        Some(command) => cx
-            .services
-            .runs
-            .answer_command(request, command.run(&cx, &key))
-            .await
-            .map(|it| (it, None)),
+        Some(command) => {
+            let answer = command.run(&cx, &key);
+            // Boxed: commands are rare, and this is the way of every message.
+            let answered = Box::pin(cx.services.runs.answer_command(request, answer));
+            answered.await.map(|it| (it, None))
+        }
         None => cx.services.runs.send(request).await,
     };
     if let (Ok((Accepted::Started, _)), Some(route)) = (&outcome, p.route) {
@@ -87,7 +96,14 @@ async fn send_request(
         thinking,
         owner: cx.caller.principal.owner().clone(),
         dedupe_text: is_plain.then(|| text.trim().to_owned()),
+        limit: p.timeout_ms.map(run_limit),
     })
+}
+
+/// When a run of `chat.send` is stopped that was given `timeoutMs`: never at
+/// once (`reference/behaviour.md` §15).
+fn run_limit(timeout_ms: u64) -> Duration {
+    Duration::from_millis(timeout_ms).saturating_add(TIMEOUT_GRACE).clamp(TIMEOUT_MIN, TIMEOUT_MAX)
 }
 
 /// Keeps where a message really comes from: that is where answers go from now

@@ -39,7 +39,7 @@ pub async fn send(cx: Ctx, p: SessionsSendParams) -> Reply<Value> {
 /// sends.
 pub async fn steer(cx: Ctx, p: SessionsSendParams) -> Reply<Value> {
     existing(&cx, &p.key).await?;
-    let stopped = cx.services.runs.interrupt(&cx.session_key(&p.key)).await;
+    let stopped = cx.services.runs.interrupt(&cx.session_key(&p.key), AbortReason::Rpc).await;
     let interrupted =
         stopped.map_err(|_| ErrorShape::unavailable("failed to interrupt active session"))?;
     say(cx, p, "steer", interrupted).await
@@ -148,7 +148,7 @@ pub async fn delete(cx: Ctx, p: SessionsDeleteParams) -> Reply<Value> {
 }
 
 pub(super) async fn interrupt(cx: &Ctx, key: &SessionKey, written: &str) -> Reply<()> {
-    let stopped = cx.services.runs.interrupt(key).await;
+    let stopped = cx.services.runs.interrupt(key, AbortReason::Interrupt).await;
     stopped.map(|_| ()).map_err(|_| {
         ErrorShape::unavailable(format!(
             "Session {written} is still active; try again in a moment."

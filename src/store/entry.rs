@@ -72,6 +72,19 @@ pub struct SessionEntry {
     /// `deny` refuses `chat.send`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub send_policy: Option<String>,
+    /// What happens to messages while a run is active here; the config's word
+    /// when absent, as for the next three.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub queue_mode: Option<String>,
+    /// Milliseconds of quiet before collected messages are answered.
+    #[serde(deserialize_with = "maybe_whole", skip_serializing_if = "Option::is_none")]
+    pub queue_debounce_ms: Option<u64>,
+    /// Most messages that wait.
+    #[serde(deserialize_with = "maybe_whole", skip_serializing_if = "Option::is_none")]
+    pub queue_cap: Option<u64>,
+    /// `old`, `new` or `summarize`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub queue_drop: Option<String>,
     /// Provider chosen for this session.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub provider_override: Option<String>,

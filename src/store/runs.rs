@@ -67,7 +67,7 @@ pub struct RunRecord {
     pub created_at: u64,
     /// End in milliseconds.
     pub ended_at: Option<u64>,
-    /// What is to be answered; kept until the run has ended.
+    /// What is to be answered; kept until it is in the transcript.
     pub message: Option<String>,
 }
 
@@ -194,21 +194,24 @@ pub(super) fn by_id(connection: &Connection, run_id: &str) -> Result<Option<RunR
     Ok(found)
 }
 
-pub(super) fn with_messages(connection: &Connection) -> Result<Vec<RunRecord>, Fault> {
+pub(super) fn unsettled(connection: &Connection) -> Result<Vec<RunRecord>, Fault> {
     let records = connection
         .prepare(&format!(
             "SELECT {COLUMNS} FROM runs
-             WHERE message IS NOT NULL AND state <> 'active' ORDER BY rowid"
+             WHERE message IS NOT NULL OR state = 'active' ORDER BY rowid"
         ))?
         .query_map([], record)?
         .collect::<rusqlite::Result<Vec<_>>>()?;
     Ok(records)
 }
 
-pub(super) fn message_stored(connection: &Connection, run_id: &str) -> Result<(), Fault> {
+pub(super) fn message_stored(
+    connection: &Connection,
+    (scope, run_id): (&str, &str),
+) -> Result<(), Fault> {
     connection
-        .prepare_cached("UPDATE runs SET message = NULL WHERE run_id = ?1 AND state <> 'active'")?
-        .execute([run_id])?;
+        .prepare_cached("UPDATE runs SET message = NULL WHERE scope = ?1 AND run_id = ?2")?
+        .execute([scope, run_id])?;
     Ok(())
 }
 

@@ -127,13 +127,13 @@ impl Store for SqliteStore {
         Box::pin(self.database.read("look up a run", move |c| runs::by_id(c, &run_id)))
     }
 
-    fn runs_with_messages(&self) -> StoreFuture<'_, Vec<RunRecord>> {
-        Box::pin(self.database.read("list runs with messages", runs::with_messages))
+    fn unsettled_runs(&self) -> StoreFuture<'_, Vec<RunRecord>> {
+        Box::pin(self.database.read("list unsettled runs", runs::unsettled))
     }
 
-    fn message_stored<'a>(&'a self, run_id: &'a str) -> StoreFuture<'a, ()> {
-        let run_id = run_id.to_owned();
-        let forget = move |c: &_| runs::message_stored(c, &run_id);
+    fn message_stored<'a>(&'a self, scope: &'a str, run_id: &'a str) -> StoreFuture<'a, ()> {
+        let (scope, run_id) = (scope.to_owned(), run_id.to_owned());
+        let forget = move |c: &_| runs::message_stored(c, (&scope, &run_id));
         Box::pin(self.database.write("forget a stored message", forget))
     }
 

@@ -113,16 +113,16 @@ pub trait Store: Send + Sync + 'static {
     /// The run with this id, the newest if several scopes used it.
     fn run<'a>(&'a self, run_id: &'a str) -> StoreFuture<'a, Option<RunRecord>>;
 
+    /// The runs that are active, and those whose messages are still to be put
+    /// into their transcripts, in the order they were accepted.
+    fn unsettled_runs(&self) -> StoreFuture<'_, Vec<RunRecord>>;
+
     /// Marks every active run as interrupted, for the start; answers how many.
     fn interrupt_unfinished(&self, now_ms: u64) -> StoreFuture<'_, usize>;
 
-    /// The runs that have ended and whose messages are still to be put into
-    /// their transcripts, in the order they were accepted.
-    fn runs_with_messages(&self) -> StoreFuture<'_, Vec<RunRecord>>;
-
-    /// The message of an ended run is in its transcript, so the record need not
-    /// keep it.
-    fn message_stored<'a>(&'a self, run_id: &'a str) -> StoreFuture<'a, ()>;
+    /// The message of a run is in its transcript, so the record need not keep
+    /// it.
+    fn message_stored<'a>(&'a self, scope: &'a str, run_id: &'a str) -> StoreFuture<'a, ()>;
 
     /// Forgets ended runs beyond the retention; answers how many.
     fn prune_runs(&self, now_ms: u64) -> StoreFuture<'_, u64>;

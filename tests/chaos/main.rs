@@ -1,4 +1,5 @@
-//! `kill -9` in a loop, while clients send: what was acknowledged is there.
+//! `kill -9` in a loop, while clients send, note, reset, steer and stop: what
+//! was acknowledged is there.
 //!
 //! `CLAWGATE_CHAOS_ROUNDS` says how often, `CLAWGATE_CHAOS_SEED` repeats a
 //! run's choices. What the kernel does between them is not repeatable.
@@ -7,7 +8,9 @@
 mod support;
 
 mod dice;
+mod disconnects;
 mod ledger;
+mod view;
 
 use std::time::Duration;
 
@@ -20,6 +23,7 @@ use tokio::time::{Instant, sleep};
 use dice::Dice;
 use ledger::{Ledger, Sent};
 
+/// Two hundred take some minutes.
 const ROUNDS: u64 = 25;
 const CLIENTS: u64 = 4;
 const SESSIONS: u64 = 5;
@@ -36,6 +40,7 @@ async fn whatever_is_acknowledged_survives_being_killed_at_any_moment() {
     let options = GatewayOptions::with_config(default_config(mock.address()));
     let mut gateway = Gateway::start(options).await;
     let ledger = Ledger::default();
+    choose_modes(&gateway, &ledger).await;
     for round in 0..rounds {
         let clients = send_all_the_time(&gateway, &ledger, round, &mut dice);
         sleep(Duration::from_millis(dice.up_to(250))).await;
@@ -49,6 +54,8 @@ async fn whatever_is_acknowledged_survives_being_killed_at_any_moment() {
             check(&gateway, &ledger).await;
         }
     }
+    assert!(gateway.terminate().await.unwrap().success());
+    ledger.check_store(&gateway.state_dir()).await;
     println!("{} acknowledged messages", ledger.acknowledged().len());
     assert!(ledger.acknowledged().len() as u64 > rounds, "the clients got nothing done");
 }
@@ -79,14 +86,31 @@ fn send_all_the_time(
             }
             for message in 0.. {
                 let session = format!("s{}", dice.up_to(SESSIONS));
-                let text = match dice.up_to(4) {
+                let name = format!("r{round}-c{client}-m{message}");
+                let choice = dice.up_to(30);
+                let text = match dice.up_to(5) {
                     // Some answers are long enough to be killed in the middle.
-                    0 => format!("r{round}-c{client}-m{message} @mock stream n=20 delay=5"),
-                    _ => format!("r{round}-c{client}-m{message} @mock text n=1 delay=0"),
+                    0 => format!("{name} @mock stream n=20 delay=5"),
+                    1 => format!("{name} @mock tool name=session_status then=done n=1 delay=3"),
+                    _ => format!("{name} @mock text n=1 delay=0"),
                 };
                 let sent = Sent { session, text };
-                let Some(answer) = post(&mut socket, &sent).await else { return };
-                if answer["ok"] == true {
+                let (session, text) = (&sent.session, &sent.text);
+                let request = match choice {
+                    0 => request("chat.abort", json!({"sessionKey": session})),
+                    1 if message % 4 == 0 => request("sessions.reset", json!({"key": session})),
+                    2 | 3 => {
+                        request("chat.inject", json!({"sessionKey": session, "message": text}))
+                    }
+                    4 => request(
+                        "sessions.steer",
+                        json!({"key": session, "message": text, "idempotencyKey": text}),
+                    ),
+                    _ => message_of(&sent),
+                };
+                let says = request.1.get("message").is_some();
+                let Some(answer) = post(&mut socket, request, &name).await else { return };
+                if answer["ok"] == true && says {
                     ledger.acknowledge(sent);
                 }
             }
@@ -95,13 +119,38 @@ fn send_all_the_time(
     clients
 }
 
-/// Sends a message; `None` when the connection ends before the answer.
-async fn post(socket: &mut WsClient, sent: &Sent) -> Option<Value> {
+type Request = (&'static str, Value);
+
+fn request(method: &'static str, params: Value) -> Request {
+    (method, params)
+}
+
+fn message_of(sent: &Sent) -> Request {
     let params =
         json!({"sessionKey": sent.session, "message": sent.text, "idempotencyKey": sent.text});
-    let frame = json!({"type": "req", "id": sent.text, "method": "chat.send", "params": params});
+    request("chat.send", params)
+}
+
+/// Sends a request; `None` when the connection ends before the answer.
+async fn post(socket: &mut WsClient, (method, params): Request, id: &str) -> Option<Value> {
+    let frame = json!({"type": "req", "id": id, "method": method, "params": params});
     socket.send(&frame).await;
-    socket.answer(&sent.text).await
+    socket.answer(id).await
+}
+
+/// Each session handles messages in its own way.
+async fn choose_modes(gateway: &Gateway, ledger: &Ledger) {
+    let mut socket = gateway.open().await;
+    socket.connect_standard(&ALL_SCOPES).await;
+    for (session, mode) in ["steer", "followup", "collect", "interrupt", "queue"].iter().enumerate()
+    {
+        // Nothing gives way to others: whatever is acknowledged is to be found.
+        let text = format!("/queue {mode} cap:1000 debounce:10");
+        let sent = Sent { session: format!("s{session}"), text };
+        let answer = post(&mut socket, message_of(&sent), &sent.text).await.unwrap();
+        assert_eq!(answer["ok"], true, "{answer}");
+        ledger.acknowledge(sent);
+    }
 }
 
 /// The next start works at once, and so does its first message.
@@ -113,7 +162,8 @@ async fn come_back(gateway: &mut Gateway, ledger: &Ledger, round: u64) {
     for session in 0..SESSIONS {
         let text = format!("back-{round}-{session} @mock text n=1 delay=0");
         let sent = Sent { session: format!("s{session}"), text };
-        let answer = post(&mut socket, &sent).await.expect("an answer after a restart");
+        let answer = post(&mut socket, message_of(&sent), &sent.text).await;
+        let answer = answer.expect("an answer after a restart");
         assert_eq!(answer["payload"]["status"], "started", "{answer}");
         ledger.acknowledge(sent);
     }

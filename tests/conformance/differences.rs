@@ -85,6 +85,14 @@ const RESET_STOPS: &str =
 const MALFORMED_KEY: &str =
     "A key that names no agent or no session is refused at once, not accepted and failed.";
 
+const OWN_RUN: &str = "A message that comes while a run ends or that follows one is answered under its own run id, \
+    in the order it came (DESIGN §2).";
+const RETRIES: &str = "A call that is tried again is one lifecycle event with the reason and the delay; the original's run starts and fails anew each time (behaviour §13).";
+const NAMED_RUN: &str =
+    "The final of a message that was taken into another run names that run (DESIGN §2).";
+const PLAIN_MESSAGE: &str =
+    "The model reads a message of agent as it is, without the time put before it.";
+
 /// The list.
 pub const DIFFERENCES: &[Difference] = &[
     allow(Kind::Value, "handshake/ok-token", "c5 res connect", "/payload/protocol", VERSIONS),
@@ -183,6 +191,39 @@ pub const DIFFERENCES: &[Difference] = &[
     allow(Kind::Absent, "*", "* res status", "/payload/tasks/byRuntime", TASKS),
     allow(Kind::Absent, "*", "* res status", "/payload/taskAudit", TASKS),
     allow(Kind::Extra, "*", "* res status", "/payload/model", WHICH_MODEL),
+    allow(Kind::Extra, "chat/queue", "a event run", "/payload/takenInto", NAMED_RUN),
+    allow(Kind::ExtraFrame, "chat/*", "a event run", "agent lifecycle retry", RETRIES),
+    allow(
+        Kind::MissingFrame,
+        "chat/provider-errors",
+        "a event run",
+        "agent lifecycle start",
+        RETRIES,
+    ),
+    allow(
+        Kind::MissingFrame,
+        "chat/provider-errors",
+        "a event run",
+        "agent lifecycle error",
+        RETRIES,
+    ),
+    allow(Kind::ExtraFrame, "chat/back-to-back", "a event run", "agent lifecycle *", OWN_RUN),
+    allow(Kind::MissingFrame, "chat/back-to-back", "a event run", "agent lifecycle *", OWN_RUN),
+    allow(Kind::MissingFrame, "chat/back-to-back", "a event run", "chat final", OWN_RUN),
+    allow(Kind::Extra, "chat/back-to-back", "a event run", "/payload/message", OWN_RUN),
+    allow(Kind::Value, "chat/back-to-back", "a event sessions.changed", "/payload/runId", OWN_RUN),
+    allow(Kind::Value, "chat/back-to-back", "a event session.message", "*/content/0/text", OWN_RUN),
+    allow(Kind::Value, "chat/back-to-back", "a res chat.history", "*/content/0/text", OWN_RUN),
+    allow(Kind::Value, "chat/idempotency", "a event run", "*/content/0/text", PLAIN_MESSAGE),
+    allow(
+        Kind::Value,
+        "chat/idempotency",
+        "a event session.message",
+        "*/content/0/text",
+        PLAIN_MESSAGE,
+    ),
+    allow(Kind::Value, "chat/idempotency", "a res agent", "*/payloads/0/text", PLAIN_MESSAGE),
+    allow(Kind::Value, "chat/idempotency", "a res agent", "*/finalAssistant*Text", PLAIN_MESSAGE),
     allow(Kind::MissingFrame, "*", "* event session.message", "user at once", ONE_MESSAGE),
     allow(Kind::MissingFrame, "*", "* event sessions.changed", "message", ONE_MESSAGE),
     allow(Kind::Value, "*", "* event session.message", "/payload/messageSeq", POSITION),

@@ -65,6 +65,11 @@ impl Label {
     }
 }
 
+/// The session that an event is about, or nothing.
+fn session_of(frame: &Value) -> &Value {
+    &frame["payload"]["sessionKey"]
+}
+
 /// The run that a chat or agent event belongs to.
 pub fn run_of(frame: &Value) -> Option<&str> {
     let is_run = frame["event"] == "chat" || frame["event"] == "agent";
@@ -119,9 +124,17 @@ pub fn pairs<'a>(recorded: &[&'a Value], actual: &[&'a Value], runs: &Runs) -> V
         .map(|frame| (Label::of(frame), told_run(frame).map(|run| runs.recorded_name(run)), *frame))
         .collect();
     let mut pairs = Vec::new();
+    let known: Vec<&Value> = recorded.iter().map(|frame| session_of(frame)).collect();
     for frame in recorded {
         let label = Label::of(frame);
-        let at = rest.iter().position(|(l, run, _)| *l == label && *run == told_run(frame));
+        // What another recorded session tells is not for this one.
+        let is_session = |actual: &Value| {
+            let (is, was) = (session_of(actual), session_of(frame));
+            is == was || !known.contains(&is)
+        };
+        let at = rest.iter().position(|(l, run, actual)| {
+            *l == label && *run == told_run(frame) && is_session(actual)
+        });
         let actual = at.map(|at| rest.remove(at).2);
         pairs.push(Pair { label, recorded: Some(frame), actual });
     }

@@ -39,6 +39,8 @@ impl Pending {
         });
         let arrived: HashMap<&str, Vec<Label>> =
             conns.iter().map(|(name, conn)| (name.as_str(), labels(conn))).collect();
+        // All are waited for at once: what does not come costs its time once.
+        let now = Instant::now();
         for ((name, label), (count, took)) in wanted {
             let Some(conn) = conns.get(&name) else { continue };
             if arrived[name.as_str()].iter().filter(|known| **known == label).count() >= count {
@@ -46,12 +48,12 @@ impl Pending {
             }
             let is_brief = label.is_follow_up() || label.is_presence();
             let patience = if is_brief { SHORT_PATIENCE } else { PATIENCE + took };
-            let until = deadline.min(Instant::now() + patience);
+            let until = deadline.min(now + patience);
             self.wait_label(conn, (name, label), count, until).await;
         }
         for (name, run, length, took) in open_texts(before) {
             let Some(conn) = conns.get(&name) else { continue };
-            let until = deadline.min(Instant::now() + PATIENCE + took);
+            let until = deadline.min(now + PATIENCE + took);
             wait_text(conn, &learned.apply_text(&run), length, until).await;
         }
     }

@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use crate::stage::{
-    Api, Stage, admin, call, deltas, end_of, ends_of, events, lines, scripted, start, told,
-    with_both_apis,
+    Api, Stage, admin, call, deltas, end_of, ends_of, events, lines, scripted_queueing, start,
+    told, with_both_apis,
 };
 use crate::support::WsClient;
 
@@ -34,8 +34,8 @@ async fn sessions_are_answered_at_the_same_time(api: Api) {
     assert!(last_start < first_end, "{spans:?}");
 }
 
-async fn messages_to_one_session_are_answered_one_after_the_other(api: Api) {
-    let stage = Stage::new(api).await;
+async fn followups_of_one_session_are_answered_one_after_the_other(api: Api) {
+    let stage = Stage::queueing(api, "followup").await;
     let mut client = admin(&stage.gateway).await;
     let mut other = admin(&stage.gateway).await;
     start(&mut client, "main", "greet me", "run-1").await;
@@ -63,8 +63,15 @@ async fn messages_to_one_session_are_answered_one_after_the_other(api: Api) {
 
 #[tokio::test]
 async fn messages_of_one_connection_keep_their_order_without_waiting_for_answers() {
-    let (gateway, mock) = scripted(Api::OpenAi).await;
+    let (gateway, mock) = scripted_queueing("followup").await;
     let mut client = admin(&gateway).await;
+    call(
+        &mut client,
+        "chat.send",
+        json!({"sessionKey": "main", "message": "/queue cap:30",
+        "idempotencyKey": "cap"}),
+    )
+    .await;
     let texts: Vec<_> = (0..30).map(|index| format!("message {index}")).collect();
     for text in &texts {
         let params = json!({"sessionKey": "main", "message": text, "idempotencyKey": text});
@@ -79,7 +86,7 @@ async fn messages_of_one_connection_keep_their_order_without_waiting_for_answers
     assert_eq!(mock.requests().len(), texts.len());
     let told = told(&mut client, "main").await;
     let said: Vec<_> =
-        told.iter().filter(|(role, _)| role == "user").map(|(_, text)| text).collect();
+        told.iter().skip(1).filter(|(role, _)| role == "user").map(|(_, text)| text).collect();
     assert_eq!(said, texts.iter().collect::<Vec<_>>());
 }
 
@@ -123,6 +130,6 @@ async fn an_abort_without_a_run_stops_all_of_the_session_and_only_of_it() {
 
 with_both_apis! {
     sessions_are_answered_at_the_same_time;
-    messages_to_one_session_are_answered_one_after_the_other;
+    followups_of_one_session_are_answered_one_after_the_other;
     a_waiting_message_can_be_stopped_while_another_runs;
 }

@@ -141,8 +141,9 @@ async fn a_connection_that_stays_plain_http_ends_in_time() {
 
 #[tokio::test]
 async fn the_hundred_and_second_message_of_a_session_is_refused_and_forgotten() {
-    let (gateway, _mock) = crate::stage::scripted(crate::stage::Api::OpenAi).await;
+    let (gateway, _mock) = crate::stage::scripted_queueing("followup").await;
     let mut client = admin(&gateway).await;
+    send(&mut client, "main", "/queue cap:1000", "cap").await;
     for index in 0..=100 {
         let text = format!("{index} @mock stream n=400 delay=50");
         let answer = send(&mut client, "main", &text, &format!("run-{index}")).await;

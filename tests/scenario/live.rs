@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use crate::stage::{
-    Api, RUN_LIMIT, admin, call, connect, deltas, end_of, events, scripted, start, text_of,
-    with_both_apis,
+    Api, RUN_LIMIT, admin, call, connect, deltas, end_of, ends_of, events, scripted,
+    scripted_queueing, start, text_of, with_both_apis,
 };
 use crate::support::{SECRET, WsClient};
 
@@ -69,25 +69,34 @@ async fn who_refreshes_in_the_middle_ends_with_the_same_text(api: Api) {
     assert_eq!((messages.len(), messages.iter().filter(pending).count()), (4, 0), "{page}");
 }
 
-#[tokio::test]
-async fn a_history_at_any_moment_has_every_message_once() {
-    let (gateway, _mock) = scripted(Api::OpenAi).await;
+/// Sends ten messages and reads the history until all are answered.
+async fn read_all_the_time(mode: &str, answers: std::ops::RangeInclusive<usize>) {
+    let (gateway, _mock) = scripted_queueing(mode).await;
     let mut client = admin(&gateway).await;
     for index in 0..10 {
         start(&mut client, "main", &format!("message {index}"), &format!("run-{index}")).await;
     }
+    let expected: Vec<_> = (0..10).map(|index| format!("message {index}")).collect();
     let deadline = Instant::now() + RUN_LIMIT;
     loop {
         assert!(Instant::now() < deadline, "they are not all answered");
+        let is_over = (0..10).all(|index| !ends_of(&client, &format!("run-{index}")).is_empty());
         let page = call(&mut client, "chat.history", json!({"sessionKey": "main"})).await;
         let messages = page["messages"].as_array().unwrap();
         let users = messages.iter().filter(|message| message["role"] == "user").map(text_of);
-        let expected: Vec<_> = (0..10).map(|index| format!("message {index}")).collect();
         assert_eq!(users.collect::<Vec<_>>(), expected);
-        if messages.len() == 20 {
+        if is_over {
+            assert!(answers.contains(&(messages.len() - 10)), "{page}");
             break;
         }
     }
+}
+
+#[tokio::test]
+async fn a_history_at_any_moment_has_every_message_once() {
+    read_all_the_time("followup", 10..=10).await;
+    read_all_the_time("steer", 1..=10).await;
+    read_all_the_time("collect", 1..=10).await;
 }
 
 with_both_apis! {

@@ -23,6 +23,7 @@ mod offline;
 mod passed_on;
 mod presence;
 mod profiles;
+mod queue;
 mod reset;
 mod restart;
 mod scopes;

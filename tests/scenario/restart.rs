@@ -90,6 +90,24 @@ async fn a_message_is_not_lost_when_the_next_start_is_killed_too() {
 }
 
 #[tokio::test]
+async fn a_message_is_there_once_however_much_came_after_it_before_a_kill() {
+    let (mut gateway, _mock) = scripted(Api::OpenAi).await;
+    let mut client = admin(&gateway).await;
+    start(&mut client, "main", "@mock stream n=400 delay=50", "run-1").await;
+    deltas(&client, "run-1", 1).await;
+    for index in 0..300 {
+        let note = json!({"sessionKey": "main", "message": format!("note {index}")});
+        call(&mut client, "chat.inject", note).await;
+    }
+    gateway.kill9();
+    gateway.restart().await;
+    let mut client = admin(&gateway).await;
+    let users = told(&mut client, "main").await.into_iter().filter(|(role, _)| role == "user");
+    assert_eq!(users.count(), 1);
+    assert_eq!(row(&mut client, "agent:main:main").await["status"], "failed");
+}
+
+#[tokio::test]
 async fn a_key_that_was_answered_starts_no_second_run_after_a_restart() {
     let mut stage = Stage::new(Api::OpenAi).await;
     let mut client = admin(&stage.gateway).await;

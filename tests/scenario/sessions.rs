@@ -103,7 +103,9 @@ async fn a_reset_or_delete_stops_the_run_and_puts_the_transcript_away() {
     deltas(&client, "long", 1).await;
     let answer = call(&mut client, "sessions.reset", json!({"key": "life"})).await;
     let id = answer["entry"]["sessionId"].clone();
-    assert_eq!(end_of(&client, "long").await["state"], "aborted");
+    let end = end_of(&client, "long").await;
+    assert_eq!((&end["state"], &end["stopReason"]), (&json!("final"), &json!("interrupt")));
+    assert!(text_of(&end["message"]).starts_with("w1"), "it tells what it has: {end}");
     assert_eq!(changed(&client, "reset").await["sessionId"], id);
     assert_eq!(told(&mut client, "life").await, lines(&[]));
     start(&mut client, "life", "@mock stream n=200 delay=100", "long-2").await;

@@ -51,6 +51,13 @@ impl Stage {
         Self::with_mock(Aimock::start(), api).await
     }
 
+    /// Where messages to a busy session are handled in this mode.
+    pub async fn queueing(api: Api, mode: &str) -> Self {
+        let mock = Aimock::start();
+        let config = queueing_config(mock.address(), api, mode);
+        Self { gateway: Gateway::start(GatewayOptions::with_config(config)).await, mock }
+    }
+
     pub async fn with_mock(mock: Aimock, api: Api) -> Self {
         let config = config(mock.address(), api);
         let gateway = Gateway::start(GatewayOptions::with_config(config)).await;
@@ -63,6 +70,19 @@ pub async fn scripted(api: Api) -> (Gateway, MockProvider) {
     let mock = MockProvider::start().await;
     let config = config(mock.address(), api);
     (Gateway::start(GatewayOptions::with_config(config)).await, mock)
+}
+
+/// The same, in this mode of handling messages to a busy session.
+pub async fn scripted_queueing(mode: &str) -> (Gateway, MockProvider) {
+    let mock = MockProvider::start().await;
+    let config = queueing_config(mock.address(), Api::OpenAi, mode);
+    (Gateway::start(GatewayOptions::with_config(config)).await, mock)
+}
+
+fn queueing_config(provider: &str, api: Api, mode: &str) -> Value {
+    let mut config = config(provider, api);
+    config["messages"]["queue"]["mode"] = json!(mode);
+    config
 }
 
 fn config(provider: &str, api: Api) -> Value {

@@ -11,9 +11,10 @@ use crate::sessions::{CompactionReason, SessionKey};
 
 use super::{CompactError, Compacted, compact};
 use crate::agent::emitter::Emitter;
+use crate::agent::queue::QueueRules;
 use crate::agent::report::Family;
-use crate::agent::run::{ActiveRun, RunEnd};
-use crate::agent::runs::Runs;
+use crate::agent::run::{AbortReason, ActiveRun, RunEnd};
+use crate::agent::runs::{Runs, SendRequest};
 
 /// How often what runs in the session is stopped, when new runs keep coming.
 const TRIES_MAX: usize = 5;
@@ -53,21 +54,25 @@ impl Runs {
         owner: Owner,
     ) -> Result<Hold, CompactError> {
         let parts = self.parts();
-        let run = Arc::new(ActiveRun::new(
-            Family::Compaction,
-            parts.ids.uuid().into(),
-            key.clone(),
-            written_key.to_owned(),
-            Arc::new(owner),
-            UserMessage::text("", 0),
-            String::new(),
-            None,
-            parts.clock.now_ms(),
-        ));
+        let request = SendRequest {
+            family: Family::Compaction,
+            key: key.clone(),
+            written_key: written_key.to_owned(),
+            idempotency_key: parts.ids.uuid(),
+            message: UserMessage::text("", 0),
+            media: None,
+            thinking: None,
+            owner,
+            dedupe_text: None,
+            limit: None,
+        };
+        let rules = QueueRules::of(&parts.settings.messages.queue, None);
+        let now = parts.clock.now_ms();
+        let run = Arc::new(ActiveRun::new(request, rules, String::new(), now));
         // There is no message that would have to be put anywhere.
         run.set_stored();
         for _ in 0..TRIES_MAX {
-            self.interrupt(key).await.map_err(|_| CompactError::Active)?;
+            self.interrupt(key, AbortReason::Rpc).await.map_err(|_| CompactError::Active)?;
             let mut state = self.state.lock();
             if state.stopping {
                 return Err(CompactError::Stopping);

@@ -56,6 +56,9 @@ pub struct AgentParams {
     pub best_effort: bool,
     /// Pictures and files.
     pub attachments: Vec<Value>,
+    /// The run is stopped after so long; without, or with 0, the agents' limit
+    /// alone holds.
+    pub timeout_seconds: Option<u64>,
     /// The run's id as well.
     pub idempotency_key: String,
 }
@@ -79,7 +82,7 @@ impl Params for AgentParams {
         for name in ["groupId", "groupChannel", "groupSpace"] {
             f.optional(name, text());
         }
-        f.optional("timeout", integer_from(0));
+        let timeout_seconds = f.optional("timeout", integer_from(0));
         let best_effort = f.optional("bestEffortDeliver", boolean()).unwrap_or_default();
         f.optional("lane", text());
         f.optional("cleanupBundleMcpOnRunEnd", boolean());
@@ -106,6 +109,7 @@ impl Params for AgentParams {
             deliver,
             best_effort,
             attachments,
+            timeout_seconds: timeout_seconds.filter(|seconds| *seconds > 0),
             idempotency_key,
         }
     }

@@ -1,0 +1,311 @@
+use super::*;
+use crate::agent::queue::QueueRules;
+use crate::agent::run::tests::{run, run_with};
+use crate::config::QueueSettings;
+
+fn rules(mode: QueueMode, cap: usize, drop: DropPolicy) -> QueueRules {
+    QueueRules { mode, cap, drop, ..QueueRules::of(&QueueSettings::default(), None) }
+}
+
+fn with(id: &str, mode: QueueMode) -> Arc<ActiveRun> {
+    run_with(id, "main", rules(mode, 20, DropPolicy::Old))
+}
+
+fn ids(runs: &[Arc<ActiveRun>]) -> Vec<&str> {
+    runs.iter().map(|run| &*run.id).collect()
+}
+
+#[test]
+fn waiters_start_in_order_and_an_empty_lane_is_forgotten() {
+    let mut table = LaneTable::default();
+    let runs: Vec<_> = (0..3).map(|index| run(&index.to_string(), "main")).collect();
+    assert!(matches!(table.enter(&runs[0]), Placed::First));
+    assert!(matches!(table.enter(&runs[1]), Placed::Waiting(_)));
+    assert!(matches!(table.enter(&runs[2]), Placed::Waiting(_)));
+    assert!(matches!(table.enter(&run("other", "elsewhere")), Placed::First));
+    assert_eq!(table.counts(), (2, 2));
+    assert_eq!(table.finish(&runs[0]).next.unwrap().id, runs[1].id);
+    assert_eq!(table.finish(&runs[1]).next.unwrap().id, runs[2].id);
+    assert!(table.finish(&runs[2]).next.is_none());
+    assert_eq!(table.counts(), (1, 0));
+}
+
+#[test]
+fn a_waiter_that_is_stopped_does_not_disturb_the_lane() {
+    let mut table = LaneTable::default();
+    let (first, second) = (run("1", "main"), run("2", "main"));
+    table.enter(&first);
+    table.enter(&second);
+    assert_eq!(table.stop(&second, AbortReason::Rpc), Stopped::Waiter);
+    assert_eq!(table.stop(&second, AbortReason::Rpc), Stopped::Nothing);
+    assert_eq!(first.abort_reason(), None);
+    assert_eq!(table.stop(&first, AbortReason::Stop), Stopped::Active);
+    assert_eq!(first.abort_reason(), Some(AbortReason::Stop));
+    assert_eq!(table.active(&first.key).unwrap().id, first.id);
+    assert!(table.finish(&first).next.is_none());
+    assert_eq!(table.counts(), (0, 0));
+}
+
+#[test]
+fn steering_messages_go_into_the_run_together_and_queued_ones_one_at_a_time() {
+    use QueueMode::{Followup, Queue, Steer};
+    let mut table = LaneTable::default();
+    let active = with("active", Steer);
+    table.enter(&active);
+    let waiting = [("a", Steer), ("b", Followup), ("c", Steer), ("d", Queue), ("e", Queue)];
+    for (id, mode) in waiting {
+        table.enter(&with(id, mode));
+    }
+    assert_eq!(ids(&table.steer(&active)), ["a", "c"]);
+    assert_eq!(ids(&table.steer(&active)), ["d"]);
+    assert_eq!(ids(&table.steer(&active)), ["e"]);
+    assert_eq!(ids(&table.steer(&active)), Vec::<&str>::new());
+    let taken = table.get("a").unwrap();
+    assert_eq!(table.stop(&taken, AbortReason::Rpc), Stopped::Nothing, "another run has it");
+    assert_eq!(table.counts(), (1, 1));
+    let finished = table.finish(&active);
+    assert_eq!(ids(&finished.joined), ["a", "c", "d", "e"]);
+    assert_eq!(&*finished.next.unwrap().id, "b");
+    assert!(table.get("a").is_none() && table.get("b").is_some());
+}
+
+#[test]
+fn a_backlog_message_steers_once_and_keeps_its_turn() {
+    let mut table = LaneTable::default();
+    let (active, both) = (with("1", QueueMode::Steer), with("2", QueueMode::SteerBacklog));
+    table.enter(&active);
+    table.enter(&both);
+    assert_eq!(ids(&table.steer(&active)), ["2"]);
+    assert!(table.steer(&active).is_empty());
+    let finished = table.finish(&active);
+    assert!(finished.joined.is_empty());
+    assert_eq!(finished.next.unwrap().id, both.id);
+}
+
+#[test]
+fn collected_messages_end_with_the_run_that_answers_them() {
+    let mut table = LaneTable::default();
+    let active = with("0", QueueMode::Collect);
+    table.enter(&active);
+    for (id, mode) in [
+        ("1", QueueMode::Collect),
+        ("2", QueueMode::Collect),
+        ("3", QueueMode::Followup),
+        ("4", QueueMode::Collect),
+    ] {
+        table.enter(&with(id, mode));
+    }
+    let first = table.finish(&active).next.unwrap();
+    assert_eq!(ids(&table.collect(&first)), ["2", "4"]);
+    let finished = table.finish(&first);
+    assert_eq!(ids(&finished.joined), ["2", "4"]);
+    assert_eq!(&*finished.next.unwrap().id, "3");
+}
+
+#[test]
+fn over_the_cap_the_oldest_gives_way_or_the_new_one_is_refused() {
+    let mut table = LaneTable::default();
+    table.enter(&with("active", QueueMode::Steer));
+    let collected = |id: &str, drop| run_with(id, "main", rules(QueueMode::Collect, 2, drop));
+    for id in ["1", "2"] {
+        assert!(matches!(table.enter(&collected(id, DropPolicy::New)), Placed::Waiting(_)));
+    }
+    assert!(matches!(table.enter(&collected("3", DropPolicy::New)), Placed::Refused));
+    assert!(table.get("3").is_none());
+    let Placed::Waiting(dropped) = table.enter(&collected("4", DropPolicy::Summarize)) else {
+        panic!("it has room")
+    };
+    assert_eq!(ids(&dropped), ["1"]);
+    assert!(table.get("1").is_none());
+    let steering = with("5", QueueMode::Steer);
+    assert!(matches!(table.enter(&steering), Placed::Waiting(dropped) if dropped.is_empty()));
+}
+
+/// How a message ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum End {
+    Answered,
+    Aborted,
+    Failed,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Step {
+    Send {
+        session: u8,
+        mode: QueueMode,
+        cap: usize,
+        drop: DropPolicy,
+        agent: bool,
+    },
+    /// The active run of a session comes to a model call.
+    Steer(u8),
+    /// It collects what waits.
+    Collect(u8),
+    /// It ends: with an answer, an error or a panic.
+    Finish(u8, End),
+    /// Somebody stops the n-th run there is.
+    Stop(usize),
+}
+
+fn step() -> impl proptest::strategy::Strategy<Value = Step> {
+    use proptest::prelude::*;
+    let mode = prop_oneof![
+        Just(QueueMode::Steer),
+        Just(QueueMode::Queue),
+        Just(QueueMode::Followup),
+        Just(QueueMode::Collect),
+        Just(QueueMode::SteerBacklog),
+        Just(QueueMode::Interrupt)
+    ];
+    let drop =
+        prop_oneof![Just(DropPolicy::Old), Just(DropPolicy::New), Just(DropPolicy::Summarize)];
+    let end = prop_oneof![Just(End::Answered), Just(End::Failed), Just(End::Aborted)];
+    let session = 0..3_u8;
+    prop_oneof![
+        6 => (session.clone(), mode, 1..4_usize, drop, prop::bool::weighted(0.2)).prop_map(
+            |(session, mode, cap, drop, agent)| Step::Send { session, mode, cap, drop, agent }),
+        3 => session.clone().prop_map(Step::Steer),
+        1 => session.clone().prop_map(Step::Collect),
+        4 => (session, end).prop_map(|(session, end)| Step::Finish(session, end)),
+        2 => any::<usize>().prop_map(Step::Stop),
+    ]
+}
+
+/// Does to the table what `Runs` does, and books every message.
+#[derive(Default)]
+struct Model {
+    table: LaneTable,
+    accepted: Vec<Arc<ActiveRun>>,
+    ends: HashMap<Arc<str>, Vec<End>>,
+    /// Which run was started in each session and has not ended.
+    running: HashMap<SessionKey, Arc<ActiveRun>>,
+}
+
+impl Model {
+    fn end(&mut self, run: &ActiveRun, end: End) {
+        self.ends.entry(Arc::clone(&run.id)).or_default().push(end);
+    }
+
+    fn begin(&mut self, run: Arc<ActiveRun>) {
+        let before = self.running.insert(run.key.clone(), run);
+        assert!(before.is_none(), "two runs at a time: {before:?}");
+    }
+
+    fn stop(&mut self, run: &Arc<ActiveRun>) {
+        if self.table.stop(run, AbortReason::Rpc) == Stopped::Waiter {
+            self.end(run, End::Aborted);
+        }
+    }
+
+    fn finish(&mut self, run: &ActiveRun, end: End) {
+        // A run that was stopped never ends otherwise.
+        let end = if run.abort_reason().is_some() { End::Aborted } else { end };
+        let finished = self.table.finish(run);
+        self.running.remove(&run.key);
+        self.end(run, end);
+        for joined in finished.joined {
+            self.end(&joined, end);
+        }
+        if let Some(next) = finished.next {
+            self.begin(next);
+        }
+    }
+
+    fn send(&mut self, run: &Arc<ActiveRun>) {
+        match self.table.enter(run) {
+            Placed::First => self.begin(Arc::clone(run)),
+            Placed::Waiting(dropped) => {
+                for old in dropped {
+                    self.end(&old, End::Failed);
+                }
+                if run.queue.mode == QueueMode::Interrupt {
+                    let all = self.table.of_session(&run.key);
+                    for other in all.iter().take_while(|other| !is_same(other, run)) {
+                        self.stop(other);
+                    }
+                }
+            }
+            Placed::Refused | Placed::IdTaken => return,
+        }
+        self.accepted.push(Arc::clone(run));
+    }
+
+    fn apply(&mut self, index: usize, step: Step) {
+        let key = |session: u8| run("k", &session.to_string()).key.clone();
+        match step {
+            Step::Send { session, mode, cap, drop, agent } => {
+                let mut rules = rules(mode, cap, drop);
+                if agent {
+                    rules = rules.of_family(Family::Agent);
+                }
+                self.send(&run_with(&index.to_string(), &session.to_string(), rules));
+            }
+            Step::Steer(session) => {
+                if let Some(run) = self.running.get(&key(session)).cloned() {
+                    self.table.steer(&run);
+                }
+            }
+            Step::Collect(session) => {
+                if let Some(run) = self.running.get(&key(session)).cloned() {
+                    self.table.collect(&run);
+                }
+            }
+            Step::Finish(session, end) => {
+                if let Some(run) = self.running.get(&key(session)).cloned() {
+                    self.finish(&run, end);
+                }
+            }
+            Step::Stop(which) => {
+                if !self.accepted.is_empty() {
+                    let run = Arc::clone(&self.accepted[which % self.accepted.len()]);
+                    self.stop(&run);
+                }
+            }
+        }
+    }
+
+    /// Nobody waits where nothing runs, and nobody is lost.
+    fn check(&self) {
+        for session in 0..3_u8 {
+            let key = run("k", &session.to_string()).key.clone();
+            let there = self.table.of_session(&key);
+            let active = self.table.active(&key);
+            assert_eq!(active.is_some(), !there.is_empty(), "a queue without a run");
+            let running = self.running.get(&key).map(|run| &run.id);
+            assert_eq!(active.as_ref().map(|run| &run.id), running);
+        }
+        for run in &self.accepted {
+            let is_there = self.table.of_session(&run.key).iter().any(|there| is_same(there, run));
+            let ends = self.ends.get(&run.id).map_or(0, Vec::len);
+            assert_eq!(ends, usize::from(!is_there), "{} has ended {ends} times", run.id);
+            assert_eq!(self.table.get(&run.id).is_some(), is_there);
+        }
+    }
+}
+
+proptest::proptest! {
+    #![proptest_config(proptest::prelude::ProptestConfig::with_cases(500))]
+    #[test]
+    fn every_accepted_message_ends_once_and_nobody_waits_where_nothing_runs(
+        steps in proptest::collection::vec(step(), 0..120)
+    ) {
+        let mut model = Model::default();
+        for (index, step) in steps.into_iter().enumerate() {
+            model.apply(index, step);
+            model.check();
+        }
+        for session in 0..3_u8 {
+            let key = run("k", &session.to_string()).key.clone();
+            while let Some(run) = model.running.get(&key).cloned() {
+                model.finish(&run, End::Answered);
+                model.check();
+            }
+        }
+        assert_eq!(model.table.counts(), (0, 0));
+        assert!(model.table.by_id.is_empty());
+        for run in &model.accepted {
+            assert_eq!(model.ends.get(&run.id).map(Vec::len), Some(1));
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! How a run ends: what is written down, and what is told.
+
+use crate::protocol::message::{AgentMessage, AssistantMessage, Usage};
+use crate::store::SessionEntry;
+
+use super::{Turn, take_call};
+use crate::agent::run::{AbortReason, RunEnd};
+
+impl Turn<'_> {
+    /// The answer and the row are on disk before anybody hears that it is final.
+    pub(super) async fn finish(mut self, message: &AssistantMessage) -> RunEnd {
+        let wire = AgentMessage::Assistant(message.clone());
+        let mut stored = match self.parts.append(&self.run.key, wire, None).await {
+            Ok(stored) => stored,
+            Err(error) => {
+                return self.fail(format!("transcript not writable: {error}"), "unknown").await;
+            }
+        };
+        let usage = message.usage;
+        let row =
+            self.close(&RunEnd::Answered, "done", move |entry| take_answer(entry, &usage)).await;
+        self.emitter.finish(&self.used, message.stop_reason.as_str());
+        self.tell(row.as_ref(), "end");
+        if let Some(row) = row {
+            stored.session = row;
+        }
+        self.parts.announce(&self.run.key, &stored);
+        RunEnd::Answered
+    }
+
+    pub(super) async fn fail(mut self, message: String, kind: &str) -> RunEnd {
+        let end = RunEnd::Failed(message.clone());
+        let row = self.close(&end, "failed", |_| {}).await;
+        self.emitter.fail(&message, kind);
+        self.tell(row.as_ref(), "error");
+        end
+    }
+
+    pub(super) async fn abort(mut self, reason: AbortReason) -> RunEnd {
+        let status = if reason == AbortReason::Timeout { "timeout" } else { "killed" };
+        let end = RunEnd::Aborted(reason);
+        let row = self.close(&end, status, |entry| entry.aborted_last_run = Some(true)).await;
+        match reason {
+            AbortReason::Interrupt => self.emitter.interrupt(),
+            _ => self.emitter.abort(reason),
+        }
+        self.tell(row.as_ref(), "end");
+        if let Some(mut kept) = self.kept.take() {
+            if let Some(row) = row {
+                kept.session = row;
+            }
+            self.parts.announce(&self.run.key, &kept);
+        }
+        end
+    }
+
+    /// Writes into the session's row and the run's record that it has ended,
+    /// so that nobody who hears of the end finds them behind.
+    async fn close(
+        &self,
+        end: &RunEnd,
+        status: &'static str,
+        change: impl FnOnce(&mut SessionEntry) + Send + 'static,
+    ) -> Option<SessionEntry> {
+        let (started_at, ended_at) = (self.emitter.started_at(), self.parts.clock.now_ms());
+        let (models, key) = (self.parts.models.clone(), self.run.key.clone());
+        let update = self.update(move |entry| {
+            let model = models.of_session(&key, Some(entry));
+            entry.status = Some(status.into());
+            entry.ended_at = Some(ended_at);
+            entry.runtime_ms = Some(ended_at.saturating_sub(started_at));
+            entry.updated_at = ended_at;
+            entry.context_tokens = model.context_window();
+            entry.model_provider = Some(model.name.provider);
+            entry.model = Some(model.name.model);
+            change(entry);
+        });
+        // Asked for together, they are one commit.
+        tokio::join!(update, self.parts.record_end(self.run, end)).0
+    }
+
+    /// Changes the session's row. The index can be rebuilt, so a failure here
+    /// does not end the run.
+    pub(super) async fn update(
+        &self,
+        change: impl FnOnce(&mut SessionEntry) + Send + 'static,
+    ) -> Option<SessionEntry> {
+        let updated = self.parts.sessions.update(&self.run.key, change).await;
+        updated
+            .inspect_err(|error| {
+                tracing::error!(session = %self.run.key, %error, "session not updated");
+            })
+            .ok()
+    }
+
+    pub(super) fn tell(&self, row: Option<&SessionEntry>, phase: &str) {
+        if let Some(row) = row {
+            self.parts.events.phase(&self.run.key, row, phase, &self.run.id);
+        }
+    }
+}
+
+/// Takes the last model call of a run into the session's row.
+fn take_answer(entry: &mut SessionEntry, usage: &Usage) {
+    take_call(entry, usage);
+    entry.input_tokens = Some(usage.input);
+    entry.output_tokens = Some(usage.output);
+    entry.cache_read = Some(usage.cache_read);
+    entry.cache_write = Some(usage.cache_write);
+}

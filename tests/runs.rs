@@ -1,0 +1,288 @@
+//! Runs as real tasks: whatever happens in whatever order, every accepted
+//! message ends once and the next one starts.
+//!
+//! `CLAWGATE_CHAOS_SEED` repeats a run's choices.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+#[path = "chaos/dice.rs"]
+#[allow(dead_code, reason = "each test crate uses its own part of this module")]
+mod dice;
+#[path = "support/mod.rs"]
+mod support;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::sync::Arc;
+use std::time::Duration;
+
+use clawgate::agent::{
+    AbortReason, Accepted, Family, Models, Notices, RunEnd, Runs, RunsParts, SendRequest,
+    SessionEvents, Tally,
+};
+use clawgate::auth::Owner;
+use clawgate::bus::{Audience, Backplane, Bus, Event, EventKind};
+use clawgate::config::{Env, Overrides, Settings, load};
+use clawgate::protocol::message::UserMessage;
+use clawgate::providers::{Adapters, Catalog};
+use clawgate::sessions::{
+    HistoryOptions, KeyRules, SessionKey, Sessions, SessionsOptions, TranscriptFormat,
+};
+use clawgate::store::{RunState, SqliteStore, Store};
+use clawgate::support::{Clock, RandomIds, SystemClock, Tasks};
+use parking_lot::Mutex;
+use serde_json::Value;
+use support::{MockProvider, default_config};
+use tempfile::TempDir;
+use tokio::time::{sleep, timeout};
+
+use dice::Dice;
+
+const LIMIT: Duration = Duration::from_secs(30);
+const MODES: [&str; 6] = ["steer", "queue", "followup", "collect", "steer-backlog", "interrupt"];
+
+/// Keeps the ends of runs that are told, and panics once for each run that is
+/// to break.
+#[derive(Default)]
+struct Ear {
+    breaks: Mutex<BTreeSet<String>>,
+    ends: Mutex<BTreeMap<String, Vec<String>>>,
+}
+
+#[derive(Clone)]
+struct Listening(Arc<Ear>);
+
+impl Backplane for Listening {
+    fn wants(&self, _: EventKind, _: &Audience) -> bool {
+        true
+    }
+
+    fn publish(&self, event: &Arc<Event>, _: &Audience) {
+        let payload: Value = serde_json::from_str(event.payload()).unwrap();
+        let Some(run) = payload["runId"].as_str() else { return };
+        match (event.kind, payload["state"].as_str()) {
+            (EventKind::Chat, Some(state)) if state != "delta" => {
+                self.0.ends.lock().entry(run.to_owned()).or_default().push(state.to_owned());
+            }
+            (EventKind::Agent, _) => {
+                let breaks = self.0.breaks.lock().remove(run);
+                assert!(!breaks, "as the test wants it");
+            }
+            _ => {}
+        }
+    }
+}
+
+struct Place {
+    runs: Arc<Runs>,
+    ear: Arc<Ear>,
+    sessions: Sessions,
+    store: Arc<dyn Store>,
+    tasks: Tasks,
+    _mock: MockProvider,
+    _root: TempDir,
+}
+
+fn settings(root: &TempDir, mock: &MockProvider) -> Settings {
+    let mut config = default_config(mock.address());
+    config["agents"]["defaults"]["workspace"] = root.path().to_str().unwrap().into();
+    config["messages"]["queue"]["debounceMs"] = 20.into();
+    fs::create_dir_all(root.path().join(".openclaw")).unwrap();
+    fs::write(root.path().join(".openclaw/openclaw.json"), config.to_string()).unwrap();
+    load(&Env::fixed([], root.path()), &Overrides::default()).unwrap()
+}
+
+async fn place() -> Place {
+    let (root, mock) = (TempDir::new().unwrap(), MockProvider::start().await);
+    let settings = settings(&root, &mock);
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+    let store: Arc<dyn Store> =
+        Arc::new(SqliteStore::open(&root.path().join("clawgate.sqlite")).unwrap());
+    let options = SessionsOptions {
+        state_dir: root.path().to_owned(),
+        rules: KeyRules::default(),
+        format: TranscriptFormat::OpenClaw,
+        reset: clawgate::config::ResetSettings::default(),
+    };
+    let (ids, tasks) = (Arc::new(RandomIds), Tasks::default());
+    let sessions =
+        Sessions::open(options, Arc::clone(&store), Arc::clone(&clock), ids.clone()).await.unwrap();
+    let catalog =
+        Catalog::build(&Adapters::new(&clock), &settings.models, Some("mock/mock-1"), &|_| None);
+    let keys = Arc::new(KeyRules::default());
+    let models =
+        Models::new(Arc::new(catalog.unwrap()), Arc::clone(&keys), &settings.agents).unwrap();
+    let ear = Arc::new(Ear::default());
+    let bus = Bus::new(Listening(Arc::clone(&ear)));
+    let runs = Runs::new(RunsParts {
+        settings: Arc::new(settings),
+        keys,
+        sessions: sessions.clone(),
+        store: Arc::clone(&store),
+        models: models.clone(),
+        bus: bus.clone(),
+        events: SessionEvents::new(bus, models, Arc::clone(&clock)),
+        tools: clawgate::agent::tools::Tools::default(),
+        notices: Notices::default(),
+        tally: Tally::default(),
+        clock,
+        ids,
+        tasks: tasks.clone(),
+    });
+    Place { runs, ear, sessions, store, tasks, _mock: mock, _root: root }
+}
+
+fn key(session: u64) -> SessionKey {
+    SessionKey::parse(&format!("s{session}"), &KeyRules::default())
+}
+
+impl Place {
+    /// Whether the message was accepted.
+    async fn send(&self, session: u64, id: &str, text: &str, family: Family) -> bool {
+        let sent = self.runs.send(SendRequest {
+            family,
+            key: key(session),
+            written_key: format!("s{session}"),
+            idempotency_key: id.to_owned(),
+            message: UserMessage::text(text, 0),
+            media: None,
+            thinking: None,
+            owner: Owner::Connection("c".into()),
+            dedupe_text: None,
+            limit: None,
+        });
+        // A start that is dropped begins the run.
+        matches!(sent.await, Ok((Accepted::Started, _)))
+    }
+
+    async fn end_of(&self, id: &str) -> RunEnd {
+        let report = timeout(LIMIT, self.runs.ends(None, id)).await;
+        report.unwrap_or_else(|_| panic!("{id} does not end")).unwrap().end.clone()
+    }
+
+    /// Each of these has ended once, for its client and in its record, and
+    /// nothing is left.
+    async fn check(&self, accepted: &[String]) {
+        for id in accepted {
+            self.end_of(id).await;
+        }
+        let mut said = Vec::new();
+        for session in 0..3 {
+            let options = HistoryOptions { limit: 1000, ..HistoryOptions::default() };
+            let page = self.runs.history(&key(session), options).await.unwrap().0;
+            let users = page.messages.into_iter().filter(|message| message["role"] == "user");
+            said.extend(users.map(|it| it["content"][0]["text"].as_str().unwrap().to_owned()));
+        }
+        for id in accepted {
+            let end = self.end_of(id).await;
+            let record = self.store.run(id).await.unwrap().unwrap();
+            let expected = match end {
+                RunEnd::Answered => RunState::Done,
+                RunEnd::Failed(_) => RunState::Failed,
+                RunEnd::Aborted(_) => RunState::Aborted,
+            };
+            assert_eq!(record.state, expected, "{id}");
+            let was_dropped = record.error.is_some_and(|error| error.starts_with("dropped: "));
+            let is_said = said.iter().any(|text| text.split(' ').next() == Some(id));
+            assert!(is_said || was_dropped, "{id} is not in the transcript");
+        }
+        assert_eq!(self.runs.counts(), (0, 0));
+        let ends = self.ear.ends.lock();
+        for id in accepted {
+            assert_eq!(ends.get(id).map_or(0, Vec::len), 1, "{id}: {:?}", ends.get(id));
+        }
+    }
+}
+
+async fn set_mode(place: &Place, session: u64, mode: &'static str) {
+    let change = move |entry: &mut clawgate::store::SessionEntry| {
+        entry.queue_mode = Some(mode.into());
+        entry.queue_cap = Some(4);
+    };
+    place.sessions.update(&key(session), change).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_accepted_message_ends_once_whatever_happens_in_whatever_order() {
+    let seed = std::env::var("CLAWGATE_CHAOS_SEED").ok().map(|text| text.parse().unwrap());
+    let mut dice = Dice::new(seed);
+    println!("CLAWGATE_CHAOS_SEED={}", dice.seed());
+    let place = Arc::new(place().await);
+    for session in 0..3 {
+        place.sessions.ensure(&key(session), std::path::Path::new("/")).await.unwrap();
+    }
+    let mut accepted = Vec::new();
+    for index in 0..300 {
+        let session = dice.up_to(3);
+        match dice.up_to(20) {
+            0 | 1 => {
+                let mode = MODES[usize::try_from(dice.up_to(6)).unwrap()];
+                set_mode(&place, session, mode).await;
+            }
+            2 => {
+                let key = key(session);
+                place.runs.interrupt(&key, AbortReason::Rpc).await.unwrap();
+            }
+            3..=8 => sleep(Duration::from_millis(dice.up_to(40))).await,
+            choice => {
+                let id = format!("m{index}");
+                let text = match dice.up_to(5) {
+                    0 => format!("{id} @mock stream n=6 delay=8"),
+                    1 => format!("{id} @mock tool name=session_status then=done n=1 delay=2"),
+                    2 => format!("{id} @mock err status=400"),
+                    _ => format!("{id} @mock text n=1 delay=1"),
+                };
+                if dice.up_to(6) == 0 {
+                    place.ear.breaks.lock().insert(id.clone());
+                }
+                let family = if choice == 9 { Family::Agent } else { Family::Chat };
+                if place.send(session, &id, &text, family).await {
+                    accepted.push(id);
+                }
+            }
+        }
+    }
+    place.check(&accepted).await;
+    assert!(accepted.len() > 60, "{} accepted", accepted.len());
+    assert!(place.tasks.panics().is_empty(), "{:?}", place.tasks.panics());
+}
+
+#[tokio::test]
+async fn a_run_that_panics_is_a_failure_and_the_next_one_starts() {
+    let place = place().await;
+    for id in ["one", "two", "three"] {
+        assert!(place.send(0, id, &format!("{id} @mock stream n=9 delay=20"), Family::Agent).await);
+    }
+    place.ear.breaks.lock().insert("one".into());
+    assert!(matches!(place.end_of("one").await, RunEnd::Failed(_)));
+    assert_eq!(place.end_of("two").await, RunEnd::Answered);
+    let all = ["one", "two", "three"].map(str::to_owned);
+    place.check(&all).await;
+    assert!(place.ear.breaks.lock().is_empty());
+}
+
+#[tokio::test]
+async fn what_a_panicking_run_had_taken_in_fails_with_it() {
+    let place = place().await;
+    assert!(place.send(0, "one", "one @mock stream n=20 delay=20", Family::Chat).await);
+    assert!(place.send(0, "two", "two @mock text", Family::Chat).await);
+    place.ear.breaks.lock().insert("one".into());
+    let ends = [place.end_of("one").await, place.end_of("two").await];
+    // The second is in the first when that breaks, or has a run of its own.
+    assert!(matches!(ends[0], RunEnd::Failed(_)), "{ends:?}");
+    place.check(&["one".into(), "two".into()]).await;
+    assert!(place.send(0, "three", "three @mock text", Family::Chat).await);
+    assert_eq!(place.end_of("three").await, RunEnd::Answered);
+}
+
+#[tokio::test]
+async fn who_waits_for_an_unknown_run_is_woken_by_it_and_by_nothing_else() {
+    let place = place().await;
+    let mut waiting = Box::pin(place.runs.ends(None, "later"));
+    assert!(timeout(Duration::from_millis(50), &mut waiting).await.is_err());
+    assert!(place.send(0, "other", "@mock text", Family::Chat).await);
+    assert_eq!(place.end_of("other").await, RunEnd::Answered);
+    assert!(futures_util::poll!(&mut waiting).is_pending());
+    assert!(place.send(1, "later", "@mock text", Family::Chat).await);
+    let report = timeout(LIMIT, waiting).await.unwrap().unwrap();
+    assert_eq!((&*report.run_id, &report.end), ("later", &RunEnd::Answered));
+}
