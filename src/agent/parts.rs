@@ -70,8 +70,7 @@ impl RunsParts {
         self.sessions.append(key, message, options).await
     }
 
-    /// Adds the message of a run, unless it is there already. A run id alone
-    /// does not tell: the key of a stopped run may be used for another message.
+    /// Adds the message of a run, unless it is there already.
     pub async fn append_once(
         &self,
         key: &SessionKey,
@@ -81,8 +80,7 @@ impl RunsParts {
     ) -> Result<StoredMessage, SessionError> {
         let workspace = self.agent_of(key).workspace;
         self.sessions.ensure(key, &workspace).await?;
-        let mark = format!("{run_id}:{id}");
-        let options = AppendOptions { id: Some(id.into()), idempotency_key: Some(mark) };
+        let options = AppendOptions { id: Some(id.into()), idempotency_key: Some(run_id.into()) };
         self.sessions.append(key, message, options).await
     }
 

@@ -29,8 +29,8 @@ pub struct AppendOptions {
     /// Id of the entry; a new one if absent. Bare transcripts have no ids, there
     /// the number of the message is used.
     pub id: Option<String>,
-    /// Written into the message; a second append of the same key yields the
-    /// first message instead.
+    /// Written into the message; a second append of the same key and time
+    /// yields the first message instead.
     pub idempotency_key: Option<String>,
 }
 

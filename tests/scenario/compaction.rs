@@ -303,7 +303,7 @@ async fn one_can_go_back_behind_a_compaction_or_branch_off_there() {
     start(&mut client, "s", "@mock stream n=400 delay=100", "run-5").await;
     let later = row(&mut client, "agent:main:s").await["sessionId"].clone();
     let restored = call(&mut client, "sessions.compaction.restore", params.clone()).await;
-    assert_eq!(end_of(&client, "run-5").await["state"], "aborted");
+    assert_eq!(end_of(&client, "run-5").await["stopReason"], "interrupt");
     assert_eq!((&restored["key"], &restored["checkpoint"]), (&json!("agent:main:s"), &checkpoint));
     assert_ne!(restored["sessionId"], later);
     assert_eq!(told(&mut client, "s").await, whole);

@@ -367,7 +367,7 @@ async fn a_session_whose_run_does_not_end_is_neither_reset_nor_deleted() {
     }
     database.execute_batch("ROLLBACK").unwrap();
     for run_id in ["run-1", "run-2"] {
-        assert_eq!(end_of(&client, run_id).await["state"], "aborted");
+        assert_eq!(end_of(&client, run_id).await["stopReason"], "interrupt");
     }
     let answer = call(&mut client, "sessions.delete", json!({"key": "two"})).await;
     assert_eq!(answer["deleted"], true);

@@ -171,9 +171,10 @@ impl OpenTranscript {
     }
 
     fn find_retry(&self, new: &NewEntry) -> io::Result<Option<Placed>> {
-        let NewKind::Message { idempotency_key: Some(key), .. } = &new.kind else {
+        let NewKind::Message { idempotency_key: Some(key), json } = &new.kind else {
             return Ok(None);
         };
+        let parse = |json: &str| serde_json::from_str::<Value>(json).unwrap_or_default();
         let mut seq = self.position.messages;
         let mut lines = Backward::new(&self.file, self.position.bytes);
         for _ in 0..RETRY_LINES {
@@ -185,8 +186,12 @@ impl OpenTranscript {
             if let Body::Message(text) = entry.body
                 && text.contains("idempotencyKey")
             {
-                let message: Value = serde_json::from_str(text).unwrap_or_default();
-                if message.get("idempotencyKey").and_then(Value::as_str) == Some(key) {
+                let message = parse(text);
+                // The key of a stopped run may be used again, for a message of
+                // a later time.
+                let is_same = message.get("idempotencyKey").and_then(Value::as_str) == Some(key)
+                    && message.get("timestamp") == parse(json).get("timestamp");
+                if is_same {
                     let position = Position { messages: seq, ..self.position.clone() };
                     let id = entry.id.unwrap_or_else(|| bare_id(seq));
                     let repeated = Some(message);
