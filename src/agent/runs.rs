@@ -203,10 +203,12 @@ impl Runs {
         Ok(placed)
     }
 
-    /// Gives the key of a run back that is not accepted after all.
+    /// Gives the key of a run back that is not accepted after all. Who waits
+    /// for it hears of that, too.
     async fn turn_away(&self, run: &ActiveRun, error: SendError) -> SendError {
         run.set_stored();
         self.parts.record_end(run, &RunEnd::Aborted(AbortReason::Rpc)).await;
+        self.calls.call(&run.id);
         error
     }
 
