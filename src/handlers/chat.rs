@@ -236,6 +236,14 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_run_is_never_stopped_at_once_and_never_goes_on_for_ever() {
+        let minute = 60_000;
+        for (given, limit) in [(0, 2), (1, 2), (minute, 2), (5 * minute, 6), (u64::MAX, 24 * 60)] {
+            assert_eq!(run_limit(given), Duration::from_mins(limit), "{given}");
+        }
+    }
+
+    #[test]
     fn messages_are_normalised_and_null_is_refused() {
         assert_eq!(clean("e\u{301}\u{7}\tx\r\n").unwrap(), "é\tx\r\n");
         assert_eq!(clean("a\0b").unwrap_err().message, "message must not contain null bytes");
