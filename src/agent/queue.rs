@@ -1,5 +1,5 @@
-//! What happens to a message that comes while a run is active in its session
-//! (`reference/behaviour.md` §16).
+//! What happens to a message that comes while a run is active in its session.
+//! Modes and defaults are those of the original.
 
 use std::time::Duration;
 

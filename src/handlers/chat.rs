@@ -101,7 +101,7 @@ async fn send_request(
 }
 
 /// When a run of `chat.send` is stopped that was given `timeoutMs`: never at
-/// once (`reference/behaviour.md` §15).
+/// once, as in the original.
 fn run_limit(timeout_ms: u64) -> Duration {
     Duration::from_millis(timeout_ms).saturating_add(TIMEOUT_GRACE).clamp(TIMEOUT_MIN, TIMEOUT_MAX)
 }
