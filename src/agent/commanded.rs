@@ -21,7 +21,7 @@ impl Runs {
     ) -> Result<Accepted, SendError> {
         let run = self.new_run(request).await?;
         if let Claim::Existing(record) = self.claim(&run, None).await? {
-            return Ok(Accepted::known(record));
+            return Ok(self.known(record));
         }
         let noting = AssertUnwindSafe(self.note_answer(&run, answer)).catch_unwind().await;
         let noted = noting.unwrap_or_else(|_| {

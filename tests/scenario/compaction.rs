@@ -205,6 +205,8 @@ async fn a_message_waits_for_a_compaction_and_an_abort_stops_it() {
     assert_eq!(answer["runIds"], json!([hold]));
     let answer = other.answer(&request).await.unwrap();
     assert_eq!(answer["error"]["message"], "compaction was stopped", "{answer}");
+    let waited = call(&mut client, "agent.wait", json!({"runId": hold})).await;
+    assert_eq!((&waited["status"], &waited["stopReason"]), (&json!("timeout"), &json!("rpc")));
     assert_eq!(text_of(&end_of(&client, "run-3").await["message"]), "Echo: meanwhile");
     let after = files(&folder(&gateway));
     assert!(after[0].1.starts_with(&before[0].1));
