@@ -13,7 +13,7 @@ use tokio::time::Instant;
 use crate::bus::{Audience, Bus, ChatMark, Event, EventKind};
 use crate::protocol::message::{ToolCall, Usage};
 use crate::sessions::directives;
-use crate::support::Clock;
+use crate::support::{Clock, without_nulls};
 
 use super::run::{AbortReason, ActiveRun};
 use super::tools::ToolOutput;
@@ -363,13 +363,6 @@ struct Item {
     status: &'static str,
     started_at: u64,
     ended_at: Option<u64>,
-}
-
-fn without_nulls(mut value: Value) -> Value {
-    if let Value::Object(members) = &mut value {
-        members.retain(|_, value| !value.is_null());
-    }
-    value
 }
 
 #[cfg(test)]

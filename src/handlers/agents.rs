@@ -8,6 +8,7 @@ use crate::protocol::methods::NoParams;
 use crate::protocol::methods::agents::{AgentIdentityParams, ModelsListParams};
 use crate::registry::{Ctx, Reply};
 use crate::sessions::AgentId;
+use crate::support::without_nulls;
 
 /// `models.list`: the models that can be used. All views are the same until
 /// the catalogue holds models that cannot.
@@ -59,7 +60,7 @@ fn summary(agent: &AgentSettings, primary: &str) -> Value {
         Some(fallbacks) => json!({"primary": primary, "fallbacks": fallbacks}),
         None => json!({"primary": primary}),
     };
-    let mut summary = json!({
+    let summary = json!({
         "id": agent.id,
         "name": agent.name,
         "identity": identity_members(agent),
@@ -67,10 +68,7 @@ fn summary(agent: &AgentSettings, primary: &str) -> Value {
         "agentRuntime": {"id": "pi", "source": "implicit"},
         "model": model,
     });
-    if let Value::Object(members) = &mut summary {
-        members.retain(|_, value| !value.is_null());
-    }
-    summary
+    without_nulls(summary)
 }
 
 /// `identity` of a summary; `null` when nothing is configured.
@@ -117,7 +115,7 @@ pub async fn identity(cx: Ctx, p: AgentIdentityParams) -> Reply<Value> {
         .unwrap_or_else(|| "Assistant".into());
     let emoji = identity.and_then(|identity| identity.emoji.clone());
     let initial = name.chars().next().map(|first| first.to_uppercase().to_string());
-    let mut answer = json!({
+    let answer = json!({
         "agentId": id.as_str(),
         "name": name,
         "avatar": emoji.clone().or(initial).unwrap_or_else(|| "A".into()),
@@ -125,8 +123,5 @@ pub async fn identity(cx: Ctx, p: AgentIdentityParams) -> Reply<Value> {
         "avatarReason": "missing",
         "emoji": emoji,
     });
-    if let Value::Object(members) = &mut answer {
-        members.retain(|_, value| !value.is_null());
-    }
-    Ok(answer)
+    Ok(without_nulls(answer))
 }
