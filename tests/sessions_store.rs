@@ -363,6 +363,32 @@ async fn reset_and_delete_put_transcripts_away() {
 }
 
 #[tokio::test]
+async fn a_transcript_that_two_sessions_have_stays_until_both_let_go() {
+    let dir = tempfile::tempdir().unwrap();
+    let folder = dir.path().join("agents/main/sessions");
+    fs::create_dir_all(&folder).unwrap();
+    let names = ["cron:job", "cron:job:run:s-1", "other"];
+    let entry = json!({"sessionId": "s-1", "updatedAt": 1});
+    let index: Value =
+        names.iter().map(|name| (format!("agent:main:{name}"), entry.clone())).collect();
+    fs::write(folder.join("sessions.json"), index.to_string()).unwrap();
+    let content = json!([{"type": "text", "text": "kept"}]);
+    let line = json!({"role": "user", "content": content, "timestamp": 1});
+    fs::write(folder.join("s-1.jsonl"), format!("{line}\n")).unwrap();
+    let sessions = open(dir.path()).await;
+    let [job, run, other] = names.map(key);
+    sessions.reset(&job, Path::new("/w")).await.unwrap();
+    assert_eq!(shown(&sessions, &job, 9).await.len(), 0);
+    assert_eq!(heard(&sessions, &run).await, ["1 kept"]);
+    let deleted = sessions.delete(&other, false).await.unwrap().unwrap();
+    assert_eq!(deleted.archived, Vec::<PathBuf>::new());
+    assert_eq!(heard(&sessions, &run).await, ["1 kept"]);
+    let deleted = sessions.delete(&run, false).await.unwrap().unwrap();
+    assert_eq!(deleted.archived.len(), 1);
+    assert!(!folder.join("s-1.jsonl").exists());
+}
+
+#[tokio::test]
 async fn sessions_are_found_by_every_filter() {
     let dir = tempfile::tempdir().unwrap();
     let sessions = open(dir.path()).await;

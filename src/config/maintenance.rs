@@ -103,8 +103,7 @@ pub(super) fn read(
     let prune_after = ledger.settle_optional(&key("pruneAfter"), Choice::file(file, after));
     let retention = unless_false(&node.member("resetArchiveRetention")?, DURATION, duration)?;
     let retention = retention.map(Shown);
-    let kept =
-        ledger.settle_optional(&key("resetArchiveRetention"), Choice::file(file, retention));
+    let kept = ledger.settle_optional(&key("resetArchiveRetention"), Choice::file(file, retention));
     let max_bytes = unless_false(&node.member("maxDiskBytes")?, SIZE, size)?;
     let max_bytes = max_bytes.filter(|bytes| *bytes > 0);
     let max_bytes = ledger.settle_optional(&key("maxDiskBytes"), Choice::file(file, max_bytes));
