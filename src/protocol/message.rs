@@ -1,4 +1,4 @@
-//! Messages of a conversation (seed 002; `reference/state-layout.md`).
+//! Messages of a conversation, as the original's transcripts hold them.
 //!
 //! Members that we do not know survive a round trip: they are kept in `extra`.
 

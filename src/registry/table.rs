@@ -146,8 +146,8 @@ impl Registry {
         self.entries.iter().map(|entry| (entry.name, entry.need))
     }
 
-    /// Checks the caller's rights, in the recorded order: role, scope, whether
-    /// the method exists (`reference/behaviour.md` §6). The params are checked
+    /// Checks the caller's rights, in the order of the original: role, scope,
+    /// whether the method exists. The params are checked
     /// by the answer's future.
     pub fn call(
         &self,

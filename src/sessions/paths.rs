@@ -1,4 +1,4 @@
-//! Where transcripts are (`reference/state-layout.md`).
+//! Where transcripts are: the same places and names as in the original.
 
 use std::fs;
 use std::io;

@@ -1,7 +1,8 @@
 //! Finding sessions by their files.
 //!
-//! Promises: nothing is written; what cannot be read is left out and named. OpenClaw's `sessions.json` tells the keys; without it the headers
-//! of our own transcripts do.
+//! Promises: nothing is written; what cannot be read is left out and named.
+//! OpenClaw's `sessions.json` tells the keys; without it the headers of our own
+//! transcripts do.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};

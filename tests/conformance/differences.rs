@@ -27,8 +27,8 @@ const fn allow(
     Difference { trace, place, path, kind, reason }
 }
 
-const VERSIONS: &str = "We speak protocols 3 and 4 (DESIGN §2, Versions).";
-const NOT_YET: &str = "features name what is available, nothing else (DESIGN §2).";
+const VERSIONS: &str = "We speak protocols 3 and 4.";
+const NOT_YET: &str = "features name what is available, nothing else.";
 const CANVAS: &str = "There is no canvas host yet, so no address of one is given.";
 const EVENT_LOOP: &str = "Describes the event loop of a Node process.";
 const PLUGINS: &str = "The plugins of the original do not exist here.";
@@ -49,7 +49,8 @@ const TASKS: &str = "Runs are the tasks of this gateway; there is no task ledger
 const WHICH_MODEL: &str = "Which model answers and why is shown wherever one looks.";
 const NO_HEARTBEAT: &str = "Heartbeats are not built yet, so none is called enabled.";
 
-const FINAL_FACTS: &str = "final tells usage and stop reason as well, as seed 000 promises.";
+const FINAL_FACTS: &str =
+    "final tells usage and stop reason as well, as the simple chat API promises.";
 const FRESH_ROW: &str = "A row in an event is as new as the event.";
 const PLAIN_TITLE: &str = "Titles are what the user wrote, without the time put before it.";
 const NO_PROMPT_REPORT: &str =
@@ -86,10 +87,9 @@ const MALFORMED_KEY: &str =
     "A key that names no agent or no session is refused at once, not accepted and failed.";
 
 const OWN_RUN: &str = "A message that comes while a run ends or that follows one is answered under its own run id, \
-    in the order it came (DESIGN §2).";
-const RETRIES: &str = "A call that is tried again is one lifecycle event with the reason and the delay; the original's run starts and fails anew each time (behaviour §13).";
-const NAMED_RUN: &str =
-    "The final of a message that was taken into another run names that run (DESIGN §2).";
+    in the order it came.";
+const RETRIES: &str = "A call that is tried again is one lifecycle event with the reason and the delay; the original's run starts and fails anew each time.";
+const NAMED_RUN: &str = "The final of a message that was taken into another run names that run.";
 const PLAIN_MESSAGE: &str =
     "The model reads a message of agent as it is, without the time put before it.";
 

@@ -1,6 +1,6 @@
-//! The minimal client of seed 000, literally, in Node 20.
+//! The minimal client that comes with the simple chat API, literally, in Node 20.
 //!
-//! `seed-000-client.js` is the document's last code block. Nothing in it is
+//! `seed-000-client.js` is that client. Nothing in it is
 //! changed but the port, and in one test the token that a gateway with a
 //! secret needs; what the test wants to know is asked after its last line.
 
