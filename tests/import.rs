@@ -200,6 +200,11 @@ async fn a_key_and_a_label_that_are_taken_keep_what_they_have_and_nothing_is_ove
     home.write("agents/main/sessions/s-new.jsonl", &transcript("s-new", &["newer"]));
     home.write("agents/main/sessions/s-work.jsonl", &transcript("s-work", &["three", "more"]));
     home.write("agents/other/sessions/s-other.jsonl", &transcript("s-other", &["changed"]));
+    // Labels of another agent are not in the way.
+    let third =
+        json!({"agent:third:x": {"sessionId": "s-third", "updatedAt": now, "label": "Mine"}});
+    home.write("agents/third/sessions/sessions.json", &third.to_string());
+    home.write("agents/third/sessions/s-third.jsonl", &transcript("s-third", &["labelled"]));
     let ours = home.state().join("agents/main/sessions/s-work.jsonl");
     let kept = fs::read(&ours).unwrap();
     let (code, report) = home.report(&[]);

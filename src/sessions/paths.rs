@@ -7,6 +7,10 @@ use std::path::{Path, PathBuf};
 use super::{AgentId, SessionError, SessionId, SessionKey, time};
 use crate::store::SessionEntry;
 
+/// What the names of files begin with that are still being written. A kill may
+/// leave one behind.
+pub(super) const STAGED: &str = ".clawgate-";
+
 /// The folder of an agent's transcripts.
 pub(super) fn folder(state_dir: &Path, agent: &AgentId) -> PathBuf {
     state_dir.join("agents").join(agent.as_str()).join("sessions")

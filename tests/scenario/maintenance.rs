@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, UNIX_EPOCH};
 
 use serde_json::{Map, Value, json};
 use tempfile::TempDir;
@@ -103,7 +104,11 @@ async fn without_bounds_in_the_config_nothing_ever_goes() {
         let names: Vec<_> = (0..600).map(|number| format!("old-{number:03}")).collect();
         let sessions: Vec<_> = names.iter().map(|name| (name.as_str(), 400, Some(1))).collect();
         write(state, "main", &sessions);
-        fs::write(state.join("agents/main/sessions").join(archive), "x").unwrap();
+        let folder = state.join("agents/main/sessions");
+        fs::write(folder.join(archive), "x").unwrap();
+        // What a kill left half written is no conversation.
+        write_old(&folder.join(".clawgate-aBcDeF"));
+        fs::write(folder.join(".clawgate-young"), "x").unwrap();
     })
     .await;
     let mut client = admin(&gateway).await;
@@ -111,9 +116,17 @@ async fn without_bounds_in_the_config_nothing_ever_goes() {
     let done = call(&mut client, "sessions.cleanup", json!({"enforce": true})).await;
     assert_eq!((&done["beforeCount"], &done["afterCount"]), (&json!(600), &json!(600)), "{done}");
     assert_eq!((&done["wouldMutate"], &done["pruned"]), (&json!(false), &json!(0)));
+    assert_eq!(files(&gateway, ".clawgate-"), [".clawgate-young"]);
     let expected = files(&gateway, ".jsonl");
     assert_eq!(expected.len(), 601);
     assert!(expected.contains(&archive.to_owned()));
+}
+
+/// Writes a file that was changed long ago.
+fn write_old(path: &Path) {
+    fs::write(path, "x").unwrap();
+    let long_ago = UNIX_EPOCH + Duration::from_secs(1_700_000_000);
+    fs::File::options().append(true).open(path).unwrap().set_modified(long_ago).unwrap();
 }
 
 /// Adds checkpoints to a session in the index that is written already; they go
@@ -148,10 +161,7 @@ async fn what_a_checkpoint_goes_back_to_stays_whatever_goes_around_it() {
         let folder = state.join("agents/main/sessions");
         let other = "s-other.jsonl.bak.2020-01-01T00-00-00.000Z";
         for name in ["s-was.jsonl", named[2], "s-orphan.jsonl", other, "s-lone.jsonl"] {
-            let file = fs::File::create(folder.join(name)).unwrap();
-            fs::write(folder.join(name), "x").unwrap();
-            let long_ago = std::time::SystemTime::now() - std::time::Duration::from_hours(48);
-            file.set_modified(long_ago).unwrap();
+            write_old(&folder.join(name));
         }
         go_back(state, "agent:main:main", &named);
         go_back(state, "agent:main:lone", &["/elsewhere/s-lone.jsonl"]);

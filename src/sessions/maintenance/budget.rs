@@ -11,7 +11,7 @@ use super::super::paths;
 use super::needs::Needs;
 use crate::config::DiskBudget;
 
-/// A transcript without a session that is younger than this may just have begun.
+/// A file without a session that is younger than this may just have begun.
 const ORPHAN_AGE_MS: u64 = 60 * 60 * 1000;
 
 /// `diskBudget` of a cleanup.
@@ -108,6 +108,15 @@ pub(super) fn spare(files: &[Stored], needs: &Needs, now_ms: u64) -> Vec<Stored>
     let mut spare: Vec<_> = files.iter().filter(is_spare).cloned().collect();
     spare.sort_by_key(|file| file.archived_at.unwrap_or(file.modified_ms));
     spare
+}
+
+/// What a kill left half written; nobody was ever told of it.
+pub(super) fn leftovers(files: &[Stored], now_ms: u64) -> Vec<Stored> {
+    let is_left = |file: &&Stored| {
+        let name = file.path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        name.starts_with(paths::STAGED) && now_ms.saturating_sub(file.modified_ms) > ORPHAN_AGE_MS
+    };
+    files.iter().filter(is_left).cloned().collect()
 }
 
 /// Removes a file; that it is gone already is as good.

@@ -93,6 +93,10 @@ impl Sessions {
         state.rows.retain(|row| !gone.contains(row.key.as_str()));
         let mut files = self.files(&wish.agent).await?;
         if wish.applies {
+            for file in budget::leftovers(&files, now) {
+                remove(&file.path).await?;
+                files.retain(|other| *other != file);
+            }
             // What is needed now, of files that were there before.
             state = self.state(&wish.agent).await?;
         }
