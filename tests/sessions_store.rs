@@ -657,6 +657,49 @@ async fn an_openclaw_state_folder_goes_on_where_it_was() {
 }
 
 #[tokio::test]
+async fn of_keys_that_mean_the_same_session_no_conversation_is_lost() {
+    let dir = tempfile::tempdir().unwrap();
+    let folder = dir.path().join("agents/main/sessions");
+    fs::create_dir_all(&folder).unwrap();
+    let index = json!({
+        "agent:main:main": {"sessionId": "s-old", "updatedAt": 1},
+        "main": {"sessionId": "s-new", "updatedAt": 2},
+        "agent:main:Work": {"sessionId": "s-work", "updatedAt": 3},
+        "agent:main:work": {"sessionId": "s-work", "updatedAt": 1},
+    });
+    fs::write(folder.join("sessions.json"), index.to_string()).unwrap();
+    let keyed = |id: &str, key: &str| {
+        json!({"type": "session", "version": 3, "id": id, "sessionKey": key}).to_string() + "\n"
+    };
+    let said = |text: &str| {
+        let content = json!([{"type": "text", "text": text}]);
+        let message = json!({"role": "user", "content": content, "timestamp": 1});
+        json!({"type": "message", "id": "a", "parentId": null, "message": message}).to_string()
+            + "\n"
+    };
+    for (id, header) in [
+        ("s-old", keyed("s-old", "agent:main:main")),
+        ("s-new", keyed("s-new", "agent:main:main")),
+        ("s-work", keyed("s-work", "agent:main:work")),
+        ("s-odd", keyed("s-odd", "agent:")),
+        ("s-Main", keyed("s-Main", "Main")),
+    ] {
+        fs::write(folder.join(format!("{id}.jsonl")), header + &said(id)).unwrap();
+    }
+    let sessions = open(dir.path()).await;
+    let found = sessions.list(SessionQuery::default()).await.unwrap().entries;
+    let mut keys: Vec<_> = found.iter().map(|row| row.key.as_str()).collect();
+    keys.sort_unstable();
+    let others = ["agent:main:s-new", "agent:main:s-odd", "agent:main:s-old", "agent:main:work"];
+    assert_eq!(keys, [&["agent:main:main"], &others[..]].concat());
+    // The file changed last.
+    assert_eq!(heard(&sessions, &key("main")).await, ["1 s-Main"]);
+    assert_eq!(heard(&sessions, &key("s-new")).await, ["1 s-new"]);
+    assert_eq!(heard(&sessions, &key("s-old")).await, ["1 s-old"]);
+    assert_eq!(heard(&sessions, &key("work")).await, ["1 s-work"]);
+}
+
+#[tokio::test]
 async fn a_lost_index_is_rebuilt_from_the_transcripts() {
     let dir = tempfile::tempdir().unwrap();
     let sessions = open(dir.path()).await;
