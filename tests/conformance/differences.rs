@@ -32,16 +32,15 @@ const NOT_YET: &str = "features name what is available, nothing else.";
 const CANVAS: &str = "There is no canvas host yet, so no address of one is given.";
 const EVENT_LOOP: &str = "Describes the event loop of a Node process.";
 const PLUGINS: &str = "The plugins of the original do not exist here.";
-const ONE_MESSAGE: &str =
-    "A user message is announced once, when it is stored, instead of twice (behaviour §17).";
+const ONE_MESSAGE: &str = "A user message is announced once, when it is stored, instead of twice.";
 const POSITION: &str =
-    "messageSeq is the message's position; the original's can be 0 or lag by one (behaviour §17).";
+    "messageSeq is the message's position; the original's can be 0 or lag by one.";
 
-const RANGE: &str = "The mismatch error names the range that we speak (demand #40).";
+const RANGE: &str = "The mismatch error names the range that we speak.";
 const PRESENCE: &str =
     "Who was connected earlier: the recordings share one gateway among several files.";
 const HEALTH_AT_ONCE: &str = "The health snapshot exists from the first hello on.";
-const HEALTH_FACTS: &str = "Uptime, runs and task panics: what is wrong is shown (demand #31).";
+const HEALTH_FACTS: &str = "Uptime, runs and task panics: what is wrong is shown.";
 const NO_DEVICE_TOKENS: &str =
     "Device tokens are not built yet; a proved local device is let in without one.";
 const NO_VOICE: &str = "Voice wake is not built yet.";
@@ -57,7 +56,8 @@ const NO_PROMPT_REPORT: &str =
     "The report on the prompt describes the original's workspace files and prompt builder.";
 const WAIT_FACTS: &str =
     "agent.wait tells start and stop reason whether the run ended before or during the wait.";
-const ONE_END: &str = "An aborted run ends once; the original's runner starts, fails and ends after that (behaviour §15).";
+const ONE_END: &str =
+    "An aborted run ends once; the original's runner starts, fails and ends after that.";
 const READ_AT_ONCE: &str = "Usage is read when it is asked for, not some time later.";
 const TRUNCATED: &str = "A message that was shortened says so, and its id gives the rest.";
 const PLAIN_TEXT: &str =
