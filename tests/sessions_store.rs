@@ -363,6 +363,32 @@ async fn reset_and_delete_put_transcripts_away() {
 }
 
 #[tokio::test]
+async fn a_transcript_that_two_sessions_have_stays_until_both_let_go() {
+    let dir = tempfile::tempdir().unwrap();
+    let folder = dir.path().join("agents/main/sessions");
+    fs::create_dir_all(&folder).unwrap();
+    let names = ["cron:job", "cron:job:run:s-1", "other"];
+    let entry = json!({"sessionId": "s-1", "updatedAt": 1});
+    let index: Value =
+        names.iter().map(|name| (format!("agent:main:{name}"), entry.clone())).collect();
+    fs::write(folder.join("sessions.json"), index.to_string()).unwrap();
+    let content = json!([{"type": "text", "text": "kept"}]);
+    let line = json!({"role": "user", "content": content, "timestamp": 1});
+    fs::write(folder.join("s-1.jsonl"), format!("{line}\n")).unwrap();
+    let sessions = open(dir.path()).await;
+    let [job, run, other] = names.map(key);
+    sessions.reset(&job, Path::new("/w")).await.unwrap();
+    assert_eq!(shown(&sessions, &job, 9).await.len(), 0);
+    assert_eq!(heard(&sessions, &run).await, ["1 kept"]);
+    let deleted = sessions.delete(&other, false).await.unwrap().unwrap();
+    assert_eq!(deleted.archived, Vec::<PathBuf>::new());
+    assert_eq!(heard(&sessions, &run).await, ["1 kept"]);
+    let deleted = sessions.delete(&run, false).await.unwrap().unwrap();
+    assert_eq!(deleted.archived.len(), 1);
+    assert!(!folder.join("s-1.jsonl").exists());
+}
+
+#[tokio::test]
 async fn sessions_are_found_by_every_filter() {
     let dir = tempfile::tempdir().unwrap();
     let sessions = open(dir.path()).await;
@@ -628,6 +654,49 @@ async fn an_openclaw_state_folder_goes_on_where_it_was() {
     let added = text.strip_prefix(OPENCLAW_TRANSCRIPT).unwrap();
     assert!(added.contains(r#""parentId":"1a28a49f""#), "{added}");
     assert_eq!(fs::read(folder.join("sessions.json")).unwrap(), index);
+}
+
+#[tokio::test]
+async fn of_keys_that_mean_the_same_session_no_conversation_is_lost() {
+    let dir = tempfile::tempdir().unwrap();
+    let folder = dir.path().join("agents/main/sessions");
+    fs::create_dir_all(&folder).unwrap();
+    let index = json!({
+        "agent:main:main": {"sessionId": "s-old", "updatedAt": 1},
+        "main": {"sessionId": "s-new", "updatedAt": 2},
+        "agent:main:Work": {"sessionId": "s-work", "updatedAt": 3},
+        "agent:main:work": {"sessionId": "s-work", "updatedAt": 1},
+    });
+    fs::write(folder.join("sessions.json"), index.to_string()).unwrap();
+    let keyed = |id: &str, key: &str| {
+        json!({"type": "session", "version": 3, "id": id, "sessionKey": key}).to_string() + "\n"
+    };
+    let said = |text: &str| {
+        let content = json!([{"type": "text", "text": text}]);
+        let message = json!({"role": "user", "content": content, "timestamp": 1});
+        json!({"type": "message", "id": "a", "parentId": null, "message": message}).to_string()
+            + "\n"
+    };
+    for (id, header) in [
+        ("s-old", keyed("s-old", "agent:main:main")),
+        ("s-new", keyed("s-new", "agent:main:main")),
+        ("s-work", keyed("s-work", "agent:main:work")),
+        ("s-odd", keyed("s-odd", "agent:")),
+        ("s-Main", keyed("s-Main", "Main")),
+    ] {
+        fs::write(folder.join(format!("{id}.jsonl")), header + &said(id)).unwrap();
+    }
+    let sessions = open(dir.path()).await;
+    let found = sessions.list(SessionQuery::default()).await.unwrap().entries;
+    let mut keys: Vec<_> = found.iter().map(|row| row.key.as_str()).collect();
+    keys.sort_unstable();
+    let others = ["agent:main:s-new", "agent:main:s-odd", "agent:main:s-old", "agent:main:work"];
+    assert_eq!(keys, [&["agent:main:main"], &others[..]].concat());
+    // The file changed last.
+    assert_eq!(heard(&sessions, &key("main")).await, ["1 s-Main"]);
+    assert_eq!(heard(&sessions, &key("s-new")).await, ["1 s-new"]);
+    assert_eq!(heard(&sessions, &key("s-old")).await, ["1 s-old"]);
+    assert_eq!(heard(&sessions, &key("work")).await, ["1 s-work"]);
 }
 
 #[tokio::test]

@@ -147,7 +147,11 @@ impl Sessions {
     }
 
     /// The file that has what came before; its folder is never trusted.
-    fn file_before(&self, key: &SessionKey, checkpoint: &CompactionCheckpoint) -> Option<PathBuf> {
+    pub(super) fn file_before(
+        &self,
+        key: &SessionKey,
+        checkpoint: &CompactionCheckpoint,
+    ) -> Option<PathBuf> {
         let written = checkpoint.pre_compaction.session_file.as_deref()?;
         let name = Path::new(written).file_name()?;
         Some(self.folder(&key.agent(self.rules())).join(name))
