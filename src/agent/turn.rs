@@ -333,7 +333,8 @@ impl Turn<'_> {
         let (output, stopped) = tokio::select! {
             biased;
             reason = self.run.aborted() => {
-                (ToolOutput::error("Stopped by the user."), Some(Stop::Aborted(reason)))
+                let text = format!("Stopped before it had a result ({}).", reason.as_str());
+                (ToolOutput::error(text), Some(Stop::Aborted(reason)))
             }
             output = self.parts.tools.call(&cx, call) => (output, None),
         };
