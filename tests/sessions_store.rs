@@ -700,6 +700,31 @@ async fn of_keys_that_mean_the_same_session_no_conversation_is_lost() {
 }
 
 #[tokio::test]
+async fn a_conversation_in_the_folder_of_another_agent_is_found_there() {
+    let dir = tempfile::tempdir().unwrap();
+    let line = |text: &str| {
+        let content = json!([{"type": "text", "text": text}]);
+        json!({"role": "user", "content": content, "timestamp": 1}).to_string() + "\n"
+    };
+    for (agent, key, id) in
+        [("main", "agent:b:x", "s-x"), ("main", "global", "s-1"), ("b", "global", "s-2")]
+    {
+        let folder = dir.path().join(format!("agents/{agent}/sessions"));
+        fs::create_dir_all(&folder).unwrap();
+        let path = folder.join("sessions.json");
+        let known = fs::read_to_string(&path).unwrap_or_else(|_| "{}".into());
+        let mut index: Value = serde_json::from_str(&known).unwrap();
+        index[key] = json!({"sessionId": id, "updatedAt": 1});
+        fs::write(path, index.to_string()).unwrap();
+        fs::write(folder.join(format!("{id}.jsonl")), line(id)).unwrap();
+    }
+    let sessions = open(dir.path()).await;
+    for (written, said) in [("s-x", "1 s-x"), ("global", "1 s-1"), ("agent:b:s-2", "1 s-2")] {
+        assert_eq!(heard(&sessions, &key(written)).await, [said], "{written}");
+    }
+}
+
+#[tokio::test]
 async fn a_lost_index_is_rebuilt_from_the_transcripts() {
     let dir = tempfile::tempdir().unwrap();
     let sessions = open(dir.path()).await;
