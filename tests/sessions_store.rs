@@ -274,6 +274,34 @@ async fn the_model_reads_a_summary_and_clients_see_its_mark() {
 }
 
 #[tokio::test]
+async fn a_kill_in_the_middle_of_a_cut_leaves_the_checkpoints_their_way_back() {
+    let dir = tempfile::tempdir().unwrap();
+    let sessions = open(dir.path()).await;
+    let main = key("main");
+    sessions.ensure(&main, Path::new("/w")).await.unwrap();
+    for text in ["one", "two"] {
+        say(&sessions, &main, text).await;
+    }
+    let compaction = Compaction {
+        reason: CompactionReason::Manual,
+        summary: "so far".into(),
+        first_kept_entry_id: None,
+        tokens_before: 9,
+        tokens_after: 4,
+        files: CompactedFiles::default(),
+    };
+    let checkpoint = sessions.compact(&main, compaction).await.unwrap().checkpoint.checkpoint_id;
+    let path = transcript(&sessions, &main).await;
+    let whole = fs::read_to_string(&path).unwrap();
+    // As a cut leaves it before it is noted in the index.
+    let name = format!("{}.bak.2026-11-22T03-46-28.004Z", path.display());
+    fs::rename(&path, name).unwrap();
+    fs::write(&path, whole.lines().next().unwrap().to_owned() + "\n").unwrap();
+    let branch = sessions.branch(&main, &checkpoint).await.unwrap();
+    assert_eq!(heard(&sessions, &branch.key).await, ["1 one", "2 two"]);
+}
+
+#[tokio::test]
 async fn history_is_limited_in_number_and_size() {
     let dir = tempfile::tempdir().unwrap();
     let sessions = open(dir.path()).await;
