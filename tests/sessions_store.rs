@@ -274,6 +274,34 @@ async fn the_model_reads_a_summary_and_clients_see_its_mark() {
 }
 
 #[tokio::test]
+async fn a_kill_in_the_middle_of_a_cut_leaves_the_checkpoints_their_way_back() {
+    let dir = tempfile::tempdir().unwrap();
+    let sessions = open(dir.path()).await;
+    let main = key("main");
+    sessions.ensure(&main, Path::new("/w")).await.unwrap();
+    for text in ["one", "two"] {
+        say(&sessions, &main, text).await;
+    }
+    let compaction = Compaction {
+        reason: CompactionReason::Manual,
+        summary: "so far".into(),
+        first_kept_entry_id: None,
+        tokens_before: 9,
+        tokens_after: 4,
+        files: CompactedFiles::default(),
+    };
+    let checkpoint = sessions.compact(&main, compaction).await.unwrap().checkpoint.checkpoint_id;
+    let path = transcript(&sessions, &main).await;
+    let whole = fs::read_to_string(&path).unwrap();
+    // As a cut leaves it before it is noted in the index.
+    let name = format!("{}.bak.2026-11-22T03-46-28.004Z", path.display());
+    fs::rename(&path, name).unwrap();
+    fs::write(&path, whole.lines().next().unwrap().to_owned() + "\n").unwrap();
+    let branch = sessions.branch(&main, &checkpoint).await.unwrap();
+    assert_eq!(heard(&sessions, &branch.key).await, ["1 one", "2 two"]);
+}
+
+#[tokio::test]
 async fn history_is_limited_in_number_and_size() {
     let dir = tempfile::tempdir().unwrap();
     let sessions = open(dir.path()).await;
@@ -697,6 +725,31 @@ async fn of_keys_that_mean_the_same_session_no_conversation_is_lost() {
     assert_eq!(heard(&sessions, &key("s-new")).await, ["1 s-new"]);
     assert_eq!(heard(&sessions, &key("s-old")).await, ["1 s-old"]);
     assert_eq!(heard(&sessions, &key("work")).await, ["1 s-work"]);
+}
+
+#[tokio::test]
+async fn a_conversation_in_the_folder_of_another_agent_is_found_there() {
+    let dir = tempfile::tempdir().unwrap();
+    let line = |text: &str| {
+        let content = json!([{"type": "text", "text": text}]);
+        json!({"role": "user", "content": content, "timestamp": 1}).to_string() + "\n"
+    };
+    for (agent, key, id) in
+        [("main", "agent:b:x", "s-x"), ("main", "global", "s-1"), ("b", "global", "s-2")]
+    {
+        let folder = dir.path().join(format!("agents/{agent}/sessions"));
+        fs::create_dir_all(&folder).unwrap();
+        let path = folder.join("sessions.json");
+        let known = fs::read_to_string(&path).unwrap_or_else(|_| "{}".into());
+        let mut index: Value = serde_json::from_str(&known).unwrap();
+        index[key] = json!({"sessionId": id, "updatedAt": 1});
+        fs::write(path, index.to_string()).unwrap();
+        fs::write(folder.join(format!("{id}.jsonl")), line(id)).unwrap();
+    }
+    let sessions = open(dir.path()).await;
+    for (written, said) in [("s-x", "1 s-x"), ("global", "1 s-1"), ("agent:b:s-2", "1 s-2")] {
+        assert_eq!(heard(&sessions, &key(written)).await, [said], "{written}");
+    }
 }
 
 #[tokio::test]

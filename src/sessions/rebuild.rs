@@ -42,7 +42,9 @@ pub(super) fn find(state_dir: &Path, rules: &KeyRules) -> io::Result<Vec<NewSess
         let sessions = paths::folder(state_dir, &agent);
         // One folder that cannot be read must not keep the gateway from starting.
         match of_agent(&sessions, &agent, rules, &mut problems) {
-            Ok(sessions) => found.extend(sessions),
+            Ok(sessions) => {
+                found.extend(sessions.into_iter().map(|new| at_home(new, &agent, rules)));
+            }
             Err(error) => tell(&mut problems, &sessions, &error),
         }
     }
@@ -50,6 +52,15 @@ pub(super) fn find(state_dir: &Path, rules: &KeyRules) -> io::Result<Vec<NewSess
         tracing::warn!(%what, %why, "left out, because it cannot be read");
     }
     Ok(found)
+}
+
+/// A transcript is looked for in the folder of the agent that the key names; in
+/// the folder of another one it goes under its id.
+fn at_home(new: NewSession, agent: &AgentId, rules: &KeyRules) -> NewSession {
+    if SessionKey::from_canonical(new.key.as_str()).agent(rules) == *agent {
+        return new;
+    }
+    NewSession { key: key_of_id(agent, &new.entry.session_id).to_string(), ..new }
 }
 
 /// The sessions in the folder of an agent.
