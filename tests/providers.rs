@@ -14,11 +14,12 @@ use axum::body::{Body, Bytes};
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, Response};
 use clawgate::config::models::ModelsConfig;
+use clawgate::config::secrets::ResolvedSecrets;
 use clawgate::protocol::message::AgentMessage;
 use clawgate::protocol::message::{AssistantMessage, StopReason, UserMessage, text_of};
 use clawgate::providers::{
-    Adapters, Catalog, HttpLimits, ModelRequest, ProviderError, ProviderErrorKind, RetryPolicy,
-    StreamEvent, ThinkingLevel, ToolSpec,
+    Adapters, Catalog, CatalogSources, HttpLimits, ModelRequest, ProviderError, ProviderErrorKind,
+    RetryPolicy, StreamEvent, ThinkingLevel, ToolSpec,
 };
 use clawgate::support::{Clock, SystemClock};
 use futures_util::{StreamExt, stream};
@@ -242,7 +243,8 @@ fn catalog(dialect: Dialect, address: &str, http: HttpLimits, retry: RetryPolicy
     .unwrap();
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let adapters = Adapters::with_limits(&clock, http, retry);
-    Catalog::build(&adapters, &config, None, &|_| None).unwrap()
+    let secrets = ResolvedSecrets::default();
+    Catalog::build(&adapters, &CatalogSources::plain(&config, &|_| None, &secrets)).unwrap()
 }
 
 async fn call_with(dialect: Dialect, answers: Vec<Answer>, http: HttpLimits) -> Call {
@@ -488,7 +490,9 @@ async fn with_ollama(server: &Server, probe: Duration) -> Catalog {
     let adapters = Adapters::with_limits(&clock, limits, RetryPolicy::default());
     let host = server.address.clone();
     let env = |name: &str| (name == "OLLAMA_HOST").then(|| host.clone());
-    let catalog = Catalog::build(&adapters, &ModelsConfig::default(), None, &env).unwrap();
+    let (config, secrets) = (ModelsConfig::default(), ResolvedSecrets::default());
+    let sources = CatalogSources::plain(&config, &env, &secrets);
+    let catalog = Catalog::build(&adapters, &sources).unwrap();
     let url = catalog.ollama_url().unwrap().to_owned();
     catalog.with_ollama(&url).await
 }

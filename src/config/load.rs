@@ -12,12 +12,13 @@ use super::gateway::{self, Sources};
 use super::schema::Node;
 use super::{
     ConfigError, ConfigFile, Env, Overrides, Paths, Settings, agents, messages, models, nesting,
-    session, substitute,
+    profiles, secrets, session, substitute,
 };
 use crate::support::hex;
 
 /// The sections that are read; the rest is kept as it is.
-const SECTIONS: [&str; 5] = ["gateway", "session", "agents", "messages", "models"];
+const SECTIONS: [&str; 7] =
+    ["gateway", "session", "agents", "messages", "models", "auth", "secrets"];
 /// Far more than anybody writes by hand; keeps a wrong path from filling memory.
 const FILE_LIMIT: u64 = 8 * 1024 * 1024;
 
@@ -44,6 +45,8 @@ pub fn load(env: &Env, overrides: &Overrides) -> Result<Settings, ConfigError> {
     let messages = messages::read(&root, &file.path, &mut ledger)?;
     let history_max_chars = gateway::history_max_chars(&root, &file.path, &mut ledger)?;
     let models = models::read(&root.member("models")?)?;
+    let profiles = profiles::read(&root.member("auth")?)?;
+    let secrets = secrets::read(&root.member("secrets")?, &paths)?;
     // The gateway last: its token is only made for a valid config.
     let gateway = gateway::read(&root, &from, &mut ledger)?;
     let mut explained = ledger.into_lines();
@@ -56,6 +59,8 @@ pub fn load(env: &Env, overrides: &Overrides) -> Result<Settings, ConfigError> {
         messages,
         history_max_chars,
         models,
+        profiles,
+        secrets,
         raw,
         file,
         explained,

@@ -8,6 +8,7 @@
 mod agents;
 mod auth;
 mod bind;
+pub mod edit;
 mod env;
 mod error;
 mod explain;
@@ -18,14 +19,19 @@ mod messages;
 pub mod models;
 mod nesting;
 mod paths;
+pub mod profiles;
 mod reset;
+mod save;
 mod schema;
+pub mod secrets;
 mod session;
 mod settings;
 mod substitute;
 mod token;
 
-pub use agents::{AgentDefaults, AgentIdentity, AgentSettings, AgentsSettings, ModelSetting};
+pub use agents::{
+    AgentDefaults, AgentIdentity, AgentSettings, AgentsSettings, ModelSetting, NamedModel,
+};
 pub use auth::{AuthMode, AuthSettings, RateLimitSettings};
 pub use bind::{Bind, BindChoice};
 pub use env::Env;
@@ -37,5 +43,6 @@ pub use maintenance::{DiskBudget, MaintenanceMode, MaintenanceSettings};
 pub use messages::{DropPolicy, MessagesSettings, QueueMode, QueueSettings};
 pub use paths::Paths;
 pub use reset::{ResetPolicy, ResetSettings, ResetType};
+pub use save::{SaveError, edit_file};
 pub use session::{DmScope, SessionScope, SessionSettings, TranscriptFormat};
 pub use settings::{ConfigFile, Overrides, Settings};

@@ -10,7 +10,9 @@ mod answer;
 mod anthropic;
 mod catalog;
 mod compose;
+pub mod credentials;
 mod error;
+mod failover;
 mod http;
 mod offline;
 mod openai_completions;
@@ -24,9 +26,11 @@ pub(crate) mod testing;
 
 pub use adapters::Adapters;
 pub use catalog::{
-    Api, Catalog, CatalogError, Choice, InputKind, ModelInfo, ModelPrice, ModelRef, ProviderInfo,
+    Api, Catalog, CatalogError, CatalogSources, Choice, InputKind, ModelInfo, ModelPrice, ModelRef,
+    NameError, PriceStep, ProviderInfo, View, key_in_environment, known_provider, known_providers,
 };
 pub use error::{ErrorStyle, ProviderError, ProviderErrorKind};
+pub use failover::{Attempt, Failover, FallbackNotice, Route};
 pub use http::HttpLimits;
 pub use retry::{RetryNotice, RetryPolicy};
 
@@ -127,6 +131,8 @@ pub enum StreamEvent {
     BlockEnd { index: usize },
     /// The call failed and will be tried again.
     Retry(RetryNotice),
+    /// Another model is asked, or answers.
+    Fallback(FallbackNotice),
 }
 
 /// Where a provider reports [`StreamEvent`]s; called in order.

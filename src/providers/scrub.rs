@@ -16,6 +16,8 @@ pub fn scrub(text: &str, model: &ModelInfo) -> String {
         .iter()
         .chain(model.headers.values())
         .map(crate::support::Secret::expose)
+        // `Bearer <token>` is repeated without the first word.
+        .map(|secret| secret.strip_prefix("Bearer ").unwrap_or(secret))
         .filter(|secret| secret.len() >= MIN_SECRET)
         .fold(text.to_owned(), |text, secret| text.replace(secret, "***"))
 }
@@ -32,7 +34,8 @@ mod tests {
         model.api_key = Some(Secret::new("sk-secret"));
         model.headers.insert("x-proxy".into(), Secret::new("proxy-secret"));
         model.headers.insert("x-team".into(), Secret::new("a"));
-        let text = scrub("401 bad key sk-secret via proxy-secret", &model);
-        assert_eq!(text, "401 bad key *** via ***");
+        model.headers.insert("authorization".into(), Secret::new("Bearer tok-secret"));
+        let text = scrub("401 bad key sk-secret via proxy-secret for tok-secret", &model);
+        assert_eq!(text, "401 bad key *** via *** for ***");
     }
 }

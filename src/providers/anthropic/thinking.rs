@@ -13,13 +13,14 @@ const ANSWER_TOKENS: u64 = 1024;
 /// The API refuses smaller budgets.
 const LEAST_BUDGET: u64 = 1024;
 
-/// The first version that decides on its own how long to think.
-const ADAPTIVE: (u32, u32) = (4, 6);
+/// The first version of each family that decides on its own how long to think.
+const ADAPTIVE: [(&str, (u32, u32)); 4] =
+    [("opus-", (4, 6)), ("sonnet-", (4, 6)), ("haiku-", (5, 0)), ("fable-", (5, 0))];
 
 /// Whether the model decides on its own how long to think.
 pub fn is_adaptive(id: &str) -> bool {
-    ["opus-", "sonnet-"].iter().any(|family| {
-        id.split_once(family).and_then(|(_, rest)| version(rest)).is_some_and(|it| it >= ADAPTIVE)
+    ADAPTIVE.iter().any(|(family, first)| {
+        id.split_once(family).and_then(|(_, rest)| version(rest)).is_some_and(|it| it >= *first)
     })
 }
 
@@ -97,6 +98,8 @@ mod tests {
             ("claude-sonnet-4-20250514", false),
             ("claude-3-5-sonnet-20241022", false),
             ("claude-haiku-4-6", false),
+            ("claude-haiku-5-5", true),
+            ("claude-fable-5", true),
         ] {
             assert_eq!(is_adaptive(id), adaptive, "{id}");
         }

@@ -75,6 +75,39 @@ pub struct ModelPrice {
     pub cache_read: f64,
     /// Prompt, written to the provider's cache.
     pub cache_write: f64,
+    /// What long prompts cost, when that is something else.
+    pub above: Option<PriceStep>,
+}
+
+/// The price of a call whose prompt is longer than `input_tokens`.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct PriceStep {
+    /// Where it begins, counting what is read from and written to the cache.
+    pub input_tokens: u64,
+    /// Prompt.
+    pub input: f64,
+    /// Answer.
+    pub output: f64,
+    /// Prompt, read from the provider's cache.
+    pub cache_read: f64,
+    /// Prompt, written to the provider's cache.
+    pub cache_write: f64,
+}
+
+impl ModelPrice {
+    /// The price of a call with a prompt of this length.
+    fn of(self, input_tokens: u64) -> Self {
+        match self.above {
+            Some(step) if input_tokens > step.input_tokens => Self {
+                input: step.input,
+                output: step.output,
+                cache_read: step.cache_read,
+                cache_write: step.cache_write,
+                above: None,
+            },
+            _ => self,
+        }
+    }
 }
 
 /// `provider/model`. The model's own name may contain slashes.
@@ -141,6 +174,26 @@ impl ModelInfo {
         ModelRef { provider: self.provider.clone(), model: self.id.clone() }
     }
 
+    /// The same model, reached with this credential.
+    #[must_use]
+    pub fn with_key(&self, key: Secret) -> Self {
+        Self { api_key: Some(key), ..self.clone() }
+    }
+
+    /// The same model, reached with a token instead of a key.
+    #[must_use]
+    pub fn with_bearer(&self, token: &Secret) -> Self {
+        let mut model = Self { api_key: None, ..self.clone() };
+        let bearer = Secret::new(format!("Bearer {}", token.expose()));
+        model.headers.insert("authorization".into(), bearer);
+        model
+    }
+
+    /// Whether it can be asked without a stored credential.
+    pub fn has_credential(&self) -> bool {
+        self.credential().is_ok()
+    }
+
     /// Whether this is its full name.
     pub fn is(&self, name: &ModelRef) -> bool {
         self.provider == name.provider && self.id == name.model
@@ -157,11 +210,13 @@ impl ModelInfo {
             // Exact for every count that an answer can have.
             f64::from(u32::try_from(tokens).unwrap_or(u32::MAX)) * per_million / 1e6
         };
+        let prompt = usage.input.saturating_add(usage.cache_read);
+        let price = self.price.of(prompt.saturating_add(usage.cache_write));
         let mut cost = Cost {
-            input: dollars(usage.input, self.price.input),
-            output: dollars(usage.output, self.price.output),
-            cache_read: dollars(usage.cache_read, self.price.cache_read),
-            cache_write: dollars(usage.cache_write, self.price.cache_write),
+            input: dollars(usage.input, price.input),
+            output: dollars(usage.output, price.output),
+            cache_read: dollars(usage.cache_read, price.cache_read),
+            cache_write: dollars(usage.cache_write, price.cache_write),
             total: 0.0,
         };
         cost.total = cost.input + cost.output + cost.cache_read + cost.cache_write;
@@ -188,7 +243,7 @@ impl ModelInfo {
     }
 
     /// Whether the base address is on this machine, where keys are not usual.
-    fn is_local(&self) -> bool {
+    pub fn is_local(&self) -> bool {
         let host = reqwest::Url::parse(&self.base_url)
             .ok()
             .and_then(|url| url.host_str().map(str::to_owned))
