@@ -30,6 +30,7 @@ use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
 use super::ConfigError;
+use super::model_options::{CompatConfig, ParamsConfig};
 use super::schema::Node;
 use crate::support::Secret;
 
@@ -128,6 +129,8 @@ pub struct ProviderConfig {
     pub models: Vec<ModelConfig>,
     /// How many seconds it may stay silent before the call is given up.
     pub timeout_seconds: Option<u32>,
+    /// What is sent with each call.
+    pub params: ParamsConfig,
 }
 
 /// `models.providers.<id>.models[]`.
@@ -152,6 +155,12 @@ pub struct ModelConfig {
     pub context_window: Option<u64>,
     /// How many tokens an answer may have.
     pub max_tokens: Option<u64>,
+    /// What is sent with each call; wins over the provider's.
+    #[serde(default)]
+    pub params: ParamsConfig,
+    /// What its server understands.
+    #[serde(default)]
+    pub compat: CompatConfig,
 }
 
 /// US dollars per million tokens.

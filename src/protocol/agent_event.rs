@@ -1,5 +1,5 @@
 //! Events of an answer and of a run, and the reply to a channel, as programs
-//! of the original's family exchange them (`spec/dialects.md` §3.1).
+//! of the original's family exchange them.
 //!
 //! Owns: their JSON form. Must not: decide when one is sent.
 

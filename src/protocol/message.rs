@@ -248,7 +248,7 @@ pub struct ThinkingBlock {
     pub kind: ThinkingTag,
     /// The thought.
     pub thinking: String,
-    /// What the provider wants back with it (`spec/dialects.md` §3.1).
+    /// What the provider wants back with it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub thinking_signature: Option<String>,
     /// Whether the provider hid the thought; the payload is the signature.

@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 
 use super::scrub::scrub;
 use super::{EventSink, ModelInfo, ProviderError, StreamEvent};
-use crate::protocol::message::{AssistantMessage, ContentBlock, StopReason, Usage};
+use crate::protocol::message::{AssistantMessage, ContentBlock, Cost, StopReason, Usage};
 
 /// A message in the making.
 pub struct Answer<'a> {
@@ -50,6 +50,20 @@ impl<'a> Answer<'a> {
     /// Tokens so far; total and price are worked out here.
     pub fn set_usage(&mut self, usage: Usage) {
         self.message.usage = self.model.priced(usage);
+    }
+
+    /// Tokens so far, with the provider's own total; the price is multiplied
+    /// by `factor`.
+    pub fn set_counted_usage(&mut self, usage: Usage, factor: f64) {
+        let priced = self.model.priced(usage);
+        let cost = Cost {
+            input: priced.cost.input * factor,
+            output: priced.cost.output * factor,
+            cache_read: priced.cost.cache_read * factor,
+            cache_write: priced.cost.cache_write * factor,
+            total: priced.cost.total * factor,
+        };
+        self.message.usage = Usage { cost, ..usage };
     }
 
     /// Tokens as last reported.
@@ -101,6 +115,30 @@ impl<'a> Answer<'a> {
         }
     }
 
+    /// The signature of the open text or thought; a later one counts.
+    pub fn set_signature(&mut self, signature: String) {
+        if signature.is_empty() {
+            return;
+        }
+        match self.open_block() {
+            Some((_, ContentBlock::Text(block))) => block.text_signature = Some(signature),
+            Some((_, ContentBlock::Thinking(block))) => {
+                block.thinking_signature = Some(signature);
+            }
+            _ => {}
+        }
+    }
+
+    /// What the open text or thought is as a whole, now that the provider has
+    /// said so; no event.
+    pub fn settle(&mut self, whole: String) {
+        match self.open_block() {
+            Some((_, ContentBlock::Text(block))) => block.text = whole,
+            Some((_, ContentBlock::Thinking(block))) => block.thinking = whole,
+            _ => {}
+        }
+    }
+
     /// A thought that the provider hides.
     pub fn redacted_thinking(&mut self, payload: String) {
         self.thinking("[Reasoning redacted]");
@@ -128,6 +166,13 @@ impl<'a> Answer<'a> {
         if let Some((_, text)) = self.arguments.iter_mut().find(|(block, _)| *block == index) {
             text.push_str(delta);
             (self.events)(StreamEvent::ToolCallDelta { index, delta: delta.to_owned() });
+        }
+    }
+
+    /// What the arguments of the call in this block are as a whole; no event.
+    pub fn settle_arguments(&mut self, index: usize, whole: String) {
+        if let Some((_, text)) = self.arguments.iter_mut().find(|(block, _)| *block == index) {
+            *text = whole;
         }
     }
 

@@ -9,11 +9,14 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use bytes::Bytes;
-use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
+use reqwest::header::{
+    AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER,
+};
 use reqwest::{Client, Response, Url};
 use serde_json::Value;
 
 use super::error::{ErrorStyle, ProviderError, ProviderErrorKind};
+pub use super::sse::Framing;
 use super::sse::{SseEvent, SseParser};
 use super::{ModelInfo, scrub::scrub};
 use crate::support::Clock;
@@ -75,6 +78,8 @@ pub struct Post<'a> {
     pub body: &'a Value,
     /// How this API writes its errors.
     pub style: ErrorStyle,
+    /// How this API writes its stream.
+    pub framing: Framing,
 }
 
 impl Http {
@@ -117,10 +122,10 @@ impl Http {
             let error = ProviderError::from_status(post.style, status.as_u16(), &text);
             return Err(ProviderError { retry_after, ..error });
         }
-        if let Some(kind) = no_stream(body.response.headers()) {
+        if let Some(kind) = no_stream(post.framing, body.response.headers()) {
             return Err(not_a_stream(&kind, &body.text(MAX_ERROR_BODY).await));
         }
-        Ok(EventStream { body, parser: SseParser::new(MAX_EVENT), ended: false })
+        Ok(EventStream { body, parser: SseParser::new(post.framing, MAX_EVENT), ended: false })
     }
 
     /// Reads a small JSON document of a server that may not be there. `None`
@@ -223,6 +228,20 @@ fn headers(mut headers: HeaderMap, model: &ModelInfo) -> Result<HeaderMap, Provi
     Ok(headers)
 }
 
+/// `Authorization: Bearer <key>`, when the model has a key.
+///
+/// # Errors
+/// When it should have one, or has one that cannot be sent.
+pub fn bearer(model: &ModelInfo) -> Result<HeaderMap, ProviderError> {
+    let mut headers = HeaderMap::new();
+    if let Some(key) = model.credential()? {
+        let value = secret_header(&format!("Bearer {}", key.expose()))
+            .ok_or_else(|| ProviderError::unusable_key(&model.provider))?;
+        headers.insert(AUTHORIZATION, value);
+    }
+    Ok(headers)
+}
+
 /// A header value that neither `Debug` nor HTTP/2 compression give away.
 pub fn secret_header(text: &str) -> Option<HeaderValue> {
     let mut value = HeaderValue::from_str(text).ok()?;
@@ -231,10 +250,15 @@ pub fn secret_header(text: &str) -> Option<HeaderValue> {
 }
 
 /// The content type, when it is one that no stream of events has.
-fn no_stream(headers: &HeaderMap) -> Option<String> {
+fn no_stream(framing: Framing, headers: &HeaderMap) -> Option<String> {
     let kind = headers.get(CONTENT_TYPE)?.to_str().ok()?;
     let kind = kind.split(';').next()?.trim().to_lowercase();
-    matches!(kind.as_str(), "application/json" | "text/html").then_some(kind)
+    let refused = match kind.as_str() {
+        // A single line of JSON is a whole answer there.
+        "application/json" => framing == Framing::Events,
+        kind => kind == "text/html",
+    };
+    refused.then_some(kind)
 }
 
 fn not_a_stream(kind: &str, body: &str) -> ProviderError {
@@ -377,7 +401,8 @@ mod tests {
             async move {
                 let headers = HeaderMap::new();
                 let style = ErrorStyle::OpenAi;
-                let post = Post { model: &model, url, headers, body: &body, style };
+                let framing = Framing::Events;
+                let post = Post { model: &model, url, headers, body: &body, style, framing };
                 http.post(post).await.err().unwrap()
             }
         };

@@ -6,8 +6,6 @@ use serde_json::{Map, Value, json};
 
 use super::super::{ModelInfo, ThinkingLevel};
 
-/// More than an answer needs; a provider reserves what we ask for.
-const MAX_TOKENS: u64 = 32_000;
 /// What is left for the answer when the model's limit eats the budget.
 const ANSWER_TOKENS: u64 = 1024;
 /// The API refuses smaller budgets.
@@ -32,7 +30,7 @@ fn version(text: &str) -> Option<(u32, u32)> {
 
 /// `max_tokens`, and the fields that ask for thought.
 pub fn fields(model: &ModelInfo, level: ThinkingLevel) -> Map<String, Value> {
-    let base = model.max_tokens.min(MAX_TOKENS);
+    let base = model.answer_limit();
     let mut fields = Map::new();
     if level == ThinkingLevel::Off || !model.reasoning {
         fields.insert("max_tokens".into(), json!(base));

@@ -10,6 +10,7 @@ use std::time::Duration;
 use super::builtin::{self, KnownModel, KnownProvider};
 use super::model::{Api, InputKind, ModelInfo, ModelPrice, ModelRef};
 use super::{Choice, EnvLookup, ollama};
+use crate::config::model_options::ModelOptions;
 use crate::config::models::{MergeMode, ModelConfig, ModelsConfig, ProviderConfig};
 use crate::support::Secret;
 
@@ -185,6 +186,10 @@ impl<'a> Source<'a> {
             context_window: model.context_window.unwrap_or(CONTEXT_WINDOW),
             max_tokens: model.max_tokens.unwrap_or(MAX_TOKENS),
             timeout: self.timeout(),
+            options: ModelOptions {
+                compat: model.compat.clone(),
+                params: model.params.over(&self.config.params),
+            },
         })
     }
 
@@ -261,6 +266,7 @@ fn embedded() -> ModelInfo {
         context_window: CONTEXT_WINDOW,
         max_tokens: MAX_TOKENS,
         timeout: None,
+        options: ModelOptions::default(),
     }
 }
 

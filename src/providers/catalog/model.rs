@@ -7,23 +7,40 @@ use std::fmt;
 use std::time::Duration;
 
 use super::super::ProviderError;
+use crate::config::model_options::ModelOptions;
 use crate::protocol::message::{Cost, Usage};
 use crate::support::Secret;
+
+/// More than an answer needs; a provider reserves what we ask for.
+const MAX_ANSWER: u64 = 32_000;
 
 /// The APIs that we speak. To add one: a line here and one in `Adapters`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Api {
     /// `POST {base}/chat/completions`.
     OpenAiCompletions,
+    /// `POST {base}/responses`.
+    OpenAiResponses,
     /// `POST {base}/v1/messages`.
     AnthropicMessages,
+    /// `POST {base}/models/{id}:streamGenerateContent`.
+    GoogleGenerativeAi,
+    /// `POST {base}/api/chat`.
+    Ollama,
     /// No API at all: the embedded model.
     Offline,
 }
 
 impl Api {
     /// All of them.
-    pub const ALL: [Self; 3] = [Self::OpenAiCompletions, Self::AnthropicMessages, Self::Offline];
+    pub const ALL: [Self; 6] = [
+        Self::OpenAiCompletions,
+        Self::OpenAiResponses,
+        Self::AnthropicMessages,
+        Self::GoogleGenerativeAi,
+        Self::Ollama,
+        Self::Offline,
+    ];
 
     /// The one with this name.
     pub fn parse(name: &str) -> Option<Self> {
@@ -34,7 +51,10 @@ impl Api {
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::OpenAiCompletions => "openai-completions",
+            Self::OpenAiResponses => "openai-responses",
             Self::AnthropicMessages => "anthropic-messages",
+            Self::GoogleGenerativeAi => "google-generative-ai",
+            Self::Ollama => "ollama",
             Self::Offline => "offline",
         }
     }
@@ -133,6 +153,8 @@ pub struct ModelInfo {
     pub max_tokens: u64,
     /// How long it may stay silent, when that is configured.
     pub timeout: Option<Duration>,
+    /// What else the configuration says of it.
+    pub options: ModelOptions,
 }
 
 impl ModelInfo {
@@ -149,6 +171,11 @@ impl ModelInfo {
     /// Whether pictures may be sent to it.
     pub fn accepts_images(&self) -> bool {
         self.input.contains(&InputKind::Image)
+    }
+
+    /// How many tokens an answer may have, for the request.
+    pub fn answer_limit(&self) -> u64 {
+        self.options.params.max_tokens.unwrap_or_else(|| self.max_tokens.min(MAX_ANSWER))
     }
 
     /// `usage` with total and price.

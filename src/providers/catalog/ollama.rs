@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use super::super::http::Http;
 use super::model::{Api, InputKind, ModelInfo, ModelPrice};
+use crate::config::model_options::ModelOptions;
 use crate::support::Secret;
 
 /// Provider id.
@@ -71,6 +72,7 @@ pub fn model(name: &str, url: &str) -> ModelInfo {
         context_window: CONTEXT_WINDOW,
         max_tokens: MAX_TOKENS,
         timeout: None,
+        options: ModelOptions::default(),
     }
 }
 

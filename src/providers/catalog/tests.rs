@@ -149,7 +149,8 @@ fn a_provider_may_have_a_timeout_of_its_own() {
 #[test]
 fn wrong_entries_are_named_by_their_path() {
     let api = |models: Value| error(json!({"providers": {"p": models}}), Value::Null);
-    let known = "known are openai-completions, anthropic-messages, offline";
+    let known = "known are openai-completions, openai-responses, anthropic-messages, \
+                 google-generative-ai, ollama, offline";
     assert_eq!(
         api(json!({"baseUrl": "http://h", "api": "grpc", "models": [{"id": "m"}]})),
         format!("models.providers.p.api: unknown api \"grpc\"; {known}")

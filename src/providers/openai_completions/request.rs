@@ -9,9 +9,6 @@ use super::compat::{Compat, ThinkingStyle};
 use super::messages::messages;
 use crate::protocol::message::AgentMessage;
 
-/// More than an answer needs; a provider reserves what we ask for.
-const MAX_TOKENS: u64 = 32_000;
-
 /// The body for `request`.
 pub fn body(request: &ModelRequest) -> Value {
     let model = &request.model;
@@ -24,7 +21,7 @@ pub fn body(request: &ModelRequest) -> Value {
     if compat.openai_fields {
         body.insert("store".into(), json!(false));
     }
-    body.insert(compat.max_tokens.into(), json!(model.max_tokens.min(MAX_TOKENS)));
+    body.insert(compat.max_tokens.into(), json!(model.answer_limit()));
     if !request.tools.is_empty() {
         let tools: Vec<Value> = request.tools.iter().map(|tool| function(tool, &compat)).collect();
         body.insert("tools".into(), json!(tools));

@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::super::answer::Answer;
 use super::super::error::{ErrorStyle, ProviderError, ProviderErrorKind};
+use super::super::json::parse;
 use super::super::reader::{Flow, Reader};
 use super::super::sse::SseEvent;
 use crate::protocol::message::{StopReason, Usage};
@@ -163,7 +164,7 @@ impl Reader for Chunks {
             self.done = true;
             return Ok(Flow::End);
         }
-        let chunk: Chunk = serde_json::from_str(&event.data).map_err(|error| {
+        let chunk: Chunk = parse(&event.data).map_err(|error| {
             let text = format!("the provider sent a chunk that is no JSON of this API: {error}");
             ProviderError::new(ProviderErrorKind::Protocol, text)
         })?;
