@@ -495,16 +495,23 @@ async fn with_ollama(server: &Server, probe: Duration) -> Catalog {
 
 #[tokio::test]
 async fn an_ollama_that_answers_becomes_the_default() {
-    let tags = json!({"models": [{"name": "llama3:8b"}, {"name": "qwen3:4b"}]});
+    let tags = json!({"models": [{"name": "llama3:8b"}]});
+    let details = json!({
+        "model_info": {"llama.context_length": 4096}, "capabilities": ["completion", "thinking"],
+    });
     let answers = vec![
         Answer::error(200, &tags, &[]),
-        Answer::stream(Dialect::OpenAi.whole(), Ending::Whole),
+        Answer::error(200, &details, &[]),
+        Answer::stream(
+            "{\"message\":{\"content\":\"hi\"},\"done\":false}\n{\"message\":{},\"done\":true}\n",
+            Ending::Whole,
+        ),
     ];
     let server = serve(answers).await;
     let catalog = with_ollama(&server, Duration::from_secs(10)).await;
     let names: Vec<_> =
         catalog.models().iter().map(|model| model.reference().to_string()).collect();
-    assert_eq!(names, ["ollama/llama3:8b", "ollama/qwen3:4b", "offline/echo-guide"]);
+    assert_eq!(names, ["ollama/llama3:8b", "offline/echo-guide"]);
     let choice = catalog.default_choice();
     assert_eq!(choice.model.id, "llama3:8b");
     assert_eq!(choice.reason, format!("Ollama answers at {}", server.address));
@@ -512,14 +519,23 @@ async fn an_ollama_that_answers_becomes_the_default() {
         model: Arc::clone(&choice.model),
         system: None,
         messages: vec![AgentMessage::User(UserMessage::text("hi", 1))],
-        tools: vec![],
+        tools: vec![ToolSpec {
+            name: "t".into(),
+            description: String::new(),
+            parameters: json!({}),
+        }],
         thinking: ThinkingLevel::Off,
         session_id: "s".into(),
     };
     catalog.provider_for(&choice.model).stream(&request, &mut |_| {}).await.unwrap();
     let script = server.script.lock();
     let paths: Vec<_> = script.asked.iter().map(|asked| asked.path.as_str()).collect();
-    assert_eq!(paths, ["/api/tags", "/v1/chat/completions"]);
+    assert_eq!(paths, ["/api/tags", "/api/show", "/api/chat"]);
+    assert_eq!(script.asked[1].body, json!({"model": "llama3:8b"}));
+    let body = &script.asked[2].body;
+    assert_eq!((&body["options"]["num_ctx"], &body["think"]), (&json!(4096), &json!(false)));
+    // It has no tools, so it is not sent any.
+    assert_eq!(body.get("tools"), None);
 }
 
 #[tokio::test]

@@ -128,13 +128,19 @@ impl Http {
         Ok(EventStream { body, parser: SseParser::new(post.framing, MAX_EVENT), ended: false })
     }
 
-    /// Reads a small JSON document of a server that may not be there. `None`
-    /// when nothing of the kind comes within the limit.
-    pub async fn probe(&self, url: &str) -> Option<Value> {
+    /// Reads a small JSON document of a server that may not be there, posting
+    /// `body` for it if there is one. `None` when nothing of the kind comes
+    /// within the limit.
+    pub async fn probe(&self, url: &str, body: Option<&Value>) -> Option<Value> {
         let url = parse_url(url).ok()?;
         let limit = self.0.limits.probe;
         let answer = async {
-            let response = self.client(&url).await.ok()?.get(url.clone()).send().await.ok()?;
+            let client = self.client(&url).await.ok()?;
+            let request = match body {
+                Some(body) => client.post(url.clone()).body(body.to_string()),
+                None => client.get(url.clone()),
+            };
+            let response = request.send().await.ok()?;
             let body = Body { response, idle: limit, read: 0 };
             let ok = body.response.status().is_success();
             if ok { serde_json::from_str(&body.text(MAX_EVENT).await).ok() } else { None }

@@ -16,6 +16,7 @@ use crate::support::Secret;
 
 /// What the original assumes for a model that does not say.
 const CONTEXT_WINDOW: u64 = 200_000;
+const OLLAMA_CONTEXT_WINDOW: u64 = 65_536;
 const MAX_TOKENS: u64 = 8192;
 
 /// Why the embedded model was chosen when nobody named it.
@@ -136,10 +137,14 @@ impl<'a> Source<'a> {
     fn new(id: &'a str, config: &'a ProviderConfig, env: EnvLookup<'_>) -> Self {
         let known = builtin::provider(id);
         let from_env = || variable(env, &key_variable(id, known)).map(Secret::new);
+        let base_url = config.base_url.clone().or_else(|| known.map(|known| base_url(known, env)));
+        let own_api = if id == ollama::PROVIDER { Some(Api::Ollama) } else { None };
+        let api = known.map(|known| known.api).or(own_api);
         Self {
             id,
             config,
-            base_url: config.base_url.clone().or_else(|| known.map(|known| base_url(known, env))),
+            api: api.map(|api| api.spoken_at(base_url.as_deref().unwrap_or_default())),
+            base_url,
             // An empty key stands for none, whatever the environment has.
             api_key: config.api_key.clone().or_else(from_env).filter(|key| !key.is_empty()),
             headers: {
@@ -147,7 +152,6 @@ impl<'a> Source<'a> {
                 headers.retain(|_, value| !value.is_empty());
                 headers
             },
-            api: known.map(|known| known.api),
         }
     }
 
@@ -183,7 +187,11 @@ impl<'a> Source<'a> {
                 cache_read: model.cost.cache_read,
                 cache_write: model.cost.cache_write,
             },
-            context_window: model.context_window.unwrap_or(CONTEXT_WINDOW),
+            context_window: model.context_window.unwrap_or(match api {
+                // The server takes memory for all of it.
+                Api::Ollama => OLLAMA_CONTEXT_WINDOW,
+                _ => CONTEXT_WINDOW,
+            }),
             max_tokens: model.max_tokens.unwrap_or(MAX_TOKENS),
             timeout: self.timeout(),
             options: ModelOptions {

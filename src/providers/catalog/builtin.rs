@@ -84,7 +84,7 @@ pub static PROVIDERS: [KnownProvider; 3] = [
     },
     KnownProvider {
         id: "openai",
-        api: Api::OpenAiCompletions,
+        api: Api::OpenAiResponses,
         base_url: "https://api.openai.com/v1",
         key_variable: "OPENAI_API_KEY",
         url_variable: Some("OPENAI_BASE_URL"),
@@ -101,8 +101,8 @@ pub static PROVIDERS: [KnownProvider; 3] = [
     },
     KnownProvider {
         id: "google",
-        api: Api::OpenAiCompletions,
-        base_url: "https://generativelanguage.googleapis.com/v1beta/openai",
+        api: Api::GoogleGenerativeAi,
+        base_url: "https://generativelanguage.googleapis.com/v1beta",
         key_variable: "GEMINI_API_KEY",
         url_variable: None,
         models: &[

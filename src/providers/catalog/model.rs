@@ -59,6 +59,20 @@ impl Api {
         }
     }
 
+    /// What is spoken at this address of a provider that speaks this API at
+    /// home: others stand in for it with the API that nearly everyone has.
+    #[must_use]
+    pub fn spoken_at(self, base_url: &str) -> Self {
+        let base_url = base_url.trim_end_matches('/');
+        let stands_in = match self {
+            Self::OpenAiResponses => !base_url.contains("api.openai.com"),
+            Self::GoogleGenerativeAi => base_url.ends_with("/openai"),
+            Self::Ollama => base_url.ends_with("/v1"),
+            Self::OpenAiCompletions | Self::AnthropicMessages | Self::Offline => false,
+        };
+        if stands_in { Self::OpenAiCompletions } else { self }
+    }
+
     /// All names, for messages.
     pub fn names() -> String {
         Self::ALL.map(Self::as_str).join(", ")
@@ -198,18 +212,25 @@ impl ModelInfo {
         Usage { total_tokens, cost, ..usage }
     }
 
-    /// The key to send. None is needed on this machine, or when the configured
-    /// headers do the job.
+    /// The key to send. None is needed on this machine, by Ollama, or when the
+    /// configured headers do the job.
     ///
     /// # Errors
     /// When there should be one.
     pub fn credential(&self) -> Result<Option<&Secret>, ProviderError> {
         let by_header = |name: &String| {
-            name.eq_ignore_ascii_case("authorization") || name.eq_ignore_ascii_case("x-api-key")
+            ["authorization", "x-api-key", "x-goog-api-key"]
+                .iter()
+                .any(|known| name.eq_ignore_ascii_case(known))
         };
         match &self.api_key {
             Some(key) => Ok(Some(key)),
-            None if self.is_local() || self.headers.keys().any(by_header) => Ok(None),
+            None if self.api == Api::Ollama
+                || self.is_local()
+                || self.headers.keys().any(by_header) =>
+            {
+                Ok(None)
+            }
             None => Err(ProviderError::no_api_key(&self.provider)),
         }
     }
