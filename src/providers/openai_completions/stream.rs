@@ -60,11 +60,15 @@ struct WireUsage {
     prompt_tokens: Option<u64>,
     completion_tokens: Option<u64>,
     prompt_tokens_details: Option<PromptDetails>,
+    /// `DeepSeek`'s word for it.
+    prompt_cache_hit_tokens: Option<u64>,
 }
 
 #[derive(Deserialize)]
 struct PromptDetails {
     cached_tokens: Option<u64>,
+    /// `OpenRouter` counts these among the cached ones, too.
+    cache_write_tokens: Option<u64>,
 }
 
 /// A call as the server names it.
@@ -208,14 +212,19 @@ impl Reader for Chunks {
 }
 
 impl WireUsage {
+    /// Tokens of thought are part of `completion_tokens` already.
     fn read(&self) -> Usage {
         let prompt = self.prompt_tokens.unwrap_or(0);
-        let cached = self.prompt_tokens_details.as_ref().and_then(|it| it.cached_tokens);
-        let cache_read = cached.unwrap_or(0).min(prompt);
+        let details = self.prompt_tokens_details.as_ref();
+        let cached = details.and_then(|it| it.cached_tokens).or(self.prompt_cache_hit_tokens);
+        let cached = cached.unwrap_or(0).min(prompt);
+        let written = details.and_then(|it| it.cache_write_tokens).unwrap_or(0);
+        let cache_read = cached.saturating_sub(written);
         Usage {
-            input: prompt - cache_read,
+            input: prompt.saturating_sub(cache_read).saturating_sub(written),
             output: self.completion_tokens.unwrap_or(0),
             cache_read,
+            cache_write: written,
             ..Usage::default()
         }
     }
