@@ -11,6 +11,9 @@ use super::scrub::scrub;
 use super::{EventSink, ModelInfo, ProviderError, StreamEvent};
 use crate::protocol::message::{AssistantMessage, ContentBlock, Cost, StopReason, Usage};
 
+/// What stands in for a thought that the provider hides.
+const REDACTED: &str = "[Reasoning redacted]";
+
 /// A message in the making.
 pub struct Answer<'a> {
     model: &'a ModelInfo,
@@ -55,14 +58,15 @@ impl<'a> Answer<'a> {
     /// Tokens so far, with the provider's own total; the price is multiplied
     /// by `factor`.
     pub fn set_counted_usage(&mut self, usage: Usage, factor: f64) {
-        let priced = self.model.priced(usage);
-        let cost = Cost {
-            input: priced.cost.input * factor,
-            output: priced.cost.output * factor,
-            cache_read: priced.cost.cache_read * factor,
-            cache_write: priced.cost.cache_write * factor,
-            total: priced.cost.total * factor,
+        let cost = self.model.priced(usage).cost;
+        let mut cost = Cost {
+            input: cost.input * factor,
+            output: cost.output * factor,
+            cache_read: cost.cache_read * factor,
+            cache_write: cost.cache_write * factor,
+            total: 0.0,
         };
+        cost.total = cost.input + cost.output + cost.cache_read + cost.cache_write;
         self.message.usage = Usage { cost, ..usage };
     }
 
@@ -139,10 +143,12 @@ impl<'a> Answer<'a> {
         }
     }
 
-    /// A thought that the provider hides.
+    /// A thought that the provider hides; there is nothing to stream of it.
     pub fn redacted_thinking(&mut self, payload: String) {
-        self.thinking("[Reasoning redacted]");
+        self.end_block();
+        self.thinking("");
         if let Some((_, ContentBlock::Thinking(block))) = self.open_block() {
+            block.thinking = REDACTED.into();
             block.redacted = Some(true);
             block.thinking_signature = Some(payload);
         }

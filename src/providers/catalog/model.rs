@@ -196,7 +196,8 @@ impl ModelInfo {
     pub fn priced(&self, usage: Usage) -> Usage {
         let dollars = |tokens: u64, per_million: f64| {
             // Exact for every count that an answer can have.
-            f64::from(u32::try_from(tokens).unwrap_or(u32::MAX)) * per_million / 1e6
+            // In the original's order, so that the last digit is the same.
+            per_million / 1e6 * f64::from(u32::try_from(tokens).unwrap_or(u32::MAX))
         };
         let mut cost = Cost {
             input: dollars(usage.input, self.price.input),
