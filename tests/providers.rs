@@ -513,6 +513,95 @@ async fn an_error_body_is_read_up_to_its_limit() {
     assert_eq!(call.failure().message.len(), "400 ".len() + 64 * 1024);
 }
 
+/// One model at `base_url`, reached as `request` says.
+fn reached(base_url: &str, request: &Value, env: &[(&str, &str)]) -> Catalog {
+    let config: ModelsConfig = serde_json::from_value(json!({"providers": {"local": {
+        "baseUrl": base_url, "apiKey": "sk-local-1", "request": request, "models": [{"id": "one"}],
+    }}}))
+    .unwrap();
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+    let (http, retry) = limits();
+    let adapters = Adapters::with_limits(&clock, http, RetryPolicy { retries: 0, ..retry });
+    let env = |name: &str| {
+        env.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned())
+    };
+    Catalog::build(&adapters, &config, None, &env).unwrap()
+}
+
+async fn ask(catalog: &Catalog) -> Result<AssistantMessage, ProviderError> {
+    let request = plain_request(catalog);
+    catalog.provider_for(&request.model).stream(&request, &mut |_| {}).await
+}
+
+#[tokio::test]
+async fn a_configured_proxy_is_taken_but_not_to_this_machine() {
+    let proxy = serve(vec![Answer::stream(Dialect::OpenAi.whole(), Ending::Whole)]).await;
+    let request = json!({"proxy": {"mode": "explicit-proxy", "url": proxy.address}});
+    let catalog = reached("http://models.test/v1", &request, &[]);
+    assert_eq!(text_of(&ask(&catalog).await.unwrap().content), "Hello wörld");
+    let host = proxy.script.lock().asked[0].headers["host"].clone();
+    assert_eq!(host, "models.test");
+
+    let here = serve(vec![Answer::stream(Dialect::OpenAi.whole(), Ending::Whole)]).await;
+    let catalog = reached(&format!("{}/v1", here.address), &request, &[]);
+    ask(&catalog).await.unwrap();
+    assert_eq!((proxy.script.lock().asked.len(), here.script.lock().asked.len()), (1, 1));
+}
+
+/// Answers each call over TLS with `body`; gives its address and certificate.
+fn serve_tls(body: String) -> (String, String) {
+    use std::io::{Read, Write};
+    let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+    let key = rustls::pki_types::PrivateKeyDer::try_from(made.signing_key.serialize_der()).unwrap();
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = rustls::ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_no_client_auth()
+        .with_single_cert(vec![made.cert.der().clone()], key)
+        .unwrap();
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = format!("https://localhost:{}", listener.local_addr().unwrap().port());
+    std::thread::spawn(move || {
+        let config = Arc::new(config);
+        for tcp in listener.incoming() {
+            let tls = rustls::ServerConnection::new(Arc::clone(&config)).unwrap();
+            let mut stream = rustls::StreamOwned::new(tls, tcp.unwrap());
+            let mut start = [0; 1024];
+            // Who does not believe the certificate hangs up here.
+            if stream.read(&mut start).is_err() {
+                continue;
+            }
+            let head =
+                "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n";
+            let answer = format!("{head}content-length: {}\r\n\r\n{body}", body.len());
+            stream.write_all(answer.as_bytes()).unwrap();
+            stream.flush().unwrap();
+        }
+    });
+    (address, made.cert.pem())
+}
+
+#[tokio::test]
+async fn an_authority_of_ones_own_is_believed_when_it_is_named() {
+    let (address, pem) = serve_tls(Dialect::OpenAi.whole());
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("ca.pem");
+    std::fs::write(&file, &pem).unwrap();
+    let file = file.to_str().unwrap();
+
+    let stranger = ask(&reached(&address, &json!({}), &[])).await.unwrap_err();
+    assert_eq!(stranger.kind, ProviderErrorKind::Network);
+    for (request, env) in [
+        (json!({"tls": {"ca": pem}}), None),
+        (json!({"tls": {"ca": file}}), None),
+        (json!({}), Some(("NODE_EXTRA_CA_CERTS", file))),
+    ] {
+        let catalog = reached(&address, &request, env.as_slice());
+        assert_eq!(text_of(&ask(&catalog).await.unwrap().content), "Hello wörld", "{request}");
+    }
+}
+
 #[tokio::test]
 async fn a_call_that_is_dropped_at_any_time_ends_its_connection() {
     for dialect in ALL {

@@ -1,10 +1,11 @@
 //! What can be said about a model beside its limits and prices.
 //!
-//! Owns: `compat` and `params` of a model, `params` of its provider, in the
-//! words of OpenClaw. Promises: what is not written is `None`, so that whoever
+//! Owns: `compat` and `params` of a model, `params` and `request` of its
+//! provider, in the words of OpenClaw. Promises: what is not written is `None`, so that whoever
 //! knows the server can decide. Must not: know what servers understand.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -16,6 +17,60 @@ pub struct ModelOptions {
     pub compat: CompatConfig,
     /// What is sent with each call.
     pub params: ParamsConfig,
+    /// How its server is reached.
+    pub request: RequestConfig,
+}
+
+/// `models.providers.<id>.request`: how a server is reached.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct RequestConfig {
+    /// A proxy on the way; that of the environment when nothing is said.
+    pub proxy: Option<ProxyConfig>,
+    /// Whom to believe.
+    pub tls: TlsConfig,
+}
+
+/// `request.proxy`.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Deserialize)]
+#[serde(tag = "mode", rename_all = "kebab-case")]
+pub enum ProxyConfig {
+    /// That of `HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY` and `NO_PROXY`.
+    EnvProxy,
+    /// This one.
+    ExplicitProxy {
+        /// `http://host:port`, also with user and password.
+        url: ProxyUrl,
+    },
+}
+
+/// The address of a proxy, which may hold a password.
+#[derive(Clone, PartialEq, Eq, Hash, Deserialize)]
+#[serde(transparent)]
+pub struct ProxyUrl(String);
+
+impl ProxyUrl {
+    /// All of it.
+    pub fn expose(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for ProxyUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ProxyUrl(…)")
+    }
+}
+
+/// `request.tls`.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct TlsConfig {
+    /// Certificates of authorities beside the system's: PEM, or a file of it.
+    pub ca: Option<String>,
+    /// The file of `NODE_EXTRA_CA_CERTS`, which is no key of the file.
+    #[serde(skip)]
+    pub extra_ca: Option<String>,
 }
 
 /// `models.providers.<id>.models[].compat`: what a server understands, where
@@ -170,6 +225,24 @@ mod tests {
         assert!(
             serde_json::from_value::<CompatConfig>(json!({"maxTokensField": "tokens"})).is_err()
         );
+    }
+
+    #[test]
+    fn the_way_to_a_server_is_read_and_a_password_on_it_hidden() {
+        let read = |value| serde_json::from_value::<RequestConfig>(value);
+        let request = read(json!({
+            "proxy": {"mode": "explicit-proxy", "url": "http://me:password@proxy:1"},
+            "tls": {"ca": "/ca.pem", "extra_ca": "/no.pem"}, "allowPrivateNetwork": true,
+        }))
+        .unwrap();
+        assert_eq!(
+            (request.tls.ca.as_deref(), request.tls.extra_ca.as_deref()),
+            (Some("/ca.pem"), None)
+        );
+        assert!(!format!("{request:?}").contains("password"));
+        let env = read(json!({"proxy": {"mode": "env-proxy"}})).unwrap();
+        assert_eq!(env.proxy, Some(ProxyConfig::EnvProxy));
+        assert!(read(json!({"proxy": {"mode": "socks"}})).is_err());
     }
 
     #[test]

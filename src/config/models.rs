@@ -30,7 +30,7 @@ use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
 use super::ConfigError;
-use super::model_options::{CompatConfig, ParamsConfig};
+use super::model_options::{CompatConfig, ParamsConfig, RequestConfig};
 use super::schema::Node;
 use crate::support::Secret;
 
@@ -131,6 +131,8 @@ pub struct ProviderConfig {
     pub timeout_seconds: Option<u32>,
     /// What is sent with each call.
     pub params: ParamsConfig,
+    /// How it is reached.
+    pub request: RequestConfig,
 }
 
 /// `models.providers.<id>.models[]`.

@@ -10,7 +10,7 @@ use std::time::Duration;
 use super::builtin::{self, KnownModel, KnownProvider};
 use super::model::{Api, InputKind, ModelInfo, ModelPrice, ModelRef};
 use super::{Choice, EnvLookup, ollama};
-use crate::config::model_options::ModelOptions;
+use crate::config::model_options::{ModelOptions, RequestConfig, TlsConfig};
 use crate::config::models::{MergeMode, ModelConfig, ModelsConfig, ProviderConfig};
 use crate::support::Secret;
 
@@ -131,6 +131,7 @@ struct Source<'a> {
     api_key: Option<Secret>,
     headers: BTreeMap<String, Secret>,
     api: Option<Api>,
+    request: RequestConfig,
 }
 
 impl<'a> Source<'a> {
@@ -145,6 +146,13 @@ impl<'a> Source<'a> {
             config,
             api: api.map(|api| api.spoken_at(base_url.as_deref().unwrap_or_default())),
             base_url,
+            request: RequestConfig {
+                tls: TlsConfig {
+                    extra_ca: variable(env, "NODE_EXTRA_CA_CERTS"),
+                    ..config.request.tls.clone()
+                },
+                ..config.request.clone()
+            },
             // An empty key stands for none, whatever the environment has.
             api_key: config.api_key.clone().or_else(from_env).filter(|key| !key.is_empty()),
             headers: {
@@ -197,6 +205,7 @@ impl<'a> Source<'a> {
             options: ModelOptions {
                 compat: model.compat.clone(),
                 params: model.params.over(&self.config.params),
+                request: self.request.clone(),
             },
         })
     }

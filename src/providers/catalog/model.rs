@@ -7,6 +7,7 @@ use std::fmt;
 use std::time::Duration;
 
 use super::super::ProviderError;
+use super::super::http::is_loopback;
 use crate::config::model_options::ModelOptions;
 use crate::protocol::message::{Cost, Usage};
 use crate::support::Secret;
@@ -238,13 +239,7 @@ impl ModelInfo {
 
     /// Whether the base address is on this machine, where keys are not usual.
     fn is_local(&self) -> bool {
-        let host = reqwest::Url::parse(&self.base_url)
-            .ok()
-            .and_then(|url| url.host_str().map(str::to_owned))
-            .unwrap_or_default();
-        let host = host.trim_matches(['[', ']']);
-        host == "localhost"
-            || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
+        reqwest::Url::parse(&self.base_url).is_ok_and(|url| is_loopback(&url))
     }
 }
 
