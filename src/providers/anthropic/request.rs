@@ -4,7 +4,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::super::{ModelInfo, ModelRequest, ToolSpec};
+use super::super::{ModelInfo, ModelRequest, ThinkingLevel, ToolSpec};
 use super::messages::messages;
 use super::thinking;
 use crate::config::model_options::CacheRetention;
@@ -15,9 +15,12 @@ pub fn body(request: &ModelRequest) -> Value {
     let mut body = Map::new();
     body.insert("model".into(), json!(model.id));
     let mark = cache_mark(model);
-    body.insert("messages".into(), json!(messages(request, mark.as_ref())));
+    let messages = messages(request, mark.as_ref());
+    let thinking =
+        if thinking::must_pause(model, &messages) { ThinkingLevel::Off } else { request.thinking };
+    body.insert("messages".into(), json!(messages));
     body.insert("stream".into(), json!(true));
-    body.extend(thinking::fields(model, request.thinking));
+    body.extend(thinking::fields(model, thinking));
     if let Some(text) = request.system.as_ref().filter(|text| !text.is_empty()) {
         let mut block = json!({"type": "text", "text": text});
         if let Some(mark) = mark {

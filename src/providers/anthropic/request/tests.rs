@@ -157,3 +157,28 @@ fn temperature_is_sent_only_without_thought() {
     assert_eq!(with_params(params(), ThinkingLevel::Off)["temperature"], json!(0.5));
     assert_eq!(with_params(params(), ThinkingLevel::Low).get("temperature"), None);
 }
+
+#[test]
+fn calls_that_began_without_a_thought_go_on_without() {
+    let sent = |first: Value, last: &str| {
+        let mut model = model("anthropic-messages");
+        model.reasoning = true;
+        let called = json!({"type": "toolCall", "id": "c", "name": "t", "arguments": {}});
+        let mut messages: Vec<_> = [
+            json!({"role": "user", "content": "go", "timestamp": 1}),
+            answer(json!([first, called])),
+            json!({"role": "toolResult", "toolCallId": "c", "toolName": "t", "content": []}),
+        ]
+        .map(message)
+        .into();
+        messages.extend((!last.is_empty()).then(|| user(last)));
+        let mut request = request_to(model, messages);
+        request.thinking = ThinkingLevel::Low;
+        body(&request).get("thinking").is_some()
+    };
+    let thought = || json!({"type": "thinking", "thinking": "hm", "thinkingSignature": "s"});
+    let said = || json!({"type": "text", "text": "so"});
+    assert!(sent(thought(), ""));
+    assert!(!sent(said(), ""));
+    assert!(sent(said(), "next"));
+}
