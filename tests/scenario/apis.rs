@@ -114,11 +114,10 @@ async fn a_thought_is_kept_apart_from_the_answer_by_each_api() {
 async fn the_proxy_of_the_environment_is_taken_but_for_what_it_excepts() {
     let mock = MockProvider::start().await;
     let mut config = default_config("models.test");
-    let there = |host: &str| {
-        json!({"baseUrl": format!("http://{host}/v1"), "apiKey": "k", "timeoutSeconds": 5,
-               "models": [{"id": "m"}]})
-    };
-    config["models"]["providers"]["excepted"] = there("nowhere.invalid");
+    config["models"]["providers"]["excepted"] = json!({
+        "baseUrl": "http://nowhere.invalid/v1", "apiKey": "k", "timeoutSeconds": 5,
+        "models": [{"id": "m"}],
+    });
     let options = GatewayOptions::with_config(config)
         .env("HTTP_PROXY", &format!("http://{}", mock.address()))
         .env("NO_PROXY", "nowhere.invalid");
