@@ -16,6 +16,7 @@ mod gateway;
 mod load;
 mod maintenance;
 mod messages;
+pub mod model_options;
 pub mod models;
 mod nesting;
 mod paths;

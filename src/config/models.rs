@@ -30,6 +30,7 @@ use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
 use super::ConfigError;
+use super::model_options::{CompatConfig, ParamsConfig, RequestConfig};
 use super::schema::Node;
 use super::secrets::{SecretInput, SecretRef};
 
@@ -143,6 +144,10 @@ pub struct ProviderConfig {
     pub models: Vec<ModelConfig>,
     /// How many seconds it may stay silent before the call is given up.
     pub timeout_seconds: Option<u32>,
+    /// What is sent with each call.
+    pub params: ParamsConfig,
+    /// How it is reached.
+    pub request: RequestConfig,
 }
 
 /// `models.providers.<id>.models[]`.
@@ -167,6 +172,12 @@ pub struct ModelConfig {
     pub context_window: Option<u64>,
     /// How many tokens an answer may have.
     pub max_tokens: Option<u64>,
+    /// What is sent with each call; wins over the provider's.
+    #[serde(default)]
+    pub params: ParamsConfig,
+    /// What its server understands.
+    #[serde(default)]
+    pub compat: CompatConfig,
 }
 
 /// US dollars per million tokens.

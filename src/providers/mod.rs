@@ -11,14 +11,20 @@ mod anthropic;
 mod catalog;
 mod compose;
 pub mod credentials;
+mod effort;
 mod error;
 mod failover;
+mod google;
 mod http;
+mod json;
 mod offline;
+mod ollama;
 mod openai_completions;
+mod openai_responses;
 mod overflow;
 mod reader;
 mod retry;
+mod schema;
 mod scrub;
 mod sse;
 #[cfg(test)]
@@ -110,6 +116,22 @@ pub struct ModelRequest {
     pub thinking: ThinkingLevel,
     /// Stable id of the conversation, for providers that cache by it.
     pub session_id: String,
+}
+
+impl ModelRequest {
+    /// The tools to send: none to a server that has no use for any, and
+    /// without keywords of JSON Schema that it refuses.
+    fn offered_tools(&self) -> Vec<ToolSpec> {
+        let compat = &self.model.options.compat;
+        if compat.supports_tools == Some(false) {
+            return Vec::new();
+        }
+        let mut tools = self.tools.clone();
+        for tool in &mut tools {
+            schema::without(&mut tool.parameters, &compat.unsupported_tool_schema_keywords);
+        }
+        tools
+    }
 }
 
 /// What happens while an answer is on its way. Indexes count content blocks.

@@ -10,6 +10,7 @@ mod stage;
 
 mod abort;
 mod agent_method;
+mod apis;
 mod attachments;
 mod compaction;
 mod failover;

@@ -16,7 +16,7 @@ use reqwest::header::{HeaderMap, HeaderValue};
 
 use super::answer::Answer;
 use super::error::{ErrorStyle, ProviderError};
-use super::http::{EventStream, Http, Post, secret_header};
+use super::http::{EventStream, Framing, Http, Post, secret_header};
 use super::{EventSink, ModelInfo, ModelRequest, Provider, reader};
 use crate::protocol::message::AssistantMessage;
 use crate::support::{BoxFuture, Clock};
@@ -47,6 +47,7 @@ impl Anthropic {
             headers: headers(model)?,
             body: &request::body(request),
             style: ErrorStyle::Anthropic,
+            framing: Framing::Events,
         };
         self.http.post(post).await
     }

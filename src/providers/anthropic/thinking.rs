@@ -6,8 +6,6 @@ use serde_json::{Map, Value, json};
 
 use super::super::{ModelInfo, ThinkingLevel};
 
-/// More than an answer needs; a provider reserves what we ask for.
-const MAX_TOKENS: u64 = 32_000;
 /// What is left for the answer when the model's limit eats the budget.
 const ANSWER_TOKENS: u64 = 1024;
 /// The API refuses smaller budgets.
@@ -31,9 +29,23 @@ fn version(text: &str) -> Option<(u32, u32)> {
     Some((small()?, small().unwrap_or(0)))
 }
 
+/// Whether the model may not be asked to think: it is in the middle of calling
+/// tools, and the answer that called them began without a thought (another
+/// model gave it, or it was not to think then). The API refuses that.
+pub fn must_pause(model: &ModelInfo, messages: &[Value]) -> bool {
+    let first_kind = |message: &Value| {
+        let kind = message.get("content")?.get(0)?.get("type")?.as_str()?;
+        Some(kind.to_owned())
+    };
+    let [.., answer, results] = messages else { return false };
+    !is_adaptive(&model.id)
+        && first_kind(results).as_deref() == Some("tool_result")
+        && !matches!(first_kind(answer).as_deref(), Some("thinking" | "redacted_thinking"))
+}
+
 /// `max_tokens`, and the fields that ask for thought.
 pub fn fields(model: &ModelInfo, level: ThinkingLevel) -> Map<String, Value> {
-    let base = model.max_tokens.min(MAX_TOKENS);
+    let base = model.answer_limit();
     let mut fields = Map::new();
     if level == ThinkingLevel::Off || !model.reasoning {
         fields.insert("max_tokens".into(), json!(base));

@@ -12,12 +12,14 @@ use super::known::{self, KnownModel, KnownProvider};
 use super::model::{Api, InputKind, ModelInfo, ModelPrice, ModelRef};
 use super::names::Names;
 use super::{Choice, EnvLookup, ollama};
+use crate::config::model_options::{ModelOptions, RequestConfig, TlsConfig};
 use crate::config::models::{MergeMode, ModelConfig, ModelsConfig, ProviderConfig};
 use crate::config::secrets::SecretInput;
 use crate::support::Secret;
 
 /// What the original assumes for a model that does not say.
 const CONTEXT_WINDOW: u64 = 200_000;
+const OLLAMA_CONTEXT_WINDOW: u64 = 65_536;
 const MAX_TOKENS: u64 = 8192;
 
 /// Why the embedded model was chosen when nobody named it.
@@ -161,6 +163,7 @@ struct Source<'a> {
     api_key: Option<Secret>,
     headers: BTreeMap<String, Secret>,
     api: Option<Api>,
+    request: RequestConfig,
 }
 
 impl<'a> Source<'a> {
@@ -174,15 +177,25 @@ impl<'a> Source<'a> {
             (None, None) => variable(env, &key_variable(id)).map(Secret::new),
         };
         let headers = config.headers.iter();
+        let base_url = config.base_url.clone().or_else(|| known.map(|known| base_url(known, env)));
+        let own_api = if id == ollama::PROVIDER { Some(Api::Ollama) } else { None };
+        let api = known.and_then(|known| Api::parse(&known.api)).or(own_api);
         Self {
             id,
             config,
-            base_url: config.base_url.clone().or_else(|| known.map(|known| base_url(known, env))),
+            api: api.map(|api| api.spoken_at(base_url.as_deref().unwrap_or_default())),
+            base_url,
             api_key,
             headers: headers
                 .filter_map(|(name, value)| Some((name.clone(), resolve(value)?)))
                 .collect(),
-            api: known.and_then(|known| Api::parse(&known.api)),
+            request: RequestConfig {
+                tls: TlsConfig {
+                    extra_ca: variable(env, "NODE_EXTRA_CA_CERTS"),
+                    ..config.request.tls.clone()
+                },
+                ..config.request.clone()
+            },
         }
     }
 
@@ -219,9 +232,18 @@ impl<'a> Source<'a> {
                 cache_write: model.cost.cache_write,
                 above: None,
             },
-            context_window: model.context_window.unwrap_or(CONTEXT_WINDOW),
+            context_window: model.context_window.unwrap_or(match api {
+                // The server takes memory for all of it.
+                Api::Ollama => OLLAMA_CONTEXT_WINDOW,
+                _ => CONTEXT_WINDOW,
+            }),
             max_tokens: model.max_tokens.unwrap_or(MAX_TOKENS),
             timeout: self.timeout(),
+            options: ModelOptions {
+                compat: model.compat.clone(),
+                params: model.params.over(&self.config.params),
+                request: self.request.clone(),
+            },
         })
     }
 
@@ -310,6 +332,7 @@ fn embedded() -> ModelInfo {
         context_window: CONTEXT_WINDOW,
         max_tokens: MAX_TOKENS,
         timeout: None,
+        options: ModelOptions::default(),
     }
 }
 

@@ -7,23 +7,41 @@ use std::fmt;
 use std::time::Duration;
 
 use super::super::ProviderError;
+use super::super::http::is_loopback;
+use crate::config::model_options::ModelOptions;
 use crate::protocol::message::{Cost, Usage};
 use crate::support::Secret;
+
+/// More than an answer needs; a provider reserves what we ask for.
+const MAX_ANSWER: u64 = 32_000;
 
 /// The APIs that we speak. To add one: a line here and one in `Adapters`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Api {
     /// `POST {base}/chat/completions`.
     OpenAiCompletions,
+    /// `POST {base}/responses`.
+    OpenAiResponses,
     /// `POST {base}/v1/messages`.
     AnthropicMessages,
+    /// `POST {base}/models/{id}:streamGenerateContent`.
+    GoogleGenerativeAi,
+    /// `POST {base}/api/chat`.
+    Ollama,
     /// No API at all: the embedded model.
     Offline,
 }
 
 impl Api {
     /// All of them.
-    pub const ALL: [Self; 3] = [Self::OpenAiCompletions, Self::AnthropicMessages, Self::Offline];
+    pub const ALL: [Self; 6] = [
+        Self::OpenAiCompletions,
+        Self::OpenAiResponses,
+        Self::AnthropicMessages,
+        Self::GoogleGenerativeAi,
+        Self::Ollama,
+        Self::Offline,
+    ];
 
     /// The one with this name.
     pub fn parse(name: &str) -> Option<Self> {
@@ -34,9 +52,26 @@ impl Api {
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::OpenAiCompletions => "openai-completions",
+            Self::OpenAiResponses => "openai-responses",
             Self::AnthropicMessages => "anthropic-messages",
+            Self::GoogleGenerativeAi => "google-generative-ai",
+            Self::Ollama => "ollama",
             Self::Offline => "offline",
         }
+    }
+
+    /// What is spoken at this address of a provider that speaks this API at
+    /// home: others stand in for it with the API that nearly everyone has.
+    #[must_use]
+    pub fn spoken_at(self, base_url: &str) -> Self {
+        let base_url = base_url.trim_end_matches('/');
+        let stands_in = match self {
+            Self::OpenAiResponses => !base_url.contains("api.openai.com"),
+            Self::GoogleGenerativeAi => base_url.ends_with("/openai"),
+            Self::Ollama => base_url.ends_with("/v1"),
+            Self::OpenAiCompletions | Self::AnthropicMessages | Self::Offline => false,
+        };
+        if stands_in { Self::OpenAiCompletions } else { self }
     }
 
     /// All names, for messages.
@@ -166,6 +201,8 @@ pub struct ModelInfo {
     pub max_tokens: u64,
     /// How long it may stay silent, when that is configured.
     pub timeout: Option<Duration>,
+    /// What else the configuration says of it.
+    pub options: ModelOptions,
 }
 
 impl ModelInfo {
@@ -204,11 +241,17 @@ impl ModelInfo {
         self.input.contains(&InputKind::Image)
     }
 
+    /// How many tokens an answer may have, for the request.
+    pub fn answer_limit(&self) -> u64 {
+        self.options.params.max_tokens.unwrap_or_else(|| self.max_tokens.min(MAX_ANSWER))
+    }
+
     /// `usage` with total and price.
     pub fn priced(&self, usage: Usage) -> Usage {
         let dollars = |tokens: u64, per_million: f64| {
             // Exact for every count that an answer can have.
-            f64::from(u32::try_from(tokens).unwrap_or(u32::MAX)) * per_million / 1e6
+            // In the original's order, so that the last digit is the same.
+            per_million / 1e6 * f64::from(u32::try_from(tokens).unwrap_or(u32::MAX))
         };
         let prompt = usage.input.saturating_add(usage.cache_read);
         let price = self.price.of(prompt.saturating_add(usage.cache_write));
@@ -226,31 +269,32 @@ impl ModelInfo {
         Usage { total_tokens, cost, ..usage }
     }
 
-    /// The key to send. None is needed on this machine, or when the configured
-    /// headers do the job.
+    /// The key to send. None is needed on this machine, by Ollama, or when the
+    /// configured headers do the job.
     ///
     /// # Errors
     /// When there should be one.
     pub fn credential(&self) -> Result<Option<&Secret>, ProviderError> {
         let by_header = |name: &String| {
-            name.eq_ignore_ascii_case("authorization") || name.eq_ignore_ascii_case("x-api-key")
+            ["authorization", "x-api-key", "x-goog-api-key"]
+                .iter()
+                .any(|known| name.eq_ignore_ascii_case(known))
         };
         match &self.api_key {
             Some(key) => Ok(Some(key)),
-            None if self.is_local() || self.headers.keys().any(by_header) => Ok(None),
+            None if self.api == Api::Ollama
+                || self.is_local()
+                || self.headers.keys().any(by_header) =>
+            {
+                Ok(None)
+            }
             None => Err(ProviderError::no_api_key(&self.provider)),
         }
     }
 
     /// Whether the base address is on this machine, where keys are not usual.
     pub fn is_local(&self) -> bool {
-        let host = reqwest::Url::parse(&self.base_url)
-            .ok()
-            .and_then(|url| url.host_str().map(str::to_owned))
-            .unwrap_or_default();
-        let host = host.trim_matches(['[', ']']);
-        host == "localhost"
-            || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
+        reqwest::Url::parse(&self.base_url).is_ok_and(|url| is_loopback(&url))
     }
 }
 

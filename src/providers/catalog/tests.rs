@@ -276,7 +276,8 @@ fn a_list_of_allowed_models_gives_aliases_and_limits_the_choice() {
 #[test]
 fn wrong_entries_are_named_by_their_path() {
     let api = |models: Value| error(json!({"providers": {"p": models}}), Value::Null);
-    let known = "known are openai-completions, anthropic-messages, offline";
+    let known = "known are openai-completions, openai-responses, anthropic-messages, \
+                 google-generative-ai, ollama, offline";
     assert_eq!(
         api(json!({"baseUrl": "http://h", "api": "grpc", "models": [{"id": "m"}]})),
         format!("models.providers.p.api: unknown api \"grpc\"; {known}")
@@ -310,11 +311,47 @@ fn names_of_models_may_contain_slashes() {
 }
 
 #[test]
+fn a_known_provider_is_spoken_to_in_its_own_api_at_home() {
+    let key = "k";
+    for (id, base, expected) in [
+        ("openai", Value::Null, Api::OpenAiResponses),
+        ("openai", json!("https://api.openai.com/v1/"), Api::OpenAiResponses),
+        ("openai", json!("http://127.0.0.1:1/v1"), Api::OpenAiCompletions),
+        ("google", Value::Null, Api::GoogleGenerativeAi),
+        ("google", json!("https://proxy/v1beta/openai/"), Api::OpenAiCompletions),
+        ("ollama", json!("http://gpu-box:11434"), Api::Ollama),
+        ("ollama", json!("http://gpu-box:11434/v1"), Api::OpenAiCompletions),
+        ("else", json!("https://else"), Api::OpenAiCompletions),
+    ] {
+        let models = json!({"providers": {id: {
+            "baseUrl": base, "apiKey": key, "models": [{"id": "m"}],
+        }}});
+        let catalog = build(models, Value::Null, &[]);
+        assert_eq!(catalog.default_choice().model.api, expected, "{id} {base}");
+    }
+}
+
+#[test]
+fn what_a_model_is_told_comes_from_it_and_its_provider() {
+    let models = json!({"providers": {"ollama": {
+        "baseUrl": "http://gpu-box:11434", "params": {"temperature": 0.5, "maxTokens": 9},
+        "models": [{"id": "m", "params": {"maxTokens": 10}, "compat": {"supportsTools": false}}],
+    }}});
+    let model = Arc::clone(&build(models, Value::Null, &[]).default_choice().model);
+    let params = &model.options.params;
+    assert_eq!((params.temperature, model.answer_limit()), (Some(0.5), 10));
+    assert_eq!(model.options.compat.supports_tools, Some(false));
+    // Neither a key nor a window of memory that nobody asked for.
+    assert!(model.credential().unwrap().is_none());
+    assert_eq!(model.context_window, 65_536);
+}
+
+#[test]
 fn a_named_ollama_model_needs_no_configuration() {
     let env = [("OLLAMA_HOST", "gpu-box")];
     let catalog = build(json!({}), json!("ollama/llama3:8b"), &env);
     assert_eq!(chosen(&catalog).0, "ollama/llama3:8b");
-    assert_eq!(catalog.default_choice().model.base_url, "http://gpu-box:11434/v1");
+    assert_eq!(catalog.default_choice().model.base_url, "http://gpu-box:11434");
 }
 
 #[test]
