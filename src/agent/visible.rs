@@ -11,8 +11,6 @@ use crate::sessions::directives;
 const TAGS: [&str; 3] = ["think", "thinking", "thought"];
 /// Begins a line that names a file for the client.
 const MEDIA: &str = "MEDIA:";
-/// Longest directive; what grows longer is text.
-const DIRECTIVE_MAX: usize = 128;
 
 /// Which marks are taken out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,6 +45,8 @@ pub struct Visible {
     within: Within,
     /// A mark went away between two spaces: one is enough.
     drops_space: bool,
+    /// Nothing but marks has come since the line began.
+    at_line: bool,
 }
 
 /// What a held text turns out to be.
@@ -73,6 +73,7 @@ impl Visible {
             held: String::new(),
             within: Within::Text,
             drops_space: false,
+            at_line: true,
         }
     }
 
@@ -144,12 +145,13 @@ impl Visible {
     /// Looks at what begins here, outside of a thought.
     fn look(&mut self, rest: &str, is_end: bool) -> Found {
         let is_code = self.within != Within::Text;
-        let at_line = self.text.is_empty() || self.text.ends_with('\n');
         let found = match rest.as_bytes().first() {
-            Some(b'`') => return self.fence(rest, at_line, is_end),
+            Some(b'`') => return self.fence(rest, is_end),
             Some(b'<') if !is_code => self.thought_begins(rest),
             Some(b'[') if !is_code && self.marks == Marks::All => directive(rest),
-            Some(b'M') if !is_code && at_line && self.marks == Marks::All => media(rest, is_end),
+            Some(b'M') if !is_code && self.at_line && self.marks == Marks::All => {
+                media(rest, is_end)
+            }
             _ => {
                 let marks = ['`', '<', '['];
                 let plain = rest.char_indices().skip(1).find(|(at, c)| {
@@ -177,14 +179,15 @@ impl Visible {
     }
 
     /// Ticks begin and end code.
-    fn fence(&mut self, rest: &str, at_line: bool, is_end: bool) -> Found {
+    fn fence(&mut self, rest: &str, is_end: bool) -> Found {
         let ticks = rest.bytes().take_while(|byte| *byte == b'`').count();
-        if ticks == rest.len() && ticks < 3 && !is_end {
+        // One more tick may come, and makes another mark of them.
+        if ticks == rest.len() && !is_end {
             return Found::Unclear;
         }
         self.within = match self.within {
-            Within::Block if at_line && ticks >= 3 => Within::Text,
-            Within::Text | Within::Code if at_line && ticks >= 3 => Within::Block,
+            Within::Block if self.at_line && ticks >= 3 => Within::Text,
+            Within::Text | Within::Code if self.at_line && ticks >= 3 => Within::Block,
             Within::Text if ticks % 2 == 1 => Within::Code,
             Within::Code if ticks % 2 == 1 => Within::Text,
             within => within,
@@ -193,6 +196,7 @@ impl Visible {
     }
 
     fn show(&mut self, piece: &str) {
+        self.at_line = piece.ends_with('\n');
         let mut piece = piece;
         if self.drops_space {
             let is_first = self.text.is_empty();
@@ -275,12 +279,7 @@ fn directive(rest: &str) -> Found {
     };
     match inside.split_once("]]") {
         Some((name, _)) if directives::is_directive(name) => Found::Mark(name.len() + 4),
-        None if inside.len() <= DIRECTIVE_MAX
-            && !inside.contains('\n')
-            && directives::may_become_directive(inside) =>
-        {
-            Found::Unclear
-        }
+        None if directives::may_become_directive(inside) => Found::Unclear,
         _ => Found::Text(2),
     }
 }
@@ -326,6 +325,7 @@ mod tests {
             ("use `<think>` so", "use `<think>` so"),
             ("```\n<think>\nMEDIA:x\n```\n<think>t</think>end", "```\n<think>\nMEDIA:x\n```\nend"),
             ("it's 5` tall\n<think>x</think>ok", "it's 5` tall\nok"),
+            ("```\na\n````<think>x</think>b", "```\na\n````b"),
             ("<", "<"),
             ("Mörike", "Mörike"),
         ] {

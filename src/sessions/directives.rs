@@ -36,17 +36,26 @@ pub fn strip(text: &str) -> String {
     kept
 }
 
-/// Whether what stands between `[[` and `]]` is for the gateway.
+/// Longest directive, in bytes; what is longer is text.
+const DIRECTIVE_MAX: usize = 128;
+
+/// Whether what stands between `[[` and `]]` is for the gateway: one short line.
 pub fn is_directive(inside: &str) -> bool {
+    if inside.len() > DIRECTIVE_MAX || inside.contains('\n') {
+        return false;
+    }
     let inside = inside.trim().to_ascii_lowercase();
     let target = inside.strip_prefix("reply_to").map(str::trim_start);
     let is_reply = target.and_then(|target| target.strip_prefix(':'));
     matches!(inside.as_str(), "reply_to_current" | "audio_as_voice")
-        || is_reply.is_some_and(|id| !id.trim().is_empty() && !id.contains(['\n', ']']))
+        || is_reply.is_some_and(|id| !id.trim().is_empty() && !id.contains(']'))
 }
 
 /// Whether more text can make a directive of this beginning of one.
 pub fn may_become_directive(inside: &str) -> bool {
+    if inside.len() > DIRECTIVE_MAX + 1 || inside.contains('\n') {
+        return false;
+    }
     let inside = inside.trim_start().trim_end_matches(']').to_ascii_lowercase();
     let word = inside.trim_end();
     ["reply_to_current", "audio_as_voice", "reply_to"].iter().any(|name| name.starts_with(word))

@@ -25,6 +25,7 @@ mod compare;
 mod corpus;
 mod differences;
 mod ids;
+mod open;
 mod pairing;
 mod pending;
 mod playback;
@@ -108,6 +109,7 @@ async fn what_passed_still_passes_and_the_report_tells_the_truth() {
         assert!(worse.is_empty(), "passed before and do not now: {worse:?}");
     }
     if corpus.complete && !matches!(choice, Choice::Matching(_)) {
+        assert_eq!(open::faults(&table), Vec::<String>::new());
         let unused = unused_differences(&verdicts, &names);
         assert!(unused.is_empty(), "no trace needs these differences: {unused:?}");
         let now = std::fs::read_to_string(&path).unwrap_or_default();

@@ -7,6 +7,7 @@ use std::fmt::Write as _;
 use super::classes::CLASSES;
 use super::compare::Kind;
 use super::differences::DIFFERENCES;
+use super::open::reason;
 use super::verdict::Verdict;
 
 /// What is expected of a trace.
@@ -83,9 +84,10 @@ pub fn render(table: &Table) -> String {
     let mut text = String::from(INTRODUCTION);
     let passed = table.values().filter(|status| **status == Status::Passed).count();
     let _ = writeln!(text, "{passed} of {} traces pass.\n", table.len());
-    text.push_str("| trace | result |\n|---|---|\n");
+    text.push_str("| trace | result | why not |\n|---|---|---|\n");
     for (name, status) in table {
-        let _ = writeln!(text, "| {name} | {} |", status.render());
+        let why = reason(name).filter(|_| *status != Status::Passed).unwrap_or_default();
+        let _ = writeln!(text, "| {name} | {} | {why} |", status.render());
     }
     text.push_str(DIFFERENCES_HEAD);
     for entry in DIFFERENCES {
