@@ -272,6 +272,7 @@ pub async fn models(
         default: defaults.model.as_ref().map(|model| model.primary.as_str()),
         named: &defaults.models,
         wanted,
+        cli: settings.claude_cli.as_ref(),
         env: &lookup,
         secrets: &secrets,
         has_profile: &has_profile,

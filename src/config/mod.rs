@@ -8,6 +8,7 @@
 mod agents;
 mod auth;
 mod bind;
+pub mod cli_backend;
 pub mod edit;
 mod env;
 mod error;

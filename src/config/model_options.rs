@@ -6,9 +6,12 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::Arc;
 
 use serde::Deserialize;
 use serde_json::Value;
+
+use super::cli_backend::CliBackend;
 
 /// Everything of this file that a model was given.
 #[derive(Debug, Clone, Default)]
@@ -19,6 +22,8 @@ pub struct ModelOptions {
     pub params: ParamsConfig,
     /// How its server is reached.
     pub request: RequestConfig,
+    /// What answers instead of a server.
+    pub cli: Option<Arc<CliBackend>>,
 }
 
 /// `models.providers.<id>.request`: how a server is reached.

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use serde_json::Value;
 
+use super::cli_backend::CliBackend;
 use super::models::ModelsConfig;
 use super::profiles::ProfilesConfig;
 use super::secrets::SecretsConfig;
@@ -48,6 +49,8 @@ pub struct Settings {
     pub history_max_chars: usize,
     /// The `models` section with its variables filled in; `null` when absent.
     pub models: ModelsConfig,
+    /// `agents.defaults.cliBackends.claude-cli`: a program that answers.
+    pub claude_cli: Option<CliBackend>,
     /// The `auth` section: which credential of a provider is tried when.
     pub profiles: ProfilesConfig,
     /// The `secrets` section: whom to ask for secrets.

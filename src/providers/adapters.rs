@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use super::anthropic::Anthropic;
+use super::claude_cli::ClaudeCli;
 use super::google::Google;
 use super::http::{Http, HttpLimits};
 use super::offline::Offline;
@@ -25,6 +26,7 @@ pub struct Adapters {
     google: Arc<dyn Provider>,
     ollama: Arc<dyn Provider>,
     offline: Arc<dyn Provider>,
+    claude_cli: Arc<dyn Provider>,
 }
 
 impl Adapters {
@@ -49,6 +51,7 @@ impl Adapters {
             google: again(made(Google::new, parts())),
             ollama: again(made(Ollama::new, parts())),
             offline: Arc::new(Offline::new(Arc::clone(clock))),
+            claude_cli: Arc::new(ClaudeCli::new(limits.idle, Arc::clone(clock))),
             http,
         })
     }
@@ -62,6 +65,7 @@ impl Adapters {
             Api::Ollama => &self.ollama,
             Api::AnthropicMessages => &self.anthropic,
             Api::Offline => &self.offline,
+            Api::ClaudeCli => &self.claude_cli,
         })
     }
 

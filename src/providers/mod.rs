@@ -9,6 +9,7 @@ mod adapters;
 mod answer;
 mod anthropic;
 mod catalog;
+mod claude_cli;
 mod compose;
 pub mod credentials;
 mod effort;

@@ -1,6 +1,6 @@
 //! Keeping credentials out of what others get to read.
 //!
-//! Owns: removing a model's key and headers from a text. Must not: be the only
+//! Owns: removing a model's key, headers and variables from a text. Must not: be the only
 //! guard; `Secret` hides itself wherever we print one ourselves.
 
 use super::ModelInfo;
@@ -11,10 +11,12 @@ const MIN_SECRET: usize = 6;
 /// `text` without the model's credentials: some servers repeat the key that
 /// they refuse.
 pub fn scrub(text: &str, model: &ModelInfo) -> String {
+    let own = model.options.cli.iter().flat_map(|cli| cli.secrets());
     model
         .api_key
         .iter()
         .chain(model.headers.values())
+        .chain(own)
         .map(crate::support::Secret::expose)
         // `Bearer <token>` is repeated without the first word.
         .map(|secret| secret.strip_prefix("Bearer ").unwrap_or(secret))

@@ -12,6 +12,7 @@ mod abort;
 mod agent_method;
 mod apis;
 mod attachments;
+mod claude_cli;
 mod compaction;
 mod failover;
 mod failures;

@@ -9,6 +9,7 @@ mod thinking;
 
 #[cfg(test)]
 pub use request::body;
+pub use stream::Events;
 
 use std::sync::Arc;
 
@@ -20,7 +21,6 @@ use super::http::{EventStream, Framing, Http, Post, secret_header};
 use super::{EventSink, ModelInfo, ModelRequest, Provider, reader};
 use crate::protocol::message::AssistantMessage;
 use crate::support::{BoxFuture, Clock};
-use stream::Events;
 
 const VERSION: &str = "2023-06-01";
 const BETA: &str = "fine-grained-tool-streaming-2025-05-14";

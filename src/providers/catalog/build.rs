@@ -11,7 +11,7 @@ use super::CatalogSources;
 use super::known::{self, KnownModel, KnownProvider};
 use super::model::{Api, InputKind, ModelInfo, ModelPrice, ModelRef};
 use super::names::Names;
-use super::{Choice, EnvLookup, ollama};
+use super::{Choice, EnvLookup, cli, ollama};
 use crate::config::model_options::{ModelOptions, RequestConfig, TlsConfig};
 use crate::config::models::{MergeMode, ModelConfig, ModelsConfig, ProviderConfig};
 use crate::config::secrets::SecretInput;
@@ -105,6 +105,9 @@ pub fn models(sources: &CatalogSources<'_>) -> Result<Models, CatalogError> {
                 list.push(model);
             }
         }
+    }
+    all.extend(cli::models(sources));
+    if merge {
         all.push(embedded());
     }
     let shared = |models: Vec<ModelInfo>| models.into_iter().map(Arc::new).collect();
@@ -152,7 +155,11 @@ pub fn choose(
             return Ok(choice(model, reason));
         }
     }
-    Ok(choice(first, OFFLINE_REASON.into()))
+    let reason = match first.api {
+        Api::ClaudeCli => "agents.defaults.cliBackends.claude-cli is configured",
+        _ => OFFLINE_REASON,
+    };
+    Ok(choice(first, reason.into()))
 }
 
 /// What all models of a configured provider have in common.
@@ -243,6 +250,7 @@ impl<'a> Source<'a> {
                 compat: model.compat.clone(),
                 params: model.params.over(&self.config.params),
                 request: self.request.clone(),
+                cli: None,
             },
         })
     }
@@ -282,7 +290,7 @@ fn known_models(
     Ok((models, is_usable))
 }
 
-fn with_known(model: ModelInfo, known: &KnownModel) -> ModelInfo {
+pub(super) fn with_known(model: ModelInfo, known: &KnownModel) -> ModelInfo {
     ModelInfo {
         name: known.name.clone(),
         reasoning: known.reasoning,
@@ -319,9 +327,18 @@ fn named_model(
 
 fn embedded() -> ModelInfo {
     ModelInfo {
-        provider: known::OFFLINE_PROVIDER.into(),
         id: known::OFFLINE_MODEL.into(),
         name: "Echo Guide (built in, offline)".into(),
+        ..bare(known::OFFLINE_PROVIDER)
+    }
+}
+
+/// A model that is reached without an address.
+pub(super) fn bare(provider: &str) -> ModelInfo {
+    ModelInfo {
+        provider: provider.into(),
+        id: String::new(),
+        name: String::new(),
         api: Api::Offline,
         base_url: String::new(),
         api_key: None,

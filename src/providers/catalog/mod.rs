@@ -5,6 +5,7 @@
 //! Must not: read the environment itself.
 
 mod build;
+mod cli;
 mod known;
 mod model;
 mod names;
@@ -14,6 +15,7 @@ use std::sync::Arc;
 
 use super::{Adapters, Provider};
 use crate::config::NamedModel;
+use crate::config::cli_backend::CliBackend;
 use crate::config::models::ModelsConfig;
 use crate::config::secrets::ResolvedSecrets;
 pub use build::CatalogError;
@@ -33,6 +35,8 @@ pub struct CatalogSources<'a> {
     pub named: &'a [NamedModel],
     /// Every name of a model in the `agents` section.
     pub wanted: Vec<&'a str>,
+    /// `agents.defaults.cliBackends.claude-cli`.
+    pub cli: Option<&'a CliBackend>,
     /// The environment.
     pub env: EnvLookup<'a>,
     /// What the references in the `models` section lead to.
@@ -53,6 +57,7 @@ impl<'a> CatalogSources<'a> {
             default: None,
             named: &[],
             wanted: Vec::new(),
+            cli: None,
             env,
             secrets,
             has_profile: &|_| false,

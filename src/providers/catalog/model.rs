@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use super::super::ProviderError;
 use super::super::http::is_loopback;
+use crate::config::cli_backend::CLAUDE_CLI;
 use crate::config::model_options::ModelOptions;
 use crate::protocol::message::{Cost, Usage};
 use crate::support::Secret;
@@ -30,10 +31,12 @@ pub enum Api {
     Ollama,
     /// No API at all: the embedded model.
     Offline,
+    /// A program that is installed here.
+    ClaudeCli,
 }
 
 impl Api {
-    /// All of them.
+    /// Those that a provider of the configuration may have.
     pub const ALL: [Self; 6] = [
         Self::OpenAiCompletions,
         Self::OpenAiResponses,
@@ -57,6 +60,7 @@ impl Api {
             Self::GoogleGenerativeAi => "google-generative-ai",
             Self::Ollama => "ollama",
             Self::Offline => "offline",
+            Self::ClaudeCli => CLAUDE_CLI,
         }
     }
 
@@ -69,7 +73,7 @@ impl Api {
             Self::OpenAiResponses => !base_url.contains("api.openai.com"),
             Self::GoogleGenerativeAi => base_url.ends_with("/openai"),
             Self::Ollama => base_url.ends_with("/v1"),
-            Self::OpenAiCompletions | Self::AnthropicMessages | Self::Offline => false,
+            _ => false,
         };
         if stands_in { Self::OpenAiCompletions } else { self }
     }
@@ -282,7 +286,7 @@ impl ModelInfo {
         };
         match &self.api_key {
             Some(key) => Ok(Some(key)),
-            None if self.api == Api::Ollama
+            None if matches!(self.api, Api::Ollama | Api::ClaudeCli)
                 || self.is_local()
                 || self.headers.keys().any(by_header) =>
             {
