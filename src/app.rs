@@ -19,12 +19,14 @@ use crate::agent::{
 };
 use crate::auth::{Auth, DeviceIdentity, IdentityError};
 use crate::bus::{Audience, Bus, Closing, EventKind, Hub, LocalBackplane, Presence};
+use crate::config::secrets::{SecretError, resolve};
 use crate::config::{Env, SessionScope, Settings};
 use crate::gateway::{self, Gateway};
 use crate::handlers::{self, HealthCache};
 use crate::protocol::hello::TICK_INTERVAL_MS;
 use crate::protocol::message::Usage;
-use crate::providers::{Adapters, Catalog, CatalogError, ModelRef};
+use crate::providers::credentials::Credentials;
+use crate::providers::{Adapters, Catalog, CatalogError, CatalogSources, Failover, ModelRef};
 use crate::registry::Services;
 use crate::sessions::usage::UsageReports;
 use crate::sessions::{AgentId, KeyRules, SessionError, Sessions, SessionsOptions};
@@ -80,6 +82,15 @@ pub enum AppError {
     /// The configuration names a model that there is not.
     #[error(transparent)]
     Catalog(#[from] CatalogError),
+    /// The configuration refers to a secret that there is not.
+    #[error("{path}: {source}")]
+    Secret {
+        /// Where the reference stands.
+        path: String,
+        /// Why it leads nowhere.
+        #[source]
+        source: SecretError,
+    },
     /// An agent wants a model that there is not.
     #[error(transparent)]
     Model(#[from] UnknownModel),
@@ -162,7 +173,7 @@ async fn build(
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let ids: Arc<dyn Ids> = Arc::new(RandomIds);
     let tasks = Tasks::default();
-    let catalog = Arc::new(catalog(&settings, env, &clock).await?);
+    let failover = models(&settings, env, &clock).await?;
     let store: Arc<dyn Store> = Arc::new(SqliteStore::open(&settings.paths.database())?);
     let rules = key_rules(&settings);
     let options = SessionsOptions {
@@ -175,7 +186,7 @@ async fn build(
         Sessions::open(options, Arc::clone(&store), Arc::clone(&clock), Arc::clone(&ids)).await?;
     let bus = Bus::new(LocalBackplane(Arc::clone(&hub)));
     let keys = Arc::new(rules);
-    let models = Models::new(catalog, Arc::clone(&keys), &settings.agents)?;
+    let models = Models::new(failover, Arc::clone(&keys), &settings.agents)?;
     let usage = usage_reports(&sessions, &store, &clock, &models);
     let runs = Runs::new(RunsParts {
         settings: Arc::clone(&settings),
@@ -226,23 +237,51 @@ async fn build(
 /// For a model or an API that there is not.
 pub async fn check(settings: &Settings, env: &Env) -> Result<(), AppError> {
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-    let catalog = Arc::new(catalog(settings, env, &clock).await?);
-    Models::new(catalog, Arc::new(key_rules(settings)), &settings.agents)?;
+    let failover = models(settings, env, &clock).await?;
+    Models::new(failover, Arc::new(key_rules(settings)), &settings.agents)?;
     Ok(())
 }
 
-async fn catalog(
+/// The models that there are, and what lets us use them.
+///
+/// # Errors
+/// For a model, an API or a secret that there is not.
+pub async fn models(
     settings: &Settings,
     env: &Env,
     clock: &Arc<dyn Clock>,
-) -> Result<Catalog, CatalogError> {
+) -> Result<Arc<Failover>, AppError> {
     let lookup = |name: &str| env.get(name);
-    let default = settings.agents.defaults.model.as_ref().map(|model| model.primary.as_str());
-    let catalog = Catalog::build(&Adapters::new(clock), &settings.models, default, &lookup)?;
-    match catalog.ollama_url().map(str::to_owned) {
-        Some(url) => Ok(catalog.with_ollama(&url).await),
-        None => Ok(catalog),
+    let references = settings.models.references().map(|(_, reference)| reference.clone());
+    let (secrets, lost) = resolve(&references.collect(), &settings.secrets, env).await;
+    if let Some((reference, source)) = lost.into_iter().next() {
+        let mut places = settings.models.references();
+        let place = places.find(|(_, known)| **known == reference).map(|(path, _)| path);
+        return Err(AppError::Secret { path: place.unwrap_or_default(), source });
     }
+    let credentials = Arc::new(Credentials::new(settings, env, Arc::clone(clock)));
+    let stored = credentials.profiles(&settings.agents.default_id).await;
+    let has_profile = |provider: &str| {
+        stored.iter().any(|it| it.profile.provider == provider && it.secret.is_some())
+    };
+    let defaults = &settings.agents.defaults;
+    let mut wanted = settings.agents.model_names();
+    wanted.extend(defaults.models.iter().map(|model| model.name.as_str()));
+    let sources = CatalogSources {
+        models: &settings.models,
+        default: defaults.model.as_ref().map(|model| model.primary.as_str()),
+        named: &defaults.models,
+        wanted,
+        cli: settings.claude_cli.as_ref(),
+        env: &lookup,
+        secrets: &secrets,
+        has_profile: &has_profile,
+    };
+    let mut catalog = Catalog::build(&Adapters::new(clock), &sources)?;
+    if let Some(url) = catalog.ollama_url().map(str::to_owned) {
+        catalog = catalog.with_ollama(&url).await;
+    }
+    Ok(Failover::new(Arc::new(catalog), credentials))
 }
 
 /// Reports on usage, at the prices of the catalogue.

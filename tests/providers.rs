@@ -14,11 +14,12 @@ use axum::body::{Body, Bytes};
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, Response};
 use clawgate::config::models::ModelsConfig;
+use clawgate::config::secrets::ResolvedSecrets;
 use clawgate::protocol::message::AgentMessage;
 use clawgate::protocol::message::{AssistantMessage, StopReason, UserMessage, text_of};
 use clawgate::providers::{
-    Adapters, Catalog, HttpLimits, ModelRequest, ProviderError, ProviderErrorKind, RetryPolicy,
-    StreamEvent, ThinkingLevel, ToolSpec,
+    Adapters, Catalog, CatalogSources, HttpLimits, ModelRequest, ProviderError, ProviderErrorKind,
+    RetryPolicy, StreamEvent, ThinkingLevel, ToolSpec,
 };
 use clawgate::support::{Clock, SystemClock};
 use futures_util::{StreamExt, stream};
@@ -62,6 +63,8 @@ struct Asked {
 struct Script {
     answers: VecDeque<Answer>,
     asked: Vec<Asked>,
+    /// Fails once the answer that stalls has been given up.
+    stalled: Option<tokio::sync::oneshot::Receiver<()>>,
 }
 
 type Shared = Arc<Mutex<Script>>;
@@ -89,7 +92,15 @@ async fn answer(State(script): State<Shared>, request: Request) -> Response<Body
             });
             Body::from_stream(start.chain(cut))
         }
-        Ending::Stall => Body::from_stream(start.chain(stream::pending())),
+        Ending::Stall => {
+            let (alive, dropped) = tokio::sync::oneshot::channel::<()>();
+            script.lock().stalled = Some(dropped);
+            let stall = stream::once(async move {
+                let _alive = alive;
+                std::future::pending().await
+            });
+            Body::from_stream(start.chain(stall))
+        }
     };
     let mut response = Response::builder().status(answer.status);
     for (name, value) in answer.headers {
@@ -111,7 +122,7 @@ impl Drop for Server {
 }
 
 async fn serve(answers: Vec<Answer>) -> Server {
-    let script = Arc::new(Mutex::new(Script { answers: answers.into(), asked: Vec::new() }));
+    let script = Arc::new(Mutex::new(Script { answers: answers.into(), ..Script::default() }));
     let app = Router::new().fallback(answer).with_state(Arc::clone(&script));
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = format!("http://{}", listener.local_addr().unwrap());
@@ -127,15 +138,22 @@ async fn serve(answers: Vec<Answer>) -> Server {
 enum Dialect {
     OpenAi,
     Anthropic,
+    Responses,
+    Google,
+    Ollama,
 }
 
-const BOTH: [Dialect; 2] = [Dialect::OpenAi, Dialect::Anthropic];
+const ALL: [Dialect; 5] =
+    [Dialect::OpenAi, Dialect::Anthropic, Dialect::Responses, Dialect::Google, Dialect::Ollama];
 
 impl Dialect {
     fn api(self) -> &'static str {
         match self {
             Self::OpenAi => "openai-completions",
             Self::Anthropic => "anthropic-messages",
+            Self::Responses => "openai-responses",
+            Self::Google => "google-generative-ai",
+            Self::Ollama => "ollama",
         }
     }
 
@@ -150,6 +168,15 @@ impl Dialect {
                 json!({"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}}),
                 json!({"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "Hello "}}),
             ]),
+            Self::Responses => sse(&[
+                json!({"type": "response.created", "response": {"id": "r1"}}),
+                json!({"type": "response.output_item.added", "item": {"type": "message", "id": "m"}}),
+                json!({"type": "response.output_text.delta", "delta": "Hello "}),
+            ]),
+            Self::Google => sse(&[json!({
+                "responseId": "r1", "candidates": [{"content": {"parts": [{"text": "Hello "}]}}],
+            })]),
+            Self::Ollama => "{\"message\":{\"content\":\"Hello \"},\"done\":false}\n".into(),
         }
     }
 
@@ -169,6 +196,24 @@ impl Dialect {
                 json!({"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {"output_tokens": 2}}),
                 json!({"type": "message_stop"}),
             ]),
+            Self::Responses => sse(&[
+                json!({"type": "response.output_text.delta", "delta": "wörld"}),
+                json!({"type": "response.output_item.done", "item": {"type": "message", "id": "m",
+                    "content": [{"type": "output_text", "text": "Hello wörld"}]}}),
+                json!({"type": "response.completed", "response": {"id": "r1", "status": "completed",
+                    "usage": {"input_tokens": 3, "output_tokens": 2, "total_tokens": 5}}}),
+            ]),
+            Self::Google => sse(&[json!({
+                "candidates": [{"content": {"parts": [{"text": "wörld"}]}, "finishReason": "STOP"}],
+                "usageMetadata": {"promptTokenCount": 3, "candidatesTokenCount": 2, "totalTokenCount": 5},
+            })]),
+            Self::Ollama => [
+                json!({"message": {"content": "wörld"}, "done": false}),
+                json!({"message": {"content": ""}, "done": true, "done_reason": "stop",
+                       "prompt_eval_count": 3, "eval_count": 2}),
+            ]
+            .map(|line| format!("{line}\n"))
+            .concat(),
         };
         self.half() + &rest
     }
@@ -179,18 +224,21 @@ impl Dialect {
 
     fn error_body(self) -> Value {
         match self {
-            Self::OpenAi => json!({"error": {"message": "bad key sk-local-1"}}),
+            Self::OpenAi | Self::Responses => json!({"error": {"message": "bad key sk-local-1"}}),
+            Self::Google => json!({"error": {"code": 401, "message": "bad key sk-local-1"}}),
+            Self::Ollama => json!({"error": "bad key sk-local-1"}),
             Self::Anthropic => json!({"type": "error", "error": {"message": "bad key sk-local-1"}}),
         }
     }
 
     /// The text of the error, which never holds the key.
     fn error_text(self, status: u16) -> String {
+        let body = self.error_body().to_string().replace("sk-local-1", "***");
         match self {
-            Self::OpenAi => format!("{status} bad key ***"),
-            Self::Anthropic => {
-                format!("{status} {}", self.error_body()).replace("sk-local-1", "***")
-            }
+            Self::OpenAi | Self::Responses => format!("{status} bad key ***"),
+            Self::Anthropic => format!("{status} {body}"),
+            Self::Google => body,
+            Self::Ollama => format!("Ollama API error {status}: {body}"),
         }
     }
 }
@@ -242,16 +290,14 @@ fn catalog(dialect: Dialect, address: &str, http: HttpLimits, retry: RetryPolicy
     .unwrap();
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let adapters = Adapters::with_limits(&clock, http, retry);
-    Catalog::build(&adapters, &config, None, &|_| None).unwrap()
+    let secrets = ResolvedSecrets::default();
+    Catalog::build(&adapters, &CatalogSources::plain(&config, &|_| None, &secrets)).unwrap()
 }
 
-async fn call_with(dialect: Dialect, answers: Vec<Answer>, http: HttpLimits) -> Call {
-    let server = serve(answers).await;
-    let catalog = catalog(dialect, &server.address, http, limits().1);
-    let model = Arc::clone(&catalog.default_choice().model);
-    let provider = catalog.provider_for(&model);
-    let request = ModelRequest {
-        model,
+/// "hi" to the default model.
+fn plain_request(catalog: &Catalog) -> ModelRequest {
+    ModelRequest {
+        model: Arc::clone(&catalog.default_choice().model),
         system: None,
         messages: vec![AgentMessage::User(UserMessage::text("hi", 1))],
         tools: vec![ToolSpec {
@@ -261,7 +307,14 @@ async fn call_with(dialect: Dialect, answers: Vec<Answer>, http: HttpLimits) -> 
         }],
         thinking: ThinkingLevel::Off,
         session_id: "s".into(),
-    };
+    }
+}
+
+async fn call_with(dialect: Dialect, answers: Vec<Answer>, http: HttpLimits) -> Call {
+    let server = serve(answers).await;
+    let catalog = catalog(dialect, &server.address, http, limits().1);
+    let request = plain_request(&catalog);
+    let provider = catalog.provider_for(&request.model);
     let mut events = Vec::new();
     let result = provider.stream(&request, &mut |event| events.push(event)).await;
     Call { result, events, script: Arc::clone(&server.script) }
@@ -273,7 +326,7 @@ async fn call(dialect: Dialect, answers: Vec<Answer>) -> Call {
 
 #[tokio::test]
 async fn text_is_streamed_and_the_request_is_the_one_that_the_api_wants() {
-    for dialect in BOTH {
+    for dialect in ALL {
         let call = call(dialect, vec![Answer::stream(dialect.whole(), Ending::Whole)]).await;
         let message = call.result.as_ref().unwrap();
         assert_eq!(text_of(&message.content), "Hello wörld");
@@ -295,11 +348,27 @@ async fn text_is_streamed_and_the_request_is_the_one_that_the_api_wants() {
             (header("x-team"), header("content-type")),
             (Some("blue"), Some("application/json"))
         );
-        assert_eq!((&asked.body["model"], &asked.body["stream"]), (&json!("one"), &json!(true)));
         match dialect {
-            Dialect::OpenAi => {
-                assert_eq!(asked.path, "/v1/chat/completions");
+            // Its address holds both.
+            Dialect::Google => assert_eq!(asked.body.get("model"), None),
+            _ => assert_eq!(
+                (&asked.body["model"], &asked.body["stream"]),
+                (&json!("one"), &json!(true))
+            ),
+        }
+        match dialect {
+            Dialect::OpenAi | Dialect::Responses | Dialect::Ollama => {
+                let path = match dialect {
+                    Dialect::OpenAi => "/v1/chat/completions",
+                    Dialect::Responses => "/v1/responses",
+                    _ => "/api/chat",
+                };
+                assert_eq!(asked.path, path);
                 assert_eq!(header("authorization"), Some("Bearer sk-local-1"));
+            }
+            Dialect::Google => {
+                assert_eq!(asked.path, "/v1/models/one:streamGenerateContent");
+                assert_eq!(header("x-goog-api-key"), Some("sk-local-1"));
             }
             Dialect::Anthropic => {
                 assert_eq!(asked.path, "/v1/messages");
@@ -312,7 +381,7 @@ async fn text_is_streamed_and_the_request_is_the_one_that_the_api_wants() {
 
 #[tokio::test]
 async fn a_refused_key_fails_at_once_and_is_not_repeated_in_the_error() {
-    for dialect in BOTH {
+    for dialect in ALL {
         let call = call(dialect, vec![dialect.error(401, &[])]).await;
         let error = call.failure();
         assert_eq!((error.kind, error.status), (ProviderErrorKind::Auth, Some(401)));
@@ -324,7 +393,7 @@ async fn a_refused_key_fails_at_once_and_is_not_repeated_in_the_error() {
 
 #[tokio::test]
 async fn a_rate_limit_is_waited_out_as_asked() {
-    for dialect in BOTH {
+    for dialect in ALL {
         let answers = vec![
             dialect.error(429, &[("retry-after-ms", "7")]),
             Answer::stream(dialect.whole(), Ending::Whole),
@@ -350,7 +419,7 @@ async fn too_long_a_rate_limit_fails_at_once() {
 
 #[tokio::test]
 async fn a_provider_that_keeps_failing_is_given_up_after_three_attempts() {
-    for dialect in BOTH {
+    for dialect in ALL {
         let answers = (0..3).map(|_| dialect.error(500, &[])).collect();
         let call = call(dialect, answers).await;
         assert_eq!((call.failure().kind, call.requests()), (ProviderErrorKind::Server, 3));
@@ -361,7 +430,7 @@ async fn a_provider_that_keeps_failing_is_given_up_after_three_attempts() {
 
 #[tokio::test]
 async fn a_cut_in_the_middle_keeps_the_text_and_is_not_repeated() {
-    for dialect in BOTH {
+    for dialect in ALL {
         for ending in [Ending::Cut, Ending::Whole] {
             let call = call(dialect, vec![Answer::stream(dialect.half(), ending)]).await;
             assert_eq!(call.failure().kind, ProviderErrorKind::Cut);
@@ -373,7 +442,7 @@ async fn a_cut_in_the_middle_keeps_the_text_and_is_not_repeated() {
 
 #[tokio::test]
 async fn a_stream_that_ends_before_it_begins_is_tried_again() {
-    for dialect in BOTH {
+    for dialect in ALL {
         let empty = Answer::stream("", Ending::Whole);
         let call = call(dialect, vec![empty, Answer::stream(dialect.whole(), Ending::Whole)]).await;
         assert!(call.result.is_ok());
@@ -383,7 +452,7 @@ async fn a_stream_that_ends_before_it_begins_is_tried_again() {
 
 #[tokio::test]
 async fn a_stream_that_falls_silent_is_given_up() {
-    for dialect in BOTH {
+    for dialect in ALL {
         let http = HttpLimits { idle: Duration::from_secs(1), ..HttpLimits::default() };
         let answers = vec![Answer::stream(dialect.half(), Ending::Stall)];
         let call = call_with(dialect, answers, http).await;
@@ -395,14 +464,18 @@ async fn a_stream_that_falls_silent_is_given_up() {
 
 #[tokio::test]
 async fn garbage_is_an_error_and_not_a_panic() {
-    for dialect in BOTH {
+    for dialect in ALL {
         let garbage: Vec<u8> = (0..=255).cycle().take(5000).collect();
         let mut data = b"data: ".to_vec();
         data.extend(garbage.iter().filter(|byte| !matches!(byte, b'\n' | b'\r')));
         data.extend(b"\n\n");
         let first = call(dialect, vec![Answer::stream(data, Ending::Whole)]).await;
         assert_eq!(first.failure().kind, ProviderErrorKind::Protocol);
-        // Nothing of it is an event: the answer ended before it began.
+        if dialect == Dialect::Ollama {
+            continue;
+        }
+        // Nothing of it is an event: the answer ended before it began. (Every
+        // line is one for Ollama.)
         let answers = (0..3).map(|_| Answer::stream(garbage.clone(), Ending::Whole)).collect();
         let second = call(dialect, answers).await;
         assert_eq!(second.failure().kind, ProviderErrorKind::Cut);
@@ -411,7 +484,7 @@ async fn garbage_is_an_error_and_not_a_panic() {
 
 #[tokio::test]
 async fn a_line_without_end_is_refused_before_it_fills_the_memory() {
-    for dialect in BOTH {
+    for dialect in ALL {
         let huge = dialect.half() + "data: " + &"x".repeat(5 * 1024 * 1024);
         let call = call(dialect, vec![Answer::stream(huge, Ending::Stall)]).await;
         assert_eq!(call.failure().kind, ProviderErrorKind::Protocol);
@@ -440,6 +513,120 @@ async fn an_error_body_is_read_up_to_its_limit() {
     answer.ending = Ending::Stall;
     let call = call(Dialect::OpenAi, vec![answer]).await;
     assert_eq!(call.failure().message.len(), "400 ".len() + 64 * 1024);
+}
+
+/// One model at `base_url`, reached as `request` says.
+fn reached(base_url: &str, request: &Value, env: &[(&str, &str)]) -> Catalog {
+    let config: ModelsConfig = serde_json::from_value(json!({"providers": {"local": {
+        "baseUrl": base_url, "apiKey": "sk-local-1", "request": request, "models": [{"id": "one"}],
+    }}}))
+    .unwrap();
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+    let (http, retry) = limits();
+    let adapters = Adapters::with_limits(&clock, http, RetryPolicy { retries: 0, ..retry });
+    let env = |name: &str| {
+        env.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned())
+    };
+    let secrets = ResolvedSecrets::default();
+    Catalog::build(&adapters, &CatalogSources::plain(&config, &env, &secrets)).unwrap()
+}
+
+async fn ask(catalog: &Catalog) -> Result<AssistantMessage, ProviderError> {
+    let request = plain_request(catalog);
+    catalog.provider_for(&request.model).stream(&request, &mut |_| {}).await
+}
+
+#[tokio::test]
+async fn a_configured_proxy_is_taken_but_not_to_this_machine() {
+    let proxy = serve(vec![Answer::stream(Dialect::OpenAi.whole(), Ending::Whole)]).await;
+    let request = json!({"proxy": {"mode": "explicit-proxy", "url": proxy.address}});
+    let catalog = reached("http://models.test/v1", &request, &[]);
+    assert_eq!(text_of(&ask(&catalog).await.unwrap().content), "Hello wörld");
+    let host = proxy.script.lock().asked[0].headers["host"].clone();
+    assert_eq!(host, "models.test");
+
+    let here = serve(vec![Answer::stream(Dialect::OpenAi.whole(), Ending::Whole)]).await;
+    let catalog = reached(&format!("{}/v1", here.address), &request, &[]);
+    ask(&catalog).await.unwrap();
+    assert_eq!((proxy.script.lock().asked.len(), here.script.lock().asked.len()), (1, 1));
+}
+
+/// Answers each call over TLS with `body`; gives its address and certificate.
+fn serve_tls(body: String) -> (String, String) {
+    use std::io::{Read, Write};
+    let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+    let key = rustls::pki_types::PrivateKeyDer::try_from(made.signing_key.serialize_der()).unwrap();
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = rustls::ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_no_client_auth()
+        .with_single_cert(vec![made.cert.der().clone()], key)
+        .unwrap();
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = format!("https://localhost:{}", listener.local_addr().unwrap().port());
+    std::thread::spawn(move || {
+        let config = Arc::new(config);
+        for tcp in listener.incoming() {
+            let tls = rustls::ServerConnection::new(Arc::clone(&config)).unwrap();
+            let mut stream = rustls::StreamOwned::new(tls, tcp.unwrap());
+            let mut start = [0; 1024];
+            // Who does not believe the certificate hangs up here.
+            if stream.read(&mut start).is_err() {
+                continue;
+            }
+            let head =
+                "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n";
+            let answer = format!("{head}content-length: {}\r\n\r\n{body}", body.len());
+            stream.write_all(answer.as_bytes()).unwrap();
+            stream.flush().unwrap();
+        }
+    });
+    (address, made.cert.pem())
+}
+
+#[tokio::test]
+async fn an_authority_of_ones_own_is_believed_when_it_is_named() {
+    let (address, pem) = serve_tls(Dialect::OpenAi.whole());
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("ca.pem");
+    std::fs::write(&file, &pem).unwrap();
+    let file = file.to_str().unwrap();
+
+    let stranger = ask(&reached(&address, &json!({}), &[])).await.unwrap_err();
+    assert_eq!(stranger.kind, ProviderErrorKind::Network);
+    for (request, env) in [
+        (json!({"tls": {"ca": pem}}), None),
+        (json!({"tls": {"ca": file}}), None),
+        (json!({}), Some(("NODE_EXTRA_CA_CERTS", file))),
+    ] {
+        let catalog = reached(&address, &request, env.as_slice());
+        assert_eq!(text_of(&ask(&catalog).await.unwrap().content), "Hello wörld", "{request}");
+    }
+}
+
+#[tokio::test]
+async fn a_call_that_is_dropped_at_any_time_ends_its_connection() {
+    for dialect in ALL {
+        let server = serve(vec![Answer::stream(dialect.half(), Ending::Stall)]).await;
+        let (http, retry) = limits();
+        let catalog = catalog(dialect, &server.address, http, retry);
+        let request = plain_request(&catalog);
+        let provider = catalog.provider_for(&request.model);
+        let begun = tokio::sync::Notify::new();
+        let mut sink = |event| {
+            if matches!(event, StreamEvent::TextDelta { .. }) {
+                begun.notify_one();
+            }
+        };
+        tokio::select! {
+            _ = provider.stream(&request, &mut sink) => panic!("{dialect:?} has not stalled"),
+            () = begun.notified() => {}
+        }
+        // The body that stalls is dropped when its connection is.
+        let dropped = server.script.lock().stalled.take().unwrap();
+        tokio::time::timeout(Duration::from_secs(10), dropped).await.unwrap().unwrap_err();
+    }
 }
 
 #[tokio::test]
@@ -488,23 +675,32 @@ async fn with_ollama(server: &Server, probe: Duration) -> Catalog {
     let adapters = Adapters::with_limits(&clock, limits, RetryPolicy::default());
     let host = server.address.clone();
     let env = |name: &str| (name == "OLLAMA_HOST").then(|| host.clone());
-    let catalog = Catalog::build(&adapters, &ModelsConfig::default(), None, &env).unwrap();
+    let (config, secrets) = (ModelsConfig::default(), ResolvedSecrets::default());
+    let sources = CatalogSources::plain(&config, &env, &secrets);
+    let catalog = Catalog::build(&adapters, &sources).unwrap();
     let url = catalog.ollama_url().unwrap().to_owned();
     catalog.with_ollama(&url).await
 }
 
 #[tokio::test]
 async fn an_ollama_that_answers_becomes_the_default() {
-    let tags = json!({"models": [{"name": "llama3:8b"}, {"name": "qwen3:4b"}]});
+    let tags = json!({"models": [{"name": "llama3:8b"}]});
+    let details = json!({
+        "model_info": {"llama.context_length": 4096}, "capabilities": ["completion", "thinking"],
+    });
     let answers = vec![
         Answer::error(200, &tags, &[]),
-        Answer::stream(Dialect::OpenAi.whole(), Ending::Whole),
+        Answer::error(200, &details, &[]),
+        Answer::stream(
+            "{\"message\":{\"content\":\"hi\"},\"done\":false}\n{\"message\":{},\"done\":true}\n",
+            Ending::Whole,
+        ),
     ];
     let server = serve(answers).await;
     let catalog = with_ollama(&server, Duration::from_secs(10)).await;
     let names: Vec<_> =
         catalog.models().iter().map(|model| model.reference().to_string()).collect();
-    assert_eq!(names, ["ollama/llama3:8b", "ollama/qwen3:4b", "offline/echo-guide"]);
+    assert_eq!(names, ["ollama/llama3:8b", "offline/echo-guide"]);
     let choice = catalog.default_choice();
     assert_eq!(choice.model.id, "llama3:8b");
     assert_eq!(choice.reason, format!("Ollama answers at {}", server.address));
@@ -512,14 +708,23 @@ async fn an_ollama_that_answers_becomes_the_default() {
         model: Arc::clone(&choice.model),
         system: None,
         messages: vec![AgentMessage::User(UserMessage::text("hi", 1))],
-        tools: vec![],
+        tools: vec![ToolSpec {
+            name: "t".into(),
+            description: String::new(),
+            parameters: json!({}),
+        }],
         thinking: ThinkingLevel::Off,
         session_id: "s".into(),
     };
     catalog.provider_for(&choice.model).stream(&request, &mut |_| {}).await.unwrap();
     let script = server.script.lock();
     let paths: Vec<_> = script.asked.iter().map(|asked| asked.path.as_str()).collect();
-    assert_eq!(paths, ["/api/tags", "/v1/chat/completions"]);
+    assert_eq!(paths, ["/api/tags", "/api/show", "/api/chat"]);
+    assert_eq!(script.asked[1].body, json!({"model": "llama3:8b"}));
+    let body = &script.asked[2].body;
+    assert_eq!((&body["options"]["num_ctx"], &body["think"]), (&json!(4096), &json!(false)));
+    // It has no tools, so it is not sent any.
+    assert_eq!(body.get("tools"), None);
 }
 
 #[tokio::test]

@@ -23,7 +23,6 @@ use clawgate::auth::Owner;
 use clawgate::bus::{Audience, Backplane, Bus, Event, EventKind};
 use clawgate::config::{Env, Overrides, Settings, load};
 use clawgate::protocol::message::UserMessage;
-use clawgate::providers::{Adapters, Catalog};
 use clawgate::sessions::{
     HistoryOptions, KeyRules, SessionKey, Sessions, SessionsOptions, TranscriptFormat,
 };
@@ -106,11 +105,10 @@ async fn place() -> Place {
     let (ids, tasks) = (Arc::new(RandomIds), Tasks::default());
     let sessions =
         Sessions::open(options, Arc::clone(&store), Arc::clone(&clock), ids.clone()).await.unwrap();
-    let catalog =
-        Catalog::build(&Adapters::new(&clock), &settings.models, Some("mock/mock-1"), &|_| None);
+    let failover =
+        clawgate::app::models(&settings, &Env::fixed([], root.path()), &clock).await.unwrap();
     let keys = Arc::new(KeyRules::default());
-    let models =
-        Models::new(Arc::new(catalog.unwrap()), Arc::clone(&keys), &settings.agents).unwrap();
+    let models = Models::new(failover, Arc::clone(&keys), &settings.agents).unwrap();
     let ear = Arc::new(Ear::default());
     let bus = Bus::new(Listening(Arc::clone(&ear)));
     let runs = Runs::new(RunsParts {

@@ -5,6 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use clawgate::config::secrets::ResolvedSecrets;
 use clawgate::config::{
     AuthMode, Bind, DmScope, Env, ModelSetting, Origin, Overrides, RateLimitSettings, SessionScope,
     Settings, TranscriptFormat, load,
@@ -416,7 +417,7 @@ fn secrets_may_come_from_variables_named_in_the_file() {
         let settings = Home::with(text).load(variables, &Overrides::default());
         assert!(settings.gateway.auth.token.as_ref().unwrap().matches("s3cret"));
         let key = settings.models.providers.get("p").unwrap().api_key.as_ref().unwrap();
-        assert!(key.matches("k3y"));
+        assert!(key.resolve(&ResolvedSecrets::default()).unwrap().matches("k3y"));
         assert_eq!(settings.raw["models"]["providers"]["p"]["apiKey"], "${MY_KEY}");
         assert!(!format!("{settings:?}{:?}", settings.explain()).contains("s3cret"));
         assert!(!format!("{settings:?}").contains("k3y"));
@@ -428,7 +429,7 @@ fn a_key_with_an_escaped_variable_is_that_text() {
     let home = Home::with("{models: {providers: {p: {apiKey: '$${MY_KEY}'}}}}");
     let settings = home.load([("MY_KEY", "k3y")], &Overrides::default());
     let key = settings.models.providers.get("p").unwrap().api_key.as_ref().unwrap();
-    assert_eq!(key.expose(), "${MY_KEY}");
+    assert_eq!(key.resolve(&ResolvedSecrets::default()).unwrap().expose(), "${MY_KEY}");
 }
 
 #[test]
@@ -469,12 +470,13 @@ fn a_model_is_a_text_or_a_primary_with_fallbacks() {
             .defaults
             .model
     };
-    let setting = |fallbacks: &[&str]| ModelSetting {
+    let setting = |fallbacks: Option<&[&str]>| ModelSetting {
         primary: "p/m".into(),
-        fallbacks: fallbacks.iter().map(|&name| name.to_owned()).collect(),
+        fallbacks: fallbacks.map(|names| names.iter().map(|&name| name.to_owned()).collect()),
     };
-    assert_eq!(model("'p/m'"), Some(setting(&[])));
-    assert_eq!(model("{primary: 'p/m', fallbacks: ['p/n']}"), Some(setting(&["p/n"])));
+    assert_eq!(model("'p/m'"), Some(setting(None)));
+    assert_eq!(model("{primary: 'p/m', fallbacks: []}"), Some(setting(Some(&[]))));
+    assert_eq!(model("{primary: 'p/m', fallbacks: ['p/n']}"), Some(setting(Some(&["p/n"]))));
     assert_eq!(model("{fallbacks: []}"), None);
     assert_eq!(model("null"), None);
 }

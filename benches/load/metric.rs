@@ -60,6 +60,8 @@ pub const METRICS: &[Metric] = {
         metric("send-first", "`chat.send` to the provider's socket, first of the process", "ms", AtMost(25.0)),
         metric("send", "`chat.send` to the provider's socket", "ms", AtMost(25.0)),
         metric("chunk", "provider's chunk to the client's event", "µs", None),
+        metric("relay-cpu", "CPU of each of 100 000 chunks of one answer, on their way to events", "µs", AtMost(5.0)),
+        metric("relay-memory", "memory that they need", "MiB", AtMost(2.0)),
         metric("list-p50", "`sessions.list` of 5 000, p50", "ms", None),
         metric("list-p99", "`sessions.list` of 5 000, p99", "ms", AtMost(20.0)),
         metric("list-streaming-p99", "the same while 20 runs stream, p99", "ms", AtMost(20.0)),

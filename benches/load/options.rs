@@ -47,6 +47,8 @@ pub enum Row {
     Fanout,
     /// From message to provider to client
     Chat,
+    /// Many small chunks of one answer
+    Relay,
     /// `sessions.list` of many sessions
     Sessions,
     /// `chat.history` of a large transcript

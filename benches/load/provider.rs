@@ -21,8 +21,10 @@ use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-const CHUNK: &str = "data: {\"id\":\"bench\",\"object\":\"chat.completion.chunk\",\"model\":\"stream\",\"choices\":[{\"index\":0,\"delta\":{\"content\":\"x\"},\"finish_reason\":null}]}\n\n";
-const END: &str = "data: {\"id\":\"bench\",\"object\":\"chat.completion.chunk\",\"model\":\"stream\",\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n";
+/// A chunk of one letter.
+pub const CHUNK: &str = "data: {\"id\":\"bench\",\"object\":\"chat.completion.chunk\",\"model\":\"stream\",\"choices\":[{\"index\":0,\"delta\":{\"content\":\"x\"},\"finish_reason\":null}]}\n\n";
+/// The end of an answer.
+pub const END: &str = "data: {\"id\":\"bench\",\"object\":\"chat.completion.chunk\",\"model\":\"stream\",\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n";
 
 /// When what happened, since [`Provider::forget`].
 #[derive(Debug, Default, Clone)]

@@ -6,6 +6,7 @@ mod fanout;
 mod health;
 mod history;
 mod memory;
+mod relay;
 mod sessions;
 mod start;
 
@@ -99,6 +100,7 @@ async fn one(row: Row, lab: &Lab, samples: &mut Samples) -> anyhow::Result<()> {
         Row::Health => health::measure(lab, samples).await,
         Row::Fanout => fanout::measure(lab, samples).await,
         Row::Chat => chat::measure(lab, samples).await,
+        Row::Relay => relay::measure(lab, samples).await,
         Row::Sessions => sessions::measure(lab, samples).await,
         Row::History => history::measure(lab, samples).await,
         Row::Appends => appends::measure(lab, samples).await,

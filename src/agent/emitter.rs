@@ -12,9 +12,11 @@ use tokio::time::Instant;
 
 use crate::bus::{Audience, Bus, ChatMark, Event, EventKind};
 use crate::protocol::message::{ToolCall, Usage};
+use crate::providers::FallbackNotice;
 use crate::sessions::directives;
 use crate::support::{Clock, without_nulls};
 
+use super::fallback;
 use super::run::{AbortReason, ActiveRun};
 use super::tools::ToolOutput;
 use super::visible::Visible;
@@ -87,6 +89,11 @@ impl Emitter {
     pub fn compaction_end(&mut self, will_retry: bool, completed: bool) {
         let data = json!({"phase": "end", "willRetry": will_retry, "completed": completed});
         self.agent("compaction", &data);
+    }
+
+    /// Another model is asked, or answers.
+    pub fn fallback(&mut self, notice: &FallbackNotice) {
+        self.agent("lifecycle", &fallback::data(notice));
     }
 
     /// The model said more.

@@ -4,8 +4,10 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::config::AgentsSettings;
-use crate::providers::{Catalog, Choice, ModelInfo, ModelRef};
+use crate::providers::{Catalog, Choice, Failover, ModelInfo, ModelRef};
 use crate::sessions::{AgentId, KeyRules, SessionEntry, SessionKey};
+
+use super::route::Fallbacks;
 
 /// An agent whose configured model there is not.
 #[derive(Debug, thiserror::Error)]
@@ -25,6 +27,8 @@ pub struct Models {
     catalog: Arc<Catalog>,
     keys: Arc<KeyRules>,
     by_agent: Arc<HashMap<AgentId, Arc<ModelInfo>>>,
+    pub(super) failover: Arc<Failover>,
+    pub(super) fallbacks: Arc<Fallbacks>,
 }
 
 impl Models {
@@ -33,14 +37,16 @@ impl Models {
     /// # Errors
     /// When an agent names a model that there is not.
     pub fn new(
-        catalog: Arc<Catalog>,
+        failover: Arc<Failover>,
         keys: Arc<KeyRules>,
         agents: &AgentsSettings,
     ) -> Result<Self, UnknownModel> {
+        let catalog = Arc::clone(failover.catalog());
+        let fallbacks = Arc::new(Fallbacks::new(&catalog, agents));
         let mut by_agent = HashMap::new();
         for agent in &agents.list {
             let Some(wanted) = &agent.model else { continue };
-            let found = ModelRef::parse(&wanted.primary).and_then(|name| catalog.find(&name));
+            let found = catalog.named(&wanted.primary);
             let model = found.ok_or_else(|| UnknownModel {
                 agent: agent.id.clone(),
                 model: wanted.primary.clone(),
@@ -48,7 +54,7 @@ impl Models {
             })?;
             by_agent.insert(AgentId::normalize(&agent.id), model);
         }
-        Ok(Self { catalog, keys, by_agent: Arc::new(by_agent) })
+        Ok(Self { catalog, keys, by_agent: Arc::new(by_agent), failover, fallbacks })
     }
 
     /// How session keys are read.

@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 use crate::protocol::message::{
     AgentMessage, AssistantMessage, ContentBlock, StopReason, ToolCall, ToolResultMessage, Usage,
 };
-use crate::providers::{ModelInfo, ModelRequest, ProviderError, StreamEvent, ThinkingLevel};
+use crate::providers::{ModelInfo, ModelRequest, ProviderError, Route, StreamEvent, ThinkingLevel};
 use crate::sessions::{CompactionReason, SessionEntry, SessionError, StoredMessage};
 use crate::support::millis;
 
@@ -89,6 +89,8 @@ struct Turn<'a> {
 impl Turn<'_> {
     async fn answer(&mut self) -> Result<AssistantMessage, Stop> {
         let mut has_compacted = false;
+        let agent = self.run.key.agent(&self.parts.keys);
+        let mut last = None;
         let mut taken = self.runs.steering(self.run);
         for _ in 0..MAX_ROUNDS {
             self.runs.take_in(self.run, &taken).await?;
@@ -98,7 +100,12 @@ impl Turn<'_> {
             // holds from the next call on.
             let entry = self.parts.sessions.entry(&self.run.key).await?.unwrap_or_default();
             let model = self.model(&entry)?;
-            let message = match self.ask(&entry, &model).await {
+            // Who has answered goes on, be it a fallback.
+            let mut route = last
+                .take()
+                .filter(|route: &Route| route.is_for(&model))
+                .unwrap_or_else(|| self.parts.models.route(&self.run.key, &agent, model));
+            let message = match self.ask(&entry, &mut route).await {
                 Err(Stop::Failed { message, kind: TOO_LONG }) if !has_compacted => {
                     has_compacted = true;
                     self.make_room(message).await?;
@@ -106,6 +113,8 @@ impl Turn<'_> {
                 }
                 asked => asked?,
             };
+            let model = Arc::clone(route.model());
+            last = Some(route);
             self.used = add(&self.used, &message.usage);
             let calls: Vec<_> = message.tool_calls().cloned().collect();
             let goes_on = !calls.is_empty() && message.stop_reason == StopReason::ToolUse;
@@ -149,10 +158,13 @@ impl Turn<'_> {
     async fn ask(
         &mut self,
         entry: &SessionEntry,
-        model: &Arc<ModelInfo>,
+        route: &mut Route,
     ) -> Result<AssistantMessage, Stop> {
-        let request = self.request(entry, model).await?;
-        let provider = self.parts.models.catalog().provider_for(model);
+        let mut request = self.request(entry, route.model()).await?;
+        let agent = self.parts.agent_of(&self.run.key);
+        let (now_ms, notices) = (self.parts.clock.now_ms(), &self.notices);
+        let extra = entry.extra_system_prompt.as_deref();
+        let system = |model: &ModelInfo| prompt::system(&agent, &model.id, now_ms, notices, extra);
         let emitter = &mut self.emitter;
         let mut events = |event: StreamEvent| match event {
             StreamEvent::TextDelta { delta, .. } => emitter.text(&delta),
@@ -160,13 +172,15 @@ impl Turn<'_> {
                 let delay = millis(notice.delay);
                 emitter.retry(notice.attempt, notice.max_attempts, delay, &notice.message);
             }
+            StreamEvent::Fallback(notice) => emitter.fallback(&notice),
             _ => {}
         };
         let outcome = tokio::select! {
             biased;
             reason = self.run.aborted() => Err(Stop::Aborted(reason)),
-            answer = provider.stream(&request, &mut events) => Ok(answer),
+            answer = route.stream(&mut request, &system, &mut events) => Ok(answer),
         };
+        let model = route.model();
         match outcome {
             Ok(Ok(message)) if message.stop_reason != StopReason::Error => {
                 let content = visible::part_thoughts(message.content);
@@ -227,19 +241,13 @@ impl Turn<'_> {
         entry: &SessionEntry,
         model: &Arc<ModelInfo>,
     ) -> Result<ModelRequest, Stop> {
-        let agent = self.parts.agent_of(&self.run.key);
         let mut messages = self.parts.sessions.context(&self.run.key).await?;
         let media = self.parts.sessions.media();
         pictures::fit(&mut messages, model.accepts_images(), &media).await;
         Ok(ModelRequest {
             model: Arc::clone(model),
-            system: Some(prompt::system(
-                &agent,
-                &model.id,
-                self.parts.clock.now_ms(),
-                &self.notices,
-                entry.extra_system_prompt.as_deref(),
-            )),
+            // Told by whoever chooses the model.
+            system: None,
             messages,
             tools: self.parts.tools.specs(),
             thinking: self.thinking(entry),

@@ -17,6 +17,7 @@ mod error;
 mod format;
 mod gateway;
 mod import;
+mod models;
 mod output;
 mod screen;
 mod status;
@@ -39,6 +40,7 @@ pub use config::ConfigArgs;
 pub use error::CliError;
 pub use gateway::{GatewayArgs, OverrideArgs};
 pub use import::ImportArgs;
+pub use models::ModelsArgs;
 pub use output::say;
 pub use screen::Screen;
 pub use status::{HealthArgs, StatusArgs};
@@ -75,6 +77,8 @@ enum Command {
     Config(ConfigArgs),
     /// Take over the sessions of an OpenClaw state directory.
     Import(ImportArgs),
+    /// Show models and credentials, choose the default model.
+    Models(ModelsArgs),
 }
 
 /// Parses the arguments and runs the command. A usage error exits with 2.
@@ -91,6 +95,7 @@ fn run(cli: Cli, env: Env) -> anyhow::Result<ExitCode> {
         Some(Command::Token(args)) => token::run(&args, &env),
         Some(Command::Config(args)) => config::run(&args, &env),
         Some(Command::Import(args)) => import::run(&args, &env),
+        Some(Command::Models(args)) => models::run(&args, &env),
         Some(Command::Chat(args)) => {
             client(env, async |around, screen| chat::run(args, around, screen).await)
         }

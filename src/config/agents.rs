@@ -46,6 +46,17 @@ impl AgentsSettings {
         id == self.default_id || self.agent(id).is_some()
     }
 
+    /// Every name of a model here, but for the list of those that may be chosen.
+    pub fn model_names(&self) -> Vec<&str> {
+        let agents = self.list.iter().filter_map(|agent| agent.model.as_ref());
+        let settings = self.defaults.model.iter().chain(agents);
+        let names = settings.flat_map(|setting| {
+            let fallbacks = setting.fallbacks.iter().flatten();
+            std::iter::once(&setting.primary).chain(fallbacks)
+        });
+        names.map(String::as_str).collect()
+    }
+
     /// The agent with this id, or what an agent is that is not configured.
     pub fn agent_or_default(&self, id: &str) -> AgentSettings {
         self.agent(id)
@@ -97,6 +108,9 @@ pub struct AgentDefaults {
     pub workspace: PathBuf,
     /// The model to use.
     pub model: Option<ModelSetting>,
+    /// Models that sessions may choose, and other names for them; any model
+    /// when there is none.
+    pub models: Vec<NamedModel>,
     /// Thinking level of sessions that have none of their own.
     pub thinking_default: Option<String>,
     /// A run is stopped after so long.
@@ -114,8 +128,17 @@ pub struct AgentDefaults {
 pub struct ModelSetting {
     /// `provider/model`.
     pub primary: String,
-    /// Tried in this order.
-    pub fallbacks: Vec<String>,
+    /// Tried in this order; those of the defaults when an agent says nothing.
+    pub fallbacks: Option<Vec<String>>,
+}
+
+/// `agents.defaults.models.<name>`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NamedModel {
+    /// `provider/model`.
+    pub name: String,
+    /// A shorter name for it.
+    pub alias: Option<String>,
 }
 
 pub(super) fn read(
@@ -169,7 +192,11 @@ fn defaults(
     let model = model(&node.member("model")?)?;
     let primary = model.as_ref().map(|model| model.primary.clone());
     ledger.settle_optional(&key("model.primary"), Choice::file(file, primary));
-    let fallbacks = model.as_ref().map(|model| model.fallbacks.clone());
+    let models = named_models(&node.member("models")?)?;
+    let names = models.iter().map(|model| model.name.clone()).collect::<Vec<_>>();
+    let names = Some(names).filter(|names| !names.is_empty());
+    ledger.settle_list(&key("models"), Choice::file(file, names), Vec::new());
+    let fallbacks = model.as_ref().and_then(|model| model.fallbacks.clone());
     ledger.settle_list(&key("model.fallbacks"), Choice::file(file, fallbacks), Vec::new());
     let thinking = Choice::file(file, node.member("thinkingDefault")?.text()?);
     let timeout = Choice::file(file, node.member("timeoutSeconds")?.count()?);
@@ -179,6 +206,7 @@ fn defaults(
     Ok(AgentDefaults {
         workspace: workspace.map_or(standard, Path::to_owned),
         model,
+        models,
         thinking_default: ledger.settle_optional(&key("thinkingDefault"), thinking),
         timeout_seconds: ledger.settle(&key("timeoutSeconds"), timeout, DEFAULT_TIMEOUT_SECONDS),
         media_max_mb: ledger.settle(&key("mediaMaxMb"), media, DEFAULT_MEDIA_MAX_MB),
@@ -233,9 +261,17 @@ fn agent(item: &Node<'_>, id: String, workspace: PathBuf) -> Result<AgentSetting
 /// is nothing to set.
 fn model(node: &Node<'_>) -> Result<Option<ModelSetting>, ConfigError> {
     if node.value().is_none_or(serde_json::Value::is_string) {
-        return Ok(node.text()?.map(|primary| ModelSetting { primary, fallbacks: Vec::new() }));
+        return Ok(node.text()?.map(|primary| ModelSetting { primary, fallbacks: None }));
     }
-    let fallbacks = node.member("fallbacks")?.texts()?.unwrap_or_default();
+    let fallbacks = node.member("fallbacks")?.texts()?;
     let primary = node.member("primary")?.text()?;
     Ok(primary.map(|primary| ModelSetting { primary, fallbacks }))
+}
+
+fn named_models(node: &Node<'_>) -> Result<Vec<NamedModel>, ConfigError> {
+    let named = |(name, node): (String, Node<'_>)| {
+        let alias = node.member("alias")?.text()?.map(|alias| alias.trim().to_owned());
+        Ok(NamedModel { name, alias: alias.filter(|alias| !alias.is_empty()) })
+    };
+    node.members()?.into_iter().map(named).collect()
 }

@@ -11,13 +11,14 @@ use super::explain::Ledger;
 use super::gateway::{self, Sources};
 use super::schema::Node;
 use super::{
-    ConfigError, ConfigFile, Env, Overrides, Paths, Settings, agents, messages, models, nesting,
-    session, substitute,
+    ConfigError, ConfigFile, Env, Overrides, Paths, Settings, agents, cli_backend, messages,
+    models, nesting, profiles, secrets, session, substitute,
 };
 use crate::support::hex;
 
 /// The sections that are read; the rest is kept as it is.
-const SECTIONS: [&str; 5] = ["gateway", "session", "agents", "messages", "models"];
+const SECTIONS: [&str; 7] =
+    ["gateway", "session", "agents", "messages", "models", "auth", "secrets"];
 /// Far more than anybody writes by hand; keeps a wrong path from filling memory.
 const FILE_LIMIT: u64 = 8 * 1024 * 1024;
 
@@ -43,7 +44,10 @@ pub fn load(env: &Env, overrides: &Overrides) -> Result<Settings, ConfigError> {
     let agents = agents::read(&root, &paths, &file.path, &mut ledger)?;
     let messages = messages::read(&root, &file.path, &mut ledger)?;
     let history_max_chars = gateway::history_max_chars(&root, &file.path, &mut ledger)?;
+    let claude_cli = cli_backend::read(&root, &agents.defaults.workspace)?;
     let models = models::read(&root.member("models")?)?;
+    let profiles = profiles::read(&root.member("auth")?)?;
+    let secrets = secrets::read(&root.member("secrets")?, &paths)?;
     // The gateway last: its token is only made for a valid config.
     let gateway = gateway::read(&root, &from, &mut ledger)?;
     let mut explained = ledger.into_lines();
@@ -56,6 +60,9 @@ pub fn load(env: &Env, overrides: &Overrides) -> Result<Settings, ConfigError> {
         messages,
         history_max_chars,
         models,
+        claude_cli,
+        profiles,
+        secrets,
         raw,
         file,
         explained,

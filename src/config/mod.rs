@@ -8,6 +8,8 @@
 mod agents;
 mod auth;
 mod bind;
+pub mod cli_backend;
+pub mod edit;
 mod env;
 mod error;
 mod explain;
@@ -15,17 +17,23 @@ mod gateway;
 mod load;
 mod maintenance;
 mod messages;
+pub mod model_options;
 pub mod models;
 mod nesting;
 mod paths;
+pub mod profiles;
 mod reset;
+mod save;
 mod schema;
+pub mod secrets;
 mod session;
 mod settings;
 mod substitute;
 mod token;
 
-pub use agents::{AgentDefaults, AgentIdentity, AgentSettings, AgentsSettings, ModelSetting};
+pub use agents::{
+    AgentDefaults, AgentIdentity, AgentSettings, AgentsSettings, ModelSetting, NamedModel,
+};
 pub use auth::{AuthMode, AuthSettings, RateLimitSettings};
 pub use bind::{Bind, BindChoice};
 pub use env::Env;
@@ -37,5 +45,6 @@ pub use maintenance::{DiskBudget, MaintenanceMode, MaintenanceSettings};
 pub use messages::{DropPolicy, MessagesSettings, QueueMode, QueueSettings};
 pub use paths::Paths;
 pub use reset::{ResetPolicy, ResetSettings, ResetType};
+pub use save::{SaveError, edit_file};
 pub use session::{DmScope, SessionScope, SessionSettings, TranscriptFormat};
 pub use settings::{ConfigFile, Overrides, Settings};

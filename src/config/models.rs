@@ -19,7 +19,7 @@
 //! }"#)?;
 //! let (id, provider) = models.providers.iter().next().expect("one provider");
 //! assert_eq!(id, "local");
-//! assert_eq!(provider.api_key.as_ref().expect("set").expose(), "k");
+//! assert!(provider.api_key.is_some());
 //! # Ok::<(), serde_json::Error>(())
 //! ```
 
@@ -30,8 +30,9 @@ use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
 use super::ConfigError;
+use super::model_options::{CompatConfig, ParamsConfig, RequestConfig};
 use super::schema::Node;
-use crate::support::Secret;
+use super::secrets::{SecretInput, SecretRef};
 
 /// `models`.
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -41,6 +42,21 @@ pub struct ModelsConfig {
     pub mode: MergeMode,
     /// Providers in the order of the file.
     pub providers: ProviderConfigs,
+}
+
+impl ModelsConfig {
+    /// Every reference to a secret, with the path where it stands.
+    pub fn references(&self) -> impl Iterator<Item = (String, &SecretRef)> {
+        self.providers.iter().flat_map(|(id, provider)| {
+            let at = move |rest: &str| format!("models.providers.{id}.{rest}");
+            let key = provider.api_key.as_ref().and_then(SecretInput::reference);
+            let key = key.map(|reference| (at("apiKey"), reference));
+            let headers = provider.headers.iter().filter_map(move |(name, value)| {
+                Some((at(&format!("headers.{name}")), value.reference()?))
+            });
+            key.into_iter().chain(headers)
+        })
+    }
 }
 
 /// Reads the section; an error names the key inside it.
@@ -119,15 +135,19 @@ pub struct ProviderConfig {
     /// Where its API begins, such as `https://api.openai.com/v1`.
     pub base_url: Option<String>,
     /// Its key.
-    pub api_key: Option<Secret>,
+    pub api_key: Option<SecretInput>,
     /// Which API it speaks.
     pub api: Option<String>,
     /// Headers to send with each request; they win over our own.
-    pub headers: BTreeMap<String, Secret>,
+    pub headers: BTreeMap<String, SecretInput>,
     /// Its models.
     pub models: Vec<ModelConfig>,
     /// How many seconds it may stay silent before the call is given up.
     pub timeout_seconds: Option<u32>,
+    /// What is sent with each call.
+    pub params: ParamsConfig,
+    /// How it is reached.
+    pub request: RequestConfig,
 }
 
 /// `models.providers.<id>.models[]`.
@@ -152,6 +172,12 @@ pub struct ModelConfig {
     pub context_window: Option<u64>,
     /// How many tokens an answer may have.
     pub max_tokens: Option<u64>,
+    /// What is sent with each call; wins over the provider's.
+    #[serde(default)]
+    pub params: ParamsConfig,
+    /// What its server understands.
+    #[serde(default)]
+    pub compat: CompatConfig,
 }
 
 /// US dollars per million tokens.
@@ -214,5 +240,23 @@ mod tests {
         let provider = json!({"apiKey": "sk-1", "headers": {"X-Key": "sk-2"}});
         let models = read(json!({"providers": {"p": provider}}));
         assert!(!format!("{models:?}").contains("sk-"));
+    }
+
+    #[test]
+    fn references_are_told_with_their_paths() {
+        let env = |id: &str| json!({"source": "env", "id": id});
+        let models = read(json!({"providers": {
+            "a": {"apiKey": env("A"), "headers": {"x": env("X"), "y": "literal"}},
+            "b": {"apiKey": "literal"},
+        }}));
+        let told: Vec<_> =
+            models.references().map(|(path, reference)| (path, reference.id.as_str())).collect();
+        assert_eq!(
+            told,
+            [
+                ("models.providers.a.apiKey".to_owned(), "A"),
+                ("models.providers.a.headers.x".to_owned(), "X"),
+            ]
+        );
     }
 }

@@ -5,7 +5,10 @@ use std::path::PathBuf;
 
 use serde_json::Value;
 
+use super::cli_backend::CliBackend;
 use super::models::ModelsConfig;
+use super::profiles::ProfilesConfig;
+use super::secrets::SecretsConfig;
 use super::{
     AgentsSettings, AuthMode, BindChoice, Explained, GatewaySettings, MessagesSettings, Paths,
     SessionSettings,
@@ -46,6 +49,12 @@ pub struct Settings {
     pub history_max_chars: usize,
     /// The `models` section with its variables filled in; `null` when absent.
     pub models: ModelsConfig,
+    /// `agents.defaults.cliBackends.claude-cli`: a program that answers.
+    pub claude_cli: Option<CliBackend>,
+    /// The `auth` section: which credential of a provider is tried when.
+    pub profiles: ProfilesConfig,
+    /// The `secrets` section: whom to ask for secrets.
+    pub secrets: SecretsConfig,
     /// The config file as written, unknown keys included.
     pub raw: Value,
     /// The config file.

@@ -1,37 +1,14 @@
-//! `models.list`, `agents.list`, `agent.identity.get`.
+//! `agents.list`, `agent.identity.get`.
 
 use serde_json::{Value, json};
 
 use crate::config::AgentSettings;
 use crate::protocol::ErrorShape;
 use crate::protocol::methods::NoParams;
-use crate::protocol::methods::agents::{AgentIdentityParams, ModelsListParams};
+use crate::protocol::methods::agents::AgentIdentityParams;
 use crate::registry::{Ctx, Reply};
 use crate::sessions::AgentId;
 use crate::support::without_nulls;
-
-/// `models.list`: the models that can be used. All views are the same until
-/// the catalogue holds models that cannot.
-pub async fn models(cx: Ctx, _: ModelsListParams) -> Reply<Value> {
-    let models: Vec<_> = cx
-        .services
-        .models
-        .catalog()
-        .models()
-        .iter()
-        .map(|model| {
-            json!({
-                "provider": model.provider,
-                "id": model.id,
-                "name": model.name,
-                "contextWindow": model.context_window,
-                "reasoning": model.reasoning,
-                "input": model.input.iter().map(|kind| kind.as_str()).collect::<Vec<_>>(),
-            })
-        })
-        .collect();
-    Ok(json!({"models": models}))
-}
 
 /// `agents.list`: the configured agents.
 pub async fn list(cx: Ctx, _: NoParams) -> Reply<Value> {
@@ -55,7 +32,7 @@ pub async fn list(cx: Ctx, _: NoParams) -> Reply<Value> {
 }
 
 fn summary(agent: &AgentSettings, primary: &str) -> Value {
-    let fallbacks = agent.model.as_ref().map(|model| &model.fallbacks);
+    let fallbacks = agent.model.as_ref().and_then(|model| model.fallbacks.as_ref());
     let model = match fallbacks.filter(|fallbacks| !fallbacks.is_empty()) {
         Some(fallbacks) => json!({"primary": primary, "fallbacks": fallbacks}),
         None => json!({"primary": primary}),

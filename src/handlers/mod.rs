@@ -10,6 +10,7 @@ mod cleanup;
 mod compaction;
 mod health;
 mod history;
+mod models;
 mod session_changes;
 mod session_settings;
 mod sessions;
@@ -34,7 +35,8 @@ pub fn registry() -> Registry {
     r.add(admin("system-event"), system::event);
     r.add(read("last-heartbeat"), system::last_heartbeat);
     r.add(read("gateway.identity.get"), system::identity);
-    r.add(read("models.list"), agents::models);
+    r.add(read("models.list"), models::list);
+    r.add(read("models.authStatus"), models::auth_status);
     r.add(read("agents.list"), agents::list);
     r.add(read("agent.identity.get"), agents::identity);
     r.add(read("sessions.list"), sessions::list);

@@ -2,7 +2,7 @@
 //!
 //! Members that we do not know survive a round trip: they are kept in `extra`.
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 use serde_json::{Map, Value};
 
 /// One message of a conversation, told apart by `role`.
@@ -97,15 +97,15 @@ pub struct AssistantMessage {
     pub usage: Usage,
     /// Why the model stopped.
     pub stop_reason: StopReason,
-    /// What went wrong, for `error` and `aborted`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub error_message: Option<String>,
     /// Milliseconds since the epoch.
     #[serde(default)]
     pub timestamp: u64,
     /// The provider's own id of this answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub response_id: Option<String>,
+    /// What went wrong, for `error` and `aborted`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error_message: Option<String>,
     /// Members that we do not know.
     #[serde(flatten)]
     pub extra: Map<String, Value>,
@@ -180,7 +180,12 @@ pub enum ContentBlock {
 impl ContentBlock {
     /// A text block.
     pub fn text(text: impl Into<String>) -> Self {
-        Self::Text(TextBlock { kind: TextTag::Text, text: text.into(), text_signature: None })
+        Self::Text(TextBlock {
+            kind: TextTag::Text,
+            text: text.into(),
+            text_signature: None,
+            extra: Map::new(),
+        })
     }
 
     /// A thinking block.
@@ -190,6 +195,7 @@ impl ContentBlock {
             thinking: thinking.into(),
             thinking_signature: None,
             redacted: None,
+            extra: Map::new(),
         })
     }
 
@@ -199,6 +205,7 @@ impl ContentBlock {
             kind: ImageTag::Image,
             data: data.into(),
             mime_type: mime_type.into(),
+            extra: Map::new(),
         })
     }
 
@@ -210,6 +217,7 @@ impl ContentBlock {
             name: name.into(),
             arguments,
             thought_signature: None,
+            extra: Map::new(),
         })
     }
 }
@@ -226,6 +234,9 @@ pub struct TextBlock {
     /// Provider's id or signature of this block.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub text_signature: Option<String>,
+    /// Members that we do not know.
+    #[serde(flatten)]
+    pub extra: Map<String, Value>,
 }
 
 /// `{type:"thinking", thinking}`.
@@ -243,6 +254,9 @@ pub struct ThinkingBlock {
     /// Whether the provider hid the thought; the payload is the signature.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub redacted: Option<bool>,
+    /// Members that we do not know.
+    #[serde(flatten)]
+    pub extra: Map<String, Value>,
 }
 
 /// `{type:"image", data, mimeType}`.
@@ -256,6 +270,9 @@ pub struct ImageBlock {
     pub data: String,
     /// Such as `image/png`.
     pub mime_type: String,
+    /// Members that we do not know.
+    #[serde(flatten)]
+    pub extra: Map<String, Value>,
 }
 
 /// `{type:"toolCall", id, name, arguments}`.
@@ -274,6 +291,9 @@ pub struct ToolCall {
     /// Signature that some providers want back.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub thought_signature: Option<String>,
+    /// Members that we do not know.
+    #[serde(flatten)]
+    pub extra: Map<String, Value>,
 }
 
 macro_rules! tag {
@@ -333,15 +353,30 @@ pub struct Usage {
 #[serde(rename_all = "camelCase", default)]
 pub struct Cost {
     /// For [`Usage::input`].
+    #[serde(serialize_with = "as_javascript")]
     pub input: f64,
     /// For [`Usage::output`].
+    #[serde(serialize_with = "as_javascript")]
     pub output: f64,
     /// For [`Usage::cache_read`].
+    #[serde(serialize_with = "as_javascript")]
     pub cache_read: f64,
     /// For [`Usage::cache_write`].
+    #[serde(serialize_with = "as_javascript")]
     pub cache_write: f64,
     /// The sum.
+    #[serde(serialize_with = "as_javascript")]
     pub total: f64,
+}
+
+/// A number as the original writes it: `0`, not `0.0`.
+#[allow(clippy::trivially_copy_pass_by_ref)] // serde passes it so
+fn as_javascript<S: Serializer>(number: &f64, serializer: S) -> Result<S::Ok, S::Error> {
+    let text = number.to_string();
+    match text.parse::<u64>() {
+        Ok(whole) => serializer.serialize_u64(whole),
+        Err(_) => serializer.serialize_f64(*number),
+    }
 }
 
 /// Why an assistant message ended.
@@ -374,40 +409,4 @@ impl StopReason {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use serde_json::json;
-
-    #[track_caller]
-    fn survives(message: &Value) {
-        let read: AgentMessage = serde_json::from_value(message.clone()).unwrap();
-        assert_eq!(&serde_json::to_value(read).unwrap(), message);
-    }
-
-    #[test]
-    fn recorded_messages_survive_a_round_trip() {
-        survives(&json!({"role": "user", "content": "plain", "timestamp": 1}));
-        survives(&json!({
-            "role": "user",
-            "content": [{"type": "text", "text": "hi"}, {"type": "image", "data": "AA==", "mimeType": "image/png"}],
-            "timestamp": 1, "MediaPath": "/x.png",
-        }));
-        survives(&json!({
-            "role": "assistant",
-            "content": [
-                {"type": "thinking", "thinking": "hm", "thinkingSignature": "s"},
-                {"type": "text", "text": "Let me look.", "textSignature": "t"},
-                {"type": "toolCall", "id": "c", "name": "read", "arguments": {"path": "n"}},
-                {"type": "newfangled", "x": [1]},
-            ],
-            "api": "openai-completions", "provider": "mock", "model": "mock-1",
-            "usage": {"input": 1, "output": 2, "cacheRead": 0, "cacheWrite": 0, "totalTokens": 3,
-                "cost": {"input": 0.1, "output": 0.2, "cacheRead": 0.0, "cacheWrite": 0.0, "total": 0.3}},
-            "stopReason": "toolUse", "timestamp": 5, "responseId": "r", "openclawAbort": {"x": 1},
-        }));
-        survives(&json!({
-            "role": "toolResult", "toolCallId": "c", "toolName": "read",
-            "content": [{"type": "text", "text": "alpha"}], "details": {"n": 1}, "isError": false, "timestamp": 6,
-        }));
-    }
-}
+mod tests;

@@ -6,6 +6,7 @@
 //! Must not: do IO, know a service.
 #![deny(missing_docs)]
 
+pub mod agent_event;
 pub mod connect;
 pub mod decode;
 mod error;

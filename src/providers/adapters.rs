@@ -6,9 +6,13 @@
 use std::sync::Arc;
 
 use super::anthropic::Anthropic;
+use super::claude_cli::ClaudeCli;
+use super::google::Google;
 use super::http::{Http, HttpLimits};
 use super::offline::Offline;
+use super::ollama::Ollama;
 use super::openai_completions::OpenAiCompletions;
+use super::openai_responses::OpenAiResponses;
 use super::retry::{Retry, RetryPolicy};
 use super::{Api, Provider};
 use crate::support::Clock;
@@ -17,8 +21,12 @@ use crate::support::Clock;
 pub struct Adapters {
     http: Http,
     openai_completions: Arc<dyn Provider>,
+    openai_responses: Arc<dyn Provider>,
     anthropic: Arc<dyn Provider>,
+    google: Arc<dyn Provider>,
+    ollama: Arc<dyn Provider>,
     offline: Arc<dyn Provider>,
+    claude_cli: Arc<dyn Provider>,
 }
 
 impl Adapters {
@@ -34,13 +42,17 @@ impl Adapters {
         retry: RetryPolicy,
     ) -> Arc<Self> {
         let http = Http::new(limits, Arc::clone(clock));
-        let openai = OpenAiCompletions::new(http.clone(), Arc::clone(clock));
-        let anthropic = Anthropic::new(http.clone(), Arc::clone(clock));
+        let parts = || (http.clone(), Arc::clone(clock));
+        let again = |provider| -> Arc<dyn Provider> { Arc::new(Retry::new(provider, retry)) };
         Arc::new(Self {
-            http,
-            openai_completions: Arc::new(Retry::new(Arc::new(openai), retry)),
-            anthropic: Arc::new(Retry::new(Arc::new(anthropic), retry)),
+            openai_completions: again(made(OpenAiCompletions::new, parts())),
+            openai_responses: again(made(OpenAiResponses::new, parts())),
+            anthropic: again(made(Anthropic::new, parts())),
+            google: again(made(Google::new, parts())),
+            ollama: again(made(Ollama::new, parts())),
             offline: Arc::new(Offline::new(Arc::clone(clock))),
+            claude_cli: Arc::new(ClaudeCli::new(limits.idle, Arc::clone(clock))),
+            http,
         })
     }
 
@@ -48,8 +60,12 @@ impl Adapters {
     pub fn get(&self, api: Api) -> Arc<dyn Provider> {
         Arc::clone(match api {
             Api::OpenAiCompletions => &self.openai_completions,
+            Api::OpenAiResponses => &self.openai_responses,
+            Api::GoogleGenerativeAi => &self.google,
+            Api::Ollama => &self.ollama,
             Api::AnthropicMessages => &self.anthropic,
             Api::Offline => &self.offline,
+            Api::ClaudeCli => &self.claude_cli,
         })
     }
 
@@ -57,4 +73,11 @@ impl Adapters {
     pub(super) const fn http(&self) -> &Http {
         &self.http
     }
+}
+
+fn made<P: Provider + 'static>(
+    new: fn(Http, Arc<dyn Clock>) -> P,
+    (http, clock): (Http, Arc<dyn Clock>),
+) -> Arc<dyn Provider> {
+    Arc::new(new(http, clock))
 }

@@ -9,7 +9,10 @@ use serde_json::{Map, Value};
 
 use super::scrub::scrub;
 use super::{EventSink, ModelInfo, ProviderError, StreamEvent};
-use crate::protocol::message::{AssistantMessage, ContentBlock, StopReason, Usage};
+use crate::protocol::message::{AssistantMessage, ContentBlock, Cost, StopReason, Usage};
+
+/// What stands in for a thought that the provider hides.
+const REDACTED: &str = "[Reasoning redacted]";
 
 /// A message in the making.
 pub struct Answer<'a> {
@@ -50,6 +53,21 @@ impl<'a> Answer<'a> {
     /// Tokens so far; total and price are worked out here.
     pub fn set_usage(&mut self, usage: Usage) {
         self.message.usage = self.model.priced(usage);
+    }
+
+    /// Tokens so far, with the provider's own total; the price is multiplied
+    /// by `factor`.
+    pub fn set_counted_usage(&mut self, usage: Usage, factor: f64) {
+        let cost = self.model.priced(usage).cost;
+        let mut cost = Cost {
+            input: cost.input * factor,
+            output: cost.output * factor,
+            cache_read: cost.cache_read * factor,
+            cache_write: cost.cache_write * factor,
+            total: 0.0,
+        };
+        cost.total = cost.input + cost.output + cost.cache_read + cost.cache_write;
+        self.message.usage = Usage { cost, ..usage };
     }
 
     /// Tokens as last reported.
@@ -101,10 +119,36 @@ impl<'a> Answer<'a> {
         }
     }
 
-    /// A thought that the provider hides.
+    /// The signature of the open text or thought; a later one counts.
+    pub fn set_signature(&mut self, signature: String) {
+        if signature.is_empty() {
+            return;
+        }
+        match self.open_block() {
+            Some((_, ContentBlock::Text(block))) => block.text_signature = Some(signature),
+            Some((_, ContentBlock::Thinking(block))) => {
+                block.thinking_signature = Some(signature);
+            }
+            _ => {}
+        }
+    }
+
+    /// What the open text or thought is as a whole, now that the provider has
+    /// said so; no event.
+    pub fn settle(&mut self, whole: String) {
+        match self.open_block() {
+            Some((_, ContentBlock::Text(block))) => block.text = whole,
+            Some((_, ContentBlock::Thinking(block))) => block.thinking = whole,
+            _ => {}
+        }
+    }
+
+    /// A thought that the provider hides; there is nothing to stream of it.
     pub fn redacted_thinking(&mut self, payload: String) {
-        self.thinking("[Reasoning redacted]");
+        self.end_block();
+        self.thinking("");
         if let Some((_, ContentBlock::Thinking(block))) = self.open_block() {
+            block.thinking = REDACTED.into();
             block.redacted = Some(true);
             block.thinking_signature = Some(payload);
         }
@@ -128,6 +172,13 @@ impl<'a> Answer<'a> {
         if let Some((_, text)) = self.arguments.iter_mut().find(|(block, _)| *block == index) {
             text.push_str(delta);
             (self.events)(StreamEvent::ToolCallDelta { index, delta: delta.to_owned() });
+        }
+    }
+
+    /// What the arguments of the call in this block are as a whole; no event.
+    pub fn settle_arguments(&mut self, index: usize, whole: String) {
+        if let Some((_, text)) = self.arguments.iter_mut().find(|(block, _)| *block == index) {
+            *text = whole;
         }
     }
 

@@ -48,6 +48,10 @@ pub enum ErrorStyle {
     Anthropic,
     /// `400 <message>`.
     OpenAi,
+    /// The raw body alone.
+    Google,
+    /// `Ollama API error 400: <body>`.
+    Ollama,
 }
 
 /// A call of a model that failed.
@@ -76,16 +80,17 @@ impl ProviderError {
     /// An answer of the provider with an error status.
     pub fn from_status(style: ErrorStyle, status: u16, body: &str) -> Self {
         let json: Option<Value> = serde_json::from_str(body).ok();
-        let text = match &json {
-            Some(json) => match style {
-                ErrorStyle::Anthropic => Some(json.to_string()),
-                ErrorStyle::OpenAi => openai_text(json),
-            },
-            None => Some(body.trim().to_owned()).filter(|text| !text.is_empty()),
+        let plain = || Some(body.trim().to_owned()).filter(|text| !text.is_empty());
+        let text = match (style, &json) {
+            (ErrorStyle::Anthropic, Some(json)) => Some(json.to_string()),
+            (ErrorStyle::OpenAi, Some(json)) => openai_text(json),
+            _ => plain(),
         };
-        let message = match text {
-            Some(text) => format!("{status} {text}"),
-            None => format!("{status} status code (no body)"),
+        let message = match (style, text) {
+            (ErrorStyle::Google, Some(text)) => text,
+            (ErrorStyle::Ollama, Some(text)) => format!("Ollama API error {status}: {text}"),
+            (_, Some(text)) => format!("{status} {text}"),
+            (_, None) => format!("{status} status code (no body)"),
         };
         let kind = kind_of_status(status, &message);
         Self { status: Some(status), ..Self::new(kind, message) }
@@ -96,8 +101,10 @@ impl ProviderError {
         let error = data.get("error").unwrap_or(data);
         let name = error.get("type").or_else(|| error.get("code"));
         let message = match style {
-            ErrorStyle::Anthropic => data.to_string(),
-            ErrorStyle::OpenAi => openai_text(data).unwrap_or_else(|| data.to_string()),
+            ErrorStyle::Anthropic | ErrorStyle::Google => data.to_string(),
+            ErrorStyle::OpenAi | ErrorStyle::Ollama => {
+                openai_text(data).unwrap_or_else(|| data.to_string())
+            }
         };
         let kind = match name {
             Some(Value::Number(code)) => code
@@ -156,6 +163,17 @@ impl ProviderError {
                 true
             }
             _ => false,
+        }
+    }
+
+    /// The field of the body that a small model on one's own machine refuses,
+    /// because it has nothing of the kind.
+    pub(super) fn refused_feature(&self) -> Option<&'static str> {
+        let refused = |what: &str| self.message.contains(&format!("does not support {what}"));
+        match self.kind {
+            ProviderErrorKind::BadRequest if refused("tools") => Some("tools"),
+            ProviderErrorKind::BadRequest if refused("thinking") => Some("think"),
+            _ => None,
         }
     }
 
@@ -241,6 +259,15 @@ mod tests {
     fn an_anthropic_error_shows_its_raw_body() {
         let body = r#"{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}"#;
         answers(ErrorStyle::Anthropic, 529, body, Kind::Overloaded, &format!("529 {body}"));
+    }
+
+    #[test]
+    fn google_shows_the_raw_body_and_ollama_says_who_it_is() {
+        let body = r#"{"error":{"code":503,"message":"busy"}}"#;
+        answers(ErrorStyle::Google, 503, body, Kind::Server, body);
+        answers(ErrorStyle::Google, 503, "", Kind::Server, "503 status code (no body)");
+        let text = r#"Ollama API error 404: {"error":"no such model"}"#;
+        answers(ErrorStyle::Ollama, 404, r#"{"error":"no such model"}"#, Kind::BadRequest, text);
     }
 
     #[test]

@@ -9,14 +9,23 @@ mod adapters;
 mod answer;
 mod anthropic;
 mod catalog;
+mod claude_cli;
 mod compose;
+pub mod credentials;
+mod effort;
 mod error;
+mod failover;
+mod google;
 mod http;
+mod json;
 mod offline;
+mod ollama;
 mod openai_completions;
+mod openai_responses;
 mod overflow;
 mod reader;
 mod retry;
+mod schema;
 mod scrub;
 mod sse;
 #[cfg(test)]
@@ -24,9 +33,11 @@ pub(crate) mod testing;
 
 pub use adapters::Adapters;
 pub use catalog::{
-    Api, Catalog, CatalogError, Choice, InputKind, ModelInfo, ModelPrice, ModelRef, ProviderInfo,
+    Api, Catalog, CatalogError, CatalogSources, Choice, InputKind, ModelInfo, ModelPrice, ModelRef,
+    NameError, PriceStep, ProviderInfo, View, key_in_environment, known_provider, known_providers,
 };
 pub use error::{ErrorStyle, ProviderError, ProviderErrorKind};
+pub use failover::{Attempt, Failover, FallbackNotice, Route};
 pub use http::HttpLimits;
 pub use retry::{RetryNotice, RetryPolicy};
 
@@ -108,6 +119,22 @@ pub struct ModelRequest {
     pub session_id: String,
 }
 
+impl ModelRequest {
+    /// The tools to send: none to a server that has no use for any, and
+    /// without keywords of JSON Schema that it refuses.
+    fn offered_tools(&self) -> Vec<ToolSpec> {
+        let compat = &self.model.options.compat;
+        if compat.supports_tools == Some(false) {
+            return Vec::new();
+        }
+        let mut tools = self.tools.clone();
+        for tool in &mut tools {
+            schema::without(&mut tool.parameters, &compat.unsupported_tool_schema_keywords);
+        }
+        tools
+    }
+}
+
 /// What happens while an answer is on its way. Indexes count content blocks.
 #[derive(Debug, Clone, PartialEq)]
 pub enum StreamEvent {
@@ -127,6 +154,8 @@ pub enum StreamEvent {
     BlockEnd { index: usize },
     /// The call failed and will be tried again.
     Retry(RetryNotice),
+    /// Another model is asked, or answers.
+    Fallback(FallbackNotice),
 }
 
 /// Where a provider reports [`StreamEvent`]s; called in order.

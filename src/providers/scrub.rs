@@ -1,6 +1,6 @@
 //! Keeping credentials out of what others get to read.
 //!
-//! Owns: removing a model's key and headers from a text. Must not: be the only
+//! Owns: removing a model's key, headers and variables from a text. Must not: be the only
 //! guard; `Secret` hides itself wherever we print one ourselves.
 
 use super::ModelInfo;
@@ -11,11 +11,15 @@ const MIN_SECRET: usize = 6;
 /// `text` without the model's credentials: some servers repeat the key that
 /// they refuse.
 pub fn scrub(text: &str, model: &ModelInfo) -> String {
+    let own = model.options.cli.iter().flat_map(|cli| cli.secrets());
     model
         .api_key
         .iter()
         .chain(model.headers.values())
+        .chain(own)
         .map(crate::support::Secret::expose)
+        // `Bearer <token>` is repeated without the first word.
+        .map(|secret| secret.strip_prefix("Bearer ").unwrap_or(secret))
         .filter(|secret| secret.len() >= MIN_SECRET)
         .fold(text.to_owned(), |text, secret| text.replace(secret, "***"))
 }
@@ -32,7 +36,8 @@ mod tests {
         model.api_key = Some(Secret::new("sk-secret"));
         model.headers.insert("x-proxy".into(), Secret::new("proxy-secret"));
         model.headers.insert("x-team".into(), Secret::new("a"));
-        let text = scrub("401 bad key sk-secret via proxy-secret", &model);
-        assert_eq!(text, "401 bad key *** via ***");
+        model.headers.insert("authorization".into(), Secret::new("Bearer tok-secret"));
+        let text = scrub("401 bad key sk-secret via proxy-secret for tok-secret", &model);
+        assert_eq!(text, "401 bad key *** via *** for ***");
     }
 }

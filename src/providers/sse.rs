@@ -1,4 +1,4 @@
-//! Server-sent events out of a stream of bytes.
+//! Events out of a stream of bytes: server-sent ones, or lines of JSON.
 //!
 //! Owns: finding lines and events across chunk borders. Promises: how the
 //! bytes are cut into chunks makes no difference; no input makes it panic; no
@@ -15,6 +15,15 @@ pub enum SseError {
         /// The limit.
         limit: usize,
     },
+}
+
+/// What the parts of a stream are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Framing {
+    /// Server-sent events.
+    Events,
+    /// One JSON document in each line.
+    Lines,
 }
 
 /// Lines out of chunks; `\n`, `\r\n` and `\r` end one. NDJSON is just this.
@@ -74,6 +83,7 @@ pub struct SseEvent {
 /// Events out of chunks.
 #[derive(Debug)]
 pub struct SseParser {
+    framing: Framing,
     lines: Lines,
     draft: Draft,
     ready: VecDeque<SseEvent>,
@@ -90,8 +100,9 @@ struct Draft {
 
 impl SseParser {
     /// A parser that refuses events of more than `limit` bytes.
-    pub const fn new(limit: usize) -> Self {
+    pub const fn new(framing: Framing, limit: usize) -> Self {
         Self {
+            framing,
             lines: Lines { partial: Vec::new(), after_cr: false },
             draft: Draft { limit, at_start: true, event: String::new(), data: None },
             ready: VecDeque::new(),
@@ -101,10 +112,10 @@ impl SseParser {
 
     /// Takes the next bytes. Whatever follows a failure is ignored.
     pub fn feed(&mut self, chunk: &[u8]) {
-        let Self { lines, draft, ready, failed } = self;
+        let Self { framing, lines, draft, ready, failed } = self;
         lines.push(chunk, |line| {
             if failed.is_none() {
-                match draft.line(line) {
+                match draft.take_line(*framing, line) {
                     Ok(event) => ready.extend(event),
                     Err(error) => *failed = Some(error),
                 }
@@ -125,7 +136,7 @@ impl SseParser {
         if self.failed.is_some() {
             return;
         }
-        match self.draft.line(&rest) {
+        match self.draft.take_line(self.framing, &rest) {
             Ok(event) => self.ready.extend(event.or_else(|| self.draft.take())),
             Err(error) => self.failed = Some(error),
         }
@@ -151,6 +162,17 @@ impl Draft {
             return Err(SseError::TooLong { limit: self.limit });
         }
         Ok(())
+    }
+
+    fn take_line(&mut self, framing: Framing, bytes: &[u8]) -> Result<Option<SseEvent>, SseError> {
+        match framing {
+            Framing::Events => self.line(bytes),
+            Framing::Lines => {
+                self.check(bytes.len())?;
+                let data = String::from_utf8_lossy(bytes).trim().to_owned();
+                Ok((!data.is_empty()).then(|| SseEvent { event: String::new(), data }))
+            }
+        }
     }
 
     fn line(&mut self, bytes: &[u8]) -> Result<Option<SseEvent>, SseError> {
@@ -195,7 +217,7 @@ mod tests {
     type Outcome = (Vec<SseEvent>, Option<SseError>);
 
     fn parse<'a>(limit: usize, chunks: impl IntoIterator<Item = &'a [u8]>) -> Outcome {
-        let mut parser = SseParser::new(limit);
+        let mut parser = SseParser::new(Framing::Events, limit);
         for chunk in chunks {
             parser.feed(chunk);
         }
@@ -262,6 +284,22 @@ mod tests {
         assert_eq!(parse(20, [line.as_bytes()]), (vec![event("", "a")], limit));
         let many = format!("data: a\n\n{}\n", "data: 12345\n".repeat(5));
         assert_eq!(parse(20, [many.as_bytes()]), (vec![event("", "a")], limit));
+    }
+
+    #[test]
+    fn lines_of_json_need_no_field_and_no_last_line_end() {
+        let mut parser = SseParser::new(Framing::Lines, 20);
+        for chunk in ["{\"a\":1}\n\n{\"b", "\":\"é\"}\r\n{}"] {
+            parser.feed(chunk.as_bytes());
+        }
+        parser.finish();
+        let next = |parser: &mut SseParser| parser.next_event().unwrap().map(|event| event.data);
+        let lines = [next(&mut parser), next(&mut parser), next(&mut parser), next(&mut parser)];
+        let expected = ["{\"a\":1}", "{\"b\":\"é\"}", "{}"].map(|line| Some(line.to_owned()));
+        assert_eq!(lines[..3], expected);
+        assert_eq!(lines[3], None);
+        parser.feed(&[b'x'; 30]);
+        assert_eq!(parser.next_event(), Err(SseError::TooLong { limit: 20 }));
     }
 
     proptest! {

@@ -5,10 +5,11 @@ use std::sync::Arc;
 
 use super::answer::Answer;
 use super::reader::{Flow, Reader, conclude};
-use super::sse::SseParser;
+use super::sse::{Framing, SseParser};
 use super::{
     Api, InputKind, ModelInfo, ModelPrice, ModelRequest, ProviderError, StreamEvent, ThinkingLevel,
 };
+use crate::config::model_options::ModelOptions;
 use crate::protocol::message::{AgentMessage, AssistantMessage, StopReason, UserMessage};
 use crate::support::{Clock, Secret};
 
@@ -38,10 +39,17 @@ pub fn model(api: &str) -> ModelInfo {
         headers: BTreeMap::new(),
         reasoning: false,
         input: vec![InputKind::Text, InputKind::Image],
-        price: ModelPrice { input: 1.0, output: 2.0, cache_read: 0.1, cache_write: 0.2 },
+        price: ModelPrice {
+            input: 1.0,
+            output: 2.0,
+            cache_read: 0.1,
+            cache_write: 0.2,
+            above: None,
+        },
         context_window: 200_000,
         max_tokens: 8192,
         timeout: None,
+        options: ModelOptions::default(),
     }
 }
 
@@ -107,8 +115,18 @@ pub fn streamed_text(events: &[StreamEvent]) -> String {
         .collect()
 }
 
-/// What a reader makes of this text, and the events on the way.
+/// What a reader makes of this text of events, and the events on the way.
 pub fn replay(
+    reader: impl Reader,
+    model: &ModelInfo,
+    text: &str,
+) -> (Result<AssistantMessage, ProviderError>, Vec<StreamEvent>) {
+    replay_as(Framing::Events, reader, model, text)
+}
+
+/// The same of a text with this framing.
+pub fn replay_as(
+    framing: Framing,
     mut reader: impl Reader,
     model: &ModelInfo,
     text: &str,
@@ -116,7 +134,7 @@ pub fn replay(
     let mut events = Vec::new();
     let mut sink = |event| events.push(event);
     let mut answer = Answer::new(model, &mut sink, FixedClock::NOW);
-    let mut parser = SseParser::new(100_000);
+    let mut parser = SseParser::new(framing, 100_000);
     parser.feed(text.as_bytes());
     parser.finish();
     while let Some(event) = parser.next_event().unwrap() {

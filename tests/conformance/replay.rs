@@ -88,7 +88,7 @@ pub async fn replay(trace: &Trace, target: &Target) -> Outcome {
         trace,
         target,
         conns: HashMap::new(),
-        pending: Pending::default(),
+        pending: Pending::new(target.new_devices),
         outcome: Outcome { places: target.places.clone(), ..Outcome::default() },
         deadline: Instant::now() + target.limit,
     };

@@ -194,6 +194,17 @@ const CONFIG: &[(&str, &str, &str)] = &[
     ("http/openai-*", "/gateway/http/endpoints/chatCompletions/enabled", "true"),
     ("http/openai-responses", "/gateway/http/endpoints/responses/enabled", "true"),
     (
+        "methods/models-tools",
+        "/models/providers/mock/models",
+        r#"[{"id":"mock-1","name":"Mock One","input":["text","image"],"contextWindow":200000},
+            {"id":"mock-2","name":"Mock Two","reasoning":true,"input":["text","image"],"contextWindow":200000}]"#,
+    ),
+    (
+        "methods/models-tools",
+        "/models/providers/mocka/models",
+        r#"[{"id":"mock-1","name":"Mock Anthropic One","reasoning":true,"input":["text","image"],"contextWindow":200000}]"#,
+    ),
+    (
         "http/hooks",
         "/hooks",
         r#"{"enabled":true,"token":"hook-secret","mappings":[{"match":{"path":"mapped"},"action":"wake","textTemplate":"mapped"}]}"#,

@@ -110,7 +110,8 @@ pub async fn compact(
         return Err(CompactError::NoModel);
     }
     emitter.compaction_start();
-    let summing = summary::sum_up(parts.models.catalog(), &model, &entry.session_id, &plan);
+    let mut route = parts.models.route(key, &key.agent(&parts.keys), model).unremembered();
+    let summing = summary::sum_up(&mut route, &entry.session_id, &plan);
     let summed = tokio::select! {
         biased;
         reason = run.aborted() => Err(CompactError::Stopped(reason)),

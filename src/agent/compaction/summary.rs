@@ -9,7 +9,7 @@ use std::sync::Arc;
 use crate::protocol::message::{
     AgentMessage, ContentBlock, StopReason, UserContent, UserMessage, text_of,
 };
-use crate::providers::{Catalog, ModelInfo, ModelRequest, ThinkingLevel};
+use crate::providers::{ModelInfo, ModelRequest, Route, ThinkingLevel};
 use crate::sessions::{CompactedFiles, ContextEntry};
 
 use super::CompactError;
@@ -37,16 +37,14 @@ const UPDATE: &str = "The text in <previous-summary> stands for what came before
 
 /// The summary that a plan asks for.
 pub async fn sum_up(
-    catalog: &Catalog,
-    model: &Arc<ModelInfo>,
+    route: &mut Route,
     session_id: &str,
     plan: &Plan<'_>,
 ) -> Result<String, CompactError> {
     let mut summary = plan.previous.map(str::to_owned);
-    for piece in pieces(plan.summed, piece_bytes(model)) {
-        let request = request(model, session_id, &piece, summary.as_deref());
-        let provider = catalog.provider_for(model);
-        let answer = provider.stream(&request, &mut |_| {}).await?;
+    for piece in pieces(plan.summed, piece_bytes(route.model())) {
+        let mut request = request(route.model(), session_id, &piece, summary.as_deref());
+        let answer = route.stream(&mut request, &|_| SYSTEM.to_owned(), &mut |_| {}).await?;
         let text = text_of(&answer.content).trim().to_owned();
         match answer.stop_reason {
             StopReason::Error | StopReason::Aborted => {
@@ -82,7 +80,8 @@ fn request(
     text.push_str(TASK);
     ModelRequest {
         model: Arc::clone(model),
-        system: Some(SYSTEM.into()),
+        // Told by whoever chooses the model.
+        system: None,
         messages: vec![AgentMessage::User(UserMessage::text(text, 0))],
         tools: Vec::new(),
         thinking: ThinkingLevel::Off,

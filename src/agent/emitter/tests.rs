@@ -64,6 +64,7 @@ fn call(emitter: &mut Emitter) {
         name: "t".into(),
         arguments: json!({}),
         thought_signature: None,
+        extra: Map::new(),
     };
     emitter.tool_start(&call, None, &Map::new());
     emitter.tool_end(&call, None, &Map::new(), &ToolOutput::text("done"), 0);

@@ -18,8 +18,14 @@ impl Turn<'_> {
             }
         };
         let usage = message.usage;
-        let row =
-            self.close(&RunEnd::Answered, "done", move |entry| take_answer(entry, &usage)).await;
+        let (provider, model) = (message.provider.clone(), message.model.clone());
+        let row = self
+            .close(&RunEnd::Answered, "done", move |entry| {
+                // Who answered, which may be a fallback.
+                (entry.model_provider, entry.model) = (Some(provider), Some(model));
+                take_answer(entry, &usage);
+            })
+            .await;
         self.emitter.finish(&self.used, message.stop_reason.as_str());
         self.tell(row.as_ref(), "end");
         if let Some(row) = row {

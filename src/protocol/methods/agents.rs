@@ -1,6 +1,6 @@
-//! `agents.*`, `agent.identity.get`, `models.list`.
+//! `agents.*`, `agent.identity.get`.
 
-use crate::protocol::decode::{Fields, Params, literal, non_empty, text};
+use crate::protocol::decode::{Fields, Params, non_empty, text};
 
 /// Params of `agent.identity.get`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -17,18 +17,5 @@ impl Params for AgentIdentityParams {
             agent_id: f.optional("agentId", non_empty()),
             session_key: f.optional("sessionKey", text()),
         }
-    }
-}
-
-/// Params of `models.list`.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ModelsListParams {
-    /// `default`, `configured` or `all`.
-    pub view: Option<String>,
-}
-
-impl Params for ModelsListParams {
-    fn read(f: &mut Fields) -> Self {
-        Self { view: f.optional("view", literal(&["default", "configured", "all"])) }
     }
 }

@@ -7,6 +7,7 @@ pub mod agent;
 pub mod agents;
 pub mod chat;
 pub mod compaction;
+pub mod models;
 pub mod session_settings;
 pub mod sessions;
 pub mod system;

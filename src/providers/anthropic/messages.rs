@@ -7,7 +7,6 @@ use serde_json::{Value, json};
 
 use super::super::ModelRequest;
 use super::super::compose::compose;
-use super::request::cache_mark;
 use crate::protocol::message::{
     AgentMessage, AssistantMessage, ContentBlock, ThinkingBlock, ToolResultMessage, UserContent,
     text_of,
@@ -20,8 +19,8 @@ const NO_OUTPUT: &str = "(no output)";
 /// A conversation must begin with a user; ours may begin with a note.
 const BEGINNING: &str = "(beginning of the conversation)";
 
-/// All messages of a request.
-pub fn messages(request: &ModelRequest) -> Vec<Value> {
+/// All messages of a request; the last one of a user gets `mark`.
+pub fn messages(request: &ModelRequest, mark: Option<&Value>) -> Vec<Value> {
     let mut wire: Vec<Value> = Vec::new();
     let mut results: Vec<Value> = Vec::new();
     for message in compose(&request.messages, &request.model, tool_id) {
@@ -42,7 +41,9 @@ pub fn messages(request: &ModelRequest) -> Vec<Value> {
         }
     }
     wire.extend(take_results(&mut results));
-    mark_last_user(&mut wire);
+    if let Some(mark) = mark {
+        mark_last_user(&mut wire, mark);
+    }
     wire
 }
 
@@ -140,17 +141,17 @@ fn tool_result(result: &ToolResultMessage) -> Value {
 }
 
 /// Marks how far the conversation may be kept in the prompt cache.
-fn mark_last_user(wire: &mut [Value]) {
+fn mark_last_user(wire: &mut [Value], mark: &Value) {
     let is_user = |message: &&mut Value| message.get("role") == Some(&json!("user"));
     let Some(message) = wire.iter_mut().rev().find(is_user) else { return };
     match message.get_mut("content") {
         Some(Value::String(text)) => {
-            let part = json!({"type": "text", "text": text, "cache_control": cache_mark()});
+            let part = json!({"type": "text", "text": text, "cache_control": mark});
             message["content"] = json!([part]);
         }
         Some(Value::Array(parts)) => {
             if let Some(part) = parts.last_mut() {
-                part["cache_control"] = cache_mark();
+                part["cache_control"] = mark.clone();
             }
         }
         _ => {}

@@ -9,6 +9,7 @@ mod thinking;
 
 #[cfg(test)]
 pub use request::body;
+pub use stream::Events;
 
 use std::sync::Arc;
 
@@ -16,11 +17,10 @@ use reqwest::header::{HeaderMap, HeaderValue};
 
 use super::answer::Answer;
 use super::error::{ErrorStyle, ProviderError};
-use super::http::{EventStream, Http, Post, secret_header};
+use super::http::{EventStream, Framing, Http, Post, secret_header};
 use super::{EventSink, ModelInfo, ModelRequest, Provider, reader};
 use crate::protocol::message::AssistantMessage;
 use crate::support::{BoxFuture, Clock};
-use stream::Events;
 
 const VERSION: &str = "2023-06-01";
 const BETA: &str = "fine-grained-tool-streaming-2025-05-14";
@@ -47,6 +47,7 @@ impl Anthropic {
             headers: headers(model)?,
             body: &request::body(request),
             style: ErrorStyle::Anthropic,
+            framing: Framing::Events,
         };
         self.http.post(post).await
     }

@@ -4,32 +4,53 @@
 
 use serde_json::{Map, Value, json};
 
-use super::super::{ModelRequest, ToolSpec};
+use super::super::{ModelInfo, ModelRequest, ThinkingLevel, ToolSpec};
 use super::messages::messages;
 use super::thinking;
+use crate::config::model_options::CacheRetention;
 
 /// The body for `request`.
 pub fn body(request: &ModelRequest) -> Value {
     let model = &request.model;
     let mut body = Map::new();
     body.insert("model".into(), json!(model.id));
-    body.insert("messages".into(), json!(messages(request)));
+    let mark = cache_mark(model);
+    let messages = messages(request, mark.as_ref());
+    let thinking =
+        if thinking::must_pause(model, &messages) { ThinkingLevel::Off } else { request.thinking };
+    body.insert("messages".into(), json!(messages));
     body.insert("stream".into(), json!(true));
-    body.extend(thinking::fields(model, request.thinking));
+    body.extend(thinking::fields(model, thinking));
     if let Some(text) = request.system.as_ref().filter(|text| !text.is_empty()) {
-        let block = json!({"type": "text", "text": text, "cache_control": cache_mark()});
+        let mut block = json!({"type": "text", "text": text});
+        if let Some(mark) = mark {
+            block["cache_control"] = mark;
+        }
         body.insert("system".into(), json!([block]));
     }
-    if !request.tools.is_empty() {
-        let tools: Vec<Value> = request.tools.iter().map(tool).collect();
+    let tools: Vec<Value> = request.offered_tools().iter().map(tool).collect();
+    if !tools.is_empty() {
         body.insert("tools".into(), json!(tools));
+    }
+    // The API refuses it together with thought.
+    if let Some(temperature) = model.options.params.temperature
+        && !body.contains_key("thinking")
+        && model.options.compat.supports_temperature != Some(false)
+    {
+        body.insert("temperature".into(), json!(temperature));
     }
     Value::Object(body)
 }
 
-/// How far the prompt may be kept in the cache.
-pub fn cache_mark() -> Value {
-    json!({"type": "ephemeral"})
+/// Marks how far the prompt may be kept in the cache, and for how long.
+fn cache_mark(model: &ModelInfo) -> Option<Value> {
+    match model.options.params.cache_retention.unwrap_or_default() {
+        CacheRetention::None => None,
+        CacheRetention::Long if model.base_url.contains("api.anthropic.com") => {
+            Some(json!({"type": "ephemeral", "ttl": "1h"}))
+        }
+        CacheRetention::Short | CacheRetention::Long => Some(json!({"type": "ephemeral"})),
+    }
 }
 
 fn tool(tool: &ToolSpec) -> Value {

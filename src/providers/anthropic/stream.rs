@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::super::answer::Answer;
 use super::super::error::{ErrorStyle, ProviderError, ProviderErrorKind};
+use super::super::json::parse;
 use super::super::reader::{Flow, Reader};
 use super::super::sse::SseEvent;
 use crate::protocol::message::{StopReason, Usage};
@@ -169,7 +170,7 @@ impl Events {
 
 impl Reader for Events {
     fn read(&mut self, event: &SseEvent, answer: &mut Answer<'_>) -> Result<Flow, ProviderError> {
-        let parsed: Event = serde_json::from_str(&event.data).map_err(|error| {
+        let parsed: Event = parse(&event.data).map_err(|error| {
             let text = format!("the provider sent an event that is no JSON of this API: {error}");
             ProviderError::new(ProviderErrorKind::Protocol, text)
         })?;

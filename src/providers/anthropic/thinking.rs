@@ -6,20 +6,19 @@ use serde_json::{Map, Value, json};
 
 use super::super::{ModelInfo, ThinkingLevel};
 
-/// More than an answer needs; a provider reserves what we ask for.
-const MAX_TOKENS: u64 = 32_000;
 /// What is left for the answer when the model's limit eats the budget.
 const ANSWER_TOKENS: u64 = 1024;
 /// The API refuses smaller budgets.
 const LEAST_BUDGET: u64 = 1024;
 
-/// The first version that decides on its own how long to think.
-const ADAPTIVE: (u32, u32) = (4, 6);
+/// The first version of each family that decides on its own how long to think.
+const ADAPTIVE: [(&str, (u32, u32)); 4] =
+    [("opus-", (4, 6)), ("sonnet-", (4, 6)), ("haiku-", (5, 0)), ("fable-", (5, 0))];
 
 /// Whether the model decides on its own how long to think.
 pub fn is_adaptive(id: &str) -> bool {
-    ["opus-", "sonnet-"].iter().any(|family| {
-        id.split_once(family).and_then(|(_, rest)| version(rest)).is_some_and(|it| it >= ADAPTIVE)
+    ADAPTIVE.iter().any(|(family, first)| {
+        id.split_once(family).and_then(|(_, rest)| version(rest)).is_some_and(|it| it >= *first)
     })
 }
 
@@ -30,9 +29,23 @@ fn version(text: &str) -> Option<(u32, u32)> {
     Some((small()?, small().unwrap_or(0)))
 }
 
+/// Whether the model may not be asked to think: it is in the middle of calling
+/// tools, and the answer that called them began without a thought (another
+/// model gave it, or it was not to think then). The API refuses that.
+pub fn must_pause(model: &ModelInfo, messages: &[Value]) -> bool {
+    let first_kind = |message: &Value| {
+        let kind = message.get("content")?.get(0)?.get("type")?.as_str()?;
+        Some(kind.to_owned())
+    };
+    let [.., answer, results] = messages else { return false };
+    !is_adaptive(&model.id)
+        && first_kind(results).as_deref() == Some("tool_result")
+        && !matches!(first_kind(answer).as_deref(), Some("thinking" | "redacted_thinking"))
+}
+
 /// `max_tokens`, and the fields that ask for thought.
 pub fn fields(model: &ModelInfo, level: ThinkingLevel) -> Map<String, Value> {
-    let base = model.max_tokens.min(MAX_TOKENS);
+    let base = model.answer_limit();
     let mut fields = Map::new();
     if level == ThinkingLevel::Off || !model.reasoning {
         fields.insert("max_tokens".into(), json!(base));
@@ -97,6 +110,8 @@ mod tests {
             ("claude-sonnet-4-20250514", false),
             ("claude-3-5-sonnet-20241022", false),
             ("claude-haiku-4-6", false),
+            ("claude-haiku-5-5", true),
+            ("claude-fable-5", true),
         ] {
             assert_eq!(is_adaptive(id), adaptive, "{id}");
         }

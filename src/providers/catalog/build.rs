@@ -7,14 +7,19 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::builtin::{self, KnownModel, KnownProvider};
+use super::CatalogSources;
+use super::known::{self, KnownModel, KnownProvider};
 use super::model::{Api, InputKind, ModelInfo, ModelPrice, ModelRef};
-use super::{Choice, EnvLookup, ollama};
+use super::names::Names;
+use super::{Choice, EnvLookup, cli, ollama};
+use crate::config::model_options::{ModelOptions, RequestConfig, TlsConfig};
 use crate::config::models::{MergeMode, ModelConfig, ModelsConfig, ProviderConfig};
+use crate::config::secrets::SecretInput;
 use crate::support::Secret;
 
 /// What the original assumes for a model that does not say.
 const CONTEXT_WINDOW: u64 = 200_000;
+const OLLAMA_CONTEXT_WINDOW: u64 = 65_536;
 const MAX_TOKENS: u64 = 8192;
 
 /// Why the embedded model was chosen when nobody named it.
@@ -60,28 +65,57 @@ pub enum CatalogError {
     NoModels,
 }
 
-/// All models, in their stable order.
-pub fn models(
-    config: &ModelsConfig,
-    default: Option<&str>,
-    env: EnvLookup<'_>,
-) -> Result<Vec<Arc<ModelInfo>>, CatalogError> {
+/// The models of a catalogue.
+pub struct Models {
+    /// Those that can be used, in their stable order.
+    pub usable: Vec<Arc<ModelInfo>>,
+    /// Those that lack a credential.
+    pub locked: Vec<Arc<ModelInfo>>,
+}
+
+impl Models {
+    /// The model with this full name.
+    pub fn find(&self, name: &ModelRef) -> Option<&Arc<ModelInfo>> {
+        self.usable.iter().chain(&self.locked).find(|model| model.is(name))
+    }
+}
+
+/// All models there are.
+pub fn models(sources: &CatalogSources<'_>) -> Result<Models, CatalogError> {
+    let config = sources.models;
     let merge = config.mode == MergeMode::Merge;
     let mut all = Vec::new();
     for (id, provider) in config.providers.iter() {
-        let source = Source::new(id, provider, env);
+        let source = Source::new(id, provider, sources);
         for (index, model) in provider.models.iter().enumerate() {
             all.push(source.configured(index, model)?);
         }
     }
+    let mut locked = Vec::new();
     if merge {
-        for known in &builtin::PROVIDERS {
-            all.extend(known_models(known, config.providers.get(known.id), &all, env)?);
+        for known in known::providers() {
+            let (models, is_usable) = known_models(known, &all, sources)?;
+            if is_usable { all.extend(models) } else { locked.extend(models) }
         }
-        all.extend(named_ollama_model(config, default, env));
+        for name in &sources.wanted {
+            let Some(model) = named_model(name, config, sources)? else { continue };
+            let is_new = |it: &ModelInfo| it.provider != model.provider || it.id != model.id;
+            if all.iter().chain(&locked).all(is_new) {
+                let list = if is_usable(&model, sources) { &mut all } else { &mut locked };
+                list.push(model);
+            }
+        }
+    }
+    all.extend(cli::models(sources));
+    if merge {
         all.push(embedded());
     }
-    Ok(all.into_iter().map(Arc::new).collect())
+    let shared = |models: Vec<ModelInfo>| models.into_iter().map(Arc::new).collect();
+    Ok(Models { usable: shared(all), locked: shared(locked) })
+}
+
+fn is_usable(model: &ModelInfo, sources: &CatalogSources<'_>) -> bool {
+    model.has_credential() || (sources.has_profile)(&model.provider)
 }
 
 /// Where the configuration names the default model.
@@ -89,36 +123,43 @@ const DEFAULT_PATH: &str = "agents.defaults.model";
 
 /// The model to use when nobody asks for another one.
 pub fn choose(
-    models: &[Arc<ModelInfo>],
-    config: &ModelsConfig,
-    default: Option<&str>,
-    env: EnvLookup<'_>,
+    models: &Models,
+    names: &Names,
+    sources: &CatalogSources<'_>,
 ) -> Result<Choice, CatalogError> {
     let choice =
         |model: &Arc<ModelInfo>, reason: String| Choice { model: Arc::clone(model), reason };
-    if let Some(name) = default {
-        let model = by_name(models, name).ok_or_else(|| CatalogError::UnknownModel {
+    if let Some(name) = sources.default {
+        let model = by_name(models, names, name).ok_or_else(|| CatalogError::UnknownModel {
             path: DEFAULT_PATH,
             name: name.to_owned(),
-            known: names(models),
+            known: listed(&models.usable),
         })?;
         return Ok(choice(model, format!("{DEFAULT_PATH} names it")));
     }
-    let first = models.first().ok_or(CatalogError::NoModels)?;
-    if config.providers.iter().any(|(_, provider)| !provider.models.is_empty()) {
+    let first = models.usable.first().ok_or(CatalogError::NoModels)?;
+    if sources.models.providers.iter().any(|(_, provider)| !provider.models.is_empty()) {
         return Ok(choice(first, "it is the first model of models.providers".into()));
     }
-    for known in &builtin::PROVIDERS {
-        let model = models.iter().find(|model| model.provider == known.id);
+    for known in known::providers() {
+        let model = models.usable.iter().find(|model| model.provider == known.id);
         if let Some(model) = model {
-            let reason = match variable(env, known.key_variable) {
-                Some(_) => format!("{} is set", known.key_variable),
-                None => format!("models.providers.{}.apiKey is set", known.id),
+            let configured = sources.models.providers.get(&known.id);
+            let reason = match known.key(sources.env) {
+                Some((variable, _)) => format!("{variable} is set"),
+                None if configured.is_some_and(|provider| provider.api_key.is_some()) => {
+                    format!("models.providers.{}.apiKey is set", known.id)
+                }
+                None => format!("there is a credential for {}", known.id),
             };
             return Ok(choice(model, reason));
         }
     }
-    Ok(choice(first, OFFLINE_REASON.into()))
+    let reason = match first.api {
+        Api::ClaudeCli => "agents.defaults.cliBackends.claude-cli is configured",
+        _ => OFFLINE_REASON,
+    };
+    Ok(choice(first, reason.into()))
 }
 
 /// What all models of a configured provider have in common.
@@ -129,24 +170,39 @@ struct Source<'a> {
     api_key: Option<Secret>,
     headers: BTreeMap<String, Secret>,
     api: Option<Api>,
+    request: RequestConfig,
 }
 
 impl<'a> Source<'a> {
-    fn new(id: &'a str, config: &'a ProviderConfig, env: EnvLookup<'_>) -> Self {
-        let known = builtin::provider(id);
-        let from_env = || variable(env, &key_variable(id, known)).map(Secret::new);
+    fn new(id: &'a str, config: &'a ProviderConfig, sources: &CatalogSources<'_>) -> Self {
+        let (env, known) = (sources.env, known::provider(id));
+        let resolve = |input: &SecretInput| input.resolve(sources.secrets);
+        let api_key = match (&config.api_key, known) {
+            // An empty key stands for none, whatever the environment has.
+            (Some(input), _) => resolve(input),
+            (None, Some(known)) => known.key(env).map(|(_, key)| Secret::new(key)),
+            (None, None) => variable(env, &key_variable(id)).map(Secret::new),
+        };
+        let headers = config.headers.iter();
+        let base_url = config.base_url.clone().or_else(|| known.map(|known| base_url(known, env)));
+        let own_api = if id == ollama::PROVIDER { Some(Api::Ollama) } else { None };
+        let api = known.and_then(|known| Api::parse(&known.api)).or(own_api);
         Self {
             id,
             config,
-            base_url: config.base_url.clone().or_else(|| known.map(|known| base_url(known, env))),
-            // An empty key stands for none, whatever the environment has.
-            api_key: config.api_key.clone().or_else(from_env).filter(|key| !key.is_empty()),
-            headers: {
-                let mut headers = config.headers.clone();
-                headers.retain(|_, value| !value.is_empty());
-                headers
+            api: api.map(|api| api.spoken_at(base_url.as_deref().unwrap_or_default())),
+            base_url,
+            api_key,
+            headers: headers
+                .filter_map(|(name, value)| Some((name.clone(), resolve(value)?)))
+                .collect(),
+            request: RequestConfig {
+                tls: TlsConfig {
+                    extra_ca: variable(env, "NODE_EXTRA_CA_CERTS"),
+                    ..config.request.tls.clone()
+                },
+                ..config.request.clone()
             },
-            api: known.map(|known| known.api),
         }
     }
 
@@ -181,11 +237,27 @@ impl<'a> Source<'a> {
                 output: model.cost.output,
                 cache_read: model.cost.cache_read,
                 cache_write: model.cost.cache_write,
+                above: None,
             },
-            context_window: model.context_window.unwrap_or(CONTEXT_WINDOW),
+            context_window: model.context_window.unwrap_or(match api {
+                // The server takes memory for all of it.
+                Api::Ollama => OLLAMA_CONTEXT_WINDOW,
+                _ => CONTEXT_WINDOW,
+            }),
             max_tokens: model.max_tokens.unwrap_or(MAX_TOKENS),
             timeout: self.timeout(),
+            options: ModelOptions {
+                compat: model.compat.clone(),
+                params: model.params.over(&self.config.params),
+                request: self.request.clone(),
+                cli: None,
+            },
         })
+    }
+
+    /// A model of which nothing but the name is known.
+    fn bare(&self, id: &str) -> Result<ModelInfo, CatalogError> {
+        self.configured(0, &ModelConfig { id: id.to_owned(), ..ModelConfig::default() })
     }
 
     fn timeout(&self) -> Option<Duration> {
@@ -194,63 +266,79 @@ impl<'a> Source<'a> {
     }
 }
 
-/// The models that we know of this provider, when there is a key for it.
+/// The models that we know of this provider, and whether they can be used.
 fn known_models(
     known: &KnownProvider,
-    configured: Option<&ProviderConfig>,
     present: &[ModelInfo],
-    env: EnvLookup<'_>,
-) -> Result<Vec<ModelInfo>, CatalogError> {
+    sources: &CatalogSources<'_>,
+) -> Result<(Vec<ModelInfo>, bool), CatalogError> {
     let nothing = ProviderConfig::default();
-    let config = configured.unwrap_or(&nothing);
-    let source = Source::new(known.id, config, env);
+    let config = sources.models.providers.get(&known.id).unwrap_or(&nothing);
     // Who lists models without an environment key means just those.
-    let wanted = config.models.is_empty() || variable(env, known.key_variable).is_some();
-    if !wanted || source.api_key.is_none() {
-        return Ok(Vec::new());
+    if !config.models.is_empty() && known.key(sources.env).is_none() {
+        return Ok((Vec::new(), false));
     }
+    let source = Source::new(&known.id, config, sources);
     let new = known
         .models
         .iter()
         .filter(|model| !present.iter().any(|it| it.provider == known.id && it.id == model.id));
-    new.map(|model| {
-        let config = ModelConfig { id: model.id.to_owned(), ..ModelConfig::default() };
-        Ok(with_known(source.configured(0, &config)?, model))
-    })
-    .collect()
+    let models: Result<Vec<_>, _> =
+        new.map(|model| Ok(with_known(source.bare(&model.id)?, model))).collect();
+    let models = models?;
+    let is_usable = models.first().is_some_and(|model| is_usable(model, sources));
+    Ok((models, is_usable))
 }
 
-fn with_known(model: ModelInfo, known: &KnownModel) -> ModelInfo {
+pub(super) fn with_known(model: ModelInfo, known: &KnownModel) -> ModelInfo {
     ModelInfo {
-        name: known.name.to_owned(),
+        name: known.name.clone(),
         reasoning: known.reasoning,
-        input: builtin::INPUT.to_vec(),
-        price: known.price,
+        input: input_kinds(Some(&known.input)),
+        price: known.price(),
         context_window: known.context_window,
         max_tokens: known.max_tokens,
         ..model
     }
 }
 
-/// Which models Ollama has is known only when it runs; who names one as the
-/// default gets it without being asked to configure it.
-fn named_ollama_model(
+/// A model that the configuration names without describing it: a new one of a
+/// provider that we know, or one of Ollama, whose models are known only when
+/// it runs.
+fn named_model(
+    name: &str,
     config: &ModelsConfig,
-    default: Option<&str>,
-    env: EnvLookup<'_>,
-) -> Option<ModelInfo> {
-    let name = ModelRef::parse(default?)?;
-    if name.provider != ollama::PROVIDER || config.providers.get(ollama::PROVIDER).is_some() {
-        return None;
+    sources: &CatalogSources<'_>,
+) -> Result<Option<ModelInfo>, CatalogError> {
+    let Some(name) = ModelRef::parse(name) else { return Ok(None) };
+    let configured = config.providers.get(&name.provider);
+    if name.provider == ollama::PROVIDER && configured.is_none() {
+        let address = ollama::address((sources.env)("OLLAMA_HOST").as_deref());
+        return Ok(Some(ollama::model(&name.model, &address)));
     }
-    Some(ollama::model(&name.model, &ollama::address(env("OLLAMA_HOST").as_deref())))
+    let lists_its_own = configured.is_some_and(|provider| !provider.models.is_empty());
+    if known::provider(&name.provider).is_none() || lists_its_own {
+        return Ok(None);
+    }
+    let nothing = ProviderConfig::default();
+    let source = Source::new(&name.provider, configured.unwrap_or(&nothing), sources);
+    source.bare(&name.model).map(Some)
 }
 
 fn embedded() -> ModelInfo {
     ModelInfo {
-        provider: builtin::OFFLINE_PROVIDER.into(),
-        id: builtin::OFFLINE_MODEL.into(),
+        id: known::OFFLINE_MODEL.into(),
         name: "Echo Guide (built in, offline)".into(),
+        ..bare(known::OFFLINE_PROVIDER)
+    }
+}
+
+/// A model that is reached without an address.
+pub(super) fn bare(provider: &str) -> ModelInfo {
+    ModelInfo {
+        provider: provider.into(),
+        id: String::new(),
+        name: String::new(),
         api: Api::Offline,
         base_url: String::new(),
         api_key: None,
@@ -261,6 +349,7 @@ fn embedded() -> ModelInfo {
         context_window: CONTEXT_WINDOW,
         max_tokens: MAX_TOKENS,
         timeout: None,
+        options: ModelOptions::default(),
     }
 }
 
@@ -278,35 +367,30 @@ fn input_kinds(names: Option<&[String]>) -> Vec<InputKind> {
     if has_image { vec![InputKind::Text, InputKind::Image] } else { vec![InputKind::Text] }
 }
 
-/// A bare model name counts when only one provider has such a model.
-fn by_name<'a>(models: &'a [Arc<ModelInfo>], name: &str) -> Option<&'a Arc<ModelInfo>> {
-    let full = ModelRef::parse(name);
-    if let Some(model) = full.and_then(|full| models.iter().find(|model| model.is(&full))) {
+/// By alias, full name, or a bare name that only one provider has.
+fn by_name<'a>(models: &'a Models, names: &Names, name: &str) -> Option<&'a Arc<ModelInfo>> {
+    let full = names.of_alias(name).cloned().or_else(|| ModelRef::parse(name));
+    if let Some(model) = full.and_then(|full| models.find(&full)) {
         return Some(model);
     }
-    let mut same = models.iter().filter(|model| model.id == name);
+    let mut same = models.usable.iter().filter(|model| model.id == name);
     let only = same.next()?;
     same.next().is_none().then_some(only)
 }
 
-fn names(models: &[Arc<ModelInfo>]) -> String {
+fn listed(models: &[Arc<ModelInfo>]) -> String {
     let names: Vec<_> = models.iter().map(|model| model.reference().to_string()).collect();
     names.join(", ")
 }
 
 fn base_url(known: &KnownProvider, env: EnvLookup<'_>) -> String {
-    let moved = known.url_variable.and_then(|name| variable(env, name));
-    moved.unwrap_or_else(|| known.base_url.to_owned())
+    let moved = known.url_variable.as_deref().and_then(|name| variable(env, name));
+    moved.unwrap_or_else(|| known.base_url.clone())
 }
 
-/// `GROQ_API_KEY` for `groq`: the names that these providers document.
-fn key_variable(id: &str, known: Option<&KnownProvider>) -> String {
-    match known {
-        Some(known) => known.key_variable.to_owned(),
-        None => {
-            format!("{}_API_KEY", id.to_uppercase().replace(|c: char| !c.is_alphanumeric(), "_"))
-        }
-    }
+/// `X_AI_API_KEY` for `x-ai`: what providers that we do not know document.
+fn key_variable(id: &str) -> String {
+    format!("{}_API_KEY", id.to_uppercase().replace(|c: char| !c.is_alphanumeric(), "_"))
 }
 
 /// A variable that is set to something.

@@ -5,16 +5,65 @@
 //! Must not: read the environment itself.
 
 mod build;
-mod builtin;
+mod cli;
+mod known;
 mod model;
+mod names;
 mod ollama;
 
 use std::sync::Arc;
 
 use super::{Adapters, Provider};
+use crate::config::NamedModel;
+use crate::config::cli_backend::CliBackend;
 use crate::config::models::ModelsConfig;
+use crate::config::secrets::ResolvedSecrets;
 pub use build::CatalogError;
-pub use model::{Api, InputKind, ModelInfo, ModelPrice, ModelRef, ProviderInfo};
+pub use model::{Api, InputKind, ModelInfo, ModelPrice, ModelRef, PriceStep, ProviderInfo};
+pub use names::NameError;
+
+/// Passes any name of a model on, whether we know it or not.
+const OPEN_PROVIDER: &str = "openrouter";
+
+/// What a catalogue is made from.
+pub struct CatalogSources<'a> {
+    /// The `models` section.
+    pub models: &'a ModelsConfig,
+    /// `agents.defaults.model`.
+    pub default: Option<&'a str>,
+    /// `agents.defaults.models`.
+    pub named: &'a [NamedModel],
+    /// Every name of a model in the `agents` section.
+    pub wanted: Vec<&'a str>,
+    /// `agents.defaults.cliBackends.claude-cli`.
+    pub cli: Option<&'a CliBackend>,
+    /// The environment.
+    pub env: EnvLookup<'a>,
+    /// What the references in the `models` section lead to.
+    pub secrets: &'a ResolvedSecrets,
+    /// Whether there is a stored credential of a provider.
+    pub has_profile: &'a dyn Fn(&str) -> bool,
+}
+
+impl<'a> CatalogSources<'a> {
+    /// From a `models` section and an environment, and nothing else.
+    pub fn plain(
+        models: &'a ModelsConfig,
+        env: EnvLookup<'a>,
+        secrets: &'a ResolvedSecrets,
+    ) -> Self {
+        Self {
+            models,
+            default: None,
+            named: &[],
+            wanted: Vec::new(),
+            cli: None,
+            env,
+            secrets,
+            has_profile: &|_| false,
+        }
+    }
+}
 
 /// How to look up an environment variable.
 pub type EnvLookup<'a> = &'a dyn Fn(&str) -> Option<String>;
@@ -28,11 +77,38 @@ pub struct Choice {
     pub reason: String,
 }
 
-/// All models that can be used.
+/// Which models a list shows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum View {
+    /// Those that may be chosen and can be used.
+    #[default]
+    Default,
+    /// Those that the configuration names.
+    Configured,
+    /// All that we know.
+    All,
+}
+
+impl View {
+    /// The one with this name.
+    pub fn parse(name: &str) -> Option<Self> {
+        Some(match name {
+            "default" => Self::Default,
+            "configured" => Self::Configured,
+            "all" => Self::All,
+            _ => return None,
+        })
+    }
+}
+
+/// All models, and what they are called.
 #[derive(Clone)]
 pub struct Catalog {
     adapters: Arc<Adapters>,
-    models: Vec<Arc<ModelInfo>>,
+    models: Arc<build::Models>,
+    names: Arc<names::Names>,
+    /// Full names that the configuration has.
+    configured: Arc<Vec<ModelRef>>,
     choice: Choice,
     /// Where to look for Ollama, while the choice may still fall on it.
     ollama_url: Option<String>,
@@ -46,15 +122,21 @@ impl Catalog {
     /// is not.
     pub fn build(
         adapters: &Arc<Adapters>,
-        config: &ModelsConfig,
-        default: Option<&str>,
-        env: EnvLookup<'_>,
+        sources: &CatalogSources<'_>,
     ) -> Result<Self, CatalogError> {
-        let models = build::models(config, default, env)?;
-        let choice = build::choose(&models, config, default, env)?;
+        let models = build::models(sources)?;
+        let names = names::Names::new(sources.named, &sources.wanted);
+        let choice = build::choose(&models, &names, sources)?;
         let offline = choice.model.api == Api::Offline && choice.reason == build::OFFLINE_REASON;
-        let ollama_url = offline.then(|| ollama::address(env("OLLAMA_HOST").as_deref()));
-        Ok(Self { adapters: Arc::clone(adapters), models, choice, ollama_url })
+        let ollama_url = offline.then(|| ollama::address((sources.env)("OLLAMA_HOST").as_deref()));
+        Ok(Self {
+            adapters: Arc::clone(adapters),
+            models: Arc::new(models),
+            names: Arc::new(names),
+            configured: Arc::new(configured(sources)),
+            choice,
+            ollama_url,
+        })
     }
 
     /// Where [`Self::with_ollama`] should look; `None` when something better
@@ -72,22 +154,92 @@ impl Catalog {
             let reason = format!("Ollama answers at {url}");
             self.choice = Choice { model: Arc::clone(first), reason };
             // The embedded model stays the last one of the list.
-            let end = self.models.iter().position(|model| model.api == Api::Offline);
-            let end = end.unwrap_or(self.models.len());
-            self.models.splice(end..end, found);
+            let mut usable = self.models.usable.clone();
+            let end = usable.iter().position(|model| model.api == Api::Offline);
+            let end = end.unwrap_or(usable.len());
+            usable.splice(end..end, found);
+            let locked = self.models.locked.clone();
+            self.models = Arc::new(build::Models { usable, locked });
             self.ollama_url = None;
         }
         self
     }
 
-    /// All models: configured ones first, in the order of the file.
+    /// The models that can be used: configured ones first, in the order of the
+    /// file.
     pub fn models(&self) -> &[Arc<ModelInfo>] {
-        &self.models
+        &self.models.usable
     }
 
-    /// The model with this name.
+    /// The models of a list. `has_profile` tells whether there is a stored
+    /// credential of a provider by now.
+    pub fn view(&self, view: View, has_profile: &dyn Fn(&str) -> bool) -> Vec<&Arc<ModelInfo>> {
+        let is_named = |model: &&Arc<ModelInfo>| self.configured.iter().any(|name| model.is(name));
+        let is_open = |model: &&Arc<ModelInfo>| has_profile(&model.provider);
+        let (usable, locked) = (self.models.usable.iter(), self.models.locked.iter());
+        match view {
+            View::All => usable.chain(locked).collect(),
+            View::Configured => usable.chain(locked).filter(is_named).collect(),
+            View::Default if self.names.is_limited() => {
+                usable.chain(locked).filter(|model| self.names.allows(model)).collect()
+            }
+            View::Default => usable.chain(locked.filter(is_open)).collect(),
+        }
+    }
+
+    /// The model with this full name.
     pub fn find(&self, name: &ModelRef) -> Option<Arc<ModelInfo>> {
-        self.models.iter().find(|model| model.is(name)).map(Arc::clone)
+        self.models.find(name).map(Arc::clone)
+    }
+
+    /// The model that the configuration means: by alias or full name.
+    pub fn named(&self, written: &str) -> Option<Arc<ModelInfo>> {
+        let full = self.names.of_alias(written).cloned().or_else(|| ModelRef::parse(written));
+        full.and_then(|name| self.find(&name))
+    }
+
+    /// The alias of a model.
+    pub fn alias(&self, model: &ModelInfo) -> Option<&str> {
+        self.names.alias(model)
+    }
+
+    /// Whether there is a list of models that may be chosen.
+    pub fn is_limited(&self) -> bool {
+        self.names.is_limited()
+    }
+
+    /// The model that somebody means: an alias, a full name, a model of the
+    /// usual provider, or what is most like it.
+    ///
+    /// # Errors
+    /// When there is none, several, or one that may not be chosen.
+    pub fn resolve(
+        &self,
+        written: &str,
+        usual_provider: &str,
+    ) -> Result<Arc<ModelInfo>, NameError> {
+        let written = written.trim();
+        let full = self.names.of_alias(written).cloned().or_else(|| ModelRef::parse(written));
+        let own = ModelRef { provider: usual_provider.to_owned(), model: written.to_owned() };
+        // A provider that takes any name is asked whether there is the model.
+        let look_up = |name: ModelRef| match name.provider.as_str() {
+            OPEN_PROVIDER if name.model.contains('/') => self.find_or_guess(&name),
+            _ => self.find(&name),
+        };
+        let exact = full.and_then(look_up).or_else(|| self.find(&own));
+        if let Some(model) = exact {
+            return if self.names.allows(&model) {
+                Ok(model)
+            } else {
+                Err(NameError::NotAllowed(model.reference().to_string()))
+            };
+        }
+        let usable = self.models.usable.iter().chain(
+            // Without a credential, a model is meant only when it is listed.
+            self.models.locked.iter().filter(|_| self.names.is_limited()),
+        );
+        let allowed = usable.filter(|model| self.names.allows(model));
+        names::nearest(allowed, written, usual_provider).map(Arc::clone)
     }
 
     /// The model with this name, also when the catalogue does not list it: a
@@ -98,7 +250,8 @@ impl Catalog {
             let is_like = |model: &&Arc<ModelInfo>| {
                 model.provider == name.provider && model.api != Api::Offline
             };
-            let like = self.models.iter().find(is_like)?;
+            let mut all = self.models.usable.iter().chain(&self.models.locked);
+            let like = all.find(is_like)?;
             let mut guess = ModelInfo::clone(like);
             guess.id.clone_from(&name.model);
             guess.name.clone_from(&name.model);
@@ -117,10 +270,10 @@ impl Catalog {
         self.adapters.get(model.api)
     }
 
-    /// All providers, in the order of their models.
+    /// All providers that can be used, in the order of their models.
     pub fn providers(&self) -> Vec<ProviderInfo> {
         let mut providers: Vec<ProviderInfo> = Vec::new();
-        for model in &self.models {
+        for model in &self.models.usable {
             match providers.iter_mut().find(|known| known.id == model.provider) {
                 Some(known) => known.models += 1,
                 None => providers.push(ProviderInfo::of(model)),
@@ -128,6 +281,32 @@ impl Catalog {
         }
         providers
     }
+}
+
+/// Name for people, and the variable that may hold the key, of a provider that
+/// we know.
+pub fn known_provider(id: &str) -> Option<(&'static str, &'static str)> {
+    known::provider(id).map(|known| (known.name.as_str(), known.key_variable()))
+}
+
+/// The variable that holds the key of a provider that we know, if one does.
+pub fn key_in_environment(id: &str, env: EnvLookup<'_>) -> Option<&'static str> {
+    known::provider(id)?.key(env).map(|(name, _)| name)
+}
+
+/// Ids of the providers that we know, in their order.
+pub fn known_providers() -> impl Iterator<Item = &'static str> {
+    known::providers().iter().map(|known| known.id.as_str())
+}
+
+fn configured(sources: &CatalogSources<'_>) -> Vec<ModelRef> {
+    let listed = sources.models.providers.iter().flat_map(|(id, provider)| {
+        let models = provider.models.iter();
+        models.map(move |model| ModelRef { provider: id.to_owned(), model: model.id.clone() })
+    });
+    let named = sources.named.iter().map(|model| model.name.as_str());
+    let written = named.chain(sources.wanted.iter().copied()).chain(sources.default);
+    listed.chain(written.filter_map(ModelRef::parse)).collect()
 }
 
 #[cfg(test)]

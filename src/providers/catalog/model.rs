@@ -7,23 +7,44 @@ use std::fmt;
 use std::time::Duration;
 
 use super::super::ProviderError;
+use super::super::http::is_loopback;
+use crate::config::cli_backend::CLAUDE_CLI;
+use crate::config::model_options::ModelOptions;
 use crate::protocol::message::{Cost, Usage};
 use crate::support::Secret;
+
+/// More than an answer needs; a provider reserves what we ask for.
+const MAX_ANSWER: u64 = 32_000;
 
 /// The APIs that we speak. To add one: a line here and one in `Adapters`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Api {
     /// `POST {base}/chat/completions`.
     OpenAiCompletions,
+    /// `POST {base}/responses`.
+    OpenAiResponses,
     /// `POST {base}/v1/messages`.
     AnthropicMessages,
+    /// `POST {base}/models/{id}:streamGenerateContent`.
+    GoogleGenerativeAi,
+    /// `POST {base}/api/chat`.
+    Ollama,
     /// No API at all: the embedded model.
     Offline,
+    /// A program that is installed here.
+    ClaudeCli,
 }
 
 impl Api {
-    /// All of them.
-    pub const ALL: [Self; 3] = [Self::OpenAiCompletions, Self::AnthropicMessages, Self::Offline];
+    /// Those that a provider of the configuration may have.
+    pub const ALL: [Self; 6] = [
+        Self::OpenAiCompletions,
+        Self::OpenAiResponses,
+        Self::AnthropicMessages,
+        Self::GoogleGenerativeAi,
+        Self::Ollama,
+        Self::Offline,
+    ];
 
     /// The one with this name.
     pub fn parse(name: &str) -> Option<Self> {
@@ -34,9 +55,27 @@ impl Api {
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::OpenAiCompletions => "openai-completions",
+            Self::OpenAiResponses => "openai-responses",
             Self::AnthropicMessages => "anthropic-messages",
+            Self::GoogleGenerativeAi => "google-generative-ai",
+            Self::Ollama => "ollama",
             Self::Offline => "offline",
+            Self::ClaudeCli => CLAUDE_CLI,
         }
+    }
+
+    /// What is spoken at this address of a provider that speaks this API at
+    /// home: others stand in for it with the API that nearly everyone has.
+    #[must_use]
+    pub fn spoken_at(self, base_url: &str) -> Self {
+        let base_url = base_url.trim_end_matches('/');
+        let stands_in = match self {
+            Self::OpenAiResponses => !base_url.contains("api.openai.com"),
+            Self::GoogleGenerativeAi => base_url.ends_with("/openai"),
+            Self::Ollama => base_url.ends_with("/v1"),
+            _ => false,
+        };
+        if stands_in { Self::OpenAiCompletions } else { self }
     }
 
     /// All names, for messages.
@@ -75,6 +114,39 @@ pub struct ModelPrice {
     pub cache_read: f64,
     /// Prompt, written to the provider's cache.
     pub cache_write: f64,
+    /// What long prompts cost, when that is something else.
+    pub above: Option<PriceStep>,
+}
+
+/// The price of a call whose prompt is longer than `input_tokens`.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct PriceStep {
+    /// Where it begins, counting what is read from and written to the cache.
+    pub input_tokens: u64,
+    /// Prompt.
+    pub input: f64,
+    /// Answer.
+    pub output: f64,
+    /// Prompt, read from the provider's cache.
+    pub cache_read: f64,
+    /// Prompt, written to the provider's cache.
+    pub cache_write: f64,
+}
+
+impl ModelPrice {
+    /// The price of a call with a prompt of this length.
+    fn of(self, input_tokens: u64) -> Self {
+        match self.above {
+            Some(step) if input_tokens > step.input_tokens => Self {
+                input: step.input,
+                output: step.output,
+                cache_read: step.cache_read,
+                cache_write: step.cache_write,
+                above: None,
+            },
+            _ => self,
+        }
+    }
 }
 
 /// `provider/model`. The model's own name may contain slashes.
@@ -133,12 +205,34 @@ pub struct ModelInfo {
     pub max_tokens: u64,
     /// How long it may stay silent, when that is configured.
     pub timeout: Option<Duration>,
+    /// What else the configuration says of it.
+    pub options: ModelOptions,
 }
 
 impl ModelInfo {
     /// Its full name.
     pub fn reference(&self) -> ModelRef {
         ModelRef { provider: self.provider.clone(), model: self.id.clone() }
+    }
+
+    /// The same model, reached with this credential.
+    #[must_use]
+    pub fn with_key(&self, key: Secret) -> Self {
+        Self { api_key: Some(key), ..self.clone() }
+    }
+
+    /// The same model, reached with a token instead of a key.
+    #[must_use]
+    pub fn with_bearer(&self, token: &Secret) -> Self {
+        let mut model = Self { api_key: None, ..self.clone() };
+        let bearer = Secret::new(format!("Bearer {}", token.expose()));
+        model.headers.insert("authorization".into(), bearer);
+        model
+    }
+
+    /// Whether it can be asked without a stored credential.
+    pub fn has_credential(&self) -> bool {
+        self.credential().is_ok()
     }
 
     /// Whether this is its full name.
@@ -151,17 +245,25 @@ impl ModelInfo {
         self.input.contains(&InputKind::Image)
     }
 
+    /// How many tokens an answer may have, for the request.
+    pub fn answer_limit(&self) -> u64 {
+        self.options.params.max_tokens.unwrap_or_else(|| self.max_tokens.min(MAX_ANSWER))
+    }
+
     /// `usage` with total and price.
     pub fn priced(&self, usage: Usage) -> Usage {
         let dollars = |tokens: u64, per_million: f64| {
             // Exact for every count that an answer can have.
-            f64::from(u32::try_from(tokens).unwrap_or(u32::MAX)) * per_million / 1e6
+            // In the original's order, so that the last digit is the same.
+            per_million / 1e6 * f64::from(u32::try_from(tokens).unwrap_or(u32::MAX))
         };
+        let prompt = usage.input.saturating_add(usage.cache_read);
+        let price = self.price.of(prompt.saturating_add(usage.cache_write));
         let mut cost = Cost {
-            input: dollars(usage.input, self.price.input),
-            output: dollars(usage.output, self.price.output),
-            cache_read: dollars(usage.cache_read, self.price.cache_read),
-            cache_write: dollars(usage.cache_write, self.price.cache_write),
+            input: dollars(usage.input, price.input),
+            output: dollars(usage.output, price.output),
+            cache_read: dollars(usage.cache_read, price.cache_read),
+            cache_write: dollars(usage.cache_write, price.cache_write),
             total: 0.0,
         };
         cost.total = cost.input + cost.output + cost.cache_read + cost.cache_write;
@@ -171,31 +273,32 @@ impl ModelInfo {
         Usage { total_tokens, cost, ..usage }
     }
 
-    /// The key to send. None is needed on this machine, or when the configured
-    /// headers do the job.
+    /// The key to send. None is needed on this machine, by Ollama, or when the
+    /// configured headers do the job.
     ///
     /// # Errors
     /// When there should be one.
     pub fn credential(&self) -> Result<Option<&Secret>, ProviderError> {
         let by_header = |name: &String| {
-            name.eq_ignore_ascii_case("authorization") || name.eq_ignore_ascii_case("x-api-key")
+            ["authorization", "x-api-key", "x-goog-api-key"]
+                .iter()
+                .any(|known| name.eq_ignore_ascii_case(known))
         };
         match &self.api_key {
             Some(key) => Ok(Some(key)),
-            None if self.is_local() || self.headers.keys().any(by_header) => Ok(None),
+            None if matches!(self.api, Api::Ollama | Api::ClaudeCli)
+                || self.is_local()
+                || self.headers.keys().any(by_header) =>
+            {
+                Ok(None)
+            }
             None => Err(ProviderError::no_api_key(&self.provider)),
         }
     }
 
     /// Whether the base address is on this machine, where keys are not usual.
-    fn is_local(&self) -> bool {
-        let host = reqwest::Url::parse(&self.base_url)
-            .ok()
-            .and_then(|url| url.host_str().map(str::to_owned))
-            .unwrap_or_default();
-        let host = host.trim_matches(['[', ']']);
-        host == "localhost"
-            || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
+    pub fn is_local(&self) -> bool {
+        reqwest::Url::parse(&self.base_url).is_ok_and(|url| is_loopback(&url))
     }
 }
 

@@ -1,25 +1,35 @@
 //! Ollama: a server of models on one's own machine.
 //!
-//! Owns: finding it and asking for its models. It is spoken to through its
-//! OpenAI-compatible API. Promises: an answer within the limit, whatever sits
-//! on its port.
+//! Owns: finding it and asking for its models and what they can do. Promises:
+//! an answer within the limits, whatever sits on its port.
 
 use std::collections::BTreeMap;
 use std::net::Ipv6Addr;
 use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use serde_json::{Value, json};
+use tokio::time::Instant;
 
 use super::super::http::Http;
 use super::model::{Api, InputKind, ModelInfo, ModelPrice};
+use crate::config::model_options::ModelOptions;
 use crate::support::Secret;
 
 /// Provider id.
 pub const PROVIDER: &str = "ollama";
 const DEFAULT_PORT: u16 = 11434;
-/// `/api/tags` does not say; the models of today have at least this.
+/// When the server does not say; the models of today have at least this.
 const CONTEXT_WINDOW: u64 = 32_768;
 const MAX_TOKENS: u64 = 8192;
 /// Nobody chooses among more than these.
 const MAX_MODELS: usize = 200;
+/// How many models to ask about at a time.
+const AT_A_TIME: usize = 8;
+/// Start-up waits for it; models that it has not told of by then stay as they
+/// are without.
+const DETAILS_LIMIT: Duration = Duration::from_secs(2);
 
 /// Where Ollama listens, from `OLLAMA_HOST` as Ollama itself reads it: scheme
 /// and port may be missing, and an address to bind to is one to call.
@@ -48,10 +58,43 @@ pub fn address(host: Option<&str>) -> String {
 
 /// The models of the Ollama at `url`; none when it does not answer.
 pub async fn models(http: &Http, url: &str) -> Vec<Arc<ModelInfo>> {
-    let answer = http.probe(&format!("{url}/api/tags")).await;
+    let answer = http.probe(&format!("{url}/api/tags"), None).await;
     let listed = answer.as_ref().and_then(|answer| answer.get("models")?.as_array());
     let names = listed.into_iter().flatten().filter_map(|model| model.get("name")?.as_str());
-    names.take(MAX_MODELS).map(|name| Arc::new(model(name, url))).collect()
+    let mut models: Vec<_> = names.take(MAX_MODELS).map(|name| model(name, url)).collect();
+    let until = Instant::now() + DETAILS_LIMIT;
+    for batch in models.chunks_mut(AT_A_TIME) {
+        let asked = batch.iter_mut().map(|model| ask(http, url, model));
+        if tokio::time::timeout_at(until, join_all(asked)).await.is_err() {
+            break;
+        }
+    }
+    models.into_iter().map(Arc::new).collect()
+}
+
+/// Asks what `model` can do.
+async fn ask(http: &Http, url: &str, model: &mut ModelInfo) {
+    let body = json!({"model": model.id});
+    if let Some(details) = http.probe(&format!("{url}/api/show"), Some(&body)).await {
+        learn(model, &details);
+    }
+}
+
+/// Takes what the server says of a model.
+fn learn(model: &mut ModelInfo, details: &Value) {
+    let info = details.get("model_info").and_then(Value::as_object);
+    // The name begins with that of the architecture, such as `llama`.
+    let length = info.into_iter().flatten().find(|(name, _)| name.ends_with(".context_length"));
+    if let Some(length) = length.and_then(|(_, length)| length.as_u64()).filter(|it| *it > 0) {
+        model.context_window = length;
+    }
+    let Some(can) = details.get("capabilities").and_then(Value::as_array) else { return };
+    let can = |what: &str| can.iter().any(|known| known == what);
+    model.reasoning = can("thinking");
+    if can("vision") {
+        model.input = vec![InputKind::Text, InputKind::Image];
+    }
+    model.options.compat.supports_tools = Some(can("tools"));
 }
 
 /// A model of the Ollama at `url`.
@@ -60,8 +103,8 @@ pub fn model(name: &str, url: &str) -> ModelInfo {
         provider: PROVIDER.into(),
         id: name.to_owned(),
         name: name.to_owned(),
-        api: Api::OpenAiCompletions,
-        base_url: format!("{url}/v1"),
+        api: Api::Ollama,
+        base_url: url.to_owned(),
         // Ollama wants none, but some clients in front of it want any.
         api_key: Some(Secret::new("ollama-local")),
         headers: BTreeMap::new(),
@@ -71,12 +114,30 @@ pub fn model(name: &str, url: &str) -> ModelInfo {
         context_window: CONTEXT_WINDOW,
         max_tokens: MAX_TOKENS,
         timeout: None,
+        options: ModelOptions::default(),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_server_says_what_a_model_can_do() {
+        let mut model = model("m", "http://h");
+        learn(&mut model, &json!({"capabilities": "?", "model_info": {"llama.context_length": 0}}));
+        assert_eq!((model.context_window, model.options.compat.supports_tools), (32_768, None));
+        learn(
+            &mut model,
+            &json!({
+                "capabilities": ["completion", "thinking", "vision"],
+                "model_info": {"general.architecture": "qwen3", "qwen3.context_length": 40_960},
+            }),
+        );
+        assert_eq!((model.context_window, model.reasoning), (40_960, true));
+        assert!(model.accepts_images());
+        assert_eq!(model.options.compat.supports_tools, Some(false));
+    }
 
     #[test]
     fn the_host_is_read_as_ollama_reads_it() {

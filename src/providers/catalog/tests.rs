@@ -1,6 +1,7 @@
 #![allow(clippy::needless_pass_by_value)] // `json!(…)` reads best in place
 
 use super::*;
+use crate::config::secrets::ResolvedSecrets;
 use crate::providers::testing::FixedClock;
 use crate::support::Clock;
 use serde_json::{Value, json};
@@ -13,11 +14,15 @@ fn adapters() -> Arc<Adapters> {
 
 fn try_build(models: Value, default: Value, env: &[(&str, &str)]) -> Result<Catalog, CatalogError> {
     let config: ModelsConfig = serde_json::from_value(models).unwrap();
-    let named = default.get("primary").unwrap_or(&default);
+    let default = default.get("primary").unwrap_or(&default).as_str();
     let lookup = |name: &str| {
         env.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned())
     };
-    Catalog::build(&adapters(), &config, named.as_str(), &lookup)
+    let secrets = ResolvedSecrets::default();
+    let wanted = default.into_iter().collect();
+    let sources =
+        CatalogSources { default, wanted, ..CatalogSources::plain(&config, &lookup, &secrets) };
+    Catalog::build(&adapters(), &sources)
 }
 
 fn build(models: Value, default: Value, env: &[(&str, &str)]) -> Catalog {
@@ -59,15 +64,15 @@ fn keys_of_the_environment_bring_models_in_their_order() {
     let reason = |env: &[(&str, &str)]| chosen(&build(json!({}), Value::Null, env));
     assert_eq!(
         reason(&[google]),
-        ("google/gemini-2.5-flash".into(), "GEMINI_API_KEY is set".into())
+        ("google/gemini-3.8-flash".into(), "GEMINI_API_KEY is set".into())
     );
     assert_eq!(
         reason(&[google, openai]),
-        ("openai/gpt-5.2".into(), "OPENAI_API_KEY is set".into())
+        ("openai/gpt-6.1-sol".into(), "OPENAI_API_KEY is set".into())
     );
     let all = [google, openai, anthropic, ("ANTHROPIC_BASE_URL", "http://127.0.0.1:1/")];
     let catalog = build(json!({}), Value::Null, &all);
-    assert_eq!(chosen(&catalog).0, "anthropic/claude-opus-4-6");
+    assert_eq!(chosen(&catalog).0, "anthropic/claude-opus-5-5");
     let model = &catalog.default_choice().model;
     assert_eq!(model.base_url, "http://127.0.0.1:1");
     assert_eq!(model.api, Api::AnthropicMessages);
@@ -119,7 +124,7 @@ fn a_provider_that_we_know_needs_only_what_differs() {
 
     let keyed = build(json!({"providers": {"openai": {"apiKey": "k"}}}), Value::Null, &[]);
     let reason = "models.providers.openai.apiKey is set";
-    assert_eq!(chosen(&keyed), ("openai/gpt-5.2".into(), reason.into()));
+    assert_eq!(chosen(&keyed), ("openai/gpt-6.1-sol".into(), reason.into()));
 }
 
 #[test]
@@ -147,9 +152,132 @@ fn a_provider_may_have_a_timeout_of_its_own() {
 }
 
 #[test]
+fn a_reference_that_leads_nowhere_is_no_key_that_it_leads_to() {
+    let reference = json!({"source": "exec", "provider": "vault", "id": "a"});
+    let models = json!({"providers": {"x": {
+        "baseUrl": "https://h/v1", "apiKey": reference, "models": [{"id": "m"}],
+    }}});
+    let model = Arc::clone(&build(models, Value::Null, &[]).default_choice().model);
+    assert!(model.api_key.is_none());
+}
+
+#[test]
+fn models_without_a_key_are_known_but_not_offered() {
+    let catalog = build(json!({}), json!("anthropic/claude-opus-5-5"), &[]);
+    let model = &catalog.default_choice().model;
+    assert_eq!(model.credential().unwrap_err().message, "No API key for provider: anthropic");
+    let shown = |view, has: &dyn Fn(&str) -> bool| {
+        let models = catalog.view(view, has);
+        models.iter().map(|model| model.provider.clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(shown(View::Default, &|_| false), ["offline"]);
+    assert_eq!(shown(View::Configured, &|_| false), ["anthropic"]);
+    let with_key = shown(View::Default, &|provider| provider == "groq");
+    assert!(with_key.len() > 3 && with_key[1..].iter().all(|provider| provider == "groq"));
+    assert!(shown(View::All, &|_| false).len() > 200);
+}
+
+#[test]
+fn a_model_that_is_newer_than_the_data_file_can_be_named() {
+    let env = [("ANTHROPIC_API_KEY", "a"), ("OPENROUTER_API_KEY", "o")];
+    let catalog = build(json!({}), json!("anthropic/claude-opus-99"), &env);
+    assert_eq!(chosen(&catalog).0, "anthropic/claude-opus-99");
+    let open = catalog.resolve("openrouter/new-lab/new-model", "anthropic").unwrap();
+    assert_eq!(open.base_url, "https://openrouter.ai/api/v1");
+    assert!(open.api_key.is_some());
+    assert!(catalog.find(&ModelRef::parse("anthropic/claude-opus-98").unwrap()).is_none());
+}
+
+fn named(models: &[(&str, Option<&str>)], wanted: &[&str], env: &[(&str, &str)]) -> Catalog {
+    let named: Vec<_> = models
+        .iter()
+        .map(|(name, alias)| NamedModel {
+            name: (*name).to_owned(),
+            alias: alias.map(str::to_owned),
+        })
+        .collect();
+    let lookup = |name: &str| {
+        env.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned())
+    };
+    let (config, secrets) = (ModelsConfig::default(), ResolvedSecrets::default());
+    let wanted = wanted.to_vec();
+    let sources = CatalogSources {
+        named: &named,
+        wanted,
+        ..CatalogSources::plain(&config, &lookup, &secrets)
+    };
+    Catalog::build(&adapters(), &sources).unwrap()
+}
+
+const TWO_KEYS: [(&str, &str); 2] = [("ANTHROPIC_API_KEY", "a"), ("OPENAI_API_KEY", "o")];
+
+#[test]
+fn a_name_stands_for_a_model_as_people_write_it() {
+    let catalog = named(&[], &[], &TWO_KEYS);
+    let found = |written: &str| {
+        catalog.resolve(written, "anthropic").map(|model| model.reference().to_string())
+    };
+    for (written, meant) in [
+        ("anthropic/claude-opus-5-5", "anthropic/claude-opus-5-5"),
+        ("claude-opus-5-5", "anthropic/claude-opus-5-5"),
+        ("opus 5.5", "anthropic/claude-opus-5-5"),
+        ("Claude Haiku 5.5", "anthropic/claude-haiku-5-5"),
+        ("anthropic/sonnet-5-5", "anthropic/claude-sonnet-5-5"),
+        ("gpt-6.1-sol", "openai/gpt-6.1-sol"),
+        ("gpt6.1 terra", "openai/gpt-6.1-terra"),
+        ("echo", "offline/echo-guide"),
+    ] {
+        assert_eq!(found(written).as_deref(), Ok(meant), "{written}");
+    }
+    let several = found("opus").unwrap_err();
+    assert!(matches!(&several, NameError::Ambiguous { candidates, .. }
+        if candidates.len() > 3 && candidates.iter().all(|name| name.contains("opus"))));
+    for unknown in ["", " / ", "nope", "groq/llama-3.1-8b", "anthropic/gpt-6.1-sol"] {
+        assert!(matches!(found(unknown), Err(NameError::Unknown(_))), "{unknown}");
+    }
+}
+
+#[test]
+fn a_list_of_allowed_models_gives_aliases_and_limits_the_choice() {
+    let list = [
+        ("anthropic/claude-opus-5-5", Some("Opus")),
+        ("openai/gpt-6.1-sol", None),
+        ("groq/openai/gpt-oss-120b", Some("fast")),
+    ];
+    let catalog = named(&list, &["openai/gpt-6-luna"], &TWO_KEYS);
+    let shown: Vec<_> = catalog
+        .view(View::Default, &|_| false)
+        .iter()
+        .map(|model| (model.reference().to_string(), catalog.alias(model).map(str::to_owned)))
+        .collect();
+    let row = |name: &str, alias: Option<&str>| (name.to_owned(), alias.map(str::to_owned));
+    assert_eq!(
+        shown,
+        [
+            row("anthropic/claude-opus-5-5", Some("Opus")),
+            row("openai/gpt-6.1-sol", None),
+            row("openai/gpt-6-luna", None),
+            row("groq/openai/gpt-oss-120b", Some("fast")),
+        ]
+    );
+    let found = |written: &str| {
+        catalog.resolve(written, "anthropic").map(|model| model.reference().to_string())
+    };
+    assert_eq!(found("OPUS").unwrap(), "anthropic/claude-opus-5-5");
+    assert_eq!(found("fast").unwrap(), "groq/openai/gpt-oss-120b");
+    assert_eq!(found("luna").unwrap(), "openai/gpt-6-luna");
+    assert_eq!(
+        found("anthropic/claude-haiku-5-5").unwrap_err(),
+        NameError::NotAllowed("anthropic/claude-haiku-5-5".into())
+    );
+    assert!(matches!(found("haiku"), Err(NameError::Unknown(_))));
+}
+
+#[test]
 fn wrong_entries_are_named_by_their_path() {
     let api = |models: Value| error(json!({"providers": {"p": models}}), Value::Null);
-    let known = "known are openai-completions, anthropic-messages, offline";
+    let known = "known are openai-completions, openai-responses, anthropic-messages, \
+                 google-generative-ai, ollama, offline";
     assert_eq!(
         api(json!({"baseUrl": "http://h", "api": "grpc", "models": [{"id": "m"}]})),
         format!("models.providers.p.api: unknown api \"grpc\"; {known}")
@@ -183,11 +311,47 @@ fn names_of_models_may_contain_slashes() {
 }
 
 #[test]
+fn a_known_provider_is_spoken_to_in_its_own_api_at_home() {
+    let key = "k";
+    for (id, base, expected) in [
+        ("openai", Value::Null, Api::OpenAiResponses),
+        ("openai", json!("https://api.openai.com/v1/"), Api::OpenAiResponses),
+        ("openai", json!("http://127.0.0.1:1/v1"), Api::OpenAiCompletions),
+        ("google", Value::Null, Api::GoogleGenerativeAi),
+        ("google", json!("https://proxy/v1beta/openai/"), Api::OpenAiCompletions),
+        ("ollama", json!("http://gpu-box:11434"), Api::Ollama),
+        ("ollama", json!("http://gpu-box:11434/v1"), Api::OpenAiCompletions),
+        ("else", json!("https://else"), Api::OpenAiCompletions),
+    ] {
+        let models = json!({"providers": {id: {
+            "baseUrl": base, "apiKey": key, "models": [{"id": "m"}],
+        }}});
+        let catalog = build(models, Value::Null, &[]);
+        assert_eq!(catalog.default_choice().model.api, expected, "{id} {base}");
+    }
+}
+
+#[test]
+fn what_a_model_is_told_comes_from_it_and_its_provider() {
+    let models = json!({"providers": {"ollama": {
+        "baseUrl": "http://gpu-box:11434", "params": {"temperature": 0.5, "maxTokens": 9},
+        "models": [{"id": "m", "params": {"maxTokens": 10}, "compat": {"supportsTools": false}}],
+    }}});
+    let model = Arc::clone(&build(models, Value::Null, &[]).default_choice().model);
+    let params = &model.options.params;
+    assert_eq!((params.temperature, model.answer_limit()), (Some(0.5), 10));
+    assert_eq!(model.options.compat.supports_tools, Some(false));
+    // Neither a key nor a window of memory that nobody asked for.
+    assert!(model.credential().unwrap().is_none());
+    assert_eq!(model.context_window, 65_536);
+}
+
+#[test]
 fn a_named_ollama_model_needs_no_configuration() {
     let env = [("OLLAMA_HOST", "gpu-box")];
     let catalog = build(json!({}), json!("ollama/llama3:8b"), &env);
     assert_eq!(chosen(&catalog).0, "ollama/llama3:8b");
-    assert_eq!(catalog.default_choice().model.base_url, "http://gpu-box:11434/v1");
+    assert_eq!(catalog.default_choice().model.base_url, "http://gpu-box:11434");
 }
 
 #[test]
@@ -224,4 +388,18 @@ fn a_model_that_nobody_listed_is_asked_for_at_its_provider_only() {
     for nowhere in ["nobody/newer", "offline/newer"] {
         assert!(catalog.find_or_guess(&name(nowhere)).is_none(), "{nowhere}");
     }
+}
+
+#[test]
+fn long_prompts_have_a_price_of_their_own() {
+    use crate::protocol::message::Usage;
+    let catalog = build(json!({}), json!("openai/gpt-6.1-sol"), &[]);
+    let model = &catalog.default_choice().model;
+    let cost = |input, cache_read| {
+        let usage = Usage { input, cache_read, output: 1_000_000, ..Usage::default() };
+        model.priced(usage).cost
+    };
+    let near = |left: f64, right: f64| (left - right).abs() < 1e-9;
+    assert!(near(cost(272_000, 0).output, 10.0) && near(cost(272_000, 1).output, 15.0));
+    assert!(near(cost(500_000, 0).input, 2.0), "{:?}", cost(500_000, 0));
 }

@@ -1,43 +1,66 @@
 //! In what the servers that speak this API differ.
 //!
-//! Owns: the list of differences. Everything that is not listed behaves like
-//! `OpenAI` itself.
+//! Owns: the list of differences, and that the configuration wins over it.
+//! Everything that is not listed behaves like `OpenAI` itself.
 
 use super::super::ModelInfo;
-
-/// How a server wants to be told to think.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ThinkingStyle {
-    /// `reasoning_effort: "low"`.
-    Effort,
-    /// `reasoning: {effort: "low"}`.
-    Nested,
-    /// `enable_thinking: true`.
-    Switch,
-    /// Not at all.
-    None,
-}
+use crate::config::model_options::{CompatConfig, MaxTokensField, ThinkingFormat};
 
 /// What a server understands.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq)]
+#[allow(clippy::struct_excessive_bools)] // each is a switch of its own in the configuration
 pub struct Compat {
-    /// `store`, and the role `developer`.
-    pub openai_fields: bool,
+    /// `store` in the body.
+    pub store: bool,
+    /// The role `developer`.
+    pub developer: bool,
+    /// `stream_options.include_usage`.
+    pub usage_in_streaming: bool,
     /// `strict` in tools.
     pub strict: bool,
+    /// `temperature` in the body.
+    pub temperature: bool,
     /// Name of the field with the token limit.
-    pub max_tokens: &'static str,
+    pub max_tokens: MaxTokensField,
     /// How to ask for thought.
-    pub thinking: ThinkingStyle,
+    pub thinking: ThinkingFormat,
+    /// `reasoning_effort`, where the format has one.
+    pub effort: bool,
+    /// `name` in results.
+    pub tool_result_name: bool,
+    /// An answer between a result and a user's message.
+    pub assistant_after_tool_result: bool,
+    /// Thoughts go back as text.
+    pub thinking_as_text: bool,
+    /// `reasoning_content` in every answer, empty or not.
+    pub always_reasoning_content: bool,
+    /// Content is one text, never a list of parts.
+    pub string_content: bool,
     /// Marks for the prompt cache in messages.
     pub cache_marks: bool,
     /// Makes an id of a call acceptable.
-    pub tool_id: fn(&str) -> String,
+    pub ids: IdStyle,
+}
+
+/// What a server accepts as id of a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum IdStyle {
+    /// Anything.
+    Plain,
+    /// At most 40 characters.
+    Openai,
+    /// Nine letters and digits.
+    Mistral,
 }
 
 impl Compat {
     /// What the server of `model` understands.
     pub fn of(model: &ModelInfo) -> Self {
+        Self::guessed(model).told(&model.options.compat)
+    }
+
+    /// By name and address.
+    fn guessed(model: &ModelInfo) -> Self {
         let is = |ids: &[&str], hosts: &[&str]| {
             ids.contains(&model.provider.as_str())
                 || hosts.iter().any(|host| model.base_url.contains(host))
@@ -50,42 +73,98 @@ impl Compat {
         // Google refuses unknown fields with 400.
         let google = is(&["google"], &["generativelanguage.googleapis.com"]);
         let ollama = is(&["ollama"], &[]);
-        let others = is(
-            &["cerebras", "deepseek", "opencode"],
-            &["cerebras.ai", "deepseek.com", "opencode.ai"],
-        );
-        let thinking = if zai || is(&["qwen", "dashscope"], &["dashscope"]) {
-            ThinkingStyle::Switch
-        } else if xai {
-            ThinkingStyle::None
-        } else if openrouter {
-            ThinkingStyle::Nested
-        } else {
-            ThinkingStyle::Effort
-        };
+        let deepseek = is(&["deepseek"], &["deepseek.com"]);
+        let others = is(&["cerebras", "opencode"], &["cerebras.ai", "opencode.ai"]);
+        let openai_fields =
+            !(mistral || chutes || xai || zai || google || ollama || deepseek || others);
         Self {
-            openai_fields: !(mistral || chutes || xai || zai || google || ollama || others),
+            store: openai_fields,
+            // The templates of models that people run themselves do not know
+            // the role, so only those get it that are known to.
+            developer: openai_fields
+                && is(
+                    &["openai", "openrouter", "groq", "github-copilot", "vercel-ai-gateway"],
+                    &["openai.com", "openai.azure.com", "openrouter.ai", "groq.com", "vercel.sh"],
+                ),
+            usage_in_streaming: true,
             strict: !google,
+            temperature: true,
             max_tokens: if mistral || chutes || ollama {
-                "max_tokens"
+                MaxTokensField::Plain
             } else {
-                "max_completion_tokens"
+                MaxTokensField::Completion
             },
-            thinking,
+            thinking: if zai {
+                ThinkingFormat::Zai
+            } else if is(&["qwen", "dashscope"], &["dashscope"]) {
+                ThinkingFormat::Qwen
+            } else if openrouter {
+                ThinkingFormat::Openrouter
+            } else {
+                ThinkingFormat::Openai
+            },
+            effort: !xai,
+            tool_result_name: mistral,
+            assistant_after_tool_result: false,
+            thinking_as_text: mistral,
+            always_reasoning_content: false,
+            string_content: false,
             cache_marks: openrouter && model.id.starts_with("anthropic/"),
-            tool_id: if mistral {
-                mistral_id
+            ids: if mistral {
+                IdStyle::Mistral
             } else if is(&["openai"], &["api.openai.com"]) {
-                openai_id
+                IdStyle::Openai
             } else {
-                plain_id
+                IdStyle::Plain
             },
+        }
+    }
+
+    /// With what the configuration says.
+    fn told(self, config: &CompatConfig) -> Self {
+        Self {
+            store: config.supports_store.unwrap_or(self.store),
+            developer: config.supports_developer_role.unwrap_or(self.developer),
+            usage_in_streaming: config
+                .supports_usage_in_streaming
+                .unwrap_or(self.usage_in_streaming),
+            strict: config.supports_strict_mode.unwrap_or(self.strict),
+            temperature: config.supports_temperature.unwrap_or(self.temperature),
+            max_tokens: config.max_tokens_field.unwrap_or(self.max_tokens),
+            thinking: config.thinking_format.unwrap_or(self.thinking),
+            effort: config.supports_reasoning_effort.unwrap_or(self.effort),
+            tool_result_name: config.requires_tool_result_name.unwrap_or(self.tool_result_name),
+            assistant_after_tool_result: config
+                .requires_assistant_after_tool_result
+                .unwrap_or(self.assistant_after_tool_result),
+            thinking_as_text: config.requires_thinking_as_text.unwrap_or(self.thinking_as_text),
+            always_reasoning_content: config
+                .requires_reasoning_content_on_assistant_messages
+                .unwrap_or(self.always_reasoning_content),
+            string_content: config.requires_string_content.unwrap_or(self.string_content),
+            ids: match config.requires_mistral_tool_ids {
+                Some(true) => IdStyle::Mistral,
+                Some(false) if self.ids == IdStyle::Mistral => IdStyle::Plain,
+                _ => self.ids,
+            },
+            ..self
         }
     }
 }
 
 const MAX_ID: usize = 40;
 const MISTRAL_ID: usize = 9;
+
+impl IdStyle {
+    /// What makes an id acceptable.
+    pub fn wire_id(self) -> fn(&str) -> String {
+        match self {
+            Self::Plain => plain_id,
+            Self::Openai => openai_id,
+            Self::Mistral => mistral_id,
+        }
+    }
+}
 
 /// Ids of the Responses API are `call|item`; only the first half is a call.
 fn plain_id(id: &str) -> String {
@@ -112,6 +191,8 @@ fn mistral_id(id: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::providers::testing::model;
+    use serde_json::json;
 
     #[test]
     fn ids_fit_each_server() {
@@ -122,5 +203,64 @@ mod tests {
         assert_eq!(mistral_id("call_1"), "call1ABCD");
         assert_eq!(mistral_id("call_123456789"), "call12345");
         assert_eq!(mistral_id("|"), "ABCDEFGHI");
+    }
+
+    #[test]
+    fn an_address_says_as_much_as_a_name() {
+        for (provider, address) in [
+            ("mistral", "https://api.mistral.ai/v1"),
+            ("xai", "https://api.x.ai/v1"),
+            ("zai", "https://api.z.ai/api/paas/v4"),
+            ("openrouter", "https://openrouter.ai/api/v1"),
+            ("deepseek", "https://api.deepseek.com"),
+            ("cerebras", "https://api.cerebras.ai/v1"),
+            ("groq", "https://api.groq.com/openai/v1"),
+            ("openai", "https://api.openai.com/v1"),
+        ] {
+            let named = ModelInfo { provider: provider.into(), ..model("openai-completions") };
+            let reached = ModelInfo { base_url: address.into(), ..model("openai-completions") };
+            assert_eq!(Compat::of(&named), Compat::of(&reached), "{provider}");
+        }
+    }
+
+    #[test]
+    fn servers_of_ones_own_get_no_role_that_their_templates_lack() {
+        for provider in ["vllm", "lmstudio", "llama.cpp", "mock"] {
+            let named = ModelInfo { provider: provider.into(), ..model("openai-completions") };
+            let compat = Compat::of(&named);
+            assert!(compat.store && !compat.developer, "{provider}");
+        }
+    }
+
+    #[test]
+    fn the_configuration_wins() {
+        let mut mistral = ModelInfo { provider: "mistral".into(), ..model("openai-completions") };
+        mistral.options.compat = serde_json::from_value(json!({
+            "supportsStore": true, "supportsDeveloperRole": true, "supportsUsageInStreaming": false,
+            "supportsStrictMode": false, "supportsTemperature": false, "supportsReasoningEffort": false,
+            "maxTokensField": "max_completion_tokens", "thinkingFormat": "deepseek",
+            "requiresToolResultName": false, "requiresAssistantAfterToolResult": true,
+            "requiresThinkingAsText": false, "requiresReasoningContentOnAssistantMessages": true,
+            "requiresStringContent": true, "requiresMistralToolIds": false,
+        }))
+        .unwrap();
+        let expected = Compat {
+            store: true,
+            developer: true,
+            usage_in_streaming: false,
+            strict: false,
+            temperature: false,
+            max_tokens: MaxTokensField::Completion,
+            thinking: ThinkingFormat::Deepseek,
+            effort: false,
+            tool_result_name: false,
+            assistant_after_tool_result: true,
+            thinking_as_text: false,
+            always_reasoning_content: true,
+            string_content: true,
+            cache_marks: false,
+            ids: IdStyle::Plain,
+        };
+        assert_eq!(Compat::of(&mistral), expected);
     }
 }

@@ -5,8 +5,8 @@
 
 use serde_json::{Map, Value, json};
 
+use super::super::ModelRequest;
 use super::super::compose::compose;
-use super::super::{ModelInfo, ModelRequest};
 use super::compat::Compat;
 use super::stream::THINKING_FIELDS;
 use crate::protocol::message::{
@@ -18,39 +18,92 @@ const IMAGES_FOLLOW: &str = "Attached image(s) from tool result:";
 const SEE_IMAGE: &str = "(see attached image)";
 const NO_OUTPUT: &str = "(no output)";
 
+/// What some servers want to read between a result and a user's message.
+const RESULTS_SEEN: &str = "I have processed the tool results.";
+
 /// All messages of a request.
 pub fn messages(request: &ModelRequest, compat: &Compat) -> Vec<Value> {
     let model = &request.model;
-    let mut wire: Vec<Value> =
-        request.system.iter().map(|text| system(text, model, compat)).collect();
-    let mut images = Vec::new();
-    for message in compose(&request.messages, model, compat.tool_id) {
+    let mut wire = Wire { compat, messages: Vec::new(), images: Vec::new() };
+    if let Some(text) = request.system.as_ref().filter(|text| !text.is_empty()) {
+        let role = if model.reasoning && compat.developer { "developer" } else { "system" };
+        wire.messages.push(json!({"role": role, "content": text}));
+    }
+    for message in compose(&request.messages, model, compat.ids.wire_id()) {
         match &message {
-            AgentMessage::ToolResult(result) => {
-                images.extend(image_parts(&result.content));
-                wire.push(tool_result(result));
-                continue;
-            }
-            _ => wire.extend(take_images(&mut images)),
-        }
-        match &message {
-            AgentMessage::User(user) => wire.push(json!({
-                "role": "user", "content": user_content(&user.content),
-            })),
-            AgentMessage::Assistant(answer) => wire.extend(assistant(answer)),
-            AgentMessage::ToolResult(_) => {}
+            AgentMessage::User(user) => wire.user(&user_content(&user.content)),
+            AgentMessage::Assistant(answer) => wire.assistant(answer),
+            AgentMessage::ToolResult(result) => wire.tool_result(result),
         }
     }
-    wire.extend(take_images(&mut images));
+    wire.images_of_results();
+    let mut messages = wire.messages;
     if compat.cache_marks {
-        mark_last_text(&mut wire);
+        mark_last_text(&mut messages);
     }
-    wire
+    if compat.string_content {
+        messages.iter_mut().for_each(flatten_content);
+    }
+    messages
 }
 
-fn system(text: &str, model: &ModelInfo, compat: &Compat) -> Value {
-    let developer = model.reasoning && compat.openai_fields;
-    json!({"role": if developer { "developer" } else { "system" }, "content": text})
+/// The messages so far.
+struct Wire<'a> {
+    compat: &'a Compat,
+    messages: Vec<Value>,
+    /// Those of the results since the last other message.
+    images: Vec<Value>,
+}
+
+impl Wire<'_> {
+    fn user(&mut self, content: &Value) {
+        self.images_of_results();
+        self.user_after_results(content);
+    }
+
+    fn user_after_results(&mut self, content: &Value) {
+        let role = self.messages.last().and_then(|message| message.get("role"));
+        if self.compat.assistant_after_tool_result && role == Some(&json!("tool")) {
+            self.messages.push(json!({"role": "assistant", "content": RESULTS_SEEN}));
+        }
+        self.messages.push(json!({"role": "user", "content": content}));
+    }
+
+    /// Results cannot hold pictures here, so those of a batch follow as a
+    /// user's.
+    fn images_of_results(&mut self) {
+        let mut parts = std::mem::take(&mut self.images);
+        if !parts.is_empty() {
+            parts.insert(0, text_part(IMAGES_FOLLOW));
+            self.user_after_results(&json!(parts));
+        }
+    }
+
+    fn assistant(&mut self, answer: &AssistantMessage) {
+        self.images_of_results();
+        self.messages.extend(assistant(answer, self.compat));
+    }
+
+    fn tool_result(&mut self, result: &ToolResultMessage) {
+        self.images.extend(image_parts(&result.content));
+        let mut message = tool_result(result);
+        if self.compat.tool_result_name && !result.tool_name.is_empty() {
+            message["name"] = json!(result.tool_name);
+        }
+        self.messages.push(message);
+    }
+}
+
+/// Parts as one text, for servers that know no parts; pictures are lost.
+fn flatten_content(message: &mut Value) {
+    let Some(Value::Array(parts)) = message.get("content") else { return };
+    let texts = parts.iter().filter_map(|part| part.get("text")?.as_str());
+    let text = texts.collect::<Vec<_>>().join("\n");
+    message["content"] = json!(text);
+}
+
+fn text_part(text: &str) -> Value {
+    json!({"type": "text", "text": text})
 }
 
 fn user_content(content: &UserContent) -> Value {
@@ -59,7 +112,7 @@ fn user_content(content: &UserContent) -> Value {
         UserContent::Blocks(blocks) => blocks,
     };
     let parts = blocks.iter().filter_map(|block| match block {
-        ContentBlock::Text(block) => Some(json!({"type": "text", "text": block.text})),
+        ContentBlock::Text(block) => Some(text_part(&block.text)),
         ContentBlock::Image(image) => Some(image_part(image)),
         _ => None,
     });
@@ -78,16 +131,6 @@ fn image_parts(blocks: &[ContentBlock]) -> impl Iterator<Item = Value> {
     })
 }
 
-/// Results cannot hold pictures here, so those of a batch follow as a user's.
-fn take_images(images: &mut Vec<Value>) -> Option<Value> {
-    if images.is_empty() {
-        return None;
-    }
-    let mut parts = vec![json!({"type": "text", "text": IMAGES_FOLLOW})];
-    parts.append(images);
-    Some(json!({"role": "user", "content": parts}))
-}
-
 fn tool_result(result: &ToolResultMessage) -> Value {
     let texts = result.content.iter().filter_map(|block| match block {
         ContentBlock::Text(block) => Some(block.text.as_str()),
@@ -102,16 +145,37 @@ fn tool_result(result: &ToolResultMessage) -> Value {
     json!({"role": "tool", "content": content, "tool_call_id": result.tool_call_id})
 }
 
-fn assistant(answer: &AssistantMessage) -> Option<Value> {
-    let text = text_of(&answer.content);
+fn assistant(answer: &AssistantMessage, compat: &Compat) -> Option<Value> {
+    let mut text = text_of(&answer.content);
+    let thoughts = thoughts(&answer.content);
+    if compat.thinking_as_text && !thoughts.is_empty() {
+        text = if text.is_empty() {
+            thoughts.join("\n\n")
+        } else {
+            format!("{}\n\n{text}", thoughts.join("\n\n"))
+        };
+    }
     let calls: Vec<Value> = answer.tool_calls().map(tool_call).collect();
     if text.is_empty() && calls.is_empty() {
         return None;
     }
     let mut wire = Map::new();
     wire.insert("role".into(), json!("assistant"));
-    wire.insert("content".into(), if text.is_empty() { Value::Null } else { json!(text) });
-    wire.extend(echoed_thinking(&answer.content));
+    wire.insert(
+        "content".into(),
+        match text.is_empty() {
+            false => json!(text),
+            // Who wants an answer there also wants it to be a text.
+            true if compat.assistant_after_tool_result => json!(""),
+            true => Value::Null,
+        },
+    );
+    if !compat.thinking_as_text {
+        wire.extend(echoed_thinking(&answer.content, &thoughts));
+    }
+    if compat.always_reasoning_content {
+        wire.entry("reasoning_content").or_insert_with(|| json!(""));
+    }
     if !calls.is_empty() {
         wire.insert("tool_calls".into(), json!(calls));
     }
@@ -122,19 +186,25 @@ fn assistant(answer: &AssistantMessage) -> Option<Value> {
     Some(Value::Object(wire))
 }
 
-/// Thoughts go back in the field that they came in; its name is the signature.
-fn echoed_thinking(content: &[ContentBlock]) -> Option<(String, Value)> {
-    let mut field = None;
-    let mut thoughts = Vec::new();
-    for block in content {
-        if let ContentBlock::Thinking(block) = block
-            && !block.thinking.trim().is_empty()
-        {
-            field = field.or(block.thinking_signature.as_deref());
-            thoughts.push(block.thinking.as_str());
+/// Thoughts that say something.
+fn thoughts(content: &[ContentBlock]) -> Vec<&str> {
+    let thoughts = content.iter().filter_map(|block| match block {
+        ContentBlock::Thinking(block) => Some(block.thinking.as_str()),
+        _ => None,
+    });
+    thoughts.filter(|text| !text.trim().is_empty()).collect()
+}
+
+/// Thoughts go back in the field that they came in; its name is the signature
+/// of the first one.
+fn echoed_thinking(content: &[ContentBlock], thoughts: &[&str]) -> Option<(String, Value)> {
+    let field = content.iter().find_map(|block| match block {
+        ContentBlock::Thinking(block) if !block.thinking.trim().is_empty() => {
+            Some(block.thinking_signature.as_deref())
         }
-    }
-    let field = field.filter(|field| THINKING_FIELDS.contains(field))?;
+        _ => None,
+    });
+    let field = field.flatten().filter(|field| THINKING_FIELDS.contains(field))?;
     Some((field.to_owned(), json!(thoughts.join("\n"))))
 }
 

@@ -12,12 +12,11 @@ pub use request::body;
 
 use std::sync::Arc;
 
-use reqwest::header::{AUTHORIZATION, HeaderMap};
 use serde_json::Value;
 
 use super::answer::Answer;
-use super::error::{ErrorStyle, ProviderError, ProviderErrorKind};
-use super::http::{EventStream, Http, Post, secret_header};
+use super::error::{ErrorStyle, ProviderError};
+use super::http::{EventStream, Framing, Http, Post, bearer};
 use super::{EventSink, ModelInfo, ModelRequest, Provider, reader};
 use crate::protocol::message::AssistantMessage;
 use crate::support::{BoxFuture, Clock};
@@ -37,13 +36,9 @@ impl OpenAiCompletions {
 
     async fn post(&self, model: &ModelInfo, body: &Value) -> Result<EventStream, ProviderError> {
         let url = format!("{}/chat/completions", model.base_url);
-        let mut headers = HeaderMap::new();
-        if let Some(key) = model.credential()? {
-            let value = secret_header(&format!("Bearer {}", key.expose()))
-                .ok_or_else(|| ProviderError::unusable_key(&model.provider))?;
-            headers.insert(AUTHORIZATION, value);
-        }
-        self.http.post(Post { model, url, headers, body, style: ErrorStyle::OpenAi }).await
+        let headers = bearer(model)?;
+        let (style, framing) = (ErrorStyle::OpenAi, Framing::Events);
+        self.http.post(Post { model, url, headers, body, style, framing }).await
     }
 
     /// Small models of Ollama have no tools and refuse any; without them they
@@ -51,7 +46,7 @@ impl OpenAiCompletions {
     async fn open(&self, request: &ModelRequest) -> Result<EventStream, ProviderError> {
         let mut body = request::body(request);
         match self.post(&request.model, &body).await {
-            Err(error) if !request.tools.is_empty() && refuses_tools(&error) => {
+            Err(error) if !request.tools.is_empty() && error.refused_feature() == Some("tools") => {
                 if let Some(body) = body.as_object_mut() {
                     body.remove("tools");
                 }
@@ -60,10 +55,6 @@ impl OpenAiCompletions {
             result => result,
         }
     }
-}
-
-fn refuses_tools(error: &ProviderError) -> bool {
-    error.kind == ProviderErrorKind::BadRequest && error.message.contains("does not support tools")
 }
 
 impl Provider for OpenAiCompletions {

@@ -4,37 +4,43 @@
 
 use serde_json::{Map, Value, json};
 
-use super::super::{ModelRequest, ThinkingLevel, ToolSpec};
-use super::compat::{Compat, ThinkingStyle};
+use super::super::effort::effort;
+use super::super::{ModelInfo, ModelRequest, ThinkingLevel, ToolSpec};
+use super::compat::Compat;
 use super::messages::messages;
+use crate::config::model_options::ThinkingFormat;
 use crate::protocol::message::AgentMessage;
-
-/// More than an answer needs; a provider reserves what we ask for.
-const MAX_TOKENS: u64 = 32_000;
 
 /// The body for `request`.
 pub fn body(request: &ModelRequest) -> Value {
     let model = &request.model;
     let compat = Compat::of(model);
     let mut body = Map::new();
-    body.insert("model".into(), json!(model.id));
-    body.insert("messages".into(), json!(messages(request, &compat)));
-    body.insert("stream".into(), json!(true));
-    body.insert("stream_options".into(), json!({"include_usage": true}));
-    if compat.openai_fields {
-        body.insert("store".into(), json!(false));
+    let mut set = |name: &str, value: Value| body.insert(name.into(), value);
+    set("model", json!(model.id));
+    set("messages", json!(messages(request, &compat)));
+    set("stream", json!(true));
+    if compat.usage_in_streaming {
+        set("stream_options", json!({"include_usage": true}));
     }
-    body.insert(compat.max_tokens.into(), json!(model.max_tokens.min(MAX_TOKENS)));
-    if !request.tools.is_empty() {
-        let tools: Vec<Value> = request.tools.iter().map(|tool| function(tool, &compat)).collect();
-        body.insert("tools".into(), json!(tools));
+    if compat.store {
+        set("store", json!(false));
+    }
+    set(compat.max_tokens.as_str(), json!(model.answer_limit()));
+    if let Some(temperature) = model.options.params.temperature.filter(|_| compat.temperature) {
+        set("temperature", json!(temperature));
+    }
+    let tools = request.offered_tools();
+    if !tools.is_empty() {
+        set("tools", tools.iter().map(|tool| function(tool, &compat)).collect());
     } else if has_tool_history(&request.messages) {
         // Some proxies refuse calls in the history of a request without tools.
-        body.insert("tools".into(), json!([]));
+        set("tools", json!([]));
     }
     if model.reasoning {
-        body.extend(thinking(request, compat.thinking));
+        body.extend(thinking(request, &compat));
     }
+    body.extend(routing(model));
     Value::Object(body)
 }
 
@@ -56,23 +62,43 @@ fn has_tool_history(messages: &[AgentMessage]) -> bool {
     })
 }
 
-fn thinking(request: &ModelRequest, style: ThinkingStyle) -> Option<(String, Value)> {
-    let off = request.thinking == ThinkingLevel::Off;
-    match style {
-        ThinkingStyle::Switch => Some(("enable_thinking".into(), json!(!off))),
-        ThinkingStyle::None => None,
-        _ if off => None,
-        ThinkingStyle::Effort => Some(("reasoning_effort".into(), json!(effort(request)))),
-        ThinkingStyle::Nested => Some(("reasoning".into(), json!({"effort": effort(request)}))),
-    }
+/// What asks for thought, or for none.
+fn thinking(request: &ModelRequest, compat: &Compat) -> Vec<(String, Value)> {
+    let wanted = request.thinking != ThinkingLevel::Off;
+    let effort = effort(request);
+    let (name, value) = match compat.thinking {
+        ThinkingFormat::Zai | ThinkingFormat::Qwen => ("enable_thinking", json!(wanted)),
+        ThinkingFormat::QwenChatTemplate => {
+            ("chat_template_kwargs", json!({"enable_thinking": wanted, "preserve_thinking": true}))
+        }
+        ThinkingFormat::Together => ("reasoning", json!({"enabled": wanted})),
+        ThinkingFormat::Deepseek => {
+            let switch = if wanted { "enabled" } else { "disabled" };
+            let effort = effort.filter(|_| compat.effort).map(|word| json!(word));
+            let effort = effort.map(|word| ("reasoning_effort".to_owned(), word));
+            let switch = ("thinking".to_owned(), json!({"type": switch}));
+            return std::iter::once(switch).chain(effort).collect();
+        }
+        ThinkingFormat::Openrouter | ThinkingFormat::Openai => match effort {
+            Some(word) if compat.thinking == ThinkingFormat::Openrouter => {
+                ("reasoning", json!({"effort": word}))
+            }
+            Some(word) if compat.effort => ("reasoning_effort", json!(word)),
+            _ => return Vec::new(),
+        },
+    };
+    vec![(name.to_owned(), value)]
 }
 
-fn effort(request: &ModelRequest) -> &'static str {
-    let knows_xhigh = ["gpt-5.2", "gpt-5.3"].iter().any(|name| request.model.id.contains(name));
-    match request.thinking {
-        ThinkingLevel::XHigh if !knows_xhigh => ThinkingLevel::High.as_str(),
-        level => level.as_str(),
+/// Which of its own suppliers a reseller may use.
+fn routing(model: &ModelInfo) -> Option<(String, Value)> {
+    let compat = &model.options.compat;
+    if model.base_url.contains("openrouter.ai") {
+        return Some(("provider".into(), compat.open_router_routing.clone()?));
     }
+    let routing = compat.vercel_gateway_routing.as_ref()?;
+    let at_vercel = model.base_url.contains("ai-gateway.vercel.sh");
+    at_vercel.then(|| ("providerOptions".into(), json!({"gateway": routing})))
 }
 
 #[cfg(test)]

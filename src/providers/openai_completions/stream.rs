@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::super::answer::Answer;
 use super::super::error::{ErrorStyle, ProviderError, ProviderErrorKind};
+use super::super::json::parse;
 use super::super::reader::{Flow, Reader};
 use super::super::sse::SseEvent;
 use crate::protocol::message::{StopReason, Usage};
@@ -59,11 +60,15 @@ struct WireUsage {
     prompt_tokens: Option<u64>,
     completion_tokens: Option<u64>,
     prompt_tokens_details: Option<PromptDetails>,
+    /// `DeepSeek`'s word for it.
+    prompt_cache_hit_tokens: Option<u64>,
 }
 
 #[derive(Deserialize)]
 struct PromptDetails {
     cached_tokens: Option<u64>,
+    /// `OpenRouter` counts these among the cached ones, too.
+    cache_write_tokens: Option<u64>,
 }
 
 /// A call as the server names it.
@@ -163,7 +168,7 @@ impl Reader for Chunks {
             self.done = true;
             return Ok(Flow::End);
         }
-        let chunk: Chunk = serde_json::from_str(&event.data).map_err(|error| {
+        let chunk: Chunk = parse(&event.data).map_err(|error| {
             let text = format!("the provider sent a chunk that is no JSON of this API: {error}");
             ProviderError::new(ProviderErrorKind::Protocol, text)
         })?;
@@ -207,14 +212,19 @@ impl Reader for Chunks {
 }
 
 impl WireUsage {
+    /// Tokens of thought are part of `completion_tokens` already.
     fn read(&self) -> Usage {
         let prompt = self.prompt_tokens.unwrap_or(0);
-        let cached = self.prompt_tokens_details.as_ref().and_then(|it| it.cached_tokens);
-        let cache_read = cached.unwrap_or(0).min(prompt);
+        let details = self.prompt_tokens_details.as_ref();
+        let cached = details.and_then(|it| it.cached_tokens).or(self.prompt_cache_hit_tokens);
+        let cached = cached.unwrap_or(0).min(prompt);
+        let written = details.and_then(|it| it.cache_write_tokens).unwrap_or(0);
+        let cache_read = cached.saturating_sub(written);
         Usage {
-            input: prompt - cache_read,
+            input: prompt.saturating_sub(cache_read).saturating_sub(written),
             output: self.completion_tokens.unwrap_or(0),
             cache_read,
+            cache_write: written,
             ..Usage::default()
         }
     }

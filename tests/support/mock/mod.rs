@@ -9,6 +9,7 @@ mod directive;
 mod openai;
 mod plan;
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -38,6 +39,8 @@ pub struct Logged {
 #[derive(Default)]
 struct Shared {
     log: Mutex<Vec<Logged>>,
+    /// Models and keys that do not work, and how they fail.
+    broken: Mutex<HashMap<String, Failure>>,
     serial: AtomicU64,
 }
 
@@ -67,6 +70,28 @@ impl MockProvider {
         &self.address
     }
 
+    /// From now on every call of this model, or with this key, fails.
+    pub fn fail(&self, model_or_key: &str, status: u16, message: &str) {
+        let failure = Failure {
+            status,
+            kind: "scripted_error".to_owned(),
+            message: message.to_owned(),
+            retry_after: None,
+            after_chunks: 0,
+        };
+        self.shared.broken.lock().insert(model_or_key.to_owned(), failure);
+    }
+
+    /// From now on it works again.
+    pub fn heal(&self, model_or_key: &str) {
+        self.shared.broken.lock().remove(model_or_key);
+    }
+
+    /// Model and key of every call so far.
+    pub fn calls(&self) -> Vec<(String, String)> {
+        self.requests().iter().map(|call| (model_of(&call.body), key_of(&call.headers))).collect()
+    }
+
     /// Every request so far.
     pub fn requests(&self) -> Vec<Logged> {
         self.shared.log.lock().clone()
@@ -92,7 +117,14 @@ async fn serve(
     raw: Bytes,
 ) -> Response<Body> {
     let body: Value = serde_json::from_slice(&raw).unwrap_or_else(|_| json!({}));
-    shared.log.lock().push(logged(&method, &uri, &headers, &body));
+    let call = logged(&method, &uri, &headers, &body);
+    let names = [model_of(&body), key_of(&call.headers)];
+    shared.log.lock().push(call);
+    let broken = names.iter().find_map(|name| shared.broken.lock().get(name).cloned());
+    if let Some(failure) = broken {
+        let error = json!({ "type": failure.kind, "message": failure.message });
+        return failure_answer(&failure, &json!({ "type": "error", "error": error }));
+    }
     let path = uri.path();
     if method == Method::POST && path.ends_with("/chat/completions") {
         openai::answer(&body, shared.serial.fetch_add(1, Ordering::Relaxed) + 1)
@@ -107,6 +139,18 @@ async fn serve(
         let error = json!({ "error": { "message": format!("no route {method} {path}") } });
         json_answer(StatusCode::NOT_FOUND, &error)
     }
+}
+
+fn model_of(body: &Value) -> String {
+    body["model"].as_str().unwrap_or_default().to_owned()
+}
+
+/// The key of either dialect.
+fn key_of(headers: &[(String, String)]) -> String {
+    let header = |wanted: &str| headers.iter().find(|(name, _)| name == wanted);
+    let (_, value) =
+        header("x-api-key").or_else(|| header("authorization")).cloned().unwrap_or_default();
+    value.trim_start_matches("Bearer ").to_owned()
 }
 
 fn logged(method: &Method, uri: &Uri, headers: &HeaderMap, body: &Value) -> Logged {

@@ -126,3 +126,59 @@ fn ids_of_other_apis_are_made_to_fit() {
     assert_eq!(id, format!("call_1_{}", "f".repeat(57)));
     assert_eq!(wire[2]["content"][0]["tool_use_id"], json!(id));
 }
+
+fn with_params(params: Value, level: ThinkingLevel) -> Value {
+    let mut model = model("anthropic-messages");
+    model.base_url = "https://api.anthropic.com".into();
+    model.reasoning = true;
+    model.options.params = serde_json::from_value(params).unwrap();
+    let mut request = request_to(model, vec![user("hi")]);
+    request.system = Some("s".into());
+    request.thinking = level;
+    body(&request)
+}
+
+#[test]
+fn the_prompt_is_kept_in_the_cache_as_long_as_configured() {
+    let marks = |retention: &str| {
+        let sent = with_params(json!({"cacheRetention": retention}), ThinkingLevel::Off);
+        let part = &sent["messages"][0]["content"][0];
+        assert_eq!(sent["system"][0].get("cache_control"), part.get("cache_control"));
+        part.get("cache_control").cloned()
+    };
+    assert_eq!(marks("none"), None);
+    assert_eq!(marks("short"), Some(json!({"type": "ephemeral"})));
+    assert_eq!(marks("long"), Some(json!({"type": "ephemeral", "ttl": "1h"})));
+}
+
+#[test]
+fn temperature_is_sent_only_without_thought() {
+    let params = || json!({"temperature": 0.5});
+    assert_eq!(with_params(params(), ThinkingLevel::Off)["temperature"], json!(0.5));
+    assert_eq!(with_params(params(), ThinkingLevel::Low).get("temperature"), None);
+}
+
+#[test]
+fn calls_that_began_without_a_thought_go_on_without() {
+    let sent = |first: Value, last: &str| {
+        let mut model = model("anthropic-messages");
+        model.reasoning = true;
+        let called = json!({"type": "toolCall", "id": "c", "name": "t", "arguments": {}});
+        let mut messages: Vec<_> = [
+            json!({"role": "user", "content": "go", "timestamp": 1}),
+            answer(json!([first, called])),
+            json!({"role": "toolResult", "toolCallId": "c", "toolName": "t", "content": []}),
+        ]
+        .map(message)
+        .into();
+        messages.extend((!last.is_empty()).then(|| user(last)));
+        let mut request = request_to(model, messages);
+        request.thinking = ThinkingLevel::Low;
+        body(&request).get("thinking").is_some()
+    };
+    let thought = || json!({"type": "thinking", "thinking": "hm", "thinkingSignature": "s"});
+    let said = || json!({"type": "text", "text": "so"});
+    assert!(sent(thought(), ""));
+    assert!(!sent(said(), ""));
+    assert!(sent(said(), "next"));
+}

@@ -144,3 +144,118 @@ fn an_answer_is_never_asked_to_be_longer_than_needed() {
     model.max_tokens = 128_000;
     assert_eq!(body(&request_to(model, vec![]))["max_completion_tokens"], json!(32_000));
 }
+
+fn body_with(compat: Value, provider: &str) -> Value {
+    let mut model = model("openai-completions");
+    model.provider = provider.into();
+    model.reasoning = true;
+    model.options.compat = serde_json::from_value(compat).unwrap();
+    let image = json!({"type": "image", "data": "AA==", "mimeType": "image/png"});
+    let answer = |content: Value| {
+        let mut answer = answer(content);
+        answer["provider"] = json!(provider);
+        answer
+    };
+    let mut request = request_to(
+        model,
+        mock(json!([
+            {"role": "user", "content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]},
+            answer(json!([
+                {"type": "thinking", "thinking": "hm", "thinkingSignature": "reasoning"},
+                {"type": "toolCall", "id": "c1", "name": "read", "arguments": {}},
+            ])),
+            {"role": "toolResult", "toolCallId": "c1", "toolName": "read", "content": [image]},
+            answer(json!([{"type": "thinking", "thinking": "so"}, {"type": "text", "text": "done"}])),
+        ])),
+    );
+    request.thinking = ThinkingLevel::Low;
+    request.tools = vec![ToolSpec {
+        name: "t".into(),
+        description: String::new(),
+        parameters: json!({"type": "object", "format": "x"}),
+    }];
+    body(&request)
+}
+
+#[test]
+fn mistral_wants_names_of_tools_and_thoughts_as_text() {
+    let sent = body_with(json!({}), "mistral");
+    let messages = sent["messages"].as_array().unwrap();
+    assert_eq!((&messages[1]["content"], messages[1].get("reasoning")), (&json!("hm"), None));
+    assert_eq!(messages[2]["name"], json!("read"));
+    assert_eq!(messages[4]["content"], json!("so\n\ndone"));
+}
+
+#[test]
+fn a_server_may_want_an_answer_after_results_and_plain_texts() {
+    let compat = json!({
+        "requiresAssistantAfterToolResult": true, "requiresStringContent": true,
+        "requiresReasoningContentOnAssistantMessages": true,
+    });
+    let sent = body_with(compat, "mock");
+    assert_eq!(
+        sent["messages"],
+        json!([
+            {"role": "user", "content": "a\nb"},
+            {"role": "assistant", "content": "", "reasoning": "hm", "reasoning_content": "",
+             "tool_calls": [{"id": "c1", "type": "function", "function": {"name": "read", "arguments": "{}"}}]},
+            {"role": "tool", "content": "(see attached image)", "tool_call_id": "c1"},
+            {"role": "assistant", "content": "I have processed the tool results."},
+            {"role": "user", "content": "Attached image(s) from tool result:"},
+            {"role": "assistant", "content": "done", "reasoning_content": ""},
+        ])
+    );
+}
+
+#[test]
+fn a_server_may_lack_fields_and_tools() {
+    let sent =
+        body_with(json!({"supportsUsageInStreaming": false, "supportsTools": false}), "mock");
+    assert_eq!((sent.get("stream_options"), &sent["tools"]), (None, &json!([])));
+    let sent = body_with(json!({"unsupportedToolSchemaKeywords": ["format"]}), "mock");
+    assert_eq!(sent["tools"][0]["function"]["parameters"], json!({"type": "object"}));
+}
+
+#[test]
+fn every_format_of_thought_has_its_fields() {
+    let fields = |format: &str| {
+        let sent = body_with(json!({"thinkingFormat": format}), "mock");
+        let names = [
+            "reasoning_effort",
+            "reasoning",
+            "thinking",
+            "enable_thinking",
+            "chat_template_kwargs",
+        ];
+        let members = sent.as_object().unwrap().iter();
+        let members = members.filter(|(name, _)| names.contains(&name.as_str()));
+        Value::Object(members.map(|(name, value)| (name.clone(), value.clone())).collect())
+    };
+    assert_eq!(fields("openai"), json!({"reasoning_effort": "low"}));
+    assert_eq!(fields("openrouter"), json!({"reasoning": {"effort": "low"}}));
+    let deepseek = json!({"thinking": {"type": "enabled"}, "reasoning_effort": "low"});
+    assert_eq!(fields("deepseek"), deepseek);
+    assert_eq!(fields("together"), json!({"reasoning": {"enabled": true}}));
+    assert_eq!(fields("zai"), json!({"enable_thinking": true}));
+    assert_eq!(fields("qwen"), json!({"enable_thinking": true}));
+    let template = json!({"enable_thinking": true, "preserve_thinking": true});
+    assert_eq!(fields("qwen-chat-template"), json!({"chat_template_kwargs": template}));
+}
+
+#[test]
+fn resellers_are_told_whom_to_use() {
+    let routed = |address: &str| {
+        let mut model = model("openai-completions");
+        model.base_url = address.into();
+        model.options.compat = serde_json::from_value(json!({
+            "openRouterRouting": {"only": ["a"]}, "vercelGatewayRouting": {"order": ["b"]},
+        }))
+        .unwrap();
+        body(&request_to(model, vec![]))
+    };
+    assert_eq!(routed("https://openrouter.ai/api/v1")["provider"], json!({"only": ["a"]}));
+    let vercel = routed("https://ai-gateway.vercel.sh/v1");
+    assert_eq!(vercel["providerOptions"], json!({"gateway": {"order": ["b"]}}));
+    let other = routed("https://else/v1");
+    assert_eq!((other.get("provider"), other.get("providerOptions")), (None, None));
+}

@@ -59,7 +59,9 @@ fn text_and_usage_are_read_as_recorded() {
     );
     assert_eq!(message.response_id.as_deref(), Some("chatcmpl-mock-1"));
     assert_eq!((message.stop_reason, message.timestamp), (StopReason::Stop, 5));
-    let cost = Cost { input: 0.0006, output: 0.00002, cache_read: 0.00004, ..Cost::default() };
+    let dollars = |tokens: f64, per_million: f64| per_million / 1e6 * tokens;
+    let (input, output) = (dollars(600.0, 1.0), dollars(10.0, 2.0));
+    let cost = Cost { input, output, cache_read: dollars(400.0, 0.1), ..Cost::default() };
     let total = cost.input + cost.output + cost.cache_read;
     assert_eq!(
         message.usage,

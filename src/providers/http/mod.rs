@@ -4,26 +4,33 @@
 //! the first call; no wait without limit; no credential in an error. Must not:
 //! know what requests and answers mean.
 
-use std::borrow::Cow;
-use std::sync::{Arc, OnceLock};
+mod body;
+mod client;
+
+use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
-use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
-use reqwest::{Client, Response, Url};
+use reqwest::Url;
+use reqwest::header::{
+    AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER,
+};
 use serde_json::Value;
 
 use super::error::{ErrorStyle, ProviderError, ProviderErrorKind};
-use super::sse::{SseEvent, SseParser};
+pub use super::sse::Framing;
+use super::sse::SseParser;
 use super::{ModelInfo, scrub::scrub};
+use crate::config::model_options::RequestConfig;
 use crate::support::Clock;
+use body::Body;
+pub use body::EventStream;
+use client::Clients;
+pub use client::is_loopback;
 
 /// An error text is for people; more than this is a page of HTML.
 const MAX_ERROR_BODY: usize = 64 * 1024;
 /// One delta is a few KiB; some proxies send a whole answer as one event.
 const MAX_EVENT: usize = 4 * 1024 * 1024;
-/// Far above the longest answer of any model with all its framing.
-const MAX_STREAM: usize = 256 * 1024 * 1024;
 
 /// How long to wait for what.
 #[derive(Debug, Clone, Copy)]
@@ -47,8 +54,6 @@ impl Default for HttpLimits {
     }
 }
 
-type Lazy = OnceLock<Result<Client, String>>;
-
 /// HTTP clients that come into being when they are needed; clones share them.
 #[derive(Clone)]
 pub struct Http(Arc<Inner>);
@@ -56,11 +61,7 @@ pub struct Http(Arc<Inner>);
 struct Inner {
     limits: HttpLimits,
     clock: Arc<dyn Clock>,
-    /// For `https`: has the system's certificates and proxy settings.
-    secure: Lazy,
-    /// For `http`, thus for this machine and its network: needs no certificates
-    /// (there may be none installed) and never takes a proxy.
-    plain: Lazy,
+    clients: Clients,
 }
 
 /// A request to a provider.
@@ -75,12 +76,15 @@ pub struct Post<'a> {
     pub body: &'a Value,
     /// How this API writes its errors.
     pub style: ErrorStyle,
+    /// How this API writes its stream.
+    pub framing: Framing,
 }
 
 impl Http {
     /// Clients with these limits. Costs nothing until the first call.
     pub fn new(limits: HttpLimits, clock: Arc<dyn Clock>) -> Self {
-        Self(Arc::new(Inner { limits, clock, secure: Lazy::new(), plain: Lazy::new() }))
+        let clients = Clients::new(limits.connect);
+        Self(Arc::new(Inner { limits, clock, clients }))
     }
 
     /// Sends a request and gives the events of its answer.
@@ -100,7 +104,9 @@ impl Http {
         let url = parse_url(&post.url)?;
         let idle = post.model.timeout.unwrap_or(self.0.limits.idle);
         let request = self
-            .client(&url)
+            .0
+            .clients
+            .get(&url, &post.model.options.request)
             .await?
             .post(url.clone())
             .headers(headers(post.headers, post.model)?)
@@ -109,53 +115,38 @@ impl Http {
             .await
             .map_err(|_| ProviderError::timed_out(idle))?
             .map_err(|error| unreachable(&url, &error))?;
-        let body = Body { response, idle, read: 0 };
-        let status = body.response.status();
+        let body = Body::new(response, idle);
+        let status = body.status();
         if !status.is_success() {
-            let retry_after = self.retry_after(body.response.headers());
+            let retry_after = self.retry_after(body.headers());
             let text = body.text(MAX_ERROR_BODY).await;
             let error = ProviderError::from_status(post.style, status.as_u16(), &text);
             return Err(ProviderError { retry_after, ..error });
         }
-        if let Some(kind) = no_stream(body.response.headers()) {
+        if let Some(kind) = no_stream(post.framing, body.headers()) {
             return Err(not_a_stream(&kind, &body.text(MAX_ERROR_BODY).await));
         }
-        Ok(EventStream { body, parser: SseParser::new(MAX_EVENT), ended: false })
+        Ok(EventStream::new(body, SseParser::new(post.framing, MAX_EVENT)))
     }
 
-    /// Reads a small JSON document of a server that may not be there. `None`
-    /// when nothing of the kind comes within the limit.
-    pub async fn probe(&self, url: &str) -> Option<Value> {
+    /// Reads a small JSON document of a server that may not be there, posting
+    /// `body` for it if there is one. `None` when nothing of the kind comes
+    /// within the limit.
+    pub async fn probe(&self, url: &str, body: Option<&Value>) -> Option<Value> {
         let url = parse_url(url).ok()?;
         let limit = self.0.limits.probe;
         let answer = async {
-            let response = self.client(&url).await.ok()?.get(url.clone()).send().await.ok()?;
-            let body = Body { response, idle: limit, read: 0 };
-            let ok = body.response.status().is_success();
+            let client = self.0.clients.get(&url, &RequestConfig::default()).await.ok()?;
+            let request = match body {
+                Some(body) => client.post(url.clone()).body(body.to_string()),
+                None => client.get(url.clone()),
+            };
+            let response = request.send().await.ok()?;
+            let body = Body::new(response, limit);
+            let ok = body.status().is_success();
             if ok { serde_json::from_str(&body.text(MAX_EVENT).await).ok() } else { None }
         };
         tokio::time::timeout(limit, answer).await.ok()?
-    }
-
-    async fn client(&self, url: &Url) -> Result<Client, ProviderError> {
-        let inner = Arc::clone(&self.0);
-        let built = if url.scheme() == "https" {
-            match self.0.secure.get() {
-                Some(built) => built.clone(),
-                // Reads the system's certificates, which takes a while.
-                None => tokio::task::spawn_blocking(move || {
-                    inner.secure.get_or_init(|| build_secure(inner.limits)).clone()
-                })
-                .await
-                .unwrap_or_else(|error| Err(error.to_string())),
-            }
-        } else {
-            self.0.plain.get_or_init(|| build_plain(inner.limits)).clone()
-        };
-        built.map_err(|error| {
-            let text = format!("Connection error: cannot use TLS on this machine: {error}");
-            ProviderError::new(ProviderErrorKind::Network, text)
-        })
     }
 
     fn retry_after(&self, headers: &HeaderMap) -> Option<Duration> {
@@ -172,33 +163,6 @@ impl Http {
         let then = u64::try_from(date.timestamp().as_millisecond()).ok()?;
         Some(Duration::from_millis(then.saturating_sub(self.0.clock.now_ms())))
     }
-}
-
-/// Redirects are not followed: they would carry the key to another host.
-fn build_secure(limits: HttpLimits) -> Result<Client, String> {
-    // Refused when some other part of the program was first, which is as good.
-    rustls::crypto::ring::default_provider().install_default().ok();
-    Client::builder()
-        .connect_timeout(limits.connect)
-        .redirect(reqwest::redirect::Policy::none())
-        .build()
-        .map_err(|error| chain(&error))
-}
-
-fn build_plain(limits: HttpLimits) -> Result<Client, String> {
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let tls = rustls::ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .map_err(|error| error.to_string())?
-        .with_root_certificates(rustls::RootCertStore::empty())
-        .with_no_client_auth();
-    Client::builder()
-        .tls_backend_preconfigured(tls)
-        .no_proxy()
-        .connect_timeout(limits.connect)
-        .redirect(reqwest::redirect::Policy::none())
-        .build()
-        .map_err(|error| chain(&error))
 }
 
 fn parse_url(text: &str) -> Result<Url, ProviderError> {
@@ -223,6 +187,20 @@ fn headers(mut headers: HeaderMap, model: &ModelInfo) -> Result<HeaderMap, Provi
     Ok(headers)
 }
 
+/// `Authorization: Bearer <key>`, when the model has a key.
+///
+/// # Errors
+/// When it should have one, or has one that cannot be sent.
+pub fn bearer(model: &ModelInfo) -> Result<HeaderMap, ProviderError> {
+    let mut headers = HeaderMap::new();
+    if let Some(key) = model.credential()? {
+        let value = secret_header(&format!("Bearer {}", key.expose()))
+            .ok_or_else(|| ProviderError::unusable_key(&model.provider))?;
+        headers.insert(AUTHORIZATION, value);
+    }
+    Ok(headers)
+}
+
 /// A header value that neither `Debug` nor HTTP/2 compression give away.
 pub fn secret_header(text: &str) -> Option<HeaderValue> {
     let mut value = HeaderValue::from_str(text).ok()?;
@@ -231,10 +209,15 @@ pub fn secret_header(text: &str) -> Option<HeaderValue> {
 }
 
 /// The content type, when it is one that no stream of events has.
-fn no_stream(headers: &HeaderMap) -> Option<String> {
+fn no_stream(framing: Framing, headers: &HeaderMap) -> Option<String> {
     let kind = headers.get(CONTENT_TYPE)?.to_str().ok()?;
     let kind = kind.split(';').next()?.trim().to_lowercase();
-    matches!(kind.as_str(), "application/json" | "text/html").then_some(kind)
+    let refused = match kind.as_str() {
+        // A single line of JSON is a whole answer there.
+        "application/json" => framing == Framing::Events,
+        kind => kind == "text/html",
+    };
+    refused.then_some(kind)
 }
 
 fn not_a_stream(kind: &str, body: &str) -> ProviderError {
@@ -257,77 +240,6 @@ fn chain(error: &dyn std::error::Error) -> String {
         cause = source;
     }
     cause.to_string()
-}
-
-/// The bytes of an answer.
-struct Body {
-    response: Response,
-    idle: Duration,
-    read: usize,
-}
-
-impl Body {
-    async fn chunk(&mut self) -> Result<Option<Bytes>, ProviderError> {
-        let chunk = tokio::time::timeout(self.idle, self.response.chunk())
-            .await
-            .map_err(|_| ProviderError::timed_out(self.idle))?
-            .map_err(|_| ProviderError::cut())?;
-        self.read = self.read.saturating_add(chunk.as_ref().map_or(0, Bytes::len));
-        if self.read > MAX_STREAM {
-            let text = format!("the provider's answer is longer than {MAX_STREAM} bytes");
-            return Err(ProviderError::new(ProviderErrorKind::Protocol, text));
-        }
-        Ok(chunk)
-    }
-
-    /// As much of the text as arrives, up to `limit` bytes.
-    async fn text(mut self, limit: usize) -> String {
-        let mut bytes = Vec::new();
-        while let Ok(Some(chunk)) = self.chunk().await {
-            let room = limit.saturating_sub(bytes.len());
-            bytes.extend(chunk.iter().take(room));
-            if bytes.len() >= limit {
-                break;
-            }
-        }
-        match String::from_utf8_lossy(&bytes) {
-            Cow::Borrowed(text) => text.to_owned(),
-            Cow::Owned(text) => text,
-        }
-    }
-}
-
-/// The events of an answer.
-pub struct EventStream {
-    body: Body,
-    parser: SseParser,
-    ended: bool,
-}
-
-impl EventStream {
-    /// The next event; `None` at the end.
-    ///
-    /// # Errors
-    /// When the connection breaks, stays silent too long, or sends an event
-    /// without end.
-    pub async fn next(&mut self) -> Result<Option<SseEvent>, ProviderError> {
-        loop {
-            match self.parser.next_event() {
-                Ok(Some(event)) => return Ok(Some(event)),
-                Ok(None) if self.ended => return Ok(None),
-                Ok(None) => {}
-                Err(error) => {
-                    return Err(ProviderError::new(ProviderErrorKind::Protocol, error.to_string()));
-                }
-            }
-            if let Some(chunk) = self.body.chunk().await? {
-                self.parser.feed(&chunk);
-            } else {
-                self.ended = true;
-                self.parser.finish();
-            }
-        }
-    }
 }
 
 #[cfg(test)]
@@ -358,17 +270,6 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn nothing_is_built_before_the_first_call_and_both_clients_can_be() {
-        let http = http();
-        assert!(http.0.plain.get().is_none() && http.0.secure.get().is_none());
-        http.client(&Url::parse("http://127.0.0.1/").unwrap()).await.unwrap();
-        assert!(http.0.plain.get().is_some() && http.0.secure.get().is_none());
-        // With or without certificates on this machine: an answer, no panic.
-        drop(http.client(&Url::parse("https://localhost/").unwrap()).await);
-        assert!(http.0.secure.get().is_some());
-    }
-
-    #[tokio::test]
     async fn an_address_or_header_that_is_none_is_said() {
         let mut model = model("openai-completions");
         let body = Value::Null;
@@ -377,7 +278,8 @@ mod tests {
             async move {
                 let headers = HeaderMap::new();
                 let style = ErrorStyle::OpenAi;
-                let post = Post { model: &model, url, headers, body: &body, style };
+                let framing = Framing::Events;
+                let post = Post { model: &model, url, headers, body: &body, style, framing };
                 http.post(post).await.err().unwrap()
             }
         };

@@ -1,0 +1,197 @@
+//! `clawgate models auth`.
+
+use std::io::{self, BufRead, IsTerminal, Read, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::{Context as _, bail};
+use clap::{Args, Subcommand, ValueEnum};
+use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
+use serde_json::{Value, json};
+
+use super::super::output::say;
+use super::{Facts, agent, look, table};
+use crate::config::Env;
+use crate::config::profiles::ProfileMode;
+use crate::providers::credentials::{ProfileFile, path_below, status};
+use crate::providers::known_providers;
+use crate::support::Secret;
+
+/// Longer than any key; a token of an OAuth login is some kilobytes.
+const MAX_KEY: u64 = 64 * 1024;
+
+/// Arguments of `clawgate models auth`.
+#[derive(Debug, Clone, Args)]
+pub struct AuthArgs {
+    #[command(subcommand)]
+    command: AuthCommand,
+    /// Whose credentials [default: those of the default agent]
+    #[arg(long, global = true, value_name = "ID")]
+    agent: Option<String>,
+}
+
+#[derive(Debug, Clone, Subcommand)]
+enum AuthCommand {
+    /// Store a key, read from stdin or asked for
+    Add(AddArgs),
+    /// Show the stored credentials, without the secrets
+    List {
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Remove a stored credential
+    Remove {
+        /// Its id, such as anthropic:default
+        id: String,
+    },
+}
+
+#[derive(Debug, Clone, Args)]
+struct AddArgs {
+    /// Whose key it is, such as anthropic
+    #[arg(long, value_name = "NAME")]
+    provider: String,
+    /// Name of the credential [default: <provider>:default]
+    #[arg(long, value_name = "ID")]
+    profile_id: Option<String>,
+    /// What kind it is
+    #[arg(long = "type", value_name = "KIND", default_value = "api_key")]
+    kind: Kind,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+#[value(rename_all = "snake_case")]
+enum Kind {
+    ApiKey,
+    Token,
+}
+
+/// Runs one of them.
+pub fn run(args: &AuthArgs, env: &Env) -> anyhow::Result<ExitCode> {
+    match &args.command {
+        AuthCommand::Add(add) => {
+            let path = file(args, env)?;
+            add_credential(add, &path)?;
+        }
+        AuthCommand::Remove { id } => {
+            let path = file(args, env)?;
+            if !ProfileFile::remove(&path, id)? {
+                bail!("there is no credential {id:?} in {}", path.display());
+            }
+            say(&format!("{id} is removed from {}\n", path.display()))?;
+        }
+        AuthCommand::List { json } => list(args, *json, env)?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn file(args: &AuthArgs, env: &Env) -> anyhow::Result<PathBuf> {
+    let settings = look(env)?;
+    let agent = agent(&settings, args.agent.as_deref())?;
+    Ok(path_below(&settings.paths.agent_dir(&agent)))
+}
+
+fn add_credential(args: &AddArgs, path: &std::path::Path) -> anyhow::Result<()> {
+    let provider = args.provider.trim().to_lowercase();
+    if provider.is_empty() || provider.contains(['/', ' ']) {
+        bail!("{:?} is no provider; known are {}", args.provider, list_of_providers());
+    }
+    let id = args.profile_id.clone().unwrap_or_else(|| format!("{provider}:default"));
+    let secret = read_secret(&provider)?;
+    let mode = match args.kind {
+        Kind::ApiKey => ProfileMode::ApiKey,
+        Kind::Token => ProfileMode::Token,
+    };
+    ProfileFile::add(path, &id, &provider, mode, &secret)?;
+    say(&format!("{id} is stored in {}\n", path.display()))
+}
+
+fn list_of_providers() -> String {
+    known_providers().collect::<Vec<_>>().join(", ")
+}
+
+/// From stdin; a terminal is asked and shows nothing of the answer.
+fn read_secret(provider: &str) -> anyhow::Result<Secret> {
+    let stdin = io::stdin();
+    let mut text = String::new();
+    if stdin.is_terminal() {
+        let mut err = io::stderr();
+        write!(err, "Key for {provider} (not shown): ")?;
+        err.flush()?;
+        let hidden = Hidden::new(&stdin)?;
+        let read = stdin.lock().read_line(&mut text);
+        drop(hidden);
+        writeln!(err)?;
+        read?;
+    } else {
+        stdin.lock().take(MAX_KEY).read_to_string(&mut text).context("stdin is no text")?;
+    }
+    let secret = Secret::new(text);
+    let fits = |c: char| c.is_ascii_graphic();
+    if secret.is_empty() {
+        bail!(
+            "no key: give it on stdin, for example with `clawgate models auth add --provider {provider} < file`"
+        );
+    }
+    if !secret.expose().chars().all(fits) {
+        bail!("this is no key: it must be one line of ASCII characters without spaces");
+    }
+    Ok(secret)
+}
+
+/// A terminal that shows nothing of what is typed, until this is dropped.
+struct Hidden<'a> {
+    terminal: &'a io::Stdin,
+    before: Termios,
+}
+
+impl<'a> Hidden<'a> {
+    fn new(terminal: &'a io::Stdin) -> io::Result<Self> {
+        let before = tcgetattr(terminal)?;
+        let mut hidden = before.clone();
+        hidden.local_modes.remove(LocalModes::ECHO);
+        tcsetattr(terminal, OptionalActions::Flush, &hidden)?;
+        Ok(Self { terminal, before })
+    }
+}
+
+impl Drop for Hidden<'_> {
+    fn drop(&mut self) {
+        // The terminal is gone when this fails.
+        let _ = tcsetattr(self.terminal, OptionalActions::Flush, &self.before);
+    }
+}
+
+fn list(args: &AuthArgs, as_json: bool, env: &Env) -> anyhow::Result<()> {
+    let facts = Facts::find(env)?;
+    let agent = agent(&facts.settings, args.agent.as_deref())?;
+    let credentials = facts.failover.credentials();
+    let now_ms = facts.clock.now_ms();
+    let providers = facts.runtime.block_on(status::of_profiles(credentials, &agent, now_ms));
+    if as_json {
+        let path = credentials.path(&agent);
+        return say(&format!(
+            "{:#}\n",
+            json!({"agentId": agent, "path": path, "providers": providers})
+        ));
+    }
+    let cell = |row: &Value, name: &str| row[name].as_str().unwrap_or_default().to_owned();
+    let rows = providers.iter().filter_map(|provider| provider["profiles"].as_array()).flatten();
+    let lines: Vec<Vec<String>> = rows
+        .map(|row| {
+            let left = row["expiry"]["label"].as_str().map(|label| format!("for {label}"));
+            vec![
+                cell(row, "profileId"),
+                cell(row, "type"),
+                cell(row, "status"),
+                left.unwrap_or_default(),
+                row["reasonCode"].as_str().filter(|code| *code != "ok").unwrap_or_default().into(),
+            ]
+        })
+        .collect();
+    if lines.is_empty() {
+        return say(&format!("no stored credentials in {}\n", credentials.path(&agent).display()));
+    }
+    say(&table(&lines))
+}

@@ -1,0 +1,118 @@
+//! `clawgate models`: models and credentials of this machine's gateway.
+//!
+//! Owns: what the commands show and change. Promises: works without a running
+//! gateway; no secret is printed, and none is taken from the command line,
+//! where other users could read it.
+
+mod auth;
+mod list;
+mod probe;
+mod set;
+mod status;
+
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use clap::{Args, Subcommand};
+
+use crate::app;
+use crate::config::{self, Env, Overrides, Settings};
+use crate::providers::Failover;
+use crate::support::{Clock, SystemClock};
+
+/// Arguments of `clawgate models`.
+#[derive(Debug, Clone, Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub struct ModelsArgs {
+    #[command(subcommand)]
+    command: Option<ModelsCommand>,
+    #[command(flatten)]
+    status: status::StatusArgs,
+}
+
+#[derive(Debug, Clone, Subcommand)]
+enum ModelsCommand {
+    /// Show which models can be used
+    List(list::ListArgs),
+    /// Show the default model, its fallbacks and the credentials (the default)
+    Status(status::StatusArgs),
+    /// Make a model the default: a name, an alias, or part of a name
+    Set(set::SetArgs),
+    /// Show, add and remove credentials
+    Auth(auth::AuthArgs),
+}
+
+/// Runs one of them.
+pub fn run(args: &ModelsArgs, env: &Env) -> anyhow::Result<ExitCode> {
+    match &args.command {
+        None => status::run(&args.status, env),
+        Some(ModelsCommand::Status(args)) => status::run(args, env),
+        Some(ModelsCommand::List(args)) => list::run(args, env),
+        Some(ModelsCommand::Set(args)) => set::run(args, env),
+        Some(ModelsCommand::Auth(args)) => auth::run(args, env),
+    }
+}
+
+/// What the gateway would work with.
+struct Facts {
+    settings: Settings,
+    failover: Arc<Failover>,
+    runtime: tokio::runtime::Runtime,
+    clock: Arc<dyn Clock>,
+}
+
+impl Facts {
+    fn find(env: &Env) -> anyhow::Result<Self> {
+        let settings = look(env)?;
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+        let runtime = super::one_thread()?;
+        let failover = runtime.block_on(app::models(&settings, env, &clock))?;
+        Ok(Self { settings, failover, runtime, clock })
+    }
+}
+
+fn look(env: &Env) -> anyhow::Result<Settings> {
+    let looking = Overrides { read_only: true, ..Overrides::default() };
+    Ok(config::load(env, &looking)?)
+}
+
+/// The agent that is meant: the default one when none is named.
+fn agent(settings: &Settings, named: Option<&str>) -> anyhow::Result<String> {
+    let agents = &settings.agents;
+    let Some(named) = named else { return Ok(agents.default_id.clone()) };
+    let named = named.trim().to_lowercase();
+    if agents.has(&named) {
+        return Ok(named);
+    }
+    let known: Vec<_> = agents.list.iter().map(|agent| agent.id.as_str()).collect();
+    anyhow::bail!("there is no agent {named:?}; there are {}", known.join(", "))
+}
+
+/// Lines of columns, each as wide as its widest cell; the last one is free.
+fn table(rows: &[Vec<String>]) -> String {
+    let columns = rows.iter().map(Vec::len).max().unwrap_or_default();
+    let width = |column: usize| {
+        let cells = rows.iter().filter_map(|row| row.get(column));
+        cells.map(|cell| cell.chars().count()).max().unwrap_or_default()
+    };
+    let widths: Vec<_> = (0..columns).map(width).collect();
+    let mut text = String::new();
+    for row in rows {
+        let cells: Vec<_> =
+            row.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}")).collect();
+        text.push_str(cells.join("  ").trim_end());
+        text.push('\n');
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_table_is_aligned_and_has_no_space_at_the_end() {
+        let row = |cells: [&str; 2]| cells.map(str::to_owned).to_vec();
+        assert_eq!(table(&[row(["a", "x"]), row(["long", ""])]), "a     x\nlong\n");
+    }
+}

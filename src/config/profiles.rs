@@ -1,0 +1,205 @@
+//! The `auth` section: the credentials of model providers, without secrets.
+//!
+//! Owns: which profiles there are by configuration, in which order they are
+//! tried, how long one rests after a failure. The secrets are in each agent's
+//! `auth-profiles.json` (`reference/state-layout.md`). Must not: be mistaken
+//! for `gateway.auth`, which lets clients in.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use super::ConfigError;
+use super::schema::Node;
+
+/// As in OpenClaw: nobody tops up an account within minutes.
+const BILLING_HOURS: f64 = 5.0;
+/// As in OpenClaw.
+const BILLING_MAX_HOURS: f64 = 24.0;
+/// As in OpenClaw: failures further apart than this have nothing in common.
+const FAILURE_WINDOW_HOURS: f64 = 24.0;
+/// A year; more is a slip of the pen.
+const HOURS_MAX: f64 = 8760.0;
+
+/// `auth`.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct ProfilesConfig {
+    /// `auth.profiles`, in the order of the file.
+    pub profiles: Vec<ProfileConfig>,
+    /// `auth.order`: ids of profiles by provider.
+    pub order: BTreeMap<String, Vec<String>>,
+    /// `auth.cooldowns`.
+    pub cooldowns: CooldownConfig,
+}
+
+/// `auth.profiles.<id>`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProfileConfig {
+    /// Its id, such as `anthropic:work`.
+    pub id: String,
+    /// Whose it is.
+    pub provider: String,
+    /// What kind of credential is expected.
+    pub mode: ProfileMode,
+}
+
+/// Kinds of credential.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum ProfileMode {
+    /// From an OAuth login; used as long as it is valid, never renewed here.
+    OAuth,
+    /// A token that cannot be renewed.
+    Token,
+    /// An API key.
+    ApiKey,
+}
+
+impl ProfileMode {
+    /// The name in files and on the wire.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::OAuth => "oauth",
+            Self::Token => "token",
+            Self::ApiKey => "api_key",
+        }
+    }
+
+    /// The one with this name.
+    pub fn parse(name: &str) -> Option<Self> {
+        [Self::OAuth, Self::Token, Self::ApiKey].into_iter().find(|mode| mode.as_str() == name)
+    }
+}
+
+/// `auth.cooldowns`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CooldownConfig {
+    /// How long a credential without credit rests; doubles each time.
+    pub billing: Duration,
+    /// The same for single providers.
+    pub billing_by_provider: BTreeMap<String, Duration>,
+    /// The longest rest of a credential without credit.
+    pub billing_max: Duration,
+    /// After so long without failure, counting begins anew.
+    pub failure_window: Duration,
+}
+
+impl Default for CooldownConfig {
+    fn default() -> Self {
+        Self {
+            billing: hours(BILLING_HOURS),
+            billing_by_provider: BTreeMap::new(),
+            billing_max: hours(BILLING_MAX_HOURS),
+            failure_window: hours(FAILURE_WINDOW_HOURS),
+        }
+    }
+}
+
+pub(super) fn read(node: &Node<'_>) -> Result<ProfilesConfig, ConfigError> {
+    let profiles = node.member("profiles")?.members()?;
+    let order = node.member("order")?.members()?;
+    let order = order
+        .into_iter()
+        .map(|(provider, ids)| Ok((normal(&provider), ids.texts()?.unwrap_or_default())));
+    Ok(ProfilesConfig {
+        profiles: profiles.into_iter().map(profile).collect::<Result<_, _>>()?,
+        order: order.collect::<Result<_, ConfigError>>()?,
+        cooldowns: cooldowns(&node.member("cooldowns")?)?,
+    })
+}
+
+fn profile((id, node): (String, Node<'_>)) -> Result<ProfileConfig, ConfigError> {
+    let mode = node.member("mode")?;
+    let parsed = mode.word("api_key, token, oauth", ProfileMode::parse)?;
+    Ok(ProfileConfig {
+        id,
+        provider: normal(&node.member("provider")?.required_text()?),
+        mode: parsed.ok_or_else(|| mode.wrong("is missing; one of api_key, token, oauth"))?,
+    })
+}
+
+/// Names of providers are compared without case.
+fn normal(provider: &str) -> String {
+    provider.trim().to_lowercase()
+}
+
+fn cooldowns(node: &Node<'_>) -> Result<CooldownConfig, ConfigError> {
+    let usual = CooldownConfig::default();
+    let read = |name: &str, usual: Duration| -> Result<Duration, ConfigError> {
+        Ok(duration(&node.member(name)?)?.unwrap_or(usual))
+    };
+    let mut by_provider = BTreeMap::new();
+    for (provider, hours) in node.member("billingBackoffHoursByProvider")?.members()? {
+        if let Some(rest) = duration(&hours)? {
+            by_provider.insert(normal(&provider), rest);
+        }
+    }
+    Ok(CooldownConfig {
+        billing: read("billingBackoffHours", usual.billing)?,
+        billing_by_provider: by_provider,
+        billing_max: read("billingMaxHours", usual.billing_max)?,
+        failure_window: read("failureWindowHours", usual.failure_window)?,
+    })
+}
+
+fn duration(node: &Node<'_>) -> Result<Option<Duration>, ConfigError> {
+    let Some(value) = node.value() else { return Ok(None) };
+    let valid = value.as_f64().filter(|hours| *hours > 0.0 && *hours <= HOURS_MAX);
+    valid.map(hours).map(Some).ok_or_else(|| node.wrong("must be a number of hours above 0"))
+}
+
+fn hours(hours: f64) -> Duration {
+    Duration::from_secs_f64(hours * 3600.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use serde_json::{Value, json};
+
+    fn read_value(value: &Value) -> Result<ProfilesConfig, String> {
+        read(&Node::root(value, Path::new("f"))).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn the_section_is_read_whole() {
+        let config = read_value(&json!({
+            "profiles": {
+                "anthropic:work": {"provider": "Anthropic", "mode": "api_key", "email": "a@b.c"},
+                "openai:me": {"provider": "openai", "mode": "oauth"},
+            },
+            "order": {"Anthropic": ["anthropic:work", "anthropic:home"]},
+            "cooldowns": {"billingBackoffHours": 0.5, "billingBackoffHoursByProvider": {"xai": 2}},
+        }))
+        .unwrap();
+        let modes: Vec<_> = config.profiles.iter().map(|it| (&*it.provider, it.mode)).collect();
+        assert_eq!(modes, [("anthropic", ProfileMode::ApiKey), ("openai", ProfileMode::OAuth)]);
+        assert_eq!(config.order["anthropic"], ["anthropic:work", "anthropic:home"]);
+        let cooldowns = config.cooldowns;
+        assert_eq!(cooldowns.billing, Duration::from_mins(30));
+        assert_eq!(cooldowns.billing_by_provider["xai"], Duration::from_hours(2));
+        assert_eq!(cooldowns.billing_max, Duration::from_hours(24));
+        assert_eq!(read_value(&json!({})).unwrap(), ProfilesConfig::default());
+    }
+
+    #[test]
+    fn what_is_wrong_is_named_by_its_path() {
+        for (value, error) in [
+            (
+                json!({"profiles": {"a": {"provider": "p", "mode": "magic"}}}),
+                "profiles.a.mode: must be one of api_key, token, oauth (in f)",
+            ),
+            (
+                json!({"profiles": {"a": {"mode": "token"}}}),
+                "profiles.a.provider: is missing; it must be a string (in f)",
+            ),
+            (
+                json!({"cooldowns": {"billingMaxHours": 0}}),
+                "cooldowns.billingMaxHours: must be a number of hours above 0 (in f)",
+            ),
+            (json!({"order": {"a": "b"}}), "order.a: must be a list (in f)"),
+        ] {
+            assert_eq!(read_value(&value).unwrap_err(), error);
+        }
+    }
+}

@@ -1,0 +1,51 @@
+//! `models.list`, `models.authStatus`.
+
+use serde_json::{Value, json};
+
+use crate::protocol::methods::AnyParams;
+use crate::protocol::methods::models::ModelsListParams;
+use crate::providers::credentials::status;
+use crate::providers::{ModelInfo, View};
+use crate::registry::{Ctx, Reply};
+
+/// `models.list`: models and what they can do.
+pub async fn list(cx: Ctx, p: ModelsListParams) -> Reply<Value> {
+    let services = &cx.services;
+    let view = p.view.as_deref().and_then(View::parse).unwrap_or_default();
+    let failover = services.models.failover();
+    let agent = services.keys.default_agent.as_str();
+    let stored = failover.credentials().profiles(agent).await;
+    let has_profile = |provider: &str| {
+        stored.iter().any(|it| it.profile.provider == provider && it.secret.is_some())
+    };
+    let catalog = failover.catalog();
+    let models = catalog.view(view, &has_profile);
+    let rows: Vec<_> = models.iter().map(|model| row(model, catalog.alias(model))).collect();
+    Ok(json!({"models": rows}))
+}
+
+fn row(model: &ModelInfo, alias: Option<&str>) -> Value {
+    let mut row = json!({
+        "provider": model.provider,
+        "id": model.id,
+        "name": model.name,
+        "contextWindow": model.context_window,
+        "reasoning": model.reasoning,
+        "input": model.input.iter().map(|kind| kind.as_str()).collect::<Vec<_>>(),
+    });
+    if let (Some(alias), Value::Object(members)) = (alias, &mut row) {
+        members.insert("alias".into(), json!(alias));
+    }
+    row
+}
+
+/// `models.authStatus`: the credentials of each provider. Files are read again
+/// whenever they have changed, so `refresh` asks for nothing more.
+pub async fn auth_status(cx: Ctx, _: AnyParams) -> Reply<Value> {
+    let services = &cx.services;
+    let credentials = services.models.failover().credentials();
+    let agent = services.keys.default_agent.as_str();
+    let now_ms = services.clock.now_ms();
+    let providers = status::of_profiles(credentials, agent, now_ms).await;
+    Ok(json!({"ts": now_ms, "providers": providers}))
+}

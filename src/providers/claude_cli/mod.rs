@@ -1,0 +1,158 @@
+//! An installed Claude Code CLI as a provider of text.
+//!
+//! Owns: one process for each answer, and which of its sessions continues
+//! which conversation. Promises: the process and whatever it has started end
+//! with the answer, also when that is given up; our own tools are not offered,
+//! and it uses its own only when the configuration says so. Must not: retry;
+//! the CLI does.
+
+mod arguments;
+mod conversation;
+mod process;
+mod prompt;
+mod stream;
+
+use std::io::Write as _;
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tempfile::NamedTempFile;
+
+use super::answer::Answer;
+use super::error::{ProviderError, ProviderErrorKind};
+use super::{EventSink, ModelRequest, Provider};
+use crate::config::cli_backend::CliBackend;
+use crate::protocol::message::{AssistantMessage, StopReason};
+use crate::support::{BoxFuture, Clock, Ids, RandomIds};
+use conversation::{Conversations, Known};
+use process::Process;
+use stream::{Said, Turn};
+
+/// The adapter.
+pub struct ClaudeCli {
+    clock: Arc<dyn Clock>,
+    /// How long it may be silent.
+    idle: Duration,
+    conversations: Mutex<Conversations>,
+}
+
+impl ClaudeCli {
+    /// An adapter whose processes may be silent for `idle`.
+    pub fn new(idle: Duration, clock: Arc<dyn Clock>) -> Self {
+        Self { clock, idle, conversations: Mutex::default() }
+    }
+
+    /// One answer: by the session that has the conversation so far, else by a
+    /// new one that is told all of it.
+    async fn answer(
+        &self,
+        request: &ModelRequest,
+        events: EventSink<'_>,
+    ) -> Result<AssistantMessage, ProviderError> {
+        let backend = request.model.options.cli.as_deref().ok_or_else(not_configured)?;
+        let known = self.conversations.lock().take(&request.session_id, &request.messages);
+        let fresh = || Known { id: RandomIds.uuid(), messages: 0 };
+        let continued = known.is_some();
+        let mut session = known.unwrap_or_else(fresh);
+        let mut result = self.attempt(backend, request, &session, &mut *events).await;
+        if continued && result.as_ref().is_err_and(is_forgotten) {
+            session = fresh();
+            result = self.attempt(backend, request, &session, events).await;
+        }
+        let message = result?;
+        self.conversations.lock().keep(
+            &request.session_id,
+            session.id,
+            &request.messages,
+            &message,
+        );
+        Ok(message)
+    }
+
+    async fn attempt(
+        &self,
+        backend: &CliBackend,
+        request: &ModelRequest,
+        session: &Known,
+        events: EventSink<'_>,
+    ) -> Result<AssistantMessage, ProviderError> {
+        let mut begun = false;
+        let mut watched = |event| {
+            begun = true;
+            events(event);
+        };
+        let mut answer = Answer::new(&request.model, &mut watched, self.clock.now_ms());
+        let failed = match self.talk(backend, request, session, &mut answer).await {
+            Ok(stop) => return Ok(answer.finish(stop)),
+            Err(error) => answer.fail(error),
+        };
+        // Before the answer began, another model may give it.
+        Err(ProviderError { partial: failed.partial.filter(|_| begun), ..failed })
+    }
+
+    async fn talk(
+        &self,
+        backend: &CliBackend,
+        request: &ModelRequest,
+        session: &Known,
+        answer: &mut Answer<'_>,
+    ) -> Result<StopReason, ProviderError> {
+        let system = system_prompt(request.system.as_deref()).await?;
+        let system = system.as_ref().map(NamedTempFile::path);
+        let arguments = arguments::all(backend, request, system, session);
+        let limit = request.model.timeout.unwrap_or(self.idle);
+        let mut process = Process::start(backend, arguments, limit)?;
+        process.say(&prompt::line(request, session));
+        let mut turn = Turn::default();
+        while let Some(line) = process.next().await? {
+            match turn.read(&line, answer)? {
+                Said::Nothing => {}
+                Said::Question(reply) => process.say(&reply),
+                Said::End(outcome) => {
+                    process.end().await;
+                    return outcome;
+                }
+            }
+        }
+        Err(process.failure().await)
+    }
+}
+
+/// The CLI no longer has the session that we want to go on with.
+fn is_forgotten(error: &ProviderError) -> bool {
+    error.message.contains("No conversation found")
+}
+
+fn not_configured() -> ProviderError {
+    let text = "agents.defaults.cliBackends.claude-cli is not configured";
+    ProviderError::new(ProviderErrorKind::BadRequest, text)
+}
+
+/// The system prompt in a file that only we can read: arguments are seen by
+/// everybody on this machine, and may not be long. Goes when dropped.
+async fn system_prompt(text: Option<&str>) -> Result<Option<NamedTempFile>, ProviderError> {
+    let Some(text) = text.filter(|text| !text.is_empty()).map(str::to_owned) else {
+        return Ok(None);
+    };
+    let written = tokio::task::spawn_blocking(move || {
+        let mut file = NamedTempFile::with_prefix("system-prompt-")?;
+        file.write_all(text.as_bytes())?;
+        Ok::<_, std::io::Error>(file)
+    });
+    let written = written.await.unwrap_or_else(|error| Err(std::io::Error::other(error)));
+    written.map(Some).map_err(|error| {
+        let text = format!("cannot write the system prompt to a temporary file: {error}");
+        ProviderError::new(ProviderErrorKind::Network, text)
+    })
+}
+
+impl Provider for ClaudeCli {
+    fn stream<'a>(
+        &'a self,
+        request: &'a ModelRequest,
+        events: EventSink<'a>,
+    ) -> BoxFuture<'a, Result<AssistantMessage, ProviderError>> {
+        Box::pin(self.answer(request, events))
+    }
+}

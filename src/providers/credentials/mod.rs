@@ -1,0 +1,258 @@
+//! The credentials that models are asked with.
+//!
+//! Owns: the profiles of `auth-profiles.json`, their order, and which of them
+//! rest after a failure. Promises: a file is read again when it has changed;
+//! what one conversation did wrong never makes a credential rest (#15037).
+//! Must not: renew OAuth tokens, or log a secret.
+
+mod cooldown;
+mod profile;
+pub mod status;
+mod store;
+
+use std::collections::{BTreeSet, HashMap};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use parking_lot::Mutex;
+
+pub use cooldown::{FailureReason, Rest};
+pub use profile::{Expiry, Profile};
+pub use store::{ProfileFile, StoreError};
+
+use super::ModelInfo;
+use crate::config::profiles::{ProfileConfig, ProfileMode, ProfilesConfig};
+use crate::config::secrets::{self, ResolvedSecrets, SecretsConfig};
+use crate::config::{Env, Paths, Settings};
+use crate::support::{Clock, Secret};
+use cooldown::Cooldowns;
+
+/// Name of the file below an agent's directory.
+const FILE: &str = "agent/auth-profiles.json";
+
+/// Where the profiles are of the agent with this directory.
+pub fn path_below(agent_dir: &Path) -> PathBuf {
+    agent_dir.join(FILE)
+}
+
+/// One way to be let in by a provider.
+#[derive(Debug, Clone)]
+pub struct Credential {
+    /// Id of the profile, or `<provider>:key` for the key of environment and
+    /// configuration.
+    pub id: String,
+    /// The profile's secret; the model brings its own when there is none.
+    secret: Option<(ProfileMode, Secret)>,
+}
+
+impl Credential {
+    /// `model`, reached with this credential.
+    pub fn apply(&self, model: &Arc<ModelInfo>) -> Arc<ModelInfo> {
+        match &self.secret {
+            None => Arc::clone(model),
+            // What Anthropic takes for a key must be one; tokens go elsewhere.
+            Some((ProfileMode::OAuth | ProfileMode::Token, token))
+                if model.api == super::Api::AnthropicMessages =>
+            {
+                Arc::new(model.with_bearer(token))
+            }
+            Some((_, key)) => Arc::new(model.with_key(key.clone())),
+        }
+    }
+}
+
+/// When a file was written, and how long it is.
+type Stamp = Option<(SystemTime, u64)>;
+
+/// What is known of one file.
+#[derive(Clone, Default)]
+struct Loaded {
+    stamp: Stamp,
+    file: Arc<ProfileFile>,
+    secrets: Arc<ResolvedSecrets>,
+}
+
+/// A profile with what can be said about it now.
+#[derive(Debug, Clone)]
+pub struct ProfileState {
+    /// It.
+    pub profile: Profile,
+    /// Its secret, when there is one that can be used.
+    pub secret: Option<Secret>,
+    /// Whether the order of `auth.order` leaves it out.
+    pub is_left_out: bool,
+}
+
+/// All credentials.
+pub struct Credentials {
+    paths: Paths,
+    default_agent: String,
+    config: ProfilesConfig,
+    secrets: SecretsConfig,
+    env: Env,
+    clock: Arc<dyn Clock>,
+    files: Mutex<HashMap<PathBuf, Loaded>>,
+    cooldowns: Cooldowns,
+}
+
+impl Credentials {
+    /// Of these settings. Reads nothing yet.
+    pub fn new(settings: &Settings, env: &Env, clock: Arc<dyn Clock>) -> Self {
+        Self {
+            paths: settings.paths.clone(),
+            default_agent: settings.agents.default_id.clone(),
+            config: settings.profiles.clone(),
+            secrets: settings.secrets.clone(),
+            env: env.clone(),
+            cooldowns: Cooldowns::new(settings.profiles.cooldowns.clone()),
+            clock,
+            files: Mutex::default(),
+        }
+    }
+
+    /// Where the profiles of an agent are.
+    pub fn path(&self, agent: &str) -> PathBuf {
+        path_below(&self.paths.agent_dir(agent))
+    }
+
+    /// Every profile that an agent can use, its own before those of the default
+    /// agent.
+    pub async fn profiles(&self, agent: &str) -> Vec<ProfileState> {
+        let mut states: Vec<ProfileState> = Vec::new();
+        let mut order: HashMap<String, Vec<String>> = HashMap::new();
+        for owner in self.owners(agent) {
+            let loaded = self.load(&self.path(owner)).await;
+            for (provider, ids) in &loaded.file.order {
+                order.entry(provider.clone()).or_insert_with(|| ids.clone());
+            }
+            for profile in &loaded.file.profiles {
+                if states.iter().all(|known| known.profile.id != profile.id) {
+                    let secret = profile.secret(&loaded.secrets);
+                    let profile = profile.clone();
+                    states.push(ProfileState { profile, secret, is_left_out: false });
+                }
+            }
+        }
+        for (provider, ids) in &self.config.order {
+            order.entry(provider.clone()).or_insert_with(|| ids.clone());
+        }
+        let rank = |state: &ProfileState| {
+            let profile = &state.profile;
+            let explicit = order.get(&profile.provider);
+            let place = explicit
+                .map_or(0, |ids| ids.iter().position(|id| *id == profile.id).unwrap_or(usize::MAX));
+            let configured = self.config.profiles.iter().position(|it| it.id == profile.id);
+            let mode = explicit.is_none().then_some(profile.mode);
+            (place, mode, configured.unwrap_or(usize::MAX))
+        };
+        for state in &mut states {
+            state.is_left_out = rank(state).0 == usize::MAX;
+        }
+        // Stable: what is equal stays in the order of the file.
+        states.sort_by_key(rank);
+        states
+    }
+
+    /// How an agent can be let in by the provider of `model`, best first.
+    pub async fn for_model(&self, agent: &str, model: &ModelInfo) -> Vec<Credential> {
+        let now = self.clock.now_ms();
+        let states = self.profiles(agent).await;
+        let fitting = states.into_iter().filter(|state| {
+            let profile = &state.profile;
+            let is_expected = self.expected(&profile.id).is_none_or(|it| accepts(it, profile));
+            profile.provider == model.provider
+                && !state.is_left_out
+                && is_expected
+                && profile.expiry.is_valid(now)
+        });
+        let mut found: Vec<Credential> = fitting
+            .filter_map(|state| {
+                let ProfileState { profile, secret, .. } = state;
+                Some(Credential { id: profile.id, secret: Some((profile.mode, secret?)) })
+            })
+            .collect();
+        if found.is_empty() || model.has_credential() {
+            found.push(Credential { id: format!("{}:key", model.provider), secret: None });
+        }
+        found
+    }
+
+    /// What the configuration says about a profile.
+    fn expected(&self, id: &str) -> Option<&ProfileConfig> {
+        self.config.profiles.iter().find(|profile| profile.id == id)
+    }
+
+    /// Until when a credential rests, as far as this model is concerned.
+    pub fn rest(&self, credential: &Credential, model: &ModelInfo) -> Option<Rest> {
+        self.cooldowns.rest(&credential.id, model, self.clock.now_ms())
+    }
+
+    /// Any rest of a profile, for those who look at it.
+    pub fn longest_rest(&self, id: &str) -> Option<Rest> {
+        self.cooldowns.longest(id, self.clock.now_ms())
+    }
+
+    /// A call with this credential failed.
+    pub fn failed(
+        &self,
+        credential: &Credential,
+        model: &ModelInfo,
+        failure: &super::ProviderError,
+    ) {
+        self.cooldowns.failed(&credential.id, model, failure, self.clock.now_ms());
+    }
+
+    /// A call with this credential went well.
+    pub fn succeeded(&self, credential: &Credential, model: &ModelInfo) {
+        self.cooldowns.succeeded(&credential.id, model);
+    }
+
+    /// The agents whose files count for `agent`, its own first.
+    fn owners<'a>(&'a self, agent: &'a str) -> impl Iterator<Item = &'a str> {
+        let default = self.default_agent.as_str();
+        std::iter::once(agent).chain((agent != default).then_some(default))
+    }
+
+    /// What is in a file by now.
+    async fn load(&self, path: &Path) -> Loaded {
+        let stamp = stamp(path);
+        if let Some(known) = self.files.lock().get(path)
+            && known.stamp == stamp
+        {
+            return known.clone();
+        }
+        let file = match ProfileFile::read(path) {
+            Ok(file) => Arc::new(file),
+            Err(error) => {
+                tracing::warn!(%error, "stored credentials are not used");
+                Arc::default()
+            }
+        };
+        let references: BTreeSet<_> =
+            file.profiles.iter().filter_map(Profile::reference).cloned().collect();
+        let (secrets, lost) = secrets::resolve(&references, &self.secrets, &self.env).await;
+        for (reference, error) in lost {
+            tracing::warn!(%reference, %error, "a stored credential is not used");
+        }
+        let loaded = Loaded { stamp, file, secrets: Arc::new(secrets) };
+        self.files.lock().insert(path.to_owned(), loaded.clone());
+        loaded
+    }
+}
+
+fn stamp(path: &Path) -> Stamp {
+    let facts = std::fs::metadata(path).ok()?;
+    Some((facts.modified().ok()?, facts.len()))
+}
+
+/// Whether the stored profile is what the configuration expects. A token is
+/// what many an OAuth login leaves behind.
+fn accepts(expected: &ProfileConfig, stored: &Profile) -> bool {
+    expected.provider == stored.provider
+        && (expected.mode == stored.mode
+            || (expected.mode == ProfileMode::OAuth && stored.mode == ProfileMode::Token))
+}
+
+#[cfg(test)]
+mod tests;

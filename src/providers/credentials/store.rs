@@ -1,0 +1,136 @@
+//! `auth-profiles.json`: the file with an agent's credentials, in OpenClaw's
+//! format.
+//!
+//! Promises: what we do not understand stays as it is; a file that is not
+//! readable is never overwritten; the file is private and replaced whole.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use serde_json::{Map, Value, json};
+
+use super::Profile;
+use crate::config::profiles::ProfileMode;
+use crate::store::atomic::{self, FileError};
+use crate::support::Secret;
+
+/// The version that OpenClaw writes.
+const VERSION: u64 = 1;
+/// Some hundred credentials; more is not such a file.
+const MAX_BYTES: u64 = 4 * 1024 * 1024;
+
+/// Why the file cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// It is there but not readable.
+    #[error("cannot read {}", path.display())]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        #[source]
+        source: io::Error,
+    },
+    /// It is no JSON object with profiles.
+    #[error("{} is not a file of credentials; mend it or move it away", .0.display())]
+    Malformed(PathBuf),
+    /// It cannot be written.
+    #[error(transparent)]
+    Write(#[from] FileError),
+}
+
+/// What is in the file.
+#[derive(Debug, Clone, Default)]
+pub struct ProfileFile {
+    /// The credentials that we understand, in the order of the file.
+    pub profiles: Vec<Profile>,
+    /// The agent's own order, by provider.
+    pub order: BTreeMap<String, Vec<String>>,
+}
+
+impl ProfileFile {
+    /// Reads the file; nothing when there is none.
+    ///
+    /// # Errors
+    /// When it is there and not readable.
+    pub fn read(path: &Path) -> Result<Self, StoreError> {
+        let whole = read_value(path)?;
+        let entries = whole.get("profiles").and_then(Value::as_object);
+        let profiles = entries.into_iter().flatten();
+        let order = whole.get("order").and_then(Value::as_object).into_iter().flatten();
+        Ok(Self {
+            profiles: profiles.filter_map(|(id, value)| Profile::read(id, value)).collect(),
+            order: order
+                .filter_map(|(provider, ids)| {
+                    let ids = serde_json::from_value(ids.clone()).ok()?;
+                    Some((provider.to_lowercase(), ids))
+                })
+                .collect(),
+        })
+    }
+
+    /// Adds a credential, in place of one with the same id.
+    ///
+    /// # Errors
+    /// When the file is not readable or not writable.
+    pub fn add(
+        path: &Path,
+        id: &str,
+        provider: &str,
+        mode: ProfileMode,
+        secret: &Secret,
+    ) -> Result<(), StoreError> {
+        let name = match mode {
+            ProfileMode::ApiKey => "key",
+            ProfileMode::Token => "token",
+            ProfileMode::OAuth => "access",
+        };
+        let profile = json!({"type": mode.as_str(), "provider": provider, name: secret.expose()});
+        change(path, |profiles| {
+            profiles.insert(id.to_owned(), profile);
+            true
+        })
+        .map(|_| ())
+    }
+
+    /// Removes a credential; whether it was there.
+    ///
+    /// # Errors
+    /// When the file is not readable or not writable.
+    pub fn remove(path: &Path, id: &str) -> Result<bool, StoreError> {
+        change(path, |profiles| profiles.shift_remove(id).is_some())
+    }
+}
+
+/// Changes the profiles and writes the file, if `edit` says that it did.
+fn change(
+    path: &Path,
+    edit: impl FnOnce(&mut Map<String, Value>) -> bool,
+) -> Result<bool, StoreError> {
+    let mut whole = read_value(path)?;
+    let malformed = || StoreError::Malformed(path.to_owned());
+    let members = whole.as_object_mut().ok_or_else(malformed)?;
+    members.entry("version").or_insert(json!(VERSION));
+    let profiles = members.entry("profiles").or_insert_with(|| json!({}));
+    if !edit(profiles.as_object_mut().ok_or_else(malformed)?) {
+        return Ok(false);
+    }
+    atomic::write_private(path, format!("{whole:#}\n").as_bytes())?;
+    Ok(true)
+}
+
+fn read_value(path: &Path) -> Result<Value, StoreError> {
+    let malformed = || StoreError::Malformed(path.to_owned());
+    let unreadable = |source| StoreError::Unreadable { path: path.to_owned(), source };
+    match std::fs::metadata(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(json!({})),
+        Err(error) => return Err(unreadable(error)),
+        Ok(facts) if !facts.is_file() || facts.len() > MAX_BYTES => return Err(malformed()),
+        Ok(_) => {}
+    }
+    let text = std::fs::read_to_string(path).map_err(unreadable)?;
+    let value: Value = serde_json::from_str(&text).map_err(|_| malformed())?;
+    let is_sound = value.get("profiles").is_none_or(Value::is_object) && value.is_object();
+    if is_sound { Ok(value) } else { Err(malformed()) }
+}

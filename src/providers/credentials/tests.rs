@@ -1,0 +1,171 @@
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+
+use serde_json::{Value, json};
+
+use super::*;
+use crate::config::{Overrides, load};
+use crate::providers::Api;
+use crate::providers::testing::{FixedClock, model};
+
+struct Home(tempfile::TempDir);
+
+impl Home {
+    fn new() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+
+    fn credentials(&self, config: &Value) -> Credentials {
+        let dir = self.0.path().join(".openclaw");
+        fs::create_dir_all(&dir).unwrap();
+        fs::write(dir.join("openclaw.json"), config.to_string()).unwrap();
+        let env = Env::fixed([("WORK_KEY", "from-env")], self.0.path());
+        let looking = Overrides { read_only: true, ..Overrides::default() };
+        let settings = load(&env, &looking).unwrap();
+        Credentials::new(&settings, &env, Arc::new(FixedClock))
+    }
+
+    fn store(&self, agent: &str, value: &Value) -> PathBuf {
+        let path = self.0.path().join(".openclaw/agents").join(agent).join(FILE);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, value.to_string()).unwrap();
+        path
+    }
+}
+
+fn key(provider: &str, key: &str) -> Value {
+    json!({"type": "api_key", "provider": provider, "key": key})
+}
+
+async fn ids(credentials: &Credentials, agent: &str, model: &ModelInfo) -> Vec<String> {
+    credentials.for_model(agent, model).await.into_iter().map(|it| it.id).collect()
+}
+
+#[tokio::test]
+async fn logins_come_before_keys_and_what_has_ended_is_left_out() {
+    let home = Home::new();
+    let far = FixedClock::NOW + 1000;
+    home.store("main", &json!({"profiles": {
+        "mock:k": key("mock", "1"), "other:k": key("other", "2"),
+        "mock:t": {"type": "token", "provider": "mock", "token": "3"},
+        "mock:o": {"type": "oauth", "provider": "mock", "access": "4", "refresh": "r", "expires": far},
+        "mock:gone": {"type": "oauth", "provider": "mock", "access": "5", "expires": FixedClock::NOW},
+        "mock:empty": {"type": "token", "provider": "mock"},
+    }}));
+    let credentials = home.credentials(&json!({}));
+    let model = model("openai-completions");
+    assert_eq!(ids(&credentials, "main", &model).await, ["mock:o", "mock:t", "mock:k", "mock:key"]);
+    let unknown = ModelInfo { provider: "x".into(), ..model.clone() };
+    assert_eq!(ids(&credentials, "main", &unknown).await, ["x:key"]);
+    let first = credentials.for_model("main", &model).await.remove(0);
+    let model = Arc::new(model);
+    assert_eq!(first.apply(&model).api_key.as_ref().unwrap().expose(), "4");
+    let anthropic = Arc::new(ModelInfo { api: Api::AnthropicMessages, ..ModelInfo::clone(&model) });
+    let applied = first.apply(&anthropic);
+    assert!(applied.api_key.is_none());
+    assert_eq!(applied.headers.get("authorization").unwrap().expose(), "Bearer 4");
+    assert!(applied.credential().unwrap().is_none());
+}
+
+#[tokio::test]
+async fn an_order_leaves_out_whom_it_does_not_name_and_the_file_beats_the_configuration() {
+    let home = Home::new();
+    let three =
+        json!({"mock:a": key("mock", "1"), "mock:b": key("mock", "2"), "mock:c": key("mock", "3")});
+    home.store("main", &json!({ "profiles": three }));
+    let order = json!({"auth": {"order": {"mock": ["mock:c", "mock:a", "mock:none"]}}});
+    let credentials = home.credentials(&order);
+    let model = ModelInfo { api_key: None, ..model("openai-completions") };
+    let model = ModelInfo { base_url: "https://far/v1".into(), ..model };
+    assert_eq!(ids(&credentials, "main", &model).await, ["mock:c", "mock:a"]);
+    home.store("main", &json!({"profiles": three, "order": {"Mock": ["mock:b"]}}));
+    assert_eq!(ids(&credentials, "main", &model).await, ["mock:b"]);
+}
+
+#[tokio::test]
+async fn the_configuration_says_which_kind_is_expected_and_which_comes_first() {
+    let home = Home::new();
+    home.store(
+        "main",
+        &json!({"profiles": {
+            "mock:a": key("mock", "1"), "mock:b": key("mock", "2"), "mock:c": key("mock", "3"),
+        }}),
+    );
+    let profile = |mode: &str| json!({"provider": "mock", "mode": mode});
+    let config =
+        json!({"auth": {"profiles": {"mock:c": profile("api_key"), "mock:a": profile("oauth")}}});
+    let credentials = home.credentials(&config);
+    let model = model("openai-completions");
+    assert_eq!(ids(&credentials, "main", &model).await, ["mock:c", "mock:b", "mock:key"]);
+}
+
+#[tokio::test]
+async fn an_agent_sees_the_credentials_of_the_default_agent_behind_its_own() {
+    let home = Home::new();
+    home.store(
+        "main",
+        &json!({"profiles": {"mock:a": key("mock", "main"), "mock:b": key("mock", "b")}}),
+    );
+    home.store("work", &json!({"profiles": {"mock:a": key("mock", "own")}}));
+    let credentials =
+        home.credentials(&json!({"agents": {"list": [{"id": "main"}, {"id": "work"}]}}));
+    let model = Arc::new(model("openai-completions"));
+    let found = credentials.for_model("work", &model).await;
+    let keys: Vec<_> = found
+        .iter()
+        .map(|it| it.apply(&model).api_key.as_ref().unwrap().expose().to_owned())
+        .collect();
+    assert_eq!(keys, ["own", "b", "mock-key"]);
+    assert_eq!(ids(&credentials, "main", &model).await.len(), 3);
+}
+
+#[tokio::test]
+async fn a_reference_in_the_file_is_followed() {
+    let home = Home::new();
+    let reference = json!({"source": "env", "provider": "default", "id": "WORK_KEY"});
+    home.store("main", &json!({"profiles": {
+        "mock:a": {"type": "api_key", "provider": "mock", "keyRef": reference},
+        "mock:b": {"type": "api_key", "provider": "mock", "key": reference},
+        "mock:c": {"type": "api_key", "provider": "mock", "keyRef": {"source": "env", "id": "GONE_KEY"}},
+    }}));
+    let credentials = home.credentials(&json!({}));
+    let model = model("openai-completions");
+    assert_eq!(ids(&credentials, "main", &model).await, ["mock:a", "mock:b", "mock:key"]);
+}
+
+#[test]
+fn a_change_keeps_what_it_does_not_understand_and_the_file_private() {
+    let home = Home::new();
+    let before = json!({"version": 1, "profiles": {"odd": {"type": "new", "x": [1]}}, "lastGood": {"a": "b"}});
+    let path = home.store("main", &before);
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
+    let secret = Secret::new("sk-1");
+    ProfileFile::add(&path, "xai:default", "xai", ProfileMode::ApiKey, &secret).unwrap();
+    let mut expected = before.clone();
+    expected["profiles"]["xai:default"] = key("xai", "sk-1");
+    let read = || serde_json::from_str::<Value>(&fs::read_to_string(&path).unwrap()).unwrap();
+    let expected = json!({"version": 1, "profiles": {
+        "odd": {"type": "new", "x": [1]}, "xai:default": {"type": "api_key", "provider": "xai", "key": "sk-1"},
+    }, "lastGood": expected["lastGood"]});
+    assert_eq!(read(), expected);
+    assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+    assert!(ProfileFile::remove(&path, "xai:default").unwrap());
+    assert!(!ProfileFile::remove(&path, "xai:default").unwrap());
+    assert_eq!(read(), before);
+}
+
+#[test]
+fn a_file_that_is_none_is_never_overwritten() {
+    let home = Home::new();
+    for text in ["{", "[]", r#"{"profiles": 5}"#] {
+        let path = home.store("main", &json!({}));
+        fs::write(&path, text).unwrap();
+        let secret = Secret::new("k");
+        let error = ProfileFile::add(&path, "a:b", "a", ProfileMode::ApiKey, &secret).unwrap_err();
+        assert!(matches!(error, StoreError::Malformed(_)), "{text}: {error}");
+        assert_eq!(fs::read_to_string(&path).unwrap(), text);
+        assert!(ProfileFile::read(&path).is_err());
+    }
+    let missing = home.0.path().join("none/agent/auth-profiles.json");
+    assert!(ProfileFile::read(&missing).unwrap().profiles.is_empty());
+}

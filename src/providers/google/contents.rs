@@ -1,0 +1,186 @@
+//! The conversation in the form of this API.
+//!
+//! Owns: the `contents` of a request. Must not: apply rules that all APIs
+//! share; `compose` has done so.
+
+use serde_json::{Map, Value, json};
+
+use super::super::ModelRequest;
+use super::super::compose::compose;
+use crate::protocol::message::{
+    AgentMessage, AssistantMessage, ContentBlock, ImageBlock, ToolCall, ToolResultMessage,
+    UserContent,
+};
+
+const MAX_ID: usize = 64;
+const SEE_IMAGE: &str = "(see attached image)";
+const IMAGES_FOLLOW: &str = "Tool result image:";
+/// A conversation must begin with a user; ours may begin with a note.
+const BEGINNING: &str = "(beginning of the conversation)";
+/// What the API takes instead of a signature that nobody has.
+const NO_SIGNATURE: &str = "skip_thought_signature_validator";
+
+/// All turns of a request.
+pub fn contents(request: &ModelRequest) -> Vec<Value> {
+    let id = request.model.id.as_str();
+    let rules = Rules {
+        ids: wants_ids(id),
+        third_generation: id.to_lowercase().contains("gemini-3"),
+        provider: &request.model.provider,
+        model: id,
+    };
+    let mut turns: Vec<Value> = Vec::new();
+    let wire_id = if rules.ids { tool_id } else { str::to_owned };
+    for message in compose(&request.messages, &request.model, wire_id) {
+        match &message {
+            AgentMessage::User(user) => turns.push(turn("user", user_parts(&user.content))),
+            AgentMessage::Assistant(answer) => {
+                let parts = rules.answer_parts(answer);
+                if parts.is_empty() {
+                    continue;
+                }
+                if turns.is_empty() {
+                    turns.push(turn("user", vec![json!({"text": BEGINNING})]));
+                }
+                turns.push(turn("model", parts));
+            }
+            AgentMessage::ToolResult(result) => rules.push_result(&mut turns, result),
+        }
+    }
+    turns
+}
+
+/// What depends on the model.
+struct Rules<'a> {
+    /// Whether calls have ids.
+    ids: bool,
+    /// Whether calls must be signed, and results may hold pictures.
+    third_generation: bool,
+    provider: &'a str,
+    model: &'a str,
+}
+
+/// Models of others that Google serves pair calls and results by id.
+fn wants_ids(model: &str) -> bool {
+    model.starts_with("claude-") || model.starts_with("gpt-oss-")
+}
+
+fn tool_id(id: &str) -> String {
+    let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+    id.chars().map(|c| if fits(c) { c } else { '_' }).take(MAX_ID).collect()
+}
+
+fn turn(role: &str, parts: impl Into<Value>) -> Value {
+    json!({"role": role, "parts": parts.into()})
+}
+
+fn user_parts(content: &UserContent) -> Vec<Value> {
+    match content {
+        UserContent::Text(text) => vec![json!({"text": text})],
+        UserContent::Blocks(blocks) => {
+            let parts = blocks.iter().filter_map(|block| match block {
+                ContentBlock::Text(block) => Some(json!({"text": block.text})),
+                ContentBlock::Image(image) => Some(image_part(image)),
+                _ => None,
+            });
+            parts.collect()
+        }
+    }
+}
+
+fn image_part(image: &ImageBlock) -> Value {
+    json!({"inlineData": {"mimeType": image.mime_type, "data": image.data}})
+}
+
+impl Rules<'_> {
+    fn answer_parts(&self, answer: &AssistantMessage) -> Vec<Value> {
+        let same = answer.provider == self.provider && answer.model == self.model;
+        let signed = |signature: &Option<String>| {
+            signature.as_deref().filter(|text| same && is_base64(text)).map(str::to_owned)
+        };
+        let parts = answer.content.iter().filter_map(|block| match block {
+            ContentBlock::Text(block) if block.text.trim().is_empty() => None,
+            ContentBlock::Text(block) => {
+                Some(with_signature(json!({"text": block.text}), signed(&block.text_signature)))
+            }
+            ContentBlock::Thinking(block) if block.thinking.trim().is_empty() => None,
+            ContentBlock::Thinking(block) if same => Some(with_signature(
+                json!({"thought": true, "text": block.thinking}),
+                signed(&block.thinking_signature),
+            )),
+            ContentBlock::Thinking(block) => Some(json!({"text": block.thinking})),
+            ContentBlock::ToolCall(call) => {
+                Some(self.call_part(call, signed(&call.thought_signature)))
+            }
+            ContentBlock::Image(_) | ContentBlock::Unknown(_) => None,
+        });
+        parts.collect()
+    }
+
+    fn call_part(&self, call: &ToolCall, signature: Option<String>) -> Value {
+        let mut function = json!({"name": call.name, "args": call.arguments});
+        if self.ids {
+            function["id"] = json!(call.id);
+        }
+        let stand_in = self.third_generation.then(|| NO_SIGNATURE.to_owned());
+        with_signature(json!({"functionCall": function}), signature.or(stand_in))
+    }
+
+    /// All results of an answer belong into one turn.
+    fn push_result(&self, turns: &mut Vec<Value>, result: &ToolResultMessage) {
+        let mut texts = Vec::new();
+        let mut images = Vec::new();
+        for block in &result.content {
+            match block {
+                ContentBlock::Text(block) => texts.push(block.text.as_str()),
+                ContentBlock::Image(image) => images.push(image_part(image)),
+                _ => {}
+            }
+        }
+        let text = texts.join("\n");
+        let text = if text.is_empty() && !images.is_empty() { SEE_IMAGE } else { &text };
+        let mut response = Map::new();
+        response.insert("name".into(), json!(result.tool_name));
+        let member = if result.is_error { "error" } else { "output" };
+        response.insert("response".into(), json!({member: text}));
+        let inside = self.third_generation && !images.is_empty();
+        if inside {
+            response.insert("parts".into(), json!(std::mem::take(&mut images)));
+        }
+        if self.ids {
+            response.insert("id".into(), json!(result.tool_call_id));
+        }
+        let part = json!({"functionResponse": response});
+        match turns.last_mut().and_then(results_of) {
+            Some(parts) => parts.push(part),
+            None => turns.push(turn("user", vec![part])),
+        }
+        if !images.is_empty() {
+            images.insert(0, json!({"text": IMAGES_FOLLOW}));
+            turns.push(turn("user", images));
+        }
+    }
+}
+
+/// The parts of a turn that holds results.
+fn results_of(turn: &mut Value) -> Option<&mut Vec<Value>> {
+    let parts = turn.get_mut("parts")?.as_array_mut()?;
+    parts.iter().any(|part| part.get("functionResponse").is_some()).then_some(parts)
+}
+
+fn with_signature(mut part: Value, signature: Option<String>) -> Value {
+    if let Some(signature) = signature {
+        part["thoughtSignature"] = json!(signature);
+    }
+    part
+}
+
+/// Signatures are bytes to this API; those of others are not.
+fn is_base64(text: &str) -> bool {
+    let digits = text.trim_end_matches('=');
+    let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '+' | '/');
+    !digits.is_empty()
+        && text.len().is_multiple_of(4)
+        && text.len() - digits.len() <= 2
+        && digits.chars().all(fits)
+}

@@ -1,0 +1,181 @@
+//! Clients, by where they go and what the configuration says of the way.
+//!
+//! Owns: when one is built, its certificates and its proxy. Promises: nothing
+//! is built before the first call; calls to this machine never take a proxy;
+//! redirects are not followed, since they would carry the key to another host.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use reqwest::{Certificate, Client, ClientBuilder, Proxy, Url};
+
+use super::super::error::{ProviderError, ProviderErrorKind};
+use crate::config::model_options::{ProxyConfig, RequestConfig};
+
+/// What a client is built for.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct Way {
+    /// `https`: needs certificates, which take a while to read.
+    secure: bool,
+    /// On this machine.
+    local: bool,
+    request: RequestConfig,
+}
+
+/// The clients built so far. A configuration has a few ways at most, and what
+/// an older one had goes with the process.
+pub struct Clients {
+    connect: Duration,
+    built: Mutex<HashMap<Way, Client>>,
+}
+
+impl Clients {
+    /// None yet; each may take `connect` for a connection.
+    pub fn new(connect: Duration) -> Self {
+        Self { connect, built: Mutex::new(HashMap::new()) }
+    }
+
+    /// The client for this address.
+    ///
+    /// # Errors
+    /// When certificates or proxy of the configuration cannot be used, or the
+    /// machine has no certificates.
+    pub async fn get(&self, url: &Url, request: &RequestConfig) -> Result<Client, ProviderError> {
+        let way = Way {
+            secure: url.scheme() == "https",
+            local: is_loopback(url),
+            request: request.clone(),
+        };
+        if let Some(client) = self.built.lock().get(&way) {
+            return Ok(client.clone());
+        }
+        let client = if way.secure {
+            let (way, connect) = (way.clone(), self.connect);
+            tokio::task::spawn_blocking(move || build_secure(&way, connect))
+                .await
+                .unwrap_or_else(|error| Err(error.to_string()))
+        } else {
+            build_plain(&way, self.connect)
+        };
+        let client = client.map_err(|error| {
+            ProviderError::new(ProviderErrorKind::Network, format!("Connection error: {error}"))
+        })?;
+        self.built.lock().insert(way, client.clone());
+        Ok(client)
+    }
+}
+
+/// Whether an address is on this machine.
+pub fn is_loopback(url: &Url) -> bool {
+    let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
+    host == "localhost"
+        || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
+}
+
+/// Has the system's certificates and those of the configuration.
+fn build_secure(way: &Way, connect: Duration) -> Result<Client, String> {
+    // Refused when some other part of the program was first, which is as good.
+    rustls::crypto::ring::default_provider().install_default().ok();
+    let builder = proxied(Client::builder(), way)?;
+    let mut certificates = Vec::new();
+    for source in way.request.tls.ca.iter().chain(&way.request.tls.extra_ca) {
+        certificates.extend(authorities(source)?);
+    }
+    built(builder.tls_certs_merge(certificates), connect)
+        .map_err(|error| format!("cannot use TLS on this machine: {error}"))
+}
+
+/// Needs no certificates: there may be none installed.
+fn build_plain(way: &Way, connect: Duration) -> Result<Client, String> {
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let tls = rustls::ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .map_err(|error| error.to_string())?
+        .with_root_certificates(rustls::RootCertStore::empty())
+        .with_no_client_auth();
+    built(proxied(Client::builder(), way)?.tls_backend_preconfigured(tls), connect)
+}
+
+fn built(builder: ClientBuilder, connect: Duration) -> Result<Client, String> {
+    builder
+        .connect_timeout(connect)
+        .redirect(reqwest::redirect::Policy::none())
+        .build()
+        .map_err(|error| super::chain(&error))
+}
+
+/// Without more words, reqwest takes the proxy of the environment.
+fn proxied(builder: ClientBuilder, way: &Way) -> Result<ClientBuilder, String> {
+    match &way.request.proxy {
+        _ if way.local => Ok(builder.no_proxy()),
+        None | Some(ProxyConfig::EnvProxy) => Ok(builder),
+        Some(ProxyConfig::ExplicitProxy { url }) => {
+            // The address may hold a password, so it is not repeated.
+            let proxy =
+                Proxy::all(url.expose()).map_err(|_| "request.proxy.url is not an address")?;
+            Ok(builder.no_proxy().proxy(proxy))
+        }
+    }
+}
+
+/// Certificates in PEM: themselves, or the file that they are in.
+fn authorities(source: &str) -> Result<Vec<Certificate>, String> {
+    let pem = if source.contains("-----BEGIN") {
+        source.as_bytes().to_vec()
+    } else {
+        std::fs::read(source)
+            .map_err(|error| format!("cannot read the certificates in {source}: {error}"))?
+    };
+    let certificates = Certificate::from_pem_bundle(&pem).unwrap_or_default();
+    if certificates.is_empty() {
+        return Err("request.tls.ca (or NODE_EXTRA_CA_CERTS) has no certificate in PEM".into());
+    }
+    Ok(certificates)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::model_options::TlsConfig;
+    use serde_json::json;
+
+    fn request(ca: &str) -> RequestConfig {
+        let tls = TlsConfig { ca: Some(ca.into()), ..TlsConfig::default() };
+        RequestConfig { tls, ..RequestConfig::default() }
+    }
+
+    #[tokio::test]
+    async fn a_client_is_built_once_for_each_way() {
+        let clients = Clients::new(Duration::from_secs(1));
+        assert!(clients.built.lock().is_empty());
+        let get = async |url: &str, request: &RequestConfig| {
+            clients.get(&Url::parse(url).unwrap(), request).await
+        };
+        let usual = RequestConfig::default();
+        get("http://127.0.0.1/", &usual).await.unwrap();
+        get("http://localhost:1/x", &usual).await.unwrap();
+        assert_eq!(clients.built.lock().len(), 1);
+        get("http://elsewhere/", &usual).await.unwrap();
+        assert_eq!(clients.built.lock().len(), 2);
+        // With or without certificates on this machine: an answer, no panic.
+        drop(get("https://localhost/", &usual).await);
+    }
+
+    #[tokio::test]
+    async fn what_is_wrong_with_certificates_and_proxies_is_said() {
+        let clients = Clients::new(Duration::from_secs(1));
+        let error = async |request: RequestConfig| {
+            let url = Url::parse("https://elsewhere/").unwrap();
+            clients.get(&url, &request).await.unwrap_err().message
+        };
+        let missing = error(request("/nowhere/ca.pem")).await;
+        assert!(missing.contains("cannot read the certificates in /nowhere/ca.pem"), "{missing}");
+        let empty = error(request("-----BEGIN nothing")).await;
+        assert!(empty.contains("has no certificate in PEM"), "{empty}");
+        let proxy = json!({"proxy": {"mode": "explicit-proxy", "url": "http://user:password@"}});
+        let proxied = error(serde_json::from_value(proxy).unwrap()).await;
+        assert_eq!(proxied, "Connection error: request.proxy.url is not an address");
+    }
+}

@@ -1,0 +1,87 @@
+//! JSON as providers write it.
+//!
+//! Owns: reading what JavaScript accepts and we do not. Promises: half a
+//! character, which some servers send when they cut text by UTF-16 units, is
+//! left out and breaks nothing else.
+
+use std::borrow::Cow;
+
+use serde::de::DeserializeOwned;
+
+/// Reads one document of a stream.
+///
+/// # Errors
+/// When it is no JSON, or not of this shape.
+pub fn parse<T: DeserializeOwned>(text: &str) -> Result<T, serde_json::Error> {
+    serde_json::from_str(text).or_else(|error| match whole_characters(text) {
+        Cow::Owned(text) => serde_json::from_str(&text),
+        Cow::Borrowed(_) => Err(error),
+    })
+}
+
+/// `text` without escapes of surrogates that have no partner.
+fn whole_characters(text: &str) -> Cow<'_, str> {
+    let mut kept = String::new();
+    let mut rest = text;
+    let mut changed = false;
+    while let Some(at) = rest.find('\\') {
+        let (before, escape) = rest.split_at(at);
+        kept.push_str(before);
+        let (length, keep) = escape_at(escape);
+        let (escape, tail) = escape.split_at_checked(length).unwrap_or((escape, ""));
+        if keep {
+            kept.push_str(escape);
+        }
+        changed |= !keep;
+        rest = tail;
+    }
+    if !changed {
+        return Cow::Borrowed(text);
+    }
+    kept.push_str(rest);
+    Cow::Owned(kept)
+}
+
+/// How long the escape at the start of `text` is, and whether to keep it.
+fn escape_at(text: &str) -> (usize, bool) {
+    const ONE: usize = "\\u0000".len();
+    match (unit(text, 0), unit(text, ONE)) {
+        (Some(0xD800..=0xDBFF), Some(0xDC00..=0xDFFF)) => (2 * ONE, true),
+        (Some(0xD800..=0xDFFF), _) => (ONE, false),
+        (Some(_), _) => (ONE, true),
+        // The character behind the backslash is no backslash of its own.
+        (None, _) => (1 + text.chars().nth(1).map_or(0, char::len_utf8), true),
+    }
+}
+
+/// The UTF-16 unit that is escaped at this place.
+fn unit(text: &str, at: usize) -> Option<u32> {
+    let digits = text.get(at..)?.strip_prefix("\\u")?.get(..4)?;
+    u32::from_str_radix(digits, 16).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn half_a_character_is_left_out_and_a_whole_one_stays() {
+        for (text, expected) in [
+            (r#""a\ud83d""#, "a"),
+            (r#""\ude00b""#, "b"),
+            (r#""\ud83d\ude00\ud83d""#, "😀"),
+            (r#""\ud83d\ud83d\ude00""#, "😀"),
+            (r#""\\ud83d \ud83d\n""#, "\\ud83d \n"),
+            (r#""\u00e9\ud83d""#, "é"),
+        ] {
+            assert_eq!(parse::<String>(text).unwrap(), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_json_stays_an_error() {
+        for text in ["", "{", r#""\ud83"#, r#""\"#, "\"\\\u{e9}\""] {
+            assert!(parse::<String>(text).is_err(), "{text}");
+        }
+    }
+}

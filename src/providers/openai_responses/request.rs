@@ -1,0 +1,82 @@
+//! The body of a request.
+//!
+//! Owns: everything in it but the conversation.
+
+use serde_json::{Map, Value, json};
+
+use super::super::effort::effort;
+use super::super::{ModelRequest, ToolSpec};
+use super::messages::input;
+use crate::config::model_options::CacheRetention;
+
+/// What turns thinking off in models that think unless they are told so.
+const NO_THOUGHT: &str = "# Juice: 0 !important";
+
+/// The body for `request`.
+pub fn body(request: &ModelRequest) -> Value {
+    let model = &request.model;
+    let (params, compat) = (&model.options.params, &model.options.compat);
+    let retention = params.cache_retention.unwrap_or_default();
+    let mut body = Map::new();
+    let mut set = |name: &str, value: Value| body.insert(name.into(), value);
+    set("model", json!(model.id));
+    set("input", json!(items(request)));
+    set("stream", json!(true));
+    if retention != CacheRetention::None && compat.supports_prompt_cache_key != Some(false) {
+        set("prompt_cache_key", json!(request.session_id));
+    }
+    if retention == CacheRetention::Long && model.base_url.contains("api.openai.com") {
+        set("prompt_cache_retention", json!("24h"));
+    }
+    if compat.supports_store != Some(false) {
+        set("store", json!(false));
+    }
+    set("max_output_tokens", json!(model.answer_limit()));
+    if let Some(temperature) = params.temperature
+        && compat.supports_temperature != Some(false)
+    {
+        set("temperature", json!(temperature));
+    }
+    if let Some(tier) = &params.service_tier {
+        set("service_tier", json!(tier));
+    }
+    let tools = request.offered_tools();
+    if !tools.is_empty() {
+        set("tools", tools.iter().map(tool).collect());
+    }
+    if let Some(effort) = thinking(request) {
+        set("reasoning", json!({"effort": effort, "summary": "auto"}));
+        // Thoughts are not stored at the provider, so they come along.
+        set("include", json!(["reasoning.encrypted_content"]));
+    }
+    Value::Object(body)
+}
+
+fn thinking(request: &ModelRequest) -> Option<String> {
+    let model = &request.model;
+    let wanted = model.reasoning && model.options.compat.supports_reasoning_effort != Some(false);
+    wanted.then(|| effort(request)).flatten()
+}
+
+fn items(request: &ModelRequest) -> Vec<Value> {
+    let model = &request.model;
+    let mut items = input(request);
+    if model.reasoning && model.name.starts_with("gpt-5") && thinking(request).is_none() {
+        let content = json!([{"type": "input_text", "text": NO_THOUGHT}]);
+        items.push(json!({"role": "developer", "content": content}));
+    }
+    items
+}
+
+fn tool(tool: &ToolSpec) -> Value {
+    json!({
+        "type": "function",
+        "name": tool.name,
+        "description": tool.description,
+        "parameters": tool.parameters,
+        "strict": false,
+    })
+}
+
+#[cfg(test)]
+mod tests;

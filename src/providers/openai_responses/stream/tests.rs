@@ -1,0 +1,214 @@
+#![allow(clippy::needless_pass_by_value)] // `json!(…)` reads best in place
+
+use super::*;
+use crate::protocol::message::AssistantMessage;
+use crate::providers::StreamEvent;
+use crate::providers::testing::{model, replay};
+
+type Outcome = (Result<AssistantMessage, ProviderError>, Vec<StreamEvent>);
+
+fn read(events: &[Value]) -> Outcome {
+    read_with(&model("openai-responses"), events)
+}
+
+fn read_with(model: &ModelInfo, events: &[Value]) -> Outcome {
+    let texts: Vec<_> = events
+        .iter()
+        .map(|event| format!("event: {}\ndata: {event}\n\n", event["type"].as_str().unwrap()))
+        .collect();
+    replay(Events::new(model), model, &texts.concat())
+}
+
+fn added(item: Value) -> Value {
+    json!({"type": "response.output_item.added", "output_index": 0, "item": item})
+}
+
+fn done(item: Value) -> Value {
+    json!({"type": "response.output_item.done", "output_index": 0, "item": item})
+}
+
+fn delta(kind: &str, text: &str) -> Value {
+    json!({"type": format!("response.{kind}.delta"), "delta": text})
+}
+
+fn completed(status: &str, more: Value) -> Value {
+    let mut response = json!({
+        "id": "resp_1", "status": status,
+        "usage": {"input_tokens": 100, "output_tokens": 10, "total_tokens": 111,
+                  "input_tokens_details": {"cached_tokens": 40}},
+    });
+    for (name, value) in more.as_object().unwrap() {
+        response[name] = value.clone();
+    }
+    let kind = if status == "incomplete" { "incomplete" } else { "completed" };
+    json!({"type": format!("response.{kind}"), "response": response})
+}
+
+fn text_item(text: &str) -> [Value; 3] {
+    [
+        added(json!({"type": "message", "id": "msg_1", "content": []})),
+        delta("output_text", text),
+        done(json!({"type": "message", "id": "msg_1",
+            "content": [{"type": "output_text", "text": text}]})),
+    ]
+}
+
+#[test]
+fn thought_text_and_calls_become_blocks_with_their_signatures() {
+    let reasoning = json!({"type": "reasoning", "id": "rs_1", "encrypted_content": "enc",
+        "summary": [{"type": "summary_text", "text": "one"}, {"type": "summary_text", "text": "two"}]});
+    let mut events = vec![
+        json!({"type": "response.created", "response": {"id": "resp_1", "status": "in_progress"}}),
+        added(json!({"type": "reasoning", "id": "rs_1", "summary": []})),
+        json!({"type": "response.reasoning_summary_part.added", "part": {"type": "summary_text", "text": ""}}),
+        delta("reasoning_summary_text", "one"),
+        json!({"type": "response.reasoning_summary_part.done"}),
+        delta("reasoning_summary_text", "two"),
+        json!({"type": "response.reasoning_summary_part.done"}),
+        done(reasoning.clone()),
+    ];
+    events.extend(text_item("Hé"));
+    for n in [1, 2] {
+        events.extend([
+            added(json!({"type": "function_call", "id": format!("fc_{n}"), "call_id": format!("call_{n}"),
+                "name": "read", "arguments": ""})),
+            delta("function_call_arguments", "{\"n\":"),
+            delta("function_call_arguments", &format!("{n}}}")),
+            json!({"type": "response.function_call_arguments.done", "arguments": format!("{{\"n\":{n}}}")}),
+            done(json!({"type": "function_call", "id": format!("fc_{n}"), "call_id": format!("call_{n}"),
+                "name": "read", "arguments": format!("{{\"n\":{n}}}")})),
+        ]);
+    }
+    events.push(completed("completed", json!({})));
+    let (message, events) = read(&events);
+    let message = message.unwrap();
+    assert_eq!(
+        serde_json::to_value(&message.content).unwrap(),
+        json!([
+            {"type": "thinking", "thinking": "one\n\ntwo", "thinkingSignature": reasoning.to_string()},
+            {"type": "text", "text": "Hé", "textSignature": "msg_1"},
+            {"type": "toolCall", "id": "call_1|fc_1", "name": "read", "arguments": {"n": 1}},
+            {"type": "toolCall", "id": "call_2|fc_2", "name": "read", "arguments": {"n": 2}},
+        ])
+    );
+    assert_eq!(message.stop_reason, StopReason::ToolUse);
+    assert_eq!(message.response_id.as_deref(), Some("resp_1"));
+    let deltas =
+        |index: usize, text: &str| StreamEvent::ToolCallDelta { index, delta: text.into() };
+    let begun = |index: usize, id: &str| StreamEvent::ToolCallStart {
+        index,
+        id: id.into(),
+        name: "read".into(),
+    };
+    let thought = |text: &str| StreamEvent::ThinkingDelta { index: 0, delta: text.into() };
+    assert_eq!(
+        events,
+        [
+            StreamEvent::ThinkingStart { index: 0 },
+            thought("one"),
+            thought("\n\n"),
+            thought("two"),
+            thought("\n\n"),
+            StreamEvent::BlockEnd { index: 0 },
+            StreamEvent::TextStart { index: 1 },
+            StreamEvent::TextDelta { index: 1, delta: "Hé".into() },
+            StreamEvent::BlockEnd { index: 1 },
+            begun(2, "call_1|fc_1"),
+            deltas(2, "{\"n\":"),
+            deltas(2, "1}"),
+            StreamEvent::BlockEnd { index: 2 },
+            begun(3, "call_2|fc_2"),
+            deltas(3, "{\"n\":"),
+            deltas(3, "2}"),
+            StreamEvent::BlockEnd { index: 3 },
+        ]
+    );
+}
+
+#[test]
+fn every_status_has_its_stop_reason() {
+    let outcome = |status: &str| {
+        let events = [text_item("a").as_slice(), &[completed(status, json!({}))]].concat();
+        read(&events).0.map(|message| message.stop_reason)
+    };
+    assert_eq!(outcome("completed").unwrap(), StopReason::Stop);
+    assert_eq!(outcome("incomplete").unwrap(), StopReason::Length);
+    for status in ["failed", "cancelled", "newfangled"] {
+        let error = outcome(status).unwrap_err();
+        assert_eq!(error.message, format!("the provider ended the response with status {status}"));
+        assert_eq!(error.partial.unwrap().content.len(), 1);
+    }
+}
+
+#[test]
+fn cached_tokens_are_no_input_and_the_tier_changes_the_price() {
+    let usage = |more: Value| {
+        let message = read(&[completed("completed", more)]).0.unwrap();
+        (message.usage, message.usage.cost.total)
+    };
+    let (counted, price) = usage(json!({}));
+    let tokens = (counted.input, counted.output, counted.cache_read, counted.total_tokens);
+    assert_eq!(tokens, (60, 10, 40, 111));
+    assert!((price - (60.0 + 20.0 + 4.0) / 1e6).abs() < 1e-12, "{price}");
+    assert!((usage(json!({"service_tier": "flex"})).1 - price * 0.5).abs() < 1e-12);
+    assert!((usage(json!({"service_tier": "priority"})).1 - price * 2.0).abs() < 1e-12);
+    let mut model = model("openai-responses");
+    model.options.params.service_tier = Some("priority".into());
+    let asked = read_with(&model, &[completed("completed", json!({}))]).0.unwrap();
+    assert!((asked.usage.cost.total - price * 2.0).abs() < 1e-12);
+}
+
+#[test]
+fn what_the_provider_says_at_the_end_of_an_item_counts() {
+    let item = json!({"type": "message", "id": "msg_1", "phase": "commentary",
+        "content": [{"type": "output_text", "text": "whole"}, {"type": "refusal", "refusal": "!"}]});
+    let events = [
+        added(json!({"type": "message", "id": "msg_1", "content": []})),
+        delta("output_text", "wh"),
+        delta("refusal", "x"),
+        done(item),
+        added(json!({"type": "function_call", "id": "fc_1", "call_id": "call_1", "name": "read"})),
+        done(json!({"type": "function_call", "id": "fc_1", "call_id": "call_1", "name": "read",
+            "arguments": "{\"a\":1}"})),
+        added(json!({"type": "web_search_call", "id": "ws_1"})),
+        delta("output_text", "lost"),
+        done(json!({"type": "web_search_call", "id": "ws_1"})),
+        completed("completed", json!({})),
+    ];
+    let content = serde_json::to_value(read(&events).0.unwrap().content).unwrap();
+    assert_eq!(
+        content,
+        json!([
+            {"type": "text", "text": "whole!",
+             "textSignature": "{\"v\":1,\"id\":\"msg_1\",\"phase\":\"commentary\"}"},
+            {"type": "toolCall", "id": "call_1|fc_1", "name": "read", "arguments": {"a": 1}},
+        ])
+    );
+}
+
+#[test]
+fn errors_keep_what_had_arrived() {
+    let failing = |last: Value| {
+        let events = [text_item("half").as_slice(), &[last]].concat();
+        let error = read(&events).0.unwrap_err();
+        assert_eq!(error.partial.as_ref().unwrap().content.len(), 1);
+        (error.kind, error.message)
+    };
+    let limited = json!({"type": "error", "code": "rate_limit_exceeded", "message": "slow down"});
+    let text = "Error Code rate_limit_exceeded: slow down".to_owned();
+    assert_eq!(failing(limited), (ProviderErrorKind::RateLimit, text));
+    let failed = json!({"type": "response.failed", "response": {"id": "r", "status": "failed",
+        "error": {"code": "context_length_exceeded", "message": "too long"}}});
+    let text = "Error Code context_length_exceeded: too long".to_owned();
+    assert_eq!(failing(failed), (ProviderErrorKind::ContextLength, text));
+    let bare = json!({"type": "response.failed"});
+    assert_eq!(failing(bare).1, "An unknown error occurred");
+}
+
+#[test]
+fn an_answer_that_is_cut_off_is_none_and_garbage_is_said() {
+    assert_eq!(read(&text_item("half")).0.unwrap_err().kind, ProviderErrorKind::Cut);
+    let model = model("openai-responses");
+    let (message, _) = replay(Events::new(&model), &model, "data: {\n\n");
+    assert_eq!(message.unwrap_err().kind, ProviderErrorKind::Protocol);
+}

@@ -1,0 +1,278 @@
+//! `clawgate models` as a process: what it prints, what it writes, and what it
+//! leaves alone.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::fs;
+use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+use std::process::{Command, Output, Stdio};
+
+use serde_json::{Value, json};
+
+/// A user's machine.
+struct Home(tempfile::TempDir);
+
+const CONFIG: &str = "\
+// Do not lose me.
+{
+  agents: {
+    defaults: {
+      model: 'mock/one', // the usual one
+      models: { 'mock/one': {}, 'mock/two': { alias: 'Deux' } },
+    },
+    list: [{ id: 'main' }, { id: 'work', model: 'mock/two' }],
+  },
+  models: {
+    providers: {
+      mock: { baseUrl: 'http://127.0.0.1:9/v1', apiKey: 'canary-key', models: [{ id: 'one' }, { id: 'two' }, { id: 'three' }] },
+    },
+  },
+  unknown: [1, 2,],
+}
+";
+
+impl Home {
+    fn with(config: &str) -> Self {
+        let home = Self(tempfile::tempdir().unwrap());
+        fs::create_dir_all(home.0.path().join(".openclaw")).unwrap();
+        fs::write(home.config(), config).unwrap();
+        home
+    }
+
+    fn config(&self) -> PathBuf {
+        self.0.path().join(".openclaw/openclaw.json")
+    }
+
+    fn profiles(&self, agent: &str) -> PathBuf {
+        self.0.path().join(format!(".openclaw/agents/{agent}/agent/auth-profiles.json"))
+    }
+
+    fn run(&self, args: &[&str], stdin: &str) -> Output {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_clawgate"))
+            .arg("models")
+            .args(args)
+            .env_clear()
+            .env("HOME", self.0.path())
+            .env("OLLAMA_HOST", "127.0.0.1:9")
+            .env("GROQ_API_KEY", "canary-groq")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        child.stdin.take().unwrap().write_all(stdin.as_bytes()).unwrap();
+        let output = child.wait_with_output().unwrap();
+        let told = [&output.stdout[..], &output.stderr[..]].concat();
+        assert!(!String::from_utf8(told).unwrap().contains("canary"), "{output:?}");
+        output
+    }
+
+    fn ok(&self, args: &[&str]) -> String {
+        let output = self.run(args, "");
+        assert!(output.status.success(), "{args:?}: {output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    fn json(&self, args: &[&str]) -> Value {
+        serde_json::from_str(&self.ok(args)).unwrap()
+    }
+
+    fn error(&self, args: &[&str], stdin: &str) -> String {
+        let output = self.run(args, stdin);
+        assert!(!output.status.success(), "{args:?}: {output:?}");
+        String::from_utf8(output.stderr).unwrap()
+    }
+}
+
+#[test]
+fn the_list_shows_what_may_be_chosen_and_with_all_what_is_known() {
+    let home = Home::with(CONFIG);
+    assert_eq!(home.ok(&["list", "--plain"]), "mock/one\nmock/two\n");
+    let list = home.json(&["list", "--json"]);
+    assert_eq!(list["count"], 2);
+    let facts = |row: &Value| [row["key"].clone(), row["available"].clone(), row["tags"].clone()];
+    let rows: Vec<_> = list["models"].as_array().unwrap().iter().map(facts).collect();
+    assert_eq!(
+        rows,
+        [
+            [json!("mock/one"), json!(true), json!(["default"])],
+            [json!("mock/two"), json!(true), json!(["alias:Deux"])],
+        ]
+    );
+    let all = home.json(&["list", "--all", "--provider", "Anthropic", "--json"]);
+    let models = all["models"].as_array().unwrap();
+    assert!(models.len() > 5 && models.iter().all(|row| row["available"] == false));
+    let groq = home.json(&["list", "--all", "--provider", "groq", "--json"]);
+    assert!(groq["models"].as_array().unwrap().iter().all(|row| row["available"] == true));
+    assert!(home.ok(&["list"]).starts_with("Model     Input  Context  Usable  Notes\n"));
+    assert_eq!(fs::read_to_string(home.config()).unwrap(), CONFIG);
+}
+
+#[test]
+fn setting_the_model_changes_one_value_and_keeps_the_old_file() {
+    let home = Home::with(CONFIG);
+    let changed = CONFIG.replace("'mock/one', //", "\"mock/two\", //");
+    let told = home.json(&["set", "deux", "--json"]);
+    assert_eq!((&told["model"], &told["changed"]), (&json!("mock/two"), &json!(true)));
+    assert_eq!(told["key"], "agents.defaults.model");
+    assert_eq!(fs::read_to_string(home.config()).unwrap(), changed);
+    let backup = home.config().with_extension("json.bak");
+    assert_eq!(fs::read_to_string(&backup).unwrap(), CONFIG);
+    assert!(home.ok(&["set", "mock/two"]).ends_with(", as before\n"));
+    assert_eq!(home.ok(&["status", "--plain"]), "mock/two\n");
+
+    // What the list of allowed models does not have is added to it.
+    home.ok(&["set", "mock/three"]);
+    let text = fs::read_to_string(home.config()).unwrap();
+    let expected = changed
+        .replace("\"mock/two\", //", "\"mock/three\", //")
+        .replace("{ alias: 'Deux' } }", "{ alias: 'Deux' }, \"mock/three\": {} }");
+    assert_eq!(text, expected);
+
+    let error = home.error(&["set", "nope"], "");
+    assert!(error.contains("there is no model \"nope\""), "{error}");
+    let error = home.error(&["set", "mock"], "");
+    assert!(error.contains("there is no model"), "{error}");
+    assert_eq!(fs::read_to_string(home.config()).unwrap(), expected);
+}
+
+#[test]
+fn a_machine_without_a_file_gets_one() {
+    let home = Home::with("");
+    fs::remove_file(home.config()).unwrap();
+    home.ok(&["set", "groq/openai/gpt-oss-120b"]);
+    let text = fs::read_to_string(home.config()).unwrap();
+    let value: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(
+        value,
+        json!({"agents": {"defaults": {"model": {"primary": "groq/openai/gpt-oss-120b"}}}})
+    );
+    assert_eq!(fs::metadata(home.config()).unwrap().permissions().mode() & 0o777, 0o600);
+    let error = home.error(&["set", "gpt-oss"], "");
+    assert!(error.contains("may mean") && error.contains("say which"), "{error}");
+}
+
+#[test]
+fn a_key_is_read_from_stdin_stored_privately_and_removed_again() {
+    let home = Home::with(CONFIG);
+    let add = ["auth", "add", "--provider", "Anthropic"];
+    let output = home.run(&add, "canary-new-key\n");
+    assert!(output.status.success(), "{output:?}");
+    let stored: Value =
+        serde_json::from_str(&fs::read_to_string(home.profiles("main")).unwrap()).unwrap();
+    assert_eq!(
+        stored,
+        json!({"version": 1, "profiles": {"anthropic:default":
+            {"type": "api_key", "provider": "anthropic", "key": "canary-new-key"}}})
+    );
+    let mode = |path: PathBuf| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode(home.profiles("main")), 0o600);
+    assert_eq!(mode(home.profiles("main").parent().unwrap().to_owned()), 0o700);
+
+    let list = home.json(&["auth", "list", "--json"]);
+    assert_eq!(list["providers"][0]["profiles"][0]["profileId"], "anthropic:default");
+    assert!(home.ok(&["auth", "list"]).contains("anthropic:default  api_key  static"));
+    let usable = home.json(&["list", "--all", "--provider", "anthropic", "--json"]);
+    assert!(usable["models"].as_array().unwrap().iter().all(|row| row["available"] == true));
+
+    let token = [
+        "auth",
+        "--agent",
+        "work",
+        "add",
+        "--provider",
+        "x",
+        "--type",
+        "token",
+        "--profile-id",
+        "x:me",
+    ];
+    assert!(home.run(&token, "canary-token").status.success());
+    let work: Value =
+        serde_json::from_str(&fs::read_to_string(home.profiles("work")).unwrap()).unwrap();
+    assert_eq!(work["profiles"]["x:me"]["token"], "canary-token");
+
+    home.ok(&["auth", "remove", "anthropic:default"]);
+    assert!(home.ok(&["auth", "list"]).starts_with("no stored credentials in "));
+    assert!(
+        home.error(&["auth", "remove", "anthropic:default"], "").contains("there is no credential")
+    );
+}
+
+#[test]
+fn what_is_no_key_is_not_stored() {
+    let home = Home::with(CONFIG);
+    let add = ["auth", "add", "--provider", "anthropic"];
+    for (typed, why) in
+        [("", "no key"), ("  \n", "no key"), ("two\nlines", "one line"), ("kéy", "ASCII")]
+    {
+        let error = home.error(&add, typed);
+        assert!(error.contains(why), "{typed:?}: {error}");
+    }
+    assert!(home.error(&["auth", "add", "--provider", "a/b"], "k").contains("is no provider"));
+    assert!(home.error(&["auth", "--agent", "gone", "list"], "").contains("there is no agent"));
+    let error = home.error(&["auth", "add", "--provider", "anthropic", "a-key-as-an-argument"], "");
+    assert!(error.contains("unexpected argument"), "{error}");
+    assert!(!home.profiles("main").exists());
+}
+
+#[test]
+fn the_status_tells_what_answers_and_what_lets_us_in() {
+    let home = Home::with(CONFIG);
+    let status = home.json(&["status", "--json"]);
+    assert_eq!(status["defaultModel"], "mock/one");
+    assert_eq!(status["aliases"], json!({"Deux": "mock/two"}));
+    assert_eq!(
+        status["auth"]["providers"],
+        json!([{"provider": "mock", "profiles": 0,
+            "effective": {"kind": "config", "detail": "models.providers.mock.apiKey"}}])
+    );
+    assert_eq!(home.json(&["status", "--agent", "work", "--json"])["defaultModel"], "mock/two");
+    assert_eq!(home.run(&["status", "--check"], "").status.code(), Some(0));
+    // Without a command it is the status that is shown.
+    assert_eq!(home.ok(&[]), home.ok(&["status"]));
+
+    let config = "{agents: {defaults: {model: {primary: 'xai/grok-4.7', fallbacks: ['groq/openai/gpt-oss-20b']}}}}";
+    let home = Home::with(config);
+    let status = home.json(&["--json"]);
+    assert_eq!(status["fallbacks"], json!(["groq/openai/gpt-oss-20b"]));
+    assert_eq!(status["auth"]["missingProvidersInUse"], json!(["xai"]));
+    let advice = "set XAI_API_KEY, or run: clawgate models auth add --provider xai";
+    assert_eq!(
+        status["auth"]["providers"][0]["effective"],
+        json!({"kind": "missing", "detail": advice})
+    );
+    assert_eq!(
+        status["auth"]["providers"][1]["effective"],
+        json!({"kind": "env", "detail": "GROQ_API_KEY"})
+    );
+    assert_eq!(home.run(&["status", "--check"], "").status.code(), Some(1));
+}
+
+#[test]
+fn a_probe_asks_the_provider_and_shows_what_it_said() {
+    let home = Home::with(CONFIG);
+    let status = home.json(&["status", "--probe", "--json"]);
+    let probe = &status["auth"]["probes"][0];
+    assert_eq!((&probe["provider"], &probe["profileId"]), (&json!("mock"), &json!("mock:key")));
+    assert_eq!(probe["status"], "timeout");
+    assert!(
+        probe["error"].as_str().unwrap().contains("cannot reach http://127.0.0.1:9"),
+        "{probe}"
+    );
+}
+
+#[test]
+fn every_command_explains_itself() {
+    let home = Home::with(CONFIG);
+    for args in [
+        &["--help"][..],
+        &["list", "--help"],
+        &["status", "--help"],
+        &["set", "--help"],
+        &["auth", "add", "--help"],
+    ] {
+        assert!(home.ok(args).contains("Usage:"), "{args:?}");
+    }
+}

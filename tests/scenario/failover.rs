@@ -1,0 +1,213 @@
+//! What answers when a model or a credential does not.
+
+use std::fs;
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use crate::stage::{admin, ask, events, history, text_of};
+use crate::support::{Gateway, GatewayOptions, MockProvider, WsClient, default_config};
+
+/// A gateway whose default model may fall back to `mocka/mock-think`.
+async fn gateway(mock: &MockProvider) -> Gateway {
+    let mut config = default_config(mock.address());
+    config["agents"]["defaults"]["model"]["fallbacks"] = json!(["mocka/mock-think"]);
+    Gateway::start(GatewayOptions::with_config(config)).await
+}
+
+/// The `data` of the lifecycle events of a run with this phase.
+fn phases(client: &WsClient, run_id: &str, phase: &str) -> Vec<Value> {
+    let all = events(client, "agent", run_id).into_iter().map(|mut event| event["data"].take());
+    all.filter(|data| data["phase"] == phase).collect()
+}
+
+fn models(mock: &MockProvider) -> Vec<String> {
+    mock.calls().into_iter().map(|(model, _)| model).collect()
+}
+
+fn profiles(gateway: &Gateway, profiles: &Value) {
+    let dir = gateway.state_dir().join("agents/main/agent");
+    fs::create_dir_all(&dir).unwrap();
+    write(&dir.join("auth-profiles.json"), &json!({"version": 1, "profiles": profiles}));
+}
+
+fn write(path: &Path, value: &Value) {
+    fs::write(path, value.to_string()).unwrap();
+}
+
+#[tokio::test]
+async fn a_fallback_answers_and_says_so_and_the_model_that_failed_rests() {
+    let mock = MockProvider::start().await;
+    let gateway = gateway(&mock).await;
+    let mut client = admin(&gateway).await;
+    mock.fail("mock-1", 401, "bad key");
+
+    let end = ask(&mut client, "main", "hello", "r1").await;
+    assert_eq!((&end["state"], text_of(&end["message"])), (&json!("final"), "Echo: hello".into()));
+    assert_eq!(models(&mock), ["mock-1", "mock-think"]);
+    assert_eq!(
+        phases(&client, "r1", "fallback_step"),
+        [json!({
+            "phase": "fallback_step", "fallbackStepType": "fallback_step",
+            "fallbackStepFromModel": "mock/mock-1", "fallbackStepToModel": "mocka/mock-think",
+            "fallbackStepFromFailureReason": "auth", "fallbackStepFromFailureDetail": "401 bad key",
+            "fallbackStepChainPosition": 1, "fallbackStepFinalOutcome": "next_fallback",
+        })]
+    );
+    assert_eq!(
+        phases(&client, "r1", "fallback"),
+        [json!({
+            "phase": "fallback", "selectedProvider": "mock", "selectedModel": "mock-1",
+            "activeProvider": "mocka", "activeModel": "mock-think", "reasonSummary": "auth",
+            "attemptSummaries": ["mock/mock-1 auth"],
+            "attempts": [{"provider": "mock", "model": "mock-1", "error": "401 bad key",
+                "reason": "auth", "status": 401}],
+        })]
+    );
+    let answer = history(&mut client, "main").await.pop().unwrap();
+    assert_eq!((&answer["provider"], &answer["model"]), (&json!("mocka"), &json!("mock-think")));
+
+    mock.heal("mock-1");
+    let end = ask(&mut client, "main", "again", "r2").await;
+    assert_eq!(end["state"], "final");
+    assert_eq!(models(&mock), ["mock-1", "mock-think", "mock-think"]);
+    let step = &phases(&client, "r2", "fallback_step")[0];
+    assert_eq!(
+        step["fallbackStepFromFailureDetail"],
+        "Provider mock is in cooldown after auth (all profiles unavailable)"
+    );
+    assert_eq!(phases(&client, "r2", "fallback"), [Value::Null; 0], "told once");
+    let told = gateway.stderr();
+    assert!(!told.contains("mock-key"), "{told}");
+}
+
+#[tokio::test]
+async fn one_refused_request_makes_no_credential_rest_and_the_return_is_told() {
+    let mock = MockProvider::start().await;
+    let gateway = gateway(&mock).await;
+    let mut client = admin(&gateway).await;
+    mock.fail("mock-1", 400, "orphan tool result");
+    let end = ask(&mut client, "broken", "hello", "r1").await;
+    assert_eq!(text_of(&end["message"]), "Echo: hello");
+    mock.heal("mock-1");
+    let end = ask(&mut client, "other", "hi", "r2").await;
+    assert_eq!(end["state"], "final");
+    let end = ask(&mut client, "broken", "back?", "r3").await;
+    assert_eq!(end["state"], "final");
+    assert_eq!(models(&mock), ["mock-1", "mock-think", "mock-1", "mock-1"]);
+    assert_eq!(phases(&client, "r2", "fallback_cleared"), [Value::Null; 0]);
+    assert_eq!(
+        phases(&client, "r3", "fallback_cleared"),
+        [json!({
+            "phase": "fallback_cleared", "selectedProvider": "mock", "selectedModel": "mock-1",
+            "activeProvider": "mock", "activeModel": "mock-1",
+            "previousActiveProvider": "mocka", "previousActiveModel": "mock-think",
+        })]
+    );
+}
+
+#[tokio::test]
+async fn when_every_model_fails_one_error_names_each() {
+    let mock = MockProvider::start().await;
+    let gateway = gateway(&mock).await;
+    let mut client = admin(&gateway).await;
+    mock.fail("mock-key", 403, "no");
+    let end = ask(&mut client, "main", "hello", "r1").await;
+    assert_eq!(end["state"], "error");
+    assert_eq!(
+        end["errorMessage"],
+        "All models failed (2): mock/mock-1: 403 no (auth) | mocka/mock-think: \
+         403 {\"type\":\"error\",\"error\":{\"type\":\"scripted_error\",\"message\":\"no\"}} (auth)"
+    );
+    let outcomes: Vec<_> = phases(&client, "r1", "fallback_step")
+        .iter()
+        .map(|step| step["fallbackStepFinalOutcome"].clone())
+        .collect();
+    assert_eq!(outcomes, ["next_fallback", "chain_exhausted"]);
+
+    // All of them rest now; trying is still better than not answering.
+    mock.heal("mock-key");
+    let end = ask(&mut client, "main", "and now?", "r2").await;
+    assert_eq!(text_of(&end["message"]), "Echo: and now?");
+}
+
+#[tokio::test]
+async fn an_answer_that_has_begun_is_not_given_by_another_model() {
+    let mock = MockProvider::start().await;
+    let gateway = gateway(&mock).await;
+    let mut client = admin(&gateway).await;
+    let end = ask(&mut client, "main", "@mock err after=3", "r1").await;
+    assert_eq!(end["state"], "error");
+    assert_eq!(models(&mock), ["mock-1"]);
+    assert_eq!(text_of(&history(&mut client, "main").await.pop().unwrap()), "w1 w2 w3 ");
+}
+
+#[tokio::test]
+async fn tool_rounds_stay_with_the_model_that_answers() {
+    let mock = MockProvider::start().await;
+    let gateway = gateway(&mock).await;
+    let mut client = admin(&gateway).await;
+    mock.fail("mock-1", 404, "no such model");
+    let text = "@mock tool name=session_status then=done";
+    let end = ask(&mut client, "main", text, "r1").await;
+    assert_eq!(text_of(&end["message"]), "done");
+    assert_eq!(models(&mock), ["mock-1", "mock-think", "mock-think"]);
+    assert_eq!(phases(&client, "r1", "fallback").len(), 1);
+}
+
+#[tokio::test]
+async fn another_credential_of_the_provider_is_tried_before_another_model() {
+    let mock = MockProvider::start().await;
+    let gateway = gateway(&mock).await;
+    let mut client = admin(&gateway).await;
+    let key = |key: &str| json!({"type": "api_key", "provider": "mock", "key": key});
+    profiles(&gateway, &json!({"mock:one": key("key-one"), "mock:two": key("key-two")}));
+    mock.fail("key-one", 429, "You exceeded your current quota");
+    let end = ask(&mut client, "main", "hello", "r1").await;
+    assert_eq!(text_of(&end["message"]), "Echo: hello");
+    ask(&mut client, "main", "again", "r2").await;
+    let keys: Vec<_> = mock.calls().into_iter().map(|(_, key)| key).collect();
+    // Three times: the provider may only be busy; then it rests.
+    assert_eq!(keys, ["key-one", "key-one", "key-one", "key-two", "key-two"]);
+    assert_eq!(phases(&client, "r1", "fallback_step"), [Value::Null; 0]);
+
+    let status = crate::stage::call(&mut client, "models.authStatus", json!({})).await;
+    let one = &status["providers"][0]["profiles"][0];
+    assert_eq!(
+        (&one["profileId"], &one["cooldownReason"]),
+        (&json!("mock:one"), &json!("billing"))
+    );
+
+    // A file that changes is read again, and what is no file harms nobody.
+    profiles(&gateway, &json!({"mock:three": key("key-three"), "odd": 5}));
+    ask(&mut client, "main", "third", "r3").await;
+    assert_eq!(mock.calls().pop().unwrap().1, "key-three");
+    fs::write(gateway.state_dir().join("agents/main/agent/auth-profiles.json"), "{").unwrap();
+    ask(&mut client, "main", "fourth", "r4").await;
+    assert_eq!(mock.calls().pop().unwrap().1, "mock-key");
+    assert!(!gateway.stderr().contains("key-"), "{}", gateway.stderr());
+}
+
+#[tokio::test]
+async fn an_agents_own_fallbacks_replace_those_of_all() {
+    let mock = MockProvider::start().await;
+    let mut config = default_config(mock.address());
+    config["agents"]["defaults"]["model"]["fallbacks"] = json!(["mock/mock-2", "gone/model"]);
+    config["agents"]["list"] = json!([
+        {"id": "main"},
+        {"id": "own", "model": {"primary": "mock/mock-1", "fallbacks": ["mocka/mock-think"]}},
+        {"id": "strict", "model": {"primary": "mock/mock-1", "fallbacks": []}},
+    ]);
+    let gateway = Gateway::start(GatewayOptions::with_config(config)).await;
+    let mut client = admin(&gateway).await;
+    mock.fail("mock-1", 404, "no such model");
+    for (agent, answers) in [("main", "mock-2"), ("own", "mock-think"), ("strict", "")] {
+        let run = format!("r-{agent}");
+        let end = ask(&mut client, &format!("agent:{agent}:main"), "hello", &run).await;
+        assert_eq!(end["state"], if answers.is_empty() { "error" } else { "final" }, "{agent}");
+        if !answers.is_empty() {
+            assert_eq!(models(&mock).pop().unwrap(), answers);
+        }
+    }
+    assert!(gateway.stderr().contains("there is no model \"gone/model\""), "{}", gateway.stderr());
+}

@@ -1,0 +1,139 @@
+//! What clients are told of models and credentials.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+
+use serde_json::{Value, json};
+
+use crate::stage::{admin, ask, call, text_of};
+use crate::support::{Gateway, GatewayOptions, MockProvider, WsClient, default_config};
+
+async fn names(client: &mut WsClient, view: &str) -> Vec<String> {
+    let list = call(client, "models.list", json!({ "view": view })).await;
+    let rows = list["models"].as_array().unwrap().iter();
+    rows.map(|row| {
+        let text = |name: &str| row[name].as_str().unwrap().to_owned();
+        format!("{}/{}", text("provider"), text("id"))
+    })
+    .collect()
+}
+
+#[tokio::test]
+async fn the_views_of_the_list_show_what_is_usable_configured_and_known() {
+    let mock = MockProvider::start().await;
+    let mut config = default_config(mock.address());
+    config["models"]["mode"] = "merge".into();
+    let gateway =
+        Gateway::start(GatewayOptions::with_config(config).env("GROQ_API_KEY", "groq-key")).await;
+    let mut client = admin(&gateway).await;
+    let configured = ["mock/mock-1", "mock/mock-2", "mocka/mock-think"];
+    assert_eq!(names(&mut client, "configured").await, configured);
+    let usable = names(&mut client, "default").await;
+    assert_eq!(usable[..3], configured);
+    assert!(usable.iter().any(|name| name.starts_with("groq/")), "{usable:?}");
+    assert!(usable.iter().all(|name| !name.starts_with("anthropic/")), "{usable:?}");
+    let all = names(&mut client, "all").await;
+    assert!(all.len() > 200 && all.contains(&"anthropic/claude-opus-5-5".to_owned()));
+}
+
+#[tokio::test]
+async fn a_list_of_allowed_models_is_what_clients_see_with_its_aliases() {
+    let mock = MockProvider::start().await;
+    let mut config = default_config(mock.address());
+    config["agents"]["defaults"]["models"] =
+        json!({"mock/mock-1": {}, "mocka/mock-think": {"alias": "Thinker", "params": {"x": 1}}});
+    let gateway = Gateway::start(GatewayOptions::with_config(config)).await;
+    let mut client = admin(&gateway).await;
+    let list = call(&mut client, "models.list", json!({})).await;
+    let rows = list["models"].as_array().unwrap();
+    let shown: Vec<_> = rows.iter().map(|row| (row["id"].clone(), row["alias"].clone())).collect();
+    assert_eq!(shown, [(json!("mock-1"), Value::Null), (json!("mock-think"), json!("Thinker"))]);
+}
+
+#[tokio::test]
+async fn the_status_of_credentials_shows_everything_but_the_secret() {
+    let mock = MockProvider::start().await;
+    let config = default_config(mock.address());
+    let gateway = Gateway::start(GatewayOptions::with_config(config)).await;
+    let mut client = admin(&gateway).await;
+    let status = call(&mut client, "models.authStatus", json!({"refresh": true})).await;
+    assert_eq!(status["providers"], json!([]));
+
+    let dir = gateway.state_dir().join("agents/main/agent");
+    fs::create_dir_all(&dir).unwrap();
+    let far = 9_000_000_000_000_u64;
+    let profiles = json!({
+        "anthropic:a": {"type": "api_key", "provider": "Anthropic", "key": "canary-1"},
+        "openai:me@x.y": {"type": "oauth", "provider": "openai", "access": "canary-2",
+            "refresh": "canary-3", "expires": far, "email": "me@x.y"},
+        "openai:old": {"type": "token", "provider": "openai", "token": "canary-4", "expires": 5},
+        "openai:bad": {"type": "token", "provider": "openai", "token": "canary-5", "expires": "x"},
+        "openai:ref": {"type": "api_key", "provider": "openai",
+            "keyRef": {"source": "env", "provider": "default", "id": "NOT_SET_ANYWHERE"}},
+    });
+    fs::write(
+        dir.join("auth-profiles.json"),
+        json!({"version": 1, "profiles": profiles}).to_string(),
+    )
+    .unwrap();
+    let status = call(&mut client, "models.authStatus", json!({})).await;
+    assert!(!status.to_string().contains("canary"), "{status}");
+    let providers = status["providers"].as_array().unwrap();
+    assert_eq!(
+        providers[0],
+        json!({"provider": "anthropic", "displayName": "Anthropic", "status": "static",
+            "profiles": [{"profileId": "anthropic:a", "type": "api_key", "status": "static",
+                "reasonCode": "ok"}]})
+    );
+    assert_eq!(
+        (&providers[1]["status"], &providers[1]["expiry"]["at"]),
+        (&json!("ok"), &json!(far))
+    );
+    let told: Vec<_> = providers[1]["profiles"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|row| {
+            [&row["profileId"], &row["status"], &row["reasonCode"]].map(|it| it.as_str().unwrap())
+        })
+        .collect();
+    assert_eq!(
+        told,
+        [
+            ["openai:me@x.y", "ok", "ok"],
+            ["openai:old", "expired", "expired"],
+            ["openai:bad", "missing", "invalid_expires"],
+            ["openai:ref", "missing", "unresolved_ref"],
+        ]
+    );
+    assert!(!gateway.stderr().contains("canary"), "{}", gateway.stderr());
+}
+
+#[tokio::test]
+async fn a_key_in_a_private_file_is_used_and_never_shown() {
+    let mock = MockProvider::start().await;
+    let secrets = tempfile::tempdir().unwrap();
+    let path = secrets.path().join("key");
+    fs::write(&path, "canary-file-key\n").unwrap();
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
+    let mut config = default_config(mock.address());
+    config["secrets"] = json!({"providers": {"f":
+        {"source": "file", "path": path.to_str().unwrap(), "mode": "singleValue"}}});
+    config["models"]["providers"]["mock"]["apiKey"] =
+        json!({"source": "file", "provider": "f", "id": "value"});
+    let gateway = Gateway::start(GatewayOptions::with_config(config.clone())).await;
+    let mut client = admin(&gateway).await;
+    let end = ask(&mut client, "main", "hello", "r1").await;
+    assert_eq!(text_of(&end["message"]), "Echo: hello");
+    assert_eq!(mock.calls(), [("mock-1".to_owned(), "canary-file-key".to_owned())]);
+    mock.fail("mock-1", 401, "the key canary-file-key is bad");
+    let end = ask(&mut client, "main", "hello", "r2").await;
+    assert_eq!(end["errorMessage"], "401 the key *** is bad");
+    let told = format!("{:?}{}{}", client.frames(), gateway.stderr(), gateway.stdout());
+    assert!(!told.contains("canary"), "{told}");
+
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
+    let error = Gateway::try_start(GatewayOptions::with_config(config)).await.err().unwrap();
+    assert!(error.contains("models.providers.mock.apiKey: "), "{error}");
+    assert!(error.contains("is open to others (mode 644)"), "{error}");
+}
