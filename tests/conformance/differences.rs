@@ -204,8 +204,6 @@ pub const DIFFERENCES: &[Difference] = &[
     allow(Kind::MissingFrame, "chat/provider-errors", "a event run", "chat final", RECORDED_BEFORE),
     allow(Kind::Extra, "chat/provider-errors", "a event run", "/payload/error", ERROR_FACTS),
     allow(Kind::Extra, "chat/provider-errors", "a event run", "/payload/errorKind", ERROR_FACTS),
-    allow(Kind::Value, "chat/provider-errors", "a event run", "/payload/data/error", OWN_WORDS),
-    allow(Kind::Value, "chat/provider-errors", "a event run", "/payload/errorMessage", OWN_WORDS),
     allow(
         Kind::Value,
         "chat/provider-errors",
@@ -398,19 +396,6 @@ pub const DIFFERENCES: &[Difference] = &[
     allow(Kind::Absent, "methods/sessions", "* res sessions.patch", "/payload", LOST_PATCH),
     allow(Kind::Extra, "methods/sessions", "* res sessions.patch", "/error", LOST_PATCH),
 ];
-
-/// Whether frames of this kind need not come, so that none is waited for.
-pub fn may_be_missing(trace: &str, conn: &str, name: &str, detail: &str) -> bool {
-    let is_run = name == "agent" || name == "chat";
-    let place = format!("{conn} event {}", if is_run { "run" } else { name });
-    let path = if is_run { format!("{name} {detail}") } else { detail.to_owned() };
-    DIFFERENCES.iter().any(|difference| {
-        difference.kind == Kind::MissingFrame
-            && glob(difference.trace, trace)
-            && glob(difference.place, &place)
-            && glob(difference.path, &path)
-    })
-}
 
 /// Where an entry allows the finding.
 pub fn allowing(trace: &str, finding: &Finding) -> Option<usize> {

@@ -6,7 +6,6 @@ use std::time::Duration;
 use serde_json::Value;
 use tokio::time::Instant;
 
-use super::differences::may_be_missing;
 use super::ids::Learned;
 use super::pairing::{Label, run_of};
 use super::replay::{Conn, log_of, received};
@@ -18,19 +17,13 @@ const PATIENCE: Duration = Duration::from_secs(3);
 const SHORT_PATIENCE: Duration = Duration::from_millis(500);
 
 /// Counts per connection and label, less what was given up.
+#[derive(Default)]
 pub struct Pending {
-    /// Frames that a gateway need not send are not waited for; a server that
-    /// plays the recording back sends them all.
-    may_miss: bool,
     /// Frames that did not come in time are not waited for again.
     given_up: HashMap<(String, Label), usize>,
 }
 
 impl Pending {
-    pub fn new(may_miss: bool) -> Self {
-        Self { may_miss, given_up: HashMap::new() }
-    }
-
     /// Waits until each connection has received as many frames of each label
     /// as the recording had after `before`.
     pub async fn wait(
@@ -41,7 +34,7 @@ impl Pending {
         learned: &Learned,
         deadline: Instant,
     ) {
-        let wanted = counts(trace, before, self.may_miss, |label| {
+        let wanted = counts(trace, before, |label| {
             (!label.is_periodic() || label.is_presence()) && !label.is_text()
         });
         let arrived: HashMap<&str, Vec<Label>> =
@@ -75,9 +68,7 @@ impl Pending {
         until: Instant,
     ) {
         let Some(conn) = conns.get(name) else { return };
-        for ((owner, label), (count, _)) in
-            counts(trace, before, self.may_miss, Label::is_follow_up)
-        {
+        for ((owner, label), (count, _)) in counts(trace, before, Label::is_follow_up) {
             if owner == name {
                 self.wait_label(conn, (owner, label), count, until).await;
             }
@@ -110,12 +101,7 @@ type Counts = Vec<((String, Label), (usize, Duration))>;
 
 /// How many frames of each label had come, and how long the last one took
 /// after the last thing that was sent before it.
-fn counts(
-    trace: &Trace,
-    before: &[Line],
-    may_miss: bool,
-    wanted: impl Fn(&Label) -> bool,
-) -> Counts {
+fn counts(trace: &Trace, before: &[Line], wanted: impl Fn(&Label) -> bool) -> Counts {
     let mut counts: Counts = Vec::new();
     let mut sent_at = 0;
     for line in before {
@@ -124,9 +110,6 @@ fn counts(
         }
         let Some((label, frame)) = received(line) else { continue };
         if !wanted(&label) || trace.leaves_out(frame) {
-            continue;
-        }
-        if may_miss && may_be_missing(&trace.name, &line.conn, &label.name, &label.detail) {
             continue;
         }
         let key = (line.conn.clone(), label);

@@ -88,7 +88,7 @@ pub async fn replay(trace: &Trace, target: &Target) -> Outcome {
         trace,
         target,
         conns: HashMap::new(),
-        pending: Pending::new(target.new_devices),
+        pending: Pending::default(),
         outcome: Outcome { places: target.places.clone(), ..Outcome::default() },
         deadline: Instant::now() + target.limit,
     };
