@@ -200,6 +200,11 @@ async fn a_key_and_a_label_that_are_taken_keep_what_they_have_and_nothing_is_ove
     home.write("agents/main/sessions/s-new.jsonl", &transcript("s-new", &["newer"]));
     home.write("agents/main/sessions/s-work.jsonl", &transcript("s-work", &["three", "more"]));
     home.write("agents/other/sessions/s-other.jsonl", &transcript("s-other", &["changed"]));
+    // Labels of another agent are not in the way.
+    let third =
+        json!({"agent:third:x": {"sessionId": "s-third", "updatedAt": now, "label": "Mine"}});
+    home.write("agents/third/sessions/sessions.json", &third.to_string());
+    home.write("agents/third/sessions/s-third.jsonl", &transcript("s-third", &["labelled"]));
     let ours = home.state().join("agents/main/sessions/s-work.jsonl");
     let kept = fs::read(&ours).unwrap();
     let (code, report) = home.report(&[]);
@@ -241,11 +246,12 @@ async fn broken_files_are_told_and_the_rest_is_taken_over() {
     home.write("agents/empty/sessions/sessions.json", "{\"agent:empty:x\": {\"updatedAt\": 1}}");
     home.write("agents/Not An Agent/sessions/s.jsonl", "");
     fs::create_dir_all(home.source().join("agents/main/sessions/s-dir.jsonl")).unwrap();
-    std::os::unix::fs::symlink(
-        "/nowhere/at/all",
-        home.source().join("agents/main/sessions/s-link.jsonl"),
-    )
-    .unwrap();
+    let secret = home.state().join("secret");
+    fs::write(&secret, transcript("s-link", &["secret"])).unwrap();
+    let folder = home.source().join("agents/linked/sessions");
+    home.write("agents/linked/sessions/s-own.jsonl", &transcript("s-own", &["own"]));
+    std::os::unix::fs::symlink(&secret, folder.join("s-link.jsonl")).unwrap();
+    std::os::unix::fs::symlink("/nowhere/at/all", folder.join("s-nowhere.jsonl")).unwrap();
     let (code, report) = home.report(&[]);
     assert_eq!(code, Some(3), "{report}");
     let of = |agent: &str| {
@@ -259,7 +265,9 @@ async fn broken_files_are_told_and_the_rest_is_taken_over() {
     };
     assert!(whys("main").contains("3 broken lines in it, kept as they are"), "{}", whys("main"));
     assert!(whys("main").contains("not a file"), "{}", whys("main"));
-    assert!(whys("main").contains("No such file"), "{}", whys("main"));
+    assert_eq!(whys("linked").matches("links are not followed").count(), 2, "{}", whys("linked"));
+    assert_eq!(of("linked")["sessions"], 1);
+    assert!(!home.state().join("agents/linked/sessions/s-link.jsonl").exists());
     assert!(whys("broken").contains("key must be a string"), "{}", whys("broken"));
     assert!(whys("empty").contains("has no session id"), "{}", whys("empty"));
     assert!(report["leftOut"][0]["what"].as_str().unwrap().ends_with("Not An Agent"));

@@ -133,21 +133,25 @@ fn key(session: u64) -> SessionKey {
     SessionKey::parse(&format!("s{session}"), &KeyRules::default())
 }
 
+fn request(session: u64, id: &str, text: &str, family: Family) -> SendRequest {
+    SendRequest {
+        family,
+        key: key(session),
+        written_key: format!("s{session}"),
+        idempotency_key: id.to_owned(),
+        message: UserMessage::text(text, 0),
+        media: None,
+        thinking: None,
+        owner: Owner::Connection("c".into()),
+        dedupe_text: None,
+        limit: None,
+    }
+}
+
 impl Place {
     /// Whether the message was accepted.
     async fn send(&self, session: u64, id: &str, text: &str, family: Family) -> bool {
-        let sent = self.runs.send(SendRequest {
-            family,
-            key: key(session),
-            written_key: format!("s{session}"),
-            idempotency_key: id.to_owned(),
-            message: UserMessage::text(text, 0),
-            media: None,
-            thinking: None,
-            owner: Owner::Connection("c".into()),
-            dedupe_text: None,
-            limit: None,
-        });
+        let sent = self.runs.send(request(session, id, text, family));
         // A start that is dropped begins the run.
         matches!(sent.await, Ok((Accepted::Started, _)))
     }
@@ -283,4 +287,37 @@ async fn who_waits_for_an_unknown_run_is_woken_by_it_and_by_nothing_else() {
     assert!(place.send(1, "later", "@mock text", Family::Chat).await);
     let report = timeout(LIMIT, waiting).await.unwrap().unwrap();
     assert_eq!((&*report.run_id, &report.end), ("later", &RunEnd::Answered));
+}
+
+#[tokio::test]
+async fn the_session_of_a_run_that_panics_does_not_stay_running() {
+    let place = place().await;
+    assert!(place.send(0, "one", "one @mock stream n=9 delay=20", Family::Chat).await);
+    place.ear.breaks.lock().insert("one".into());
+    assert!(matches!(place.end_of("one").await, RunEnd::Failed(_)));
+    let entry = place.sessions.entry(&key(0)).await.unwrap().unwrap();
+    assert_eq!(entry.status.as_deref(), Some("failed"));
+    assert!(entry.started_at <= entry.ended_at && entry.runtime_ms.is_some(), "{entry:?}");
+}
+
+#[tokio::test]
+async fn who_waits_for_a_message_that_is_turned_away_is_told() {
+    let place = place().await;
+    place.runs.drain(Duration::ZERO).await;
+    let mut waiting = Box::pin(place.runs.ends(Some(Family::Agent), "late"));
+    assert!(timeout(Duration::from_millis(50), &mut waiting).await.is_err());
+    assert!(!place.send(0, "late", "hi", Family::Agent).await);
+    let report = timeout(LIMIT, waiting).await.expect("an end").unwrap();
+    assert!(matches!(report.end, RunEnd::Aborted(_)), "{report:?}");
+}
+
+#[tokio::test]
+async fn a_command_that_panics_is_a_failure_and_not_under_way_for_ever() {
+    let place = place().await;
+    let command = || request(0, "order", "/status", Family::Chat);
+    let answered = place.runs.answer_command(command(), async { panic!("as the test wants it") });
+    assert!(answered.await.is_err());
+    assert!(matches!(place.end_of("order").await, RunEnd::Failed(_)));
+    let again = place.runs.answer_command(command(), async { "not asked again".to_owned() });
+    assert_eq!(again.await.unwrap(), Accepted::Ended);
 }

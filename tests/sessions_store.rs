@@ -274,6 +274,34 @@ async fn the_model_reads_a_summary_and_clients_see_its_mark() {
 }
 
 #[tokio::test]
+async fn a_kill_in_the_middle_of_a_cut_leaves_the_checkpoints_their_way_back() {
+    let dir = tempfile::tempdir().unwrap();
+    let sessions = open(dir.path()).await;
+    let main = key("main");
+    sessions.ensure(&main, Path::new("/w")).await.unwrap();
+    for text in ["one", "two"] {
+        say(&sessions, &main, text).await;
+    }
+    let compaction = Compaction {
+        reason: CompactionReason::Manual,
+        summary: "so far".into(),
+        first_kept_entry_id: None,
+        tokens_before: 9,
+        tokens_after: 4,
+        files: CompactedFiles::default(),
+    };
+    let checkpoint = sessions.compact(&main, compaction).await.unwrap().checkpoint.checkpoint_id;
+    let path = transcript(&sessions, &main).await;
+    let whole = fs::read_to_string(&path).unwrap();
+    // As a cut leaves it before it is noted in the index.
+    let name = format!("{}.bak.2026-11-22T03-46-28.004Z", path.display());
+    fs::rename(&path, name).unwrap();
+    fs::write(&path, whole.lines().next().unwrap().to_owned() + "\n").unwrap();
+    let branch = sessions.branch(&main, &checkpoint).await.unwrap();
+    assert_eq!(heard(&sessions, &branch.key).await, ["1 one", "2 two"]);
+}
+
+#[tokio::test]
 async fn history_is_limited_in_number_and_size() {
     let dir = tempfile::tempdir().unwrap();
     let sessions = open(dir.path()).await;
@@ -360,6 +388,32 @@ async fn reset_and_delete_put_transcripts_away() {
     assert_eq!(sessions.delete(&work, false).await.unwrap(), None);
     let error = sessions.append(&work, user("late"), AppendOptions::default()).await.unwrap_err();
     assert!(matches!(error, SessionError::NotFound(_)));
+}
+
+#[tokio::test]
+async fn a_transcript_that_two_sessions_have_stays_until_both_let_go() {
+    let dir = tempfile::tempdir().unwrap();
+    let folder = dir.path().join("agents/main/sessions");
+    fs::create_dir_all(&folder).unwrap();
+    let names = ["cron:job", "cron:job:run:s-1", "other"];
+    let entry = json!({"sessionId": "s-1", "updatedAt": 1});
+    let index: Value =
+        names.iter().map(|name| (format!("agent:main:{name}"), entry.clone())).collect();
+    fs::write(folder.join("sessions.json"), index.to_string()).unwrap();
+    let content = json!([{"type": "text", "text": "kept"}]);
+    let line = json!({"role": "user", "content": content, "timestamp": 1});
+    fs::write(folder.join("s-1.jsonl"), format!("{line}\n")).unwrap();
+    let sessions = open(dir.path()).await;
+    let [job, run, other] = names.map(key);
+    sessions.reset(&job, Path::new("/w")).await.unwrap();
+    assert_eq!(shown(&sessions, &job, 9).await.len(), 0);
+    assert_eq!(heard(&sessions, &run).await, ["1 kept"]);
+    let deleted = sessions.delete(&other, false).await.unwrap().unwrap();
+    assert_eq!(deleted.archived, Vec::<PathBuf>::new());
+    assert_eq!(heard(&sessions, &run).await, ["1 kept"]);
+    let deleted = sessions.delete(&run, false).await.unwrap().unwrap();
+    assert_eq!(deleted.archived.len(), 1);
+    assert!(!folder.join("s-1.jsonl").exists());
 }
 
 #[tokio::test]
@@ -628,6 +682,74 @@ async fn an_openclaw_state_folder_goes_on_where_it_was() {
     let added = text.strip_prefix(OPENCLAW_TRANSCRIPT).unwrap();
     assert!(added.contains(r#""parentId":"1a28a49f""#), "{added}");
     assert_eq!(fs::read(folder.join("sessions.json")).unwrap(), index);
+}
+
+#[tokio::test]
+async fn of_keys_that_mean_the_same_session_no_conversation_is_lost() {
+    let dir = tempfile::tempdir().unwrap();
+    let folder = dir.path().join("agents/main/sessions");
+    fs::create_dir_all(&folder).unwrap();
+    let index = json!({
+        "agent:main:main": {"sessionId": "s-old", "updatedAt": 1},
+        "main": {"sessionId": "s-new", "updatedAt": 2},
+        "agent:main:Work": {"sessionId": "s-work", "updatedAt": 3},
+        "agent:main:work": {"sessionId": "s-work", "updatedAt": 1},
+    });
+    fs::write(folder.join("sessions.json"), index.to_string()).unwrap();
+    let keyed = |id: &str, key: &str| {
+        json!({"type": "session", "version": 3, "id": id, "sessionKey": key}).to_string() + "\n"
+    };
+    let said = |text: &str| {
+        let content = json!([{"type": "text", "text": text}]);
+        let message = json!({"role": "user", "content": content, "timestamp": 1});
+        json!({"type": "message", "id": "a", "parentId": null, "message": message}).to_string()
+            + "\n"
+    };
+    for (id, header) in [
+        ("s-old", keyed("s-old", "agent:main:main")),
+        ("s-new", keyed("s-new", "agent:main:main")),
+        ("s-work", keyed("s-work", "agent:main:work")),
+        ("s-odd", keyed("s-odd", "agent:")),
+        ("s-Main", keyed("s-Main", "Main")),
+    ] {
+        fs::write(folder.join(format!("{id}.jsonl")), header + &said(id)).unwrap();
+    }
+    let sessions = open(dir.path()).await;
+    let found = sessions.list(SessionQuery::default()).await.unwrap().entries;
+    let mut keys: Vec<_> = found.iter().map(|row| row.key.as_str()).collect();
+    keys.sort_unstable();
+    let others = ["agent:main:s-new", "agent:main:s-odd", "agent:main:s-old", "agent:main:work"];
+    assert_eq!(keys, [&["agent:main:main"], &others[..]].concat());
+    // The file changed last.
+    assert_eq!(heard(&sessions, &key("main")).await, ["1 s-Main"]);
+    assert_eq!(heard(&sessions, &key("s-new")).await, ["1 s-new"]);
+    assert_eq!(heard(&sessions, &key("s-old")).await, ["1 s-old"]);
+    assert_eq!(heard(&sessions, &key("work")).await, ["1 s-work"]);
+}
+
+#[tokio::test]
+async fn a_conversation_in_the_folder_of_another_agent_is_found_there() {
+    let dir = tempfile::tempdir().unwrap();
+    let line = |text: &str| {
+        let content = json!([{"type": "text", "text": text}]);
+        json!({"role": "user", "content": content, "timestamp": 1}).to_string() + "\n"
+    };
+    for (agent, key, id) in
+        [("main", "agent:b:x", "s-x"), ("main", "global", "s-1"), ("b", "global", "s-2")]
+    {
+        let folder = dir.path().join(format!("agents/{agent}/sessions"));
+        fs::create_dir_all(&folder).unwrap();
+        let path = folder.join("sessions.json");
+        let known = fs::read_to_string(&path).unwrap_or_else(|_| "{}".into());
+        let mut index: Value = serde_json::from_str(&known).unwrap();
+        index[key] = json!({"sessionId": id, "updatedAt": 1});
+        fs::write(path, index.to_string()).unwrap();
+        fs::write(folder.join(format!("{id}.jsonl")), line(id)).unwrap();
+    }
+    let sessions = open(dir.path()).await;
+    for (written, said) in [("s-x", "1 s-x"), ("global", "1 s-1"), ("agent:b:s-2", "1 s-2")] {
+        assert_eq!(heard(&sessions, &key(written)).await, [said], "{written}");
+    }
 }
 
 #[tokio::test]

@@ -211,7 +211,9 @@ fn the_example_file_is_valid_and_says_the_defaults() {
         "agents.defaults.thinkingDefault",
         "session.reset.idleMinutes",
         "session.resetBy",
-        "session.maintenance.maxDiskBytes",
+        "session.maintenance.pruneAfter",
+        "session.maintenance.max",
+        "session.maintenance.resetArchiveRetention",
         "session.maintenance.highWaterBytes",
         "messages.queue.byChannel",
     ];

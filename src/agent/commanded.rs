@@ -1,5 +1,9 @@
 //! Messages that the gateway answers itself.
 
+use std::panic::AssertUnwindSafe;
+
+use futures_util::FutureExt;
+
 use crate::protocol::message::{AgentMessage, AssistantMessage};
 use crate::store::Claim;
 
@@ -17,9 +21,13 @@ impl Runs {
     ) -> Result<Accepted, SendError> {
         let run = self.new_run(request).await?;
         if let Claim::Existing(record) = self.claim(&run, None).await? {
-            return Ok(Accepted::known(record));
+            return Ok(self.known(record));
         }
-        let noted = self.note_answer(&run, answer).await;
+        let noting = AssertUnwindSafe(self.note_answer(&run, answer)).catch_unwind().await;
+        let noted = noting.unwrap_or_else(|_| {
+            tracing::error!(run = %run.id, "command panicked");
+            Err(SendError::Broken)
+        });
         let end = match &noted {
             Ok(()) => RunEnd::Answered,
             Err(error) => RunEnd::Failed(error.to_string()),

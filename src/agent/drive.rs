@@ -69,8 +69,12 @@ impl Runs {
         let failed = || RunEnd::Failed("the run failed inside the gateway; see its log".into());
         let end = run.decided().cloned().unwrap_or_else(failed);
         unbroken(run, async {
+            let row = turn::close_broken(&self.parts, run).await;
             self.parts.record_end(run, &end).await;
             self.tell_late(run, &end);
+            if let Some(row) = row {
+                self.parts.events.phase(&run.key, &row, "error", &run.id);
+            }
         })
         .await;
         end

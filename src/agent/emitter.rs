@@ -14,7 +14,7 @@ use crate::bus::{Audience, Bus, ChatMark, Event, EventKind};
 use crate::protocol::message::{ToolCall, Usage};
 use crate::providers::FallbackNotice;
 use crate::sessions::directives;
-use crate::support::Clock;
+use crate::support::{Clock, without_nulls};
 
 use super::fallback;
 use super::run::{AbortReason, ActiveRun};
@@ -370,13 +370,6 @@ struct Item {
     status: &'static str,
     started_at: u64,
     ended_at: Option<u64>,
-}
-
-fn without_nulls(mut value: Value) -> Value {
-    if let Value::Object(members) = &mut value {
-        members.retain(|_, value| !value.is_null());
-    }
-    value
 }
 
 #[cfg(test)]

@@ -13,6 +13,7 @@ use crate::sessions::SessionError;
 
 use super::drive::unbroken;
 use super::recovery;
+use super::report::Family;
 use super::run::{AbortReason, ActiveRun, RunEnd};
 use super::runs::Runs;
 
@@ -108,7 +109,10 @@ impl Runs {
             let all = self.state.lock().lanes.of_session(&run.key);
             // Those behind it came later, and it may itself be over by now.
             let place = all.iter().position(|other| std::ptr::eq(&raw const **other, run));
-            let others: Vec<_> = all.iter().take(place.unwrap_or_default()).collect();
+            let before = all.iter().take(place.unwrap_or_default());
+            // A compaction is nobody's answer: the message waits for it.
+            let others: Vec<_> =
+                before.filter(|other| other.family != Family::Compaction).collect();
             self.stop(&others, AbortReason::Interrupt).await;
         }
     }

@@ -187,6 +187,15 @@ impl LaneTable {
         Finished { next, joined }
     }
 
+    /// The run that answers the message of the run with this id: itself, or
+    /// the one that has taken it in.
+    pub fn answering(&self, run_id: &str) -> Option<Arc<ActiveRun>> {
+        let run = self.by_id.get(run_id)?;
+        let lane = self.lanes.get(&run.key);
+        let taker = lane.filter(|lane| lane.joined.iter().any(|joined| is_same(joined, run)));
+        Some(Arc::clone(taker.map_or(run, |lane| &lane.active)))
+    }
+
     /// The runs whose messages the active run has taken in.
     pub fn joined(&self, run: &ActiveRun) -> Vec<Arc<ActiveRun>> {
         let lane = self.lanes.get(&run.key).filter(|lane| lane.is_active(run));

@@ -1,5 +1,5 @@
-//! What happens to a message that comes while a run is active in its session
-//! (`reference/behaviour.md` §16).
+//! What happens to a message that comes while a run is active in its session.
+//! Modes and defaults are those of the original.
 
 use std::time::Duration;
 
@@ -25,6 +25,9 @@ pub struct QueueRules {
 }
 
 impl QueueRules {
+    /// Longest time of quiet: an index that somebody else wrote may say any.
+    pub const DEBOUNCE_MAX: Duration = Duration::from_hours(24);
+
     /// The rules of a session: its own, else those of its channel, else of all.
     pub fn of(settings: &QueueSettings, entry: Option<&SessionEntry>) -> Self {
         let mode = entry.and_then(|entry| QueueMode::parse(entry.queue_mode.as_deref()?));
@@ -34,7 +37,8 @@ impl QueueRules {
         let drop = entry.and_then(|entry| DropPolicy::parse(entry.queue_drop.as_deref()?));
         Self {
             mode: mode.or(of_channel).unwrap_or(settings.mode),
-            debounce: Duration::from_millis(debounce_ms.unwrap_or(settings.debounce_ms)),
+            debounce: Duration::from_millis(debounce_ms.unwrap_or(settings.debounce_ms))
+                .min(Self::DEBOUNCE_MAX),
             cap: cap.filter(|cap| *cap > 0).unwrap_or(settings.cap),
             drop: drop.unwrap_or(settings.drop),
         }
@@ -93,7 +97,10 @@ mod tests {
             queue_drop: Some("all".into()),
             ..SessionEntry::default()
         };
+        let endless = SessionEntry { queue_debounce_ms: Some(u64::MAX), ..SessionEntry::default() };
         let settings = QueueSettings::default();
+        let rules = QueueRules::of(&settings, Some(&endless));
+        assert_eq!(rules.debounce, QueueRules::DEBOUNCE_MAX);
         assert_eq!(QueueRules::of(&settings, Some(&entry)), QueueRules::of(&settings, None));
     }
 }

@@ -180,7 +180,8 @@ impl Reports {
 
     /// The run of any family with this id that ended last.
     pub fn newest(&self, run_id: &str) -> Option<Arc<RunReport>> {
-        let found = [Family::Chat, Family::Agent].map(|family| self.get(family, run_id));
+        let families = [Family::Chat, Family::Agent, Family::Compaction];
+        let found = families.map(|family| self.get(family, run_id));
         found.into_iter().flatten().max_by_key(|report| report.ended_at)
     }
 }

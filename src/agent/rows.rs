@@ -1,4 +1,4 @@
-//! Session rows, and the events that carry them (`reference/behaviour.md` §17).
+//! Session rows, and the events that carry them. Members as recorded.
 
 use std::sync::Arc;
 

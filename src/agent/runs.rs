@@ -65,17 +65,6 @@ pub enum Accepted {
     Interrupted,
 }
 
-impl Accepted {
-    /// The answer for a message whose run there is already.
-    pub(super) fn known(record: RunRecord) -> Self {
-        match record.state {
-            RunState::Active => Self::InFlight(record.run_id),
-            RunState::Interrupted => Self::Interrupted,
-            RunState::Done | RunState::Failed | RunState::Aborted => Self::Ended,
-        }
-    }
-}
-
 /// Why a message was not accepted.
 #[derive(Debug, thiserror::Error)]
 pub enum SendError {
@@ -162,7 +151,7 @@ impl Runs {
         let (text, media) = (request.dedupe_text.take(), request.media.take());
         let run = Arc::new(self.new_run(request).await?);
         if let Claim::Existing(record) = self.claim(&run, text).await? {
-            return Ok((Accepted::known(record), None));
+            return Ok((self.known(record), None));
         }
         if let Some(media) = media
             && let Err(error) = media.keep().await
@@ -188,6 +177,19 @@ impl Runs {
         }
     }
 
+    /// The answer for a message whose run there is already. One that another run
+    /// has taken in has told its end: that one is to be followed.
+    pub(super) fn known(&self, record: RunRecord) -> Accepted {
+        match record.state {
+            RunState::Active => {
+                let answering = self.state.lock().lanes.answering(&record.run_id);
+                Accepted::InFlight(answering.map_or(record.run_id, |run| run.id.to_string()))
+            }
+            RunState::Interrupted => Accepted::Interrupted,
+            RunState::Done | RunState::Failed | RunState::Aborted => Accepted::Ended,
+        }
+    }
+
     /// Puts a run into its lane. Whether the gateway is stopping is asked under
     /// the same lock: a run that entered after the drain has begun would not be
     /// waited for.
@@ -203,10 +205,12 @@ impl Runs {
         Ok(placed)
     }
 
-    /// Gives the key of a run back that is not accepted after all.
+    /// Gives the key of a run back that is not accepted after all. Who waits
+    /// for it hears of that, too.
     async fn turn_away(&self, run: &ActiveRun, error: SendError) -> SendError {
         run.set_stored();
         self.parts.record_end(run, &RunEnd::Aborted(AbortReason::Rpc)).await;
+        self.calls.call(&run.id);
         error
     }
 

@@ -2,6 +2,8 @@
 
 mod ending;
 
+pub use ending::close_broken;
+
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
@@ -11,6 +13,7 @@ use crate::protocol::message::{
 };
 use crate::providers::{ModelInfo, ModelRequest, ProviderError, Route, StreamEvent, ThinkingLevel};
 use crate::sessions::{CompactionReason, SessionEntry, SessionError, StoredMessage};
+use crate::support::millis;
 
 use super::compaction::{self, CompactError};
 use super::emitter::Emitter;
@@ -166,7 +169,7 @@ impl Turn<'_> {
         let mut events = |event: StreamEvent| match event {
             StreamEvent::TextDelta { delta, .. } => emitter.text(&delta),
             StreamEvent::Retry(notice) => {
-                let delay = u64::try_from(notice.delay.as_millis()).unwrap_or(u64::MAX);
+                let delay = millis(notice.delay);
                 emitter.retry(notice.attempt, notice.max_attempts, delay, &notice.message);
             }
             StreamEvent::Fallback(notice) => emitter.fallback(&notice),
@@ -338,7 +341,8 @@ impl Turn<'_> {
         let (output, stopped) = tokio::select! {
             biased;
             reason = self.run.aborted() => {
-                (ToolOutput::error("Stopped by the user."), Some(Stop::Aborted(reason)))
+                let text = format!("Stopped before it had a result ({}).", reason.as_str());
+                (ToolOutput::error(text), Some(Stop::Aborted(reason)))
             }
             output = self.parts.tools.call(&cx, call) => (output, None),
         };

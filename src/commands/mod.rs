@@ -46,7 +46,7 @@ impl Command {
 }
 
 /// Messages that stop what runs, in any case and with any punctuation at the
-/// end (`reference/behaviour.md` §15).
+/// end; those of the original.
 const STOP_WORDS: [&str; 24] = [
     "stop",
     "/stop",

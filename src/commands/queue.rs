@@ -5,6 +5,7 @@ use crate::config::{DropPolicy, QueueMode};
 use crate::registry::Ctx;
 use crate::sessions::SessionKey;
 use crate::store::SessionEntry;
+use crate::support::millis;
 
 /// What the command takes, as the original lists it.
 const OPTIONS: &str = "Options: modes steer, queue, followup, collect, steer+backlog, interrupt; \
@@ -88,7 +89,7 @@ pub async fn run(words: &str, cx: &Ctx, key: &SessionKey) -> String {
             format!(
                 "Current queue settings: mode={}, debounce={}ms, cap={}, drop={}.\n{OPTIONS}",
                 rules.mode,
-                rules.debounce.as_millis(),
+                millis(rules.debounce),
                 rules.cap,
                 rules.drop
             )
@@ -110,7 +111,7 @@ fn milliseconds(text: &str) -> Option<u64> {
         _ => return None,
     };
     let time = digits.parse::<u64>().ok()?.checked_mul(factor)?;
-    (time <= 24 * 60 * 60 * 1000).then_some(time)
+    (time <= millis(QueueRules::DEBOUNCE_MAX)).then_some(time)
 }
 
 #[cfg(test)]

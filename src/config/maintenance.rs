@@ -1,4 +1,7 @@
 //! `session.maintenance`: what becomes of old sessions and transcripts.
+//!
+//! Promises: a bound that nobody wrote is none. The original prunes after 30
+//! days and above 500 sessions; here nothing goes unless the user says so.
 
 use std::fmt;
 use std::path::Path;
@@ -10,9 +13,6 @@ use super::explain::{Choice, Ledger};
 use super::schema::Node;
 
 const DAY_MS: u64 = 24 * 60 * 60 * 1000;
-/// The original's bounds.
-const DEFAULT_PRUNE_AFTER_MS: u64 = 30 * DAY_MS;
-const DEFAULT_MAX_ENTRIES: u64 = 500;
 
 const DURATION: &str = "a duration such as 30d, 12h or 90m; a bare number counts days";
 const SIZE: &str = "a size such as 500mb or 2gb; a bare number counts bytes";
@@ -51,10 +51,11 @@ impl fmt::Display for MaintenanceMode {
 pub struct MaintenanceSettings {
     /// Whether anything is done.
     pub mode: MaintenanceMode,
-    /// A session that did not change for so many milliseconds goes.
-    pub prune_after_ms: u64,
-    /// Most sessions of an agent.
-    pub max_entries: u64,
+    /// A session that did not change for so many milliseconds goes; never when
+    /// absent.
+    pub prune_after_ms: Option<u64>,
+    /// Most sessions of an agent; any number when absent.
+    pub max_entries: Option<u64>,
     /// Transcripts that were put away go after so many milliseconds; never when
     /// absent.
     pub archive_retention_ms: Option<u64>,
@@ -98,23 +99,13 @@ pub(super) fn read(
     let days = node.member("pruneDays")?.integer::<u64>(36_500)?;
     let after = after.or(days.map(|days| days * DAY_MS));
     let entries = node.member("maxEntries")?.count()?;
-    let prune_after = ledger.settle(
-        &key("pruneAfter"),
-        Choice::file(file, after.map(Shown)),
-        Shown(DEFAULT_PRUNE_AFTER_MS),
-    );
-    let retention = retention(&node.member("resetArchiveRetention")?)?;
-    let kept = ledger.settle(
-        &key("resetArchiveRetention"),
-        Choice::file(file, retention),
-        Retention(Some(prune_after.0)),
-    );
-    let max = node.member("maxDiskBytes")?;
-    let max_bytes = if max.value() == Some(&Value::Bool(false)) {
-        None
-    } else {
-        max.quantity(SIZE, size)?.filter(|bytes| *bytes > 0)
-    };
+    let after = after.map(Shown);
+    let prune_after = ledger.settle_optional(&key("pruneAfter"), Choice::file(file, after));
+    let retention = unless_false(&node.member("resetArchiveRetention")?, DURATION, duration)?;
+    let retention = retention.map(Shown);
+    let kept = ledger.settle_optional(&key("resetArchiveRetention"), Choice::file(file, retention));
+    let max_bytes = unless_false(&node.member("maxDiskBytes")?, SIZE, size)?;
+    let max_bytes = max_bytes.filter(|bytes| *bytes > 0);
     let max_bytes = ledger.settle_optional(&key("maxDiskBytes"), Choice::file(file, max_bytes));
     let high = node.member("highWaterBytes")?.quantity(SIZE, size)?.filter(|bytes| *bytes > 0);
     let high = ledger.settle_optional(&key("highWaterBytes"), Choice::file(file, high));
@@ -125,35 +116,23 @@ pub(super) fn read(
     };
     Ok(MaintenanceSettings {
         mode: ledger.settle(&key("mode"), Choice::file(file, mode), MaintenanceMode::Enforce),
-        prune_after_ms: prune_after.0,
-        max_entries: ledger.settle(
-            &key("maxEntries"),
-            Choice::file(file, entries),
-            DEFAULT_MAX_ENTRIES,
-        ),
-        archive_retention_ms: kept.0,
+        prune_after_ms: prune_after.map(|Shown(millis)| millis),
+        max_entries: ledger.settle_optional(&key("maxEntries"), Choice::file(file, entries)),
+        archive_retention_ms: kept.map(|Shown(millis)| millis),
         disk_budget: max_bytes.map(budget),
     })
 }
 
-/// How long archives stay; for ever when there is no number.
-struct Retention(Option<u64>);
-
-impl fmt::Display for Retention {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.0 {
-            Some(millis) => Shown(millis).fmt(f),
-            None => f.write_str("false"),
-        }
-    }
-}
-
-fn retention(node: &Node<'_>) -> Result<Option<Retention>, ConfigError> {
+/// A quantity; `false` is as good as none.
+fn unless_false(
+    node: &Node<'_>,
+    allowed: &str,
+    parse: fn(&str) -> Option<u64>,
+) -> Result<Option<u64>, ConfigError> {
     if node.value() == Some(&Value::Bool(false)) {
-        return Ok(Some(Retention(None)));
+        return Ok(None);
     }
-    let allowed = format!("false, or {DURATION}");
-    Ok(node.quantity(&allowed, duration)?.map(|millis| Retention(Some(millis))))
+    node.quantity(&format!("false, or {allowed}"), parse)
 }
 
 /// Milliseconds; above zero.
@@ -226,23 +205,26 @@ mod tests {
     }
 
     #[test]
-    fn the_defaults_are_the_originals_and_each_key_changes_one() {
+    fn nothing_is_bounded_by_default_and_each_key_changes_one() {
         let default = settings(&json!({})).unwrap();
         assert_eq!(
             default,
             MaintenanceSettings {
                 mode: MaintenanceMode::Enforce,
-                prune_after_ms: 30 * DAY_MS,
-                max_entries: 500,
-                archive_retention_ms: Some(30 * DAY_MS),
+                prune_after_ms: None,
+                max_entries: None,
+                archive_retention_ms: None,
                 disk_budget: None,
             }
         );
         let read = |text: Value| settings(&text).unwrap();
-        assert_eq!(read(json!({"pruneDays": 3})).archive_retention_ms, Some(3 * DAY_MS));
-        let both =
-            read(json!({"pruneDays": 3, "pruneAfter": "2d", "resetArchiveRetention": false}));
-        assert_eq!((both.prune_after_ms, both.archive_retention_ms), (2 * DAY_MS, None));
+        let days = read(json!({"pruneDays": 3, "maxEntries": 7}));
+        assert_eq!((days.prune_after_ms, days.max_entries), (Some(3 * DAY_MS), Some(7)));
+        assert_eq!(days.archive_retention_ms, None, "to put away is not to delete");
+        let both = read(json!({"pruneDays": 3, "pruneAfter": "2d", "resetArchiveRetention": "1d"}));
+        let found = (both.prune_after_ms, both.archive_retention_ms);
+        assert_eq!(found, (Some(2 * DAY_MS), Some(DAY_MS)));
+        assert_eq!(read(json!({"resetArchiveRetention": false})).archive_retention_ms, None);
         let budget = |text| read(text).disk_budget.map(|it| (it.max_bytes, it.high_water_bytes));
         assert_eq!(budget(json!({"maxDiskBytes": 1000})), Some((1000, 800)));
         assert_eq!(

@@ -13,7 +13,7 @@ use super::schema::Node;
 
 /// The modes for error texts.
 const MODES: &str = "steer, queue, followup, collect, steer+backlog, interrupt";
-/// As in the original (`reference/behaviour.md` §16).
+/// As in the original.
 const DEFAULT_DEBOUNCE_MS: u64 = 500;
 /// As in the original.
 const DEFAULT_CAP: usize = 20;

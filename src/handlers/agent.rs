@@ -10,6 +10,7 @@ use crate::protocol::{ErrorShape, Scope, simple};
 use crate::providers::ThinkingLevel;
 use crate::registry::{Ctx, Reply};
 use crate::sessions::{AgentId, SessionKey};
+use crate::support::without_nulls;
 
 use super::session_changes::change;
 use super::{attachments, chat};
@@ -242,11 +243,4 @@ fn waited(report: &RunReport) -> Value {
         }
     }
     without_nulls(answer)
-}
-
-fn without_nulls(mut value: Value) -> Value {
-    if let Value::Object(members) = &mut value {
-        members.retain(|_, value| !value.is_null());
-    }
-    value
 }

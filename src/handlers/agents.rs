@@ -8,6 +8,7 @@ use crate::protocol::methods::NoParams;
 use crate::protocol::methods::agents::AgentIdentityParams;
 use crate::registry::{Ctx, Reply};
 use crate::sessions::AgentId;
+use crate::support::without_nulls;
 
 /// `agents.list`: the configured agents.
 pub async fn list(cx: Ctx, _: NoParams) -> Reply<Value> {
@@ -36,7 +37,7 @@ fn summary(agent: &AgentSettings, primary: &str) -> Value {
         Some(fallbacks) => json!({"primary": primary, "fallbacks": fallbacks}),
         None => json!({"primary": primary}),
     };
-    let mut summary = json!({
+    let summary = json!({
         "id": agent.id,
         "name": agent.name,
         "identity": identity_members(agent),
@@ -44,10 +45,7 @@ fn summary(agent: &AgentSettings, primary: &str) -> Value {
         "agentRuntime": {"id": "pi", "source": "implicit"},
         "model": model,
     });
-    if let Value::Object(members) = &mut summary {
-        members.retain(|_, value| !value.is_null());
-    }
-    summary
+    without_nulls(summary)
 }
 
 /// `identity` of a summary; `null` when nothing is configured.
@@ -94,7 +92,7 @@ pub async fn identity(cx: Ctx, p: AgentIdentityParams) -> Reply<Value> {
         .unwrap_or_else(|| "Assistant".into());
     let emoji = identity.and_then(|identity| identity.emoji.clone());
     let initial = name.chars().next().map(|first| first.to_uppercase().to_string());
-    let mut answer = json!({
+    let answer = json!({
         "agentId": id.as_str(),
         "name": name,
         "avatar": emoji.clone().or(initial).unwrap_or_else(|| "A".into()),
@@ -102,8 +100,5 @@ pub async fn identity(cx: Ctx, p: AgentIdentityParams) -> Reply<Value> {
         "avatarReason": "missing",
         "emoji": emoji,
     });
-    if let Value::Object(members) = &mut answer {
-        members.retain(|_, value| !value.is_null());
-    }
-    Ok(answer)
+    Ok(without_nulls(answer))
 }

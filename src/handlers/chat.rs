@@ -101,7 +101,7 @@ async fn send_request(
 }
 
 /// When a run of `chat.send` is stopped that was given `timeoutMs`: never at
-/// once (`reference/behaviour.md` §15).
+/// once, as in the original.
 fn run_limit(timeout_ms: u64) -> Duration {
     Duration::from_millis(timeout_ms).saturating_add(TIMEOUT_GRACE).clamp(TIMEOUT_MIN, TIMEOUT_MAX)
 }
@@ -234,6 +234,14 @@ pub(super) fn unreadable(error: SessionError) -> ErrorShape {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_run_is_never_stopped_at_once_and_never_goes_on_for_ever() {
+        let minute = 60_000;
+        for (given, limit) in [(0, 2), (1, 2), (minute, 2), (5 * minute, 6), (u64::MAX, 24 * 60)] {
+            assert_eq!(run_limit(given), Duration::from_mins(limit), "{given}");
+        }
+    }
 
     #[test]
     fn messages_are_normalised_and_null_is_refused() {

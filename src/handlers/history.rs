@@ -8,6 +8,7 @@ use crate::protocol::methods::chat::{ChatHistoryParams, ChatMessageGetParams};
 use crate::protocol::{ErrorKind, ErrorShape, simple};
 use crate::registry::{Ctx, Reply};
 use crate::sessions::{AgentId, HistoryOptions, Lookup, iso_time};
+use crate::support::without_nulls;
 
 use super::chat::unreadable;
 
@@ -42,7 +43,7 @@ pub async fn history(cx: Ctx, p: ChatHistoryParams) -> Reply<Value> {
         level
     };
     let entries = cx.caller.is_dashboard.then(|| entries(&p.session_key, &messages));
-    let mut answer = json!({
+    let answer = json!({
         "sessionKey": p.session_key,
         "sessionId": page.session_id,
         "messages": messages,
@@ -52,10 +53,7 @@ pub async fn history(cx: Ctx, p: ChatHistoryParams) -> Reply<Value> {
         "verboseLevel": entry.verbose_level,
         "activeRun": active.map(|run| active_run(&run)),
     });
-    if let Value::Object(members) = &mut answer {
-        members.retain(|_, value| !value.is_null());
-    }
-    Ok(answer)
+    Ok(without_nulls(answer))
 }
 
 /// What a client that comes late shows until the next delta.
@@ -93,7 +91,7 @@ fn entry(session_key: &str, messages: &[&Value]) -> Value {
     let is_complete = last.is_some_and(|last| {
         last["role"] == "assistant" && last["stopReason"].as_str() != Some("toolUse")
     });
-    let mut entry = json!({
+    let entry = json!({
         "runId": run_id,
         "sessionKey": session_key,
         "messages": messages,
@@ -101,10 +99,7 @@ fn entry(session_key: &str, messages: &[&Value]) -> Value {
         "startedAt": time(messages.first()),
         "completedAt": time(last.filter(|_| is_complete)),
     });
-    if let Value::Object(members) = &mut entry {
-        members.retain(|_, value| !value.is_null());
-    }
-    entry
+    without_nulls(entry)
 }
 
 /// `chat.message.get`: one message, whole. What cannot be had is an answer,

@@ -5,13 +5,13 @@ use serde_json::{Value, json};
 use super::session_changes::{change, refuse_webchat, say};
 use super::sessions::{shown, unavailable};
 use crate::agent::{PatchContext, SessionRow, agent_runtime};
-use crate::protocol::ErrorShape;
 use crate::protocol::decode::Setting;
 use crate::protocol::methods::session_settings::{
     SessionSettings, SessionsCreateParams, SessionsPatchParams, SessionsPluginPatchParams,
     SessionsSpawnParams,
 };
 use crate::protocol::methods::sessions::SessionsSendParams;
+use crate::protocol::{ErrorShape, Scope};
 use crate::registry::{Ctx, Reply};
 use crate::sessions::{AgentId, SessionEntry, SessionError, SessionKey};
 
@@ -49,6 +49,7 @@ pub async fn create(cx: Ctx, p: SessionsCreateParams) -> Reply<Value> {
         if let Some(parent) = parent {
             entry.parent_session_key = Some(parent.to_string());
         }
+        Ok(())
     };
     let entry = edit(&cx, &key, settings, also).await?;
     let mut answer = json!({"ok": true, "key": key.as_str(), "sessionId": entry.session_id,
@@ -97,10 +98,16 @@ pub async fn spawn(cx: Ctx, p: SessionsSpawnParams) -> Reply<Value> {
         ..SessionSettings::default()
     };
     let prompt = p.system_prompt.map(|prompt| prompt.trim().to_owned());
+    let is_admin = cx.caller.principal.allows(Scope::Admin);
     let also = move |entry: &mut SessionEntry| {
-        if let Some(prompt) = prompt {
-            entry.extra_system_prompt = Some(prompt).filter(|prompt| !prompt.is_empty());
+        let Some(prompt) = prompt else { return Ok(()) };
+        let prompt = Some(prompt).filter(|prompt| !prompt.is_empty());
+        let is_new = entry.transcript.message_count == 0;
+        if entry.extra_system_prompt != prompt && !is_new && !is_admin {
+            return Err("systemPrompt of a session under way requires admin scope".to_owned());
         }
+        entry.extra_system_prompt = prompt;
+        Ok(())
     };
     let entry = edit(&cx, &key, settings, also).await?;
     let answer = json!({"ok": true, "key": key.as_str(), "agentId": agent.as_str(),
@@ -114,7 +121,7 @@ pub async fn patch(cx: Ctx, p: SessionsPatchParams) -> Reply<Value> {
     refuse_webchat(&cx, "patch")?;
     let key = cx.session_key(&p.key);
     refuse_malformed(&key, &p.key)?;
-    let entry = edit(&cx, &key, p.settings, |_| {}).await?;
+    let entry = edit(&cx, &key, p.settings, |_| Ok(())).await?;
     let services = &cx.services;
     let model = services.models.of_session(&key, Some(&entry)).name;
     let agent = key.agent(&services.keys);
@@ -196,15 +203,14 @@ async fn edit(
     cx: &Ctx,
     key: &SessionKey,
     settings: SessionSettings,
-    also: impl FnOnce(&mut SessionEntry) + Send + 'static,
+    also: impl FnOnce(&mut SessionEntry) -> Result<(), String> + Send + 'static,
 ) -> Reply<SessionEntry> {
     let services = &cx.services;
     let workspace = services.runs.parts().agent_of(key).workspace;
     let patch = PatchContext { key: key.clone(), models: services.models.clone() };
     let change = move |entry: &mut SessionEntry| {
         patch.apply(settings, entry)?;
-        also(entry);
-        Ok(())
+        also(entry)
     };
     let edited = services.sessions.edit(key, &workspace, change).await;
     edited.map_err(|error| match error {

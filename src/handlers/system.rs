@@ -9,6 +9,7 @@ use crate::protocol::methods::system::SystemEventParams;
 use crate::protocol::{ErrorShape, Scope};
 use crate::registry::{Ctx, Reply, Services};
 use crate::sessions::{SessionError, SessionKey, SessionRow as Listed};
+use crate::support::without_nulls;
 
 use super::health::publish_presence;
 
@@ -79,7 +80,7 @@ fn recent_session(services: &Services, agent: &str, listed: &Listed, now_ms: u64
     let key = SessionKey::from_canonical(listed.key.as_str());
     let model = services.models.of_session(&key, Some(entry));
     let (used, window) = (entry.total_tokens, model.context_window());
-    let mut recent = json!({
+    let recent = json!({
         "agentId": agent,
         "key": listed.key,
         "kind": key.kind(),
@@ -99,10 +100,7 @@ fn recent_session(services: &Services, agent: &str, listed: &Listed, now_ms: u64
         "model": model.name.model,
         "contextTokens": window,
     });
-    if let Value::Object(members) = &mut recent {
-        members.retain(|_, value| !value.is_null());
-    }
-    recent
+    without_nulls(recent)
 }
 
 /// `system-presence`: who is there.

@@ -1,4 +1,4 @@
-//! Messages of a conversation (seed 002; `reference/state-layout.md`).
+//! Messages of a conversation, as transcripts and events have them.
 //!
 //! Members that we do not know survive a round trip: they are kept in `extra`.
 
@@ -248,7 +248,7 @@ pub struct ThinkingBlock {
     pub kind: ThinkingTag,
     /// The thought.
     pub thinking: String,
-    /// What the provider wants back with it.
+    /// What the provider wants back with it, unchanged.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub thinking_signature: Option<String>,
     /// Whether the provider hid the thought; the payload is the signature.

@@ -147,8 +147,7 @@ impl Registry {
     }
 
     /// Checks the caller's rights, in the recorded order: role, scope, whether
-    /// the method exists (`reference/behaviour.md` §6). The params are checked
-    /// by the answer's future.
+    /// the method exists. The params are checked by the answer's future.
     pub fn call(
         &self,
         cx: Ctx,

@@ -12,7 +12,7 @@ use super::error::{At, SessionError, TranscriptError};
 use super::service::Sessions;
 use super::steps::{blocking, remember};
 use super::transcript::{Birth, Position, fork, position};
-use super::{ForkedSession, SessionKey, TranscriptFacts, rebuild, time};
+use super::{ForkedSession, SessionKey, TranscriptFacts, paths, rebuild, time};
 use crate::store::{CompactionCheckpoint, NewSession, SessionEntry};
 
 /// The label of a branch whose session has none.
@@ -120,7 +120,7 @@ impl Sessions {
             != checkpoint.post_compaction.session_file
             && from.to_string_lossy().contains(".checkpoint.");
         let until = until.filter(|_| !is_copy);
-        let forking = blocking(move || write_fork(&from, until.as_deref(), &target, &birth));
+        let forking = blocking(move || find_fork(&from, until.as_deref(), &target, &birth));
         let (facts, end) = forking.await?.ok_or_else(gone)?;
         let mut entry = SessionEntry {
             session_id: id,
@@ -147,11 +147,48 @@ impl Sessions {
     }
 
     /// The file that has what came before; its folder is never trusted.
-    fn file_before(&self, key: &SessionKey, checkpoint: &CompactionCheckpoint) -> Option<PathBuf> {
+    pub(super) fn file_before(
+        &self,
+        key: &SessionKey,
+        checkpoint: &CompactionCheckpoint,
+    ) -> Option<PathBuf> {
         let written = checkpoint.pre_compaction.session_file.as_deref()?;
         let name = Path::new(written).file_name()?;
         Some(self.folder(&key.agent(self.rules())).join(name))
     }
+}
+
+/// Looks in the file, then in what was there before it was cut: a kill may come
+/// between a cut and the note of it.
+fn find_fork(
+    from: &Path,
+    until: Option<&str>,
+    target: &Path,
+    birth: &Birth,
+) -> Result<Option<(TranscriptFacts, Position)>, TranscriptError> {
+    let mut found = write_fork(from, until, target, birth)?;
+    if found.is_none() {
+        for backup in backups(from).at("look beside", from)? {
+            found = write_fork(&backup, until, target, birth)?;
+            if found.is_some() {
+                break;
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// What was put away of a transcript when it was cut, the newest first.
+fn backups(path: &Path) -> io::Result<Vec<PathBuf>> {
+    let Some(id) = path.to_str().and_then(paths::stem) else { return Ok(Vec::new()) };
+    let of_it = |path: PathBuf| {
+        let archive = paths::archive(path.file_name()?.to_str()?)?;
+        (archive.reason == "bak" && archive.id == id).then_some((archive.archived_at, path))
+    };
+    let beside = paths::children(path.parent().unwrap_or(Path::new(".")))?;
+    let mut found: Vec<_> = beside.into_iter().filter_map(of_it).collect();
+    found.sort_by_key(|(archived_at, _)| std::cmp::Reverse(*archived_at));
+    Ok(found.into_iter().map(|(_, path)| path).collect())
 }
 
 /// `None` when the part of the file cannot be found any more.

@@ -1,4 +1,4 @@
-//! What the model gets to read of a transcript (`spec/dialects.md` §3.2).
+//! What the model gets to read of a transcript.
 //!
 //! Promises: the path from the root to the last entry, beginning at the latest
 //! summary; nothing before it is read that is not kept.

@@ -1,4 +1,4 @@
-//! Session keys (`reference/behaviour.md` §11).
+//! Session keys, canonical as in the original.
 
 mod peer;
 

@@ -9,7 +9,7 @@ use super::display::{self, View};
 use super::media::{MEDIA_MEMBER, StoredMedia};
 use super::service::Sessions;
 use super::transcript::{Backward, Body, Line, Position, bare_id};
-use super::{SessionError, SessionKey, time};
+use super::{SessionError, SessionKey, reading, time};
 
 /// What was found under an id.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -89,7 +89,7 @@ fn find(file: &File, end: &Position, id: &str) -> io::Result<Option<(Stored, u64
         };
         if is_wanted {
             let stored = if let Body::Message(text) = entry.body {
-                serde_json::from_str(text).ok().map(Stored::Message)
+                reading::value(text).map(Stored::Message)
             } else {
                 let timestamp = entry.timestamp.as_deref().map(time::millis);
                 Some(Stored::Compaction(timestamp.unwrap_or_default()))

@@ -1,4 +1,4 @@
-//! Where transcripts are (`reference/state-layout.md`).
+//! Where transcripts are: the same places and names as in the original.
 
 use std::fs;
 use std::io;
@@ -6,6 +6,10 @@ use std::path::{Path, PathBuf};
 
 use super::{AgentId, SessionError, SessionId, SessionKey, time};
 use crate::store::SessionEntry;
+
+/// What the names of files begin with that are still being written. A kill may
+/// leave one behind.
+pub(super) const STAGED: &str = ".clawgate-";
 
 /// The folder of an agent's transcripts.
 pub(super) fn folder(state_dir: &Path, agent: &AgentId) -> PathBuf {

@@ -1,7 +1,8 @@
 //! Finding sessions by their files.
 //!
-//! Promises: nothing is written; what cannot be read is left out and named. OpenClaw's `sessions.json` tells the keys; without it the headers
-//! of our own transcripts do.
+//! Promises: nothing is written; what cannot be read is left out and named.
+//! OpenClaw's `sessions.json` tells the keys; without it the headers of our own
+//! transcripts do.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
@@ -41,7 +42,9 @@ pub(super) fn find(state_dir: &Path, rules: &KeyRules) -> io::Result<Vec<NewSess
         let sessions = paths::folder(state_dir, &agent);
         // One folder that cannot be read must not keep the gateway from starting.
         match of_agent(&sessions, &agent, rules, &mut problems) {
-            Ok(sessions) => found.extend(sessions),
+            Ok(sessions) => {
+                found.extend(sessions.into_iter().map(|new| at_home(new, &agent, rules)));
+            }
             Err(error) => tell(&mut problems, &sessions, &error),
         }
     }
@@ -49,6 +52,15 @@ pub(super) fn find(state_dir: &Path, rules: &KeyRules) -> io::Result<Vec<NewSess
         tracing::warn!(%what, %why, "left out, because it cannot be read");
     }
     Ok(found)
+}
+
+/// A transcript is looked for in the folder of the agent that the key names; in
+/// the folder of another one it goes under its id.
+fn at_home(new: NewSession, agent: &AgentId, rules: &KeyRules) -> NewSession {
+    if SessionKey::from_canonical(new.key.as_str()).agent(rules) == *agent {
+        return new;
+    }
+    NewSession { key: key_of_id(agent, &new.entry.session_id).to_string(), ..new }
 }
 
 /// The sessions in the folder of an agent.
@@ -70,14 +82,14 @@ pub(super) fn of_agent(
             entry.transcript = facts(&file).unwrap_or_default();
         }
         taken.insert(path);
-        sessions.insert(key, entry);
+        keep_newer(&mut sessions, key, entry, agent);
     }
     for path in paths::children(folder)? {
         if taken.contains(&path) || !path.is_file() {
             continue;
         }
         let Some(id) = path.to_str().and_then(paths::stem) else { continue };
-        match orphan(&path, &id, agent, listed.is_some()) {
+        match orphan(&path, &id, (agent, rules), listed.is_some()) {
             Ok(Some((key, entry))) => keep_newer(&mut sessions, key, entry, agent),
             Ok(None) => {}
             Err(error) => tell(problems, &path, &error),
@@ -91,20 +103,25 @@ pub(super) fn of_agent(
     Ok(sessions.into_iter().map(named).collect())
 }
 
-/// A key belongs to one session; an older transcript of it goes under its id.
+/// A key belongs to one session; an older transcript of it, or one whose key
+/// was written in another way, goes under its id.
 fn keep_newer(
     sessions: &mut BTreeMap<SessionKey, SessionEntry>,
     key: SessionKey,
     entry: SessionEntry,
     agent: &AgentId,
 ) {
-    let older = match sessions.get(&key) {
-        Some(other) if other.updated_at >= entry.updated_at => entry,
+    let id = entry.session_id.clone();
+    let (older, kept) = match sessions.get(&key) {
+        Some(other) if other.updated_at >= entry.updated_at => (entry, other.session_id.clone()),
         _ => match sessions.insert(key, entry) {
-            Some(replaced) => replaced,
+            Some(replaced) => (replaced, id),
             None => return,
         },
     };
+    if older.session_id == kept {
+        return;
+    }
     sessions.insert(key_of_id(agent, &older.session_id), older);
 }
 
@@ -157,15 +174,16 @@ fn tell(problems: &mut Problems, path: &Path, why: &dyn std::fmt::Display) {
 fn orphan(
     path: &Path,
     id: &SessionId,
-    agent: &AgentId,
+    (agent, rules): (&AgentId, &KeyRules),
     has_index: bool,
 ) -> io::Result<Option<(SessionKey, SessionEntry)>> {
     let file = File::open(path)?;
     let Some((_, header)) = head(&file)? else { return Ok(None) };
-    let key = header.and_then(|header| header.session_key).map(SessionKey::from_canonical);
-    if key.is_none() && has_index {
+    let written = header.and_then(|header| header.session_key);
+    if written.is_none() && has_index {
         return Ok(None);
     }
+    let key = written.map(|key| SessionKey::parse(&key, rules)).filter(|key| !key.is_malformed());
     let key = key.unwrap_or_else(|| key_of_id(agent, id.as_str()));
     let since_epoch = file.metadata()?.modified()?.duration_since(UNIX_EPOCH).unwrap_or_default();
     let entry = SessionEntry {

@@ -15,7 +15,7 @@ use super::steps::{blocking, marked, renew};
 use super::transcript::{NewKind, Position, Writer};
 use super::{
     AgentId, AppendOptions, DeletedSession, KeyRules, Media, SessionKey, SessionsOptions,
-    StoredMessage, paths, rebuild, time,
+    StoredMessage, paths, rebuild,
 };
 use crate::protocol::message::AgentMessage;
 use crate::store::{SessionEntry, SessionPage, SessionQuery, SessionRow, Store};
@@ -191,8 +191,7 @@ impl Sessions {
         let id = self.inner.ids.uuid();
         let file = self.new_file(key, &id);
         let entry = self.update(key, move |entry| renew(entry, id, file, now)).await?;
-        let to = paths::archived(&from, "reset", &time::iso(now));
-        self.inner.writer.archive(from, to).await?;
+        self.archive(&old, from, "reset").await?;
         self.inner.writer.begin(self.place(key, &entry, Some(cwd))?).await?;
         Ok(entry)
     }
@@ -210,10 +209,7 @@ impl Sessions {
         let mut archived = Vec::new();
         if !keep_transcript {
             let from = self.path(key, &entry)?;
-            let to = paths::archived(&from, "deleted", &time::iso(self.inner.clock.now_ms()));
-            if self.inner.writer.archive(from, to.clone()).await? {
-                archived.push(to);
-            }
+            archived.extend(self.archive(&entry, from, "deleted").await?);
         }
         Ok(Some(DeletedSession { entry, archived }))
     }

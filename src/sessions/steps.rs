@@ -3,7 +3,7 @@
 
 use std::fs::{self, File};
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
@@ -78,6 +78,25 @@ impl Sessions {
         let timestamp = time::iso(self.inner.clock.now_ms());
         let place = counted(self.place(key, entry, None)?).await?;
         Ok(self.inner.writer.append(place, NewEntry { id, timestamp, kind }).await?)
+    }
+
+    /// Puts the transcript that a session had away, unless another one has it
+    /// too, as the jobs and their runs of the original do. Answers where it is.
+    pub(super) async fn archive(
+        &self,
+        had: &SessionEntry,
+        from: PathBuf,
+        reason: &str,
+    ) -> Result<Option<PathBuf>, SessionError> {
+        if let Some(other) = self.by_id(&had.session_id).await? {
+            let key = SessionKey::from_canonical(other.key);
+            if self.path(&key, &other.entry).is_ok_and(|path| path == from) {
+                return Ok(None);
+            }
+        }
+        let to = paths::archived(&from, reason, &time::iso(self.inner.clock.now_ms()));
+        let is_archived = self.inner.writer.archive(from, to.clone()).await?;
+        Ok(is_archived.then_some(to))
     }
 
     /// Takes an append into the index.

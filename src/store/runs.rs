@@ -1,7 +1,7 @@
 //! Runs and the idempotency keys that started them.
 //!
 //! Promises: of many claims of one key exactly one is new, also across a
-//! restart. An aborted run gives its key back (`reference/behaviour.md` §12).
+//! restart. An aborted run gives its key back, as in the original.
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
 

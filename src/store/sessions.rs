@@ -219,9 +219,12 @@ fn condition(query: &SessionQuery) -> (String, Vec<Box<dyn ToSql>>) {
         clauses.push("instr(search, ?) > 0");
         values.push(Box::new(needle.to_lowercase()));
     }
+    // Few sessions share a label or a parent, many an agent: the plus keeps the
+    // index of agents out, which would also give the order.
+    let is_narrow = query.label.is_some() || query.spawned_by.is_some();
     for (clause, value) in [
         ("key = ?", &query.key),
-        ("agent_id = ?", &query.agent),
+        (if is_narrow { "+agent_id = ?" } else { "agent_id = ?" }, &query.agent),
         ("label = ?", &query.label),
         ("spawned_by = ?", &query.spawned_by),
     ] {
@@ -278,5 +281,41 @@ impl RawRow {
         let mut entry: SessionEntry = serde_json::from_str(&self.entry)?;
         entry.transcript = self.transcript;
         Ok(SessionRow { key: self.key, entry, children: Vec::new() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_of_sessions_read_no_more_rows_than_their_index_gives() {
+        let mut connection = Connection::open_in_memory().unwrap();
+        super::super::migrations::migrate(&mut connection, std::path::Path::new("x")).unwrap();
+        let agent = || Some("main".to_owned());
+        let some = || Some("x".to_owned());
+        for (query, index) in [
+            (SessionQuery::default(), "sessions_by_time"),
+            (SessionQuery { agent: agent(), ..SessionQuery::default() }, "sessions_by_agent"),
+            (
+                SessionQuery { agent: agent(), label: some(), ..SessionQuery::default() },
+                "sessions_by_label",
+            ),
+            (
+                SessionQuery { agent: agent(), spawned_by: some(), ..SessionQuery::default() },
+                "sessions_by_parent",
+            ),
+        ] {
+            let (condition, values) = condition(&query);
+            let values: Vec<&dyn ToSql> = values.iter().map(AsRef::as_ref).collect();
+            let sql = format!(
+                "EXPLAIN QUERY PLAN SELECT {COLUMNS} FROM sessions WHERE {condition}
+                 ORDER BY updated_at DESC, key LIMIT 50"
+            );
+            let mut plan = connection.prepare(&sql).unwrap();
+            let steps = plan.query_map(values.as_slice(), |row| row.get::<_, String>(3)).unwrap();
+            let steps: Vec<_> = steps.map(Result::unwrap).collect();
+            assert!(steps[0].contains(index), "{condition}: {steps:?}");
+        }
     }
 }

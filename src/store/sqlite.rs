@@ -149,8 +149,9 @@ impl Store for SqliteStore {
         Box::pin(self.database.read("list usage", usage::files))
     }
 
-    fn record_usage(&self, scan: UsageScan) -> StoreFuture<'_, ()> {
-        Box::pin(self.database.write("record usage", move |c| usage::record(c, &scan)))
+    fn record_usage(&self, scans: Vec<UsageScan>) -> StoreFuture<'_, ()> {
+        let record = move |c: &_| scans.iter().try_for_each(|scan| usage::record(c, scan));
+        Box::pin(self.database.write("record usage", record))
     }
 
     fn forget_usage(&self, files: Vec<(String, String)>) -> StoreFuture<'_, ()> {

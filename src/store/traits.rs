@@ -130,8 +130,8 @@ pub trait Store: Send + Sync + 'static {
     /// How far transcripts were read for their usage.
     fn usage_files(&self) -> StoreFuture<'_, Vec<UsageFile>>;
 
-    /// Takes in a stretch of a transcript.
-    fn record_usage(&self, scan: UsageScan) -> StoreFuture<'_, ()>;
+    /// Takes in stretches of transcripts, in order, with one commit.
+    fn record_usage(&self, scans: Vec<UsageScan>) -> StoreFuture<'_, ()>;
 
     /// Forgets transcripts, by agent and file name, that are no more.
     fn forget_usage(&self, files: Vec<(String, String)>) -> StoreFuture<'_, ()>;

@@ -6,6 +6,7 @@
 mod clock;
 mod hex;
 mod ids;
+mod json;
 mod route;
 mod secret;
 mod tasks;
@@ -13,6 +14,7 @@ mod tasks;
 pub use clock::{Clock, SystemClock, millis};
 pub use hex::hex;
 pub use ids::{Ids, RandomIds};
+pub use json::without_nulls;
 pub use route::{is_own_address, route_to};
 pub use secret::Secret;
 pub use tasks::Tasks;

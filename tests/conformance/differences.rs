@@ -27,21 +27,20 @@ const fn allow(
     Difference { trace, place, path, kind, reason }
 }
 
-const VERSIONS: &str = "We speak protocols 3 and 4 (DESIGN §2, Versions).";
-const NOT_YET: &str = "features name what is available, nothing else (DESIGN §2).";
+const VERSIONS: &str = "We speak protocols 3 and 4.";
+const NOT_YET: &str = "features name what is available, nothing else.";
 const CANVAS: &str = "There is no canvas host yet, so no address of one is given.";
 const EVENT_LOOP: &str = "Describes the event loop of a Node process.";
 const PLUGINS: &str = "The plugins of the original do not exist here.";
-const ONE_MESSAGE: &str =
-    "A user message is announced once, when it is stored, instead of twice (behaviour §17).";
+const ONE_MESSAGE: &str = "A user message is announced once, when it is stored, instead of twice.";
 const POSITION: &str =
-    "messageSeq is the message's position; the original's can be 0 or lag by one (behaviour §17).";
+    "messageSeq is the message's position; the original's can be 0 or lag by one.";
 
-const RANGE: &str = "The mismatch error names the range that we speak (demand #40).";
+const RANGE: &str = "The mismatch error names the range that we speak.";
 const PRESENCE: &str =
     "Who was connected earlier: the recordings share one gateway among several files.";
 const HEALTH_AT_ONCE: &str = "The health snapshot exists from the first hello on.";
-const HEALTH_FACTS: &str = "Uptime, runs and task panics: what is wrong is shown (demand #31).";
+const HEALTH_FACTS: &str = "Uptime, runs and task panics: what is wrong is shown.";
 const NO_DEVICE_TOKENS: &str =
     "Device tokens are not built yet; a proved local device is let in without one.";
 const NO_VOICE: &str = "Voice wake is not built yet.";
@@ -49,14 +48,15 @@ const TASKS: &str = "Runs are the tasks of this gateway; there is no task ledger
 const WHICH_MODEL: &str = "Which model answers and why is shown wherever one looks.";
 const NO_HEARTBEAT: &str = "Heartbeats are not built yet, so none is called enabled.";
 
-const FINAL_FACTS: &str = "final tells usage and stop reason as well, as seed 000 promises.";
+const FINAL_FACTS: &str = "final tells usage and stop reason as well.";
 const FRESH_ROW: &str = "A row in an event is as new as the event.";
 const PLAIN_TITLE: &str = "Titles are what the user wrote, without the time put before it.";
 const NO_PROMPT_REPORT: &str =
     "The report on the prompt describes the original's workspace files and prompt builder.";
 const WAIT_FACTS: &str =
     "agent.wait tells start and stop reason whether the run ended before or during the wait.";
-const ONE_END: &str = "An aborted run ends once; the original's runner starts, fails and ends after that (behaviour §15).";
+const ONE_END: &str =
+    "An aborted run ends once; the original's runner starts, fails and ends after that.";
 const READ_AT_ONCE: &str = "Usage is read when it is asked for, not some time later.";
 const TRUNCATED: &str = "A message that was shortened says so, and its id gives the rest.";
 const PLAIN_TEXT: &str =
@@ -94,10 +94,9 @@ const MALFORMED_KEY: &str =
     "A key that names no agent or no session is refused at once, not accepted and failed.";
 
 const OWN_RUN: &str = "A message that comes while a run ends or that follows one is answered under its own run id, \
-    in the order it came (DESIGN §2).";
-const RETRIES: &str = "A call that is tried again is one lifecycle event with the reason and the delay; the original's run starts and fails anew each time (behaviour §13).";
-const NAMED_RUN: &str =
-    "The final of a message that was taken into another run names that run (DESIGN §2).";
+    in the order it came.";
+const RETRIES: &str = "A call that is tried again is one lifecycle event with the reason and the delay; the original's run starts and fails anew each time.";
+const NAMED_RUN: &str = "The final of a message that was taken into another run names that run.";
 const PLAIN_MESSAGE: &str =
     "The model reads a message of agent as it is, without the time put before it.";
 

@@ -1,4 +1,4 @@
-//! The recordings, line by line (`reference/README.md`, "Traces").
+//! The recordings, line by line.
 
 use std::collections::HashMap;
 use std::path::Path;

@@ -205,10 +205,32 @@ async fn a_message_waits_for_a_compaction_and_an_abort_stops_it() {
     assert_eq!(answer["runIds"], json!([hold]));
     let answer = other.answer(&request).await.unwrap();
     assert_eq!(answer["error"]["message"], "compaction was stopped", "{answer}");
+    let waited = call(&mut client, "agent.wait", json!({"runId": hold})).await;
+    assert_eq!((&waited["status"], &waited["stopReason"]), (&json!("timeout"), &json!("rpc")));
     assert_eq!(text_of(&end_of(&client, "run-3").await["message"]), "Echo: meanwhile");
     let after = files(&folder(&gateway));
     assert!(after[0].1.starts_with(&before[0].1));
     assert!(!String::from_utf8_lossy(&after[0].1).contains("\"compaction\""));
+}
+
+#[tokio::test]
+async fn a_message_that_interrupts_runs_waits_for_a_compaction_too() {
+    let (gateway, _mock) = forgetful().await;
+    let mut client = admin(&gateway).await;
+    start(&mut client, "s", "@mock stream n=400 delay=100", "run-1").await;
+    call(&mut client, "chat.abort", json!({"sessionKey": "s", "runId": "run-1"})).await;
+    ask(&mut client, "s", "/queue interrupt", "run-2").await;
+    let mut other = admin(&gateway).await;
+    let request = begin(&mut other, COMPACT, json!({"key": "s"})).await;
+    let hold = phase(&client, "start").await["runId"].clone();
+    for (run_id, text) in [("run-3", "meanwhile"), ("run-4", "and now")] {
+        start(&mut client, "s", text, run_id).await;
+    }
+    assert_eq!(end_of(&client, "run-3").await["stopReason"], "interrupt");
+    let answer = call(&mut client, "chat.abort", json!({"sessionKey": "s", "runId": hold})).await;
+    assert_eq!(answer["runIds"], json!([hold]), "it is still under way");
+    assert_eq!(other.answer(&request).await.unwrap()["ok"], false);
+    assert_eq!(text_of(&end_of(&client, "run-4").await["message"]), "Echo: and now");
 }
 
 #[tokio::test]

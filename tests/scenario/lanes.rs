@@ -113,7 +113,7 @@ async fn a_waiting_message_can_be_stopped_while_another_runs(api: Api) {
 
 #[tokio::test]
 async fn an_abort_without_a_run_stops_all_of_the_session_and_only_of_it() {
-    let stage = Stage::new(Api::OpenAi).await;
+    let stage = Stage::queueing(Api::OpenAi, "followup").await;
     let mut client = admin(&stage.gateway).await;
     start(&mut client, "work", "greet me", "elsewhere").await;
     for run_id in ["run-1", "run-2", "run-3"] {

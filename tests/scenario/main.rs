@@ -40,6 +40,7 @@ mod sessions;
 mod shutdown;
 mod slow_reader;
 mod streaming;
+mod timeouts;
 mod tool_events;
 mod usage;
 mod viewers;

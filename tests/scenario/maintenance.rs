@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, UNIX_EPOCH};
 
 use serde_json::{Map, Value, json};
 use tempfile::TempDir;
@@ -44,9 +45,14 @@ fn files(gateway: &Gateway, part: &str) -> Vec<String> {
 }
 
 async fn gateway(maintenance: Value, prepare: impl FnOnce(&Path)) -> (Gateway, MockProvider) {
+    let session = json!({"maintenance": maintenance});
+    gateway_of(session, prepare).await
+}
+
+async fn gateway_of(session: Value, prepare: impl FnOnce(&Path)) -> (Gateway, MockProvider) {
     let mock = MockProvider::start().await;
     let mut config = default_config(mock.address());
-    config["session"] = json!({"maintenance": maintenance});
+    config["session"] = session;
     let root = TempDir::with_prefix("clawgate-test-").unwrap();
     prepare(&root.path().join("state"));
     let options = GatewayOptions::with_config(config);
@@ -64,7 +70,8 @@ async fn keys(client: &mut WsClient) -> Vec<String> {
 #[tokio::test]
 async fn at_the_start_old_sessions_are_put_away_and_what_was_put_away_long_ago_goes() {
     let old = "s-x.jsonl.deleted.2020-01-01T00-00-00.000Z";
-    let (gateway, _mock) = gateway(json!({"pruneAfter": "10d"}), |state| {
+    let maintenance = json!({"pruneAfter": "10d", "resetArchiveRetention": "10d"});
+    let (gateway, _mock) = gateway(maintenance, |state| {
         let sessions: Sessions<'_> = &[
             ("main", 99, Some(1)),
             ("fresh", 9, Some(1)),
@@ -88,6 +95,88 @@ async fn at_the_start_old_sessions_are_put_away_and_what_was_put_away_long_ago_g
     assert_eq!(files(&gateway, "s-main-2.jsonl.deleted.").len(), 1);
     assert_eq!(files(&gateway, "s-y").len(), 1);
     assert_eq!(files(&gateway, "s-orphan.jsonl"), ["s-orphan.jsonl"]);
+}
+
+#[tokio::test]
+async fn without_bounds_in_the_config_nothing_ever_goes() {
+    let archive = "s-x.jsonl.reset.2020-01-01T00-00-00.000Z";
+    let (gateway, _mock) = gateway_of(json!({}), |state| {
+        let names: Vec<_> = (0..600).map(|number| format!("old-{number:03}")).collect();
+        let sessions: Vec<_> = names.iter().map(|name| (name.as_str(), 400, Some(1))).collect();
+        write(state, "main", &sessions);
+        let folder = state.join("agents/main/sessions");
+        fs::write(folder.join(archive), "x").unwrap();
+        // What a kill left half written is no conversation.
+        write_old(&folder.join(".clawgate-aBcDeF"));
+        fs::write(folder.join(".clawgate-young"), "x").unwrap();
+    })
+    .await;
+    let mut client = admin(&gateway).await;
+    // What the start does by itself, and its answer.
+    let done = call(&mut client, "sessions.cleanup", json!({"enforce": true})).await;
+    assert_eq!((&done["beforeCount"], &done["afterCount"]), (&json!(600), &json!(600)), "{done}");
+    assert_eq!((&done["wouldMutate"], &done["pruned"]), (&json!(false), &json!(0)));
+    assert_eq!(files(&gateway, ".clawgate-"), [".clawgate-young"]);
+    let expected = files(&gateway, ".jsonl");
+    assert_eq!(expected.len(), 601);
+    assert!(expected.contains(&archive.to_owned()));
+}
+
+/// Writes a file that was changed long ago.
+fn write_old(path: &Path) {
+    fs::write(path, "x").unwrap();
+    let long_ago = UNIX_EPOCH + Duration::from_secs(1_700_000_000);
+    fs::File::options().append(true).open(path).unwrap().set_modified(long_ago).unwrap();
+}
+
+/// Adds checkpoints to a session in the index that is written already; they go
+/// back to these files.
+fn go_back(state: &Path, key: &str, names: &[&str]) {
+    let path = state.join("agents/main/sessions/sessions.json");
+    let mut index: Value = serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
+    let checkpoint = |name: &&str| {
+        json!({"checkpointId": name, "sessionKey": key, "sessionId": "s", "createdAt": 1,
+            "reason": "manual", "preCompaction": {"sessionId": "s", "sessionFile": name},
+            "postCompaction": {"sessionId": "s"}})
+    };
+    let checkpoints: Vec<_> = names.iter().map(checkpoint).collect();
+    index[key]["compactionCheckpoints"] = checkpoints.into();
+    fs::write(path, index.to_string()).unwrap();
+}
+
+#[tokio::test]
+async fn what_a_checkpoint_goes_back_to_stays_whatever_goes_around_it() {
+    let named = ["s-was.jsonl", "s-main-1.jsonl", "s-was.jsonl.bak.2020-01-01T00-00-00.000Z"];
+    let maintenance = json!({"mode": "warn", "pruneAfter": "10d", "maxEntries": 2,
+        "resetArchiveRetention": "1d", "maxDiskBytes": 1, "highWaterBytes": 1});
+    let (gateway, _mock) = gateway(maintenance, |state| {
+        let sessions: Sessions<'_> = &[
+            ("main", 1, Some(10)),
+            ("stale", 20, Some(10)),
+            ("capped", 2, Some(10)),
+            ("gone", 1, None),
+            ("lone", 1, None),
+        ];
+        write(state, "main", sessions);
+        let folder = state.join("agents/main/sessions");
+        let other = "s-other.jsonl.bak.2020-01-01T00-00-00.000Z";
+        for name in ["s-was.jsonl", named[2], "s-orphan.jsonl", other, "s-lone.jsonl"] {
+            write_old(&folder.join(name));
+        }
+        go_back(state, "agent:main:main", &named);
+        go_back(state, "agent:main:lone", &["/elsewhere/s-lone.jsonl"]);
+    })
+    .await;
+    let mut client = admin(&gateway).await;
+    let params = json!({"enforce": true, "fixMissing": true});
+    let done = call(&mut client, "sessions.cleanup", params).await;
+    assert_eq!((&done["missing"], &done["pruned"]), (&json!(1), &json!(1)), "{done}");
+    assert_eq!(done["capped"], 1);
+    assert_eq!(keys(&mut client).await, ["agent:main:lone", "agent:main:main"]);
+    let mut kept = vec!["s-lone.jsonl", "s-main-0.jsonl"];
+    kept.extend(named);
+    kept.sort_unstable();
+    assert_eq!(files(&gateway, ".jsonl"), kept);
 }
 
 #[tokio::test]
@@ -153,8 +242,7 @@ async fn above_the_cap_the_oldest_go_but_not_those_that_somebody_is_in() {
 
 #[tokio::test]
 async fn a_full_disk_budget_takes_archives_first_then_the_oldest_sessions() {
-    let maintenance = json!({"mode": "warn", "maxDiskBytes": "12kb", "highWaterBytes": "8kb",
-        "resetArchiveRetention": false});
+    let maintenance = json!({"mode": "warn", "maxDiskBytes": "12kb", "highWaterBytes": "8kb"});
     let (gateway, _mock) = gateway(maintenance, |state| {
         let sessions: Sessions<'_> =
             &[("main", 9, Some(3000)), ("old", 8, Some(3000)), ("new", 1, Some(3000))];

@@ -260,6 +260,11 @@ async fn a_steering_message_shares_the_end_of_the_run_that_took_it() {
     deltas(&client, "run-1", 1).await;
     start(&mut client, "main", "@mock stream n=400 delay=50", "run-2").await;
     assert_eq!(end_of(&client, "run-2").await, taken_into("run-2", "run-1"));
+    // Who asks again is told which run to follow: the end of this one is over.
+    for key in ["run-2", "run-3"] {
+        let again = send(&mut client, "main", "@mock stream n=400 delay=50", key).await;
+        assert_eq!(again, json!({"runId": "run-1", "status": "in_flight"}));
+    }
     let params = json!({"sessionKey": "main", "runId": "run-2"});
     let answer = call(&mut client, "chat.abort", params).await;
     assert_eq!(answer, json!({"ok": true, "aborted": false, "runIds": []}));

@@ -1,7 +1,7 @@
-//! The minimal client of seed 000, literally, in Node 20.
+//! The smallest client that people write, literally, in Node 20.
 //!
-//! `seed-000-client.js` is the document's last code block. Nothing in it is
-//! changed but the port, and in one test the token that a gateway with a
+//! `seed-000-client.js` is a client as a description of the protocol shows it.
+//! Nothing in it is changed but the port, and in one test the token that a gateway with a
 //! secret needs; what the test wants to know is asked after its last line.
 
 use std::fs;

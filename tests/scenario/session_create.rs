@@ -224,6 +224,22 @@ async fn spawning_and_creating_need_write_and_patching_needs_admin() {
 }
 
 #[tokio::test]
+async fn the_system_prompt_of_a_session_under_way_is_for_admins() {
+    let (gateway, _mock) = scripted(Api::OpenAi).await;
+    let mut client = admin(&gateway).await;
+    let mut writer =
+        connect(&gateway, &standard_connect(&["operator.read", "operator.write"])).await;
+    let spawn =
+        |prompt: &str| json!({"agentId": "main", "sessionKey": "s", "systemPrompt": prompt});
+    call(&mut writer, "sessions.spawn", spawn("Be brief.")).await;
+    ask(&mut writer, "s", "@mock text", "run-1").await;
+    call(&mut writer, "sessions.spawn", spawn("Be brief.")).await;
+    let text = refusal(&mut writer, "sessions.spawn", spawn("Obey me.")).await;
+    assert_eq!(text, "systemPrompt of a session under way requires admin scope");
+    call(&mut client, "sessions.spawn", spawn("Be long.")).await;
+}
+
+#[tokio::test]
 async fn a_run_by_agent_tells_of_its_session_when_a_key_or_an_agent_was_named() {
     let (gateway, _mock) = scripted(Api::OpenAi).await;
     let mut client = admin(&gateway).await;

@@ -7,6 +7,10 @@ use serde_json::{Value, json};
 use crate::stage::{Api, admin, deltas, end_of, lines, row, scripted, start, told};
 use crate::support::client::SOON;
 
+/// Less than any limit that a stop waits for: runs have ten seconds, sockets
+/// before their `connect` have fifteen.
+const AT_ONCE: Duration = Duration::from_secs(5);
+
 fn is_shutdown(frame: &Value) -> bool {
     frame["event"] == "shutdown"
 }
@@ -68,7 +72,7 @@ async fn a_second_signal_ends_it_at_once() {
     gateway.signal_term();
     client.wait_for(SOON, is_shutdown).await.expect("a shutdown event");
     gateway.signal_term();
-    gateway.wait_exit(Duration::from_secs(1)).await.expect("an exit at once");
+    gateway.wait_exit(AT_ONCE).await.expect("an exit at once");
 
     gateway.restart().await;
     let mut client = admin(&gateway).await;
@@ -84,7 +88,7 @@ async fn an_idle_gateway_stops_in_a_moment() {
     let waiting = gateway.open().await;
     waiting.nonce().await;
     gateway.signal_term();
-    let status = gateway.wait_exit(Duration::from_secs(1)).await.expect("an exit");
+    let status = gateway.wait_exit(AT_ONCE).await.expect("an exit");
     assert_eq!(status.code(), Some(0));
     assert_eq!(client.wait_closed(SOON).await.unwrap().code, 1012);
     assert_eq!(waiting.wait_closed(SOON).await.unwrap().code, 1006);

@@ -85,7 +85,8 @@ fn queueing_config(provider: &str, api: Api, mode: &str) -> Value {
     config
 }
 
-fn config(provider: &str, api: Api) -> Value {
+/// The config of a gateway whose models are asked at this address.
+pub fn config(provider: &str, api: Api) -> Value {
     let mut config = default_config(provider);
     let model = match api {
         Api::OpenAi => "mock/mock-1",

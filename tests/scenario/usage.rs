@@ -54,9 +54,7 @@ fn left_behind(state: &Path) {
 
 async fn gateway() -> (Gateway, MockProvider) {
     let mock = MockProvider::start().await;
-    let mut config = default_config(mock.address());
-    // The sessions of these tests are old.
-    config["session"] = json!({"maintenance": {"mode": "warn"}});
+    let config = default_config(mock.address());
     let root = TempDir::with_prefix("clawgate-test-").unwrap();
     left_behind(&root.path().join("state"));
     let options = GatewayOptions::with_config(config);
@@ -107,6 +105,21 @@ async fn usage_of_sessions_that_the_original_wrote_is_summed_up_by_day_model_and
     let east = call(&mut client, "sessions.usage", params).await;
     assert_eq!(east["totals"]["totalTokens"], 1522);
     assert_eq!(east["aggregates"]["daily"][0]["date"], "2026-03-05");
+}
+
+#[tokio::test]
+async fn a_first_look_takes_in_all_of_many_transcripts() {
+    let (gateway, _mock) = gateway().await;
+    let folder = gateway.state_dir().join("agents/main/sessions");
+    for number in 0..500 {
+        fs::write(folder.join(format!("s-{number}.jsonl")), line(5, &answer(2, 1, 0.0))).unwrap();
+    }
+    let mut client = admin(&gateway).await;
+    for _ in 0..2 {
+        let cost = call(&mut client, "usage.cost", that_day()).await;
+        assert_eq!(cost["cacheStatus"]["status"], "fresh", "{}", cost["cacheStatus"]);
+        assert_eq!(cost["totals"]["totalTokens"], 1522 + 1500);
+    }
 }
 
 #[tokio::test]

@@ -62,6 +62,10 @@ fn steering_messages_go_into_the_run_together_and_queued_ones_one_at_a_time() {
     assert_eq!(ids(&table.steer(&active)), Vec::<&str>::new());
     let taken = table.get("a").unwrap();
     assert_eq!(table.stop(&taken, AbortReason::Rpc), Stopped::Nothing, "another run has it");
+    for (id, by) in [("a", "active"), ("e", "active"), ("b", "b"), ("active", "active")] {
+        assert_eq!(&*table.answering(id).unwrap().id, by);
+    }
+    assert!(table.answering("unknown").is_none());
     assert_eq!(table.counts(), (1, 1));
     let finished = table.finish(&active);
     assert_eq!(ids(&finished.joined), ["a", "c", "d", "e"]);

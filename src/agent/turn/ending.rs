@@ -4,7 +4,8 @@ use crate::protocol::message::{AgentMessage, AssistantMessage, Usage};
 use crate::store::SessionEntry;
 
 use super::{Turn, take_call};
-use crate::agent::run::{AbortReason, RunEnd};
+use crate::agent::parts::RunsParts;
+use crate::agent::run::{AbortReason, ActiveRun, RunEnd};
 
 impl Turn<'_> {
     /// The answer and the row are on disk before anybody hears that it is final.
@@ -85,18 +86,12 @@ impl Turn<'_> {
         tokio::join!(update, self.parts.record_end(self.run, end)).0
     }
 
-    /// Changes the session's row. The index can be rebuilt, so a failure here
-    /// does not end the run.
+    /// Changes the session's row.
     pub(super) async fn update(
         &self,
         change: impl FnOnce(&mut SessionEntry) + Send + 'static,
     ) -> Option<SessionEntry> {
-        let updated = self.parts.sessions.update(&self.run.key, change).await;
-        updated
-            .inspect_err(|error| {
-                tracing::error!(session = %self.run.key, %error, "session not updated");
-            })
-            .ok()
+        update(self.parts, self.run, change).await
     }
 
     pub(super) fn tell(&self, row: Option<&SessionEntry>, phase: &str) {
@@ -104,6 +99,36 @@ impl Turn<'_> {
             self.parts.events.phase(&self.run.key, row, phase, &self.run.id);
         }
     }
+}
+
+/// Closes the session's row after a run that broke before it could. `None`
+/// when the row needs nothing, or cannot be written.
+pub async fn close_broken(parts: &RunsParts, run: &ActiveRun) -> Option<SessionEntry> {
+    let entry = parts.sessions.entry(&run.key).await.ok().flatten();
+    entry.filter(|entry| entry.status.as_deref() == Some("running"))?;
+    let ended_at = parts.clock.now_ms();
+    let close = move |entry: &mut SessionEntry| {
+        entry.status = Some("failed".into());
+        entry.ended_at = Some(ended_at);
+        entry.runtime_ms = entry.started_at.map(|began| ended_at.saturating_sub(began));
+        entry.updated_at = ended_at;
+    };
+    update(parts, run, close).await
+}
+
+/// Changes the session's row. The index can be rebuilt, so a failure here does
+/// not end the run.
+async fn update(
+    parts: &RunsParts,
+    run: &ActiveRun,
+    change: impl FnOnce(&mut SessionEntry) + Send + 'static,
+) -> Option<SessionEntry> {
+    let updated = parts.sessions.update(&run.key, change).await;
+    updated
+        .inspect_err(|error| {
+            tracing::error!(session = %run.key, %error, "session not updated");
+        })
+        .ok()
 }
 
 /// Takes the last model call of a run into the session's row.

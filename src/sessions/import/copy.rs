@@ -5,6 +5,7 @@ use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
+use super::super::paths;
 use super::super::transcript::{Body, Line};
 use crate::store::atomic::create_private_dir;
 
@@ -53,7 +54,7 @@ pub(super) fn bring(
     let folder = to.parent().unwrap_or(Path::new("."));
     create_private_dir(folder).map_err(io::Error::other)?;
     let mut file = tempfile::Builder::new()
-        .prefix(".import-")
+        .prefix(paths::STAGED)
         .permissions(Permissions::from_mode(0o600))
         .tempfile_in(folder)?;
     let content = pass(&source, file.as_file_mut(), passed)?;

@@ -1,6 +1,6 @@
 //! What there is to take over, as far as files tell.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -32,6 +32,8 @@ pub(super) struct Arrival {
 pub(super) struct Plan {
     pub files: Vec<Move>,
     pub sessions: Vec<Arrival>,
+    /// Transcripts that stay behind, and their sessions with them.
+    pub unusable: HashSet<PathBuf>,
     /// OpenClaw's index, and where it goes if there is none.
     pub index: Option<(PathBuf, PathBuf)>,
     pub report: AgentImport,
@@ -72,14 +74,17 @@ pub(super) fn of_agent(source: &Path, to: &Path, agent: &AgentId, rules: &KeyRul
         if !is_wanted(name) {
             continue;
         }
-        match size(&path) {
+        let why = match size(&path) {
             Ok(Some(bytes)) => {
                 let target = targets.get(&path).cloned().unwrap_or_else(|| own.join(name));
                 plan.files.push(Move { from: path, to: target, bytes });
+                continue;
             }
-            Ok(None) => plan.report.leave_out(&path.display(), &"not a file"),
-            Err(error) => plan.report.leave_out(&path.display(), &error),
-        }
+            Ok(None) => "not a file; links are not followed".to_owned(),
+            Err(error) => error.to_string(),
+        };
+        plan.report.leave_out(&path.display(), &why);
+        plan.unusable.insert(path);
     }
     plan.files.sort_by(|a, b| a.from.cmp(&b.from));
     plan
@@ -93,9 +98,10 @@ fn is_wanted(name: &str) -> bool {
     paths::stem(name).is_some() || paths::archive(name).is_some() || is_checkpoint
 }
 
-/// `None` for what is no file; to open a pipe would never end.
+/// `None` for what is no file: to open a pipe would never end, and a link may
+/// lead to anything that the user can read.
 fn size(path: &Path) -> io::Result<Option<u64>> {
-    let about = fs::metadata(path)?;
+    let about = fs::symlink_metadata(path)?;
     Ok(about.is_file().then_some(about.len()))
 }
 

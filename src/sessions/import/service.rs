@@ -38,7 +38,8 @@ pub struct Import {
 struct Index {
     store: Option<Arc<dyn Store>>,
     added: HashMap<SessionKey, String>,
-    labels: HashSet<String>,
+    /// With their agents.
+    labels: HashSet<(AgentId, String)>,
 }
 
 impl Import {
@@ -63,7 +64,7 @@ impl Import {
         let mut done = 0;
         let mut index = self.index().await?;
         for mut plan in plans {
-            let mut failed = HashSet::new();
+            let mut failed = std::mem::take(&mut plan.unusable);
             for file in std::mem::take(&mut plan.files) {
                 let bytes = file.bytes;
                 if let Some(from) = self.bring(file, &mut plan, (done, total), &progress).await? {
@@ -98,7 +99,8 @@ impl Import {
             let (to, rules) = (self.to.clone(), self.rules.clone());
             let found = blocking(move || rebuild::find(&to, &rules).at("look into", &to)).await?;
             for new in &found {
-                index.note(&SessionKey::from_canonical(new.key.as_str()), &new.entry);
+                let key = SessionKey::from_canonical(new.key.as_str());
+                index.note(&key, &new.entry, &self.rules);
             }
             if let Some(store) = self.store.as_ref().filter(|_| !self.is_dry) {
                 store.create_sessions_if_absent(found).await?;
@@ -171,12 +173,12 @@ impl Import {
             key = by_id;
         }
         if let Some(label) = entry.label.clone()
-            && index.has_label(&label).await?
+            && index.has_label(&key.agent(&self.rules), &label).await?
         {
             plan.report.leave_out(&key, &format!("without its label, which is taken: {label}"));
             entry.label = None;
         }
-        index.note(&key, &entry);
+        index.note(&key, &entry, &self.rules);
         if let Some(store) = self.store.as_ref().filter(|_| !self.is_dry) {
             let new = NewSession {
                 agent: key.agent(&self.rules).to_string(),
@@ -210,9 +212,9 @@ fn keep(from: &Path, to: &Path) -> io::Result<()> {
 }
 
 impl Index {
-    fn note(&mut self, key: &SessionKey, entry: &SessionEntry) {
+    fn note(&mut self, key: &SessionKey, entry: &SessionEntry, rules: &KeyRules) {
         self.added.insert(key.clone(), entry.session_id.clone());
-        self.labels.extend(entry.label.clone());
+        self.labels.extend(entry.label.clone().map(|label| (key.agent(rules), label)));
     }
 
     /// The transcript id of a session that is there.
@@ -224,13 +226,14 @@ impl Index {
         Ok(store.session(key.as_str()).await?.map(|entry| entry.session_id))
     }
 
-    async fn has_label(&self, label: &str) -> Result<bool, SessionError> {
-        if self.labels.contains(label) {
+    async fn has_label(&self, agent: &AgentId, label: &str) -> Result<bool, SessionError> {
+        if self.labels.contains(&(agent.clone(), label.to_owned())) {
             return Ok(true);
         }
         let Some(store) = &self.store else { return Ok(false) };
         let query = SessionQuery {
             limit: Some(1),
+            agent: Some(agent.to_string()),
             label: Some(label.to_owned()),
             include_global: true,
             include_unknown: true,

@@ -1,6 +1,5 @@
 //! The files of a sessions folder, and which go when there are too many bytes.
 
-use std::collections::HashSet;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -9,9 +8,10 @@ use std::time::UNIX_EPOCH;
 use serde::Serialize;
 
 use super::super::paths;
+use super::needs::Needs;
 use crate::config::DiskBudget;
 
-/// A transcript without a session that is younger than this may just have begun.
+/// A file without a session that is younger than this may just have begun.
 const ORPHAN_AGE_MS: u64 = 60 * 60 * 1000;
 
 /// `diskBudget` of a cleanup.
@@ -96,20 +96,27 @@ pub(super) fn files(folder: &Path) -> io::Result<Vec<Stored>> {
 }
 
 /// What may go before any session does, the oldest first: transcripts that were
-/// put away, and those that no session has.
-pub(super) fn spare(files: &[Stored], taken: &HashSet<PathBuf>, now_ms: u64) -> Vec<Stored> {
+/// put away, and those of no session; never what a session needs.
+pub(super) fn spare(files: &[Stored], needs: &Needs, now_ms: u64) -> Vec<Stored> {
     let is_orphan = |file: &Stored| {
         let is_transcript = file.path.to_str().and_then(paths::stem).is_some();
-        let age = now_ms.saturating_sub(file.modified_ms);
-        is_transcript && !taken.contains(&file.path) && age > ORPHAN_AGE_MS
+        is_transcript && now_ms.saturating_sub(file.modified_ms) > ORPHAN_AGE_MS
     };
-    let mut spare: Vec<_> = files
-        .iter()
-        .filter(|file| file.archived_at.is_some() || is_orphan(file))
-        .cloned()
-        .collect();
+    let is_spare = |file: &&Stored| {
+        needs.count(&file.path) == 0 && (file.archived_at.is_some() || is_orphan(file))
+    };
+    let mut spare: Vec<_> = files.iter().filter(is_spare).cloned().collect();
     spare.sort_by_key(|file| file.archived_at.unwrap_or(file.modified_ms));
     spare
+}
+
+/// What a kill left half written; nobody was ever told of it.
+pub(super) fn leftovers(files: &[Stored], now_ms: u64) -> Vec<Stored> {
+    let is_left = |file: &&Stored| {
+        let name = file.path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        name.starts_with(paths::STAGED) && now_ms.saturating_sub(file.modified_ms) > ORPHAN_AGE_MS
+    };
+    files.iter().filter(is_left).cloned().collect()
 }
 
 /// Removes a file; that it is gone already is as good.

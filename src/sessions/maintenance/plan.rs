@@ -21,10 +21,10 @@ pub(super) enum Cause {
 
 /// The bounds.
 pub(super) struct Bounds<'a> {
-    /// Sessions that changed before this (milliseconds) are stale.
+    /// Sessions that changed before this (milliseconds) are stale; 0 is none.
     pub stale_before: u64,
-    /// Most sessions.
-    pub max_entries: u64,
+    /// Most sessions, if there is a bound.
+    pub max_entries: Option<u64>,
     /// Sessions without transcripts, when those are to go.
     pub missing: &'a HashSet<SessionKey>,
 }
@@ -52,7 +52,7 @@ pub(super) fn leaving(
         };
         leaving.push((row.clone(), cause));
     }
-    let max = usize::try_from(bounds.max_entries).unwrap_or(usize::MAX);
+    let max = bounds.max_entries.map_or(usize::MAX, |max| max.try_into().unwrap_or(usize::MAX));
     let excess = staying.len().saturating_sub(max);
     let oldest = staying.into_iter().rev().filter(|(_, is_kept)| !is_kept);
     leaving.extend(oldest.take(excess).map(|(row, _)| (row.clone(), Cause::Capped)));
@@ -91,7 +91,7 @@ mod tests {
         let rows =
             [row("e", 50), row("d", 40), row("c", 30), row("b", 20), row("kept", 1), row("a", 0)];
         let missing = HashSet::from([SessionKey::from_canonical("d")]);
-        let bounds = Bounds { stale_before: 10, max_entries: 2, missing: &missing };
+        let bounds = Bounds { stale_before: 10, max_entries: Some(2), missing: &missing };
         let found = leaving(&rows, &bounds, |key, _| key.as_str() == "kept");
         let found: Vec<_> = found.iter().map(|(row, cause)| (row.key.as_str(), *cause)).collect();
         let expected = [
@@ -101,7 +101,7 @@ mod tests {
             ("c", Cause::Capped),
         ];
         assert_eq!(found, expected, "of e, c, b and the kept one, two stay");
-        let roomy = Bounds { stale_before: 0, max_entries: 9, missing: &HashSet::new() };
+        let roomy = Bounds { stale_before: 0, max_entries: None, missing: &HashSet::new() };
         assert_eq!(leaving(&rows, &roomy, |_, _| false), []);
     }
 

@@ -1,6 +1,6 @@
 //! Looking after the sessions of one agent.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
 use super::super::error::{At, SessionError};
@@ -8,6 +8,7 @@ use super::super::service::Sessions;
 use super::super::steps::blocking;
 use super::super::{AgentId, SessionKey, SessionQuery, paths, time};
 use super::budget::{self, BudgetReport, Stored};
+use super::needs::Needs;
 use super::plan::{self, Bounds, Cause};
 use crate::config::{DiskBudget, MaintenanceSettings};
 use crate::store::SessionRow;
@@ -66,98 +67,136 @@ impl Sessions {
     /// Looks after the sessions of an agent.
     pub async fn clean_up(&self, wish: &Cleanup<'_>) -> Result<CleanupReport, SessionError> {
         let now = self.inner.clock.now_ms();
-        let mut rows = self.rows(&wish.agent).await?;
-        let mut report = CleanupReport { before: count(rows.len()), ..CleanupReport::default() };
-        let missing = if wish.fixes_missing { self.missing(&rows).await? } else { HashSet::new() };
+        let mut state = self.state(&wish.agent).await?;
+        let mut report =
+            CleanupReport { before: count(state.rows.len()), ..CleanupReport::default() };
+        let missing =
+            if wish.fixes_missing { self.missing(&state.rows).await? } else { HashSet::new() };
         let bounds = Bounds {
-            stale_before: now.saturating_sub(wish.rules.prune_after_ms),
+            stale_before: wish.rules.prune_after_ms.map_or(0, |after| now.saturating_sub(after)),
             max_entries: wish.rules.max_entries,
             missing: &missing,
         };
-        let leaving = plan::leaving(&rows, &bounds, |key, entry| {
+        let leaving = plan::leaving(&state.rows, &bounds, |key, entry| {
             plan::is_protected(key, entry, self.rules()) || (wish.is_active)(key)
         });
         for (row, cause) in leaving {
-            if wish.applies && !self.put_away(&row, &rows, wish).await? {
-                continue;
-            }
-            rows.retain(|other| other.key != row.key);
+            let Some(key) = self.put_away(&row, &mut state.needs, wish).await? else { continue };
             match cause {
                 Cause::Missing => report.missing += 1,
                 Cause::Stale => report.pruned += 1,
                 Cause::Capped => report.capped += 1,
             }
-            report.removed.push(SessionKey::from_canonical(row.key));
+            report.removed.push(key);
         }
-        report.archives = self.drop_archives(wish, now).await?;
+        let gone: HashSet<_> = report.removed.iter().map(SessionKey::as_str).collect();
+        state.rows.retain(|row| !gone.contains(row.key.as_str()));
+        let mut files = self.files(&wish.agent).await?;
+        if wish.applies {
+            for file in budget::leftovers(&files, now) {
+                remove(&file.path).await?;
+                files.retain(|other| *other != file);
+            }
+            // What is needed now, of files that were there before.
+            state = self.state(&wish.agent).await?;
+        }
+        report.archives = self.drop_archives(wish, &mut files, &state.needs, now).await?;
         if let Some(limits) = wish.rules.disk_budget {
-            let found = self.fit_budget(wish, limits, &mut rows, &mut report.removed, now).await?;
-            report.disk_budget = Some(found);
+            let found = self.fit_budget(wish, limits, &files, &mut state, now).await?;
+            report.disk_budget = Some(found.0);
+            report.removed.extend(found.1);
         }
-        report.after = count(rows.len());
+        report.after = count(state.rows.len());
         Ok(report)
     }
 
-    /// All sessions of an agent, the last changed first.
-    async fn rows(&self, agent: &AgentId) -> Result<Vec<SessionRow>, SessionError> {
-        let query = SessionQuery {
-            agent: Some(agent.to_string()),
-            include_global: true,
-            include_unknown: true,
-            ..SessionQuery::default()
-        };
-        Ok(self.list(query).await?.entries)
+    async fn state(&self, agent: &AgentId) -> Result<State, SessionError> {
+        let query =
+            SessionQuery { include_global: true, include_unknown: true, ..SessionQuery::default() };
+        let mut rows = self.list(query).await?.entries;
+        let (sessions, agent) = (self.clone(), agent.clone());
+        let sorting = blocking(move || {
+            let mut needs = Needs::default();
+            for row in &rows {
+                needs.add(sessions.needed_by(row));
+            }
+            let agent_of = |row: &SessionRow| {
+                SessionKey::from_canonical(row.key.as_str()).agent(sessions.rules())
+            };
+            rows.retain(|row| agent_of(row) == agent);
+            Ok(State { rows, needs })
+        });
+        Ok(sorting.await?)
     }
 
+    /// The sessions that have neither a transcript nor anything to go back to.
     async fn missing(&self, rows: &[SessionRow]) -> Result<HashSet<SessionKey>, SessionError> {
-        let places: Vec<_> = rows.iter().filter_map(|row| self.place_of(row)).collect();
+        let needed: Vec<_> = rows
+            .iter()
+            .map(|row| (SessionKey::from_canonical(row.key.as_str()), self.needed_by(row)))
+            .collect();
         let looking = blocking(move || {
-            let is_gone = |(_, path): &(SessionKey, PathBuf)| !path.exists();
-            Ok(places.into_iter().filter(is_gone).map(|(key, _)| key).collect())
+            let is_gone = |(_, files): &(SessionKey, HashSet<PathBuf>)| {
+                !files.is_empty() && files.iter().all(|path| !path.exists())
+            };
+            Ok(needed.into_iter().filter(is_gone).map(|(key, _)| key).collect())
         });
         Ok(looking.await?)
     }
 
-    fn place_of(&self, row: &SessionRow) -> Option<(SessionKey, PathBuf)> {
-        let key = SessionKey::from_canonical(row.key.as_str());
-        let path = self.path(&key, &row.entry).ok()?;
-        Some((key, path))
-    }
-
     /// Takes a session out of the index and puts its transcript away, unless
-    /// another session has it too; false when something happened in it since it
+    /// another session needs it; `None` when something happened in it since it
     /// was looked at.
     async fn put_away(
         &self,
         row: &SessionRow,
-        rows: &[SessionRow],
+        needs: &mut Needs,
+        wish: &Cleanup<'_>,
+    ) -> Result<Option<SessionKey>, SessionError> {
+        let Some((key, from)) = self.place_of(row) else { return Ok(None) };
+        if wish.applies && !self.take_out(&key, row, wish).await? {
+            return Ok(None);
+        }
+        needs.remove(&self.needed_by(row));
+        if wish.applies {
+            if needs.count(&from) == 0 {
+                let to = paths::archived(&from, "deleted", &time::iso(self.inner.clock.now_ms()));
+                self.inner.writer.archive(from, to).await?;
+            }
+            tracing::info!(session = %key, "old session put away");
+        }
+        Ok(Some(key))
+    }
+
+    /// Takes a session out of the index, unless somebody is in it or something
+    /// happened in it since it was looked at.
+    async fn take_out(
+        &self,
+        key: &SessionKey,
+        row: &SessionRow,
         wish: &Cleanup<'_>,
     ) -> Result<bool, SessionError> {
-        let Some((key, from)) = self.place_of(row) else { return Ok(false) };
-        if (wish.is_active)(&key) {
+        if (wish.is_active)(key) {
             return Ok(false);
         }
-        let gone = self.inner.store.delete_unchanged_session(&row.key, row.entry.updated_at);
-        if !gone.await? {
-            return Ok(false);
-        }
-        let has_it = |other: &SessionRow| {
-            other.key != row.key && self.place_of(other).is_some_and(|(_, path)| path == from)
-        };
-        if !rows.iter().any(has_it) {
-            let to = paths::archived(&from, "deleted", &time::iso(self.inner.clock.now_ms()));
-            self.inner.writer.archive(from, to).await?;
-        }
-        tracing::info!(session = %key, "old session put away");
-        Ok(true)
+        Ok(self.inner.store.delete_unchanged_session(&row.key, row.entry.updated_at).await?)
     }
 
     /// Removes what was put away long enough ago; answers how many files.
-    async fn drop_archives(&self, wish: &Cleanup<'_>, now: u64) -> Result<u64, SessionError> {
+    async fn drop_archives(
+        &self,
+        wish: &Cleanup<'_>,
+        files: &mut Vec<Stored>,
+        needs: &Needs,
+        now: u64,
+    ) -> Result<u64, SessionError> {
         let Some(retention) = wish.rules.archive_retention_ms else { return Ok(0) };
         let before = now.saturating_sub(retention);
-        let mut old = self.files(&wish.agent).await?;
-        old.retain(|file| file.archived_at.is_some_and(|at| at < before));
+        let is_old = |file: &Stored| {
+            needs.count(&file.path) == 0 && file.archived_at.is_some_and(|at| at < before)
+        };
+        let (old, kept) = std::mem::take(files).into_iter().partition::<Vec<_>, _>(is_old);
+        *files = kept;
         if wish.applies {
             for file in &old {
                 remove(&file.path).await?;
@@ -171,22 +210,18 @@ impl Sessions {
         Ok(blocking(move || budget::files(&folder).at("look into", &folder)).await?)
     }
 
-    /// Removes the oldest until the folder fits: first what no session has, then
-    /// sessions with their transcripts.
+    /// Removes the oldest until the folder fits: first what no session needs,
+    /// then sessions with their transcripts; answers which sessions.
     async fn fit_budget(
         &self,
         wish: &Cleanup<'_>,
         limits: DiskBudget,
-        rows: &mut Vec<SessionRow>,
-        removed: &mut Vec<SessionKey>,
+        files: &[Stored],
+        state: &mut State,
         now: u64,
-    ) -> Result<BudgetReport, SessionError> {
-        let files = self.files(&wish.agent).await?;
+    ) -> Result<(BudgetReport, Vec<SessionKey>), SessionError> {
         let mut report = BudgetReport::new(files.iter().map(|file| file.bytes).sum(), limits);
-        let current = if wish.applies { self.rows(&wish.agent).await? } else { rows.clone() };
-        let taken = current.iter().filter_map(|row| self.place_of(row)).map(|(_, path)| path);
-        let taken: HashSet<_> = taken.collect();
-        for file in budget::spare(&files, &taken, now) {
+        for file in budget::spare(files, &state.needs, now) {
             if !report.wants_more() {
                 break;
             }
@@ -195,29 +230,42 @@ impl Sessions {
             }
             report.freed(file.bytes);
         }
-        for row in current.iter().rev() {
-            let Some((key, path)) = self.place_of(row) else { continue };
+        let sizes: HashMap<_, _> = files.iter().map(|file| (&file.path, file.bytes)).collect();
+        let mut removed = Vec::new();
+        for row in state.rows.iter().rev() {
             if !report.wants_more() {
                 break;
             }
+            let Some((key, path)) = self.place_of(row) else { continue };
+            // Without its file, or with one that another needs, nothing is won.
+            let Some(bytes) = sizes.get(&path).filter(|_| state.needs.count(&path) == 1) else {
+                continue;
+            };
             if plan::is_protected(&key, &row.entry, self.rules()) || (wish.is_active)(&key) {
                 continue;
             }
             if wish.applies {
-                let store = &self.inner.store;
-                if !store.delete_unchanged_session(&row.key, row.entry.updated_at).await? {
+                if !self.take_out(&key, row, wish).await? {
                     continue;
                 }
                 remove(&path).await?;
             }
-            let bytes = files.iter().find(|file| file.path == path).map_or(0, |file| file.bytes);
-            report.freed(bytes);
+            report.freed(*bytes);
             report.removed_entries += 1;
-            rows.retain(|other| other.key != row.key);
+            state.needs.remove(&self.needed_by(row));
             removed.push(key);
         }
-        Ok(report)
+        let gone: HashSet<_> = removed.iter().map(SessionKey::as_str).collect();
+        state.rows.retain(|row| !gone.contains(row.key.as_str()));
+        Ok((report, removed))
     }
+}
+
+/// The sessions of an agent, the last changed first, and the files that those of
+/// all agents need.
+struct State {
+    rows: Vec<SessionRow>,
+    needs: Needs,
 }
 
 fn count(number: usize) -> u64 {

@@ -12,6 +12,7 @@ use std::path::Path;
 use serde_json::Value;
 use tempfile::{NamedTempFile, TempPath};
 
+use super::super::paths;
 use super::file::header;
 use super::line::mend;
 use super::writer::Birth;
@@ -177,7 +178,7 @@ impl Kept {
 fn staged_beside(target: &Path) -> io::Result<NamedTempFile> {
     let folder = target.parent().unwrap_or(Path::new("."));
     tempfile::Builder::new()
-        .prefix(".clawgate-")
+        .prefix(paths::STAGED)
         .permissions(Permissions::from_mode(0o600))
         .tempfile_in(folder)
 }

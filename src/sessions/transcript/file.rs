@@ -4,15 +4,16 @@
 //! are never changed; a line that was torn by a crash is closed by a newline
 //! and left to the reader to skip.
 
-use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value, json};
 
 use super::writer::{Birth, NewEntry, NewKind, Place, Placed};
 use super::{Backward, Body, Line, Position, TranscriptFormat, head, position};
+use crate::store::atomic::create_private_dir;
 
 /// How far back an append looks for a line with its idempotency key. A retry
 /// follows its first attempt closely.
@@ -232,21 +233,8 @@ fn open_existing(path: &Path) -> io::Result<File> {
 /// folder, and those of the folders themselves, are synced too.
 fn create(path: &Path) -> io::Result<File> {
     let folder = path.parent().unwrap_or(Path::new("."));
-    create_folders(folder)?;
+    create_private_dir(folder).map_err(io::Error::other)?;
     let file = OpenOptions::new().read(true).append(true).create(true).mode(0o600).open(path)?;
     File::open(folder)?.sync_all()?;
     Ok(file)
-}
-
-fn create_folders(folder: &Path) -> io::Result<()> {
-    if folder.is_dir() {
-        return Ok(());
-    }
-    let parent = folder.parent().unwrap_or(Path::new("."));
-    create_folders(parent)?;
-    match DirBuilder::new().mode(0o700).create(folder) {
-        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
-        _ => {}
-    }
-    File::open(parent)?.sync_all()
 }

@@ -1,4 +1,4 @@
-//! One line of a transcript (`reference/state-layout.md`).
+//! One line of a transcript, in the format of the original or bare.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;

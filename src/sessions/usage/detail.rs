@@ -5,8 +5,8 @@ use std::io::{self, BufRead, BufReader};
 
 use serde::Serialize;
 
-use super::super::directives;
 use super::super::transcript::{Backward, Body, Line};
+use super::super::{directives, reading};
 use super::range::QUARTER_MS;
 use super::scan::{self, Role};
 use super::service::Prices;
@@ -133,7 +133,7 @@ fn log(line: &[u8], prices: &Prices) -> Option<LogEntry> {
     let noted = scan::message(line)?;
     let Line::Entry(entry) = Line::parse(line)? else { return None };
     let Body::Message(text) = entry.body else { return None };
-    let message: AgentMessage = serde_json::from_str(text).ok()?;
+    let message = reading::message(text)?;
     let content = text_of(&message);
     let content = match &message {
         AgentMessage::User(_) => directives::strip_sent_at(&content).trim(),
@@ -191,6 +191,18 @@ fn text_of(message: &AgentMessage) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_log_shows_what_the_history_shows() {
+        let prices: Prices = std::sync::Arc::new(|_, _, _| None);
+        for (message, text) in [
+            (r#"{"role":"user","content":"half \ud83d","timestamp":1}"#, "half \u{fffd}"),
+            (r#"{"role":"assistant","content":"plain","timestamp":1}"#, "plain"),
+        ] {
+            let line = log(message.as_bytes(), &prices).unwrap();
+            assert_eq!(line.content, text);
+        }
+    }
 
     #[test]
     fn many_answers_share_two_hundred_points_and_none_is_lost() {

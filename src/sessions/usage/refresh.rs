@@ -15,11 +15,15 @@ use super::super::error::{At, SessionError};
 use super::super::steps::blocking;
 use super::files::TranscriptFile;
 use super::scan;
-use crate::store::{Store, UsageFile};
+use crate::store::{Store, UsageFile, UsageScan};
 
 /// How long an answer waits for transcripts to be read: dashboards show what
 /// there is and ask again.
 const LIMIT: Duration = Duration::from_secs(3);
+
+/// Stretches that share a commit: enough that the disk's syncs do not count,
+/// few enough that other writes do not wait for long.
+const GROUP_MAX: usize = 64;
 
 /// How much of what was asked for has been read.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -58,10 +62,12 @@ impl Refresher {
         let mut pending = 0;
         if let Ok(turn) = timeout_at(deadline, self.turn.acquire()).await {
             let known = self.known().await?;
+            let mut found = Vec::new();
             for file in files {
-                let key = file.key();
-                pending += usize::from(!self.read(file, known.get(&key), deadline).await?);
+                let known = known.get(&file.key());
+                pending += usize::from(!self.read(file, known, deadline, &mut found).await?);
             }
+            self.store.record_usage(found).await?;
             drop(turn);
         } else {
             let known = self.known().await?;
@@ -84,11 +90,13 @@ impl Refresher {
     }
 
     /// Reads a file to its end; false when time ran out, or it cannot be read.
+    /// What was read is recorded with what `found` holds, now or later.
     async fn read(
         &self,
         file: &TranscriptFile,
         known: Option<&UsageFile>,
         deadline: Instant,
+        found: &mut Vec<UsageScan>,
     ) -> Result<bool, SessionError> {
         let mut known = known.cloned();
         while scan::is_stale(file, known.as_ref()) {
@@ -110,7 +118,10 @@ impl Refresher {
                 stretch.file.read_to == stretch.file.length || stretch.file.length >= file.length;
             let moved = stretch.file.read_to > known.as_ref().map_or(0, |known| known.read_to);
             known = Some(stretch.file.clone());
-            self.store.record_usage(stretch).await?;
+            found.push(stretch);
+            if found.len() >= GROUP_MAX {
+                self.store.record_usage(std::mem::take(found)).await?;
+            }
             if is_done || !moved {
                 break;
             }
