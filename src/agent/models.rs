@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::config::AgentsSettings;
-use crate::providers::{Catalog, Choice, Failover, ModelInfo, ModelRef};
+use crate::providers::{Catalog, Choice, Failover, ModelInfo, ModelRef, NameError};
 use crate::sessions::{AgentId, KeyRules, SessionEntry, SessionKey};
 
 use super::route::Fallbacks;
@@ -97,26 +97,41 @@ impl Models {
         let model = entry.model_override.clone()?;
         match entry.provider_override.clone() {
             Some(provider) => Some(ModelRef { provider, model }),
-            None => Some(self.named(&model, &self.keys.default_agent)),
+            None => match self.named(&model, &self.keys.default_agent) {
+                Ok(name) => Some(name),
+                // What was chosen once stays, also when it is no longer on the list.
+                Err(NameError::NotAllowed(name)) => ModelRef::parse(&name),
+                Err(_) => None,
+            },
         }
     }
 
-    /// The model that a client means: `provider/model`, or a bare name, which is
-    /// looked for with the agent's own provider first. There need not be one.
-    pub fn named(&self, written: &str, agent: &AgentId) -> ModelRef {
-        let full = ModelRef::parse(written);
-        if let Some(full) = &full
-            && self.catalog.find(full).is_some()
-        {
-            return full.clone();
+    /// The model that a client means: an alias, `provider/model`, or a bare
+    /// name, which is looked for with the agent's own provider first. There need
+    /// not be one.
+    ///
+    /// # Errors
+    /// When there is a list of models that may be chosen, and it is not on it.
+    pub fn named(&self, written: &str, agent: &AgentId) -> Result<ModelRef, NameError> {
+        let usual = &self.of_agent(agent).provider;
+        let exactly = |name: &str| self.catalog.exactly(name, usual);
+        let elsewhere = || {
+            let model = self.catalog.models().iter().find(|model| model.id == written)?;
+            Some(model.reference().to_string())
+        };
+        let found = match exactly(written)? {
+            None => elsewhere().map_or(Ok(None), |name| exactly(&name))?,
+            found => found,
+        };
+        let own = || ModelRef { provider: usual.clone(), model: written.to_owned() };
+        if let Some(model) = found {
+            return Ok(model.reference());
         }
-        let usual = self.of_agent(agent).provider.clone();
-        let own = ModelRef { provider: usual, model: written.to_owned() };
-        if self.catalog.find(&own).is_some() {
-            return own;
+        let name = ModelRef::parse(written).unwrap_or_else(own);
+        if self.catalog.is_limited() {
+            return Err(NameError::NotAllowed(name.to_string()));
         }
-        let elsewhere = self.catalog.models().iter().find(|model| model.id == written);
-        elsewhere.map(|model| model.reference()).or(full).unwrap_or(own)
+        Ok(name)
     }
 }
 

@@ -6,7 +6,7 @@
 use crate::protocol::decode::Setting;
 use crate::protocol::methods::session_settings::SessionSettings;
 use crate::protocol::simple;
-use crate::providers::{ModelRef, ThinkingLevel};
+use crate::providers::{ModelRef, NameError, ThinkingLevel};
 use crate::sessions::{KeyRules, SessionEntry, SessionKey};
 
 use super::models::Models;
@@ -99,7 +99,13 @@ impl PatchContext {
             Setting::Set(written) if written.trim().is_empty() => {
                 return Err("invalid model: empty".into());
             }
-            Setting::Set(written) => Some(self.models.named(written.trim(), &agent)),
+            Setting::Set(written) => {
+                let named = self.models.named(written.trim(), &agent);
+                Some(named.map_err(|error| match error {
+                    NameError::NotAllowed(name) => format!("model not allowed: {name}"),
+                    error => error.to_string(),
+                })?)
+            }
         };
         let wanted = wanted.filter(|name| !self.models.of_agent(&agent).is(name));
         if self.models.chosen(entry) != wanted {

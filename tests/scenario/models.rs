@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 
 use serde_json::{Value, json};
 
-use crate::stage::{admin, ask, call, text_of};
+use crate::stage::{admin, ask, call, refusal, text_of};
 use crate::support::{Gateway, GatewayOptions, MockProvider, WsClient, default_config};
 
 async fn names(client: &mut WsClient, view: &str) -> Vec<String> {
@@ -48,6 +48,27 @@ async fn a_list_of_allowed_models_is_what_clients_see_with_its_aliases() {
     let rows = list["models"].as_array().unwrap();
     let shown: Vec<_> = rows.iter().map(|row| (row["id"].clone(), row["alias"].clone())).collect();
     assert_eq!(shown, [(json!("mock-1"), Value::Null), (json!("mock-think"), json!("Thinker"))]);
+}
+
+#[tokio::test]
+async fn a_session_takes_a_model_by_its_alias_and_none_that_is_not_on_the_list() {
+    let mock = MockProvider::start().await;
+    let mut config = default_config(mock.address());
+    config["agents"]["defaults"]["models"] =
+        json!({"mock/mock-1": {}, "mocka/mock-think": {"alias": "Thinker"}});
+    let gateway = Gateway::start(GatewayOptions::with_config(config)).await;
+    let mut client = admin(&gateway).await;
+    let patch = |model: &str| json!({"key": "main", "model": model});
+    for written in ["thinker", "mocka/mock-think", "mock-think"] {
+        let patched = call(&mut client, "sessions.patch", patch(written)).await;
+        assert_eq!(patched["entry"]["providerOverride"], "mocka", "{written}: {patched}");
+        assert_eq!(patched["entry"]["modelOverride"], "mock-think", "{written}: {patched}");
+        call(&mut client, "sessions.patch", json!({"key": "main", "model": null})).await;
+    }
+    for (written, full) in [("mock-2", "mock/mock-2"), ("else/new", "else/new")] {
+        let refused = refusal(&mut client, "sessions.patch", patch(written)).await;
+        assert_eq!(refused, format!("model not allowed: {full}"));
+    }
 }
 
 #[tokio::test]

@@ -218,6 +218,28 @@ impl Catalog {
         written: &str,
         usual_provider: &str,
     ) -> Result<Arc<ModelInfo>, NameError> {
+        if let Some(model) = self.exactly(written, usual_provider)? {
+            return Ok(model);
+        }
+        let written = written.trim();
+        let usable = self.models.usable.iter().chain(
+            // Without a credential, a model is meant only when it is listed.
+            self.models.locked.iter().filter(|_| self.names.is_limited()),
+        );
+        let allowed = usable.filter(|model| self.names.allows(model));
+        names::nearest(allowed, written, usual_provider).map(Arc::clone)
+    }
+
+    /// The model that is called exactly this: by an alias, its full name, or
+    /// its own name at the usual provider. `None` when none is.
+    ///
+    /// # Errors
+    /// When it may not be chosen.
+    pub fn exactly(
+        &self,
+        written: &str,
+        usual_provider: &str,
+    ) -> Result<Option<Arc<ModelInfo>>, NameError> {
         let written = written.trim();
         let full = self.names.of_alias(written).cloned().or_else(|| ModelRef::parse(written));
         let own = ModelRef { provider: usual_provider.to_owned(), model: written.to_owned() };
@@ -226,20 +248,12 @@ impl Catalog {
             OPEN_PROVIDER if name.model.contains('/') => self.find_or_guess(&name),
             _ => self.find(&name),
         };
-        let exact = full.and_then(look_up).or_else(|| self.find(&own));
-        if let Some(model) = exact {
-            return if self.names.allows(&model) {
-                Ok(model)
-            } else {
+        match full.and_then(look_up).or_else(|| self.find(&own)) {
+            Some(model) if !self.names.allows(&model) => {
                 Err(NameError::NotAllowed(model.reference().to_string()))
-            };
+            }
+            model => Ok(model),
         }
-        let usable = self.models.usable.iter().chain(
-            // Without a credential, a model is meant only when it is listed.
-            self.models.locked.iter().filter(|_| self.names.is_limited()),
-        );
-        let allowed = usable.filter(|model| self.names.allows(model));
-        names::nearest(allowed, written, usual_provider).map(Arc::clone)
     }
 
     /// The model with this name, also when the catalogue does not list it: a
