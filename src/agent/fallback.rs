@@ -1,4 +1,4 @@
-//! The events about another model (`reference/behaviour.md` §13).
+//! The events about another model, as lifecycle phases of a run.
 
 use serde_json::{Value, json};
 

@@ -2,8 +2,8 @@
 //!
 //! Owns: which profiles there are by configuration, in which order they are
 //! tried, how long one rests after a failure. The secrets are in each agent's
-//! `auth-profiles.json` (`reference/state-layout.md`). Must not: be mistaken
-//! for `gateway.auth`, which lets clients in.
+//! `auth-profiles.json`. Must not: be mistaken for `gateway.auth`, which lets
+//! clients in.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -69,7 +69,7 @@ const CUT_COUNTS: &str = "What the session's context held before a run was stopp
 const PIECES: &str = "In how many pieces a text comes is a matter of pace.";
 const BEDROCK: &str = "There is no plugin for Amazon Bedrock, whose models the original lists too.";
 const RECORDED_BEFORE: &str = "The end of a run of an earlier recording.";
-const ERROR_FACTS: &str = "An error tells its kind, and a code for dashboards of seed 001.";
+const ERROR_FACTS: &str = "An error tells its kind, and a code for dashboards.";
 const FAILED_IS_FAILED: &str = "agent.wait says of a run that failed that it did.";
 const DEPARTED: &str = "The recorded list holds a client that had just gone.";
 
