@@ -16,8 +16,8 @@ use crate::support::{Clock, Ids, Tasks};
 
 use super::models::Models;
 use super::notices::Notices;
-use super::rows::SessionEvents;
 use super::run::{ActiveRun, RunEnd};
+use super::session_events::SessionEvents;
 use super::tally::Tally;
 use super::tools::Tools;
 

@@ -6,7 +6,7 @@ use crate::stage::{
     Api, Stage, admin, call, deltas, end_of, ends_of, events, lines, scripted_queueing, start,
     told, with_both_apis,
 };
-use crate::support::WsClient;
+use crate::support::{Gateway, GatewayOptions, MockProvider, WsClient, default_config};
 
 /// When the run began and ended, in milliseconds, as its events tell.
 fn span(client: &WsClient, run_id: &str) -> (u64, u64) {
@@ -132,4 +132,23 @@ with_both_apis! {
     sessions_are_answered_at_the_same_time;
     followups_of_one_session_are_answered_one_after_the_other;
     a_waiting_message_can_be_stopped_while_another_runs;
+}
+
+#[tokio::test]
+async fn no_more_runs_at_once_than_the_configuration_allows() {
+    let mock = MockProvider::start().await;
+    let mut config = default_config(mock.address());
+    config["agents"]["defaults"]["maxConcurrent"] = json!(1);
+    let gateway = Gateway::start(GatewayOptions::with_config(config)).await;
+    let mut client = admin(&gateway).await;
+    let runs = ["run-1", "run-2", "run-3"];
+    for run_id in runs {
+        start(&mut client, run_id, "@mock stream n=5 delay=40", run_id).await;
+    }
+    for run_id in runs {
+        assert_eq!(end_of(&client, run_id).await["state"], "final");
+    }
+    let mut spans = runs.map(|run_id| span(&client, run_id));
+    spans.sort_unstable();
+    assert!(spans.windows(2).all(|pair| pair[0].1 <= pair[1].0), "{spans:?}");
 }

@@ -1,0 +1,193 @@
+//! The events that carry session rows. Members as recorded.
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value, json};
+
+use crate::bus::{Audience, Bus, Event, EventKind};
+use crate::sessions::{SessionEntry, SessionKey};
+use crate::support::Clock;
+
+use super::models::Models;
+use super::rows::SessionRow;
+
+/// Members of a row that events repeat beside `session`.
+const SPREAD: [&str; 36] = [
+    "updatedAt",
+    "sessionId",
+    "kind",
+    "channel",
+    "spawnedBy",
+    "spawnedWorkspaceDir",
+    "spawnDepth",
+    "subagentRole",
+    "subagentControlScope",
+    "parentSessionKey",
+    "label",
+    "displayName",
+    "thinkingLevel",
+    "fastMode",
+    "verboseLevel",
+    "traceLevel",
+    "reasoningLevel",
+    "elevatedLevel",
+    "sendPolicy",
+    "responseUsage",
+    "chatType",
+    "origin",
+    "deliveryContext",
+    "systemSent",
+    "lastChannel",
+    "totalTokens",
+    "totalTokensFresh",
+    "contextTokens",
+    "estimatedCostUsd",
+    "modelProvider",
+    "model",
+    "status",
+    "startedAt",
+    "endedAt",
+    "runtimeMs",
+    "abortedLastRun",
+];
+
+/// Members of a row that are not in events with `reason`.
+const ROW_ONLY: [&str; 5] =
+    ["key", "thinkingLevels", "thinkingOptions", "thinkingDefault", "agentRuntime"];
+
+/// Publishes what happens to sessions.
+#[derive(Clone)]
+pub struct SessionEvents {
+    bus: Bus,
+    models: Models,
+    clock: Arc<dyn Clock>,
+}
+
+impl SessionEvents {
+    /// A publisher over this bus.
+    pub fn new(bus: Bus, models: Models, clock: Arc<dyn Clock>) -> Self {
+        Self { bus, models, clock }
+    }
+
+    /// A run of the session started, ended or failed: `sessions.changed` with
+    /// `phase`.
+    pub fn phase(&self, key: &SessionKey, entry: &SessionEntry, phase: &str, run_id: &str) {
+        let members = json!({"phase": phase, "runId": run_id});
+        self.changed(key, members, |payload| self.add_row(payload, key, entry));
+    }
+
+    /// A message was added: `session.message`, then `sessions.changed`.
+    /// `message` is in its display form.
+    pub fn message(
+        &self,
+        key: &SessionKey,
+        entry: &SessionEntry,
+        message: &Value,
+        id: &str,
+        seq: u64,
+    ) {
+        let audience = Audience::MessageWatchers(key.clone());
+        if self.bus.wants(EventKind::SessionMessage, &audience) {
+            let mut payload = Map::new();
+            payload.insert("sessionKey".into(), json!(key.as_str()));
+            payload.insert("message".into(), message.clone());
+            payload.insert("messageId".into(), json!(id));
+            payload.insert("messageSeq".into(), json!(seq));
+            self.add_row(&mut payload, key, entry);
+            let event = Event::new(EventKind::SessionMessage, &payload).about(key.clone());
+            self.bus.deliver(event, &audience);
+        }
+        let members = json!({"phase": "message", "messageId": id, "messageSeq": seq});
+        self.changed(key, members, |payload| self.add_row(payload, key, entry));
+    }
+
+    /// Somebody changed the session: `sessions.changed` with `reason`; without
+    /// a row when it is gone.
+    pub fn reason(
+        &self,
+        key: &SessionKey,
+        entry: Option<&SessionEntry>,
+        reason: &str,
+        has_active_run: bool,
+    ) {
+        self.told(key, entry, json!({"reason": reason}), has_active_run);
+    }
+
+    /// A compaction of the session was tried.
+    pub fn compacted(
+        &self,
+        key: &SessionKey,
+        entry: Option<&SessionEntry>,
+        compacted: bool,
+        has_active_run: bool,
+    ) {
+        let members = json!({"reason": "compact", "compacted": compacted});
+        self.told(key, entry, members, has_active_run);
+    }
+
+    fn told(
+        &self,
+        key: &SessionKey,
+        entry: Option<&SessionEntry>,
+        members: Value,
+        has_active_run: bool,
+    ) {
+        self.changed(key, members, |payload| {
+            let Some(entry) = entry else { return };
+            let mut row = SessionRow::new(key, entry, &self.models);
+            row.has_active_run = Some(has_active_run);
+            let Ok(Value::Object(row)) = serde_json::to_value(row) else { return };
+            payload.extend(row.into_iter().filter(|(name, _)| !ROW_ONLY.contains(&name.as_str())));
+        });
+    }
+
+    /// The members of a session's row in tool events, which have the tokens of
+    /// the last answer as well.
+    pub fn tool_row(&self, key: &SessionKey, entry: &SessionEntry) -> Map<String, Value> {
+        let mut members = Map::new();
+        self.add_row(&mut members, key, entry);
+        for (name, tokens) in
+            [("inputTokens", entry.input_tokens), ("outputTokens", entry.output_tokens)]
+        {
+            let Some(tokens) = tokens else { continue };
+            if let Some(Value::Object(row)) = members.get_mut("session") {
+                row.insert(name.into(), json!(tokens));
+            }
+            members.insert(name.into(), json!(tokens));
+        }
+        members
+    }
+
+    fn changed(
+        &self,
+        key: &SessionKey,
+        members: Value,
+        add_row: impl FnOnce(&mut Map<String, Value>),
+    ) {
+        let audience = Audience::SessionWatchers;
+        if !self.bus.wants(EventKind::SessionsChanged, &audience) {
+            return;
+        }
+        let mut payload = Map::new();
+        payload.insert("sessionKey".into(), json!(key.as_str()));
+        if let Value::Object(members) = members {
+            payload.extend(members);
+        }
+        payload.insert("ts".into(), json!(self.clock.now_ms()));
+        add_row(&mut payload);
+        let event = Event::new(EventKind::SessionsChanged, &payload).about(key.clone());
+        self.bus.deliver(event, &audience);
+    }
+
+    fn add_row(&self, payload: &mut Map<String, Value>, key: &SessionKey, entry: &SessionEntry) {
+        let mut row = SessionRow::new(key, entry, &self.models);
+        (row.input_tokens, row.output_tokens) = (None, None);
+        let Ok(Value::Object(row)) = serde_json::to_value(row) else { return };
+        let spread: Vec<_> = SPREAD
+            .into_iter()
+            .filter_map(|name| Some((name.to_owned(), row.get(name)?.clone())))
+            .collect();
+        payload.insert("session".into(), Value::Object(row));
+        payload.extend(spread);
+    }
+}
