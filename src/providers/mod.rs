@@ -8,6 +8,7 @@
 mod adapters;
 mod answer;
 mod anthropic;
+mod api;
 mod catalog;
 mod claude_cli;
 mod compose;

@@ -50,13 +50,6 @@ pub struct Chunks {
     finish: Option<StopReason>,
 }
 
-impl Chunks {
-    /// For one answer.
-    pub fn new() -> Self {
-        Self::default()
-    }
-}
-
 impl Reader for Chunks {
     fn read(&mut self, event: &SseEvent, answer: &mut Answer<'_>) -> Result<Flow, ProviderError> {
         let chunk: Chunk = parse(&event.data).map_err(|error| {

@@ -8,7 +8,7 @@ use serde_json::json;
 type Outcome = (Result<AssistantMessage, ProviderError>, Vec<StreamEvent>);
 
 fn read(lines: &[&str]) -> Outcome {
-    replay_as(Framing::Lines, Chunks::new(), &model("ollama"), &lines.join("\n"))
+    replay_as(Framing::Lines, Chunks::default(), &model("ollama"), &lines.join("\n"))
 }
 
 const DONE: &str = r#"{"message":{"role":"assistant","content":""},"done":true,"done_reason":"stop","prompt_eval_count":30,"eval_count":7}"#;
