@@ -8,6 +8,7 @@ use super::reader::{Flow, Reader, conclude};
 use super::sse::{Framing, SseParser};
 use super::{
     Api, InputKind, ModelInfo, ModelPrice, ModelRequest, ProviderError, StreamEvent, ThinkingLevel,
+    ToolSpec,
 };
 use crate::config::model_options::ModelOptions;
 use crate::protocol::message::{AgentMessage, AssistantMessage, StopReason, UserMessage};
@@ -81,6 +82,11 @@ pub fn wire(api: &str, messages: &[AgentMessage]) -> Vec<serde_json::Value> {
         serde_json::Value::Array(messages) => messages,
         other => panic!("messages are {other}"),
     }
+}
+
+/// The tool `read`, with these parameters.
+pub fn read_tool(parameters: serde_json::Value) -> ToolSpec {
+    ToolSpec { name: "read".into(), description: "Reads a file.".into(), parameters }
 }
 
 /// What a user said.

@@ -3,7 +3,7 @@
 use super::*;
 use crate::protocol::message::AgentMessage;
 use crate::providers::ThinkingLevel;
-use crate::providers::testing::{message, model, request_to, user};
+use crate::providers::testing::{message, model, read_tool, request_to, user};
 
 fn answer(content: Value) -> Value {
     json!({
@@ -27,14 +27,10 @@ fn a_plain_request_has_every_field_of_the_original() {
     request.system = Some("be nice".into());
     request.thinking = ThinkingLevel::High; // the model cannot think
     request.tools = vec![
-        ToolSpec {
-            name: "read".into(),
-            description: "Reads a file.".into(),
-            parameters: json!({
-                "type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"],
-                "additionalProperties": false,
-            }),
-        },
+        read_tool(json!({
+            "type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"],
+            "additionalProperties": false,
+        })),
         ToolSpec { name: "now".into(), description: String::new(), parameters: Value::Null },
     ];
     let mark = json!({"type": "ephemeral"});

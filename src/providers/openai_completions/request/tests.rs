@@ -1,7 +1,7 @@
 #![allow(clippy::needless_pass_by_value)] // `json!(…)` reads best in place
 
 use super::*;
-use crate::providers::testing::{message, model, request, request_to, user};
+use crate::providers::testing::{message, model, read_tool, request, request_to, user};
 
 fn mock(messages: Value) -> Vec<AgentMessage> {
     messages.as_array().unwrap().iter().cloned().map(message).collect()
@@ -22,11 +22,7 @@ fn wire(messages: Value) -> Value {
 fn a_plain_request_has_every_field_of_the_original() {
     let mut request = request(vec![user("hi")]);
     request.system = Some("be nice".into());
-    request.tools = vec![ToolSpec {
-        name: "read".into(),
-        description: "Reads a file.".into(),
-        parameters: json!({"type": "object"}),
-    }];
+    request.tools = vec![read_tool(json!({"type": "object"}))];
     assert_eq!(
         body(&request),
         json!({

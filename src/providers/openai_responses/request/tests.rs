@@ -1,7 +1,7 @@
 #![allow(clippy::needless_pass_by_value)] // `json!(…)` reads best in place
 
 use super::*;
-use crate::providers::testing::{message, model, request_to, user};
+use crate::providers::testing::{message, model, read_tool, request_to, user};
 use crate::providers::{InputKind, ModelInfo, ThinkingLevel};
 
 fn openai() -> ModelInfo {
@@ -32,11 +32,7 @@ fn result(id: &str, content: Value) -> Value {
 fn a_plain_request_has_every_field_of_the_original() {
     let mut request = request_to(openai(), vec![user("hi")]);
     request.system = Some("be nice".into());
-    request.tools = vec![ToolSpec {
-        name: "read".into(),
-        description: "Reads a file.".into(),
-        parameters: json!({"type": "object"}),
-    }];
+    request.tools = vec![read_tool(json!({"type": "object"}))];
     assert_eq!(
         body(&request),
         json!({
