@@ -1,5 +1,6 @@
 use super::*;
 use crate::protocol::message::AssistantMessage;
+use crate::providers::ProviderErrorKind;
 use crate::providers::StreamEvent;
 use crate::providers::sse::Framing;
 use crate::providers::testing::{model, replay_as};
