@@ -24,6 +24,7 @@ mod ollama;
 mod openai_completions;
 mod openai_responses;
 mod overflow;
+mod parts;
 mod reader;
 mod retry;
 mod schema;
