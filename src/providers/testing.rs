@@ -10,7 +10,6 @@ use super::{
     Api, InputKind, ModelInfo, ModelPrice, ModelRequest, ProviderError, StreamEvent, ThinkingLevel,
     ToolSpec,
 };
-use crate::config::model_options::ModelOptions;
 use crate::protocol::message::{AgentMessage, AssistantMessage, StopReason, UserMessage};
 use crate::support::{Clock, Secret};
 
@@ -50,7 +49,7 @@ pub fn model(api: &str) -> ModelInfo {
         context_window: 200_000,
         max_tokens: 8192,
         timeout: None,
-        options: ModelOptions::default(),
+        options: Arc::default(),
     }
 }
 

@@ -4,6 +4,7 @@ use super::*;
 use crate::protocol::message::AgentMessage;
 use crate::providers::ThinkingLevel;
 use crate::providers::testing::{message, model, read_tool, request_to, user};
+use std::sync::Arc;
 
 fn answer(content: Value) -> Value {
     json!({
@@ -127,7 +128,7 @@ fn with_params(params: Value, level: ThinkingLevel) -> Value {
     let mut model = model("anthropic-messages");
     model.base_url = "https://api.anthropic.com".into();
     model.reasoning = true;
-    model.options.params = serde_json::from_value(params).unwrap();
+    Arc::make_mut(&mut model.options).params = serde_json::from_value(params).unwrap();
     let mut request = request_to(model, vec![user("hi")]);
     request.system = Some("s".into());
     request.thinking = level;
