@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use super::anthropic::Anthropic;
+use super::api::{HttpApi, HttpProvider};
 use super::claude_cli::ClaudeCli;
 use super::google::Google;
 use super::http::{Http, HttpLimits};
@@ -42,14 +43,12 @@ impl Adapters {
         retry: RetryPolicy,
     ) -> Arc<Self> {
         let http = Http::new(limits, Arc::clone(clock));
-        let parts = || (http.clone(), Arc::clone(clock));
-        let again = |provider| -> Arc<dyn Provider> { Arc::new(Retry::new(provider, retry)) };
         Arc::new(Self {
-            openai_completions: again(made(OpenAiCompletions::new, parts())),
-            openai_responses: again(made(OpenAiResponses::new, parts())),
-            anthropic: again(made(Anthropic::new, parts())),
-            google: again(made(Google::new, parts())),
-            ollama: again(made(Ollama::new, parts())),
+            openai_completions: made::<OpenAiCompletions>(&http, clock, retry),
+            openai_responses: made::<OpenAiResponses>(&http, clock, retry),
+            anthropic: made::<Anthropic>(&http, clock, retry),
+            google: made::<Google>(&http, clock, retry),
+            ollama: made::<Ollama>(&http, clock, retry),
             offline: Arc::new(Offline::new(Arc::clone(clock))),
             claude_cli: Arc::new(ClaudeCli::new(limits.idle, Arc::clone(clock))),
             http,
@@ -75,9 +74,7 @@ impl Adapters {
     }
 }
 
-fn made<P: Provider + 'static>(
-    new: fn(Http, Arc<dyn Clock>) -> P,
-    (http, clock): (Http, Arc<dyn Clock>),
-) -> Arc<dyn Provider> {
-    Arc::new(new(http, clock))
+fn made<A: HttpApi>(http: &Http, clock: &Arc<dyn Clock>, retry: RetryPolicy) -> Arc<dyn Provider> {
+    let provider = HttpProvider::<A>::new(http.clone(), Arc::clone(clock));
+    Arc::new(Retry::new(Arc::new(provider), retry))
 }

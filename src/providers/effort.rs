@@ -51,9 +51,10 @@ mod tests {
     fn word(id: &str, efforts: Option<&[&str]>, level: ThinkingLevel) -> Option<String> {
         let mut model = model("openai-responses");
         model.id = id.into();
-        model.options.compat.supported_reasoning_efforts =
+        let compat = &mut std::sync::Arc::make_mut(&mut model.options).compat;
+        compat.supported_reasoning_efforts =
             efforts.map(|words| words.iter().map(|word| (*word).to_owned()).collect());
-        model.options.compat.reasoning_effort_map.insert("minimal".into(), "none".into());
+        compat.reasoning_effort_map.insert("minimal".into(), "none".into());
         let mut request = request_to(model, vec![]);
         request.thinking = level;
         effort(&request)

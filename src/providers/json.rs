@@ -8,6 +8,8 @@ use std::borrow::Cow;
 
 use serde::de::DeserializeOwned;
 
+use super::error::{ProviderError, ProviderErrorKind};
+
 /// Reads one document of a stream.
 ///
 /// # Errors
@@ -16,6 +18,17 @@ pub fn parse<T: DeserializeOwned>(text: &str) -> Result<T, serde_json::Error> {
     serde_json::from_str(text).or_else(|error| match whole_characters(text) {
         Cow::Owned(text) => serde_json::from_str(&text),
         Cow::Borrowed(_) => Err(error),
+    })
+}
+
+/// Reads one document of a stream, which is called `a chunk` or the like.
+///
+/// # Errors
+/// The same, as an error of the provider.
+pub fn piece<T: DeserializeOwned>(name: &str, text: &str) -> Result<T, ProviderError> {
+    parse(text).map_err(|error| {
+        let text = format!("the provider sent {name} that is no JSON of this API: {error}");
+        ProviderError::new(ProviderErrorKind::Protocol, text)
     })
 }
 

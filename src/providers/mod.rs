@@ -8,6 +8,7 @@
 mod adapters;
 mod answer;
 mod anthropic;
+mod api;
 mod catalog;
 mod claude_cli;
 mod compose;
@@ -23,6 +24,7 @@ mod ollama;
 mod openai_completions;
 mod openai_responses;
 mod overflow;
+mod parts;
 mod reader;
 mod retry;
 mod schema;

@@ -8,8 +8,8 @@ use super::reader::{Flow, Reader, conclude};
 use super::sse::{Framing, SseParser};
 use super::{
     Api, InputKind, ModelInfo, ModelPrice, ModelRequest, ProviderError, StreamEvent, ThinkingLevel,
+    ToolSpec,
 };
-use crate::config::model_options::ModelOptions;
 use crate::protocol::message::{AgentMessage, AssistantMessage, StopReason, UserMessage};
 use crate::support::{Clock, Secret};
 
@@ -49,7 +49,7 @@ pub fn model(api: &str) -> ModelInfo {
         context_window: 200_000,
         max_tokens: 8192,
         timeout: None,
-        options: ModelOptions::default(),
+        options: Arc::default(),
     }
 }
 
@@ -81,6 +81,11 @@ pub fn wire(api: &str, messages: &[AgentMessage]) -> Vec<serde_json::Value> {
         serde_json::Value::Array(messages) => messages,
         other => panic!("messages are {other}"),
     }
+}
+
+/// The tool `read`, with these parameters.
+pub fn read_tool(parameters: serde_json::Value) -> ToolSpec {
+    ToolSpec { name: "read".into(), description: "Reads a file.".into(), parameters }
 }
 
 /// What a user said.

@@ -7,15 +7,13 @@ use serde_json::{Value, json};
 
 use super::super::ModelRequest;
 use super::super::compose::compose;
+use super::super::parts::{NO_OUTPUT, SEE_IMAGE, images_of, lines_of};
 use crate::protocol::message::{
     AgentMessage, AssistantMessage, ContentBlock, ThinkingBlock, ToolResultMessage, UserContent,
     text_of,
 };
 
 const MAX_ID: usize = 64;
-const SEE_IMAGE: &str = "(see attached image)";
-/// The API refuses a failed call without text.
-const NO_OUTPUT: &str = "(no output)";
 /// A conversation must begin with a user; ours may begin with a note.
 const BEGINNING: &str = "(beginning of the conversation)";
 
@@ -117,7 +115,7 @@ fn thinking(block: &ThinkingBlock) -> Option<Value> {
 }
 
 fn tool_result(result: &ToolResultMessage) -> Value {
-    let has_image = result.content.iter().any(|block| matches!(block, ContentBlock::Image(_)));
+    let has_image = images_of(&result.content).next().is_some();
     let content = if has_image {
         let mut parts = parts(&result.content);
         if text_of(&result.content).trim().is_empty() {
@@ -125,11 +123,8 @@ fn tool_result(result: &ToolResultMessage) -> Value {
         }
         json!(parts)
     } else {
-        let texts = result.content.iter().filter_map(|block| match block {
-            ContentBlock::Text(block) => Some(block.text.as_str()),
-            _ => None,
-        });
-        let text = texts.collect::<Vec<_>>().join("\n");
+        let text = lines_of(&result.content);
+        // The API refuses a failed call without text.
         json!(if text.is_empty() { NO_OUTPUT } else { &text })
     };
     json!({

@@ -11,80 +11,51 @@ mod thinking;
 pub use request::body;
 pub use stream::Events;
 
-use std::sync::Arc;
+use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
+use serde_json::Value;
 
-use reqwest::header::{HeaderMap, HeaderValue};
-
-use super::answer::Answer;
+use super::api::HttpApi;
 use super::error::{ErrorStyle, ProviderError};
-use super::http::{EventStream, Framing, Http, Post, secret_header};
-use super::{EventSink, ModelInfo, ModelRequest, Provider, reader};
-use crate::protocol::message::AssistantMessage;
-use crate::support::{BoxFuture, Clock};
+use super::http::key_header;
+use super::{ModelInfo, ModelRequest};
 
 const VERSION: &str = "2023-06-01";
 const BETA: &str = "fine-grained-tool-streaming-2025-05-14";
 const BETA_INTERLEAVED: &str =
     "fine-grained-tool-streaming-2025-05-14,interleaved-thinking-2025-05-14";
 
-/// The adapter.
-pub struct Anthropic {
-    http: Http,
-    clock: Arc<dyn Clock>,
-}
+/// What is peculiar to it.
+pub struct Anthropic;
 
-impl Anthropic {
-    /// An adapter that calls through `http`.
-    pub const fn new(http: Http, clock: Arc<dyn Clock>) -> Self {
-        Self { http, clock }
+impl HttpApi for Anthropic {
+    const STYLE: ErrorStyle = ErrorStyle::Anthropic;
+    type Reader = Events;
+
+    fn url(model: &ModelInfo) -> String {
+        url(&model.base_url)
     }
 
-    async fn open(&self, request: &ModelRequest) -> Result<EventStream, ProviderError> {
-        let model = &request.model;
-        let post = Post {
-            model,
-            url: url(&model.base_url),
-            headers: headers(model)?,
-            body: &request::body(request),
-            style: ErrorStyle::Anthropic,
-            framing: Framing::Events,
-        };
-        self.http.post(post).await
+    fn headers(model: &ModelInfo) -> Result<HeaderMap, ProviderError> {
+        let mut headers = key_header(model, HeaderName::from_static("x-api-key"), "")?;
+        // Models that think adaptively interleave without being asked.
+        let beta = if thinking::is_adaptive(&model.id) { BETA } else { BETA_INTERLEAVED };
+        headers.insert("anthropic-version", HeaderValue::from_static(VERSION));
+        headers.insert("anthropic-beta", HeaderValue::from_static(beta));
+        Ok(headers)
+    }
+
+    fn body(request: &ModelRequest) -> Value {
+        request::body(request)
+    }
+
+    fn reader(_: &ModelInfo, _: u64) -> Events {
+        Events::default()
     }
 }
 
 /// Addresses are written with and without the version; both are meant alike.
 fn url(base: &str) -> String {
     format!("{}/v1/messages", base.strip_suffix("/v1").unwrap_or(base))
-}
-
-fn headers(model: &ModelInfo) -> Result<HeaderMap, ProviderError> {
-    let mut headers = HeaderMap::new();
-    if let Some(key) = model.credential()? {
-        let value = secret_header(key.expose())
-            .ok_or_else(|| ProviderError::unusable_key(&model.provider))?;
-        headers.insert("x-api-key", value);
-    }
-    // Models that think adaptively interleave without being asked.
-    let beta = if thinking::is_adaptive(&model.id) { BETA } else { BETA_INTERLEAVED };
-    headers.insert("anthropic-version", HeaderValue::from_static(VERSION));
-    headers.insert("anthropic-beta", HeaderValue::from_static(beta));
-    Ok(headers)
-}
-
-impl Provider for Anthropic {
-    fn stream<'a>(
-        &'a self,
-        request: &'a ModelRequest,
-        events: EventSink<'a>,
-    ) -> BoxFuture<'a, Result<AssistantMessage, ProviderError>> {
-        Box::pin(async move {
-            let began = self.clock.now_ms();
-            let stream = self.open(request).await?;
-            let answer = Answer::new(&request.model, events, began);
-            reader::run(stream, Events::default(), answer).await
-        })
-    }
 }
 
 #[cfg(test)]
@@ -102,22 +73,22 @@ mod tests {
     #[test]
     fn headers_carry_key_version_and_betas() {
         let mut model = model("anthropic-messages");
-        let sent = headers(&model).unwrap();
+        let sent = Anthropic::headers(&model).unwrap();
         assert_eq!(sent.get("x-api-key").unwrap(), "mock-key");
         assert!(sent.get("x-api-key").unwrap().is_sensitive());
         assert_eq!(sent.get("anthropic-version").unwrap(), "2023-06-01");
         assert_eq!(sent.get("anthropic-beta").unwrap(), BETA_INTERLEAVED);
         model.id = "claude-sonnet-4-6".into();
-        assert_eq!(headers(&model).unwrap().get("anthropic-beta").unwrap(), BETA);
+        assert_eq!(Anthropic::headers(&model).unwrap().get("anthropic-beta").unwrap(), BETA);
     }
 
     #[test]
     fn a_remote_provider_needs_a_key_and_a_local_one_does_not() {
         let mut model = model("anthropic-messages");
         model.api_key = None;
-        assert!(headers(&model).unwrap().get("x-api-key").is_none());
+        assert!(Anthropic::headers(&model).unwrap().get("x-api-key").is_none());
         model.base_url = "https://api.example".into();
-        let error = headers(&model).unwrap_err();
+        let error = Anthropic::headers(&model).unwrap_err();
         assert_eq!(error.kind, ProviderErrorKind::NoApiKey);
         assert_eq!(error.message, "No API key for provider: mock");
     }

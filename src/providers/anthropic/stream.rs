@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::super::answer::Answer;
 use super::super::error::{ErrorStyle, ProviderError, ProviderErrorKind};
-use super::super::json::parse;
+use super::super::json::piece;
 use super::super::reader::{Flow, Reader};
 use super::super::sse::SseEvent;
 use crate::protocol::message::{StopReason, Usage};
@@ -170,10 +170,7 @@ impl Events {
 
 impl Reader for Events {
     fn read(&mut self, event: &SseEvent, answer: &mut Answer<'_>) -> Result<Flow, ProviderError> {
-        let parsed: Event = parse(&event.data).map_err(|error| {
-            let text = format!("the provider sent an event that is no JSON of this API: {error}");
-            ProviderError::new(ProviderErrorKind::Protocol, text)
-        })?;
+        let parsed: Event = piece("an event", &event.data)?;
         match parsed {
             Event::MessageStart { message } => {
                 answer.set_response_id(message.id.as_deref().unwrap_or_default());

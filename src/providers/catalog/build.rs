@@ -144,7 +144,7 @@ pub fn choose(
     for known in known::providers() {
         let model = models.usable.iter().find(|model| model.provider == known.id);
         if let Some(model) = model {
-            let configured = sources.models.providers.get(&known.id);
+            let configured = sources.models.providers.get(known.id);
             let reason = match known.key(sources.env) {
                 Some((variable, _)) => format!("{variable} is set"),
                 None if configured.is_some_and(|provider| provider.api_key.is_some()) => {
@@ -186,7 +186,7 @@ impl<'a> Source<'a> {
         let headers = config.headers.iter();
         let base_url = config.base_url.clone().or_else(|| known.map(|known| base_url(known, env)));
         let own_api = if id == ollama::PROVIDER { Some(Api::Ollama) } else { None };
-        let api = known.and_then(|known| Api::parse(&known.api)).or(own_api);
+        let api = known.and_then(|known| Api::parse(known.api)).or(own_api);
         Self {
             id,
             config,
@@ -246,12 +246,12 @@ impl<'a> Source<'a> {
             }),
             max_tokens: model.max_tokens.unwrap_or(MAX_TOKENS),
             timeout: self.timeout(),
-            options: ModelOptions {
+            options: Arc::new(ModelOptions {
                 compat: model.compat.clone(),
                 params: model.params.over(&self.config.params),
                 request: self.request.clone(),
                 cli: None,
-            },
+            }),
         })
     }
 
@@ -273,26 +273,27 @@ fn known_models(
     sources: &CatalogSources<'_>,
 ) -> Result<(Vec<ModelInfo>, bool), CatalogError> {
     let nothing = ProviderConfig::default();
-    let config = sources.models.providers.get(&known.id).unwrap_or(&nothing);
+    let config = sources.models.providers.get(known.id).unwrap_or(&nothing);
     // Who lists models without an environment key means just those.
     if !config.models.is_empty() && known.key(sources.env).is_none() {
         return Ok((Vec::new(), false));
     }
-    let source = Source::new(&known.id, config, sources);
+    let source = Source::new(known.id, config, sources);
     let new = known
         .models
         .iter()
         .filter(|model| !present.iter().any(|it| it.provider == known.id && it.id == model.id));
-    let models: Result<Vec<_>, _> =
-        new.map(|model| Ok(with_known(source.bare(&model.id)?, model))).collect();
-    let models = models?;
+    // All of them are reached alike.
+    let common = source.bare("")?;
+    let own = |model: &KnownModel| ModelInfo { id: model.id.to_owned(), ..common.clone() };
+    let models: Vec<_> = new.map(|model| with_known(own(model), model)).collect();
     let is_usable = models.first().is_some_and(|model| is_usable(model, sources));
     Ok((models, is_usable))
 }
 
 pub(super) fn with_known(model: ModelInfo, known: &KnownModel) -> ModelInfo {
     ModelInfo {
-        name: known.name.clone(),
+        name: known.name.to_owned(),
         reasoning: known.reasoning,
         input: input_kinds(Some(&known.input)),
         price: known.price(),
@@ -349,7 +350,7 @@ pub(super) fn bare(provider: &str) -> ModelInfo {
         context_window: CONTEXT_WINDOW,
         max_tokens: MAX_TOKENS,
         timeout: None,
-        options: ModelOptions::default(),
+        options: Arc::default(),
     }
 }
 
@@ -362,8 +363,9 @@ fn parse_api(name: &str, path: impl FnOnce() -> String) -> Result<Api, CatalogEr
 }
 
 /// Kinds that we do not know are left out: they cannot be sent anyway.
-fn input_kinds(names: Option<&[String]>) -> Vec<InputKind> {
-    let has_image = names.is_some_and(|names| names.iter().any(|name| name == "image"));
+fn input_kinds(names: Option<&[impl AsRef<str>]>) -> Vec<InputKind> {
+    let is_image = |name: &_| AsRef::<str>::as_ref(name) == "image";
+    let has_image = names.is_some_and(|names| names.iter().any(is_image));
     if has_image { vec![InputKind::Text, InputKind::Image] } else { vec![InputKind::Text] }
 }
 
@@ -384,8 +386,8 @@ fn listed(models: &[Arc<ModelInfo>]) -> String {
 }
 
 fn base_url(known: &KnownProvider, env: EnvLookup<'_>) -> String {
-    let moved = known.url_variable.as_deref().and_then(|name| variable(env, name));
-    moved.unwrap_or_else(|| known.base_url.clone())
+    let moved = known.url_variable.and_then(|name| variable(env, name));
+    moved.unwrap_or_else(|| known.base_url.to_owned())
 }
 
 /// `X_AI_API_KEY` for `x-ai`: what providers that we do not know document.

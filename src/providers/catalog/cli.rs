@@ -22,11 +22,11 @@ pub fn models(sources: &CatalogSources<'_>) -> Vec<ModelInfo> {
         let mut model = ModelInfo { id: id.into(), name: id.into(), ..bare(CLAUDE_CLI) };
         model.api = Api::ClaudeCli;
         model.reasoning = true;
-        model.options.cli = Some(Arc::clone(&backend));
+        Arc::make_mut(&mut model.options).cli = Some(Arc::clone(&backend));
         model
     };
     let known = known::provider(MAKER).into_iter().flat_map(|maker| &maker.models);
-    let mut models: Vec<_> = known.map(|model| with_known(plain(&model.id), model)).collect();
+    let mut models: Vec<_> = known.map(|model| with_known(plain(model.id), model)).collect();
     for name in sources.wanted.iter().chain(&sources.default) {
         let named = ModelRef::parse(name).filter(|name| name.provider == CLAUDE_CLI);
         let new = named.filter(|name| models.iter().all(|model| !model.is(name)));

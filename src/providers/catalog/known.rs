@@ -16,18 +16,18 @@ use super::model::{ModelPrice, PriceStep};
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct KnownProvider {
     /// Its id.
-    pub id: String,
+    pub id: &'static str,
     /// Name to show.
-    pub name: String,
+    pub name: &'static str,
     /// How to talk to it.
-    pub api: String,
+    pub api: &'static str,
     /// Where its API begins.
-    pub base_url: String,
+    pub base_url: &'static str,
     /// Variables that may hold its key; the first one that is set counts.
-    pub key_variables: Vec<String>,
+    pub key_variables: Vec<&'static str>,
     /// Variable that moves its address.
     #[serde(default)]
-    pub url_variable: Option<String>,
+    pub url_variable: Option<&'static str>,
     /// Its models.
     pub models: Vec<KnownModel>,
 }
@@ -37,13 +37,13 @@ pub struct KnownProvider {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct KnownModel {
     /// The provider's name for it.
-    pub id: String,
+    pub id: &'static str,
     /// Name to show.
-    pub name: String,
+    pub name: &'static str,
     /// Whether it can think before it answers.
     pub reasoning: bool,
     /// What may be sent to it.
-    pub input: Vec<String>,
+    pub input: Vec<&'static str>,
     /// How many tokens a conversation may have.
     pub context_window: u64,
     /// How many tokens an answer may have.
@@ -94,27 +94,28 @@ impl KnownModel {
 
 impl KnownProvider {
     /// The variable that holds its key, and the key.
-    pub fn key(&self, env: EnvLookup<'_>) -> Option<(&str, String)> {
+    pub fn key(&self, env: EnvLookup<'_>) -> Option<(&'static str, String)> {
         self.key_variables.iter().find_map(|name| {
             let value = env(name)?;
             let value = value.trim();
-            (!value.is_empty()).then(|| (name.as_str(), value.to_owned()))
+            (!value.is_empty()).then(|| (*name, value.to_owned()))
         })
     }
 
     /// The variable that people set for its key.
-    pub fn key_variable(&self) -> &str {
-        self.key_variables.first().map_or("", String::as_str)
+    pub fn key_variable(&self) -> &'static str {
+        self.key_variables.first().copied().unwrap_or_default()
     }
 }
 
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, bound(deserialize = "'de: 'static"))]
 struct File {
     providers: Vec<KnownProvider>,
 }
 
 /// Read when first asked for: a gateway that replaces the models needs none.
+/// Its texts stay where they are in the program.
 static KNOWN: LazyLock<Vec<KnownProvider>> = LazyLock::new(|| {
     let file: Result<File, _> = serde_json::from_str(include_str!("models.json"));
     // The file is part of the program; a test reads it.
@@ -149,7 +150,7 @@ mod tests {
         let mut ids = HashSet::new();
         for provider in providers() {
             assert!(ids.insert(&provider.id), "{} is there twice", provider.id);
-            assert!(Api::parse(&provider.api).is_some(), "{}: {}", provider.id, provider.api);
+            assert!(Api::parse(provider.api).is_some(), "{}: {}", provider.id, provider.api);
             assert!(provider.base_url.starts_with("https://"), "{}", provider.base_url);
             assert!(!provider.base_url.ends_with('/'), "{}", provider.base_url);
             assert!(!provider.key_variables.is_empty() && !provider.models.is_empty());
@@ -159,7 +160,7 @@ mod tests {
                 assert!(models.insert(&model.id), "{name} is there twice");
                 assert!(!model.name.is_empty(), "{name}");
                 assert!(model.context_window >= 4096 && model.max_tokens >= 1024, "{name}");
-                assert_eq!(model.input.first().map(String::as_str), Some("text"), "{name}");
+                assert_eq!(model.input.first(), Some(&"text"), "{name}");
                 let price = model.price();
                 assert!(price.input <= price.output || price.output == 0.0, "{name}");
                 assert!(price.cache_read <= price.input.max(1.0), "{name}");
@@ -186,7 +187,7 @@ mod tests {
             assert!(provider(id).is_some(), "{id}");
         }
         let opus = &provider("anthropic").unwrap().models[0];
-        assert_eq!((opus.id.as_str(), opus.context_window), ("claude-opus-5-5", 1_000_000));
+        assert_eq!((opus.id, opus.context_window), ("claude-opus-5-5", 1_000_000));
         let price =
             ModelPrice { input: 4.0, output: 20.0, cache_read: 0.2, cache_write: 5.0, above: None };
         assert_eq!(opus.price(), price);

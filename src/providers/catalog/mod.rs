@@ -300,7 +300,7 @@ impl Catalog {
 /// Name for people, and the variable that may hold the key, of a provider that
 /// we know.
 pub fn known_provider(id: &str) -> Option<(&'static str, &'static str)> {
-    known::provider(id).map(|known| (known.name.as_str(), known.key_variable()))
+    known::provider(id).map(|known| (known.name, known.key_variable()))
 }
 
 /// The variable that holds the key of a provider that we know, if one does.
@@ -310,7 +310,7 @@ pub fn key_in_environment(id: &str, env: EnvLookup<'_>) -> Option<&'static str> 
 
 /// Ids of the providers that we know, in their order.
 pub fn known_providers() -> impl Iterator<Item = &'static str> {
-    known::providers().iter().map(|known| known.id.as_str())
+    known::providers().iter().map(|known| known.id)
 }
 
 fn configured(sources: &CatalogSources<'_>) -> Vec<ModelRef> {

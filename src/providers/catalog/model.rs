@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::super::ProviderError;
@@ -205,8 +206,8 @@ pub struct ModelInfo {
     pub max_tokens: u64,
     /// How long it may stay silent, when that is configured.
     pub timeout: Option<Duration>,
-    /// What else the configuration says of it.
-    pub options: ModelOptions,
+    /// What else the configuration says of it, which is the same for hundreds.
+    pub options: Arc<ModelOptions>,
 }
 
 impl ModelInfo {

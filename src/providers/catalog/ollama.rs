@@ -14,7 +14,6 @@ use tokio::time::Instant;
 
 use super::super::http::Http;
 use super::model::{Api, InputKind, ModelInfo, ModelPrice};
-use crate::config::model_options::ModelOptions;
 use crate::support::Secret;
 
 /// Provider id.
@@ -94,7 +93,7 @@ fn learn(model: &mut ModelInfo, details: &Value) {
     if can("vision") {
         model.input = vec![InputKind::Text, InputKind::Image];
     }
-    model.options.compat.supports_tools = Some(can("tools"));
+    Arc::make_mut(&mut model.options).compat.supports_tools = Some(can("tools"));
 }
 
 /// A model of the Ollama at `url`.
@@ -114,7 +113,7 @@ pub fn model(name: &str, url: &str) -> ModelInfo {
         context_window: CONTEXT_WINDOW,
         max_tokens: MAX_TOKENS,
         timeout: None,
-        options: ModelOptions::default(),
+        options: Arc::default(),
     }
 }
 

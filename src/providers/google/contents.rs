@@ -7,13 +7,13 @@ use serde_json::{Map, Value, json};
 
 use super::super::ModelRequest;
 use super::super::compose::compose;
+use super::super::parts::{SEE_IMAGE, images_of, lines_of};
 use crate::protocol::message::{
     AgentMessage, AssistantMessage, ContentBlock, ImageBlock, ToolCall, ToolResultMessage,
     UserContent,
 };
 
 const MAX_ID: usize = 64;
-const SEE_IMAGE: &str = "(see attached image)";
 const IMAGES_FOLLOW: &str = "Tool result image:";
 /// A conversation must begin with a user; ours may begin with a note.
 const BEGINNING: &str = "(beginning of the conversation)";
@@ -128,16 +128,8 @@ impl Rules<'_> {
 
     /// All results of an answer belong into one turn.
     fn push_result(&self, turns: &mut Vec<Value>, result: &ToolResultMessage) {
-        let mut texts = Vec::new();
-        let mut images = Vec::new();
-        for block in &result.content {
-            match block {
-                ContentBlock::Text(block) => texts.push(block.text.as_str()),
-                ContentBlock::Image(image) => images.push(image_part(image)),
-                _ => {}
-            }
-        }
-        let text = texts.join("\n");
+        let text = lines_of(&result.content);
+        let mut images: Vec<Value> = images_of(&result.content).map(image_part).collect();
         let text = if text.is_empty() && !images.is_empty() { SEE_IMAGE } else { &text };
         let mut response = Map::new();
         response.insert("name".into(), json!(result.tool_name));

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use super::super::answer::Answer;
 use super::super::error::{ErrorStyle, ProviderError, ProviderErrorKind};
-use super::super::json::parse;
+use super::super::json::piece;
 use super::super::reader::{Flow, Reader};
 use super::super::sse::SseEvent;
 use crate::protocol::message::{StopReason, Usage};
@@ -120,10 +120,7 @@ impl Chunks {
 
 impl Reader for Chunks {
     fn read(&mut self, event: &SseEvent, answer: &mut Answer<'_>) -> Result<Flow, ProviderError> {
-        let chunk: Chunk = parse(&event.data).map_err(|error| {
-            let text = format!("the provider sent a chunk that is no JSON of this API: {error}");
-            ProviderError::new(ProviderErrorKind::Protocol, text)
-        })?;
+        let chunk: Chunk = piece("a chunk", &event.data)?;
         if let Some(error) = chunk.error.filter(|error| !error.is_null()) {
             let data = serde_json::json!({"error": error});
             return Err(ProviderError::from_event(ErrorStyle::Google, &data));

@@ -192,17 +192,29 @@ fn headers(mut headers: HeaderMap, model: &ModelInfo) -> Result<HeaderMap, Provi
 /// # Errors
 /// When it should have one, or has one that cannot be sent.
 pub fn bearer(model: &ModelInfo) -> Result<HeaderMap, ProviderError> {
+    key_header(model, AUTHORIZATION, "Bearer ")
+}
+
+/// The key of the model, when it has one, behind `prefix` in this header.
+///
+/// # Errors
+/// When it should have one, or has one that cannot be sent.
+pub fn key_header(
+    model: &ModelInfo,
+    name: HeaderName,
+    prefix: &str,
+) -> Result<HeaderMap, ProviderError> {
     let mut headers = HeaderMap::new();
     if let Some(key) = model.credential()? {
-        let value = secret_header(&format!("Bearer {}", key.expose()))
+        let value = secret_header(&format!("{prefix}{}", key.expose()))
             .ok_or_else(|| ProviderError::unusable_key(&model.provider))?;
-        headers.insert(AUTHORIZATION, value);
+        headers.insert(name, value);
     }
     Ok(headers)
 }
 
 /// A header value that neither `Debug` nor HTTP/2 compression give away.
-pub fn secret_header(text: &str) -> Option<HeaderValue> {
+fn secret_header(text: &str) -> Option<HeaderValue> {
     let mut value = HeaderValue::from_str(text).ok()?;
     value.set_sensitive(true);
     Some(value)

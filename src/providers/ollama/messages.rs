@@ -7,13 +7,10 @@ use serde_json::{Map, Value, json};
 
 use super::super::ModelRequest;
 use super::super::compose::compose;
+use super::super::parts::{IMAGES_FOLLOW, NO_OUTPUT, SEE_IMAGE, images_of};
 use crate::protocol::message::{
     AgentMessage, AssistantMessage, ContentBlock, ToolCall, ToolResultMessage, UserContent, text_of,
 };
-
-const IMAGES_FOLLOW: &str = "Attached image(s) from tool result:";
-const SEE_IMAGE: &str = "(see attached image)";
-const NO_OUTPUT: &str = "(no output)";
 
 /// All messages of a request.
 pub fn messages(request: &ModelRequest) -> Vec<Value> {
@@ -57,10 +54,7 @@ fn with_images(text: &str, images: &[&str]) -> Value {
 }
 
 fn pictures(blocks: &[ContentBlock]) -> impl Iterator<Item = &str> {
-    blocks.iter().filter_map(|block| match block {
-        ContentBlock::Image(image) => Some(image.data.as_str()),
-        _ => None,
-    })
+    images_of(blocks).map(|image| image.data.as_str())
 }
 
 /// Pictures of a batch of results follow as a user's.

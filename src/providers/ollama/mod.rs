@@ -1,64 +1,47 @@
 //! Ollama's own API.
 //!
-//! Owns: `POST {base}/api/chat`. Must not: retry;
-//! `Retry` does; look for servers: the catalogue does.
+//! Owns: `POST {base}/api/chat`. Must not: retry; `Retry` does; look for
+//! servers: the catalogue does.
 
 mod integers;
 mod messages;
 mod request;
 mod stream;
 
-use std::sync::Arc;
-
+use reqwest::header::HeaderMap;
 use serde_json::Value;
 
-use super::answer::Answer;
+use super::api::HttpApi;
 use super::error::{ErrorStyle, ProviderError};
-use super::http::{EventStream, Framing, Http, Post, bearer};
-use super::{EventSink, ModelInfo, ModelRequest, Provider, reader};
-use crate::protocol::message::AssistantMessage;
-use crate::support::{BoxFuture, Clock};
+use super::http::{Framing, bearer};
+use super::{ModelInfo, ModelRequest};
 use stream::Chunks;
 
-/// The adapter.
-pub struct Ollama {
-    http: Http,
-    clock: Arc<dyn Clock>,
-}
+/// What is peculiar to it.
+pub struct Ollama;
 
-impl Ollama {
-    /// An adapter that calls through `http`.
-    pub const fn new(http: Http, clock: Arc<dyn Clock>) -> Self {
-        Self { http, clock }
+impl HttpApi for Ollama {
+    const STYLE: ErrorStyle = ErrorStyle::Ollama;
+    const FRAMING: Framing = Framing::Lines;
+    /// Small models have no tools, or cannot think; without they can still
+    /// talk.
+    const DISPENSABLE: &'static [&'static str] = &["tools", "think"];
+    type Reader = Chunks;
+
+    fn url(model: &ModelInfo) -> String {
+        url(&model.base_url)
     }
 
-    async fn post(&self, model: &ModelInfo, body: &Value) -> Result<EventStream, ProviderError> {
-        let post = Post {
-            model,
-            url: url(&model.base_url),
-            headers: bearer(model)?,
-            body,
-            style: ErrorStyle::Ollama,
-            framing: Framing::Lines,
-        };
-        self.http.post(post).await
+    fn headers(model: &ModelInfo) -> Result<HeaderMap, ProviderError> {
+        bearer(model)
     }
 
-    /// Small models have no tools, or cannot think, and refuse to be asked;
-    /// without that they can still talk.
-    async fn open(&self, request: &ModelRequest) -> Result<EventStream, ProviderError> {
-        let mut body = request::body(request);
-        loop {
-            let error = match self.post(&request.model, &body).await {
-                Ok(stream) => return Ok(stream),
-                Err(error) => error,
-            };
-            let refused =
-                error.refused_feature().and_then(|name| body.as_object_mut()?.remove(name));
-            if refused.is_none() {
-                return Err(error);
-            }
-        }
+    fn body(request: &ModelRequest) -> Value {
+        request::body(request)
+    }
+
+    fn reader(_: &ModelInfo, _: u64) -> Chunks {
+        Chunks::default()
     }
 }
 
@@ -67,21 +50,6 @@ impl Ollama {
 fn url(base: &str) -> String {
     let base = base.trim_end_matches('/');
     format!("{}/api/chat", base.strip_suffix("/v1").unwrap_or(base))
-}
-
-impl Provider for Ollama {
-    fn stream<'a>(
-        &'a self,
-        request: &'a ModelRequest,
-        events: EventSink<'a>,
-    ) -> BoxFuture<'a, Result<AssistantMessage, ProviderError>> {
-        Box::pin(async move {
-            let began = self.clock.now_ms();
-            let stream = self.open(request).await?;
-            let answer = Answer::new(&request.model, events, began);
-            reader::run(stream, Chunks::new(), answer).await
-        })
-    }
 }
 
 #[cfg(test)]

@@ -7,8 +7,8 @@ use serde_json::value::RawValue;
 use uuid::Uuid;
 
 use super::super::answer::Answer;
-use super::super::error::{ErrorStyle, ProviderError, ProviderErrorKind};
-use super::super::json::parse;
+use super::super::error::{ErrorStyle, ProviderError};
+use super::super::json::piece;
 use super::super::reader::{Flow, Reader};
 use super::super::sse::SseEvent;
 use super::integers::quoted;
@@ -50,19 +50,9 @@ pub struct Chunks {
     finish: Option<StopReason>,
 }
 
-impl Chunks {
-    /// For one answer.
-    pub fn new() -> Self {
-        Self::default()
-    }
-}
-
 impl Reader for Chunks {
     fn read(&mut self, event: &SseEvent, answer: &mut Answer<'_>) -> Result<Flow, ProviderError> {
-        let chunk: Chunk = parse(&event.data).map_err(|error| {
-            let text = format!("the provider sent a line that is no JSON of this API: {error}");
-            ProviderError::new(ProviderErrorKind::Protocol, text)
-        })?;
+        let chunk: Chunk = piece("a line", &event.data)?;
         if let Some(error) = chunk.error {
             let data = serde_json::json!({"error": error});
             return Err(ProviderError::from_event(ErrorStyle::Ollama, &data));

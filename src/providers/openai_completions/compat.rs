@@ -193,6 +193,7 @@ mod tests {
     use super::*;
     use crate::providers::testing::model;
     use serde_json::json;
+    use std::sync::Arc;
 
     #[test]
     fn ids_fit_each_server() {
@@ -235,7 +236,7 @@ mod tests {
     #[test]
     fn the_configuration_wins() {
         let mut mistral = ModelInfo { provider: "mistral".into(), ..model("openai-completions") };
-        mistral.options.compat = serde_json::from_value(json!({
+        Arc::make_mut(&mut mistral.options).compat = serde_json::from_value(json!({
             "supportsStore": true, "supportsDeveloperRole": true, "supportsUsageInStreaming": false,
             "supportsStrictMode": false, "supportsTemperature": false, "supportsReasoningEffort": false,
             "maxTokensField": "max_completion_tokens", "thinkingFormat": "deepseek",

@@ -7,16 +7,13 @@ use serde_json::{Map, Value, json};
 
 use super::super::ModelRequest;
 use super::super::compose::compose;
+use super::super::parts::{IMAGES_FOLLOW, NO_OUTPUT, SEE_IMAGE, data_url, images_of, lines_of};
 use super::compat::Compat;
 use super::stream::THINKING_FIELDS;
 use crate::protocol::message::{
     AgentMessage, AssistantMessage, ContentBlock, ImageBlock, ToolCall, ToolResultMessage,
     UserContent, text_of,
 };
-
-const IMAGES_FOLLOW: &str = "Attached image(s) from tool result:";
-const SEE_IMAGE: &str = "(see attached image)";
-const NO_OUTPUT: &str = "(no output)";
 
 /// What some servers want to read between a result and a user's message.
 const RESULTS_SEEN: &str = "I have processed the tool results.";
@@ -85,7 +82,7 @@ impl Wire<'_> {
     }
 
     fn tool_result(&mut self, result: &ToolResultMessage) {
-        self.images.extend(image_parts(&result.content));
+        self.images.extend(images_of(&result.content).map(image_part));
         let mut message = tool_result(result);
         if self.compat.tool_result_name && !result.tool_name.is_empty() {
             message["name"] = json!(result.tool_name);
@@ -120,23 +117,11 @@ fn user_content(content: &UserContent) -> Value {
 }
 
 fn image_part(image: &ImageBlock) -> Value {
-    let url = format!("data:{};base64,{}", image.mime_type, image.data);
-    json!({"type": "image_url", "image_url": {"url": url}})
-}
-
-fn image_parts(blocks: &[ContentBlock]) -> impl Iterator<Item = Value> {
-    blocks.iter().filter_map(|block| match block {
-        ContentBlock::Image(image) => Some(image_part(image)),
-        _ => None,
-    })
+    json!({"type": "image_url", "image_url": {"url": data_url(image)}})
 }
 
 fn tool_result(result: &ToolResultMessage) -> Value {
-    let texts = result.content.iter().filter_map(|block| match block {
-        ContentBlock::Text(block) => Some(block.text.as_str()),
-        _ => None,
-    });
-    let text = texts.collect::<Vec<_>>().join("\n");
+    let text = lines_of(&result.content);
     let content = match (text.is_empty(), result.content.is_empty()) {
         (false, _) => text,
         (true, false) => SEE_IMAGE.to_owned(),

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::super::answer::Answer;
 use super::super::error::{ErrorStyle, ProviderError, ProviderErrorKind};
-use super::super::json::parse;
+use super::super::json::piece;
 use super::super::reader::{Flow, Reader};
 use super::super::sse::SseEvent;
 use crate::protocol::message::{StopReason, Usage};
@@ -168,10 +168,7 @@ impl Reader for Chunks {
             self.done = true;
             return Ok(Flow::End);
         }
-        let chunk: Chunk = parse(&event.data).map_err(|error| {
-            let text = format!("the provider sent a chunk that is no JSON of this API: {error}");
-            ProviderError::new(ProviderErrorKind::Protocol, text)
-        })?;
+        let chunk: Chunk = piece("a chunk", &event.data)?;
         if let Some(error) = chunk.error.filter(|error| !error.is_null()) {
             let data = serde_json::json!({"error": error});
             return Err(ProviderError::from_event(ErrorStyle::OpenAi, &data));

@@ -7,16 +7,13 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::super::compose::compose;
+use super::super::parts::{IMAGES_FOLLOW, NO_OUTPUT, SEE_IMAGE, data_url, images_of, lines_of};
 use super::super::{ModelInfo, ModelRequest};
 use super::ids::{halves, message_id, wire_id};
 use crate::protocol::message::{
     AgentMessage, AssistantMessage, ContentBlock, ImageBlock, TextBlock, ToolCall,
     ToolResultMessage, UserContent,
 };
-
-const IMAGES_FOLLOW: &str = "Attached image(s) from tool result:";
-const SEE_IMAGE: &str = "(see attached image)";
-const NO_OUTPUT: &str = "(no output)";
 
 /// All items of a request.
 pub fn input(request: &ModelRequest) -> Vec<Value> {
@@ -73,8 +70,7 @@ fn text_part(text: &str) -> Value {
 }
 
 fn image_part(image: &ImageBlock) -> Value {
-    let url = format!("data:{};base64,{}", image.mime_type, image.data);
-    json!({"type": "input_image", "detail": "auto", "image_url": url})
+    json!({"type": "input_image", "detail": "auto", "image_url": data_url(image)})
 }
 
 fn item(block: &ContentBlock, index: usize, moved: bool) -> Option<Value> {
@@ -133,16 +129,8 @@ fn function_call(call: &ToolCall, moved: bool) -> Value {
 
 /// Results hold text only; pictures follow as a user's.
 fn tool_result(result: &ToolResultMessage) -> Vec<Value> {
-    let mut texts = Vec::new();
-    let mut images = Vec::new();
-    for block in &result.content {
-        match block {
-            ContentBlock::Text(block) => texts.push(block.text.as_str()),
-            ContentBlock::Image(image) => images.push(image_part(image)),
-            _ => {}
-        }
-    }
-    let text = texts.join("\n");
+    let text = lines_of(&result.content);
+    let mut images: Vec<Value> = images_of(&result.content).map(image_part).collect();
     let output = match (text.is_empty(), images.is_empty()) {
         (false, _) => text.as_str(),
         (true, false) => SEE_IMAGE,

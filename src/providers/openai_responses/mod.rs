@@ -1,56 +1,41 @@
 //! The Responses API of `OpenAI`.
 //!
-//! Owns: `POST {base}/responses`. Must not: retry;
-//! `Retry` does.
+//! Owns: `POST {base}/responses`. Must not: retry; `Retry` does.
 
 mod ids;
 mod messages;
 mod request;
 mod stream;
 
-use std::sync::Arc;
+use reqwest::header::HeaderMap;
+use serde_json::Value;
 
-use super::answer::Answer;
+use super::api::HttpApi;
 use super::error::{ErrorStyle, ProviderError};
-use super::http::{Framing, Http, Post, bearer};
-use super::{EventSink, ModelRequest, Provider, reader};
-use crate::protocol::message::AssistantMessage;
-use crate::support::{BoxFuture, Clock};
+use super::http::bearer;
+use super::{ModelInfo, ModelRequest};
 use stream::Events;
 
-/// The adapter.
-pub struct OpenAiResponses {
-    http: Http,
-    clock: Arc<dyn Clock>,
-}
+/// What is peculiar to it.
+pub struct OpenAiResponses;
 
-impl OpenAiResponses {
-    /// An adapter that calls through `http`.
-    pub const fn new(http: Http, clock: Arc<dyn Clock>) -> Self {
-        Self { http, clock }
+impl HttpApi for OpenAiResponses {
+    const STYLE: ErrorStyle = ErrorStyle::OpenAi;
+    type Reader = Events;
+
+    fn url(model: &ModelInfo) -> String {
+        format!("{}/responses", model.base_url)
     }
-}
 
-impl Provider for OpenAiResponses {
-    fn stream<'a>(
-        &'a self,
-        request: &'a ModelRequest,
-        events: EventSink<'a>,
-    ) -> BoxFuture<'a, Result<AssistantMessage, ProviderError>> {
-        Box::pin(async move {
-            let began = self.clock.now_ms();
-            let model = &request.model;
-            let post = Post {
-                model,
-                url: format!("{}/responses", model.base_url),
-                headers: bearer(model)?,
-                body: &request::body(request),
-                style: ErrorStyle::OpenAi,
-                framing: Framing::Events,
-            };
-            let stream = self.http.post(post).await?;
-            let answer = Answer::new(model, events, began);
-            reader::run(stream, Events::new(model), answer).await
-        })
+    fn headers(model: &ModelInfo) -> Result<HeaderMap, ProviderError> {
+        bearer(model)
+    }
+
+    fn body(request: &ModelRequest) -> Value {
+        request::body(request)
+    }
+
+    fn reader(model: &ModelInfo, _: u64) -> Events {
+        Events::new(model)
     }
 }

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::super::ModelInfo;
 use super::super::answer::Answer;
 use super::super::error::{ErrorStyle, ProviderError, ProviderErrorKind};
-use super::super::json::parse;
+use super::super::json::{parse, piece};
 use super::super::reader::{Flow, Reader};
 use super::super::sse::SseEvent;
 use crate::protocol::message::{StopReason, Usage};
@@ -158,10 +158,7 @@ impl Reader for Events {
         if event.data.trim() == "[DONE]" {
             return Ok(Flow::End);
         }
-        let parsed: Event = parse(&event.data).map_err(|error| {
-            let text = format!("the provider sent an event that is no JSON of this API: {error}");
-            ProviderError::new(ProviderErrorKind::Protocol, text)
-        })?;
+        let parsed: Event = piece("an event", &event.data)?;
         match (parsed, self.open) {
             (Event::Created { response }, _) => {
                 let id = response.and_then(|response| response.id);

@@ -3,7 +3,8 @@
 use super::*;
 use crate::protocol::message::AgentMessage;
 use crate::providers::ThinkingLevel;
-use crate::providers::testing::{message, model, request_to, user};
+use crate::providers::testing::{message, model, read_tool, request_to, user};
+use std::sync::Arc;
 
 fn answer(content: Value) -> Value {
     json!({
@@ -27,14 +28,10 @@ fn a_plain_request_has_every_field_of_the_original() {
     request.system = Some("be nice".into());
     request.thinking = ThinkingLevel::High; // the model cannot think
     request.tools = vec![
-        ToolSpec {
-            name: "read".into(),
-            description: "Reads a file.".into(),
-            parameters: json!({
-                "type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"],
-                "additionalProperties": false,
-            }),
-        },
+        read_tool(json!({
+            "type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"],
+            "additionalProperties": false,
+        })),
         ToolSpec { name: "now".into(), description: String::new(), parameters: Value::Null },
     ];
     let mark = json!({"type": "ephemeral"});
@@ -131,7 +128,7 @@ fn with_params(params: Value, level: ThinkingLevel) -> Value {
     let mut model = model("anthropic-messages");
     model.base_url = "https://api.anthropic.com".into();
     model.reasoning = true;
-    model.options.params = serde_json::from_value(params).unwrap();
+    Arc::make_mut(&mut model.options).params = serde_json::from_value(params).unwrap();
     let mut request = request_to(model, vec![user("hi")]);
     request.system = Some("s".into());
     request.thinking = level;

@@ -1,8 +1,9 @@
 #![allow(clippy::needless_pass_by_value)] // `json!(…)` reads best in place
 
 use super::*;
-use crate::providers::testing::{message, model, request_to, user};
-use crate::providers::{ModelInfo, ThinkingLevel, ToolSpec};
+use crate::providers::testing::{message, model, read_tool, request_to, user};
+use crate::providers::{ModelInfo, ThinkingLevel};
+use std::sync::Arc;
 
 fn gemini(id: &str) -> ModelInfo {
     ModelInfo { provider: "google".into(), id: id.into(), ..model("google-generative-ai") }
@@ -38,15 +39,12 @@ fn image() -> Value {
 fn a_plain_request_has_every_field_of_the_original() {
     let mut model = gemini("gemini-2.5-flash");
     model.reasoning = true;
-    model.options.params.temperature = Some(0.5);
+    Arc::make_mut(&mut model.options).params.temperature = Some(0.5);
     let mut request = request_to(model, vec![user("hi")]);
     request.system = Some("be nice".into());
     request.thinking = ThinkingLevel::Low;
-    request.tools = vec![ToolSpec {
-        name: "read".into(),
-        description: "Reads a file.".into(),
-        parameters: json!({"type": "object", "additionalProperties": false, "properties": {}}),
-    }];
+    request.tools =
+        vec![read_tool(json!({"type": "object", "additionalProperties": false, "properties": {}}))];
     assert_eq!(
         body(&request),
         json!({

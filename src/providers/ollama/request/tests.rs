@@ -1,22 +1,18 @@
 #![allow(clippy::needless_pass_by_value)] // `json!(…)` reads best in place
 
 use super::*;
-use crate::providers::ToolSpec;
-use crate::providers::testing::{message, model, request_to, user};
+use crate::providers::testing::{message, model, read_tool, request_to, user};
+use std::sync::Arc;
 
 #[test]
 fn a_plain_request_has_every_field_of_the_original() {
     let mut model = model("ollama");
     model.context_window = 40_000;
-    model.options.params.temperature = Some(0.5);
+    Arc::make_mut(&mut model.options).params.temperature = Some(0.5);
     let mut request = request_to(model, vec![user("hi")]);
     request.system = Some("be nice".into());
     request.thinking = ThinkingLevel::High;
-    request.tools = vec![ToolSpec {
-        name: "read".into(),
-        description: "Reads a file.".into(),
-        parameters: json!({"type": "object"}),
-    }];
+    request.tools = vec![read_tool(json!({"type": "object"}))];
     assert_eq!(
         body(&request),
         json!({

@@ -1,5 +1,6 @@
 use super::*;
 use crate::protocol::message::AssistantMessage;
+use crate::providers::ProviderErrorKind;
 use crate::providers::StreamEvent;
 use crate::providers::sse::Framing;
 use crate::providers::testing::{model, replay_as};
@@ -8,7 +9,7 @@ use serde_json::json;
 type Outcome = (Result<AssistantMessage, ProviderError>, Vec<StreamEvent>);
 
 fn read(lines: &[&str]) -> Outcome {
-    replay_as(Framing::Lines, Chunks::new(), &model("ollama"), &lines.join("\n"))
+    replay_as(Framing::Lines, Chunks::default(), &model("ollama"), &lines.join("\n"))
 }
 
 const DONE: &str = r#"{"message":{"role":"assistant","content":""},"done":true,"done_reason":"stop","prompt_eval_count":30,"eval_count":7}"#;

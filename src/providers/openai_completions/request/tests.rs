@@ -1,7 +1,8 @@
 #![allow(clippy::needless_pass_by_value)] // `json!(…)` reads best in place
 
 use super::*;
-use crate::providers::testing::{message, model, request, request_to, user};
+use crate::providers::testing::{message, model, read_tool, request, request_to, user};
+use std::sync::Arc;
 
 fn mock(messages: Value) -> Vec<AgentMessage> {
     messages.as_array().unwrap().iter().cloned().map(message).collect()
@@ -22,11 +23,7 @@ fn wire(messages: Value) -> Value {
 fn a_plain_request_has_every_field_of_the_original() {
     let mut request = request(vec![user("hi")]);
     request.system = Some("be nice".into());
-    request.tools = vec![ToolSpec {
-        name: "read".into(),
-        description: "Reads a file.".into(),
-        parameters: json!({"type": "object"}),
-    }];
+    request.tools = vec![read_tool(json!({"type": "object"}))];
     assert_eq!(
         body(&request),
         json!({
@@ -149,7 +146,7 @@ fn body_with(compat: Value, provider: &str) -> Value {
     let mut model = model("openai-completions");
     model.provider = provider.into();
     model.reasoning = true;
-    model.options.compat = serde_json::from_value(compat).unwrap();
+    Arc::make_mut(&mut model.options).compat = serde_json::from_value(compat).unwrap();
     let image = json!({"type": "image", "data": "AA==", "mimeType": "image/png"});
     let answer = |content: Value| {
         let mut answer = answer(content);
@@ -247,7 +244,7 @@ fn resellers_are_told_whom_to_use() {
     let routed = |address: &str| {
         let mut model = model("openai-completions");
         model.base_url = address.into();
-        model.options.compat = serde_json::from_value(json!({
+        Arc::make_mut(&mut model.options).compat = serde_json::from_value(json!({
             "openRouterRouting": {"only": ["a"]}, "vercelGatewayRouting": {"order": ["b"]},
         }))
         .unwrap();

@@ -1,8 +1,9 @@
 #![allow(clippy::needless_pass_by_value)] // `json!(…)` reads best in place
 
 use super::*;
-use crate::providers::testing::{message, model, request_to, user};
+use crate::providers::testing::{message, model, read_tool, request_to, user};
 use crate::providers::{InputKind, ModelInfo, ThinkingLevel};
+use std::sync::Arc;
 
 fn openai() -> ModelInfo {
     ModelInfo { provider: "openai".into(), ..model("openai-responses") }
@@ -32,11 +33,7 @@ fn result(id: &str, content: Value) -> Value {
 fn a_plain_request_has_every_field_of_the_original() {
     let mut request = request_to(openai(), vec![user("hi")]);
     request.system = Some("be nice".into());
-    request.tools = vec![ToolSpec {
-        name: "read".into(),
-        description: "Reads a file.".into(),
-        parameters: json!({"type": "object"}),
-    }];
+    request.tools = vec![read_tool(json!({"type": "object"}))];
     assert_eq!(
         body(&request),
         json!({
@@ -61,7 +58,7 @@ fn a_plain_request_has_every_field_of_the_original() {
 fn params_of_the_configuration_are_sent() {
     let mut model = openai();
     model.base_url = "https://api.openai.com/v1".into();
-    model.options.params = serde_json::from_value(json!({
+    Arc::make_mut(&mut model.options).params = serde_json::from_value(json!({
         "temperature": 0.5, "maxTokens": 77, "cacheRetention": "long", "serviceTier": "flex",
     }))
     .unwrap();
@@ -75,7 +72,8 @@ fn params_of_the_configuration_are_sent() {
     ] {
         assert_eq!(sent[name], value, "{name}");
     }
-    model.options.params = serde_json::from_value(json!({"cacheRetention": "none"})).unwrap();
+    Arc::make_mut(&mut model.options).params =
+        serde_json::from_value(json!({"cacheRetention": "none"})).unwrap();
     let sent = body(&request_to(model, vec![user("hi")]));
     assert_eq!((sent.get("prompt_cache_key"), sent.get("prompt_cache_retention")), (None, None));
 }
@@ -174,12 +172,12 @@ fn a_call_without_result_gets_one() {
 #[test]
 fn a_server_that_lacks_something_is_not_sent_it() {
     let mut model = ModelInfo { reasoning: true, input: vec![InputKind::Text], ..openai() };
-    model.options.compat = serde_json::from_value(json!({
+    Arc::make_mut(&mut model.options).compat = serde_json::from_value(json!({
         "supportsStore": false, "supportsDeveloperRole": false, "supportsReasoningEffort": false,
         "supportsTools": false, "supportsPromptCacheKey": false, "supportsTemperature": false,
     }))
     .unwrap();
-    model.options.params.temperature = Some(1.0);
+    Arc::make_mut(&mut model.options).params.temperature = Some(1.0);
     let mut request = request_to(model, vec![user("hi")]);
     request.system = Some("s".into());
     request.thinking = ThinkingLevel::High;

@@ -4,6 +4,7 @@ use super::*;
 use crate::protocol::message::AssistantMessage;
 use crate::providers::StreamEvent;
 use crate::providers::testing::{model, replay};
+use std::sync::Arc;
 
 type Outcome = (Result<AssistantMessage, ProviderError>, Vec<StreamEvent>);
 
@@ -153,7 +154,7 @@ fn cached_tokens_are_no_input_and_the_tier_changes_the_price() {
     assert!((usage(json!({"service_tier": "flex"})).1 - price * 0.5).abs() < 1e-12);
     assert!((usage(json!({"service_tier": "priority"})).1 - price * 2.0).abs() < 1e-12);
     let mut model = model("openai-responses");
-    model.options.params.service_tier = Some("priority".into());
+    Arc::make_mut(&mut model.options).params.service_tier = Some("priority".into());
     let asked = read_with(&model, &[completed("completed", json!({}))]).0.unwrap();
     assert!((asked.usage.cost.total - price * 2.0).abs() < 1e-12);
 }

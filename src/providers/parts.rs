@@ -1,0 +1,35 @@
+//! Parts of messages that several APIs are told alike.
+//!
+//! Owns: the words for results without text, the lines and the pictures of
+//! content. Must not: know where an API puts them.
+
+use crate::protocol::message::{ContentBlock, ImageBlock};
+
+/// What pictures of results are announced with, where results hold none.
+pub const IMAGES_FOLLOW: &str = "Attached image(s) from tool result:";
+/// Stands for the text of a result that is pictures only.
+pub const SEE_IMAGE: &str = "(see attached image)";
+/// Stands for the text of a result that is empty.
+pub const NO_OUTPUT: &str = "(no output)";
+
+/// All text blocks, one below the other.
+pub fn lines_of(blocks: &[ContentBlock]) -> String {
+    let texts = blocks.iter().filter_map(|block| match block {
+        ContentBlock::Text(block) => Some(block.text.as_str()),
+        _ => None,
+    });
+    texts.collect::<Vec<_>>().join("\n")
+}
+
+/// All pictures.
+pub fn images_of(blocks: &[ContentBlock]) -> impl Iterator<Item = &ImageBlock> {
+    blocks.iter().filter_map(|block| match block {
+        ContentBlock::Image(image) => Some(image),
+        _ => None,
+    })
+}
+
+/// A picture as an address that holds all of it.
+pub fn data_url(image: &ImageBlock) -> String {
+    format!("data:{};base64,{}", image.mime_type, image.data)
+}
