@@ -24,37 +24,33 @@ const TIMEOUT_MIN: Duration = Duration::from_mins(2);
 /// … and at most this.
 const TIMEOUT_MAX: Duration = Duration::from_hours(24);
 
-/// Which requests `chat.send` keeps in order.
-pub fn send_lane(p: &ChatSendParams) -> &str {
-    &p.session_key
-}
-
-/// Which requests `chat.inject` keeps in order.
-pub fn inject_lane(p: &ChatInjectParams) -> &str {
-    &p.session_key
-}
-
 /// `chat.send`: accepts a message and answers at once; the run tells the rest
-/// by events. The order of the checks is the recorded one.
+/// by events.
 pub async fn send(cx: Ctx, p: ChatSendParams) -> Reply<Value> {
-    check_privileged(&cx, &p)?;
+    let key = cx.enter_session(&p.session_key).await;
+    deliver(&cx, key, p).await
+}
+
+/// The same for a request that is in the lane of the session. The order of the
+/// checks is the recorded one.
+pub(super) async fn deliver(cx: &Ctx, key: SessionKey, p: ChatSendParams) -> Reply<Value> {
+    check_privileged(cx, &p)?;
     let text = clean(&p.message)?;
     if text.trim().is_empty() && !p.attachments.iter().any(attachments::has_content) {
         return Err(ErrorShape::invalid("message or attachment required"));
     }
-    let key = cx.session_key(&p.session_key);
-    check_session(&cx, &key).await?;
+    check_session(cx, &key).await?;
     let is_plain = p.attachments.is_empty();
     if is_plain && commands::is_stop_word(&text) {
-        let runs = stop(&cx, &key, None, AbortReason::Stop).await?;
+        let runs = stop(cx, &key, None, AbortReason::Stop).await?;
         return Ok(json!({"ok": true, "aborted": !runs.is_empty(), "runIds": runs}));
     }
     let command = if is_plain { Command::parse(&text) } else { None };
-    let request = send_request(&cx, &p, key.clone(), &text).await?;
+    let request = send_request(cx, &p, key.clone(), &text).await?;
     let run_id = p.idempotency_key;
     let outcome = match command {
         Some(command) => {
-            let answer = command.run(&cx, &key);
+            let answer = command.run(cx, &key);
             // Boxed: commands are rare, and this is the way of every message.
             let answered = Box::pin(cx.services.runs.answer_command(request, answer));
             answered.await.map(|it| (it, None))
@@ -62,7 +58,7 @@ pub async fn send(cx: Ctx, p: ChatSendParams) -> Reply<Value> {
         None => cx.services.runs.send(request).await,
     };
     if let (Ok((Accepted::Started, _)), Some(route)) = (&outcome, p.route) {
-        note_route(&cx, &key, route).await;
+        note_route(cx, &key, route).await;
     }
     let outcome = outcome.map(|(accepted, start)| {
         if let Some(start) = start {
@@ -204,7 +200,7 @@ pub(super) async fn stop(
 
 /// `chat.inject`: adds an assistant note without asking the model.
 pub async fn inject(cx: Ctx, p: ChatInjectParams) -> Reply<Value> {
-    let key = cx.session_key(&p.session_key);
+    let key = cx.enter_session(&p.session_key).await;
     if cx.services.sessions.entry(&key).await.map_err(unreadable)?.is_none() {
         return Err(ErrorShape::not_found("session not found"));
     }
