@@ -18,18 +18,14 @@ use crate::sessions::{SessionEntry, SessionKey};
 /// `sessions.send`: `chat.send` for a session that exists.
 pub async fn send(cx: Ctx, p: SessionsSendParams) -> Reply<Value> {
     let key = cx.enter_session(&p.key).await;
-    say(cx, key, p, "send", false).await
+    say(cx, key, p, Saying::Send).await
 }
 
 /// `sessions.steer`: stops what runs in the session, whoever began it, then
-/// sends.
+/// sends. A message that is not taken stops nothing.
 pub async fn steer(cx: Ctx, p: SessionsSendParams) -> Reply<Value> {
     let key = cx.enter_session(&p.key).await;
-    existing(&cx, &key, &p.key).await?;
-    let stopped = cx.services.runs.interrupt(&key, AbortReason::Rpc).await;
-    let interrupted =
-        stopped.map_err(|_| ErrorShape::unavailable("failed to interrupt active session"))?;
-    say(cx, key, p, "steer", interrupted).await
+    say(cx, key, p, Saying::Steer).await
 }
 
 async fn existing(cx: &Ctx, key: &SessionKey, written: &str) -> Reply<SessionEntry> {
@@ -37,20 +33,23 @@ async fn existing(cx: &Ctx, key: &SessionKey, written: &str) -> Reply<SessionEnt
     entry.ok_or_else(|| ErrorShape::invalid(format!("session not found: {written}")))
 }
 
-/// Says something in a session that exists and whose lane the request is in,
-/// and tells of it as `reason`.
+/// How something is said in a session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Saying {
+    /// Like any message.
+    Send,
+    /// In the place of what runs there.
+    Steer,
+}
+
+/// Says something in a session that exists and whose lane the request is in.
 pub(super) async fn say(
     cx: Ctx,
     key: SessionKey,
     p: SessionsSendParams,
-    reason: &str,
-    interrupted: bool,
+    saying: Saying,
 ) -> Reply<Value> {
-    let entry = existing(&cx, &key, &p.key).await?;
-    let sessions = &cx.services.sessions;
-    let begins_anew = sessions.is_stale(&key, &entry, cx.now_ms()).await.map_err(unavailable)?
-        && cx.services.runs.active(&key).is_none();
-    let next = if begins_anew { 1 } else { entry.transcript.message_count + 1 };
+    let mut entry = existing(&cx, &key, &p.key).await?;
     let request = ChatSendParams {
         session_key: key.to_string(),
         message: p.message,
@@ -62,13 +61,29 @@ pub(super) async fn say(
         provenance_receipt: None,
         idempotency_key: p.idempotency_key.unwrap_or_else(|| cx.services.ids.uuid()),
     };
-    let mut answer = chat::deliver(&cx, key.clone(), request).await?;
+    let message = chat::check(&cx, key.clone(), request).await?;
+    let runs = &cx.services.runs;
+    let mut interrupted = false;
+    if saying == Saying::Steer {
+        let stopped = runs.interrupt(&key, AbortReason::Rpc).await;
+        interrupted =
+            stopped.map_err(|_| ErrorShape::unavailable("failed to interrupt active session"))?;
+        entry = existing(&cx, &key, &p.key).await?;
+    }
+    let is_stale = cx.services.sessions.is_stale(&key, &entry, cx.now_ms());
+    let begins_anew = is_stale.await.map_err(unavailable)? && runs.active(&key).is_none();
+    let next = if begins_anew { 1 } else { entry.transcript.message_count + 1 };
+    let mut answer = chat::deliver(&cx, message).await?;
     if let Value::Object(members) = &mut answer {
         if members.get("status").is_some_and(|status| status == "started") {
             members.insert("messageSeq".into(), json!(next));
         }
         // The recorded order: the change, then the message. A repeated message
         // is told of as well.
+        let reason = match saying {
+            Saying::Send => "send",
+            Saying::Steer => "steer",
+        };
         cx.first_after_answer(change(&cx, key, Some(entry), reason));
         if interrupted {
             members.insert("interruptedActiveRun".into(), json!(true));

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::session_changes::{change, refuse_webchat, say};
+use super::session_changes::{Saying, change, refuse_webchat, say};
 use super::sessions::{shown, unavailable};
 use crate::agent::{PatchContext, SessionRow, agent_runtime};
 use crate::protocol::decode::Setting;
@@ -57,7 +57,7 @@ async fn begin(cx: &Ctx, key: &SessionKey, message: String, answer: &mut Value) 
         timeout_ms: None,
         idempotency_key: None,
     };
-    match say(cx.clone(), key.clone(), request, "send", false).await {
+    match say(cx.clone(), key.clone(), request, Saying::Send).await {
         Ok(said) => {
             answer["runStarted"] = json!(said["status"] == "started");
             if let (Value::Object(members), Value::Object(said)) = (answer, said) {
