@@ -27,7 +27,7 @@ use crate::protocol::hello::TICK_INTERVAL_MS;
 use crate::protocol::message::Usage;
 use crate::providers::credentials::Credentials;
 use crate::providers::{Adapters, Catalog, CatalogError, CatalogSources, Failover, ModelRef};
-use crate::registry::Services;
+use crate::registry::{Lanes, Services};
 use crate::sessions::usage::UsageReports;
 use crate::sessions::{AgentId, KeyRules, SessionError, Sessions, SessionsOptions};
 use crate::store::{SqliteStore, Store, StoreError};
@@ -212,6 +212,7 @@ async fn build(
         gateway.trusted_proxies.clone(),
     );
     let services = Arc::new(Services {
+        lanes: Lanes::default(),
         settings,
         clock,
         ids,

@@ -14,7 +14,7 @@ pub struct Change {
     pub key: SessionKey,
     /// What it is now; `None` when it is gone.
     pub entry: Option<SessionEntry>,
-    /// What was done: `send`, `steer`, `abort`, `new`, `reset` or `delete`.
+    /// What was done, as `reason` of `sessions.changed` names it.
     pub reason: String,
 }
 

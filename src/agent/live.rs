@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::protocol::message::AgentMessage;
 use crate::sessions::{
-    HistoryOptions, HistoryPage, Lookup, SessionError, SessionKey, message_display, whole_message,
+    HistoryOptions, HistoryPage, Lookup, SessionError, SessionKey, waiting_message, whole_message,
 };
 
 use super::run::ActiveRun;
@@ -31,7 +31,7 @@ impl Runs {
             reads += 1;
             let after = self.busy(key);
             if same(&before, &after) || reads == MAX_READS {
-                add_waiting(&mut page, &before, options.limit);
+                add_waiting(&mut page, &before, options);
                 let active = after.into_iter().next().map(|busy| busy.run);
                 return Ok((page, active.filter(|run| run.progress().started_at.is_some())));
             }
@@ -75,7 +75,7 @@ fn same(before: &[Busy], after: &[Busy]) -> bool {
     before.iter().map(|busy| &busy.run.id).eq(after.iter().map(|busy| &busy.run.id))
 }
 
-fn add_waiting(page: &mut HistoryPage, runs: &[Busy], limit: usize) {
+fn add_waiting(page: &mut HistoryPage, runs: &[Busy], options: HistoryOptions) {
     for Busy { run, .. } in runs.iter().filter(|busy| !busy.is_stored) {
         let id = &run.message_id;
         let is_there = |message: &Value| message["__openclaw"]["id"] == **id;
@@ -83,17 +83,16 @@ fn add_waiting(page: &mut HistoryPage, runs: &[Busy], limit: usize) {
             continue;
         }
         let message = AgentMessage::User(run.message.clone());
-        if let Some(mut display) = message_display(&message, id, 0) {
-            display["__openclaw"] = json!({"id": id, "pending": true});
-            page.messages.push(display);
-        }
+        page.messages.extend(waiting_message(&message, id, options.max_chars));
     }
-    let surplus = page.messages.len().saturating_sub(limit);
+    let surplus = page.messages.len().saturating_sub(options.limit);
     page.messages.drain(..surplus);
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
     use crate::agent::run::tests::run;
 
@@ -101,11 +100,12 @@ mod tests {
     fn waiting_messages_come_last_once_and_within_the_limit() {
         let busy = |id, is_stored| Busy { run: run(id, "main"), is_stored };
         let mut page = HistoryPage { messages: vec![json!(1), json!(2)], ..HistoryPage::default() };
-        add_waiting(&mut page, &[busy("a", true), busy("b", false)], 2);
+        let options = |limit| HistoryOptions { limit, ..HistoryOptions::default() };
+        add_waiting(&mut page, &[busy("a", true), busy("b", false)], options(2));
         assert_eq!(page.messages[0], json!(2));
         assert_eq!(page.messages[1]["role"], "user");
         assert_eq!(page.messages[1]["__openclaw"], json!({"id": "m", "pending": true}));
-        add_waiting(&mut page, &[busy("b", false)], 9);
+        add_waiting(&mut page, &[busy("b", false)], options(9));
         assert_eq!(page.messages.len(), 2);
     }
 }

@@ -20,17 +20,12 @@ const WAIT_DEFAULT_MS: u64 = 30_000;
 /// How long it waits at most: longer than a run may take, and not for ever.
 const WAIT_MAX_MS: u64 = 24 * 60 * 60 * 1000;
 
-/// Which requests `agent` keeps in order.
-pub fn run_lane(p: &AgentParams) -> &str {
-    p.session_key.as_deref().unwrap_or("main")
-}
-
 /// `agent`: accepts a message, and answers once more when its run has ended.
 /// The same key later gives the last answer, and while it runs both again.
 pub async fn run(cx: Ctx, p: AgentParams) -> Reply<Value> {
     check(&cx, &p)?;
     let text = chat::clean(&p.message)?;
-    let Some(key) = session(&cx, &p).await? else {
+    let Some(key) = enter_session(&cx, &p).await? else {
         cx.answer_first(&accepted(&p.idempotency_key, cx.now_ms()));
         let message = "Error: Pass --to <E.164>, --session-id, or --agent to choose a session";
         return Err(failed(&p.idempotency_key, message));
@@ -101,7 +96,24 @@ fn check(cx: &Ctx, p: &AgentParams) -> Reply<()> {
     Ok(())
 }
 
-/// The session that is meant, if any is.
+/// The session that is meant, if any is, with its lane entered. Looking for a
+/// transcript takes time; that those who look for the same one keep their
+/// order, they have a lane for this as well.
+async fn enter_session(cx: &Ctx, p: &AgentParams) -> Reply<Option<SessionKey>> {
+    let looking = match &p.session_id {
+        Some(id) if p.session_key.is_none() => {
+            Some(cx.services.lanes.enter(format!("sessionId {id}")).await)
+        }
+        _ => None,
+    };
+    let key = session(cx, p).await?;
+    if let Some(key) = &key {
+        cx.enter_lane(key).await;
+    }
+    drop(looking);
+    Ok(key)
+}
+
 async fn session(cx: &Ctx, p: &AgentParams) -> Reply<Option<SessionKey>> {
     let given = |text: &Option<String>| text.clone().filter(|text| !text.trim().is_empty());
     if let Some(written) = given(&p.session_key) {

@@ -24,45 +24,72 @@ const TIMEOUT_MIN: Duration = Duration::from_mins(2);
 /// … and at most this.
 const TIMEOUT_MAX: Duration = Duration::from_hours(24);
 
-/// Which requests `chat.send` keeps in order.
-pub fn send_lane(p: &ChatSendParams) -> &str {
-    &p.session_key
-}
-
-/// Which requests `chat.inject` keeps in order.
-pub fn inject_lane(p: &ChatInjectParams) -> &str {
-    &p.session_key
-}
-
 /// `chat.send`: accepts a message and answers at once; the run tells the rest
-/// by events. The order of the checks is the recorded one.
+/// by events.
 pub async fn send(cx: Ctx, p: ChatSendParams) -> Reply<Value> {
-    check_privileged(&cx, &p)?;
+    let key = cx.enter_session(&p.session_key).await;
+    let message = check(&cx, key, p).await?;
+    deliver(&cx, message).await
+}
+
+/// A message that may be delivered.
+pub(super) struct Checked {
+    request: SendRequest,
+    meaning: Meaning,
+    route: Option<Route>,
+}
+
+/// What a message is for.
+enum Meaning {
+    /// The model.
+    Plain,
+    /// The runs of the session, which end.
+    Stop,
+    /// The gateway.
+    Command(Command),
+}
+
+/// Whether a message is taken, for a request that is in the lane of its
+/// session. The order of the checks is the recorded one.
+pub(super) async fn check(cx: &Ctx, key: SessionKey, p: ChatSendParams) -> Reply<Checked> {
+    check_privileged(cx, &p)?;
     let text = clean(&p.message)?;
     if text.trim().is_empty() && !p.attachments.iter().any(attachments::has_content) {
         return Err(ErrorShape::invalid("message or attachment required"));
     }
-    let key = cx.session_key(&p.session_key);
-    check_session(&cx, &key).await?;
+    check_session(cx, &key).await?;
     let is_plain = p.attachments.is_empty();
-    if is_plain && commands::is_stop_word(&text) {
-        let runs = stop(&cx, &key, None, AbortReason::Stop).await?;
-        return Ok(json!({"ok": true, "aborted": !runs.is_empty(), "runIds": runs}));
-    }
-    let command = if is_plain { Command::parse(&text) } else { None };
-    let request = send_request(&cx, &p, key.clone(), &text).await?;
-    let run_id = p.idempotency_key;
-    let outcome = match command {
-        Some(command) => {
-            let answer = command.run(&cx, &key);
+    let meaning = if is_plain && commands::is_stop_word(&text) {
+        Meaning::Stop
+    } else {
+        let command = Some(&text).filter(|_| is_plain).and_then(|text| Command::parse(text));
+        command.map_or(Meaning::Plain, Meaning::Command)
+    };
+    let request = send_request(cx, &p, key, &text).await?;
+    Ok(Checked { request, meaning, route: p.route })
+}
+
+/// Does what a message is for.
+pub(super) async fn deliver(cx: &Ctx, message: Checked) -> Reply<Value> {
+    let Checked { mut request, meaning, route } = message;
+    // What was stopped for it since the checks has ended before it.
+    request.message.timestamp = cx.now_ms();
+    let (key, run_id) = (request.key.clone(), request.idempotency_key.clone());
+    let outcome = match meaning {
+        Meaning::Stop => {
+            let runs = stop(cx, &key, None, AbortReason::Stop).await?;
+            return Ok(json!({"ok": true, "aborted": !runs.is_empty(), "runIds": runs}));
+        }
+        Meaning::Command(command) => {
+            let answer = command.run(cx, &key);
             // Boxed: commands are rare, and this is the way of every message.
             let answered = Box::pin(cx.services.runs.answer_command(request, answer));
             answered.await.map(|it| (it, None))
         }
-        None => cx.services.runs.send(request).await,
+        Meaning::Plain => cx.services.runs.send(request).await,
     };
-    if let (Ok((Accepted::Started, _)), Some(route)) = (&outcome, p.route) {
-        note_route(&cx, &key, route).await;
+    if let (Ok((Accepted::Started, _)), Some(route)) = (&outcome, route) {
+        note_route(cx, &key, route).await;
     }
     let outcome = outcome.map(|(accepted, start)| {
         if let Some(start) = start {
@@ -204,7 +231,7 @@ pub(super) async fn stop(
 
 /// `chat.inject`: adds an assistant note without asking the model.
 pub async fn inject(cx: Ctx, p: ChatInjectParams) -> Reply<Value> {
-    let key = cx.session_key(&p.session_key);
+    let key = cx.enter_session(&p.session_key).await;
     if cx.services.sessions.entry(&key).await.map_err(unreadable)?.is_none() {
         return Err(ErrorShape::not_found("session not found"));
     }

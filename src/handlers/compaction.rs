@@ -14,11 +14,6 @@ use crate::protocol::methods::sessions::SessionKeyParams;
 use crate::registry::{Ctx, Reply};
 use crate::sessions::{CutSession, SessionEntry, SessionError, SessionKey};
 
-/// Which requests `sessions.compaction.restore` keeps in order.
-pub fn restore_lane(p: &SessionsCheckpointParams) -> &str {
-    &p.key
-}
-
 /// `sessions.compact`: a summary by the session's model in the place of what is
 /// long ago, or only the last lines of the transcript. It takes no lane of
 /// requests: who writes meanwhile waits behind it as behind a run.
@@ -112,7 +107,7 @@ pub async fn branch(cx: Ctx, p: SessionsCheckpointParams) -> Reply<Value> {
 /// `sessions.compaction.restore`: the session goes on from there itself.
 pub async fn restore(cx: Ctx, p: SessionsCheckpointParams) -> Reply<Value> {
     refuse_webchat(&cx, "restore")?;
-    let key = cx.session_key(&p.key);
+    let key = cx.enter_session(&p.key).await;
     let sessions = &cx.services.sessions;
     // Nothing is stopped for a checkpoint that there is not.
     let checkpoints = sessions.checkpoints(&key).await.map_err(unavailable)?;

@@ -15,54 +15,41 @@ use crate::protocol::methods::sessions::{
 use crate::registry::{Ctx, Reply};
 use crate::sessions::{SessionEntry, SessionKey};
 
-/// Which requests `sessions.send` and `sessions.steer` keep in order.
-pub fn send_lane(p: &SessionsSendParams) -> &str {
-    &p.key
-}
-
-/// Which requests `sessions.reset` keeps in order.
-pub fn reset_lane(p: &SessionsResetParams) -> &str {
-    &p.key
-}
-
-/// Which requests `sessions.delete` keeps in order.
-pub fn delete_lane(p: &SessionsDeleteParams) -> &str {
-    &p.key
-}
-
 /// `sessions.send`: `chat.send` for a session that exists.
 pub async fn send(cx: Ctx, p: SessionsSendParams) -> Reply<Value> {
-    say(cx, p, "send", false).await
+    let key = cx.enter_session(&p.key).await;
+    say(cx, key, p, Saying::Send).await
 }
 
 /// `sessions.steer`: stops what runs in the session, whoever began it, then
-/// sends.
+/// sends. A message that is not taken stops nothing.
 pub async fn steer(cx: Ctx, p: SessionsSendParams) -> Reply<Value> {
-    existing(&cx, &p.key).await?;
-    let stopped = cx.services.runs.interrupt(&cx.session_key(&p.key), AbortReason::Rpc).await;
-    let interrupted =
-        stopped.map_err(|_| ErrorShape::unavailable("failed to interrupt active session"))?;
-    say(cx, p, "steer", interrupted).await
+    let key = cx.enter_session(&p.key).await;
+    say(cx, key, p, Saying::Steer).await
 }
 
-async fn existing(cx: &Ctx, written: &str) -> Reply<SessionEntry> {
-    let entry = cx.services.sessions.entry(&cx.session_key(written)).await.map_err(unavailable)?;
+async fn existing(cx: &Ctx, key: &SessionKey, written: &str) -> Reply<SessionEntry> {
+    let entry = cx.services.sessions.entry(key).await.map_err(unavailable)?;
     entry.ok_or_else(|| ErrorShape::invalid(format!("session not found: {written}")))
 }
 
-/// Says something in a session that exists, and tells of it as `reason`.
+/// How something is said in a session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Saying {
+    /// Like any message.
+    Send,
+    /// In the place of what runs there.
+    Steer,
+}
+
+/// Says something in a session that exists and whose lane the request is in.
 pub(super) async fn say(
     cx: Ctx,
+    key: SessionKey,
     p: SessionsSendParams,
-    reason: &str,
-    interrupted: bool,
+    saying: Saying,
 ) -> Reply<Value> {
-    let entry = existing(&cx, &p.key).await?;
-    let key = cx.session_key(&p.key);
-    let sessions = &cx.services.sessions;
-    let begins_anew = sessions.is_stale(&key, &entry, cx.now_ms()).await.map_err(unavailable)?
-        && cx.services.runs.active(&key).is_none();
-    let next = if begins_anew { 1 } else { entry.transcript.message_count + 1 };
+    let mut entry = existing(&cx, &key, &p.key).await?;
     let request = ChatSendParams {
         session_key: key.to_string(),
         message: p.message,
@@ -74,13 +61,29 @@ pub(super) async fn say(
         provenance_receipt: None,
         idempotency_key: p.idempotency_key.unwrap_or_else(|| cx.services.ids.uuid()),
     };
-    let mut answer = chat::send(cx.clone(), request).await?;
+    let message = chat::check(&cx, key.clone(), request).await?;
+    let runs = &cx.services.runs;
+    let mut interrupted = false;
+    if saying == Saying::Steer {
+        let stopped = runs.interrupt(&key, AbortReason::Rpc).await;
+        interrupted =
+            stopped.map_err(|_| ErrorShape::unavailable("failed to interrupt active session"))?;
+        entry = existing(&cx, &key, &p.key).await?;
+    }
+    let is_stale = cx.services.sessions.is_stale(&key, &entry, cx.now_ms());
+    let begins_anew = is_stale.await.map_err(unavailable)? && runs.active(&key).is_none();
+    let next = if begins_anew { 1 } else { entry.transcript.message_count + 1 };
+    let mut answer = chat::deliver(&cx, message).await?;
     if let Value::Object(members) = &mut answer {
         if members.get("status").is_some_and(|status| status == "started") {
             members.insert("messageSeq".into(), json!(next));
         }
         // The recorded order: the change, then the message. A repeated message
         // is told of as well.
+        let reason = match saying {
+            Saying::Send => "send",
+            Saying::Steer => "steer",
+        };
         cx.first_after_answer(change(&cx, key, Some(entry), reason));
         if interrupted {
             members.insert("interruptedActiveRun".into(), json!(true));
@@ -112,7 +115,7 @@ pub async fn abort(cx: Ctx, p: SessionsAbortParams) -> Reply<Value> {
 
 /// `sessions.reset`: a new, empty transcript under the same key.
 pub async fn reset(cx: Ctx, p: SessionsResetParams) -> Reply<Value> {
-    let key = cx.session_key(&p.key);
+    let key = cx.enter_session(&p.key).await;
     interrupt(&cx, &key, &p.key).await?;
     let workspace = cx.services.runs.parts().agent_of(&key).workspace;
     let entry = cx.services.sessions.reset(&key, &workspace).await.map_err(unavailable)?;
@@ -128,7 +131,7 @@ pub async fn reset(cx: Ctx, p: SessionsResetParams) -> Reply<Value> {
 /// `sessions.delete`: forgets a session and puts its transcript away.
 pub async fn delete(cx: Ctx, p: SessionsDeleteParams) -> Reply<Value> {
     refuse_webchat(&cx, "delete")?;
-    let key = cx.session_key(&p.key);
+    let key = cx.enter_session(&p.key).await;
     let keys = &cx.services.keys;
     let main = SessionKey::main(&keys.default_agent, keys);
     if key == main {

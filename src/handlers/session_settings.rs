@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::session_changes::{change, refuse_webchat, say};
+use super::session_changes::{Saying, change, refuse_webchat, say};
 use super::sessions::{shown, unavailable};
 use crate::agent::{PatchContext, SessionRow, agent_runtime};
 use crate::protocol::decode::Setting;
@@ -15,27 +15,12 @@ use crate::protocol::{ErrorShape, Scope};
 use crate::registry::{Ctx, Reply};
 use crate::sessions::{AgentId, SessionEntry, SessionError, SessionKey};
 
-/// Which requests `sessions.create` keeps in order; one without a key makes a
-/// session that nobody else can name yet.
-pub fn create_lane(p: &SessionsCreateParams) -> &str {
-    p.key.as_deref().unwrap_or_default()
-}
-
-/// Which requests `sessions.spawn` keeps in order.
-pub fn spawn_lane(p: &SessionsSpawnParams) -> &str {
-    p.session_key.as_deref().unwrap_or_default()
-}
-
-/// Which requests `sessions.patch` keeps in order.
-pub fn patch_lane(p: &SessionsPatchParams) -> &str {
-    &p.key
-}
-
 /// `sessions.create`: begins a session, or sets label and model of one that
 /// there is, and says something in it if the caller wishes.
 pub async fn create(cx: Ctx, p: SessionsCreateParams) -> Reply<Value> {
     let agent = p.agent_id.as_deref().map(AgentId::normalize);
     let key = key_of(&cx, "sessions.create", p.key.as_deref(), agent.as_ref())?;
+    cx.enter_lane(&key).await;
     let parent = match p.parent_session_key {
         Some(written) => Some(existing_parent(&cx, &written).await?),
         None => None,
@@ -72,7 +57,7 @@ async fn begin(cx: &Ctx, key: &SessionKey, message: String, answer: &mut Value) 
         timeout_ms: None,
         idempotency_key: None,
     };
-    match say(cx.clone(), request, "send", false).await {
+    match say(cx.clone(), key.clone(), request, Saying::Send).await {
         Ok(said) => {
             answer["runStarted"] = json!(said["status"] == "started");
             if let (Value::Object(members), Value::Object(said)) = (answer, said) {
@@ -93,6 +78,7 @@ pub async fn spawn(cx: Ctx, p: SessionsSpawnParams) -> Reply<Value> {
         return Err(ErrorShape::invalid(format!("unknown agent id \"{}\"", p.agent_id)));
     }
     let key = key_of(&cx, "sessions.spawn", p.session_key.as_deref(), Some(&agent))?;
+    cx.enter_lane(&key).await;
     let settings = SessionSettings {
         model: p.model.map_or(Setting::Keep, Setting::Set),
         ..SessionSettings::default()
@@ -119,7 +105,7 @@ pub async fn spawn(cx: Ctx, p: SessionsSpawnParams) -> Reply<Value> {
 /// `sessions.patch`: changes what is set of a session; begins it if need be.
 pub async fn patch(cx: Ctx, p: SessionsPatchParams) -> Reply<Value> {
     refuse_webchat(&cx, "patch")?;
-    let key = cx.session_key(&p.key);
+    let key = cx.enter_session(&p.key).await;
     refuse_malformed(&key, &p.key)?;
     let entry = edit(&cx, &key, p.settings, |_| Ok(())).await?;
     let services = &cx.services;

@@ -17,6 +17,7 @@ use crate::sessions::{AgentId, KeyRules, SessionKey, Sessions};
 use crate::support::{Clock, Ids, Tasks, millis};
 
 use super::exchange::Exchange;
+use super::lanes::Lanes;
 
 /// Everything the gateway is made of, below the wire.
 pub struct Services {
@@ -40,6 +41,8 @@ pub struct Services {
     pub models: Models,
     /// Runs of the agent.
     pub runs: Arc<Runs>,
+    /// The order of requests to one session.
+    pub lanes: Lanes,
     /// How session keys are read.
     pub keys: Arc<KeyRules>,
     /// The gateway's own key pair.
@@ -151,6 +154,20 @@ impl Ctx {
         if self.is_simple() {
             self.caller.key_names.learn(&key, written);
         }
+        key
+    }
+
+    /// Waits until the requests to this session that came before are answered;
+    /// those that come after wait for this one. Who answers twice lets the next
+    /// one in with the first. A request enters one lane only.
+    pub async fn enter_lane(&self, key: &SessionKey) {
+        self.after_answer(self.services.lanes.enter(key.to_string()).await);
+    }
+
+    /// Reads a session key as the caller wrote it, and enters its lane.
+    pub async fn enter_session(&self, written: &str) -> SessionKey {
+        let key = self.session_key(written);
+        self.enter_lane(&key).await;
         key
     }
 

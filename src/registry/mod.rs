@@ -2,8 +2,8 @@
 //!
 //! Owns: which methods exist, what each needs, and the way of a request to
 //! its handler. Promises: nobody reaches a handler without the right that the
-//! table names; requests of one lane are served in the order they came; a
-//! panic in a handler is an error of that request only. Must not: know how
+//! table names; requests of one session that enter its lane are served in the
+//! order they came; a panic in a handler is an error of that request only. Must not: know how
 //! requests arrive.
 #![deny(missing_docs)]
 
@@ -14,4 +14,5 @@ mod table;
 
 pub use context::{Caller, Ctx, KeyNames, Services};
 pub use exchange::Exchange;
+pub use lanes::Lanes;
 pub use table::{Denial, Method, Need, Registry, Reply, admin, open, read, write};

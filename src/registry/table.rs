@@ -2,7 +2,6 @@
 
 use std::collections::HashMap;
 use std::panic::AssertUnwindSafe;
-use std::sync::Arc;
 
 use futures_util::FutureExt;
 use serde::Serialize;
@@ -14,7 +13,6 @@ use crate::protocol::{ErrorShape, Role, Scope};
 use crate::support::BoxFuture;
 
 use super::context::Ctx;
-use super::lanes::Lanes;
 
 /// What a handler answers.
 pub type Reply<T> = Result<T, ErrorShape>;
@@ -33,44 +31,33 @@ pub enum Need {
 
 /// One line of the table.
 #[derive(Clone, Copy)]
-pub struct Method<P> {
+pub struct Method {
     name: &'static str,
     need: Need,
-    lane: Option<fn(&P) -> &str>,
 }
 
-const fn method<P>(name: &'static str, need: Need) -> Method<P> {
-    Method { name, need, lane: None }
+const fn method(name: &'static str, need: Need) -> Method {
+    Method { name, need }
 }
 
 /// A method for every connected client.
-pub const fn open<P>(name: &'static str) -> Method<P> {
+pub const fn open(name: &'static str) -> Method {
     method(name, Need::Open)
 }
 
 /// A method that needs `operator.read`.
-pub const fn read<P>(name: &'static str) -> Method<P> {
+pub const fn read(name: &'static str) -> Method {
     method(name, Need::Operator(Scope::Read))
 }
 
 /// A method that needs `operator.write`.
-pub const fn write<P>(name: &'static str) -> Method<P> {
+pub const fn write(name: &'static str) -> Method {
     method(name, Need::Operator(Scope::Write))
 }
 
 /// A method that needs `operator.admin`.
-pub const fn admin<P>(name: &'static str) -> Method<P> {
+pub const fn admin(name: &'static str) -> Method {
     method(name, Need::Operator(Scope::Admin))
-}
-
-impl<P> Method<P> {
-    /// Serves requests about the same session one after the other, in the
-    /// order they came; `key` gives the session as the client wrote it.
-    #[must_use]
-    pub const fn by_session(mut self, key: fn(&P) -> &str) -> Self {
-        self.lane = Some(key);
-        self
-    }
 }
 
 struct Entry {
@@ -93,24 +80,21 @@ pub struct Denial {
 pub struct Registry {
     entries: Vec<Entry>,
     by_name: HashMap<&'static str, usize>,
-    lanes: Arc<Lanes>,
 }
 
 impl Registry {
     /// Adds a method. Of two with one name the first stays; a test makes sure
     /// that there are none.
-    #[allow(clippy::needless_pass_by_value)] // a line of the table is used up by adding it
-    pub fn add<P, R, F, Fut>(&mut self, method: Method<P>, handler: F)
+    pub fn add<P, R, F, Fut>(&mut self, method: Method, handler: F)
     where
         P: Params + Send + 'static,
         R: Serialize,
         F: Fn(Ctx, P) -> Fut + Clone + Send + Sync + 'static,
         Fut: Future<Output = Reply<R>> + Send + 'static,
     {
-        let Method { name, need, lane } = method;
-        let lanes = Arc::clone(&self.lanes);
+        let Method { name, need } = method;
         let handler: Handler = Box::new(move |cx, raw| {
-            let (handler, lanes) = (handler.clone(), Arc::clone(&lanes));
+            let handler = handler.clone();
             Box::pin(async move {
                 let unknown = if cx.caller.profile.ignores_unknown_params() {
                     Unknown::Ignore
@@ -119,10 +103,6 @@ impl Registry {
                 };
                 let params: P = decode::params(name, raw.as_deref(), unknown)?;
                 drop(raw);
-                if let Some(key) = lane {
-                    // Who answers twice lets the next one in with the first.
-                    cx.after_answer(lanes.enter(cx.session_key(key(&params)).to_string()).await);
-                }
                 let result = handler(cx, params).await?;
                 serde_json::to_string(&result)
                     .map_err(|error| ErrorShape::unavailable(format!("Error: {error}")))

@@ -37,9 +37,18 @@ pub fn message_display(message: &AgentMessage, id: &str, seq: u64) -> Option<Val
     show(serde_json::to_value(message).ok()?, id, seq, &View::list(DEFAULT_MAX_CHARS))
 }
 
+/// A message that is not in its transcript yet, as one of many.
+pub fn waiting_message(message: &AgentMessage, id: &str, max_chars: usize) -> Option<Value> {
+    pending(message, id, &View::list(max_chars))
+}
+
 /// A message that is not in its transcript yet, with texts and pictures.
 pub fn whole_message(message: &AgentMessage, id: &str, max_chars: usize) -> Option<Value> {
-    let mut shown = show(serde_json::to_value(message).ok()?, id, 0, &View::whole(max_chars))?;
+    pending(message, id, &View::whole(max_chars))
+}
+
+fn pending(message: &AgentMessage, id: &str, view: &View) -> Option<Value> {
+    let mut shown = show(serde_json::to_value(message).ok()?, id, 0, view)?;
     shown["__openclaw"] = json!({"id": id, "pending": true});
     Some(shown)
 }

@@ -3,9 +3,10 @@
 use serde_json::{Value, json};
 
 use crate::stage::{
-    Api, admin, ask, call, deltas, end_of, ends_of, scripted, start, text_of, told, with_both_apis,
+    Api, admin, ask, call, config, deltas, end_of, ends_of, row, scripted, start, text_of, told,
+    until, with_both_apis,
 };
-use crate::support::WsClient;
+use crate::support::{Gateway, GatewayOptions, MockProvider, WsClient};
 
 const STREAM: &str = "@mock stream n=20 delay=40";
 
@@ -151,6 +152,48 @@ async fn what_is_wrong_is_refused_in_the_recorded_words() {
     assert_eq!(both[0]["payload"]["status"], "accepted");
     let text = "Error: Pass --to <E.164>, --session-id, or --agent to choose a session";
     assert_eq!(both[1]["error"], json!({"code": "UNAVAILABLE", "message": text}));
+}
+
+/// Sends a message with a file, which takes a while, and at once another
+/// request with a message; the texts that the session then has from users.
+async fn said_in_turn(client: &mut WsClient, key: &str, method: &str, more: Value) -> Vec<String> {
+    let file = json!({"fileName": "a.bin", "content": "////".repeat(500_000)});
+    let first = json!({"sessionKey": key, "message": "first", "attachments": [file],
+        "idempotencyKey": format!("{key} {method} 1")});
+    let mut second = json!({"message": "second"});
+    second.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    let before = told(client, key).await.len();
+    for (id, method, params) in [("q1", "chat.send", first), ("q2", method, second)] {
+        let id = format!("{key} {method} {id}");
+        client.send(&json!({"type": "req", "id": id, "method": method, "params": params})).await;
+    }
+    until("both are answered", async || {
+        let mut told = told(client, key).await.split_off(before);
+        told.retain(|(role, _)| role == "user");
+        (told.len() == 2).then(|| told.into_iter().map(|(_, text)| text).collect())
+    })
+    .await
+}
+
+#[tokio::test]
+async fn requests_to_one_session_keep_their_order_however_they_name_it() {
+    let mock = MockProvider::start().await;
+    let mut config = config(mock.address(), Api::OpenAi);
+    config["agents"]["list"] = json!([{"id": "main"}, {"id": "ops"}]);
+    config["messages"]["queue"]["mode"] = json!("followup");
+    let gateway = Gateway::start(GatewayOptions::with_config(config)).await;
+    let mut client = admin(&gateway).await;
+    ask(&mut client, "life", "hello", "run-1").await;
+    let id = row(&mut client, "agent:main:life").await["sessionId"].clone();
+    for (key, method, more) in [
+        ("agent:ops:main", "agent", json!({"agentId": "ops", "idempotencyKey": "a"})),
+        ("agent:main:life", "agent", json!({"sessionId": id, "idempotencyKey": "b"})),
+        ("agent:main:main", "agent", json!({"to": "+1", "idempotencyKey": "c"})),
+        ("agent:ops:side", "sessions.create", json!({"agentId": "ops", "key": "side"})),
+    ] {
+        let said = said_in_turn(&mut client, key, method, more).await;
+        assert!(said[0].ends_with("first") && said[1] == "second", "{key} {method}: {said:?}");
+    }
 }
 
 with_both_apis! {

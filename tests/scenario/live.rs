@@ -69,6 +69,22 @@ async fn who_refreshes_in_the_middle_ends_with_the_same_text(api: Api) {
     assert_eq!((messages.len(), messages.iter().filter(pending).count()), (4, 0), "{page}");
 }
 
+#[tokio::test]
+async fn a_message_that_waits_is_shown_as_long_as_the_client_asks_for() {
+    let (gateway, _mock) = scripted_queueing("followup").await;
+    let mut client = admin(&gateway).await;
+    start(&mut client, "main", STREAM, "run-1").await;
+    let long = "x".repeat(9000);
+    start(&mut client, "main", &long, "run-2").await;
+    for (max_chars, shown) in [(4, "xxxx\n...(truncated)..."), (9000, &*long)] {
+        let params = json!({"sessionKey": "main", "maxChars": max_chars});
+        let page = call(&mut client, "chat.history", params).await;
+        let last = page["messages"].as_array().and_then(|messages| messages.last()).unwrap();
+        assert_eq!(last["__openclaw"]["pending"], true, "{last}");
+        assert_eq!(text_of(last), shown);
+    }
+}
+
 /// Sends ten messages and reads the history until all are answered.
 async fn read_all_the_time(mode: &str, answers: std::ops::RangeInclusive<usize>) {
     let (gateway, _mock) = scripted_queueing(mode).await;

@@ -95,6 +95,28 @@ async fn a_message_goes_to_an_existing_session_and_steering_stops_what_runs() {
 }
 
 #[tokio::test]
+async fn a_message_that_is_not_taken_steers_nothing() {
+    let (gateway, _mock) = scripted(crate::stage::Api::OpenAi).await;
+    let mut client = admin(&gateway).await;
+    start(&mut client, "life", "@mock stream n=20 delay=50", "long").await;
+    deltas(&client, "long", 1).await;
+    for (more, text) in [
+        (json!({"message": " "}), "message or attachment required"),
+        (json!({"message": "a\0b"}), "message must not contain null bytes"),
+        (
+            json!({"message": "see", "attachments": [{"fileName": "a", "content": "***"}]}),
+            "Error: attachment a: invalid base64 content",
+        ),
+    ] {
+        let mut params = json!({"key": "life"});
+        params.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        assert_eq!(refusal(&mut client, "sessions.steer", params).await, text);
+    }
+    let end = end_of(&client, "long").await;
+    assert_eq!((&end["state"], &end["stopReason"]), (&json!("final"), &json!("stop")));
+}
+
+#[tokio::test]
 async fn a_reset_or_delete_stops_the_run_and_puts_the_transcript_away() {
     let (gateway, _mock) = scripted(crate::stage::Api::OpenAi).await;
     let mut client = admin(&gateway).await;

@@ -1,6 +1,5 @@
 //! A gateway with its models, and what tests say to it and read from it.
 
-use std::future::Future;
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -229,10 +228,7 @@ pub async fn settles(client: &mut WsClient, key: &str, status: &str) {
 }
 
 /// Waits until `probe` finds something.
-pub async fn until<T, F>(what: &str, mut probe: impl FnMut() -> F) -> T
-where
-    F: Future<Output = Option<T>>,
-{
+pub async fn until<T>(what: &str, mut probe: impl AsyncFnMut() -> Option<T>) -> T {
     let deadline = Instant::now() + RUN_LIMIT;
     loop {
         if let Some(found) = probe().await {
