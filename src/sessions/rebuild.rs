@@ -6,13 +6,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
-use std::io::{self, BufRead, BufReader, Seek, SeekFrom};
+use std::io;
 use std::path::Path;
 use std::time::UNIX_EPOCH;
 
 use serde_json::{Map, Value};
 
-use super::transcript::{Backward, Body, Line, head};
+use super::transcript::{Backward, Body, Forward, Line, head};
 use super::{AgentId, KeyRules, SessionId, SessionKey, digest, paths, reading};
 use crate::store::{NewSession, SessionEntry, TranscriptFacts};
 
@@ -218,9 +218,13 @@ fn note_all(lines: &[Vec<u8>], facts: &mut TranscriptFacts) {
 }
 
 fn first_lines(file: &File) -> io::Result<Vec<Vec<u8>>> {
-    let mut reader = BufReader::new(file);
-    reader.seek(SeekFrom::Start(0))?;
-    reader.split(b'\n').take(LINES_MAX).collect()
+    let mut forward = Forward::new(file, 0, u64::MAX)?;
+    let mut lines = Vec::new();
+    while lines.len() < LINES_MAX {
+        let Some(line) = forward.next()? else { break };
+        lines.push(line.to_vec());
+    }
+    Ok(lines)
 }
 
 fn last_lines(file: &File) -> io::Result<Vec<Vec<u8>>> {
