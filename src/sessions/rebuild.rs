@@ -8,7 +8,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::io;
 use std::path::Path;
-use std::time::UNIX_EPOCH;
 
 use serde_json::{Map, Value};
 
@@ -185,11 +184,10 @@ fn orphan(
     }
     let key = written.map(|key| SessionKey::parse(&key, rules)).filter(|key| !key.is_malformed());
     let key = key.unwrap_or_else(|| key_of_id(agent, id.as_str()));
-    let since_epoch = file.metadata()?.modified()?.duration_since(UNIX_EPOCH).unwrap_or_default();
     let entry = SessionEntry {
         session_id: id.as_str().to_owned(),
         session_file: Some(path.to_string_lossy().into_owned()),
-        updated_at: u64::try_from(since_epoch.as_millis()).unwrap_or(u64::MAX),
+        updated_at: paths::modified_ms(&file.metadata()?)?,
         transcript: facts(&file)?,
         ..SessionEntry::default()
     };
