@@ -3,6 +3,7 @@
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::UNIX_EPOCH;
 
 use super::{AgentId, SessionError, SessionId, SessionKey, time};
 use crate::store::SessionEntry;
@@ -74,6 +75,46 @@ pub(super) fn children(folder: &Path) -> io::Result<Vec<PathBuf>> {
     }
     let entries = fs::read_dir(folder)?;
     entries.map(|entry| Ok(entry?.path())).collect()
+}
+
+/// A file on disk.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Seen {
+    pub path: PathBuf,
+    pub bytes: u64,
+    /// When it was changed last, in milliseconds since the epoch.
+    pub modified_ms: u64,
+}
+
+/// Looks at a file; `None` when there is none (any more).
+pub(super) fn look(path: PathBuf) -> io::Result<Option<Seen>> {
+    let about = match fs::metadata(&path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        about => about?,
+    };
+    if !about.is_file() {
+        return Ok(None);
+    }
+    let modified_ms = modified_ms(&about)?;
+    Ok(Some(Seen { path, bytes: about.len(), modified_ms }))
+}
+
+/// The files in a folder; one that cannot be looked at is left out and told.
+pub(super) fn files(folder: &Path) -> io::Result<Vec<Seen>> {
+    let look = |path: PathBuf| {
+        let seen = look(path.clone());
+        let told = seen.inspect_err(|error| {
+            tracing::warn!(path = %path.display(), %error, "left out, because it cannot be read");
+        });
+        told.ok().flatten()
+    };
+    Ok(children(folder)?.into_iter().filter_map(look).collect())
+}
+
+/// When a file was changed last, in milliseconds since the epoch.
+pub(super) fn modified_ms(about: &fs::Metadata) -> io::Result<u64> {
+    let since_epoch = about.modified()?.duration_since(UNIX_EPOCH).unwrap_or_default();
+    Ok(u64::try_from(since_epoch.as_millis()).unwrap_or(u64::MAX))
 }
 
 /// The agents that have folders below a state folder. What has no name of an

@@ -6,13 +6,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
-use std::io::{self, BufRead, BufReader, Seek, SeekFrom};
+use std::io;
 use std::path::Path;
-use std::time::UNIX_EPOCH;
 
 use serde_json::{Map, Value};
 
-use super::transcript::{Backward, Body, Line, head};
+use super::transcript::{Backward, Body, Forward, Line, head};
 use super::{AgentId, KeyRules, SessionId, SessionKey, digest, paths, reading};
 use crate::store::{NewSession, SessionEntry, TranscriptFacts};
 
@@ -185,11 +184,10 @@ fn orphan(
     }
     let key = written.map(|key| SessionKey::parse(&key, rules)).filter(|key| !key.is_malformed());
     let key = key.unwrap_or_else(|| key_of_id(agent, id.as_str()));
-    let since_epoch = file.metadata()?.modified()?.duration_since(UNIX_EPOCH).unwrap_or_default();
     let entry = SessionEntry {
         session_id: id.as_str().to_owned(),
         session_file: Some(path.to_string_lossy().into_owned()),
-        updated_at: u64::try_from(since_epoch.as_millis()).unwrap_or(u64::MAX),
+        updated_at: paths::modified_ms(&file.metadata()?)?,
         transcript: facts(&file)?,
         ..SessionEntry::default()
     };
@@ -218,9 +216,13 @@ fn note_all(lines: &[Vec<u8>], facts: &mut TranscriptFacts) {
 }
 
 fn first_lines(file: &File) -> io::Result<Vec<Vec<u8>>> {
-    let mut reader = BufReader::new(file);
-    reader.seek(SeekFrom::Start(0))?;
-    reader.split(b'\n').take(LINES_MAX).collect()
+    let mut forward = Forward::new(file, 0, u64::MAX)?;
+    let mut lines = Vec::new();
+    while lines.len() < LINES_MAX {
+        let Some(line) = forward.next()? else { break };
+        lines.push(line.to_vec());
+    }
+    Ok(lines)
 }
 
 fn last_lines(file: &File) -> io::Result<Vec<Vec<u8>>> {

@@ -180,6 +180,25 @@ async fn what_a_checkpoint_goes_back_to_stays_whatever_goes_around_it() {
 }
 
 #[tokio::test]
+async fn what_was_cut_off_under_a_checkpoint_stays_though_a_kill_kept_it_from_being_noted() {
+    let cut_off = "s-main-0.jsonl.bak.2020-01-01T00-00-00.000Z";
+    let foreign = "s-main-1.jsonl.bak.2020-01-01T00-00-00.000Z";
+    let maintenance = json!({"resetArchiveRetention": "1d", "maxDiskBytes": 1,
+        "highWaterBytes": 1});
+    let (gateway, _mock) = gateway(maintenance, |state| {
+        write(state, "main", &[("main", 1, Some(10)), ("other", 1, Some(10))]);
+        for name in [cut_off, foreign] {
+            write_old(&state.join("agents/main/sessions").join(name));
+        }
+        go_back(state, "agent:main:main", &["s-main-0.jsonl"]);
+    })
+    .await;
+    let mut client = admin(&gateway).await;
+    call(&mut client, "sessions.cleanup", json!({"enforce": true})).await;
+    assert_eq!(files(&gateway, ".bak."), [cut_off]);
+}
+
+#[tokio::test]
 async fn in_mode_warn_nothing_goes_until_a_cleanup_enforces_it() {
     let (gateway, _mock) = gateway(json!({"mode": "warn", "pruneAfter": "10d"}), |state| {
         write(state, "main", &[("stale", 11, Some(1)), ("fresh", 1, Some(1))]);

@@ -1,12 +1,13 @@
 //! What sessions used, read from transcripts of the original and of our own.
 
 use std::fs;
+use std::os::unix::fs::symlink;
 use std::path::Path;
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::stage::{Api, admin, ask, call, scripted};
+use crate::stage::{Api, admin, ask, call, scripted, until};
 use crate::support::{Gateway, GatewayOptions, MockProvider, default_config};
 
 const DAY: &str = "2026-03-04";
@@ -105,6 +106,22 @@ async fn usage_of_sessions_that_the_original_wrote_is_summed_up_by_day_model_and
     let east = call(&mut client, "sessions.usage", params).await;
     assert_eq!(east["totals"]["totalTokens"], 1522);
     assert_eq!(east["aggregates"]["daily"][0]["date"], "2026-03-05");
+}
+
+#[tokio::test]
+async fn a_file_that_cannot_be_read_is_left_out_and_told_and_the_rest_counts() {
+    let (gateway, _mock) = gateway().await;
+    let folder = gateway.state_dir().join("agents/main/sessions");
+    // A link to itself cannot be followed, whoever tries.
+    symlink("s-loop.jsonl", folder.join("s-loop.jsonl")).unwrap();
+    let mut client = admin(&gateway).await;
+    for method in ["usage.cost", "sessions.usage"] {
+        let usage = call(&mut client, method, that_day()).await;
+        assert_eq!(usage["totals"]["totalTokens"], 1522, "{method}");
+    }
+    call(&mut client, "sessions.cleanup", json!({"enforce": true})).await;
+    let told = || async { gateway.stderr().contains("s-loop.jsonl").then_some(()) };
+    until("the file is named in the log", told).await;
 }
 
 #[tokio::test]

@@ -73,12 +73,17 @@ impl Import {
                 done += bytes;
                 progress(done, total);
             }
+            let mut new = Vec::new();
             for session in std::mem::take(&mut plan.sessions) {
                 if failed.contains(&session.from) {
                     plan.report.leave_out(&session.key, &"its transcript was not taken over");
                 } else {
-                    self.add(session, &mut index, &mut plan).await?;
+                    new.extend(self.admit(session, &mut index, &mut plan).await?);
                 }
+            }
+            plan.report.sessions += u64::try_from(new.len()).unwrap_or(u64::MAX);
+            if let Some(store) = self.store.as_ref().filter(|_| !self.is_dry) {
+                store.create_sessions_if_absent(new).await?;
             }
             self.keep_index(&mut plan).await?;
             report.agents.push(plan.report);
@@ -153,20 +158,21 @@ impl Import {
         Ok(Some(file.from))
     }
 
-    /// Adds a session to the index. A key that means another conversation here
-    /// keeps it; the one that arrives goes under the id of its transcript.
-    async fn add(
+    /// A session as it goes into the index; `None` when it is there already. A
+    /// key that means another conversation here keeps it; the one that arrives
+    /// goes under the id of its transcript.
+    async fn admit(
         &self,
         session: Arrival,
         index: &mut Index,
         plan: &mut Plan,
-    ) -> Result<(), SessionError> {
+    ) -> Result<Option<NewSession>, SessionError> {
         let Arrival { mut key, mut entry, .. } = session;
         if let Some(there) = index.id_of(&key).await? {
             let by_id = rebuild::key_of_id(&key.agent(&self.rules), &entry.session_id);
             if there == entry.session_id || index.id_of(&by_id).await?.is_some() {
                 plan.report.known_sessions += 1;
-                return Ok(());
+                return Ok(None);
             }
             let why = format!("is another conversation here; this one is now {by_id}");
             plan.report.leave_out(&key, &why);
@@ -179,16 +185,8 @@ impl Import {
             entry.label = None;
         }
         index.note(&key, &entry, &self.rules);
-        if let Some(store) = self.store.as_ref().filter(|_| !self.is_dry) {
-            let new = NewSession {
-                agent: key.agent(&self.rules).to_string(),
-                key: key.to_string(),
-                entry,
-            };
-            store.create_sessions_if_absent(vec![new]).await?;
-        }
-        plan.report.sessions += 1;
-        Ok(())
+        let agent = key.agent(&self.rules).to_string();
+        Ok(Some(NewSession { key: key.to_string(), agent, entry }))
     }
 
     /// Takes OpenClaw's index along, if there is none: the keys of its

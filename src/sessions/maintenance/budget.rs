@@ -3,11 +3,10 @@
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::time::UNIX_EPOCH;
 
 use serde::Serialize;
 
-use super::super::paths;
+use super::super::paths::{self, Seen};
 use super::needs::Needs;
 use crate::config::DiskBudget;
 
@@ -77,22 +76,12 @@ pub(super) struct Stored {
 
 /// The files of a folder.
 pub(super) fn files(folder: &Path) -> io::Result<Vec<Stored>> {
-    let mut found = Vec::new();
-    for path in paths::children(folder)? {
-        let about = match fs::metadata(&path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
-            about => about?,
-        };
-        if !about.is_file() {
-            continue;
-        }
+    let stored = |Seen { path, bytes, modified_ms }| {
         let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
         let archived_at = paths::archive(name).map(|archive| archive.archived_at);
-        let since_epoch = about.modified()?.duration_since(UNIX_EPOCH).unwrap_or_default();
-        let modified_ms = u64::try_from(since_epoch.as_millis()).unwrap_or(u64::MAX);
-        found.push(Stored { bytes: about.len(), modified_ms, archived_at, path });
-    }
-    Ok(found)
+        Stored { path, bytes, modified_ms, archived_at }
+    };
+    Ok(paths::files(folder)?.into_iter().map(stored).collect())
 }
 
 /// What may go before any session does, the oldest first: transcripts that were

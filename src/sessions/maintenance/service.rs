@@ -133,7 +133,7 @@ impl Sessions {
     async fn missing(&self, rows: &[SessionRow]) -> Result<HashSet<SessionKey>, SessionError> {
         let needed: Vec<_> = rows
             .iter()
-            .map(|row| (SessionKey::from_canonical(row.key.as_str()), self.needed_by(row)))
+            .map(|row| (SessionKey::from_canonical(row.key.as_str()), self.needed_by(row).files))
             .collect();
         let looking = blocking(move || {
             let is_gone = |(_, files): &(SessionKey, HashSet<PathBuf>)| {

@@ -16,7 +16,7 @@ use super::super::paths;
 use super::file::header;
 use super::line::mend;
 use super::writer::Birth;
-use super::{Backward, Body, Entry, Line, Parent, TranscriptFormat, head};
+use super::{Backward, Body, Entry, Forward, Line, Parent, TranscriptFormat, head};
 
 /// Makes a transcript of what comes before the entry `until` in another one, or
 /// of all of it. Answers whether that entry was there.
@@ -64,12 +64,11 @@ fn begin_of(file: &File, length: u64, id: &str) -> io::Result<Option<u64>> {
 }
 
 /// How many bytes a header takes at the beginning.
-fn after_header(mut file: &File) -> io::Result<u64> {
-    file.seek(SeekFrom::Start(0))?;
-    let mut line = Vec::new();
-    let size = BufReader::new(file).read_until(b'\n', &mut line)?;
-    let is_header = matches!(Line::parse(&line), Some(Line::Header(_)));
-    Ok(if is_header { u64::try_from(size).unwrap_or_default() } else { 0 })
+fn after_header(file: &File) -> io::Result<u64> {
+    let mut lines = Forward::new(file, 0, u64::MAX)?;
+    let first = lines.next()?.and_then(Line::parse);
+    let is_header = matches!(first, Some(Line::Header(_)));
+    Ok(if is_header { lines.ends() } else { 0 })
 }
 
 /// The last lines of a transcript.

@@ -1,6 +1,7 @@
 //! One line of a transcript, in the format of the original or bare.
 
-use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
 /// A line that can be read.
@@ -67,41 +68,55 @@ impl Body<'_> {
     }
 }
 
+/// A member of JSON that may be of another kind than expected: then it is as if
+/// it were not there.
+#[derive(Debug)]
+pub(crate) struct Loose<T>(pub Option<T>);
+
+impl<T> Default for Loose<T> {
+    fn default() -> Self {
+        Self(None)
+    }
+}
+
+impl<'de, T: DeserializeOwned> Deserialize<'de> for Loose<T> {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let raw = <&RawValue>::deserialize(from)?;
+        Ok(Self(serde_json::from_str(raw.get()).ok()))
+    }
+}
+
 #[derive(Deserialize)]
 struct Raw<'a> {
-    #[serde(borrow, rename = "type")]
-    kind: Option<&'a RawValue>,
+    #[serde(default, rename = "type")]
+    kind: Loose<String>,
     #[serde(borrow)]
     role: Option<&'a RawValue>,
-    #[serde(borrow)]
-    id: Option<&'a RawValue>,
-    #[serde(borrow, rename = "parentId", default, deserialize_with = "present")]
-    parent_id: Option<&'a RawValue>,
-    #[serde(borrow)]
-    timestamp: Option<&'a RawValue>,
+    #[serde(default)]
+    id: Loose<String>,
+    #[serde(default, rename = "parentId", deserialize_with = "present")]
+    parent_id: Option<Loose<String>>,
+    #[serde(default)]
+    timestamp: Loose<String>,
     #[serde(borrow)]
     message: Option<&'a RawValue>,
-    #[serde(borrow)]
-    summary: Option<&'a RawValue>,
-    #[serde(borrow, rename = "firstKeptEntryId")]
-    first_kept: Option<&'a RawValue>,
-    #[serde(borrow, rename = "customType")]
-    custom_type: Option<&'a RawValue>,
+    #[serde(default)]
+    summary: Loose<String>,
+    #[serde(default, rename = "firstKeptEntryId")]
+    first_kept: Loose<String>,
+    #[serde(default, rename = "customType")]
+    custom_type: Loose<String>,
     #[serde(borrow)]
     content: Option<&'a RawValue>,
-    #[serde(borrow, rename = "sessionKey")]
-    session_key: Option<&'a RawValue>,
-    #[serde(borrow)]
-    cwd: Option<&'a RawValue>,
+    #[serde(default, rename = "sessionKey")]
+    session_key: Loose<String>,
+    #[serde(default)]
+    cwd: Loose<String>,
 }
 
 /// `null` is something else than nothing: it makes a root.
-fn present<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Option<&'de RawValue>, D::Error> {
-    <&RawValue>::deserialize(from).map(Some)
-}
-
-fn text(raw: Option<&RawValue>) -> Option<String> {
-    serde_json::from_str(raw?.get()).ok()
+fn present<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Loose<String>>, D::Error> {
+    Loose::deserialize(from).map(Some)
 }
 
 /// Puts a `?` in the place of each byte that is no text, so that the rest of
@@ -123,7 +138,7 @@ impl<'a> Line<'a> {
         // Some editors put a byte order mark first.
         let whole = whole.trim_start_matches('\u{feff}').trim();
         let raw: Raw<'a> = serde_json::from_str(whole).ok()?;
-        let Some(kind) = text(raw.kind) else {
+        let Some(kind) = &raw.kind.0 else {
             // A bare message has a role where an entry has a type.
             raw.role?;
             let body = Body::Message(whole);
@@ -131,35 +146,27 @@ impl<'a> Line<'a> {
             return Some(Self::Entry(Entry { id, parent, timestamp, body }));
         };
         if kind == "session" {
-            let (session_key, timestamp) = (text(raw.session_key), text(raw.timestamp));
-            return Some(Self::Header(Header { session_key, timestamp, cwd: text(raw.cwd) }));
+            let (session_key, timestamp) = (raw.session_key.0, raw.timestamp.0);
+            return Some(Self::Header(Header { session_key, timestamp, cwd: raw.cwd.0 }));
         }
         let parent = match raw.parent_id {
             None => Parent::Previous,
-            given => text(given).map_or(Parent::None, Parent::Id),
+            Some(given) => given.0.map_or(Parent::None, Parent::Id),
         };
-        let body = raw.body(&kind);
-        Some(Self::Entry(Entry { id: text(raw.id), parent, timestamp: text(raw.timestamp), body }))
-    }
-}
-
-impl<'a> Raw<'a> {
-    fn body(&self, kind: &str) -> Body<'a> {
-        match kind {
-            "message" => self.message.map_or(Body::Other, |message| Body::Message(message.get())),
+        let body = match kind.as_str() {
+            "message" => raw.message.map_or(Body::Other, |message| Body::Message(message.get())),
             "compaction" => Body::Compaction {
-                summary: text(self.summary).unwrap_or_default(),
-                first_kept: text(self.first_kept),
+                summary: raw.summary.0.unwrap_or_default(),
+                first_kept: raw.first_kept.0,
             },
-            "branch_summary" => {
-                Body::BranchSummary { summary: text(self.summary).unwrap_or_default() }
-            }
-            "custom_message" => self.content.map_or(Body::Other, |content| Body::CustomMessage {
-                custom_type: text(self.custom_type).unwrap_or_default(),
+            "branch_summary" => Body::BranchSummary { summary: raw.summary.0.unwrap_or_default() },
+            "custom_message" => raw.content.map_or(Body::Other, |content| Body::CustomMessage {
+                custom_type: raw.custom_type.0.unwrap_or_default(),
                 content: content.get(),
             }),
             _ => Body::Other,
-        }
+        };
+        Some(Self::Entry(Entry { id: raw.id.0, parent, timestamp: raw.timestamp.0, body }))
     }
 }
 

@@ -8,6 +8,7 @@
 mod backward;
 mod copy;
 mod file;
+mod forward;
 mod line;
 mod scan;
 #[cfg(test)]
@@ -19,6 +20,7 @@ pub use crate::config::TranscriptFormat;
 pub(super) use backward::Backward;
 pub(super) use copy::{Tail, fork, tail};
 pub(super) use file::bare_id;
-pub(super) use line::{Body, Entry, Header, Line, Parent};
+pub(super) use forward::Forward;
+pub(super) use line::{Body, Entry, Header, Line, Loose, Parent};
 pub(super) use scan::{Position, head, position};
 pub(super) use writer::{Birth, NewEntry, NewKind, Place, Placed, Writer};

@@ -1,10 +1,9 @@
 //! Reading a file from its beginning: which format, how many messages.
 
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
+use std::io;
 
-use super::line::mend;
-use super::{Entry, Header, Line, Parent, TranscriptFormat};
+use super::{Entry, Forward, Header, Line, Parent, TranscriptFormat};
 
 /// Where the end of a transcript is, in every sense.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -37,41 +36,24 @@ pub(crate) fn position(file: &File, length: u64, known: &Position) -> io::Result
     }
     // A file that became shorter is not the one that we knew.
     let mut position = if known.bytes < length { known.clone() } else { Position::default() };
-    let mut reader = BufReader::with_capacity(64 * 1024, file);
-    reader.seek(SeekFrom::Start(position.bytes))?;
-    let mut reader = reader.take(length.saturating_sub(position.bytes));
-    let mut line = Vec::new();
-    loop {
-        line.clear();
-        let size = reader.read_until(b'\n', &mut line)?;
-        if size == 0 {
-            return Ok(position);
+    let mut lines = Forward::new(file, position.bytes, length)?;
+    while let Some(line) = lines.next()? {
+        match Line::parse(line) {
+            None if !line.ends_with(b"\n") => break,
+            Some(Line::Entry(entry)) => position.pass(entry),
+            _ => {}
         }
-        mend(&mut line);
-        let parsed = Line::parse(&line);
-        if parsed.is_none() && line.last() != Some(&b'\n') {
-            return Ok(position);
-        }
-        position.bytes = position.bytes.saturating_add(u64::try_from(size).unwrap_or(u64::MAX));
-        if let Some(Line::Entry(entry)) = parsed {
-            position.pass(entry);
-        }
+        position.bytes = lines.ends();
     }
+    Ok(position)
 }
 
 /// The format of a file, and its header if it has one; `None` when nothing in
 /// it can be read (new, or torn in its first line).
 pub(crate) fn head(file: &File) -> io::Result<Option<(TranscriptFormat, Option<Header>)>> {
-    let mut reader = BufReader::new(file);
-    reader.seek(SeekFrom::Start(0))?;
-    let mut line = Vec::new();
-    loop {
-        line.clear();
-        if reader.read_until(b'\n', &mut line)? == 0 {
-            return Ok(None);
-        }
-        mend(&mut line);
-        match Line::parse(&line) {
+    let mut lines = Forward::new(file, 0, u64::MAX)?;
+    while let Some(line) = lines.next()? {
+        match Line::parse(line) {
             None => {}
             Some(Line::Header(header)) => {
                 return Ok(Some((TranscriptFormat::OpenClaw, Some(header))));
@@ -83,6 +65,7 @@ pub(crate) fn head(file: &File) -> io::Result<Option<(TranscriptFormat, Option<H
             Some(Line::Entry(_)) => return Ok(Some((TranscriptFormat::OpenClaw, None))),
         }
     }
+    Ok(None)
 }
 
 #[cfg(test)]

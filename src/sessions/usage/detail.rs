@@ -1,11 +1,11 @@
 //! One session in detail: its answers over time, its newest messages.
 
 use std::fs::File;
-use std::io::{self, BufRead, BufReader};
+use std::io;
 
 use serde::Serialize;
 
-use super::super::transcript::{Backward, Body, Line};
+use super::super::transcript::{Backward, Forward};
 use super::super::{directives, reading};
 use super::range::QUARTER_MS;
 use super::scan::{self, Role};
@@ -66,14 +66,10 @@ fn maybe_number<S: serde::Serializer>(
 
 /// The answers in a transcript, with their times.
 pub(super) fn answers(file: &File, prices: &Prices) -> io::Result<Vec<(u64, Usage)>> {
-    let mut reader = BufReader::with_capacity(64 * 1024, file);
-    let (mut found, mut line) = (Vec::new(), Vec::new());
-    loop {
-        line.clear();
-        if reader.read_until(b'\n', &mut line)? == 0 {
-            break;
-        }
-        let Some(noted) = scan::message(&line) else { continue };
+    let mut lines = Forward::new(file, 0, u64::MAX)?;
+    let mut found = Vec::new();
+    while let Some(line) = lines.next()? {
+        let Some((noted, _)) = scan::message(line) else { continue };
         let Some((usage, has_cost)) = noted.usage else { continue };
         let (provider, model) = (noted.provider, noted.model);
         let row = Spending { quarter: 0, provider, model, has_cost, count: 1, usage };
@@ -130,9 +126,7 @@ pub(super) fn logs(file: &File, limit: usize, prices: &Prices) -> io::Result<Vec
 }
 
 fn log(line: &[u8], prices: &Prices) -> Option<LogEntry> {
-    let noted = scan::message(line)?;
-    let Line::Entry(entry) = Line::parse(line)? else { return None };
-    let Body::Message(text) = entry.body else { return None };
+    let (noted, text) = scan::message(line)?;
     let message = reading::message(text)?;
     let content = text_of(&message);
     let content = match &message {

@@ -1,11 +1,10 @@
 //! The transcripts whose usage counts.
 
-use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::time::UNIX_EPOCH;
 
-use super::super::{AgentId, SessionId, paths};
+use super::super::paths::{self, Seen};
+use super::super::{AgentId, SessionId};
 
 /// A transcript on disk: a current one, or one put away by a reset or a deletion.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,25 +21,13 @@ pub(super) struct TranscriptFile {
 impl TranscriptFile {
     /// `None` when it is no such file.
     pub fn look(agent: &AgentId, path: &Path) -> io::Result<Option<Self>> {
-        let Some(name) = path.file_name().and_then(|name| name.to_str()) else { return Ok(None) };
-        let Some(id) = id_of(name) else { return Ok(None) };
-        let about = match fs::metadata(path) {
-            // It may have been put away since its folder was listed.
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            about => about?,
-        };
-        if !about.is_file() {
-            return Ok(None);
-        }
-        let since_epoch = about.modified()?.duration_since(UNIX_EPOCH).unwrap_or_default();
-        Ok(Some(Self {
-            agent: agent.clone(),
-            name: name.to_owned(),
-            path: path.to_owned(),
-            id,
-            length: about.len(),
-            modified_ms: u64::try_from(since_epoch.as_millis()).unwrap_or(u64::MAX),
-        }))
+        Ok(paths::look(path.to_owned())?.and_then(|seen| Self::of(agent, seen)))
+    }
+
+    fn of(agent: &AgentId, Seen { path, bytes, modified_ms }: Seen) -> Option<Self> {
+        let name = path.file_name()?.to_str()?.to_owned();
+        let (agent, id) = (agent.clone(), id_of(&name)?);
+        Some(Self { agent, path, name, id, length: bytes, modified_ms })
     }
 
     /// How the store tells it.
@@ -56,12 +43,19 @@ fn id_of(name: &str) -> Option<SessionId> {
     })
 }
 
-/// All of them below a state folder, the last changed first.
+/// All of them below a state folder, the last changed first. A folder that
+/// cannot be read is left out and told.
 pub(super) fn all(state_dir: &Path) -> io::Result<Vec<TranscriptFile>> {
     let mut found = Vec::new();
     for agent in paths::agents(state_dir)?.0 {
-        for path in paths::children(&paths::folder(state_dir, &agent))? {
-            found.extend(TranscriptFile::look(&agent, &path)?);
+        let folder = paths::folder(state_dir, &agent);
+        match paths::files(&folder) {
+            Ok(seen) => {
+                found.extend(seen.into_iter().filter_map(|seen| TranscriptFile::of(&agent, seen)));
+            }
+            Err(error) => {
+                tracing::warn!(path = %folder.display(), %error, "usage here is left out");
+            }
         }
     }
     found.sort_by(|a, b| b.modified_ms.cmp(&a.modified_ms).then_with(|| a.path.cmp(&b.path)));

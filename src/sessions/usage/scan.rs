@@ -2,16 +2,15 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
+use std::io;
 use std::os::unix::fs::FileExt;
 
 use serde::Deserialize;
 use serde_json::Value;
-use serde_json::value::RawValue;
 use sha2::{Digest, Sha256};
 
 use super::super::time;
-use super::super::transcript::{Body, Line};
+use super::super::transcript::{Body, Forward, Line, Loose};
 use super::files::TranscriptFile;
 use super::range::QUARTER_MS;
 use crate::protocol::message::{Cost, Usage};
@@ -69,20 +68,16 @@ pub(super) fn read_on(file: &TranscriptFile, known: Option<&UsageFile>) -> io::R
 /// Takes in whole lines; answers where the last one ends. A line that is torn
 /// at the end of the file is left for the next time.
 fn pass(file: &File, from: u64, length: u64, found: &mut Found) -> io::Result<u64> {
-    let mut reader = BufReader::with_capacity(64 * 1024, file);
-    reader.seek(SeekFrom::Start(from))?;
-    let mut reader = reader.take(length.saturating_sub(from));
-    let (mut at, mut line) = (from, Vec::new());
-    while at.saturating_sub(from) < SLICE {
-        line.clear();
-        let size = reader.read_until(b'\n', &mut line)?;
-        if line.last() != Some(&b'\n') {
-            break;
+    let mut lines = Forward::new(file, from, length)?;
+    let mut read_to = from;
+    while read_to.saturating_sub(from) < SLICE {
+        match lines.next()? {
+            Some(line) if line.ends_with(b"\n") => found.note(line),
+            _ => break,
         }
-        at = at.saturating_add(u64::try_from(size).unwrap_or(u64::MAX));
-        found.note(&line);
+        read_to = lines.ends();
     }
-    Ok(at)
+    Ok(read_to)
 }
 
 fn tail(file: &File, end: u64) -> io::Result<String> {
@@ -116,86 +111,72 @@ pub(super) enum Role {
     Tool,
 }
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Head<'a> {
-    #[serde(borrow)]
-    role: Option<&'a RawValue>,
-    #[serde(borrow)]
-    timestamp: Option<&'a RawValue>,
-    #[serde(borrow)]
-    provider: Option<&'a RawValue>,
-    #[serde(borrow)]
-    model: Option<&'a RawValue>,
-    #[serde(borrow)]
-    usage: Option<&'a RawValue>,
-    #[serde(borrow)]
-    stop_reason: Option<&'a RawValue>,
-    #[serde(borrow)]
-    duration_ms: Option<&'a RawValue>,
-    #[serde(borrow)]
-    is_error: Option<&'a RawValue>,
-    #[serde(borrow)]
-    content: Option<&'a RawValue>,
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "camelCase", default)]
+struct Head {
+    role: Loose<String>,
+    timestamp: Loose<Value>,
+    provider: Loose<String>,
+    model: Loose<String>,
+    usage: Loose<Value>,
+    stop_reason: Loose<String>,
+    duration_ms: Loose<Value>,
+    is_error: Loose<bool>,
+    content: Loose<Vec<Block>>,
 }
 
 /// A part of a message; what it carries besides stays unread.
-#[derive(Deserialize)]
-struct Block<'a> {
-    #[serde(borrow, rename = "type")]
-    kind: Option<&'a RawValue>,
-    #[serde(borrow)]
-    name: Option<&'a RawValue>,
-    #[serde(borrow)]
-    is_error: Option<&'a RawValue>,
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "camelCase", default)]
+struct Block {
+    #[serde(rename = "type")]
+    kind: Loose<String>,
+    name: Loose<String>,
+    is_error: Loose<bool>,
 }
 
-fn read<'a, T: Deserialize<'a>>(raw: Option<&'a RawValue>) -> Option<T> {
-    serde_json::from_str(raw?.get()).ok()
-}
-
-/// A line as a message; `None` for every other line.
-pub(super) fn message(line: &[u8]) -> Option<Noted> {
+/// A line as a message, with its JSON text; `None` for every other line.
+pub(super) fn message(line: &[u8]) -> Option<(Noted, &str)> {
     let Line::Entry(entry) = Line::parse(line)? else { return None };
     let Body::Message(text) = entry.body else { return None };
-    let head: Head<'_> = serde_json::from_str(text).ok()?;
-    let role = match read::<String>(head.role)?.as_str() {
+    let head: Head = serde_json::from_str(text).ok()?;
+    let role = match head.role.0?.as_str() {
         "user" => Role::User,
         "assistant" => Role::Assistant,
         "toolResult" | "tool" => Role::Tool,
         _ => return None,
     };
-    let own_time = read::<Value>(head.timestamp).as_ref().and_then(count);
+    let own_time = head.timestamp.0.as_ref().and_then(count);
     let entry_time = entry.timestamp.as_deref().map(time::millis).filter(|at| *at > 0);
     let mut noted = Noted {
         role,
         at: entry_time.or(own_time)?,
-        provider: read(head.provider).unwrap_or_default(),
-        model: read(head.model).unwrap_or_default(),
-        usage: read::<Value>(head.usage).as_ref().and_then(usage),
-        duration_ms: read::<Value>(head.duration_ms).as_ref().and_then(count),
+        provider: head.provider.0.unwrap_or_default(),
+        model: head.model.0.unwrap_or_default(),
+        usage: head.usage.0.as_ref().and_then(usage),
+        duration_ms: head.duration_ms.0.as_ref().and_then(count),
         ..Noted::default()
     };
-    for block in read::<Vec<Block<'_>>>(head.content).unwrap_or_default() {
-        match read::<String>(block.kind).unwrap_or_default().as_str() {
+    for block in head.content.0.unwrap_or_default() {
+        match block.kind.0.unwrap_or_default().as_str() {
             "toolCall" | "tool_use" | "toolUse" | "tool_call" => {
-                noted.tools.push(read(block.name).unwrap_or_else(|| "unknown".into()));
+                noted.tools.push(block.name.0.unwrap_or_else(|| "unknown".into()));
             }
             "tool_result" | "toolResult" => {
                 noted.results += 1;
-                noted.errors += u64::from(read::<bool>(block.is_error).unwrap_or_default());
+                noted.errors += u64::from(block.is_error.0.unwrap_or_default());
             }
             _ => {}
         }
     }
     if role == Role::Tool {
         noted.results += 1;
-        noted.errors += u64::from(read::<bool>(head.is_error).unwrap_or_default());
+        noted.errors += u64::from(head.is_error.0.unwrap_or_default());
     }
-    let stop: Option<String> = read(head.stop_reason);
+    let stop = head.stop_reason.0;
     let failed = stop.is_some_and(|stop| matches!(stop.as_str(), "error" | "aborted" | "timeout"));
     noted.errors += u64::from(failed);
-    Some(noted)
+    Some((noted, text))
 }
 
 /// A number that is not negative, without its fraction.
@@ -256,7 +237,7 @@ struct Found {
 
 impl Found {
     fn note(&mut self, line: &[u8]) {
-        let Some(noted) = message(line) else { return };
+        let Some((noted, _)) = message(line) else { return };
         let quarter = noted.at / QUARTER_MS;
         let row = self.activity.entry(quarter).or_insert_with(|| Activity {
             quarter,
@@ -342,15 +323,15 @@ mod tests {
 
     #[test]
     fn messages_of_both_formats_are_understood() {
-        let asked = message(QUESTION.as_bytes()).unwrap();
+        let asked = message(QUESTION.as_bytes()).unwrap().0;
         assert_eq!((asked.role, asked.at, &asked.usage), (Role::User, 1_795_318_528_000, &None));
-        let answered = message(ANSWER.as_bytes()).unwrap();
+        let answered = message(ANSWER.as_bytes()).unwrap().0;
         assert_eq!((answered.tools, answered.errors), (vec!["read".to_owned()], 0));
         let (usage, has_cost) = answered.usage.unwrap();
         assert_eq!((usage.input, usage.total_tokens, has_cost), (10, 12, true));
-        let failed = message(FAILURE.as_bytes()).unwrap();
+        let failed = message(FAILURE.as_bytes()).unwrap().0;
         assert_eq!((failed.role, failed.results, failed.errors), (Role::Tool, 1, 1));
-        let bare = message(UNPRICED.as_bytes()).unwrap();
+        let bare = message(UNPRICED.as_bytes()).unwrap().0;
         let (usage, has_cost) = bare.usage.unwrap();
         assert_eq!((usage.input, usage.output, usage.total_tokens, has_cost), (7, 1, 8, false));
         assert_eq!(bare.errors, 1);
@@ -358,7 +339,18 @@ mod tests {
             assert_eq!(message(none.as_bytes()), None, "{none}");
         }
         let absurd = QUESTION.replace("\"content\"", "\"usage\":{\"input\":1e300},\"content\"");
-        assert_eq!(message(absurd.as_bytes()).unwrap().usage, None);
+        assert_eq!(message(absurd.as_bytes()).unwrap().0.usage, None);
+    }
+
+    #[test]
+    fn a_byte_that_is_no_text_costs_no_usage() {
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join("a.jsonl");
+        let line = ANSWER.replace("read", "?");
+        let bytes = line.bytes().map(|byte| if byte == b'?' { 0xff } else { byte });
+        fs::write(&path, bytes.chain(*b"\n").collect::<Vec<_>>()).unwrap();
+        let scan = read_on(&look(&path), None).unwrap();
+        assert_eq!(scan.facts.spending[0].usage.total_tokens, 12);
     }
 
     #[test]
