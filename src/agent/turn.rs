@@ -22,7 +22,7 @@ use super::run::{AbortReason, ActiveRun, RunEnd};
 use super::runs::Runs;
 use super::spent::add;
 use super::tools::{ToolScope, Toolbox};
-use super::{pictures, prompt, visible};
+use super::{pictures, prompt, pruning, visible};
 use room::Fill;
 
 /// A model that calls tools without end is stopped after so many rounds.
@@ -239,6 +239,14 @@ impl Turn<'_> {
         let mut messages = self.parts.sessions.context(&self.run.key).await?;
         let media = self.parts.sessions.media();
         pictures::fit(&mut messages, model.accepts_images(), &media).await;
+        if let Some(settings) = &self.parts.settings.agents.defaults.pruning {
+            pruning::prune(
+                &mut messages,
+                settings,
+                model.context_window,
+                self.parts.clock.now_ms(),
+            );
+        }
         Ok(ModelRequest {
             model: Arc::clone(model),
             // Told by whoever chooses the model.
