@@ -295,7 +295,7 @@ fn usage_reports(
     let catalog = Arc::clone(models.catalog());
     let price = move |provider: &str, model: &str, usage: &Usage| {
         let name = ModelRef { provider: provider.into(), model: model.into() };
-        catalog.find(&name).map(|model| model.priced(*usage).cost)
+        catalog.find(&name).map(|model| model.priced(usage.clone()).cost)
     };
     UsageReports::new(sessions.clone(), Arc::clone(store), Arc::clone(clock), Arc::new(price))
 }

@@ -265,7 +265,7 @@ impl ModelInfo {
             output: dollars(usage.output, price.output),
             cache_read: dollars(usage.cache_read, price.cache_read),
             cache_write: dollars(usage.cache_write, price.cache_write),
-            total: 0.0,
+            ..Cost::default()
         };
         cost.total = cost.input + cost.output + cost.cache_read + cost.cache_write;
         let total_tokens = [usage.output, usage.cache_read, usage.cache_write]
