@@ -206,7 +206,8 @@ fn add_spending(connection: &Connection, id: i64, rows: &[Spending]) -> Result<(
             total_cost = total_cost + excluded.total_cost",
     )?;
     for row in rows {
-        let Usage { input, output, cache_read, cache_write, total_tokens, ref cost, .. } = row.usage;
+        let Usage { input, output, cache_read, cache_write, total_tokens, ref cost, .. } =
+            row.usage;
         statement.execute(params![
             id,
             signed(row.quarter),

@@ -286,6 +286,7 @@ impl ModelInfo {
                 .any(|known| name.eq_ignore_ascii_case(known))
         };
         match &self.api_key {
+            _ if self.options.auth.is_some() => Ok(None),
             Some(key) => Ok(Some(key)),
             None if matches!(self.api, Api::Ollama | Api::ClaudeCli)
                 || self.is_local()

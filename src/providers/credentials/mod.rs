@@ -156,6 +156,10 @@ impl Credentials {
 
     /// How an agent can be let in by the provider of `model`, best first.
     pub async fn for_model(&self, agent: &str, model: &ModelInfo) -> Vec<Credential> {
+        let own = || Credential { id: format!("{}:key", model.provider), secret: None };
+        if model.options.auth.is_some() {
+            return vec![own()];
+        }
         let now = self.clock.now_ms();
         let states = self.profiles(agent).await;
         let fitting = states.into_iter().filter(|state| {
@@ -173,7 +177,7 @@ impl Credentials {
             })
             .collect();
         if found.is_empty() || model.has_credential() {
-            found.push(Credential { id: format!("{}:key", model.provider), secret: None });
+            found.push(own());
         }
         found
     }
