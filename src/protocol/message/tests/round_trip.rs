@@ -93,9 +93,10 @@ fn usage() -> impl Strategy<Value = Value> {
     })
 }
 
+const STOPS: [&str; 5] = ["stop", "length", "toolUse", "error", "aborted"];
+
 fn message() -> impl Strategy<Value = Value> {
     let content = || vec(block(), 0..4).prop_map(Value::from);
-    const STOPS: [&str; 5] = ["stop", "length", "toolUse", "error", "aborted"];
     let known = prop_oneof![
         (prop_oneof![content(), text()], any::<u64>())
             .prop_map(|(content, at)| json!({"role": "user", "content": content, "timestamp": at})),
