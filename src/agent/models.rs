@@ -92,6 +92,20 @@ impl Models {
         SessionModel { name: info.reference(), info: Some(info) }
     }
 
+    /// The model that a session's row shows: the one that answered last, which
+    /// may be a fallback, until another one is chosen.
+    pub fn shown(&self, key: &SessionKey, entry: &SessionEntry) -> SessionModel {
+        let usual = self.of_session(key, Some(entry));
+        let answered = entry.model_provider.as_ref().zip(entry.model.as_ref());
+        let is_other = |(provider, model): &(&String, &String)| {
+            **provider != usual.name.provider || **model != usual.name.model
+        };
+        let Some((provider, model)) = answered.filter(is_other) else { return usual };
+        let name = ModelRef { provider: provider.clone(), model: model.clone() };
+        let info = self.catalog.find_or_guess(&name);
+        SessionModel { name, info }
+    }
+
     /// The model that was chosen for a session, if any was.
     pub fn chosen(&self, entry: &SessionEntry) -> Option<ModelRef> {
         let model = entry.model_override.clone()?;

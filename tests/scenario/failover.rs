@@ -81,6 +81,62 @@ async fn a_fallback_answers_and_says_so_and_the_model_that_failed_rests() {
     assert!(!told.contains("mock-key"), "{told}");
 }
 
+/// Provider and model of a session's row in the list.
+async fn listed(client: &mut WsClient, key: &str) -> (Value, Value) {
+    let list = client.request("sessions.list", json!({})).await;
+    let rows = list["payload"]["sessions"].as_array().unwrap();
+    let row = rows.iter().find(|row| row["key"] == key).unwrap();
+    (row["modelProvider"].clone(), row["model"].clone())
+}
+
+/// The same in the last `sessions.changed`.
+fn last_changed(client: &WsClient) -> (Value, Value) {
+    let frames = client.frames();
+    let row =
+        &frames.iter().rfind(|frame| frame["event"] == "sessions.changed").unwrap()["payload"];
+    (row["modelProvider"].clone(), row["model"].clone())
+}
+
+#[tokio::test]
+async fn the_row_of_a_session_shows_which_model_answered_until_another_is_chosen() {
+    let mock = MockProvider::start().await;
+    let gateway = gateway(&mock).await;
+    let mut client = admin(&gateway).await;
+    client.request("sessions.subscribe", json!({})).await;
+    let main = "agent:main:main";
+    let name = |provider: &str, model: &str| (json!(provider), json!(model));
+
+    mock.fail("mock-1", 400, "no");
+    ask(&mut client, "main", "hello", "r1").await;
+    assert_eq!(listed(&mut client, main).await, name("mocka", "mock-think"));
+    assert_eq!(last_changed(&client), name("mocka", "mock-think"));
+
+    // What was chosen for the session stays what it is, whoever answers.
+    let patch = json!({"key": "main", "model": "mock/mock-2"});
+    let patched = client.request("sessions.patch", patch).await;
+    assert_eq!(patched["payload"]["resolved"]["model"], "mock-2");
+    assert_eq!(listed(&mut client, main).await, name("mock", "mock-2"));
+    mock.fail("mock-2", 400, "no");
+    ask(&mut client, "main", "and now?", "r2").await;
+    assert_eq!(listed(&mut client, main).await, name("mocka", "mock-think"));
+    let patched = client.request("sessions.patch", json!({"key": "main", "label": "x"})).await;
+    let entry = &patched["payload"]["entry"];
+    assert_eq!(
+        (&entry["providerOverride"], &entry["modelOverride"]),
+        (&json!("mock"), &json!("mock-2"))
+    );
+    assert_eq!((&entry["modelProvider"], &entry["model"]), (&json!("mocka"), &json!("mock-think")));
+
+    mock.heal("mock-2");
+    ask(&mut client, "main", "back?", "r3").await;
+    assert_eq!(listed(&mut client, main).await, name("mock", "mock-2"));
+    assert_eq!(last_changed(&client), name("mock", "mock-2"));
+    let answers = history(&mut client, "main").await;
+    let answers = answers.iter().filter(|message| message["role"] == "assistant");
+    let models: Vec<_> = answers.map(|message| message["model"].clone()).collect();
+    assert_eq!(models, ["mock-think", "mock-think", "mock-2"]);
+}
+
 #[tokio::test]
 async fn one_refused_request_makes_no_credential_rest_and_the_return_is_told() {
     let mock = MockProvider::start().await;
