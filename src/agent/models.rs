@@ -74,7 +74,7 @@ impl Models {
 
     /// The model of an agent.
     pub fn of_agent(&self, agent: &AgentId) -> Arc<ModelInfo> {
-        Arc::clone(self.by_agent.get(agent).unwrap_or(&self.default_choice().model))
+        self.catalog.known(self.by_agent.get(agent).unwrap_or(&self.default_choice().model))
     }
 
     /// The model that answers in a session. One that somebody chose and that

@@ -211,7 +211,7 @@ impl SessionRow {
 
     /// `defaults` of `sessions.list`.
     pub fn defaults(models: &Models) -> Value {
-        let model = &models.default_choice().model;
+        let model = models.catalog().known(&models.default_choice().model);
         let (levels, options) = thinking_members();
         json!({
             "modelProvider": model.provider,

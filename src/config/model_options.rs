@@ -24,6 +24,8 @@ pub struct ModelOptions {
     pub transport: Transport,
     /// What lets us in, instead of a key where the API wants it.
     pub auth: Option<AuthHeader>,
+    /// Whether its limits are only assumed, and its server could be asked.
+    pub is_assumed: bool,
     /// What answers instead of a server.
     pub cli: Option<Arc<CliBackend>>,
 }

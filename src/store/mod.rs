@@ -9,6 +9,7 @@
 pub mod atomic;
 mod checkpoint;
 mod column;
+mod cooldowns;
 mod database;
 mod entry;
 mod error;
@@ -24,6 +25,7 @@ mod usage;
 
 pub use atomic::{FileError, create_private, move_private};
 pub use checkpoint::{CheckpointPlace, CompactionCheckpoint, CompactionReason};
+pub use cooldowns::{CooldownChange, CooldownRow};
 pub use database::Database;
 pub use entry::{SessionEntry, TranscriptFacts};
 pub use error::StoreError;

@@ -245,6 +245,63 @@ async fn another_credential_of_the_provider_is_tried_before_another_model() {
 }
 
 #[tokio::test]
+async fn a_credential_that_rests_goes_on_resting_after_a_stop_and_after_a_kill() {
+    let mock = MockProvider::start().await;
+    let mut gateway = gateway(&mock).await;
+    let mut client = admin(&gateway).await;
+    mock.fail("mock-1", 401, "bad key");
+    ask(&mut client, "main", "one", "r1").await;
+    mock.heal("mock-1");
+    assert!(gateway.terminate().await.unwrap().success());
+    gateway.restart().await;
+    let mut client = admin(&gateway).await;
+    ask(&mut client, "main", "two", "r2").await;
+    assert_eq!(models(&mock), ["mock-1", "mock-think", "mock-think"]);
+
+    // A write that nobody waits for is there soon, even if the next thing is a kill.
+    mock.fail("mock-think", 401, "bad key");
+    ask(&mut client, "main", "three", "r3").await;
+    let database = gateway.state_dir().join("clawgate.sqlite");
+    let rests = || {
+        let open = rusqlite::Connection::open(&database).unwrap();
+        open.query_row("SELECT count(*) FROM cooldowns", [], |row| row.get::<_, i64>(0)).unwrap()
+    };
+    let deadline = tokio::time::Instant::now() + std::time::Duration::from_secs(10);
+    while rests() < 2 {
+        assert!(tokio::time::Instant::now() < deadline, "{} rests", rests());
+        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+    }
+    gateway.kill9();
+    gateway.restart().await;
+    assert_eq!(rests(), 2);
+    // All of them rest: the first to wake is tried, and what goes well is awake.
+    mock.heal("mock-think");
+    let mut client = admin(&gateway).await;
+    let end = ask(&mut client, "main", "four", "r4").await;
+    assert_eq!(end["state"], "final");
+}
+
+#[tokio::test]
+async fn a_profile_that_openclaw_lets_rest_rests_here_too() {
+    let mock = MockProvider::start().await;
+    let gateway = gateway(&mock).await;
+    let mut client = admin(&gateway).await;
+    let dir = gateway.state_dir().join("agents/main/agent");
+    fs::create_dir_all(&dir).unwrap();
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
+    let now = u64::try_from(now.as_millis()).unwrap();
+    let stats = json!({"mock:one": {"disabledUntil": now + 3_600_000, "disabledReason": "billing",
+        "errorCount": 1, "lastFailureAt": now}});
+    write(&dir.join("auth-state.json"), &json!({"version": 1, "usageStats": stats}));
+    let key = |key: &str| json!({"type": "api_key", "provider": "mock", "key": key});
+    profiles(&gateway, &json!({"mock:one": key("key-one"), "mock:two": key("key-two")}));
+    ask(&mut client, "main", "hello", "r1").await;
+    assert_eq!(mock.calls().pop().unwrap().1, "key-two");
+    let status = crate::stage::call(&mut client, "models.authStatus", json!({})).await;
+    assert_eq!(status["providers"][0]["profiles"][0]["cooldownReason"], "billing");
+}
+
+#[tokio::test]
 async fn an_agents_own_fallbacks_replace_those_of_all() {
     let mock = MockProvider::start().await;
     let mut config = default_config(mock.address());

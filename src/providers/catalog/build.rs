@@ -261,6 +261,7 @@ impl<'a> Source<'a> {
                 params: model.params.over(&self.config.params),
                 transport: self.transport.clone(),
                 auth: self.auth.clone(),
+                is_assumed: false,
                 cli: None,
             }),
         })
