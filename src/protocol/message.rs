@@ -419,4 +419,6 @@ impl StopReason {
 }
 
 #[cfg(test)]
+mod round_trip;
+#[cfg(test)]
 mod tests;

@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::Path;
 
+use clawgate::support::{Clock, SystemClock};
 use serde_json::{Value, json};
 
 use crate::stage::{admin, ask, events, history, text_of};
@@ -288,8 +289,7 @@ async fn a_profile_that_openclaw_lets_rest_rests_here_too() {
     let mut client = admin(&gateway).await;
     let dir = gateway.state_dir().join("agents/main/agent");
     fs::create_dir_all(&dir).unwrap();
-    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
-    let now = u64::try_from(now.as_millis()).unwrap();
+    let now = SystemClock.now_ms();
     let stats = json!({"mock:one": {"disabledUntil": now + 3_600_000, "disabledReason": "billing",
         "errorCount": 1, "lastFailureAt": now}});
     write(&dir.join("auth-state.json"), &json!({"version": 1, "usageStats": stats}));

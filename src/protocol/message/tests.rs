@@ -1,8 +1,6 @@
 use super::*;
 use serde_json::json;
 
-mod round_trip;
-
 /// Byte for byte: the original's own parser may be as old as the text.
 #[track_caller]
 fn survives(text: &str) {
