@@ -216,8 +216,8 @@ impl Turn<'_> {
             model: message.model.clone(),
             context_window: model.context_window,
             thinking: self.thinking(entry).as_str(),
-            used: self.used,
-            last: message.usage,
+            used: self.used.clone(),
+            last: message.usage.clone(),
         };
         self.run.note(|progress| progress.answer = Some(answer));
     }
@@ -305,7 +305,7 @@ impl Turn<'_> {
     /// Stores what a model call said that is not the last. One that calls tools
     /// is told after the first of them has begun.
     async fn store_call(&mut self, message: AssistantMessage) -> Result<StoredMessage, Stop> {
-        let usage = message.usage;
+        let usage = message.usage.clone();
         let row = self.update(move |entry| take_call(entry, &usage)).await;
         let message = AgentMessage::Assistant(message);
         let mut stored = self.parts.append(&self.run.key, message, None).await?;

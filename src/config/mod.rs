@@ -22,6 +22,7 @@ pub mod models;
 mod nesting;
 mod paths;
 pub mod profiles;
+pub mod provider_request;
 mod pruning;
 mod reset;
 mod save;

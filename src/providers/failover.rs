@@ -163,7 +163,7 @@ impl Route {
         events: EventSink<'_>,
     ) -> Result<AssistantMessage, ProviderError> {
         loop {
-            let model = Arc::clone(self.model());
+            let model = self.learn().await;
             request.system = Some(system(&model));
             let error = match self.try_model(&model, request, events).await {
                 Tried::Answered(message) => {
@@ -190,6 +190,15 @@ impl Route {
             }
             self.at += 1;
         }
+    }
+
+    /// The model whose turn it is, with what its server says of it.
+    async fn learn(&mut self) -> Arc<ModelInfo> {
+        let model = self.failover.catalog.learn(self.model()).await;
+        if let Some(place) = self.models.get_mut(self.at) {
+            *place = Arc::clone(&model);
+        }
+        model
     }
 
     /// Asks one model with each credential that may do.

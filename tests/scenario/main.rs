@@ -24,6 +24,7 @@ mod maintenance;
 mod marks;
 mod models;
 mod offline;
+mod ollama;
 mod passed_on;
 mod presence;
 mod profiles;

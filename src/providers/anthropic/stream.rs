@@ -211,14 +211,14 @@ impl Reader for Events {
     }
 }
 
-fn updated(usage: Usage, news: Option<WireUsage>) -> Usage {
-    let Some(news) = news else { return usage };
+fn updated(usage: &Usage, news: Option<WireUsage>) -> Usage {
+    let Some(news) = news else { return usage.clone() };
     Usage {
         input: news.input.unwrap_or(usage.input),
         output: news.output.unwrap_or(usage.output),
         cache_read: news.cache_read.unwrap_or(usage.cache_read),
         cache_write: news.cache_write.unwrap_or(usage.cache_write),
-        ..usage
+        ..usage.clone()
     }
 }
 

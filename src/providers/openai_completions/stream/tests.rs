@@ -72,6 +72,7 @@ fn text_and_usage_are_read_as_recorded() {
             cache_write: 0,
             total_tokens: 1010,
             cost: Cost { total, ..cost },
+            ..Usage::default()
         }
     );
 }
