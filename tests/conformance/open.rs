@@ -23,10 +23,6 @@ const OPEN: &[(&str, &str)] = &[
     ("chat/attachments", "It ends with `artifacts.list`, which is not built yet."),
     ("chat/history", TOOLS),
     (
-        "chat/provider-errors",
-        "The original holds an error back for 15 s and begins failed runs anew; here it is told at once.",
-    ),
-    (
         "chat/queue",
         "Followups are answered in the order they came and under their own run ids, not under new ones; the line with `/queue` stays in the transcript, which moves the rows of its histories.",
     ),

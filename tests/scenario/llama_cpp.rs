@@ -156,7 +156,9 @@ async fn what_is_too_long_for_llama_cpp_is_told_as_that_by_each_api_it_speaks() 
         let end = ask(&mut client, "main", &long, "run-1").await;
         assert_eq!(end["state"], "error", "{api}: {end}");
         assert_eq!(end["errorKind"], "context_length", "{api}: {end}");
-        let text = end["errorMessage"].as_str().unwrap();
+        let told = end["errorMessage"].as_str().unwrap();
+        assert!(told.starts_with("Context overflow: prompt too large"), "{api}: {told}");
+        let text = end["error"]["message"].as_str().unwrap();
         assert!(text.contains("(32768 tokens)"), "{api}: {text}");
     }
 }
