@@ -40,7 +40,7 @@ const OPEN: &[(&str, &str)] = &[
     ("chat/thinking", TOOLS),
     (
         "chat/timeout",
-        "`timeoutMs` holds to the second here; the original lets the run go on and looks once a minute.",
+        "A run that is given 1.5 s is stopped two minutes later, as recorded, but a replay ends after 30 s; all that comes before is as recorded.",
     ),
     ("chat/exec-approval*", APPROVALS),
     ("chat/exec-plain", TOOLS),
