@@ -391,6 +391,57 @@ async fn a_refused_key_fails_at_once_and_is_not_repeated_in_the_error() {
     }
 }
 
+/// Status, what it means, how often the provider is asked.
+const STATUSES: [(u16, ProviderErrorKind, usize); 13] = [
+    (400, ProviderErrorKind::BadRequest, 1),
+    (401, ProviderErrorKind::Auth, 1),
+    (402, ProviderErrorKind::BadRequest, 1),
+    (403, ProviderErrorKind::Auth, 1),
+    (404, ProviderErrorKind::BadRequest, 1),
+    (408, ProviderErrorKind::Timeout, 3),
+    (422, ProviderErrorKind::BadRequest, 1),
+    (429, ProviderErrorKind::RateLimit, 3),
+    (500, ProviderErrorKind::Server, 3),
+    (502, ProviderErrorKind::Server, 3),
+    (503, ProviderErrorKind::Server, 3),
+    (504, ProviderErrorKind::Timeout, 3),
+    (529, ProviderErrorKind::Overloaded, 3),
+];
+
+#[tokio::test]
+async fn every_status_has_its_kind_and_its_text_and_what_may_pass_is_tried_again() {
+    for dialect in ALL {
+        for (status, kind, tries) in STATUSES {
+            let answers = (0..tries).map(|_| dialect.error(status, &[])).collect();
+            let call = call(dialect, answers).await;
+            let error = call.failure();
+            assert_eq!((error.kind, error.status), (kind, Some(status)), "{dialect:?}");
+            assert_eq!(error.message, dialect.error_text(status), "{dialect:?}");
+            assert_eq!(call.requests(), tries, "{dialect:?} {status}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn too_long_a_conversation_is_told_apart_from_other_bad_requests() {
+    for dialect in ALL {
+        let text = "This model's maximum context length is 10 tokens";
+        let body = match dialect {
+            Dialect::Ollama => json!({"error": text}),
+            Dialect::Anthropic => json!({"type": "error", "error": {
+                "type": "invalid_request_error", "message": "prompt is too long: 12 tokens > 10 maximum"}}),
+            Dialect::Google => {
+                json!({"error": {"code": 400, "status": "INVALID_ARGUMENT", "message":
+                "The input token count (12) exceeds the maximum number of tokens allowed (10)."}})
+            }
+            _ => json!({"error": {"message": text}}),
+        };
+        let call = call(dialect, vec![Answer::error(400, &body, &[])]).await;
+        assert_eq!(call.failure().kind, ProviderErrorKind::ContextLength, "{dialect:?}");
+        assert_eq!((call.failure().wire_kind(), call.requests()), ("context_length", 1));
+    }
+}
+
 #[tokio::test]
 async fn a_rate_limit_is_waited_out_as_asked() {
     for dialect in ALL {

@@ -333,10 +333,13 @@ impl Route {
             format!("{}: {} ({})", attempt.model, attempt.error, attempt.reason.as_str())
         };
         let told: Vec<_> = self.attempts.iter().map(one).collect();
-        let message = format!("All models failed ({}): {}", told.len(), told.join(" | "));
+        let message = format!("{ALL_FAILED} ({}): {}", told.len(), told.join(" | "));
         ProviderError { message, ..last }
     }
 }
+
+/// What the text begins with when more than one model was asked in vain.
+pub(super) const ALL_FAILED: &str = "All models failed";
 
 /// The kind of error whose reason this is; for those that make a model rest.
 const fn kind_of(reason: FailureReason) -> ProviderErrorKind {

@@ -20,6 +20,7 @@ mod idempotency;
 mod lanes;
 mod limits;
 mod live;
+mod llama_cpp;
 mod maintenance;
 mod marks;
 mod models;

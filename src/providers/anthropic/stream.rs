@@ -197,7 +197,7 @@ impl Reader for Events {
         let reason = self.stop.as_deref()?;
         Some(match reason {
             "end_turn" | "stop_sequence" | "pause_turn" => Ok(StopReason::Stop),
-            "max_tokens" => Ok(StopReason::Length),
+            "max_tokens" | "model_context_window_exceeded" => Ok(StopReason::Length),
             "tool_use" => Ok(StopReason::ToolUse),
             "refusal" | "sensitive" => Err(ProviderError::new(
                 ProviderErrorKind::Refusal,

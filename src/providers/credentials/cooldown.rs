@@ -59,18 +59,22 @@ const NO_CREDIT: [&str; 8] = [
     "out of credits",
 ];
 
+/// Whether `message` of a provider says that there is no credit left.
+pub fn says_no_credit(message: &str) -> bool {
+    let text = message.to_lowercase();
+    NO_CREDIT.iter().any(|words| text.contains(words))
+}
+
 impl FailureReason {
     /// The reason of a failed call.
     pub fn of(error: &ProviderError) -> Self {
-        let says_no_credit = || {
-            let text = error.message.to_lowercase();
-            NO_CREDIT.iter().any(|words| text.contains(words))
-        };
         match (error.kind, error.status) {
             (ProviderErrorKind::ContextLength, _) => Self::ContextOverflow,
             (ProviderErrorKind::Refusal, _) => Self::Refusal,
             (_, Some(402)) => Self::Billing,
-            (ProviderErrorKind::RateLimit | ProviderErrorKind::Auth, _) if says_no_credit() => {
+            (ProviderErrorKind::RateLimit | ProviderErrorKind::Auth, _)
+                if says_no_credit(&error.message) =>
+            {
                 Self::Billing
             }
             (ProviderErrorKind::RateLimit, _) => Self::RateLimit,

@@ -18,7 +18,7 @@ use std::time::SystemTime;
 
 use parking_lot::Mutex;
 
-pub use cooldown::{FailureReason, Rest};
+pub use cooldown::{FailureReason, Rest, says_no_credit};
 pub use profile::{Expiry, Profile};
 pub use store::{ProfileFile, StoreError};
 
