@@ -6,6 +6,7 @@
 //! one of answered, aborted, failed; a finished run, however it ends, starts
 //! the next. Must not: know about sockets or methods.
 
+pub mod approvals;
 mod calls;
 mod changes;
 mod commanded;

@@ -65,6 +65,13 @@ impl Paths {
         self.state_dir.join("identity").join("device.json")
     }
 
+    /// Which commands may run: OpenClaw keeps this file in the home, wherever
+    /// the state is.
+    pub fn exec_approvals(&self) -> PathBuf {
+        let dir = self.home.as_ref().map(|home| home.join(".openclaw"));
+        dir.unwrap_or_else(|| self.state_dir.clone()).join("exec-approvals.json")
+    }
+
     /// Held by the running gateway.
     pub fn instance_lock(&self) -> PathBuf {
         self.state_dir.join("clawgate.lock")
