@@ -111,6 +111,13 @@ async fn place() -> Place {
     let models = Models::new(failover, Arc::clone(&keys), &settings.agents).unwrap();
     let ear = Arc::new(Ear::default());
     let bus = Bus::new(Listening(Arc::clone(&ear)));
+    let processes = Arc::new(clawgate::agent::exec::Processes::new(
+        &settings,
+        env!("CARGO_BIN_EXE_clawgate").into(),
+        Arc::clone(&clock),
+        ids.clone(),
+        tasks.clone(),
+    ));
     let runs = Runs::new(RunsParts {
         settings: Arc::new(settings),
         keys,
@@ -120,6 +127,7 @@ async fn place() -> Place {
         bus: bus.clone(),
         events: SessionEvents::new(bus, models, Arc::clone(&clock)),
         tools: clawgate::agent::tools::Tools::default(),
+        processes,
         notices: Notices::default(),
         tally: Tally::default(),
         clock,

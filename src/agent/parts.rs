@@ -14,6 +14,7 @@ use crate::sessions::{
 use crate::store::{RunOutcome, Store};
 use crate::support::{Clock, Ids, Tasks};
 
+use super::exec::Processes;
 use super::models::Models;
 use super::notices::Notices;
 use super::run::{ActiveRun, RunEnd};
@@ -39,6 +40,8 @@ pub struct RunsParts {
     pub events: SessionEvents,
     /// Tools.
     pub tools: Tools,
+    /// Commands that run.
+    pub processes: Arc<Processes>,
     /// System events that wait for a turn.
     pub notices: Notices,
     /// How runs have ended.

@@ -11,7 +11,7 @@ use super::explain::Ledger;
 use super::gateway::{self, Sources};
 use super::schema::Node;
 use super::{
-    ConfigError, ConfigFile, Env, Overrides, Paths, Settings, agents, cli_backend, exec_policy,
+    ConfigError, ConfigFile, Env, Overrides, Paths, Settings, agents, cli_backend, exec, exec_policy,
     messages, models, nesting, profiles, secrets, session, substitute,
 };
 use crate::support::hex;
@@ -44,6 +44,7 @@ pub fn load(env: &Env, overrides: &Overrides) -> Result<Settings, ConfigError> {
     let agents = agents::read(&root, &paths, &file.path, &mut ledger)?;
     let messages = messages::read(&root, &file.path, &mut ledger)?;
     let exec_policy = exec_policy::read(&root, &file.path, &mut ledger)?;
+    let exec = exec::read(&root, env, &paths, &file.path, &mut ledger)?;
     let history_max_chars = gateway::history_max_chars(&root, &file.path, &mut ledger)?;
     let claude_cli = cli_backend::read(&root, &agents.defaults.workspace)?;
     let models = models::read(&root.member("models")?)?;
@@ -59,6 +60,7 @@ pub fn load(env: &Env, overrides: &Overrides) -> Result<Settings, ConfigError> {
         session,
         agents,
         messages,
+        exec,
         exec_policy,
         history_max_chars,
         models,

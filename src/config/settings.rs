@@ -10,7 +10,7 @@ use super::models::ModelsConfig;
 use super::profiles::ProfilesConfig;
 use super::secrets::SecretsConfig;
 use super::{
-    AgentsSettings, AuthMode, BindChoice, ExecPolicySettings, Explained, GatewaySettings,
+    AgentsSettings, AuthMode, BindChoice, ExecPolicySettings, ExecSettings, Explained, GatewaySettings,
     MessagesSettings, Paths, SessionSettings,
 };
 use crate::support::Secret;
@@ -45,6 +45,8 @@ pub struct Settings {
     pub agents: AgentsSettings,
     /// What happens to messages.
     pub messages: MessagesSettings,
+    /// How commands run.
+    pub exec: ExecSettings,
     /// Which commands may run and who is asked.
     pub exec_policy: ExecPolicySettings,
     /// Longest text in an answer of `chat.history`, in characters.

@@ -26,7 +26,9 @@ pub(super) struct Plan {
     pub cwd: PathBuf,
     /// All variables that it gets.
     pub env: BTreeMap<String, String>,
-    /// The terminal it gets, instead of pipes.
+    /// Whether it gets a terminal instead of pipes.
+    pub has_terminal: bool,
+    /// Where that is, once the keeper has opened it.
     pub terminal: Option<PathBuf>,
     /// The only places it may write to, when it is confined.
     pub writable: Option<Vec<PathBuf>>,

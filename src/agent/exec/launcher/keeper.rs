@@ -11,13 +11,15 @@ use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::process::{Command, ExitCode, Stdio};
 use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::mpsc::SyncSender;
 use std::thread;
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, WaitOptions, setsid, wait};
 
 use super::super::plan::{Plan, Report};
-use super::{START, tree};
+use super::terminal::Terminal;
+use super::{INPUT, START, tree};
 
 /// How long a command may take to end when it is asked to; then it is killed.
 /// Everything has to be dead within two seconds.
@@ -53,19 +55,23 @@ fn keep() -> io::Result<()> {
     setsid()?;
     adopt_orphans()?;
     let mut gateway = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
-    let plan = Plan::read(&mut gateway)?;
+    let mut plan = Plan::read(&mut gateway)?;
+    let terminal = if plan.has_terminal { Some(Terminal::open()?) } else { None };
+    plan.terminal = terminal.as_ref().map(|terminal| terminal.path.clone());
     let main = match start(&plan) {
         Ok(pid) => pid,
         Err(error) => return Report::Failed(error.to_string()).write(&mut gateway),
     };
     COMMAND.store(main.as_raw_nonzero().get(), Ordering::Release);
     // The output ends when nobody of the command holds it any more.
+    let output = io::stdout().as_fd().try_clone_to_owned()?;
+    let inputs = terminal.map(|terminal| terminal.carry(output)).transpose()?;
     let nowhere = File::options().read(true).write(true).open("/dev/null")?;
     rustix::stdio::dup2_stdout(&nowhere)?;
     rustix::stdio::dup2_stderr(&nowhere)?;
     Report::Started(main.as_raw_nonzero().get().unsigned_abs()).write(&mut gateway)?;
     let orders = gateway.try_clone()?;
-    thread::Builder::new().spawn(move || obey(orders))?;
+    thread::Builder::new().spawn(move || obey(orders, inputs.as_ref()))?;
     reap(main, gateway);
     Ok(())
 }
@@ -113,11 +119,11 @@ fn reap(main: Pid, mut gateway: UnixStream) {
 }
 
 /// Waits for the order to end, which the end of the gateway is as well.
-fn obey(mut gateway: UnixStream) {
-    let mut order = [0];
-    while let Err(error) = gateway.read(&mut order) {
-        if error.kind() != io::ErrorKind::Interrupted {
-            break;
+fn obey(mut gateway: UnixStream, inputs: Option<&SyncSender<Vec<u8>>>) {
+    while let Ok(Some(input)) = next_input(&mut gateway) {
+        if let Some(inputs) = inputs {
+            // Full: nobody reads the terminal.
+            let _ = inputs.try_send(input);
         }
     }
     // What is stopped does not see that it shall end.
@@ -134,6 +140,21 @@ fn obey(mut gateway: UnixStream) {
     // With the last of them this process ends as well, once that was reported.
     thread::sleep(KILL_LIMIT);
     std::process::exit(1);
+}
+
+/// The next input for the terminal; `None` for the order to end.
+fn next_input(gateway: &mut UnixStream) -> io::Result<Option<Vec<u8>>> {
+    let mut kind = [0];
+    gateway.read_exact(&mut kind)?;
+    if kind != [INPUT] {
+        return Ok(None);
+    }
+    let mut length = [0; 4];
+    gateway.read_exact(&mut length)?;
+    let length = u64::from(u32::from_be_bytes(length));
+    let mut input = Vec::new();
+    gateway.take(length).read_to_end(&mut input)?;
+    Ok(Some(input))
 }
 
 /// Has every process whose parent ends become a child of this one.

@@ -9,9 +9,12 @@
 
 mod keeper;
 mod starter;
+mod terminal;
 mod tree;
 
 use std::ffi::OsStr;
+use std::io;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 /// The first argument of a keeper.
@@ -21,6 +24,19 @@ const START: &str = "__start";
 
 /// What the gateway writes to its keeper to have everything ended.
 pub(super) const END: u8 = b'k';
+/// What it writes before input for the terminal: this, the count of bytes in
+/// four bytes, and the bytes.
+pub(super) const INPUT: u8 = b'w';
+/// Most bytes of one input.
+pub const MAX_INPUT: usize = 64 * 1024;
+
+/// The program that runs now, also when a newer one has taken its place on disk.
+///
+/// # Errors
+/// When the system does not say which it is.
+pub fn own_program() -> io::Result<PathBuf> {
+    if cfg!(target_os = "linux") { Ok("/proc/self/exe".into()) } else { std::env::current_exe() }
+}
 
 /// Does the work of a launching step when the first argument names one.
 pub fn run_step(first: Option<&OsStr>) -> Option<ExitCode> {
