@@ -8,7 +8,9 @@
 mod denial;
 mod permit;
 mod request;
+mod unasked;
 
 pub use denial::Denial;
 pub use permit::{Launch, Permit, Program};
 pub use request::{ExecHost, ExecRequest};
+pub use unasked::unasked;

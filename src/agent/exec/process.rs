@@ -62,6 +62,8 @@ pub struct State {
     pub ending: Option<Ending>,
     /// Whether something that it started still runs after its end.
     pub leaves_behind: bool,
+    /// Whether nothing that came from it is left.
+    pub is_gone: bool,
     /// Whether nobody waits for it: it is on the list until it is cleared.
     pub is_background: bool,
     /// When it last said something, in milliseconds since the epoch.
@@ -149,6 +151,15 @@ impl Process {
             if let Some(ending) = self.look(|state| state.ending.clone()) {
                 return ending;
             }
+            // The sender lives as long as this does.
+            let _ = news.changed().await;
+        }
+    }
+
+    /// Waits until nothing that came from it is left.
+    pub async fn gone(&self) {
+        let mut news = self.follow();
+        while !self.look(|state| state.is_gone) {
             // The sender lives as long as this does.
             let _ = news.changed().await;
         }

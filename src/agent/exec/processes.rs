@@ -178,7 +178,7 @@ impl Processes {
                 process.end();
             }
             for process in &all {
-                process.ended().await;
+                process.gone().await;
             }
         };
         if timeout(STOP_LIMIT, gone).await.is_err() {
@@ -209,9 +209,7 @@ impl Processes {
     ) -> Result<Arc<Process>, StartError> {
         let random = uuid::Uuid::parse_str(&self.ids.uuid()).map_or(0, |id| id.as_u128());
         let mut list = self.list.lock();
-        let is_alive = |process: &&Arc<Process>| {
-            process.look(|state| state.ending.is_none() || state.leaves_behind)
-        };
+        let is_alive = |process: &&Arc<Process>| process.look(|state| !state.is_gone);
         if list.values().filter(is_alive).count() >= MAX_RUNNING {
             return Err(StartError::TooMany);
         }
@@ -281,7 +279,7 @@ impl Processes {
             .values()
             .filter_map(|process| {
                 let ended = process.look(|state| {
-                    let ending = state.ending.as_ref().filter(|_| !state.leaves_behind);
+                    let ending = state.ending.as_ref().filter(|_| state.is_gone);
                     ending.map(|ending| ending.at)
                 });
                 Some((ended?, process.id.clone()))

@@ -93,13 +93,18 @@ impl Supervisor {
             self.step(&mut course, &mut piece).await;
             let is_over = course.ended.is_some() || course.failed.is_some() || !course.has_keeper;
             let is_late = course.last_words.is_some_and(|at| Instant::now() >= at);
-            if !course.is_settled && is_over && (!course.has_output || is_late) {
+            // A keeper goes as soon as nothing of the command is left.
+            let is_complete = !course.has_output && !course.has_keeper;
+            if !course.is_settled && is_over && (is_complete || is_late) {
                 self.settle(&mut course);
             }
         }
         // The keeper is about to be gone; nothing of the command is left.
         let _ = self.keeper.wait().await;
-        self.process.change(|state| state.leaves_behind = false);
+        self.process.change(|state| {
+            state.is_gone = true;
+            state.leaves_behind = false;
+        });
     }
 
     async fn step(&mut self, course: &mut Course, piece: &mut [u8]) {

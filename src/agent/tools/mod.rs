@@ -6,6 +6,7 @@
 
 mod arguments;
 mod context;
+mod exec;
 mod output;
 mod session_status;
 
@@ -62,7 +63,13 @@ pub struct Tools {
 
 impl Default for Tools {
     fn default() -> Self {
-        Self { builtin: vec![Arc::new(session_status::SessionStatus)] }
+        Self {
+            builtin: vec![
+                Arc::new(session_status::SessionStatus),
+                Arc::new(exec::Exec),
+                Arc::new(exec::ProcessTool),
+            ],
+        }
     }
 }
 
