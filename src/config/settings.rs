@@ -11,7 +11,7 @@ use super::profiles::ProfilesConfig;
 use super::secrets::SecretsConfig;
 use super::{
     AgentsSettings, AuthMode, BindChoice, ExecPolicySettings, ExecSettings, Explained, GatewaySettings,
-    MessagesSettings, Paths, SessionSettings,
+    MessagesSettings, Paths, SessionSettings, ToolsSettings,
 };
 use crate::support::Secret;
 
@@ -49,6 +49,8 @@ pub struct Settings {
     pub exec: ExecSettings,
     /// Which commands may run and who is asked.
     pub exec_policy: ExecPolicySettings,
+    /// Which tools agents may use.
+    pub tools: ToolsSettings,
     /// Longest text in an answer of `chat.history`, in characters.
     pub history_max_chars: usize,
     /// The `models` section with its variables filled in; `null` when absent.
