@@ -13,6 +13,7 @@ use serde_json::json;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
+use crate::agent::approvals::{Approvals, ApprovalsParts};
 use crate::agent::tools::Tools;
 use crate::agent::{
     Models, Notices, Runs, RunsParts, SendError, SessionEvents, Tally, UnknownModel,
@@ -188,6 +189,13 @@ async fn build(
     let keys = Arc::new(rules);
     let models = Models::new(failover, Arc::clone(&keys), &settings.agents)?;
     let usage = usage_reports(&sessions, &store, &clock, &models);
+    let approvals = Approvals::new(ApprovalsParts {
+        settings: Arc::clone(&settings),
+        sessions: sessions.clone(),
+        bus: bus.clone(),
+        clock: Arc::clone(&clock),
+        ids: Arc::clone(&ids),
+    });
     let runs = Runs::new(RunsParts {
         settings: Arc::clone(&settings),
         keys: Arc::clone(&keys),
@@ -196,6 +204,7 @@ async fn build(
         models: models.clone(),
         bus: bus.clone(),
         events: SessionEvents::new(bus.clone(), models.clone(), Arc::clone(&clock)),
+        approvals,
         tools: Tools::default(),
         notices: Notices::default(),
         tally: Tally::default(),

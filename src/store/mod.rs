@@ -22,7 +22,7 @@ mod sqlite;
 mod traits;
 mod usage;
 
-pub use atomic::{FileError, create_private, move_private};
+pub use atomic::{FileError, create_private, move_private, write_private};
 pub use checkpoint::{CheckpointPlace, CompactionCheckpoint, CompactionReason};
 pub use database::Database;
 pub use entry::{SessionEntry, TranscriptFacts};
