@@ -13,6 +13,7 @@ use serde_json::json;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
+use crate::agent::approvals::{Approvals, ApprovalsParts};
 use crate::agent::exec::Processes;
 use crate::agent::exec::launcher::own_program;
 use crate::agent::tools::Tools;
@@ -193,6 +194,13 @@ async fn build(
     let keys = Arc::new(rules);
     let models = Models::new(failover, Arc::clone(&keys), &settings.agents)?;
     let usage = usage_reports(&sessions, &store, &clock, &models);
+    let approvals = Approvals::new(ApprovalsParts {
+        settings: Arc::clone(&settings),
+        sessions: sessions.clone(),
+        bus: bus.clone(),
+        clock: Arc::clone(&clock),
+        ids: Arc::clone(&ids),
+    });
     let runs = Runs::new(RunsParts {
         settings: Arc::clone(&settings),
         keys: Arc::clone(&keys),
@@ -201,6 +209,7 @@ async fn build(
         models: models.clone(),
         bus: bus.clone(),
         events: SessionEvents::new(bus.clone(), models.clone(), Arc::clone(&clock)),
+        approvals,
         tools: Tools::default(),
         processes: Arc::new(Processes::new(
             &settings,

@@ -14,6 +14,7 @@ use crate::sessions::{
 use crate::store::{RunOutcome, Store};
 use crate::support::{Clock, Ids, Tasks};
 
+use super::approvals::Approvals;
 use super::exec::Processes;
 use super::models::Models;
 use super::notices::Notices;
@@ -38,6 +39,8 @@ pub struct RunsParts {
     pub bus: Bus,
     /// Events about sessions.
     pub events: SessionEvents,
+    /// Which commands may run.
+    pub approvals: Approvals,
     /// Tools.
     pub tools: Tools,
     /// Commands that run.

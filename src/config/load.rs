@@ -11,8 +11,8 @@ use super::explain::Ledger;
 use super::gateway::{self, Sources};
 use super::schema::Node;
 use super::{
-    ConfigError, ConfigFile, Env, Overrides, Paths, Settings, agents, cli_backend, exec, exec_policy,
-    messages, models, nesting, profiles, secrets, session, substitute, tools,
+    ConfigError, ConfigFile, Env, Overrides, Paths, Settings, agents, cli_backend, exec,
+    exec_policy, messages, models, nesting, profiles, secrets, session, substitute, tools,
 };
 use crate::support::hex;
 

@@ -45,6 +45,11 @@ impl Paths {
         absolute(text, self.home.as_deref(), Some(&self.state_dir))
     }
 
+    /// What `~` stands for.
+    pub fn home(&self) -> Option<&Path> {
+        self.home.as_deref()
+    }
+
     /// The database.
     pub fn database(&self) -> PathBuf {
         self.state_dir.join("clawgate.sqlite")

@@ -10,8 +10,8 @@ use super::models::ModelsConfig;
 use super::profiles::ProfilesConfig;
 use super::secrets::SecretsConfig;
 use super::{
-    AgentsSettings, AuthMode, BindChoice, ExecPolicySettings, ExecSettings, Explained, GatewaySettings,
-    MessagesSettings, Paths, SessionSettings, ToolsSettings,
+    AgentsSettings, AuthMode, BindChoice, ExecPolicySettings, ExecSettings, Explained,
+    GatewaySettings, MessagesSettings, Paths, SessionSettings, ToolsSettings,
 };
 use crate::support::Secret;
 

@@ -5,12 +5,25 @@
 //! Promises: unknown, unanswered, expired, changed and failed all mean no; what
 //! was shown is what was approved is what is started. Must not: start anything.
 
+mod allowlist;
+mod assess;
+mod authorize;
 mod denial;
+mod file;
+mod pending;
 mod permit;
+mod policy;
+mod programs;
 mod request;
-mod unasked;
+mod resolve;
+mod service;
+mod words;
 
+pub use assess::analysis_of;
+pub use authorize::{ApprovalNews, SHOWN_MAX};
 pub use denial::Denial;
+pub use file::{ApprovalsFileError, ApprovalsSnapshot};
+pub use pending::{AskError, Decision, Draft, Question, QuestionKind};
 pub use permit::{Launch, Permit, Program};
 pub use request::{ExecHost, ExecRequest};
-pub use unasked::unasked;
+pub use service::{Approvals, ApprovalsParts, DecideError};

@@ -288,7 +288,8 @@ impl Processes {
         finished.sort();
         let too_many = finished.len().saturating_sub(MAX_FINISHED);
         for (index, (ended, id)) in finished.iter().enumerate() {
-            if index < too_many || now.saturating_sub(*ended) > millis(self.settings.keep_finished) {
+            if index < too_many || now.saturating_sub(*ended) > millis(self.settings.keep_finished)
+            {
                 list.remove(id);
             }
         }

@@ -22,13 +22,19 @@ const DEVICES: [&str; 9] = [
 ];
 
 /// Where a command may write in this mode; `None` when it is not confined.
-pub(super) fn writable(mode: ExecSandbox, workspace: &Path, temporary: &Path) -> Option<Vec<PathBuf>> {
+pub(super) fn writable(
+    mode: ExecSandbox,
+    workspace: &Path,
+    temporary: &Path,
+) -> Option<Vec<PathBuf>> {
     let devices = DEVICES.iter().map(PathBuf::from);
     match mode {
         ExecSandbox::Off => None,
         ExecSandbox::ReadOnly => Some(devices.collect()),
         ExecSandbox::WorkspaceWrite => Some(
-            devices.chain([workspace.into(), temporary.into(), "/tmp".into(), "/dev/shm".into()]).collect(),
+            devices
+                .chain([workspace.into(), temporary.into(), "/tmp".into(), "/dev/shm".into()])
+                .collect(),
         ),
     }
 }
@@ -39,7 +45,8 @@ pub(super) fn writable(mode: ExecSandbox, workspace: &Path, temporary: &Path) ->
 pub(super) fn confine(writable: &[PathBuf]) -> Result<(), String> {
     use landlock::{RulesetCreatedAttr, RulesetStatus, path_beneath_rules};
 
-    let unavailable = |error: &dyn std::fmt::Display| format!("the sandbox is not available: {error}");
+    let unavailable =
+        |error: &dyn std::fmt::Display| format!("the sandbox is not available: {error}");
     let status = ruleset()
         .map_err(|error| unavailable(&error))?
         .add_rules(path_beneath_rules(writable, rights()))
@@ -71,7 +78,9 @@ fn ruleset() -> Result<landlock::RulesetCreated, landlock::RulesetError> {
 /// Whether commands can be confined here; if not, why.
 #[cfg(target_os = "linux")]
 pub fn availability() -> Result<(), String> {
-    ruleset().map(drop).map_err(|error| format!("this kernel has no landlock as of Linux 6.2 ({error})"))
+    ruleset()
+        .map(drop)
+        .map_err(|error| format!("this kernel has no landlock as of Linux 6.2 ({error})"))
 }
 
 #[cfg(not(target_os = "linux"))]

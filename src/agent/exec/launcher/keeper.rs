@@ -106,8 +106,10 @@ fn reap(main: Pid, mut gateway: UnixStream) {
     loop {
         match wait(WaitOptions::empty()) {
             Ok(Some((pid, status))) if pid == main => {
-                let ended =
-                    Report::Ended { code: status.exit_status(), signal: status.terminating_signal() };
+                let ended = Report::Ended {
+                    code: status.exit_status(),
+                    signal: status.terminating_signal(),
+                };
                 // Nobody listens when the gateway is gone.
                 let _ = ended.write(&mut gateway);
             }

@@ -8,7 +8,7 @@ use tokio::time::{Instant, sleep_until, timeout_at};
 
 use super::request::Arguments;
 use super::{told, words};
-use crate::agent::approvals::{Denial, unasked};
+use crate::agent::approvals::{ApprovalNews, Denial};
 use crate::agent::exec::{Cause, Ending, Foreground, How, Process, StartError, tail};
 use crate::agent::runs::Runs;
 use crate::agent::tools::{Tool, ToolContext, ToolKind, ToolNews, ToolOutput};
@@ -63,7 +63,7 @@ async fn run(cx: &ToolContext, arguments: &Value) -> ToolOutput {
         Ok(wanted) => wanted,
         Err(text) => return ToolOutput::error(text),
     };
-    let permit = match unasked(&request).await {
+    let permit = match cx.parts().approvals.authorize(&request, &News(cx)).await {
         Ok(permit) => permit,
         Err(denial) => return denied(denial),
     };
@@ -84,6 +84,15 @@ async fn run(cx: &ToolContext, arguments: &Value) -> ToolOutput {
             note_its_end(&cx.runs, &process.0);
             told::goes_on(&process.0)
         }
+    }
+}
+
+/// Questions about a command are told to those who follow its call.
+struct News<'a>(&'a ToolContext);
+
+impl ApprovalNews for News<'_> {
+    fn tell(&self, data: Value) -> BoxFuture<'_, ()> {
+        Box::pin(self.0.tell(ToolNews::Approval(data)))
     }
 }
 

@@ -361,9 +361,8 @@ fn remove(processes: &Processes, process: &Arc<Process>) -> ToolOutput {
 fn parameters() -> Value {
     let text = |about: &str| json!({"type": "string", "description": about});
     let number = |about: &str| json!({"type": "number", "minimum": 0, "description": about});
-    let texts = |about: &str| {
-        json!({"type": "array", "items": {"type": "string"}, "description": about})
-    };
+    let texts =
+        |about: &str| json!({"type": "array", "items": {"type": "string"}, "description": about});
     let flag = |about: &str| json!({"type": "boolean", "description": about});
     json!({
         "type": "object",

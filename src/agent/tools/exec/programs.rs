@@ -47,7 +47,8 @@ pub fn summarize(words: &[String]) -> Summary {
         "npm" | "pnpm" | "yarn" | "bun" => package(&program, words),
         "node" | "python" | "python3" | "ruby" | "php" => script(&program, words),
         "curl" | "wget" => {
-            let is_url = |word: &&String| word.starts_with("http://") || word.starts_with("https://");
+            let is_url =
+                |word: &&String| word.starts_with("http://") || word.starts_with("https://");
             let url = words.iter().find(is_url).map_or("url", String::as_str);
             known(format!("fetch {url}"))
         }
@@ -73,9 +74,10 @@ fn between(words: &[String], verb: &str) -> Summary {
 }
 
 fn part_of(words: &[String], program: &str, side: &str) -> Summary {
-    let short = words.iter().skip(1).find_map(|word| {
-        word.strip_prefix('-').filter(|it| !it.is_empty() && is_number(it))
-    });
+    let short = words
+        .iter()
+        .skip(1)
+        .find_map(|word| word.strip_prefix('-').filter(|it| !it.is_empty() && is_number(it)));
     let lines = value(words, &["-n", "--lines"]).or_else(|| short.map(str::to_owned));
     let target = positional(words, &["-n", "--lines"]).pop();
     let unit = if lines.as_deref() == Some("1") { "line" } else { "lines" };

@@ -37,7 +37,8 @@ pub fn running(process: &Process, is_first: bool) -> (ToolOutput, usize) {
         let shown = line.and_then(|end| tail.get(..end)).unwrap_or(tail);
         let details = json!({"status": "running", "sessionId": process.id, "pid": state.pid,
             "startedAt": process.started_at, "cwd": process.cwd, "tail": shown});
-        let output = ToolOutput { details: Some(without_nulls(details)), ..ToolOutput::text(shown) };
+        let output =
+            ToolOutput { details: Some(without_nulls(details)), ..ToolOutput::text(shown) };
         (output, line.unwrap_or(total))
     })
 }
@@ -84,18 +85,16 @@ pub fn left_out(state: &State) -> String {
     match (state.output.left_out(), &state.full_output) {
         (0, _) => String::new(),
         (bytes, Some(path)) => {
-            format!("[the first {bytes} bytes are left out; all of it is in {}]\n\n", path.display())
+            format!(
+                "[the first {bytes} bytes are left out; all of it is in {}]\n\n",
+                path.display()
+            )
         }
         (bytes, None) => format!("[the first {bytes} bytes are left out]\n\n"),
     }
 }
 
-fn how_it_ended(
-    process: &Process,
-    state: &State,
-    ending: &Ending,
-    limit: Option<u64>,
-) -> String {
+fn how_it_ended(process: &Process, state: &State, ending: &Ending, limit: Option<u64>) -> String {
     let mut text = match (&ending.cause, ending.signal, ending.code) {
         (Cause::Timeout, ..) => format!(
             "Command timed out after {} seconds. If it needs longer, run it with a higher timeout \

@@ -1,0 +1,105 @@
+//! The strictest of all that was said about commands.
+//!
+//! Owns: putting config, session, approvals file and call together. Promises:
+//! nobody's word makes it less strict than another's; a word that nobody knows
+//! counts as the strictest. Must not: read anything itself.
+
+use serde_json::Value;
+
+use super::allowlist::Entry;
+use super::request::ExecRequest;
+use crate::config::{ExecAsk, ExecRules, ExecSecurity};
+use crate::sessions::SessionEntry;
+
+/// What holds for one command.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Policy {
+    /// Which commands run.
+    pub security: ExecSecurity,
+    /// Whether a person is asked.
+    pub ask: ExecAsk,
+    /// What holds when nobody is there to be asked; never more than the
+    /// allowlist.
+    pub fallback: ExecSecurity,
+    /// The entries for this agent.
+    pub entries: Vec<Entry>,
+}
+
+impl Policy {
+    /// The policy for a request. `file` is the approvals file.
+    pub fn of(
+        request: &ExecRequest,
+        config: ExecRules,
+        session: &SessionEntry,
+        file: &Value,
+    ) -> Self {
+        let agent = request.agent.as_str();
+        let in_session = |word: &Option<String>| word.clone().map(Value::String);
+        let securities = [
+            config.security,
+            request.security,
+            in_session(&session.exec_security).as_ref().map(security),
+            file_word(file, agent, "security").map(security),
+        ];
+        let asks = [
+            config.ask,
+            request.ask,
+            in_session(&session.exec_ask).as_ref().map(ask),
+            file_word(file, agent, "ask").map(ask),
+        ];
+        let fallback = file_word(file, agent, "askFallback").map_or(ExecSecurity::Deny, security);
+        Self {
+            security: securities.into_iter().flatten().min().unwrap_or(ExecSecurity::Full),
+            ask: asks.into_iter().flatten().max().unwrap_or(ExecAsk::Off),
+            fallback: fallback.min(ExecSecurity::Allowlist),
+            entries: entries(file, agent),
+        }
+    }
+
+    /// Whether a person has to be asked about a command.
+    pub fn asks(&self, is_covered: bool) -> bool {
+        match self.ask {
+            ExecAsk::Always => true,
+            ExecAsk::OnMiss => self.security == ExecSecurity::Allowlist && !is_covered,
+            ExecAsk::Off => false,
+        }
+    }
+}
+
+fn security(word: &Value) -> ExecSecurity {
+    word.as_str().and_then(ExecSecurity::parse).unwrap_or(ExecSecurity::Deny)
+}
+
+fn ask(word: &Value) -> ExecAsk {
+    word.as_str().and_then(ExecAsk::parse).unwrap_or(ExecAsk::Always)
+}
+
+/// What the file says for this agent, else for all, else in general.
+fn file_word<'a>(file: &'a Value, agent: &str, name: &str) -> Option<&'a Value> {
+    let of_agent = |id: &str| file.get("agents").and_then(|agents| agents.get(id)?.get(name));
+    of_agent(agent)
+        .or_else(|| of_agent("*"))
+        .or_else(|| file.get("defaults")?.get(name))
+        .filter(|value| !value.is_null())
+}
+
+fn entries(file: &Value, agent: &str) -> Vec<Entry> {
+    let of_agent = |id: &str| {
+        let list = file.get("agents").and_then(|agents| agents.get(id)?.get("allowlist"));
+        let items = list.and_then(Value::as_array).into_iter().flatten();
+        items.filter_map(|item| Entry::read(id, item)).collect::<Vec<_>>()
+    };
+    [of_agent("*"), of_agent(agent)].concat()
+}
+
+/// Whether the file is one that can be followed: an unreadable rule would be a
+/// rule that is not kept.
+pub(super) fn is_followable(file: &Value) -> bool {
+    let is_object = |value: Option<&Value>| value.is_none_or(|it| it.is_null() || it.is_object());
+    let agents = file.get("agents").and_then(Value::as_object);
+    file.is_object()
+        && file.get("version").is_none_or(|version| version.as_u64() == Some(1))
+        && is_object(file.get("defaults"))
+        && is_object(file.get("agents"))
+        && agents.into_iter().flat_map(|agents| agents.values()).all(Value::is_object)
+}
