@@ -14,6 +14,7 @@ mod apis;
 mod attachments;
 mod claude_cli;
 mod compaction;
+mod exec;
 mod failover;
 mod failures;
 mod idempotency;
