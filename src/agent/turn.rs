@@ -2,6 +2,7 @@
 
 mod calls;
 mod ending;
+mod room;
 
 pub use ending::close_broken;
 
@@ -9,10 +10,9 @@ use std::sync::Arc;
 
 use crate::protocol::message::{AgentMessage, AssistantMessage, ContentBlock, StopReason, Usage};
 use crate::providers::{ModelInfo, ModelRequest, ProviderError, Route, StreamEvent, ThinkingLevel};
-use crate::sessions::{CompactionReason, SessionEntry, SessionError, StoredMessage};
+use crate::sessions::{SessionEntry, SessionError, StoredMessage};
 use crate::support::millis;
 
-use super::compaction::{self, CompactError};
 use super::emitter::Emitter;
 use super::models::SessionModel;
 use super::parts::RunsParts;
@@ -23,6 +23,7 @@ use super::runs::Runs;
 use super::spent::add;
 use super::tools::{ToolScope, Toolbox};
 use super::{pictures, prompt, visible};
+use room::Fill;
 
 /// A model that calls tools without end is stopped after so many rounds.
 const MAX_ROUNDS: usize = 100;
@@ -36,7 +37,8 @@ const TOO_LONG: &str = "context_length";
 pub async fn execute(runs: &Arc<Runs>, run: &Arc<ActiveRun>) -> RunEnd {
     let (parts, emitter) = (runs.parts(), runs.emitter(run));
     let (used, notices) = (Usage::default(), Vec::new());
-    let mut turn = Turn { runs, parts, run, emitter, used, notices, kept: None };
+    let fill = Fill::default();
+    let mut turn = Turn { runs, parts, run, emitter, used, notices, fill, kept: None };
     let started_at = turn.emitter.started_at();
     let update = turn.update(move |entry| {
         entry.status = Some("running".into());
@@ -79,6 +81,8 @@ struct Turn<'a> {
     used: Usage,
     /// What happened since the last run.
     notices: Vec<String>,
+    /// How full the context is.
+    fill: Fill,
     /// What had been said when somebody stopped the run.
     kept: Option<StoredMessage>,
 }
@@ -103,6 +107,10 @@ impl Turn<'_> {
                 .take()
                 .filter(|route: &Route| route.is_for(&model))
                 .unwrap_or_else(|| self.parts.models.route(&self.run.key, &agent, model));
+            if last.is_none() && self.used == Usage::default() {
+                self.fill = Fill::new(&entry, &self.run.message.content.text());
+            }
+            self.keep_room(route.model()).await?;
             let scope = ToolScope::of_session(self.parts, &self.run.key, Some(&entry)).await?;
             let toolbox = self.parts.tools.toolbox(&self.parts.settings, &scope);
             let mut message = match self.ask(&entry, &toolbox, &mut route).await {
@@ -116,6 +124,7 @@ impl Turn<'_> {
             let model = Arc::clone(route.model());
             last = Some(route);
             self.used = add(&self.used, &message.usage);
+            self.fill.counted(&message.usage);
             self.keep_from_asking(&mut message, &toolbox, &mut unknown);
             let calls: Vec<_> = message.tool_calls().cloned().collect();
             let goes_on = !calls.is_empty() && message.stop_reason == StopReason::ToolUse;
@@ -195,21 +204,6 @@ impl Turn<'_> {
             Err(stop) => {
                 self.keep_partial(model).await?;
                 Err(stop)
-            }
-        }
-    }
-
-    /// The model refused the conversation as too long: sums up what is long ago,
-    /// so that it can be asked once more.
-    async fn make_room(&mut self, message: String) -> Result<(), Stop> {
-        let reason = CompactionReason::OverflowRetry;
-        let done = compaction::compact(self.parts, self.run, &mut self.emitter, reason).await;
-        match done {
-            Ok(_) => Ok(()),
-            Err(CompactError::Stopped(reason)) => Err(Stop::Aborted(reason)),
-            Err(error) => {
-                tracing::warn!(run = %self.run.id, %error, "conversation too long and not compacted");
-                Err(Stop::Failed { message, kind: TOO_LONG })
             }
         }
     }

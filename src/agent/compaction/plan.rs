@@ -155,6 +155,11 @@ pub fn text_tokens(text: &str) -> u64 {
     in_tokens(text.len())
 }
 
+/// A guess at the tokens of some blocks.
+pub fn block_tokens(blocks: &[ContentBlock]) -> u64 {
+    in_tokens(size(blocks))
+}
+
 fn in_tokens(bytes: usize) -> u64 {
     u64::try_from(bytes.div_ceil(BYTES_PER_TOKEN)).unwrap_or(u64::MAX)
 }
