@@ -257,6 +257,7 @@ impl Processes {
         let spawned = spawn_blocking(move || {
             let output = OwnedFd::from(output);
             Command::new(launcher)
+                .arg0("clawgate")
                 .arg(launcher::KEEP)
                 .env_clear()
                 .current_dir("/")

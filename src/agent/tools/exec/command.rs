@@ -74,17 +74,13 @@ async fn run(cx: &ToolContext, arguments: &Value) -> ToolOutput {
         Err(StartError::Denied(denial)) => return denied(denial),
         Err(error) => return ToolOutput::error(error.to_string()),
     };
-    match wait(cx, &process.0, wanted.patience(settings)).await {
-        Some(ending) => {
-            let limit = time_limit.map(|limit| limit.as_secs());
-            told::ended(&process.0, &ending, limit)
-        }
-        None => {
-            process.0.put_to_background();
-            note_its_end(&cx.runs, &process.0);
-            told::goes_on(&process.0)
-        }
+    if let Some(ending) = wait(cx, &process.0, wanted.patience(settings)).await {
+        let limit = time_limit.map(|limit| limit.as_secs());
+        return told::ended(&process.0, &ending, limit);
     }
+    process.0.put_to_background();
+    note_its_end(&cx.runs, &process.0);
+    told::goes_on(&process.0)
 }
 
 /// Questions about a command are told to those who follow its call.

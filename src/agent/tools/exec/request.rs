@@ -14,9 +14,9 @@ use crate::config::{ExecAsk, ExecSecurity, ExecSettings};
 
 /// The original's bounds on how long a call waits for its command.
 const MIN_YIELD: Duration = Duration::from_millis(10);
-const MAX_YIELD: Duration = Duration::from_secs(120);
+const MAX_YIELD: Duration = Duration::from_mins(2);
 /// A month: longer than anything that is not meant to run for ever.
-const MAX_TIMEOUT: Duration = Duration::from_secs(31 * 24 * 60 * 60);
+const MAX_TIMEOUT: Duration = Duration::from_hours(31 * 24);
 
 /// The arguments; the schema has checked their types.
 #[derive(Debug, Deserialize)]
