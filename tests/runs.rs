@@ -112,6 +112,13 @@ async fn place() -> Place {
     let models = Models::new(failover, Arc::clone(&keys), &settings.agents).unwrap();
     let ear = Arc::new(Ear::default());
     let bus = Bus::new(Listening(Arc::clone(&ear)));
+    let processes = Arc::new(clawgate::agent::exec::Processes::new(
+        &settings,
+        env!("CARGO_BIN_EXE_clawgate").into(),
+        Arc::clone(&clock),
+        ids.clone(),
+        tasks.clone(),
+    ));
     let settings = Arc::new(settings);
     let approvals = Approvals::new(ApprovalsParts {
         settings: Arc::clone(&settings),
@@ -130,6 +137,7 @@ async fn place() -> Place {
         events: SessionEvents::new(bus, models, Arc::clone(&clock)),
         approvals,
         tools: clawgate::agent::tools::Tools::default(),
+        processes,
         notices: Notices::default(),
         tally: Tally::default(),
         clock,

@@ -13,6 +13,7 @@ mod commanded;
 pub mod compaction;
 mod drive;
 mod emitter;
+pub mod exec;
 mod fallback;
 mod join;
 mod lane;

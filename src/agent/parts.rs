@@ -15,6 +15,7 @@ use crate::store::{RunOutcome, Store};
 use crate::support::{Clock, Ids, Tasks};
 
 use super::approvals::Approvals;
+use super::exec::Processes;
 use super::models::Models;
 use super::notices::Notices;
 use super::run::{ActiveRun, RunEnd};
@@ -42,6 +43,8 @@ pub struct RunsParts {
     pub approvals: Approvals,
     /// Tools.
     pub tools: Tools,
+    /// Commands that run.
+    pub processes: Arc<Processes>,
     /// System events that wait for a turn.
     pub notices: Notices,
     /// How runs have ended.

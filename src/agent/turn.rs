@@ -21,7 +21,7 @@ use super::report::Answer;
 use super::run::{AbortReason, ActiveRun, RunEnd};
 use super::runs::Runs;
 use super::spent::add;
-use super::tools::Toolbox;
+use super::tools::{ToolScope, Toolbox};
 use super::{pictures, prompt, visible};
 
 /// A model that calls tools without end is stopped after so many rounds.
@@ -103,7 +103,8 @@ impl Turn<'_> {
                 .take()
                 .filter(|route: &Route| route.is_for(&model))
                 .unwrap_or_else(|| self.parts.models.route(&self.run.key, &agent, model));
-            let toolbox = self.parts.tools.toolbox();
+            let scope = ToolScope::of_session(self.parts, &self.run.key, Some(&entry)).await?;
+            let toolbox = self.parts.tools.toolbox(&self.parts.settings, &scope);
             let mut message = match self.ask(&entry, &toolbox, &mut route).await {
                 Err(Stop::Failed { message, kind: TOO_LONG }) if !has_compacted => {
                     has_compacted = true;

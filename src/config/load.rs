@@ -11,14 +11,14 @@ use super::explain::Ledger;
 use super::gateway::{self, Sources};
 use super::schema::Node;
 use super::{
-    ConfigError, ConfigFile, Env, Overrides, Paths, Settings, agents, cli_backend, exec_policy,
-    messages, models, nesting, profiles, secrets, session, substitute,
+    ConfigError, ConfigFile, Env, Overrides, Paths, Settings, agents, cli_backend, exec,
+    exec_policy, messages, models, nesting, profiles, secrets, session, substitute, tools,
 };
 use crate::support::hex;
 
 /// The sections that are read; the rest is kept as it is.
 const SECTIONS: [&str; 8] =
-    ["gateway", "session", "agents", "messages", "models", "auth", "secrets", "tools"];
+    ["gateway", "session", "agents", "messages", "tools", "models", "auth", "secrets"];
 /// Far more than anybody writes by hand; keeps a wrong path from filling memory.
 const FILE_LIMIT: u64 = 8 * 1024 * 1024;
 
@@ -44,6 +44,8 @@ pub fn load(env: &Env, overrides: &Overrides) -> Result<Settings, ConfigError> {
     let agents = agents::read(&root, &paths, &file.path, &mut ledger)?;
     let messages = messages::read(&root, &file.path, &mut ledger)?;
     let exec_policy = exec_policy::read(&root, &file.path, &mut ledger)?;
+    let exec = exec::read(&root, env, &paths, &file.path, &mut ledger)?;
+    let tools = tools::read(&root, &file.path, &mut ledger)?;
     let history_max_chars = gateway::history_max_chars(&root, &file.path, &mut ledger)?;
     let claude_cli = cli_backend::read(&root, &agents.defaults.workspace)?;
     let models = models::read(&root.member("models")?)?;
@@ -59,7 +61,9 @@ pub fn load(env: &Env, overrides: &Overrides) -> Result<Settings, ConfigError> {
         session,
         agents,
         messages,
+        exec,
         exec_policy,
+        tools,
         history_max_chars,
         models,
         claude_cli,

@@ -12,6 +12,7 @@ pub mod cli_backend;
 pub mod edit;
 mod env;
 mod error;
+mod exec;
 mod exec_policy;
 mod explain;
 mod gateway;
@@ -29,8 +30,10 @@ mod schema;
 pub mod secrets;
 mod session;
 mod settings;
+mod subagents;
 mod substitute;
 mod token;
+mod tools;
 
 pub use agents::{
     AgentDefaults, AgentIdentity, AgentSettings, AgentsSettings, ModelSetting, NamedModel,
@@ -39,6 +42,7 @@ pub use auth::{AuthMode, AuthSettings, RateLimitSettings};
 pub use bind::{Bind, BindChoice};
 pub use env::Env;
 pub use error::ConfigError;
+pub use exec::{ExecSandbox, ExecSettings, is_variable};
 pub use exec_policy::{ExecAsk, ExecPolicySettings, ExecRules, ExecSecurity};
 pub use explain::{Explained, Origin};
 pub use gateway::{ControlUiSettings, GatewayMode, GatewaySettings};
@@ -50,3 +54,5 @@ pub use reset::{ResetPolicy, ResetSettings, ResetType};
 pub use save::{SaveError, edit_file};
 pub use session::{DmScope, SessionScope, SessionSettings, TranscriptFormat};
 pub use settings::{ConfigFile, Overrides, Settings};
+pub use subagents::{SubagentChoice, SubagentLimits};
+pub use tools::{ToolPattern, ToolPolicy, ToolProfile, ToolRules, ToolsSettings};

@@ -77,6 +77,11 @@ impl Paths {
         dir.unwrap_or_else(|| self.state_dir.clone()).join("exec-approvals.json")
     }
 
+    /// What commands have said beyond what is kept in memory.
+    pub fn exec_output_dir(&self) -> PathBuf {
+        self.state_dir.join("exec-output")
+    }
+
     /// Held by the running gateway.
     pub fn instance_lock(&self) -> PathBuf {
         self.state_dir.join("clawgate.lock")

@@ -47,7 +47,6 @@ const OPEN: &[(&str, &str)] = &[
         "`timeoutMs` holds to the second here; the original lets the run go on and looks once a minute.",
     ),
     ("chat/exec-approval*", APPROVALS),
-    ("chat/exec-plain", TOOLS),
     ("chat/tool-*", TOOLS),
     (
         "methods/sessions",
