@@ -98,6 +98,9 @@ const NAMED_RUN: &str = "The final of a message that was taken into another run 
 const PLAIN_MESSAGE: &str =
     "The model reads a message of agent as it is, without the time put before it.";
 
+const NO_NODES: &str = "Nodes are not built yet: none can be asked, and whoever asks is told so.";
+const NO_PAIRING: &str = "Pairing is not built yet, so nobody is told of it.";
+
 /// The list.
 pub const DIFFERENCES: &[Difference] = &[
     allow(Kind::Value, "handshake/ok-token", "c5 res connect", "/payload/protocol", VERSIONS),
@@ -397,6 +400,51 @@ pub const DIFFERENCES: &[Difference] = &[
     allow(Kind::Value, "methods/sessions", "* res sessions.patch", "/ok", LOST_PATCH),
     allow(Kind::Absent, "methods/sessions", "* res sessions.patch", "/payload", LOST_PATCH),
     allow(Kind::Extra, "methods/sessions", "* res sessions.patch", "/error", LOST_PATCH),
+    allow(Kind::MissingFrame, "methods/approvals*", "n event node.invoke.request", "*", NO_NODES),
+    allow(Kind::ExtraFrame, "methods/approvals", "op res exec.approvals.node.get", "*", NO_NODES),
+    allow(
+        Kind::Value,
+        "methods/approvals-two-clients",
+        "a res exec.approvals.node.*",
+        "/ok",
+        NO_NODES,
+    ),
+    allow(
+        Kind::Absent,
+        "methods/approvals-two-clients",
+        "a res exec.approvals.node.*",
+        "/payload",
+        NO_NODES,
+    ),
+    allow(
+        Kind::Extra,
+        "methods/approvals-two-clients",
+        "a res exec.approvals.node.*",
+        "/error",
+        NO_NODES,
+    ),
+    allow(
+        Kind::Value,
+        "methods/approvals-two-clients",
+        "n res node.invoke.result",
+        "/ok",
+        NO_NODES,
+    ),
+    allow(
+        Kind::Absent,
+        "methods/approvals-two-clients",
+        "n res node.invoke.result",
+        "/payload",
+        NO_NODES,
+    ),
+    allow(
+        Kind::Extra,
+        "methods/approvals-two-clients",
+        "n res node.invoke.result",
+        "/error",
+        NO_NODES,
+    ),
+    allow(Kind::MissingFrame, "methods/approvals-two-clients", "a event *.pair.*", "*", NO_PAIRING),
 ];
 
 /// Where an entry allows the finding.

@@ -11,6 +11,7 @@ mod stage;
 mod abort;
 mod agent_method;
 mod apis;
+mod approvals;
 mod attachments;
 mod claude_cli;
 mod compaction;

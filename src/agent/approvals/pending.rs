@@ -126,7 +126,7 @@ impl Question {
 
     /// Ends it with this answer; `false` when it had ended before. `tell` is
     /// called in between: before anybody learns of the answer here.
-    pub fn decide_then(&self, decision: Decision, tell: impl FnOnce()) -> bool {
+    pub(super) fn decide_then(&self, decision: Decision, tell: impl FnOnce()) -> bool {
         if Instant::now() >= self.deadline {
             self.lapse();
         }

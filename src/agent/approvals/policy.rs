@@ -103,3 +103,114 @@ pub(super) fn is_followable(file: &Value) -> bool {
         && is_object(file.get("agents"))
         && agents.into_iter().flat_map(|agents| agents.values()).all(Value::is_object)
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::agent::approvals::ExecHost;
+    use crate::config::{ExecAsk as Ask, ExecSecurity as Security};
+    use crate::sessions::{KeyRules, SessionKey};
+
+    fn request() -> ExecRequest {
+        ExecRequest {
+            command: "uname".into(),
+            cwd: "/".into(),
+            env: [].into(),
+            env_asked: [].into(),
+            host: ExecHost::Gateway,
+            agent: "main".into(),
+            workspace: "/w".into(),
+            session: SessionKey::parse("main", &KeyRules::default()),
+            run_id: None,
+            call_id: "c".into(),
+            security: None,
+            ask: None,
+        }
+    }
+
+    /// Each place says one word, or nothing.
+    fn policy(config: ExecRules, session: [Option<&str>; 2], file: &Value) -> Policy {
+        let [security, ask] = session.map(|word| word.map(str::to_owned));
+        let entry = SessionEntry { exec_security: security, exec_ask: ask, ..Default::default() };
+        Policy::of(&request(), config, &entry, file)
+    }
+
+    #[test]
+    fn nothing_said_is_everything_allowed_and_nobody_asked() {
+        let policy = policy(ExecRules::default(), [None, None], &json!({}));
+        assert_eq!((policy.security, policy.ask), (Security::Full, Ask::Off));
+        assert_eq!(policy.fallback, Security::Deny);
+        assert!(policy.entries.is_empty());
+    }
+
+    #[test]
+    fn the_strictest_word_holds_wherever_it_is_said() {
+        for security in Security::ALL {
+            for ask in Ask::ALL {
+                let rules = ExecRules { security: Some(security), ask: Some(ask) };
+                let words = [Some(security.as_str()), Some(ask.as_str())];
+                let file =
+                    json!({"defaults": {"security": security.as_str(), "ask": ask.as_str()}});
+                let lax = ExecRules { security: Some(Security::Full), ask: Some(Ask::Off) };
+                let lax_words = [Some("full"), Some("off")];
+                let lax_file = json!({"defaults": {"security": "full", "ask": "off"}});
+                for policy in [
+                    policy(rules, lax_words, &lax_file),
+                    policy(lax, words, &lax_file),
+                    policy(lax, lax_words, &file),
+                ] {
+                    assert_eq!((policy.security, policy.ask), (security, ask));
+                }
+                let own = ExecRequest { security: Some(security), ask: Some(ask), ..request() };
+                let policy = Policy::of(&own, lax, &SessionEntry::default(), &lax_file);
+                assert_eq!((policy.security, policy.ask), (security, ask), "the call's own");
+            }
+        }
+    }
+
+    #[test]
+    fn an_unknown_word_is_the_strictest() {
+        let rules = ExecRules::default();
+        for policy in [
+            policy(rules, [Some("all"), Some("no")], &json!({})),
+            policy(rules, [None, None], &json!({"defaults": {"security": "", "ask": 1}})),
+            policy(rules, [None, None], &json!({"agents": {"*": {"security": {}, "ask": "x"}}})),
+        ] {
+            assert_eq!((policy.security, policy.ask), (Security::Deny, Ask::Always));
+        }
+    }
+
+    #[test]
+    fn in_the_file_an_agent_says_its_own_and_has_the_entries_of_all() {
+        let file = json!({
+            "defaults": {"security": "deny", "askFallback": "full"},
+            "agents": {
+                "*": {"ask": "always", "allowlist": [{"pattern": "a"}]},
+                "main": {"security": "allowlist", "allowlist": [{"pattern": "b"}, {}, 1]},
+                "other": {"allowlist": [{"pattern": "c"}]},
+            },
+        });
+        let policy = policy(ExecRules::default(), [None, None], &file);
+        assert_eq!((policy.security, policy.ask), (Security::Allowlist, Ask::Always));
+        assert_eq!(policy.fallback, Security::Allowlist, "never more than the allowlist");
+        let patterns: Vec<_> = policy.entries.iter().map(|entry| entry.pattern.as_str()).collect();
+        assert_eq!(patterns, ["a", "b"]);
+    }
+
+    #[test]
+    fn a_person_is_asked_each_time_or_about_what_the_allowlist_does_not_have() {
+        let with =
+            |security, ask| Policy { security, ask, fallback: Security::Deny, entries: Vec::new() };
+        for security in Security::ALL {
+            for is_covered in [true, false] {
+                assert!(with(security, Ask::Always).asks(is_covered));
+                assert!(!with(security, Ask::Off).asks(is_covered));
+            }
+        }
+        assert!(with(Security::Allowlist, Ask::OnMiss).asks(false));
+        assert!(!with(Security::Allowlist, Ask::OnMiss).asks(true));
+        assert!(!with(Security::Full, Ask::OnMiss).asks(false));
+    }
+}
