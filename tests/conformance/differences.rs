@@ -132,6 +132,7 @@ pub const DIFFERENCES: &[Difference] = &[
     allow(Kind::Extra, "*", "*", "/payload/uptimeMs", HEALTH_FACTS),
     allow(Kind::Extra, "*", "*", "/payload/runs", HEALTH_FACTS),
     allow(Kind::Extra, "*", "*", "/payload/taskPanics", HEALTH_FACTS),
+    allow(Kind::Extra, "*", "*", "/payload/commands", HEALTH_FACTS),
     allow(Kind::Absent, "*", "* res connect", "/payload/auth/deviceToken", NO_DEVICE_TOKENS),
     allow(Kind::Absent, "*", "* res connect", "/payload/auth/issuedAtMs", NO_DEVICE_TOKENS),
     allow(Kind::MissingFrame, "*", "* event voicewake.*", "*", NO_VOICE),

@@ -381,3 +381,28 @@ async fn a_command_that_asks_for_the_sandbox_gets_it() {
     exec(&mut client, "main", args).await;
     assert!(!outside.exists());
 }
+
+#[tokio::test]
+async fn sessions_that_the_config_confines_are_confined() {
+    let mock = MockProvider::start().await;
+    let mut config = config(mock.address(), Api::OpenAi);
+    config["agents"]["defaults"]["sandbox"] = json!({"mode": "non-main", "workspaceAccess": "ro"});
+    let gateway = Gateway::start(GatewayOptions::with_config(config)).await;
+    let mut client = owner(&gateway).await;
+    exec(&mut client, "other", json!({"command": "touch other"})).await;
+    exec(&mut client, "other", json!({"command": "touch escaped", "host": "gateway"})).await;
+    exec(&mut client, "main", json!({"command": "touch main"})).await;
+    let is_there = |name: &str| gateway.workspace().join(name).exists();
+    assert!(is_there("main") && !is_there("other") && !is_there("escaped"));
+}
+
+#[tokio::test]
+async fn a_command_is_waited_for_where_nobody_could_look_after_it() {
+    let mock = MockProvider::start().await;
+    let mut config = config(mock.address(), Api::OpenAi);
+    config["tools"]["deny"] = json!(["process"]);
+    let gateway = Gateway::start(GatewayOptions::with_config(config)).await;
+    let mut client = owner(&gateway).await;
+    let args = json!({"command": "sleep 0.3; echo over", "background": true});
+    assert_eq!(text_of(&exec(&mut client, "main", args).await), "over");
+}
