@@ -153,7 +153,7 @@ pub async fn exec_list(cx: Ctx, _: AnyParams) -> Reply<Vec<Value>> {
     Ok(open(&cx, QuestionKind::Exec))
 }
 
-/// `plugin.approval.list`: the same of plugins.
+/// `plugin.approval.list`: the questions of plugins that wait.
 pub async fn plugin_list(cx: Ctx, _: AnyParams) -> Reply<Vec<Value>> {
     Ok(open(&cx, QuestionKind::Plugin))
 }
@@ -162,7 +162,7 @@ fn open(cx: &Ctx, kind: QuestionKind) -> Vec<Value> {
     approvals(cx).list(kind).iter().map(|question| question.to_wire()).collect()
 }
 
-/// `exec.approvals.list`: the same for dashboards, which want them flat.
+/// `exec.approvals.list`: the commands that wait, flat, for dashboards.
 pub async fn flat_list(cx: Ctx, _: AnyParams) -> Reply<Value> {
     let flat = |mut question: Value| {
         simple::approval_out(&mut question);
@@ -191,12 +191,12 @@ pub async fn exec_get(cx: Ctx, p: ExecApprovalGetParams) -> Reply<Value> {
     }))
 }
 
-/// `exec.approval.waitDecision`: waits with whoever asked.
+/// `exec.approval.waitDecision`: waits for the decision on a command.
 pub async fn exec_wait(cx: Ctx, p: WaitDecisionParams) -> Reply<Value> {
     wait(cx, QuestionKind::Exec, p).await
 }
 
-/// `plugin.approval.waitDecision`: the same of a plugin's question.
+/// `plugin.approval.waitDecision`: waits for the decision on a plugin's question.
 pub async fn plugin_wait(cx: Ctx, p: WaitDecisionParams) -> Reply<Value> {
     wait(cx, QuestionKind::Plugin, p).await
 }
@@ -216,7 +216,7 @@ pub async fn exec_resolve(cx: Ctx, p: ApprovalResolveParams) -> Reply<Value> {
     Ok(json!({"ok": true}))
 }
 
-/// `exec.approvals.resolve`: the same in the words of dashboards.
+/// `exec.approvals.resolve`: decides on a command, in the words of dashboards.
 pub async fn resolve_alias(cx: Ctx, p: ApprovalResolveParams) -> Reply<Value> {
     let decision = match p.decision.as_str() {
         "allow_once" => Some(Decision::AllowOnce),
@@ -269,7 +269,7 @@ pub async fn file_get(cx: Ctx, _: NoParams) -> Reply<Value> {
     Ok(snapshot.to_wire())
 }
 
-/// `exec.approvals.set`: puts another in its place.
+/// `exec.approvals.set`: replaces the file of what may run.
 pub async fn file_set(cx: Ctx, p: ExecApprovalsSetParams) -> Reply<Value> {
     let replaced = approvals(&cx).replace_file(p.file, p.base_hash.as_deref()).await;
     Ok(replaced.map_err(|error| file_failed(&error))?.to_wire())
@@ -284,12 +284,12 @@ fn file_failed(error: &ApprovalsFileError) -> ErrorShape {
     }
 }
 
-/// `exec.approvals.node.get`: the file of a node.
+/// `exec.approvals.node.get`: the file of what may run on a node.
 pub async fn node_get(_: Ctx, _: ExecApprovalsNodeGetParams) -> Reply<Value> {
     Err(no_node())
 }
 
-/// `exec.approvals.node.set`: puts another in its place.
+/// `exec.approvals.node.set`: replaces that file of a node.
 pub async fn node_set(_: Ctx, _: ExecApprovalsNodeSetParams) -> Reply<Value> {
     Err(no_node())
 }

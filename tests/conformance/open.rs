@@ -7,7 +7,7 @@ use super::differences::glob;
 use super::report::{Status, Table};
 
 const TOOLS: &str = "It calls tools that are not built yet (`read`, `exec`); all that goes on around the calls is as recorded.";
-const APPROVALS: &str = "There is no tool yet that needs an approval.";
+const APPROVALS: &str = "A command waits for the decision inside its run, which ends once with the result; the original's call returns at once, its run ends, and a second run reports. That changes all frames of the call and all that follow.";
 const UNBUILT: &str = "Some of its methods are not built yet.";
 
 /// Traces, `*` stands for anything, and why they do not pass.

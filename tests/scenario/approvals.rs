@@ -63,8 +63,8 @@ async fn open(client: &mut WsClient) -> Vec<Value> {
 /// What the model was told of its command.
 async fn result(client: &mut WsClient, session: &str) -> Value {
     let messages = history(client, session).await;
-    let results = messages.into_iter().filter(|message| message["role"] == "toolResult");
-    results.last().expect("a result")
+    let result = messages.into_iter().rfind(|message| message["role"] == "toolResult");
+    result.expect("a result")
 }
 
 /// The `approval` events of a run: phase and status.
@@ -88,7 +88,7 @@ async fn a_command_waits_inside_its_run_which_ends_once() {
     assert_eq!(asked["request"]["command"], json!(command));
     assert_eq!(asked["request"]["cwd"], json!(gateway.workspace()));
     assert_eq!(asked["request"]["allowedDecisions"], json!(["allow-once", "allow-always", "deny"]));
-    assert_eq!(open(&mut decider).await, [asked.clone()]);
+    assert_eq!(open(&mut decider).await, std::slice::from_ref(&asked));
     assert!(ends_of(&client, "run-1").is_empty() && !file.exists());
 
     let answer = decide(&mut decider, &asked["id"], "allow-once").await;
@@ -103,6 +103,11 @@ async fn a_command_waits_inside_its_run_which_ends_once() {
         [("requested", "pending"), ("resolved", "approved")]
             .map(|(phase, status)| (phase.to_owned(), status.to_owned()))
     );
+    let cards = events(&client, "agent", "run-1");
+    let states = cards.iter().filter(|card| card["data"]["kind"] == "command");
+    let mut states: Vec<_> = states.map(|card| card["data"]["status"].clone()).collect();
+    states.dedup();
+    assert_eq!(states, ["running", "blocked", "running", "completed"]);
     let result = result(&mut client, "main").await;
     assert!(text_of(&result).contains("was here"), "{result}");
     assert_eq!(ends_of(&client, "run-1").len(), 1);
@@ -205,7 +210,7 @@ async fn a_question_outlives_the_connection_of_whoever_could_answer() {
     let asked = question(&client).await;
     drop(client);
     let mut client = admin(&gateway).await;
-    assert_eq!(open(&mut client).await, [asked.clone()]);
+    assert_eq!(open(&mut client).await, std::slice::from_ref(&asked));
     assert!(!file.exists());
     decide(&mut client, &asked["id"], "allow-once").await;
     end_of(&client, "run-1").await;

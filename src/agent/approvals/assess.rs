@@ -58,7 +58,7 @@ impl Assessment {
             && first.as_ref().is_some_and(|first| !first.is_changeable(&request.workspace));
         let covered = words(&request.command)
             .filter(|_| has_tame_variables(&request.env_asked))
-            .and_then(|words| covered(words, first.as_ref(), can_be_listed, entries, home));
+            .and_then(|words| covered(&words, first.as_ref(), can_be_listed, entries, home));
         let risks: BTreeSet<_> =
             parts.parts.iter().filter_map(|part| risk_in(part, &find)).map(Risk::as_str).collect();
         let warning = has_hidden(&request.command).then(|| {
@@ -85,7 +85,7 @@ pub fn analysis_of(command: &str) -> Value {
 }
 
 fn covered(
-    words: Vec<String>,
+    words: &[String],
     found: Option<&Found>,
     can_be_listed: bool,
     entries: &[Entry],

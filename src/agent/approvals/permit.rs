@@ -21,7 +21,7 @@ use super::request::ExecRequest;
 
 /// A permit is redeemed at once by whoever asked for it. What takes longer is
 /// stuck, and the world may have changed.
-const LIFETIME: Duration = Duration::from_secs(60);
+const LIFETIME: Duration = Duration::from_mins(1);
 
 /// How a command is started.
 #[derive(Debug, Clone, PartialEq, Eq)]

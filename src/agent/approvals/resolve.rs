@@ -30,19 +30,19 @@ impl Found {
     /// Finds the program that this word starts in `cwd` with this `PATH`.
     pub fn find(word: &str, cwd: &Path, search: Option<&str>) -> Option<Self> {
         if word.contains('/') {
-            return Self::at(word, cwd.join(word));
+            return Self::at(word, &cwd.join(word));
         }
         // A relative place in PATH depends on where one stands; what stands
         // there is not what was meant.
         let places = search?.split(':').map(Path::new).take_while(|place| place.is_absolute());
-        places.map(|place| place.join(word)).find_map(|path| Self::at(word, path))
+        places.map(|place| place.join(word)).find_map(|path| Self::at(word, &path))
     }
 
-    fn at(word: &str, path: PathBuf) -> Option<Self> {
-        let real = fs::canonicalize(&path).ok()?;
+    fn at(word: &str, path: &Path) -> Option<Self> {
+        let real = fs::canonicalize(path).ok()?;
         let file = fs::metadata(&real).ok()?;
         let runs = file.is_file() && file.permissions().mode() & EXECUTABLE != 0;
-        runs.then(|| Self { word: word.to_owned(), path: tidy(&path), real })
+        runs.then(|| Self { word: word.to_owned(), path: tidy(path), real })
     }
 
     /// Every name that it goes by.

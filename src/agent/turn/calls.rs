@@ -141,7 +141,9 @@ impl Turn<'_> {
                 self.emitter.tool_update(&cards[index], row, &output);
                 outputs[index] = Some(output);
             }
-            ToolNews::Approval(data) => self.emitter.tool_approval(&data),
+            ToolNews::Approval(data) => {
+                self.emitter.tool_approval(&cards[index], &data);
+            }
         }
     }
 

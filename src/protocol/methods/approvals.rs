@@ -322,7 +322,7 @@ impl Params for PolicyFile {
         let defaults = f.optional("defaults", object::<Defaults>()).map(|it| it.0);
         let agents = f.optional("agents", dictionary(object::<AgentRules>()));
         let agents =
-            agents.map(|all| Value::from_iter(all.into_iter().map(|(id, rules)| (id, rules.0))));
+            agents.map(|all| all.into_iter().map(|(id, rules)| (id, rules.0)).collect::<Value>());
         for (name, value) in [("socket", socket), ("defaults", defaults), ("agents", agents)] {
             if let Some(value) = value {
                 file.insert(name.into(), value);
