@@ -22,7 +22,7 @@ use super::run::{AbortReason, ActiveRun, RunEnd};
 use super::runs::Runs;
 use super::spent::add;
 use super::tools::{ToolScope, Toolbox};
-use super::{pictures, prompt, visible};
+use super::{pictures, prompt, pruning, visible};
 use room::Fill;
 
 /// A model that calls tools without end is stopped after so many rounds.
@@ -216,8 +216,8 @@ impl Turn<'_> {
             model: message.model.clone(),
             context_window: model.context_window,
             thinking: self.thinking(entry).as_str(),
-            used: self.used,
-            last: message.usage,
+            used: self.used.clone(),
+            last: message.usage.clone(),
         };
         self.run.note(|progress| progress.answer = Some(answer));
     }
@@ -239,6 +239,14 @@ impl Turn<'_> {
         let mut messages = self.parts.sessions.context(&self.run.key).await?;
         let media = self.parts.sessions.media();
         pictures::fit(&mut messages, model.accepts_images(), &media).await;
+        if let Some(settings) = &self.parts.settings.agents.defaults.pruning {
+            pruning::prune(
+                &mut messages,
+                settings,
+                model.context_window,
+                self.parts.clock.now_ms(),
+            );
+        }
         Ok(ModelRequest {
             model: Arc::clone(model),
             // Told by whoever chooses the model.
@@ -297,7 +305,7 @@ impl Turn<'_> {
     /// Stores what a model call said that is not the last. One that calls tools
     /// is told after the first of them has begun.
     async fn store_call(&mut self, message: AssistantMessage) -> Result<StoredMessage, Stop> {
-        let usage = message.usage;
+        let usage = message.usage.clone();
         let row = self.update(move |entry| take_call(entry, &usage)).await;
         let message = AgentMessage::Assistant(message);
         let mut stored = self.parts.append(&self.run.key, message, None).await?;

@@ -7,6 +7,7 @@
 use std::path::{Path, PathBuf};
 
 use super::explain::{Choice, Ledger};
+use super::pruning::{self, PruningSettings};
 use super::schema::Node;
 use super::subagents::{self, SubagentChoice, SubagentLimits};
 use super::tools::{self, ToolPolicy};
@@ -133,6 +134,8 @@ pub struct AgentDefaults {
     pub compaction_keep_recent_tokens: u64,
     /// A conversation is compacted when less than this is left for an answer.
     pub compaction_reserve_tokens: u64,
+    /// What the model no longer reads of old results of tools.
+    pub pruning: Option<PruningSettings>,
     /// Bounds on sessions that agents begin themselves.
     pub subagent_limits: SubagentLimits,
     /// What these may be, for agents that say nothing else.
@@ -239,6 +242,7 @@ fn defaults(
             reserve,
             DEFAULT_RESERVE_TOKENS,
         ),
+        pruning: pruning::read(&node.member("contextPruning")?, file, ledger)?,
         subagent_limits: subagents::limits(&of_subagents, file, ledger)?,
         subagents: subagents::choice(&of_subagents)?,
     })
