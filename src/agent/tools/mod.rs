@@ -7,6 +7,7 @@
 mod arguments;
 pub mod catalog;
 mod context;
+mod exec;
 mod output;
 mod policy;
 mod session_status;
@@ -117,7 +118,13 @@ pub struct Tools {
 
 impl Default for Tools {
     fn default() -> Self {
-        Self { builtin: vec![Arc::new(session_status::SessionStatus)] }
+        Self {
+            builtin: vec![
+                Arc::new(session_status::SessionStatus),
+                Arc::new(exec::Exec),
+                Arc::new(exec::ProcessTool),
+            ],
+        }
     }
 }
 
