@@ -24,6 +24,7 @@ mod parts;
 mod patch;
 mod pictures;
 mod prompt;
+mod pruning;
 mod queue;
 mod recovery;
 mod report;

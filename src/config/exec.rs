@@ -5,13 +5,12 @@
 //! Must not: say which commands run (see [`super::exec_policy`]) or start any.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::explain::{Choice, Ledger};
 use super::schema::Node;
-use super::{ConfigError, Env, Paths};
+use super::{ConfigError, Env, Paths, SandboxSettings, exec_sandbox};
 
 /// As in the original.
 const DEFAULT_BACKGROUND_MS: u64 = 10_000;
@@ -36,41 +35,6 @@ const PASSED: [&str; 11] = [
     "USER",
 ];
 
-/// What commands may write to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ExecSandbox {
-    /// Whatever the user of the gateway may.
-    Off,
-    /// The agent's workspace and the directories for temporary files.
-    WorkspaceWrite,
-    /// Nothing.
-    ReadOnly,
-}
-
-impl ExecSandbox {
-    /// Every word.
-    pub const ALL: [Self; 3] = [Self::Off, Self::WorkspaceWrite, Self::ReadOnly];
-
-    /// The word in the config.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Off => "off",
-            Self::WorkspaceWrite => "workspace-write",
-            Self::ReadOnly => "read-only",
-        }
-    }
-
-    fn parse(text: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|it| it.as_str() == text)
-    }
-}
-
-impl fmt::Display for ExecSandbox {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
-
 /// How commands run.
 #[derive(Clone)]
 pub struct ExecSettings {
@@ -84,8 +48,8 @@ pub struct ExecSettings {
     pub notify_on_exit: bool,
     /// The same for one that had nothing to say and went well.
     pub notify_on_empty_success: bool,
-    /// What commands may write to.
-    pub sandbox: ExecSandbox,
+    /// How they are confined.
+    pub sandbox: SandboxSettings,
     /// The variables that every command gets. It has no `Debug`: people put
     /// keys there.
     pub env: BTreeMap<String, String>,
@@ -114,10 +78,7 @@ pub(super) fn read(
     };
     let notify_on_exit = flag("notifyOnExit", true)?;
     let notify_on_empty_success = flag("notifyOnExitEmptySuccess", false)?;
-    let sandbox = node.member("sandbox")?;
-    let sandbox = sandbox.word("off, workspace-write, read-only", ExecSandbox::parse)?;
-    let sandbox = Choice::file(file, sandbox);
-    let sandbox = ledger.settle("tools.exec.sandbox", sandbox, ExecSandbox::Off);
+    let sandbox = exec_sandbox::read(root, file, ledger)?;
     let variables = variables(&node, env, paths)?;
     let temporary = variables.get("TMPDIR").map_or_else(|| "/tmp".into(), PathBuf::from);
     Ok(ExecSettings {
@@ -203,7 +164,6 @@ mod tests {
         ];
         let expected = expected.map(|(name, value)| (name.to_owned(), value.to_owned()));
         assert_eq!(settings.env, BTreeMap::from(expected));
-        assert_eq!(settings.sandbox, ExecSandbox::Off);
         assert_eq!(settings.background_after, Duration::from_secs(10));
         assert_eq!(settings.timeout, Duration::from_mins(30));
     }
@@ -213,7 +173,6 @@ mod tests {
         for (exec, key) in [
             (json!({"timeoutSec": 0}), "tools.exec.timeoutSec"),
             (json!({"backgroundMs": 120_001}), "tools.exec.backgroundMs"),
-            (json!({"sandbox": "on"}), "tools.exec.sandbox: must be one of"),
             (json!({"env": {"A-B": "1"}}), "tools.exec.env.A-B"),
             (json!({"env": {"A": 1}}), "tools.exec.env.A"),
             (json!({"notifyOnExit": "no"}), "tools.exec.notifyOnExit"),

@@ -17,7 +17,7 @@ const MAX_FILE: usize = 64 * 1024 * 1024;
 /// Most files; the oldest give way.
 const MAX_FILES: usize = 32;
 /// What nobody has asked for in a week.
-const MAX_AGE: Duration = Duration::from_secs(7 * 24 * 60 * 60);
+const MAX_AGE: Duration = Duration::from_hours(7 * 24);
 
 /// The file of one command.
 pub struct Overflow {

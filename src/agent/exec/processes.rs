@@ -39,12 +39,14 @@ const MAX_INPUTS: usize = 16;
 const STOP_LIMIT: Duration = Duration::from_millis(2500);
 
 /// How a command is started.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct How {
     /// With a terminal instead of pipes.
     pub has_terminal: bool,
     /// When it is ended, if it has not by itself.
     pub time_limit: Option<Duration>,
+    /// What it may write to.
+    pub sandbox: ExecSandbox,
 }
 
 /// Why a command was not started.
@@ -57,7 +59,7 @@ pub enum StartError {
     #[error("{MAX_RUNNING} commands are running already; end one of them first")]
     TooMany,
     /// It should be confined, and cannot be.
-    #[error("{0}. Set tools.exec.sandbox to \"off\" to run commands unconfined")]
+    #[error("{0}; commands of this session must be confined, so it was not started")]
     Unconfined(String),
     /// The system does not start it.
     #[error("the command cannot be started: {0}")]
@@ -113,7 +115,7 @@ impl Processes {
     ) -> Result<Arc<Process>, StartError> {
         hide_our_environment()?;
         let launch = permit.redeem(request).await.map_err(StartError::Denied)?;
-        let writable = self.confinement(request)?;
+        let writable = self.confinement(request, how.sandbox)?;
         self.prune();
         let (reader, writer) = io::pipe()?;
         let output = Receiver::from_owned_fd(reader.into())?;
@@ -170,6 +172,18 @@ impl Processes {
         self.list.lock().remove(id);
     }
 
+    /// How many commands run.
+    pub fn count(&self) -> usize {
+        self.list.lock().values().filter(|process| process.look(|state| !state.is_gone)).count()
+    }
+
+    /// Why commands that are to be confined are not started; `None` when they
+    /// are, or nothing is to be confined.
+    pub fn sandbox_error(&self) -> Option<String> {
+        let is_wanted = self.settings.sandbox.is_wanted();
+        is_wanted.then(sandbox::availability).and_then(Result::err)
+    }
+
     /// Ends all commands, and waits until they are gone or some time is over.
     pub async fn end_all(&self) {
         let all: Vec<_> = self.list.lock().values().cloned().collect();
@@ -187,12 +201,17 @@ impl Processes {
     }
 
     /// Where the command may write, when it is to be confined.
-    fn confinement(&self, request: &ExecRequest) -> Result<Option<Vec<PathBuf>>, StartError> {
-        // A call that asks for confinement gets it, whatever the config says.
-        let mode = match (request.host, self.settings.sandbox) {
-            (ExecHost::Sandbox, ExecSandbox::Off) => ExecSandbox::WorkspaceWrite,
-            (_, mode) => mode,
+    fn confinement(
+        &self,
+        request: &ExecRequest,
+        sandbox: ExecSandbox,
+    ) -> Result<Option<Vec<PathBuf>>, StartError> {
+        // Whoever has permitted it was told that it is confined.
+        let least = match request.host {
+            ExecHost::Gateway => ExecSandbox::Off,
+            ExecHost::Sandbox => ExecSandbox::WorkspaceWrite,
         };
+        let mode = sandbox.max(least);
         let places = sandbox::writable(mode, &request.workspace, &self.settings.temporary);
         if places.is_some() {
             sandbox::availability().map_err(StartError::Unconfined)?;
@@ -257,6 +276,7 @@ impl Processes {
         let spawned = spawn_blocking(move || {
             let output = OwnedFd::from(output);
             Command::new(launcher)
+                .arg0("clawgate")
                 .arg(launcher::KEEP)
                 .env_clear()
                 .current_dir("/")

@@ -31,11 +31,10 @@ pub(super) fn writable(
     match mode {
         ExecSandbox::Off => None,
         ExecSandbox::ReadOnly => Some(devices.collect()),
-        ExecSandbox::WorkspaceWrite => Some(
-            devices
-                .chain([workspace.into(), temporary.into(), "/tmp".into(), "/dev/shm".into()])
-                .collect(),
-        ),
+        ExecSandbox::WorkspaceWrite => {
+            let more = [workspace.into(), temporary.into(), "/tmp".into(), "/dev/shm".into()];
+            Some(devices.chain(more).collect())
+        }
     }
 }
 

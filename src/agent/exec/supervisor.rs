@@ -122,7 +122,8 @@ impl Supervisor {
                 self.take_in(course, bytes).await;
             }
             report = course.reports.next_line(), if course.has_keeper => {
-                self.note(course, report.ok().flatten());
+                let line = report.ok().flatten();
+                self.note(course, line.as_deref());
             }
             Some(bytes) = self.inputs.recv() => input(course, &bytes).await,
             () = self.process.end.cancelled(), if !is_ordered => order(course, Cause::Killed).await,
@@ -138,8 +139,8 @@ impl Supervisor {
     }
 
     /// Notes what the keeper says, or that it is gone.
-    fn note(&self, course: &mut Course, line: Option<String>) {
-        match line.as_deref().map(serde_json::from_str) {
+    fn note(&self, course: &mut Course, line: Option<&str>) {
+        match line.map(serde_json::from_str) {
             Some(Ok(Report::Started(pid))) => self.process.change(|state| state.pid = Some(pid)),
             Some(Ok(Report::Failed(error))) => course.failed = Some(error),
             Some(Ok(Report::Ended { code, signal })) => course.ended = Some((code, signal)),

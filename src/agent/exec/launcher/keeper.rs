@@ -9,6 +9,7 @@ use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitCode, Stdio};
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::sync::mpsc::SyncSender;
@@ -23,7 +24,7 @@ use super::{INPUT, START, tree};
 
 /// How long a command may take to end when it is asked to; then it is killed.
 /// Everything has to be dead within two seconds.
-const POLITE: Duration = Duration::from_millis(1000);
+const POLITE: Duration = Duration::from_secs(1);
 /// How often it is looked after.
 const STEP: Duration = Duration::from_millis(20);
 /// How long processes that do not die are shot at. What another user owns, or
@@ -79,6 +80,7 @@ fn keep() -> io::Result<()> {
 /// Starts the step that becomes the command.
 fn start(plan: &Plan) -> io::Result<Pid> {
     let mut starter = Command::new(&plan.launcher)
+        .arg0("clawgate")
         .arg(START)
         .env_clear()
         .stdin(Stdio::piped())

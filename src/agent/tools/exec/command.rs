@@ -4,15 +4,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tokio::time::{Instant, sleep_until, timeout_at};
+use tokio::time::{Instant, sleep_until, timeout};
 
 use super::request::Arguments;
 use super::{told, words};
-use crate::agent::approvals::{ApprovalNews, Denial};
+use crate::agent::approvals::{ApprovalNews, Denial, ExecRequest};
 use crate::agent::exec::{Cause, Ending, Foreground, How, Process, StartError, tail};
 use crate::agent::runs::Runs;
-use crate::agent::tools::{Tool, ToolContext, ToolKind, ToolNews, ToolOutput};
+use crate::agent::tools::{Tool, ToolContext, ToolKind, ToolNews, ToolOutput, ToolScope};
 use crate::providers::ToolSpec;
+use crate::sessions::{SessionError, SessionKey};
 use crate::support::BoxFuture;
 
 /// How often clients are told of new output: more often nobody reads it.
@@ -54,37 +55,59 @@ impl Tool for Exec {
     }
 }
 
+/// What a call comes to.
+struct Plan {
+    request: ExecRequest,
+    how: How,
+    /// How long to wait for the end; `None` when nobody can look after the
+    /// command later.
+    patience: Option<Duration>,
+}
+
 async fn run(cx: &ToolContext, arguments: &Value) -> ToolOutput {
-    let processes = &cx.parts().processes;
-    let settings = processes.settings();
-    let wanted = Arguments::read(arguments)
-        .and_then(|wanted| wanted.request(cx, settings).map(|request| (wanted, request)));
-    let (wanted, request) = match wanted {
-        Ok(wanted) => wanted,
+    let plan = match plan(cx, arguments).await {
+        Ok(plan) => plan,
         Err(text) => return ToolOutput::error(text),
     };
-    let permit = match cx.parts().approvals.authorize(&request, &News(cx)).await {
+    let permit = match cx.parts().approvals.authorize(&plan.request, &News(cx)).await {
         Ok(permit) => permit,
         Err(denial) => return denied(denial),
     };
-    let time_limit = wanted.time_limit(settings);
-    let how = How { has_terminal: wanted.has_terminal(), time_limit };
-    let process = match processes.start(permit, &request, how).await {
+    let limit = plan.how.time_limit.map(|limit| limit.as_secs());
+    let process = match cx.parts().processes.start(permit, &plan.request, plan.how).await {
         Ok(process) => Foreground(process),
         Err(StartError::Denied(denial)) => return denied(denial),
         Err(error) => return ToolOutput::error(error.to_string()),
     };
-    match wait(cx, &process.0, wanted.patience(settings)).await {
-        Some(ending) => {
-            let limit = time_limit.map(|limit| limit.as_secs());
-            told::ended(&process.0, &ending, limit)
-        }
-        None => {
-            process.0.put_to_background();
-            note_its_end(&cx.runs, &process.0);
-            told::goes_on(&process.0)
-        }
+    if let Some(ending) = wait(cx, &process.0, plan.patience).await {
+        return told::ended(&process.0, &ending, limit);
     }
+    process.0.put_to_background();
+    note_its_end(&cx.runs, &process.0);
+    told::goes_on(&process.0)
+}
+
+/// Reads the arguments, in the light of the session.
+async fn plan(cx: &ToolContext, arguments: &Value) -> Result<Plan, String> {
+    let parts = cx.parts();
+    let settings = parts.processes.settings();
+    let wanted = Arguments::read(arguments)?;
+    let unreadable = |error: SessionError| format!("session not readable: {error}");
+    let entry = parts.sessions.entry(&cx.key).await.map_err(unreadable)?;
+    let scope = ToolScope::of_session(parts, &cx.key, entry.as_ref()).await.map_err(unreadable)?;
+    let is_main = cx.key == SessionKey::main(&cx.key.agent(&parts.keys), &parts.keys);
+    let sandbox = settings.sandbox.of(&cx.agent.id, is_main);
+    let session = entry.as_ref().and_then(|entry| entry.exec_host.as_deref());
+    let host = wanted.host(session, settings, sandbox)?;
+    let can_look_after = scope.allows(&parts.settings, "process");
+    let patience = can_look_after.then(|| wanted.patience(settings));
+    let time_limit = if can_look_after {
+        wanted.time_limit(settings)
+    } else {
+        wanted.time_limit(settings).or(Some(settings.timeout))
+    };
+    let how = How { has_terminal: wanted.has_terminal(), time_limit, sandbox };
+    Ok(Plan { request: wanted.request(cx, settings, host)?, how, patience })
 }
 
 /// Questions about a command are told to those who follow its call.
@@ -102,8 +125,8 @@ fn denied(denial: Denial) -> ToolOutput {
 
 /// Waits for the end of a command, and tells of what it says. `None` when it
 /// takes too long.
-async fn wait(cx: &ToolContext, process: &Process, patience: Duration) -> Option<Ending> {
-    let give_up = Instant::now() + patience;
+async fn wait(cx: &ToolContext, process: &Process, patience: Option<Duration>) -> Option<Ending> {
+    let give_up = patience.map(|patience| Instant::now() + patience);
     let mut news = process.follow();
     let (mut told_bytes, mut due) = (0, Instant::now());
     loop {
@@ -118,16 +141,23 @@ async fn wait(cx: &ToolContext, process: &Process, patience: Duration) -> Option
         if ending.is_some() {
             return ending;
         }
-        if patience.is_zero() {
+        if patience == Some(Duration::ZERO) {
             // The process id is known as soon as the keeper has said so.
-            let _ = timeout_at(give_up + UPDATE_EVERY, news.changed()).await;
+            let _ = timeout(UPDATE_EVERY, news.changed()).await;
             return None;
         }
         tokio::select! {
             changed = news.changed() => if changed.is_err() { return None },
             () = sleep_until(due), if total > told_bytes => {}
-            () = sleep_until(give_up) => return None,
+            () = until(give_up) => return None,
         }
+    }
+}
+
+async fn until(time: Option<Instant>) {
+    match time {
+        Some(time) => sleep_until(time).await,
+        None => std::future::pending().await,
     }
 }
 

@@ -215,12 +215,11 @@ fn polled(process: &Process, now: u64) -> ToolOutput {
         process.look(|state| (state.ending.clone(), told::ending_details(process, state)));
     let aggregated = process.look(|state| state.output.text().trim().to_owned());
     extend(&mut details, json!({"aggregated": aggregated}));
-    let after = match ending {
-        Some(ending) => format!("Process exited with {}.", told::exit_label(&ending)),
-        None => {
-            extend(&mut details, input_details(process, now));
-            input_hint(process, now).unwrap_or_else(|| "Process still running.".into())
-        }
+    let after = if let Some(ending) = ending {
+        format!("Process exited with {}.", told::exit_label(&ending))
+    } else {
+        extend(&mut details, input_details(process, now));
+        input_hint(process, now).unwrap_or_else(|| "Process still running.".into())
     };
     done(format!("{cut}{shown}\n\n{after}"), details)
 }
@@ -240,10 +239,9 @@ fn log(process: &Process, offset: Option<usize>, limit: Option<usize>, now: u64)
             shown => shown,
         });
         if is_default && all.len() > DEFAULT_LINES {
-            text.push_str(&format!(
-                "\n\n[showing last {DEFAULT_LINES} of {} lines; pass offset/limit to page]",
-                all.len()
-            ));
+            let count = all.len();
+            let note = format!("showing last {DEFAULT_LINES} of {count} lines");
+            text = format!("{text}\n\n[{note}; pass offset/limit to page]");
         }
         let mut details = told::ending_details(process, state);
         let more = json!({"total": all.len(), "totalLines": all.len(),
@@ -310,9 +308,8 @@ async fn write(process: &Process, action: &str, arguments: &Arguments) -> ToolOu
         "paste" => format!("Pasted {} chars to session {id}.", arguments.text.chars().count()),
         _ => format!("Sent {length} bytes to session {id}."),
     };
-    for (index, warning) in warnings.iter().enumerate() {
-        text.push_str(if index == 0 { "\nWarnings:" } else { "" });
-        text.push_str(&format!("\n- {warning}"));
+    if !warnings.is_empty() {
+        text = format!("{text}\nWarnings:\n- {}", warnings.join("\n- "));
     }
     let name = words::name(&process.command);
     done(text, json!({"status": "running", "sessionId": id, "name": name}))

@@ -10,13 +10,13 @@ use serde_json::Value;
 use crate::agent::approvals::{ExecHost, ExecRequest};
 use crate::agent::exec::environment;
 use crate::agent::tools::ToolContext;
-use crate::config::{ExecAsk, ExecSecurity, ExecSettings};
+use crate::config::{ExecAsk, ExecPlace, ExecSandbox, ExecSecurity, ExecSettings};
 
 /// The original's bounds on how long a call waits for its command.
 const MIN_YIELD: Duration = Duration::from_millis(10);
-const MAX_YIELD: Duration = Duration::from_secs(120);
+const MAX_YIELD: Duration = Duration::from_mins(2);
 /// A month: longer than anything that is not meant to run for ever.
-const MAX_TIMEOUT: Duration = Duration::from_secs(31 * 24 * 60 * 60);
+const MAX_TIMEOUT: Duration = Duration::from_hours(31 * 24);
 
 /// The arguments; the schema has checked their types.
 #[derive(Debug, Deserialize)]
@@ -85,13 +85,8 @@ impl Arguments {
         &self,
         cx: &ToolContext,
         settings: &ExecSettings,
+        host: ExecHost,
     ) -> Result<ExecRequest, String> {
-        let host = match word(self.host.as_deref()).as_deref() {
-            None | Some("auto" | "gateway") => ExecHost::Gateway,
-            Some("sandbox") => ExecHost::Sandbox,
-            Some("node") => return Err("exec host=node is not available here; use gateway.".into()),
-            Some(other) => return Err(format!("unknown exec host \"{other}\"")),
-        };
         let security = read_word("security", self.security.as_deref(), ExecSecurity::parse)?;
         let ask = read_word("ask", self.ask.as_deref(), ExecAsk::parse)?;
         Ok(ExecRequest {
@@ -108,6 +103,27 @@ impl Arguments {
             security,
             ask,
         })
+    }
+
+    /// Where it runs: confined when the call, the session or the config says so.
+    /// `session` is the session's own word.
+    ///
+    /// # Errors
+    /// In words for the model, when that place is not here.
+    pub fn host(
+        &self,
+        session: Option<&str>,
+        settings: &ExecSettings,
+        sandbox: ExecSandbox,
+    ) -> Result<ExecHost, String> {
+        let asked = read_word("host", self.host.as_deref(), ExecPlace::parse)?;
+        let session = read_word("host", session, ExecPlace::parse)?;
+        let said = [asked, session, Some(settings.sandbox.place)];
+        if said.contains(&Some(ExecPlace::Node)) {
+            return Err("exec host=node is not available here.".into());
+        }
+        let is_confined = sandbox != ExecSandbox::Off || said.contains(&Some(ExecPlace::Sandbox));
+        Ok(if is_confined { ExecHost::Sandbox } else { ExecHost::Gateway })
     }
 
     fn directory(&self, workspace: &Path, settings: &ExecSettings) -> PathBuf {

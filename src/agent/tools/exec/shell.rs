@@ -37,16 +37,15 @@ fn raw_words(text: &str) -> Vec<String> {
     let mut word = String::new();
     let (mut quote, mut is_escaped) = (None, false);
     for letter in text.chars() {
-        match (is_escaped, quote) {
-            (true, _) => {
+        match quote {
+            _ if is_escaped => {
                 word.push(letter);
                 is_escaped = false;
             }
-            (false, _) if letter == '\\' => is_escaped = true,
-            (false, Some(open)) if letter == open => quote = None,
-            (false, Some(_)) => word.push(letter),
-            (false, None) if matches!(letter, '"' | '\'') => quote = Some(letter),
-            (false, None) if letter.is_whitespace() => {
+            _ if letter == '\\' => is_escaped = true,
+            Some(open) if letter == open => quote = None,
+            None if matches!(letter, '"' | '\'') => quote = Some(letter),
+            None if letter.is_whitespace() => {
                 if !word.is_empty() {
                     words.push(std::mem::take(&mut word));
                 }
@@ -54,7 +53,7 @@ fn raw_words(text: &str) -> Vec<String> {
                     return words;
                 }
             }
-            (false, None) => word.push(letter),
+            _ => word.push(letter),
         }
     }
     if !word.is_empty() {
