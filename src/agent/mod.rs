@@ -36,6 +36,7 @@ pub mod tools;
 mod turn;
 mod visible;
 mod wait;
+pub mod workspace;
 
 pub use changes::{Change, CompactionChange};
 pub use models::{Models, SessionModel, UnknownModel};
