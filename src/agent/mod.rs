@@ -30,6 +30,7 @@ mod rows;
 mod run;
 mod runs;
 mod session_events;
+pub mod skills;
 mod spent;
 mod tally;
 pub mod tools;

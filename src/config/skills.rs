@@ -90,10 +90,8 @@ pub(super) fn read(
     let limits = node.member("limits")?;
     let in_prompt = Choice::file(file, limits.member("maxSkillsInPrompt")?.count()?);
     let chars = Choice::file(file, limits.member("maxSkillsPromptChars")?.count()?);
-    let bytes = Choice::file(
-        file,
-        limits.member("maxSkillFileBytes")?.integer::<u64>(LARGEST_FILE_BYTES)?,
-    );
+    let bytes =
+        Choice::file(file, limits.member("maxSkillFileBytes")?.integer::<u64>(LARGEST_FILE_BYTES)?);
     let allow_bundled = node.member("allowBundled")?.texts()?;
     ledger.settle_list("skills.allowBundled", Choice::file(file, allow_bundled.clone()), vec![]);
     let dirs = node.at("load.extraDirs")?.texts()?;
@@ -253,9 +251,14 @@ mod tests {
     #[test]
     fn set_means_neither_false_nor_empty() {
         let raw = json!({"a": {"b": true, "c": "", "d": 0, "e": {}, "f": false}});
-        for (path, is_set) in
-            [("a.b", true), ("a.c", false), ("a.d", false), ("a.e", true), ("a.f", false), ("x.y", false)]
-        {
+        for (path, is_set) in [
+            ("a.b", true),
+            ("a.c", false),
+            ("a.d", false),
+            ("a.e", true),
+            ("a.f", false),
+            ("x.y", false),
+        ] {
             assert_eq!(is_config_set(&raw, path), is_set, "{path}");
         }
     }

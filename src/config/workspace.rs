@@ -56,16 +56,20 @@ pub(super) fn read(
     let skip = Choice::file(file, node.member("skipBootstrap")?.boolean()?);
     let one = Choice::file(file, node.member("bootstrapMaxChars")?.count()?);
     let all = Choice::file(file, node.member("bootstrapTotalMaxChars")?.count()?);
-    let warning = node.member("bootstrapPromptTruncationWarning")?.word(
-        "off, once, always",
-        |word| match word {
-            "off" => Some(false),
-            "once" | "always" => Some(true),
-            _ => None,
-        },
-    )?;
+    let warning =
+        node.member("bootstrapPromptTruncationWarning")?.word("off, once, always", |word| {
+            match word {
+                "off" => Some(false),
+                "once" | "always" => Some(true),
+                _ => None,
+            }
+        })?;
     let shown = node.member("bootstrapPromptTruncationWarning")?.text()?;
-    ledger.settle(&key("bootstrapPromptTruncationWarning"), Choice::file(file, shown), "once".into());
+    ledger.settle(
+        &key("bootstrapPromptTruncationWarning"),
+        Choice::file(file, shown),
+        "once".into(),
+    );
     let zone_node = node.member("userTimezone")?;
     let zone_name = zone_node.text()?.filter(|name| !name.trim().is_empty());
     let user_timezone = match &zone_name {
@@ -74,7 +78,8 @@ pub(super) fn read(
     };
     ledger.settle_optional(&key("userTimezone"), Choice::file(file, zone_name));
     let prompt_override = own_prompt(&node.member("systemPromptOverride")?)?;
-    let length = prompt_override.as_ref().map(|text| format!("{} characters", text.chars().count()));
+    let length =
+        prompt_override.as_ref().map(|text| format!("{} characters", text.chars().count()));
     ledger.settle_optional(&key("systemPromptOverride"), Choice::file(file, length));
     let mut prompt_overrides = BTreeMap::new();
     for item in root.at("agents.list")?.items()? {
@@ -86,7 +91,11 @@ pub(super) fn read(
     Ok(WorkspaceSettings {
         skip_bootstrap: ledger.settle(&key("skipBootstrap"), skip, false),
         max_chars: ledger.settle(&key("bootstrapMaxChars"), one, DEFAULT_MAX_CHARS),
-        total_max_chars: ledger.settle(&key("bootstrapTotalMaxChars"), all, DEFAULT_TOTAL_MAX_CHARS),
+        total_max_chars: ledger.settle(
+            &key("bootstrapTotalMaxChars"),
+            all,
+            DEFAULT_TOTAL_MAX_CHARS,
+        ),
         warns_of_truncation: warning.unwrap_or(true),
         user_timezone,
         prompt_override,
@@ -95,8 +104,9 @@ pub(super) fn read(
 }
 
 fn zone(node: &Node<'_>, name: &str) -> Result<TimeZone, ConfigError> {
-    TimeZone::get(name)
-        .map_err(|_| node.wrong("must be a time zone that this machine knows, such as Europe/Berlin"))
+    TimeZone::get(name).map_err(|_| {
+        node.wrong("must be a time zone that this machine knows, such as Europe/Berlin")
+    })
 }
 
 /// A prompt of the user's own; a blank one is none.
@@ -142,7 +152,10 @@ mod tests {
     #[test]
     fn a_wrong_value_is_told_with_its_key() {
         for (defaults, part) in [
-            (json!({"userTimezone": "Mars/Olympus"}), "agents.defaults.userTimezone: must be a time"),
+            (
+                json!({"userTimezone": "Mars/Olympus"}),
+                "agents.defaults.userTimezone: must be a time",
+            ),
             (json!({"bootstrapMaxChars": 0}), "agents.defaults.bootstrapMaxChars: must be"),
             (
                 json!({"bootstrapPromptTruncationWarning": "loud"}),

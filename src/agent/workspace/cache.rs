@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-use super::files::{self, FilesError, Stamp};
 use super::BootstrapFile;
+use super::files::{self, FilesError, Stamp};
 
 /// Larger files are read again each time; they are rare.
 const MAX_TEXT_BYTES: usize = 64 * 1024;

@@ -155,9 +155,8 @@ pub fn write(dir: &Path, file: BootstrapFile, content: &str) -> Result<FileEntry
     if u64::try_from(content.len()).is_ok_and(|length| length > MAX_FILE_BYTES) {
         return Err(FilesError::TooLarge { name });
     }
-    let unwritable = |source: Box<dyn std::error::Error + Send + Sync>| {
-        FilesError::Unwritable { name, source }
-    };
+    let unwritable =
+        |source: Box<dyn std::error::Error + Send + Sync>| FilesError::Unwritable { name, source };
     atomic::create_private_dir(dir).map_err(|error| unwritable(Box::new(error)))?;
     // What stands there now decides: a link inside the workspace is kept.
     open(dir, file).or_else(|error| match error {

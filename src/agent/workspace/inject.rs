@@ -91,9 +91,8 @@ impl Injected {
 
     /// How many files are close to their limit, but not cut.
     pub fn near_limit(&self) -> usize {
-        let is_near = |file: &&InjectedFile| {
-            !file.is_truncated && is_near(file.raw_chars, self.limits.one)
-        };
+        let is_near =
+            |file: &&InjectedFile| !file.is_truncated && is_near(file.raw_chars, self.limits.one);
         self.files.iter().filter(is_near).count()
     }
 
@@ -119,7 +118,12 @@ pub fn inject(sources: Vec<Source>, limits: Limits) -> Injected {
             let text = missing(file, &path).filter(|text| chars(text) <= room);
             room -= text.as_deref().map_or(0, chars);
             return InjectedFile {
-                file, path, is_missing: true, raw_chars: 0, text, is_truncated: false,
+                file,
+                path,
+                is_missing: true,
+                raw_chars: 0,
+                text,
+                is_truncated: false,
             };
         };
         let content = content.trim_end();
@@ -149,7 +153,8 @@ fn missing(file: BootstrapFile, path: &std::path::Path) -> Option<String> {
 /// Beginning and end of a text, with a mark between them; `limit` characters
 /// at most.
 fn cut(text: &str, length: usize, name: &str, limit: usize) -> String {
-    let mark = format!("\n\n[…truncated: {name} has {length} characters; read it for the rest…]\n\n");
+    let mark =
+        format!("\n\n[…truncated: {name} has {length} characters; read it for the rest…]\n\n");
     let for_text = limit.saturating_sub(chars(&mark));
     let head = for_text.min(limit * HEAD_PERCENT / 100);
     let tail = (for_text - head).min(limit * TAIL_PERCENT / 100);
@@ -214,7 +219,10 @@ mod tests {
         ];
         let injected = inject(sources, Limits { one: 250, total: 220 });
         assert_eq!(injected.files[0].text.as_deref(), Some(&*long));
-        assert_eq!((injected.files[1].text.as_deref(), injected.files[1].is_truncated), (None, true));
+        assert_eq!(
+            (injected.files[1].text.as_deref(), injected.files[1].is_truncated),
+            (None, true)
+        );
         assert_eq!(injected.files[2].text, None);
         assert!(injected.is_total_near_limit());
     }

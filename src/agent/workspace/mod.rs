@@ -13,6 +13,7 @@ mod inject;
 mod seed;
 mod service;
 
+pub(in crate::agent) use files::Stamp;
 pub use files::{FileEntry, FilesError};
 pub use identity::{Avatar, FileIdentity};
 pub use inject::{Audience, Injected, InjectedFile, Limits};

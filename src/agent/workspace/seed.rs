@@ -16,12 +16,8 @@ use super::BootstrapFile;
 use crate::store::atomic::{self, FileError};
 
 /// Files that a new workspace gets and an older one keeps, or not.
-const OPTIONAL: [BootstrapFile; 4] = [
-    BootstrapFile::Soul,
-    BootstrapFile::Identity,
-    BootstrapFile::User,
-    BootstrapFile::Heartbeat,
-];
+const OPTIONAL: [BootstrapFile; 4] =
+    [BootstrapFile::Soul, BootstrapFile::Identity, BootstrapFile::User, BootstrapFile::Heartbeat];
 /// Without these a workspace is not one.
 const REQUIRED: [BootstrapFile; 2] = [BootstrapFile::Agents, BootstrapFile::Tools];
 /// What only a workspace that is in use has.
