@@ -13,7 +13,9 @@ use serde_json::json;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
+use crate::agent::skills::Skills;
 use crate::agent::tools::Tools;
+use crate::agent::workspace::Workspaces;
 use crate::agent::{
     Models, Notices, Runs, RunsParts, SendError, SessionEvents, Tally, UnknownModel,
 };
@@ -197,6 +199,8 @@ async fn build(
         bus: bus.clone(),
         events: SessionEvents::new(bus.clone(), models.clone(), Arc::clone(&clock)),
         tools: Tools::default(),
+        workspaces: Arc::new(Workspaces::new(&settings.workspace, Arc::clone(&clock))),
+        skills: Arc::new(Skills::new(Arc::clone(&settings), env.clone())),
         notices: Notices::default(),
         tally: Tally::default(),
         clock: Arc::clone(&clock),

@@ -15,6 +15,8 @@ use std::fs;
 use std::sync::Arc;
 use std::time::Duration;
 
+use clawgate::agent::skills::Skills;
+use clawgate::agent::workspace::Workspaces;
 use clawgate::agent::{
     AbortReason, Accepted, Family, Models, Notices, RunEnd, Runs, RunsParts, SendRequest,
     SessionEvents, Tally,
@@ -111,8 +113,9 @@ async fn place() -> Place {
     let models = Models::new(failover, Arc::clone(&keys), &settings.agents).unwrap();
     let ear = Arc::new(Ear::default());
     let bus = Bus::new(Listening(Arc::clone(&ear)));
+    let settings = Arc::new(settings);
     let runs = Runs::new(RunsParts {
-        settings: Arc::new(settings),
+        settings: Arc::clone(&settings),
         keys,
         sessions: sessions.clone(),
         store: Arc::clone(&store),
@@ -120,6 +123,8 @@ async fn place() -> Place {
         bus: bus.clone(),
         events: SessionEvents::new(bus, models, Arc::clone(&clock)),
         tools: clawgate::agent::tools::Tools::default(),
+        workspaces: Arc::new(Workspaces::new(&settings.workspace, Arc::clone(&clock))),
+        skills: Arc::new(Skills::new(settings, Env::fixed([], root.path()))),
         notices: Notices::default(),
         tally: Tally::default(),
         clock,

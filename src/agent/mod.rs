@@ -21,7 +21,7 @@ mod notices;
 mod parts;
 mod patch;
 mod pictures;
-mod prompt;
+pub mod prompt;
 mod queue;
 mod recovery;
 mod report;

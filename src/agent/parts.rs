@@ -18,8 +18,10 @@ use super::models::Models;
 use super::notices::Notices;
 use super::run::{ActiveRun, RunEnd};
 use super::session_events::SessionEvents;
+use super::skills::Skills;
 use super::tally::Tally;
 use super::tools::Tools;
+use super::workspace::Workspaces;
 
 /// What runs work with.
 pub struct RunsParts {
@@ -39,6 +41,10 @@ pub struct RunsParts {
     pub events: SessionEvents,
     /// Tools.
     pub tools: Tools,
+    /// Folders of agents.
+    pub workspaces: Arc<Workspaces>,
+    /// Skills.
+    pub skills: Arc<Skills>,
     /// System events that wait for a turn.
     pub notices: Notices,
     /// How runs have ended.

@@ -16,13 +16,14 @@ use super::compaction::{self, CompactError};
 use super::emitter::Emitter;
 use super::models::SessionModel;
 use super::parts::RunsParts;
+use super::prompt::Prompt;
 use super::recovery;
 use super::report::Answer;
 use super::run::{AbortReason, ActiveRun, RunEnd};
 use super::runs::Runs;
 use super::spent::add;
-use super::tools::Toolbox;
-use super::{pictures, prompt, visible};
+use super::tools::{ToolScope, Toolbox};
+use super::{pictures, visible};
 
 /// A model that calls tools without end is stopped after so many rounds.
 const MAX_ROUNDS: usize = 100;
@@ -103,7 +104,8 @@ impl Turn<'_> {
                 .take()
                 .filter(|route: &Route| route.is_for(&model))
                 .unwrap_or_else(|| self.parts.models.route(&self.run.key, &agent, model));
-            let toolbox = self.parts.tools.toolbox();
+            let scope = ToolScope::of_session(self.parts, &self.run.key, Some(&entry)).await?;
+            let toolbox = self.parts.tools.toolbox(&self.parts.settings, &scope);
             let mut message = match self.ask(&entry, &toolbox, &mut route).await {
                 Err(Stop::Failed { message, kind: TOO_LONG }) if !has_compacted => {
                     has_compacted = true;
@@ -160,10 +162,9 @@ impl Turn<'_> {
         route: &mut Route,
     ) -> Result<AssistantMessage, Stop> {
         let mut request = self.request(entry, toolbox, route.model()).await?;
-        let agent = self.parts.agent_of(&self.run.key);
-        let (now_ms, notices) = (self.parts.clock.now_ms(), &self.notices);
-        let extra = entry.extra_system_prompt.as_deref();
-        let system = |model: &ModelInfo| prompt::system(&agent, &model.id, now_ms, notices, extra);
+        let prompt = Prompt::gather(self.parts, &self.run.key, entry, toolbox).await;
+        let (thinking, notices) = (request.thinking, &self.notices);
+        let system = |model: &ModelInfo| prompt.render(model, thinking, notices);
         let emitter = &mut self.emitter;
         let mut events = |event: StreamEvent| match event {
             StreamEvent::TextDelta { delta, .. } => emitter.text(&delta),

@@ -29,8 +29,10 @@ pub mod secrets;
 mod session;
 mod settings;
 pub mod skills;
+mod subagents;
 mod substitute;
 mod token;
+mod tools;
 mod workspace;
 
 pub use agents::{
@@ -50,4 +52,6 @@ pub use reset::{ResetPolicy, ResetSettings, ResetType};
 pub use save::{SaveError, edit_file};
 pub use session::{DmScope, SessionScope, SessionSettings, TranscriptFormat};
 pub use settings::{ConfigFile, Overrides, Settings};
+pub use subagents::{SubagentChoice, SubagentLimits};
+pub use tools::{ToolPattern, ToolPolicy, ToolProfile, ToolRules, ToolsSettings};
 pub use workspace::WorkspaceSettings;

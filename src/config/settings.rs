@@ -12,7 +12,7 @@ use super::secrets::SecretsConfig;
 use super::skills::SkillsSettings;
 use super::{
     AgentsSettings, AuthMode, BindChoice, Explained, GatewaySettings, MessagesSettings, Paths,
-    SessionSettings, WorkspaceSettings,
+    SessionSettings, ToolsSettings, WorkspaceSettings,
 };
 use crate::support::Secret;
 
@@ -50,6 +50,8 @@ pub struct Settings {
     pub skills: SkillsSettings,
     /// What happens to messages.
     pub messages: MessagesSettings,
+    /// Which tools agents may use.
+    pub tools: ToolsSettings,
     /// Longest text in an answer of `chat.history`, in characters.
     pub history_max_chars: usize,
     /// The `models` section with its variables filled in; `null` when absent.

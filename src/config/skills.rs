@@ -176,8 +176,8 @@ fn agents(root: &Node<'_>) -> Result<BTreeMap<String, AgentSkills>, ConfigError>
 /// Whether something is set at a dotted path of the config, as `requires.config`
 /// of a skill asks: anything but `false`, 0, `null` and a blank text.
 pub fn is_config_set(raw: &Value, path: &str) -> bool {
-    let names = path.split('.').filter(|name| !name.is_empty());
-    match names.fold(Some(raw), |value, name| value?.get(name)) {
+    let mut names = path.split('.').filter(|name| !name.is_empty());
+    match names.try_fold(raw, |value, name| value.get(name)) {
         None | Some(Value::Null) => false,
         Some(Value::Bool(value)) => *value,
         Some(Value::Number(number)) => number.as_f64() != Some(0.0),

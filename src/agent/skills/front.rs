@@ -157,6 +157,8 @@ fn yaml(head: &str) -> Option<Map<String, Value>> {
     };
     let options = serde_saphyr::options! {
         budget: budget,
+        // A program may be called y.
+        strict_booleans: true,
         duplicate_keys: serde_saphyr::DuplicateKeyPolicy::LastWins,
     };
     match serde_saphyr::from_str_with_options(head, options) {
@@ -260,6 +262,7 @@ fn list_of(members: &Map<String, Value>, name: &str) -> Vec<String> {
 }
 
 fn one_line(text: &str) -> String {
+    let text: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 

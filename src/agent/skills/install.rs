@@ -181,7 +181,7 @@ fn text(file: &Path) -> Option<String> {
 }
 
 fn folder_name(name: &str) -> Result<String, InstallError> {
-    let folder: String = name.trim().split_whitespace().collect::<Vec<_>>().join("-");
+    let folder: String = name.split_whitespace().collect::<Vec<_>>().join("-");
     let fits = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
     let is_fit = folder.starts_with(|c: char| c.is_ascii_alphanumeric())
         && folder.len() <= MAX_NAME

@@ -1,6 +1,8 @@
 //! The list of skills in a prompt: the model reads a skill's file when it
 //! needs it.
 
+use std::fmt::Write as _;
+
 use super::check::Verdict;
 
 /// The list, and how much of it each skill takes.
@@ -40,7 +42,7 @@ pub fn list(verdicts: &[Verdict], max_skills: usize, max_chars: usize) -> Listin
     let left_out = visible.len() - blocks.len();
     let mut text = format!("<available_skills>\n{}</available_skills>", blocks.concat());
     if left_out > 0 {
-        text.push_str(&format!("\n({left_out} more skills have no room here.)"));
+        let _ = write!(text, "\n({left_out} more skills have no room here.)");
     }
     let names = shown.iter().map(|verdict| verdict.skill.head.name.clone());
     let blocks = names.zip(blocks.iter().map(|block| chars(block))).collect();

@@ -305,7 +305,10 @@ pub mod tests {
         symlink(home.path().join("outside/SKILL.md"), root.join("half/SKILL.md")).unwrap();
         // A circle must not be walked forever.
         symlink(&root, root.join("deep/up")).unwrap();
-        assert_eq!(found(&heads, &settings, home.path()), [("in".into(), SkillSource::Managed)]);
+        assert_eq!(
+            found(&heads, &settings, &home.path().join("w")),
+            [("in".into(), SkillSource::Managed)]
+        );
     }
 
     #[test]
@@ -319,6 +322,9 @@ pub mod tests {
         make(&root.join("large"), "large", &"#".repeat(300));
         make(&root.join("1/2/3/4/5/6"), "six", "");
         make(&root.join("1/2/3/4/5/b/7"), "seven", "");
-        assert_eq!(found(&heads, &settings, home.path()), [("six".into(), SkillSource::Managed)]);
+        assert_eq!(
+            found(&heads, &settings, &home.path().join("w")),
+            [("six".into(), SkillSource::Managed)]
+        );
     }
 }

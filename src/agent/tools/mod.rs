@@ -5,17 +5,21 @@
 //! read, never the end of the run. Must not: know the model's API.
 
 mod arguments;
+pub mod catalog;
 mod context;
 mod output;
+mod policy;
 mod session_status;
 
 pub use context::{NewsSender, ToolContext, ToolNews};
 pub use output::ToolOutput;
+pub use policy::ToolScope;
 
 use std::sync::Arc;
 
 use serde_json::Value;
 
+use crate::config::Settings;
 use crate::protocol::message::ToolCall;
 use crate::providers::ToolSpec;
 use crate::support::BoxFuture;
@@ -67,9 +71,15 @@ impl Default for Tools {
 }
 
 impl Tools {
-    /// The tools of a turn.
-    pub fn toolbox(&self) -> Toolbox {
-        Toolbox(self.builtin.clone())
+    /// The tools that somebody may use.
+    pub fn toolbox(&self, settings: &Settings, scope: &ToolScope) -> Toolbox {
+        let allowed = self.builtin.iter().filter(|tool| scope.allows(settings, tool.name()));
+        Toolbox(allowed.cloned().collect())
+    }
+
+    /// Every tool that is built in.
+    pub fn builtin(&self) -> impl Iterator<Item = &dyn Tool> {
+        self.builtin.iter().map(|tool| &**tool)
     }
 }
 
@@ -78,6 +88,11 @@ impl Tools {
 pub struct Toolbox(Vec<Arc<dyn Tool>>);
 
 impl Toolbox {
+    /// The tools.
+    pub fn iter(&self) -> impl Iterator<Item = &dyn Tool> {
+        self.0.iter().map(|tool| &**tool)
+    }
+
     /// How the model sees them.
     pub fn specs(&self) -> Vec<ToolSpec> {
         self.0.iter().map(|tool| tool.spec()).collect()

@@ -2,8 +2,8 @@
 
 /// Longest value that counts; a longer line is prose.
 const MAX_CHARS: usize = 200;
-/// Longest picture inside of the file, as in the original.
-const MAX_DATA_CHARS: usize = 2_000_000;
+/// Longest picture inside of the file: it is part of every list of agents.
+const MAX_DATA_BYTES: usize = 128 * 1024;
 
 /// Members of `IDENTITY.md`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -36,7 +36,7 @@ impl Avatar {
         if lower.starts_with("https://") || lower.starts_with("http://") {
             return (text.chars().nth(MAX_CHARS * 10).is_none()).then(|| Self::Remote(text.into()));
         }
-        let fits = lower.starts_with("data:image/") && text.len() <= MAX_DATA_CHARS;
+        let fits = lower.starts_with("data:image/") && text.len() <= MAX_DATA_BYTES;
         fits.then(|| Self::Data(text.into()))
     }
 
@@ -45,6 +45,11 @@ impl Avatar {
         match self {
             Self::Remote(text) | Self::Data(text) => text,
         }
+    }
+
+    /// Whether it is an address.
+    pub const fn is_remote(&self) -> bool {
+        matches!(self, Self::Remote(_))
     }
 
     /// `avatarStatus` on the wire.

@@ -24,6 +24,8 @@ pub enum Audience {
     Direct,
     /// Several people. What is private stays out.
     Shared,
+    /// A job that nobody watches.
+    Job,
     /// A sub-agent: how to work, and with what.
     SubAgent,
 }
@@ -36,6 +38,7 @@ impl Audience {
         match self {
             Self::Direct => &[Agents, Soul, Tools, Identity, User, Bootstrap, Memory],
             Self::Shared => &[Agents, Soul, Tools, Identity, User, Bootstrap],
+            Self::Job => &[Agents, Soul, Tools, Identity, User],
             Self::SubAgent => &[Agents, Tools],
         }
     }
@@ -84,6 +87,11 @@ pub struct Injected {
 }
 
 impl Injected {
+    /// No files.
+    pub const fn nothing() -> Self {
+        Self { files: Vec::new(), limits: Limits { one: 0, total: 0 } }
+    }
+
     /// Files that were cut or left out.
     pub fn truncated(&self) -> impl Iterator<Item = &InjectedFile> {
         self.files.iter().filter(|file| file.is_truncated)

@@ -12,6 +12,7 @@ use super::identity::{self, FileIdentity};
 use super::inject::{self, Audience, Injected, Limits};
 use super::{BootstrapFile, seed};
 use crate::config::WorkspaceSettings;
+use crate::store::atomic;
 use crate::support::Clock;
 
 /// Paths whose trouble was reported; beyond that nothing more is.
@@ -44,6 +45,10 @@ impl Workspaces {
     /// Blocks.
     pub fn inject(&self, dir: &Path, audience: Audience) -> Injected {
         self.ensure(dir);
+        // Tools work in it, with or without files of ours.
+        if let Err(error) = atomic::create_private_dir(dir) {
+            self.complain(dir.to_owned(), &error);
+        }
         let sources = audience.files().iter().map(|&file| {
             let text = self.texts.read(dir, file).unwrap_or_else(|error| {
                 self.complain(dir.join(file.name()), &error);
