@@ -102,7 +102,7 @@ async fn memory_is_told_to_the_user_alone_and_sub_agents_get_rules_and_notes_onl
         let set = json!({"agentId": "main", "name": name, "content": text});
         call(&mut client, "agents.files.set", set).await;
     }
-    let told = ["PRIVATE", "MANNER", "NOTES", "NO_REPLY"];
+    let told = ["PRIVATE", "MANNER", "NOTES", "answer exactly NO_REPLY,"];
     for (session, expected) in [
         ("main", [true, true, true, true]),
         ("agent:main:telegram:group:7", [false, true, true, true]),
