@@ -22,6 +22,7 @@ mod parts;
 mod patch;
 mod pictures;
 pub mod prompt;
+mod pruning;
 mod queue;
 mod recovery;
 mod report;

@@ -17,6 +17,7 @@ mod session_settings;
 mod sessions;
 mod skills;
 mod system;
+mod tools;
 mod usage;
 
 pub use cleanup::keep_tidy;
@@ -48,6 +49,9 @@ pub fn registry() -> Registry {
     r.add(node("skills.bins"), skills::bins);
     r.add(admin("skills.update"), skills::update);
     r.add(admin("skills.install"), skills::install);
+    r.add(read("tools.catalog"), tools::catalog);
+    r.add(read("tools.effective"), tools::effective);
+    r.add(write("tools.invoke"), tools::invoke);
     r.add(read("sessions.list"), sessions::list);
     r.add(read("sessions.subscribe"), sessions::subscribe);
     r.add(read("sessions.unsubscribe"), sessions::unsubscribe);
