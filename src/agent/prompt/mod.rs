@@ -5,7 +5,6 @@
 //! that comes out of files is marked as such; reading files blocks no async
 //! thread. Must not: decide which tools or skills there are.
 
-mod report;
 mod sections;
 
 use std::sync::Arc;
@@ -13,14 +12,11 @@ use std::sync::Arc;
 use jiff::tz::TimeZone;
 
 use super::parts::RunsParts;
-use super::skills::Listing;
 use super::tools::Toolbox;
 use super::workspace::{Audience, Injected};
 use crate::config::AgentSettings;
 use crate::providers::{ModelInfo, ThinkingLevel};
 use crate::sessions::{SessionEntry, SessionKey};
-
-pub use report::report;
 
 /// Chats over the gateway are this channel.
 const CHANNEL: &str = "webchat";
@@ -35,7 +31,8 @@ pub struct Prompt {
     /// Name and first sentence of each tool.
     tools: Vec<(String, String)>,
     files: Injected,
-    skills: Listing,
+    /// The list of skills; empty when there are none.
+    skills: String,
     warns_of_truncation: bool,
     zone: Option<TimeZone>,
     /// What the session itself adds.
@@ -63,12 +60,11 @@ impl Prompt {
             let files = workspaces.inject(&reading.workspace, audience);
             let has_skills =
                 matches!(audience, Audience::Direct | Audience::Shared | Audience::Job);
-            let listing = if has_skills { skills.listing(&reading) } else { Listing::default() };
+            let listing = if has_skills { skills.listing(&reading) } else { String::new() };
             (files, listing)
         });
         // Only a gateway that stops gives work up.
-        let (files, skills) =
-            read.await.unwrap_or_else(|_| (Injected::nothing(), Listing::default()));
+        let (files, skills) = read.await.unwrap_or_else(|_| (Injected::nothing(), String::new()));
         let tools = toolbox.specs().into_iter();
         Self {
             written: settings.prompt_override(&agent.id).map(str::to_owned),

@@ -5,7 +5,6 @@ use std::fmt::Write as _;
 use jiff::tz::TimeZone;
 
 use super::Prompt;
-use crate::agent::skills::Listing;
 use crate::agent::workspace::{Audience, BootstrapFile};
 use crate::providers::{ModelInfo, ThinkingLevel};
 
@@ -50,8 +49,8 @@ pub fn rules(prompt: &mut String, audience: Audience) {
     }
 }
 
-pub fn skills(prompt: &mut String, listing: &Listing) {
-    if listing.text.is_empty() {
+pub fn skills(prompt: &mut String, listing: &str) {
+    if listing.is_empty() {
         return;
     }
     prompt.push_str(
@@ -60,7 +59,7 @@ pub fn skills(prompt: &mut String, listing: &Listing) {
          If one fits, read the file at its location, then do what it says; paths in it are relative to its folder. \
          If several fit, take the most specific one. If none fits, read none.\n",
     );
-    prompt.push_str(&listing.text);
+    prompt.push_str(listing);
     prompt.push('\n');
 }
 

@@ -1,7 +1,6 @@
 use super::*;
-use crate::agent::workspace::{BootstrapFile, InjectedFile, Limits};
+use crate::agent::workspace::{BootstrapFile, InjectedFile};
 use crate::config::AgentIdentity;
-use crate::providers::ToolSpec;
 use crate::providers::testing::model;
 
 /// Sunday, 2026-11-22 03:35 UTC.
@@ -12,7 +11,6 @@ fn file(file: BootstrapFile, text: &str, is_truncated: bool) -> InjectedFile {
         file,
         path: format!("/w/{}", file.name()).into(),
         is_missing: false,
-        raw_chars: text.len(),
         text: Some(text.into()),
         is_truncated,
     }
@@ -32,13 +30,8 @@ fn facts(audience: Audience) -> Prompt {
                 file(BootstrapFile::Agents, "the rules", false),
                 file(BootstrapFile::Soul, "be kind", true),
             ],
-            limits: Limits { one: 100, total: 1000 },
         },
-        skills: Listing {
-            text: "<available_skills>x</available_skills>".into(),
-            blocks: vec![("x".into(), 9)],
-            left_out: 0,
-        },
+        skills: "<available_skills>x</available_skills>".into(),
         warns_of_truncation: true,
         zone: Some(TimeZone::get("America/New_York").unwrap()),
         extra: Some(" Be terse. ".into()),
@@ -84,7 +77,7 @@ fn what_stays_comes_first_and_what_changes_last() {
 
 #[test]
 fn sub_agents_are_told_less() {
-    let facts = Prompt { skills: Listing::default(), ..facts(Audience::SubAgent) };
+    let facts = Prompt { skills: String::new(), ..facts(Audience::SubAgent) };
     let prompt = rendered(&facts, &[]);
     for part in ["NO_REPLY", "## Skills"] {
         assert!(!prompt.contains(part), "{part} in {prompt}");
@@ -124,23 +117,4 @@ fn a_tool_gets_one_line() {
     assert_eq!(sections::first_sentence("Like e.g. this"), "Like e.g. this");
     assert_eq!(sections::first_sentence(&"x".repeat(500)).chars().count(), 160);
     assert_eq!(sections::first_sentence(""), "");
-}
-
-#[test]
-fn the_report_adds_up() {
-    let facts = facts(Audience::Direct);
-    let tools = [ToolSpec {
-        name: "read".into(),
-        description: "Reads a file.".into(),
-        parameters: serde_json::json!({"properties": {"path": {}}}),
-    }];
-    let report = report(&facts, &model("openai-completions"), ThinkingLevel::default(), &tools);
-    let sizes = &report["systemPrompt"];
-    let sum = sizes["projectContextChars"].as_u64().unwrap()
-        + sizes["nonProjectContextChars"].as_u64().unwrap();
-    assert_eq!(sizes["chars"].as_u64(), Some(sum));
-    assert_eq!(sizes["projectContextChars"], 16);
-    assert_eq!(report["bootstrapTruncation"]["truncatedFiles"], 1);
-    assert_eq!(report["tools"]["entries"][0]["propertiesCount"], 1);
-    assert_eq!(report["injectedWorkspaceFiles"][1]["name"], "SOUL.md");
 }

@@ -5,23 +5,12 @@ use std::fmt::Write as _;
 
 use super::check::Verdict;
 
-/// The list, and how much of it each skill takes.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Listing {
-    /// Empty when there are no skills.
-    pub text: String,
-    /// Name and characters of each skill in it.
-    pub blocks: Vec<(String, usize)>,
-    /// How many had no room.
-    pub left_out: usize,
-}
-
-/// Lists the skills that the model is told of: with their descriptions where
+/// Lists the skills that the model is told of; empty when there are none: with their descriptions where
 /// these fit, without them else, and at last only the first ones.
-pub fn list(verdicts: &[Verdict], max_skills: usize, max_chars: usize) -> Listing {
+pub fn list(verdicts: &[Verdict], max_skills: usize, max_chars: usize) -> String {
     let visible: Vec<_> = verdicts.iter().filter(|verdict| verdict.is_model_visible()).collect();
     if visible.is_empty() {
-        return Listing::default();
+        return String::new();
     }
     let shown = visible.get(..max_skills).unwrap_or(&visible);
     let full: Vec<_> = shown.iter().map(|verdict| block(verdict, true)).collect();
@@ -44,9 +33,7 @@ pub fn list(verdicts: &[Verdict], max_skills: usize, max_chars: usize) -> Listin
     if left_out > 0 {
         let _ = write!(text, "\n({left_out} more skills have no room here.)");
     }
-    let names = shown.iter().map(|verdict| verdict.skill.head.name.clone());
-    let blocks = names.zip(blocks.iter().map(|block| chars(block))).collect();
-    Listing { text, blocks, left_out }
+    text
 }
 
 fn block(verdict: &Verdict, is_full: bool) -> String {
@@ -106,25 +93,25 @@ mod tests {
         let verdicts = [verdict("a", "x < y & z", true), verdict("hidden", "h", false)];
         let listing = list(&verdicts, 10, 1_000);
         assert_eq!(
-            listing.text,
+            listing,
             "<available_skills>\n  <skill>\n    <name>a</name>\n    \
              <description>x &lt; y &amp; z</description>\n    <location>/s/a/SKILL.md</location>\n  \
              </skill>\n</available_skills>"
         );
-        assert_eq!(listing.blocks.len(), 1);
-        assert_eq!(list(&verdicts[1..], 10, 1_000), Listing::default());
+        assert_eq!(list(&verdicts[1..], 10, 1_000), "");
     }
 
     #[test]
     fn without_room_descriptions_go_first_and_then_skills() {
         let verdicts: Vec<_> =
             ["a", "b", "c"].iter().map(|name| verdict(name, &"d".repeat(100), true)).collect();
-        let short = list(&verdicts, 10, 3 * chars(&block(&verdicts[0], false)));
-        assert!(!short.text.contains("<description>"));
-        assert_eq!((short.blocks.len(), short.left_out), (3, 0));
-        let shorter = list(&verdicts, 10, 2 * chars(&block(&verdicts[0], false)));
-        assert_eq!((shorter.blocks.len(), shorter.left_out), (2, 1));
-        assert!(shorter.text.ends_with("(1 more skills have no room here.)"), "{}", shorter.text);
-        assert_eq!(list(&verdicts, 1, 10_000).left_out, 2);
+        let room = chars(&block(&verdicts[0], false));
+        let names = |listing: &str| listing.matches("<name>").count();
+        let short = list(&verdicts, 10, 3 * room);
+        assert!(!short.contains("<description>") && names(&short) == 3, "{short}");
+        let shorter = list(&verdicts, 10, 2 * room);
+        assert_eq!(names(&shorter), 2);
+        assert!(shorter.ends_with("(1 more skills have no room here.)"), "{shorter}");
+        assert!(list(&verdicts, 1, 10_000).ends_with("(2 more skills have no room here.)"));
     }
 }

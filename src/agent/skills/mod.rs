@@ -19,7 +19,6 @@ pub use check::Verdict;
 pub use command::{Invocation, SkillCommand};
 pub use front::{Head, Requires};
 pub use install::{InstallError, Installed};
-pub use listing::Listing;
 pub use scan::{Skill, SkillSource};
 pub use service::Skills;
 pub use update::{SkillChange, UpdateError};

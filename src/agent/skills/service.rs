@@ -1,6 +1,6 @@
 //! The skills of all agents, and what is set for them now.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -11,11 +11,13 @@ use serde_json::Value;
 use super::check::{Surroundings, Verdict};
 use super::command::{self, Invocation, SkillCommand};
 use super::install::{self, InstallError, Installed};
-use super::listing::{self, Listing};
+use super::listing;
 use super::scan::Heads;
-use super::update::{SkillChange, UpdateError, redacted};
+use super::update::{SkillChange, UpdateError, is_fit, redacted};
+use crate::config::secrets::resolve;
 use crate::config::skills::SkillsSettings;
 use crate::config::{AgentSettings, Env, Settings};
+use crate::support::Secret;
 
 /// The skills of all agents.
 pub struct Skills {
@@ -64,8 +66,8 @@ impl Skills {
         skills.map(|skill| surroundings.judge(skill, &agent.id)).collect()
     }
 
-    /// The list for an agent's prompt. Blocks.
-    pub fn listing(&self, agent: &AgentSettings) -> Listing {
+    /// The list for an agent's prompt; empty without skills. Blocks.
+    pub fn listing(&self, agent: &AgentSettings) -> String {
         let now = self.now.load();
         let verdicts = self.verdicts(agent);
         listing::list(&verdicts, now.skills.max_in_prompt, now.skills.max_prompt_chars(&agent.id))
@@ -107,6 +109,36 @@ impl Skills {
             return None;
         }
         command::invoke(&self.commands(agent, reserved).await, message)
+    }
+
+    /// The variables that are set for an agent's skills, for the commands of its
+    /// runs. The variables of the gateway itself are not among them: a skill
+    /// could name any.
+    pub async fn variables(self: &Arc<Self>, agent: AgentSettings) -> BTreeMap<String, Secret> {
+        let skills = Arc::clone(self);
+        let work = move || skills.verdicts(&agent);
+        let verdicts = tokio::task::spawn_blocking(work).await.unwrap_or_default();
+        let now = self.now.load_full();
+        let usable = verdicts.iter().filter(|verdict| verdict.is_usable());
+        let set = usable.filter_map(|verdict| {
+            let head = &verdict.skill.head;
+            now.skills.entries.get(&head.key).map(|entry| (head, entry))
+        });
+        let set: Vec<_> = set.collect();
+        let references = set.iter().filter_map(|(_, entry)| entry.api_key.as_ref()?.reference());
+        let references = references.cloned().collect();
+        let (secrets, lost) = resolve(&references, &self.settings.secrets, &self.env).await;
+        for (reference, error) in lost {
+            tracing::warn!(%reference, %error, "key of a skill not found");
+        }
+        let mut variables = BTreeMap::new();
+        for (head, entry) in set {
+            let key = entry.api_key.as_ref().and_then(|key| key.resolve(&secrets));
+            variables.extend(head.primary_env.clone().zip(key));
+            variables.extend(entry.env.clone());
+        }
+        variables.retain(|name, value| is_fit(name) && !value.is_empty());
+        variables
     }
 
     /// Changes what is set for a skill: in the config file, and at once. The
@@ -163,4 +195,45 @@ fn put(root: &mut Value, path: &[&str], value: Value) {
         at = members.entry(*name).or_insert(Value::Null);
     }
     *at = value;
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+    use crate::agent::skills::scan::tests::make;
+    use crate::config::{Overrides, load};
+
+    #[tokio::test]
+    async fn commands_get_what_is_set_for_usable_skills_and_nothing_else() {
+        let home = tempfile::tempdir().unwrap();
+        let state = home.path().join(".openclaw");
+        make(&state.join("skills/a"), "a", "metadata: {openclaw: {primaryEnv: A_KEY}}");
+        make(&state.join("skills/b"), "b", "metadata: {openclaw: {requires: {bins: [nope]}}}");
+        make(
+            &state.join("skills/c"),
+            "c",
+            "metadata: {openclaw: {primaryEnv: LD_PRELOAD, requires: {env: [HOST_SECRET]}}}",
+        );
+        fs::write(
+            state.join("openclaw.json"),
+            r#"{skills: {entries: {
+                a: {apiKey: {source: "env", id: "STORED"}, env: {A_URL: "u", PATH: "/evil"}},
+                b: {env: {B: "not usable"}},
+                c: {apiKey: "/evil.so"},
+                gone: {env: {GONE: "no such skill"}},
+            }}}"#,
+        )
+        .unwrap();
+        let env = Env::fixed([("STORED", "key"), ("HOST_SECRET", "h")], home.path());
+        let looking = Overrides { read_only: true, ..Overrides::default() };
+        let settings = Arc::new(load(&env, &looking).unwrap());
+        let agent = settings.agents.agent_or_default("main");
+        let skills = Arc::new(Skills::new(settings, env));
+        let variables = skills.variables(agent).await;
+        let shown: Vec<_> =
+            variables.iter().map(|(name, value)| (name.as_str(), value.expose())).collect();
+        assert_eq!(shown, [("A_KEY", "key"), ("A_URL", "u")]);
+    }
 }

@@ -152,6 +152,11 @@ impl SkillChange {
     }
 }
 
+/// Whether a command may get this variable for a skill.
+pub(super) fn is_fit(name: &str) -> bool {
+    is_variable(name) && !is_code_variable(name)
+}
+
 fn wrong_value(value: &Secret) -> Option<&'static str> {
     let text = value.expose();
     if text.len() > MAX_VALUE {

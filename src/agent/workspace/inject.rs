@@ -14,8 +14,6 @@ const MIN_ROOM: usize = 64;
 const HEAD_PERCENT: usize = 70;
 /// … and so much its end; the rest is for the mark between them.
 const TAIL_PERCENT: usize = 20;
-/// A file that fills so much of its limit is close to it.
-const NEAR_PERCENT: usize = 85;
 
 /// Who is told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,19 +60,10 @@ pub struct InjectedFile {
     pub path: PathBuf,
     /// Whether it is not there.
     pub is_missing: bool,
-    /// Its length.
-    pub raw_chars: usize,
     /// What the model gets; `None` for nothing.
     pub text: Option<String>,
     /// Whether that is less than all of it.
     pub is_truncated: bool,
-}
-
-impl InjectedFile {
-    /// Length of what the model gets.
-    pub fn injected_chars(&self) -> usize {
-        self.text.as_deref().map_or(0, chars)
-    }
 }
 
 /// All files, ready for the prompt.
@@ -82,37 +71,18 @@ impl InjectedFile {
 pub struct Injected {
     /// In the order of the prompt.
     pub files: Vec<InjectedFile>,
-    /// Within these limits.
-    pub limits: Limits,
 }
 
 impl Injected {
     /// No files.
     pub const fn nothing() -> Self {
-        Self { files: Vec::new(), limits: Limits { one: 0, total: 0 } }
+        Self { files: Vec::new() }
     }
 
     /// Files that were cut or left out.
     pub fn truncated(&self) -> impl Iterator<Item = &InjectedFile> {
         self.files.iter().filter(|file| file.is_truncated)
     }
-
-    /// How many files are close to their limit, but not cut.
-    pub fn near_limit(&self) -> usize {
-        let is_near =
-            |file: &&InjectedFile| !file.is_truncated && is_near(file.raw_chars, self.limits.one);
-        self.files.iter().filter(is_near).count()
-    }
-
-    /// Whether all of them together are close to their limit.
-    pub fn is_total_near_limit(&self) -> bool {
-        let total = self.files.iter().map(InjectedFile::injected_chars).sum();
-        is_near(total, self.limits.total)
-    }
-}
-
-const fn is_near(length: usize, limit: usize) -> bool {
-    length >= limit.saturating_mul(NEAR_PERCENT) / 100
 }
 
 /// A file as it is in the workspace; `None` when it is not there.
@@ -125,14 +95,7 @@ pub fn inject(sources: Vec<Source>, limits: Limits) -> Injected {
         let Some(content) = content else {
             let text = missing(file, &path).filter(|text| chars(text) <= room);
             room -= text.as_deref().map_or(0, chars);
-            return InjectedFile {
-                file,
-                path,
-                is_missing: true,
-                raw_chars: 0,
-                text,
-                is_truncated: false,
-            };
+            return InjectedFile { file, path, is_missing: true, text, is_truncated: false };
         };
         let content = content.trim_end();
         let raw_chars = chars(content);
@@ -146,10 +109,10 @@ pub fn inject(sources: Vec<Source>, limits: Limits) -> Injected {
             Some(cut(content, raw_chars, file.name(), limit))
         };
         room = room.saturating_sub(text.as_deref().map_or(0, chars));
-        InjectedFile { file, path, is_missing: false, raw_chars, text, is_truncated }
+        InjectedFile { file, path, is_missing: false, text, is_truncated }
     });
     let files = files.collect();
-    Injected { files, limits }
+    Injected { files }
 }
 
 /// What is said of a file that is not there; nothing of those that need not be.
@@ -185,6 +148,10 @@ mod tests {
         (file, PathBuf::from("/w").join(file.name()), text.map(Into::into))
     }
 
+    fn length(file: &InjectedFile) -> usize {
+        file.text.as_deref().map_or(0, chars)
+    }
+
     fn texts(injected: &Injected) -> Vec<Option<&str>> {
         injected.files.iter().map(|file| file.text.as_deref()).collect()
     }
@@ -214,7 +181,7 @@ mod tests {
         let cut = injected.files[0].text.clone().unwrap();
         assert!(cut.starts_with("aaa") && cut.ends_with("üüü"), "{cut}");
         assert!(cut.contains("truncated: SOUL.md has 1000 characters"), "{cut}");
-        assert!(injected.files[0].is_truncated && injected.files[0].injected_chars() <= 400);
+        assert!(injected.files[0].is_truncated && length(&injected.files[0]) <= 400);
     }
 
     #[test]
@@ -232,7 +199,6 @@ mod tests {
             (None, true)
         );
         assert_eq!(injected.files[2].text, None);
-        assert!(injected.is_total_near_limit());
     }
 
     #[test]
@@ -253,12 +219,10 @@ mod tests {
             let sources = texts.iter().zip(Audience::Direct.files());
             let sources = sources.map(|(text, file)| source(*file, text.as_deref())).collect();
             let injected = inject(sources, Limits { one, total });
-            let sum: usize = injected.files.iter().map(InjectedFile::injected_chars).sum();
+            let sum: usize = injected.files.iter().map(length).sum();
             prop_assert!(sum <= total);
             for file in &injected.files {
-                prop_assert!(file.is_missing || file.injected_chars() <= one);
-                prop_assert!(file.is_truncated || file.is_missing
-                    || file.injected_chars() == file.raw_chars);
+                prop_assert!(file.is_missing || length(file) <= one);
             }
         }
     }
