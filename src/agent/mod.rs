@@ -6,6 +6,7 @@
 //! one of answered, aborted, failed; a finished run, however it ends, starts
 //! the next. Must not: know about sockets or methods.
 
+mod aside;
 mod calls;
 mod changes;
 mod commanded;
@@ -36,8 +37,10 @@ pub mod tools;
 mod turn;
 mod visible;
 mod wait;
+mod weight;
 
 pub use changes::{Change, CompactionChange};
+pub use commanded::{AfterAnswer, CommandAnswer};
 pub use models::{Models, SessionModel, UnknownModel};
 pub use notices::Notices;
 pub use parts::RunsParts;
@@ -49,3 +52,4 @@ pub use run::{AbortReason, ActiveRun, RunEnd};
 pub use runs::{AbortError, Accepted, Runs, SendError, SendRequest, Start, StillActive};
 pub use session_events::SessionEvents;
 pub use tally::Tally;
+pub use weight::ContextWeight;

@@ -1,5 +1,6 @@
 //! `/queue`: what happens to messages while a run is active.
 
+use super::refusal;
 use crate::agent::QueueRules;
 use crate::config::{DropPolicy, QueueMode};
 use crate::registry::Ctx;
@@ -82,8 +83,13 @@ pub async fn run(words: &str, cx: &Ctx, key: &SessionKey) -> String {
         Ok(change) => change,
         Err(text) => return text,
     };
+    let is_change = change != QueueChange::default();
+    // There is no method for it; it is a setting of the session like others.
+    if is_change && let Err(error) = cx.check("sessions.patch") {
+        return refusal("/queue", &error);
+    }
     let sessions = &cx.services.sessions;
-    let outcome = if change == QueueChange::default() {
+    let outcome = if !is_change {
         sessions.entry(key).await.map(|entry| {
             let rules = QueueRules::of(&cx.services.settings.messages.queue, entry.as_ref());
             format!(

@@ -11,14 +11,14 @@ use super::explain::Ledger;
 use super::gateway::{self, Sources};
 use super::schema::Node;
 use super::{
-    ConfigError, ConfigFile, Env, Overrides, Paths, Settings, agents, cli_backend, messages,
-    models, nesting, profiles, secrets, session, substitute,
+    ConfigError, ConfigFile, Env, Overrides, Paths, Settings, agents, cli_backend, commands,
+    messages, models, nesting, profiles, secrets, session, substitute,
 };
 use crate::support::hex;
 
 /// The sections that are read; the rest is kept as it is.
-const SECTIONS: [&str; 7] =
-    ["gateway", "session", "agents", "messages", "models", "auth", "secrets"];
+const SECTIONS: [&str; 8] =
+    ["gateway", "session", "agents", "messages", "commands", "models", "auth", "secrets"];
 /// Far more than anybody writes by hand; keeps a wrong path from filling memory.
 const FILE_LIMIT: u64 = 8 * 1024 * 1024;
 
@@ -27,6 +27,25 @@ const FILE_LIMIT: u64 = 8 * 1024 * 1024;
 pub fn load(env: &Env, overrides: &Overrides) -> Result<Settings, ConfigError> {
     let paths = Paths::resolve(env)?;
     let text = read_text(&paths.config_path)?;
+    settings(text, paths, env, overrides)
+}
+
+/// Whether a gateway would take this text of a config file; nothing is made or
+/// written.
+///
+/// # Errors
+/// What is wrong with it.
+pub fn check(text: &str, env: &Env) -> Result<(), ConfigError> {
+    let overrides = Overrides { read_only: true, ..Overrides::default() };
+    settings(Some(text.to_owned()), Paths::resolve(env)?, env, &overrides).map(|_| ())
+}
+
+fn settings(
+    text: Option<String>,
+    paths: Paths,
+    env: &Env,
+    overrides: &Overrides,
+) -> Result<Settings, ConfigError> {
     let file = ConfigFile {
         path: paths.config_path.clone(),
         exists: text.is_some(),
@@ -44,6 +63,7 @@ pub fn load(env: &Env, overrides: &Overrides) -> Result<Settings, ConfigError> {
     let agents = agents::read(&root, &paths, &file.path, &mut ledger)?;
     let messages = messages::read(&root, &file.path, &mut ledger)?;
     let history_max_chars = gateway::history_max_chars(&root, &file.path, &mut ledger)?;
+    let commands = commands::read(&root, &file.path, &mut ledger)?;
     let claude_cli = cli_backend::read(&root, &agents.defaults.workspace)?;
     let models = models::read(&root.member("models")?)?;
     let profiles = profiles::read(&root.member("auth")?)?;
@@ -62,6 +82,7 @@ pub fn load(env: &Env, overrides: &Overrides) -> Result<Settings, ConfigError> {
         models,
         claude_cli,
         profiles,
+        commands,
         secrets,
         raw,
         file,

@@ -10,8 +10,8 @@ use super::models::ModelsConfig;
 use super::profiles::ProfilesConfig;
 use super::secrets::SecretsConfig;
 use super::{
-    AgentsSettings, AuthMode, BindChoice, Explained, GatewaySettings, MessagesSettings, Paths,
-    SessionSettings,
+    AgentsSettings, AuthMode, BindChoice, CommandsSettings, Explained, GatewaySettings,
+    MessagesSettings, Paths, SessionSettings,
 };
 use crate::support::Secret;
 
@@ -53,6 +53,8 @@ pub struct Settings {
     pub claude_cli: Option<CliBackend>,
     /// The `auth` section: which credential of a provider is tried when.
     pub profiles: ProfilesConfig,
+    /// Which commands of chats are turned on.
+    pub commands: CommandsSettings,
     /// The `secrets` section: whom to ask for secrets.
     pub secrets: SecretsConfig,
     /// The config file as written, unknown keys included.

@@ -6,6 +6,7 @@
 pub mod agent;
 pub mod agents;
 pub mod chat;
+pub mod commands;
 pub mod compaction;
 pub mod models;
 pub mod session_settings;
