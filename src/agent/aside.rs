@@ -71,7 +71,7 @@ impl Runs {
             system: None,
             messages,
             // A conversation with calls in it needs them, though none is called.
-            tools: parts.tools.specs(),
+            tools: self.toolbox(key, &entry).await?.specs(),
             thinking: ThinkingLevel::Off,
             session_id: entry.session_id.clone(),
         };

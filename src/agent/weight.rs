@@ -1,10 +1,11 @@
 //! What fills the context of a session.
 
 use crate::protocol::message::AgentMessage;
-use crate::sessions::{SessionError, SessionKey};
+use crate::sessions::{SessionEntry, SessionError, SessionKey};
 
 use super::prompt;
 use super::runs::Runs;
+use super::tools::{ToolScope, Toolbox};
 
 /// What the next call of the model carries, in characters.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,6 +23,20 @@ pub struct ContextWeight {
 }
 
 impl Runs {
+    /// The tools of a session.
+    ///
+    /// # Errors
+    /// When the session is not readable.
+    pub async fn toolbox(
+        &self,
+        key: &SessionKey,
+        entry: &SessionEntry,
+    ) -> Result<Toolbox, SessionError> {
+        let parts = self.parts();
+        let scope = ToolScope::of_session(parts, key, Some(entry)).await?;
+        Ok(parts.tools.toolbox(&parts.settings, &scope))
+    }
+
     /// Weighs the context of a session.
     ///
     /// # Errors
@@ -35,7 +50,7 @@ impl Runs {
         let agent = parts.agent_of(key);
         let now_ms = parts.clock.now_ms();
         let system = prompt::system(&agent, &model.name.model, now_ms, &[], extra);
-        let sized = parts.tools.specs().into_iter().map(|spec| {
+        let sized = self.toolbox(key, &entry).await?.specs().into_iter().map(|spec| {
             let size = spec.description.chars().count() + spec.parameters.to_string().len();
             (spec.name, size)
         });

@@ -141,7 +141,7 @@ impl Command {
         match action {
             Action::Help => soon(async move { help::short(&cx) }),
             Action::Commands => soon(async move { help::long(&cx) }),
-            Action::Tools => soon(async move { tools::run(&args, &cx) }),
+            Action::Tools => soon(async move { tools::run(&args, &cx, &key).await }),
             Action::Status => soon(async move { status::run(&cx, &key).await }),
             Action::Whoami => soon(async move { status::whoami(&cx) }),
             Action::Approve => soon(async move { approve::run(&args, &cx).await }),

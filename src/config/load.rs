@@ -12,13 +12,13 @@ use super::gateway::{self, Sources};
 use super::schema::Node;
 use super::{
     ConfigError, ConfigFile, Env, Overrides, Paths, Settings, agents, cli_backend, commands,
-    messages, models, nesting, profiles, secrets, session, substitute,
+    messages, models, nesting, profiles, secrets, session, substitute, tools,
 };
 use crate::support::hex;
 
 /// The sections that are read; the rest is kept as it is.
-const SECTIONS: [&str; 8] =
-    ["gateway", "session", "agents", "messages", "commands", "models", "auth", "secrets"];
+const SECTIONS: [&str; 9] =
+    ["gateway", "session", "agents", "messages", "tools", "commands", "models", "auth", "secrets"];
 /// Far more than anybody writes by hand; keeps a wrong path from filling memory.
 const FILE_LIMIT: u64 = 8 * 1024 * 1024;
 
@@ -62,6 +62,7 @@ fn settings(
     let session = session::read(&root, &file.path, &mut ledger)?;
     let agents = agents::read(&root, &paths, &file.path, &mut ledger)?;
     let messages = messages::read(&root, &file.path, &mut ledger)?;
+    let tools = tools::read(&root, &file.path, &mut ledger)?;
     let history_max_chars = gateway::history_max_chars(&root, &file.path, &mut ledger)?;
     let commands = commands::read(&root, &file.path, &mut ledger)?;
     let claude_cli = cli_backend::read(&root, &agents.defaults.workspace)?;
@@ -78,6 +79,7 @@ fn settings(
         session,
         agents,
         messages,
+        tools,
         history_max_chars,
         models,
         claude_cli,
