@@ -25,7 +25,15 @@ const SHORT: [(Category, &[(&str, &str)]); 3] = [
             ("config", "/config"),
         ],
     ),
-    (Category::Status, &[("status", "/status"), ("whoami", "/whoami"), ("context", "/context")]),
+    (
+        Category::Status,
+        &[
+            ("status", "/status"),
+            ("tasks", "/tasks"),
+            ("whoami", "/whoami"),
+            ("context", "/context"),
+        ],
+    ),
 ];
 
 const MORE: &str = "More: /commands for full list, /tools for available capabilities";

@@ -21,7 +21,9 @@ mod settings;
 mod status;
 mod stop_words;
 mod table;
+mod tasks;
 mod tools;
+mod unoffered;
 
 pub use list::rows;
 pub use stop_words::is_stop_word;
@@ -72,6 +74,8 @@ pub enum Command {
     One(Action, String),
     /// Nothing but settings.
     Settings(Vec<Directive>),
+    /// One that the original has and this gateway does not; what is said to it.
+    Unoffered(String),
 }
 
 /// What doing a command comes to.
@@ -108,8 +112,10 @@ impl Command {
         }
         let (word, rest) = message.split_once(char::is_whitespace).unwrap_or((message, ""));
         let (name, glued) = word.split_once(':').unwrap_or((word, ""));
-        let spec = table::find(name)?;
         let args = [glued, " ", rest].concat().trim().to_owned();
+        let Some(spec) = table::find(name) else {
+            return unoffered::told(name, !args.is_empty()).map(Self::Unoffered);
+        };
         // A level and more words are a message with a directive in it.
         let is_message = spec.action == Some(Action::Setting(Setting::Think))
             && directives::thinking(message).is_some();
@@ -136,9 +142,11 @@ impl Command {
             Self::Settings(all) => {
                 return soon(async move { settings::change(&all, &cx, &key).await });
             }
+            Self::Unoffered(said) => return soon(async { said }),
             Self::One(action, args) => (action, args),
         };
         match action {
+            Action::Tasks => soon(async move { tasks::run(&cx, &key) }),
             Action::Help => soon(async move { help::short(&cx) }),
             Action::Commands => soon(async move { help::long(&cx) }),
             Action::Tools => soon(async move { tools::run(&args, &cx, &key).await }),

@@ -102,7 +102,12 @@ pub async fn run(words: &str, cx: &Ctx, key: &SessionKey) -> String {
         })
     } else {
         let told = change.told();
-        sessions.update(key, move |entry| change.apply(entry)).await.map(|_| told)
+        let workspace = cx.services.runs.parts().agent_of(key).workspace;
+        let edit = move |entry: &mut SessionEntry| {
+            change.apply(entry);
+            Ok(())
+        };
+        sessions.edit(key, &workspace, edit).await.map(|_| told)
     };
     outcome.unwrap_or_else(|error| format!("⚠️ Nothing was changed: {error}"))
 }

@@ -62,6 +62,7 @@ pub enum Action {
     Commands,
     Tools,
     Status,
+    Tasks,
     Approve,
     Context,
     Btw,
@@ -140,6 +141,8 @@ commands! {
     "tools" ["/tools"] Status, true, &[arg("mode", "compact or verbose", &["compact", "verbose"])],
         Some(Action::Tools), [], "List available runtime tools.";
     "status" ["/status"] Status, false, NONE, Some(Action::Status), [], "Show current status.";
+    "tasks" ["/tasks"] Status, false, NONE, Some(Action::Tasks), [],
+        "List background tasks for this session.";
     "approve" ["/approve"] Management, true, NONE, Some(Action::Approve), ["exec.approval.resolve"],
         "Approve or deny exec requests.";
     "context" ["/context"] Status, true, NONE, Some(Action::Context), [],

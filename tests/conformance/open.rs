@@ -39,7 +39,6 @@ const OPEN: &[(&str, &str)] = &[
         "chat/silent",
         "The original asks a second time when an answer is empty, and stores the message twice; that moves all later rows.",
     ),
-    ("chat/slash-commands", "Most slash commands are not built yet."),
     ("chat/subagent", "The tool that spawns sub-agents is not built yet."),
     ("chat/thinking", TOOLS),
     (
