@@ -157,7 +157,7 @@ commands! {
         arg("action", "show | get | set | unset", &["show", "get", "set", "unset"]),
         arg("path", "Config path", &[]),
         arg("value", "Value for set", &[]),
-    ], Some(Action::Config), ["config.get", "config.patch"], "Show or set config values.";
+    ], Some(Action::Config), ["config.patch"], "Show or set config values.";
     "usage" ["/usage"] Options, true,
         &[arg("mode", "off, tokens, full, or cost", &["off", "tokens", "full", "cost"])],
         Some(Action::Setting(Setting::Usage)), ["sessions.patch"], "Usage footer or cost summary.";

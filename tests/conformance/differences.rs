@@ -441,6 +441,27 @@ pub const DIFFERENCES: &[Difference] = &[
     allow(Kind::Extra, "chat/slash-commands", "* event run", "/payload/message", REFUSED),
     allow(Kind::ExtraFrame, "chat/slash-commands", "* event sessions.changed", "*", CHANGED),
     allow(
+        Kind::Value,
+        "methods/models-tools",
+        "* res commands.list",
+        "/payload/commands/*",
+        OWN_COMMANDS,
+    ),
+    allow(
+        Kind::Extra,
+        "methods/models-tools",
+        "* res commands.list",
+        "/payload/commands/*",
+        OWN_COMMANDS,
+    ),
+    allow(
+        Kind::Absent,
+        "methods/models-tools",
+        "* res commands.list",
+        "/payload/commands/*",
+        OWN_COMMANDS,
+    ),
+    allow(
         Kind::MissingFrame,
         "chat/slash-commands",
         "* event exec.approval.requested",

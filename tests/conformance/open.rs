@@ -28,7 +28,7 @@ const OPEN: &[(&str, &str)] = &[
     ),
     (
         "chat/queue",
-        "Followups are answered in the order they came and under their own run ids, not under new ones; the line with `/queue` stays in the transcript, which moves the rows of its histories.",
+        "Followups are answered in the order they came and under their own run ids, not under new ones.",
     ),
     (
         "chat/send-variants",

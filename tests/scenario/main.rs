@@ -13,6 +13,8 @@ mod agent_method;
 mod apis;
 mod attachments;
 mod claude_cli;
+mod command_rights;
+mod commands;
 mod compaction;
 mod failover;
 mod failures;
