@@ -60,7 +60,7 @@ type Taken = Result<(Accepted, Option<AfterAnswer>), SendError>;
 
 /// What there is to tell of a command.
 enum News {
-    Note(StoredMessage),
+    Note(Box<StoredMessage>),
     Aside(Value),
 }
 
@@ -230,7 +230,7 @@ impl Runs {
                 let message = AssistantMessage::from_gateway(text, parts.clock.now_ms());
                 let id = Some(parts.ids.uuid());
                 let message = AgentMessage::Assistant(message);
-                News::Note(parts.append(&run.key, message, id).await?)
+                News::Note(Box::new(parts.append(&run.key, message, id).await?))
             }
             CommandAnswer::Aside { question, text, is_error } => News::Aside(json!({
                 "kind": "btw", "runId": *run.id, "sessionKey": run.key.as_str(),

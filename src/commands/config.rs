@@ -54,9 +54,10 @@ pub async fn run(words: &str, cx: &Ctx) -> String {
             "unset" if !rest.is_empty() => Box::new(move || {
                 let path = read_path(&rest)?;
                 let changed = change(&file, &env, |text| edit::remove(text, &path))?;
-                Ok(match changed {
-                    true => format!("⚙️ Config updated: {path} removed.\n{RESTART}"),
-                    false => format!("⚙️ No config value found for {path}."),
+                Ok(if changed {
+                    format!("⚙️ Config updated: {path} removed.\n{RESTART}")
+                } else {
+                    format!("⚙️ No config value found for {path}.")
                 })
             }),
             _ => return USAGE.to_owned(),

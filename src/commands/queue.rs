@@ -89,7 +89,15 @@ pub async fn run(words: &str, cx: &Ctx, key: &SessionKey) -> String {
         return refusal("/queue", &error);
     }
     let sessions = &cx.services.sessions;
-    let outcome = if !is_change {
+    let outcome = if is_change {
+        let told = change.told();
+        let workspace = cx.services.runs.parts().agent_of(key).workspace;
+        let edit = move |entry: &mut SessionEntry| {
+            change.apply(entry);
+            Ok(())
+        };
+        sessions.edit(key, &workspace, edit).await.map(|_| told)
+    } else {
         sessions.entry(key).await.map(|entry| {
             let rules = QueueRules::of(&cx.services.settings.messages.queue, entry.as_ref());
             format!(
@@ -100,14 +108,6 @@ pub async fn run(words: &str, cx: &Ctx, key: &SessionKey) -> String {
                 rules.drop
             )
         })
-    } else {
-        let told = change.told();
-        let workspace = cx.services.runs.parts().agent_of(key).workspace;
-        let edit = move |entry: &mut SessionEntry| {
-            change.apply(entry);
-            Ok(())
-        };
-        sessions.edit(key, &workspace, edit).await.map(|_| told)
     };
     outcome.unwrap_or_else(|error| format!("⚠️ Nothing was changed: {error}"))
 }

@@ -27,7 +27,7 @@ const FILE_LIMIT: u64 = 8 * 1024 * 1024;
 pub fn load(env: &Env, overrides: &Overrides) -> Result<Settings, ConfigError> {
     let paths = Paths::resolve(env)?;
     let text = read_text(&paths.config_path)?;
-    settings(text, paths, env, overrides)
+    settings(text.as_deref(), paths, env, overrides)
 }
 
 /// Whether a gateway would take this text of a config file; nothing is made or
@@ -37,11 +37,11 @@ pub fn load(env: &Env, overrides: &Overrides) -> Result<Settings, ConfigError> {
 /// What is wrong with it.
 pub fn check(text: &str, env: &Env) -> Result<(), ConfigError> {
     let overrides = Overrides { read_only: true, ..Overrides::default() };
-    settings(Some(text.to_owned()), Paths::resolve(env)?, env, &overrides).map(|_| ())
+    settings(Some(text), Paths::resolve(env)?, env, &overrides).map(|_| ())
 }
 
 fn settings(
-    text: Option<String>,
+    text: Option<&str>,
     paths: Paths,
     env: &Env,
     overrides: &Overrides,
@@ -49,9 +49,9 @@ fn settings(
     let file = ConfigFile {
         path: paths.config_path.clone(),
         exists: text.is_some(),
-        hash: hex(Sha256::digest(text.as_deref().unwrap_or_default())),
+        hash: hex(Sha256::digest(text.unwrap_or_default())),
     };
-    let raw = match &text {
+    let raw = match text {
         Some(text) => parse(text, &file.path)?,
         None => Value::Object(serde_json::Map::new()),
     };

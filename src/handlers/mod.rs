@@ -16,6 +16,7 @@ mod session_changes;
 mod session_settings;
 mod sessions;
 mod system;
+mod tools;
 mod usage;
 
 pub use cleanup::keep_tidy;
@@ -41,6 +42,9 @@ pub fn registry() -> Registry {
     r.add(read("commands.list"), commands::list);
     r.add(read("agents.list"), agents::list);
     r.add(read("agent.identity.get"), agents::identity);
+    r.add(read("tools.catalog"), tools::catalog);
+    r.add(read("tools.effective"), tools::effective);
+    r.add(write("tools.invoke"), tools::invoke);
     r.add(read("sessions.list"), sessions::list);
     r.add(read("sessions.subscribe"), sessions::subscribe);
     r.add(read("sessions.unsubscribe"), sessions::unsubscribe);

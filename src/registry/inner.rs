@@ -17,6 +17,7 @@ use crate::sessions::SessionKey;
 impl Ctx {
     /// The same for calls inside of a request that is in the lane of `key`: they
     /// need not wait for it.
+    #[must_use]
     pub fn within_lane(&self, key: &SessionKey) -> Self {
         Self { lane: Some(key.clone()), ..self.clone() }
     }

@@ -11,6 +11,7 @@ mod context;
 mod exchange;
 mod inner;
 mod lanes;
+mod once;
 mod table;
 
 pub use context::{Caller, Ctx, KeyNames, Services};

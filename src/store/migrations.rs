@@ -102,6 +102,24 @@ const STEPS: &[&str] = &[
         count INTEGER NOT NULL,
         PRIMARY KEY (file_id, quarter, name)
     ) STRICT, WITHOUT ROWID;",
+    "CREATE TABLE answers (
+        scope TEXT NOT NULL,
+        key TEXT NOT NULL,
+        answer TEXT,
+        created_at INTEGER NOT NULL,
+        PRIMARY KEY (scope, key)
+    ) STRICT;
+    CREATE INDEX answers_by_time ON answers (created_at);",
+    // Credentials that rest; `model` is empty when all models are concerned.
+    "CREATE TABLE cooldowns (
+        credential TEXT NOT NULL,
+        model TEXT NOT NULL,
+        reason TEXT NOT NULL,
+        failures INTEGER NOT NULL,
+        failed_at INTEGER NOT NULL,
+        until_ms INTEGER NOT NULL,
+        PRIMARY KEY (credential, model)
+    ) STRICT, WITHOUT ROWID;",
 ];
 
 /// Brings the schema up to date.

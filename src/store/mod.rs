@@ -6,9 +6,11 @@
 //! the program sees of the database is [`Store`], which a server database can
 //! implement as well. Must not: know what a session or a run means.
 
+mod answers;
 pub mod atomic;
 mod checkpoint;
 mod column;
+mod cooldowns;
 mod database;
 mod entry;
 mod error;
@@ -22,8 +24,10 @@ mod sqlite;
 mod traits;
 mod usage;
 
+pub use answers::AnswerClaim;
 pub use atomic::{FileError, create_private, move_private};
 pub use checkpoint::{CheckpointPlace, CompactionCheckpoint, CompactionReason};
+pub use cooldowns::{CooldownChange, CooldownRow};
 pub use database::Database;
 pub use entry::{SessionEntry, TranscriptFacts};
 pub use error::StoreError;

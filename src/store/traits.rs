@@ -5,8 +5,8 @@
 //! keys are text, each call is one transaction.
 
 use super::{
-    Claim, NewRun, RunOutcome, RunRecord, SessionEntry, SessionPage, SessionQuery, SessionRow,
-    Spending, StoreError, UsageFacts, UsageFile, UsageScan,
+    AnswerClaim, Claim, CooldownChange, CooldownRow, NewRun, RunOutcome, RunRecord, SessionEntry,
+    SessionPage, SessionQuery, SessionRow, Spending, StoreError, UsageFacts, UsageFile, UsageScan,
 };
 use crate::support::BoxFuture;
 
@@ -47,7 +47,7 @@ pub struct NewSession {
     pub entry: SessionEntry,
 }
 
-/// Session index, run records and usage.
+/// Session index, run records, usage, and credentials that rest.
 pub trait Store: Send + Sync + 'static {
     /// The session with this key.
     fn session<'a>(&'a self, key: &'a str) -> StoreFuture<'a, Option<SessionEntry>>;
@@ -124,8 +124,26 @@ pub trait Store: Send + Sync + 'static {
     /// it.
     fn message_stored<'a>(&'a self, scope: &'a str, run_id: &'a str) -> StoreFuture<'a, ()>;
 
-    /// Forgets ended runs beyond the retention; answers how many.
+    /// Forgets ended runs and answers beyond their retention; answers how many
+    /// runs.
     fn prune_runs(&self, now_ms: u64) -> StoreFuture<'_, u64>;
+
+    /// Takes the key of a request that must not be done twice, or tells what was
+    /// answered.
+    fn claim_answer<'a>(
+        &'a self,
+        scope: &'a str,
+        key: &'a str,
+        now_ms: u64,
+    ) -> StoreFuture<'a, AnswerClaim>;
+
+    /// Keeps the answer to such a request; without one the key is free again.
+    fn settle_answer<'a>(
+        &'a self,
+        scope: &'a str,
+        key: &'a str,
+        answer: Option<String>,
+    ) -> StoreFuture<'a, ()>;
 
     /// How far transcripts were read for their usage.
     fn usage_files(&self) -> StoreFuture<'_, Vec<UsageFile>>;
@@ -146,4 +164,10 @@ pub trait Store: Send + Sync + 'static {
 
     /// What all transcripts together spent between two quarters, both included.
     fn usage_spending(&self, quarters: (u64, u64)) -> StoreFuture<'_, Vec<Spending>>;
+
+    /// The credentials that rest, or did not long ago.
+    fn cooldowns(&self) -> StoreFuture<'_, Vec<CooldownRow>>;
+
+    /// Notes which credentials rest, with one commit.
+    fn change_cooldowns(&self, changes: Vec<CooldownChange>) -> StoreFuture<'_, ()>;
 }
