@@ -248,6 +248,8 @@ async fn build(
     );
     let services = Arc::new(Services {
         lanes: Lanes::default(),
+        env: env.clone(),
+        registry: Arc::new(handlers::registry()),
         settings,
         clock,
         ids,
@@ -263,7 +265,7 @@ async fn build(
         health: HealthCache::default(),
         started: tokio::time::Instant::now(),
     });
-    Ok(Arc::new(Gateway::new(services, handlers::registry(), auth, hub)))
+    Ok(Arc::new(Gateway::new(services, auth, hub)))
 }
 
 /// Whether a gateway with these settings starts, as far as they decide that.

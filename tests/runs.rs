@@ -19,8 +19,8 @@ use clawgate::agent::approvals::{Approvals, ApprovalsParts};
 use clawgate::agent::skills::Skills;
 use clawgate::agent::workspace::Workspaces;
 use clawgate::agent::{
-    AbortReason, Accepted, Family, Models, Notices, RunEnd, Runs, RunsParts, SendRequest,
-    SessionEvents, Tally,
+    AbortReason, Accepted, CommandAnswer, Family, Models, Notices, RunEnd, Runs, RunsParts,
+    SendRequest, SessionEvents, Tally,
 };
 use clawgate::auth::Owner;
 use clawgate::bus::{Audience, Backplane, Bus, Event, EventKind};
@@ -340,6 +340,7 @@ async fn a_command_that_panics_is_a_failure_and_not_under_way_for_ever() {
     let answered = place.runs.answer_command(command(), async { panic!("as the test wants it") });
     assert!(answered.await.is_err());
     assert!(matches!(place.end_of("order").await, RunEnd::Failed(_)));
-    let again = place.runs.answer_command(command(), async { "not asked again".to_owned() });
-    assert_eq!(again.await.unwrap(), Accepted::Ended);
+    let again = async { CommandAnswer::Note("not asked again".to_owned()) };
+    let (accepted, rest) = place.runs.answer_command(command(), again).await.unwrap();
+    assert_eq!((accepted, rest.is_none()), (Accepted::Ended, true));
 }

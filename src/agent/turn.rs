@@ -22,7 +22,7 @@ use super::report::Answer;
 use super::run::{AbortReason, ActiveRun, RunEnd};
 use super::runs::Runs;
 use super::spent::add;
-use super::tools::{ToolScope, Toolbox};
+use super::tools::Toolbox;
 use super::{pictures, pruning, visible};
 use room::Fill;
 
@@ -95,7 +95,7 @@ impl Turn<'_> {
         let mut last = None;
         let mut unknown = 0;
         let mut taken = self.runs.steering(self.run);
-        for _ in 0..MAX_ROUNDS {
+        for round in 0..MAX_ROUNDS {
             self.runs.take_in(self.run, &taken).await?;
             taken.clear();
             self.notices.extend(self.parts.notices.take(&self.run.key));
@@ -108,12 +108,11 @@ impl Turn<'_> {
                 .take()
                 .filter(|route: &Route| route.is_for(&model))
                 .unwrap_or_else(|| self.parts.models.route(&self.run.key, &agent, model));
-            if last.is_none() && self.used == Usage::default() {
+            if round == 0 {
                 self.fill = Fill::new(&entry, &self.run.message.content.text());
             }
             self.keep_room(route.model()).await?;
-            let scope = ToolScope::of_session(self.parts, &self.run.key, Some(&entry)).await?;
-            let toolbox = self.parts.tools.toolbox(&self.parts.settings, &scope);
+            let toolbox = self.runs.toolbox(&self.run.key, &entry).await?;
             let mut message = match self.ask(&entry, &toolbox, &mut route).await {
                 Err(Stop::Failed { message, kind: TOO_LONG }) if !has_compacted => {
                     has_compacted = true;

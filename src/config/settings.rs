@@ -11,8 +11,9 @@ use super::profiles::ProfilesConfig;
 use super::secrets::SecretsConfig;
 use super::skills::SkillsSettings;
 use super::{
-    AgentsSettings, AuthMode, BindChoice, ExecPolicySettings, ExecSettings, Explained,
-    GatewaySettings, MessagesSettings, Paths, SessionSettings, ToolsSettings, WorkspaceSettings,
+    AgentsSettings, AuthMode, BindChoice, CommandsSettings, ExecPolicySettings, ExecSettings,
+    Explained, GatewaySettings, MessagesSettings, Paths, SessionSettings, ToolsSettings,
+    WorkspaceSettings,
 };
 use crate::support::Secret;
 
@@ -64,6 +65,8 @@ pub struct Settings {
     pub claude_cli: Option<CliBackend>,
     /// The `auth` section: which credential of a provider is tried when.
     pub profiles: ProfilesConfig,
+    /// Which commands of chats are turned on.
+    pub commands: CommandsSettings,
     /// The `secrets` section: whom to ask for secrets.
     pub secrets: SecretsConfig,
     /// The config file as written, unknown keys included.

@@ -9,6 +9,7 @@ mod approvals;
 mod attachments;
 mod chat;
 mod cleanup;
+mod commands;
 mod compaction;
 mod health;
 mod history;
@@ -41,6 +42,7 @@ pub fn registry() -> Registry {
     r.add(read("gateway.identity.get"), system::identity);
     r.add(read("models.list"), models::list);
     r.add(read("models.authStatus"), models::auth_status);
+    r.add(read("commands.list"), commands::list);
     r.add(read("agents.list"), agents::list);
     r.add(read("agent.identity.get"), agents::identity);
     r.add(read("agents.files.list"), agent_files::list);

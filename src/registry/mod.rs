@@ -9,6 +9,7 @@
 
 mod context;
 mod exchange;
+mod inner;
 mod lanes;
 mod once;
 mod table;

@@ -138,6 +138,20 @@ impl Registry {
         self.entries.iter().map(|entry| (entry.name, entry.need))
     }
 
+    /// Whether `principal` may call a method.
+    ///
+    /// # Errors
+    /// What a call would be refused with.
+    pub fn check(&self, principal: &Principal, method: &str) -> Reply<()> {
+        let entry = self.by_name.get(method).and_then(|index| self.entries.get(*index));
+        authorize(principal, entry.map(|entry| entry.need), method).map_err(|denial| denial.error)
+    }
+
+    /// Whether there is such a method.
+    pub fn has(&self, method: &str) -> bool {
+        self.by_name.contains_key(method)
+    }
+
     /// Checks the caller's rights, in the recorded order: role, scope, whether
     /// the method exists. The params are checked by the answer's future.
     pub fn call(

@@ -14,6 +14,8 @@ mod apis;
 mod approvals;
 mod attachments;
 mod claude_cli;
+mod command_rights;
+mod commands;
 mod compaction;
 mod exec;
 mod failover;

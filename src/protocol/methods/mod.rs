@@ -7,6 +7,7 @@ pub mod agent;
 pub mod agents;
 pub mod approvals;
 pub mod chat;
+pub mod commands;
 pub mod compaction;
 pub mod models;
 pub mod session_settings;
