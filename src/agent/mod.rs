@@ -23,6 +23,7 @@ mod patch;
 mod pictures;
 mod prompt;
 mod queue;
+pub mod reach;
 mod recovery;
 mod report;
 mod route;
