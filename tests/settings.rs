@@ -216,6 +216,7 @@ fn the_example_file_is_valid_and_says_the_defaults() {
         "session.maintenance.resetArchiveRetention",
         "session.maintenance.highWaterBytes",
         "messages.queue.byChannel",
+        "tools.deny",
     ];
     for line in plain.settings().explain() {
         if examples.iter().any(|key| line.key.starts_with(key)) || line.key.contains("rateLimit") {

@@ -54,7 +54,7 @@ impl Runs {
 
     /// Begins and executes one run; a panic in it is its failure, not the
     /// lane's.
-    async fn to_end(&self, run: &Arc<ActiveRun>, has_begun: bool) -> RunEnd {
+    async fn to_end(self: &Arc<Self>, run: &Arc<ActiveRun>, has_begun: bool) -> RunEnd {
         let whole = async {
             if !has_begun && let Err(end) = self.begin(run).await {
                 return end;
@@ -107,7 +107,7 @@ impl Runs {
     }
 
     /// Executes one run.
-    async fn execute(&self, run: &Arc<ActiveRun>) -> RunEnd {
+    async fn execute(self: &Arc<Self>, run: &Arc<ActiveRun>) -> RunEnd {
         let of_agents = Duration::from_secs(self.parts.settings.agents.defaults.timeout_seconds);
         let limit = run.limit.map_or(of_agents, |limit| limit.min(of_agents));
         let timeout = async {

@@ -4,21 +4,24 @@
 //! deltas are cumulative and at most one per 150 ms (but for the one before a
 //! tool or the end), nothing comes after the end, the end comes once.
 
+mod tools;
+
+pub use tools::Card;
+
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use crate::bus::{Audience, Bus, ChatMark, Event, EventKind};
-use crate::protocol::message::{ToolCall, Usage};
+use crate::protocol::message::Usage;
 use crate::providers::FallbackNotice;
 use crate::sessions::directives;
 use crate::support::{Clock, without_nulls};
 
 use super::fallback;
 use super::run::{AbortReason, ActiveRun};
-use super::tools::ToolOutput;
 use super::visible::Visible;
 
 /// Time between two chat deltas of a run.
@@ -42,6 +45,10 @@ pub struct Emitter {
     /// Bytes of the whole text that `chat` deltas have shown.
     sent: usize,
     last_delta: Option<Instant>,
+    /// Whether a tool has done something, so that the turn cannot be played again.
+    has_changed: bool,
+    /// Whether the model was kept from asking for tools that are not there.
+    is_abandoned: bool,
 }
 
 impl Emitter {
@@ -59,6 +66,8 @@ impl Emitter {
             shown: 0,
             sent: 0,
             last_delta: None,
+            has_changed: false,
+            is_abandoned: false,
         }
     }
 
@@ -109,6 +118,14 @@ impl Emitter {
         }
     }
 
+    /// Something is said for the model, in the place of what it said itself.
+    pub fn say(&mut self, text: &str) {
+        self.raw.clear();
+        self.visible = Visible::new();
+        self.shown = 0;
+        self.text(text);
+    }
+
     /// Sends what is new of the current turn's text, if anything is.
     fn show_piece(&mut self) -> bool {
         let said = self.said();
@@ -133,35 +150,6 @@ impl Emitter {
         self.show_piece();
     }
 
-    /// A tool call begins. `row` is for those who watch the session; `meta`
-    /// says in words what is called with what.
-    pub fn tool_start(&mut self, call: &ToolCall, meta: Option<&str>, row: &Map<String, Value>) {
-        self.settle();
-        self.flush();
-        let started_at = self.clock.now_ms();
-        let data = json!({"phase": "start", "name": call.name, "toolCallId": call.id, "args": call.arguments});
-        self.tool(&data, row);
-        let state = Item { phase: "start", status: "running", started_at, ended_at: None };
-        self.item(call, meta, &state);
-    }
-
-    /// A tool call has ended.
-    pub fn tool_end(
-        &mut self,
-        call: &ToolCall,
-        meta: Option<&str>,
-        row: &Map<String, Value>,
-        output: &ToolOutput,
-        started_at: u64,
-    ) {
-        let data = json!({"phase": "result", "name": call.name, "toolCallId": call.id,
-            "meta": meta, "isError": output.is_error, "result": output.to_wire()});
-        self.tool(&without_nulls(data), row);
-        let status = if output.is_error { "failed" } else { "completed" };
-        let ended_at = Some(self.clock.now_ms());
-        self.item(call, meta, &Item { phase: "end", status, started_at, ended_at });
-    }
-
     /// The model's turn is over, and another one follows.
     pub fn next_turn(&mut self) {
         self.settle();
@@ -184,9 +172,10 @@ impl Emitter {
     /// The run ends with its answer.
     pub fn finish(&mut self, usage: &Usage, stop_reason: &str) {
         self.settle();
-        let data =
-            json!({"phase": "end", "livenessState": "working", "endedAt": self.clock.now_ms()});
-        self.agent("lifecycle", &data);
+        let liveness = if self.is_abandoned { "abandoned" } else { "working" };
+        let data = json!({"phase": "end", "livenessState": liveness,
+            "replayInvalid": self.has_changed.then_some(true), "endedAt": self.clock.now_ms()});
+        self.agent("lifecycle", &without_nulls(data));
         let text = self.whole_text();
         self.show(&text);
         self.flush();
@@ -319,33 +308,6 @@ impl Emitter {
             "timestamp": self.clock.now_ms()})
     }
 
-    fn item(&mut self, call: &ToolCall, meta: Option<&str>, item: &Item) {
-        let title = meta.map_or_else(|| call.name.clone(), |meta| format!("{} {meta}", call.name));
-        let data = json!({"itemId": format!("tool:{}", call.id), "phase": item.phase, "kind": "tool",
-            "title": title, "status": item.status, "name": call.name, "meta": meta,
-            "toolCallId": call.id, "startedAt": item.started_at, "endedAt": item.ended_at});
-        self.agent("item", &without_nulls(data));
-    }
-
-    /// Tool events are for the run's owner, and for those who watch sessions;
-    /// both get the session's row with them.
-    fn tool(&mut self, data: &Value, row: &Map<String, Value>) {
-        let mut payload = self.payload("tool", data);
-        if let Value::Object(members) = &mut payload {
-            members.extend(row.clone());
-        }
-        let to = Audience::ToolWatchers(Arc::clone(&self.run.owner));
-        self.bus.publish(EventKind::Agent, &to, &payload);
-        self.bus.publish(EventKind::SessionTool, &Audience::SessionWatchers, &payload);
-    }
-
-    /// Whether anybody gets tool events of this run.
-    pub fn has_tool_watchers(&self) -> bool {
-        let owner = Audience::ToolWatchers(Arc::clone(&self.run.owner));
-        self.bus.wants(EventKind::Agent, &owner)
-            || self.bus.wants(EventKind::SessionTool, &Audience::SessionWatchers)
-    }
-
     fn agent(&mut self, stream: &str, data: &Value) {
         let payload = self.payload(stream, data);
         self.bus.publish(EventKind::Agent, &Audience::Everyone, &payload);
@@ -362,14 +324,6 @@ impl Emitter {
             "ts": self.clock.now_ms(),
         })
     }
-}
-
-/// The state of a tool call as a card shows it.
-struct Item {
-    phase: &'static str,
-    status: &'static str,
-    started_at: u64,
-    ended_at: Option<u64>,
 }
 
 #[cfg(test)]

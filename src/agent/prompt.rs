@@ -48,7 +48,7 @@ fn day(now_ms: u64) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::AgentIdentity;
+    use crate::config::{AgentIdentity, SubagentChoice, ToolPolicy};
 
     #[test]
     fn the_prompt_names_agent_day_and_news() {
@@ -58,6 +58,8 @@ mod tests {
             identity: AgentIdentity { name: Some("Inky".into()), ..AgentIdentity::default() },
             workspace: "/w".into(),
             model: None,
+            tools: ToolPolicy::default(),
+            subagents: SubagentChoice::default(),
         };
         let prompt = system(&agent, "m-1", 1_795_318_532_277, &["a\nb".into()], Some("Be terse."));
         for part in [

@@ -1,16 +1,13 @@
 //! What one run does: model, tools, model, … until there is an answer.
 
+mod calls;
 mod ending;
 
 pub use ending::close_broken;
 
 use std::sync::Arc;
 
-use serde_json::{Map, Value};
-
-use crate::protocol::message::{
-    AgentMessage, AssistantMessage, ContentBlock, StopReason, ToolCall, ToolResultMessage, Usage,
-};
+use crate::protocol::message::{AgentMessage, AssistantMessage, ContentBlock, StopReason, Usage};
 use crate::providers::{ModelInfo, ModelRequest, ProviderError, Route, StreamEvent, ThinkingLevel};
 use crate::sessions::{CompactionReason, SessionEntry, SessionError, StoredMessage};
 use crate::support::millis;
@@ -24,7 +21,7 @@ use super::report::Answer;
 use super::run::{AbortReason, ActiveRun, RunEnd};
 use super::runs::Runs;
 use super::spent::add;
-use super::tools::{ToolContext, ToolOutput};
+use super::tools::{ToolScope, Toolbox};
 use super::{pictures, prompt, visible};
 
 /// A model that calls tools without end is stopped after so many rounds.
@@ -36,7 +33,7 @@ const ABORTED: &str = "Request was aborted";
 const TOO_LONG: &str = "context_length";
 
 /// Executes `run` to its end and tells everybody.
-pub async fn execute(runs: &Runs, run: &Arc<ActiveRun>) -> RunEnd {
+pub async fn execute(runs: &Arc<Runs>, run: &Arc<ActiveRun>) -> RunEnd {
     let (parts, emitter) = (runs.parts(), runs.emitter(run));
     let (used, notices) = (Usage::default(), Vec::new());
     let mut turn = Turn { runs, parts, run, emitter, used, notices, kept: None };
@@ -74,7 +71,7 @@ impl From<SessionError> for Stop {
 }
 
 struct Turn<'a> {
-    runs: &'a Runs,
+    runs: &'a Arc<Runs>,
     parts: &'a RunsParts,
     run: &'a Arc<ActiveRun>,
     emitter: Emitter,
@@ -91,6 +88,7 @@ impl Turn<'_> {
         let mut has_compacted = false;
         let agent = self.run.key.agent(&self.parts.keys);
         let mut last = None;
+        let mut unknown = 0;
         let mut taken = self.runs.steering(self.run);
         for _ in 0..MAX_ROUNDS {
             self.runs.take_in(self.run, &taken).await?;
@@ -105,7 +103,9 @@ impl Turn<'_> {
                 .take()
                 .filter(|route: &Route| route.is_for(&model))
                 .unwrap_or_else(|| self.parts.models.route(&self.run.key, &agent, model));
-            let message = match self.ask(&entry, &mut route).await {
+            let scope = ToolScope::of_session(self.parts, &self.run.key, Some(&entry)).await?;
+            let toolbox = self.parts.tools.toolbox(&self.parts.settings, &scope);
+            let mut message = match self.ask(&entry, &toolbox, &mut route).await {
                 Err(Stop::Failed { message, kind: TOO_LONG }) if !has_compacted => {
                     has_compacted = true;
                     self.make_room(message).await?;
@@ -116,6 +116,7 @@ impl Turn<'_> {
             let model = Arc::clone(route.model());
             last = Some(route);
             self.used = add(&self.used, &message.usage);
+            self.keep_from_asking(&mut message, &toolbox, &mut unknown);
             let calls: Vec<_> = message.tool_calls().cloned().collect();
             let goes_on = !calls.is_empty() && message.stop_reason == StopReason::ToolUse;
             if !goes_on {
@@ -128,10 +129,8 @@ impl Turn<'_> {
                 }
             }
             if goes_on {
-                let mut asked = Some(self.store_call(message).await?);
-                for call in &calls {
-                    self.call_tool(call, &model, asked.take()).await?;
-                }
+                let asked = self.store_call(message).await?;
+                self.call_tools(calls, &toolbox, &model, &asked).await?;
                 taken = self.runs.steering(self.run);
             } else {
                 let stored = self.store_call(message).await?;
@@ -158,9 +157,10 @@ impl Turn<'_> {
     async fn ask(
         &mut self,
         entry: &SessionEntry,
+        toolbox: &Toolbox,
         route: &mut Route,
     ) -> Result<AssistantMessage, Stop> {
-        let mut request = self.request(entry, route.model()).await?;
+        let mut request = self.request(entry, toolbox, route.model()).await?;
         let agent = self.parts.agent_of(&self.run.key);
         let (now_ms, notices) = (self.parts.clock.now_ms(), &self.notices);
         let extra = entry.extra_system_prompt.as_deref();
@@ -239,6 +239,7 @@ impl Turn<'_> {
     async fn request(
         &self,
         entry: &SessionEntry,
+        toolbox: &Toolbox,
         model: &Arc<ModelInfo>,
     ) -> Result<ModelRequest, Stop> {
         let mut messages = self.parts.sessions.context(&self.run.key).await?;
@@ -249,7 +250,7 @@ impl Turn<'_> {
             // Told by whoever chooses the model.
             system: None,
             messages,
-            tools: self.parts.tools.specs(),
+            tools: toolbox.specs(),
             thinking: self.thinking(entry),
             session_id: entry.session_id.clone(),
         })
@@ -310,56 +311,6 @@ impl Turn<'_> {
             stored.session = SessionEntry { transcript: stored.session.transcript, ..row };
         }
         Ok(stored)
-    }
-
-    /// The session's row for tool events; empty when nobody gets any.
-    async fn tool_row(&self) -> Map<String, Value> {
-        if !self.emitter.has_tool_watchers() {
-            return Map::new();
-        }
-        let entry = self.parts.sessions.entry(&self.run.key).await.ok().flatten();
-        entry.map(|entry| self.parts.events.tool_row(&self.run.key, &entry)).unwrap_or_default()
-    }
-
-    async fn call_tool(
-        &mut self,
-        call: &ToolCall,
-        model: &Arc<ModelInfo>,
-        asked: Option<StoredMessage>,
-    ) -> Result<(), Stop> {
-        let started_at = self.parts.clock.now_ms();
-        let (meta, row) = (self.parts.tools.meta(call), self.tool_row().await);
-        self.emitter.tool_start(call, meta.as_deref(), &row);
-        if let Some(asked) = asked {
-            self.parts.announce(&self.run.key, &asked);
-        }
-        let cx = ToolContext {
-            key: self.run.key.clone(),
-            sessions: self.parts.sessions.clone(),
-            model: Arc::clone(model),
-        };
-        let (output, stopped) = tokio::select! {
-            biased;
-            reason = self.run.aborted() => {
-                let text = format!("Stopped before it had a result ({}).", reason.as_str());
-                (ToolOutput::error(text), Some(Stop::Aborted(reason)))
-            }
-            output = self.parts.tools.call(&cx, call) => (output, None),
-        };
-        self.emitter.tool_end(call, meta.as_deref(), &row, &output, started_at);
-        // Written even when stopped: a call without a result breaks the
-        // session for every provider (#10310).
-        self.append(AgentMessage::ToolResult(ToolResultMessage {
-            tool_call_id: call.id.clone(),
-            tool_name: call.name.clone(),
-            content: output.content,
-            details: output.details,
-            is_error: output.is_error,
-            timestamp: self.parts.clock.now_ms(),
-            extra: serde_json::Map::new(),
-        }))
-        .await?;
-        stopped.map_or(Ok(()), Err)
     }
 
     async fn append(&mut self, message: AgentMessage) -> Result<StoredMessage, SessionError> {

@@ -8,6 +8,8 @@ use std::path::{Path, PathBuf};
 
 use super::explain::{Choice, Ledger};
 use super::schema::Node;
+use super::subagents::{self, SubagentChoice, SubagentLimits};
+use super::tools::{self, ToolPolicy};
 use super::{ConfigError, Paths};
 
 /// Longest agent id, as in session keys.
@@ -78,13 +80,19 @@ pub struct AgentSettings {
     pub workspace: PathBuf,
     /// Its model, when it is not the default one.
     pub model: Option<ModelSetting>,
+    /// Which tools it may use, on top of what holds for every agent.
+    pub tools: ToolPolicy,
+    /// What its sub-agents may be, as far as it says so.
+    pub subagents: SubagentChoice,
 }
 
 impl AgentSettings {
     /// An agent of which only this is said.
     fn bare(id: &str, workspace: PathBuf) -> Self {
         let identity = AgentIdentity::default();
-        Self { id: id.to_owned(), name: None, identity, workspace, model: None }
+        let tools = ToolPolicy::default();
+        let subagents = SubagentChoice::default();
+        Self { id: id.to_owned(), name: None, identity, workspace, model: None, tools, subagents }
     }
 }
 
@@ -121,6 +129,10 @@ pub struct AgentDefaults {
     pub max_concurrent: usize,
     /// At least so many of the newest tokens are kept by a compaction.
     pub compaction_keep_recent_tokens: u64,
+    /// Bounds on sessions that agents begin themselves.
+    pub subagent_limits: SubagentLimits,
+    /// What these may be, for agents that say nothing else.
+    pub subagents: SubagentChoice,
 }
 
 /// Which model answers, and which ones when it cannot.
@@ -203,6 +215,7 @@ fn defaults(
     let media = Choice::file(file, node.member("mediaMaxMb")?.count()?);
     let concurrent = Choice::file(file, node.member("maxConcurrent")?.count()?);
     let keep = Choice::file(file, node.at("compaction.keepRecentTokens")?.count()?);
+    let of_subagents = node.member("subagents")?;
     Ok(AgentDefaults {
         workspace: workspace.map_or(standard, Path::to_owned),
         model,
@@ -216,6 +229,8 @@ fn defaults(
             keep,
             DEFAULT_KEEP_RECENT_TOKENS,
         ),
+        subagent_limits: subagents::limits(&of_subagents, file, ledger)?,
+        subagents: subagents::choice(&of_subagents)?,
     })
 }
 
@@ -254,12 +269,14 @@ fn agent(item: &Node<'_>, id: String, workspace: PathBuf) -> Result<AgentSetting
         },
         workspace,
         model: model(&item.member("model")?)?,
+        tools: tools::policy(&item.member("tools")?)?,
+        subagents: subagents::choice(&item.member("subagents")?)?,
     })
 }
 
 /// A bare `provider/model`, or `{primary, fallbacks}`. Without a primary there
 /// is nothing to set.
-fn model(node: &Node<'_>) -> Result<Option<ModelSetting>, ConfigError> {
+pub(super) fn model(node: &Node<'_>) -> Result<Option<ModelSetting>, ConfigError> {
     if node.value().is_none_or(serde_json::Value::is_string) {
         return Ok(node.text()?.map(|primary| ModelSetting { primary, fallbacks: None }));
     }

@@ -28,8 +28,10 @@ mod schema;
 pub mod secrets;
 mod session;
 mod settings;
+mod subagents;
 mod substitute;
 mod token;
+mod tools;
 
 pub use agents::{
     AgentDefaults, AgentIdentity, AgentSettings, AgentsSettings, ModelSetting, NamedModel,
@@ -48,3 +50,5 @@ pub use reset::{ResetPolicy, ResetSettings, ResetType};
 pub use save::{SaveError, edit_file};
 pub use session::{DmScope, SessionScope, SessionSettings, TranscriptFormat};
 pub use settings::{ConfigFile, Overrides, Settings};
+pub use subagents::{SubagentChoice, SubagentLimits};
+pub use tools::{ToolPattern, ToolPolicy, ToolProfile, ToolRules, ToolsSettings};

@@ -11,7 +11,7 @@ use super::profiles::ProfilesConfig;
 use super::secrets::SecretsConfig;
 use super::{
     AgentsSettings, AuthMode, BindChoice, Explained, GatewaySettings, MessagesSettings, Paths,
-    SessionSettings,
+    SessionSettings, ToolsSettings,
 };
 use crate::support::Secret;
 
@@ -45,6 +45,8 @@ pub struct Settings {
     pub agents: AgentsSettings,
     /// What happens to messages.
     pub messages: MessagesSettings,
+    /// Which tools agents may use.
+    pub tools: ToolsSettings,
     /// Longest text in an answer of `chat.history`, in characters.
     pub history_max_chars: usize,
     /// The `models` section with its variables filled in; `null` when absent.

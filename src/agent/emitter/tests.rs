@@ -6,8 +6,11 @@ use parking_lot::Mutex;
 use proptest::prelude::*;
 use tokio::time::Instant;
 
+use serde_json::Map;
+
 use super::*;
 use crate::agent::run::tests::run;
+use crate::agent::tools::{ToolKind, ToolOutput};
 use crate::bus::Backplane;
 use crate::support::SystemClock;
 
@@ -57,17 +60,16 @@ enum Ending {
     Failure,
 }
 
+fn card(name: &str, meta: Option<&str>) -> Card {
+    let block = json!({"type": "toolCall", "id": "c", "name": name, "arguments": {"path": "n"}});
+    let call = serde_json::from_value(block).unwrap();
+    Card { call, meta: meta.map(str::to_owned), kind: ToolKind::Reads, started_at: 0 }
+}
+
 fn call(emitter: &mut Emitter) {
-    let call = ToolCall {
-        kind: crate::protocol::message::ToolCallTag::ToolCall,
-        id: "c".into(),
-        name: "t".into(),
-        arguments: json!({}),
-        thought_signature: None,
-        extra: Map::new(),
-    };
-    emitter.tool_start(&call, None, &Map::new());
-    emitter.tool_end(&call, None, &Map::new(), &ToolOutput::text("done"), 0);
+    let card = card("t", None);
+    emitter.tool_start(&card, &Map::new());
+    emitter.tool_end(&card, &Map::new(), &ToolOutput::text("done"));
     emitter.next_turn();
 }
 
@@ -174,11 +176,8 @@ async fn a_silent_answer_is_never_shown_and_a_tool_is_told_with_its_words() {
         (vec!["NO_REPLY but".into()], &json!("NO_REPLY but"))
     );
     let (mut emitter, recorder) = emitter();
-    let call = serde_json::from_value(
-        json!({"type": "toolCall", "id": "c", "name": "read", "arguments": {"path": "n"}}),
-    );
     let row = Map::from_iter([("status".to_owned(), json!("running"))]);
-    emitter.tool_start(&call.unwrap(), Some("from n"), &row);
+    emitter.tool_start(&card("read", Some("from n")), &row);
     let events = recorder.0.lock();
     let (tool, item) = (&events[0].2, &events[2].2);
     assert_eq!((&tool["stream"], &tool["status"]), (&json!("tool"), &json!("running")));

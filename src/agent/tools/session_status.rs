@@ -5,15 +5,23 @@ use serde_json::{Value, json};
 use crate::providers::ToolSpec;
 use crate::support::BoxFuture;
 
-use super::{Tool, ToolContext, ToolOutput};
+use super::{Tool, ToolContext, ToolKind, ToolOutput};
 
 /// The tool.
 pub struct SessionStatus;
 
 impl Tool for SessionStatus {
+    fn name(&self) -> &'static str {
+        "session_status"
+    }
+
+    fn kind(&self) -> ToolKind {
+        ToolKind::Reads
+    }
+
     fn spec(&self) -> ToolSpec {
         ToolSpec {
-            name: "session_status".into(),
+            name: self.name().into(),
             description: "Show the current session: key, model, thinking level, tokens used."
                 .into(),
             parameters: json!({"type": "object", "properties": {}, "additionalProperties": false}),
@@ -22,26 +30,31 @@ impl Tool for SessionStatus {
 
     fn call<'a>(&'a self, cx: &'a ToolContext, _: &'a Value) -> BoxFuture<'a, ToolOutput> {
         Box::pin(async move {
-            let entry = match cx.sessions.entry(&cx.key).await {
-                Ok(entry) => entry.unwrap_or_default(),
-                Err(error) => return ToolOutput::error(format!("Session not readable: {error}")),
+            let parts = cx.parts();
+            let entry = match parts.sessions.entry(&cx.key).await {
+                Ok(entry) => entry,
+                Err(error) => {
+                    return ToolOutput::failed(
+                        self.name(),
+                        format!("session not readable: {error}"),
+                    );
+                }
             };
+            let model = parts.models.of_session(&cx.key, entry.as_ref());
+            let (entry, window) = (entry.unwrap_or_default(), model.context_window());
+            let (used, window) =
+                (entry.total_tokens.unwrap_or_default(), window.unwrap_or_default());
+            let name = model.name;
             let details = json!({
                 "sessionKey": cx.key.as_str(),
                 "sessionId": entry.session_id,
-                "model": format!("{}/{}", cx.model.provider, cx.model.id),
+                "model": name.to_string(),
                 "thinkingLevel": entry.thinking_level.as_deref().unwrap_or("off"),
-                "totalTokens": entry.total_tokens.unwrap_or_default(),
-                "contextTokens": cx.model.context_window,
+                "totalTokens": used,
+                "contextTokens": window,
             });
-            let text = format!(
-                "Session {} on {}/{}: {} of {} context tokens used.",
-                cx.key,
-                cx.model.provider,
-                cx.model.id,
-                entry.total_tokens.unwrap_or_default(),
-                cx.model.context_window
-            );
+            let text =
+                format!("Session {} on {name}: {used} of {window} context tokens used.", cx.key);
             ToolOutput { details: Some(details), ..ToolOutput::text(text) }
         })
     }

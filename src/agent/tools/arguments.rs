@@ -1,0 +1,205 @@
+//! Arguments of a call, against the schema of its tool.
+//!
+//! Models write numbers as text and the like, so what can be read as the wanted
+//! type is made so first, as the original does.
+
+use std::fmt::Write as _;
+
+use jsonschema::ValidationError;
+use jsonschema::error::{TypeKind, ValidationErrorKind};
+use serde_json::{Value, json};
+
+use crate::providers::ToolSpec;
+
+/// The arguments as the schema wants them.
+///
+/// # Errors
+/// What does not fit, with its path, for the model to read.
+pub fn check(spec: &ToolSpec, arguments: &Value) -> Result<Value, String> {
+    let mut arguments = arguments.clone();
+    coerce(&mut arguments, &spec.parameters);
+    let refuse = |problems: String| {
+        Err(format!(
+            "Validation failed for tool \"{}\":\n{problems}\nReceived arguments:\n{arguments:#}",
+            spec.name
+        ))
+    };
+    let validator = match jsonschema::validator_for(&spec.parameters) {
+        Ok(validator) => validator,
+        Err(error) => {
+            return refuse(format!("  - root: the tool's own schema is wrong: {error}\n"));
+        }
+    };
+    let mut problems = String::new();
+    for error in validator.iter_errors(&arguments) {
+        let (path, text) = told(&error);
+        // Writing to a String cannot fail.
+        let _ = writeln!(problems, "  - {path}: {text}");
+    }
+    if problems.is_empty() { Ok(arguments) } else { refuse(problems) }
+}
+
+/// Where an error is, and what it says.
+fn told(error: &ValidationError<'_>) -> (String, String) {
+    let mut path = error.instance_path().as_str().trim_start_matches('/').replace('/', ".");
+    let text = match error.kind() {
+        ValidationErrorKind::Required { property } => {
+            let name = property.as_str().unwrap_or_default();
+            if !path.is_empty() {
+                path.push('.');
+            }
+            path.push_str(name);
+            format!("must have required properties {name}")
+        }
+        ValidationErrorKind::AdditionalProperties { unexpected } => {
+            format!("must not have additional properties {}", unexpected.join(", "))
+        }
+        ValidationErrorKind::Type { kind: TypeKind::Single(kind) } => format!("must be {kind}"),
+        _ => error.to_string(),
+    };
+    (if path.is_empty() { "root".into() } else { path }, text)
+}
+
+/// Makes of a value what its schema wants, where that is plain to see.
+fn coerce(value: &mut Value, schema: &Value) {
+    let types = types(schema);
+    if !types.iter().any(|name| is_a(value, name))
+        && let Some(coerced) = types.iter().find_map(|name| read_as(value, name))
+    {
+        *value = coerced;
+    }
+    match value {
+        Value::Object(members) => {
+            let properties = schema.get("properties").and_then(Value::as_object);
+            let is_required = |name: &String| {
+                let required = schema.get("required").and_then(Value::as_array);
+                required.is_some_and(|names| names.iter().any(|it| it.as_str() == Some(name)))
+            };
+            for (name, schema) in properties.into_iter().flatten() {
+                let Some(member) = members.get_mut(name) else { continue };
+                coerce(member, schema);
+                // Models say so that they leave out what they may leave out.
+                if member.is_null() && !is_required(name) && !allows_null(schema) {
+                    members.shift_remove(name);
+                }
+            }
+        }
+        Value::Array(items) => {
+            if let Some(schema) = schema.get("items") {
+                for item in items {
+                    coerce(item, schema);
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+/// The types that a schema names; none when any may come.
+fn types(schema: &Value) -> Vec<&str> {
+    match schema.get("type") {
+        Some(Value::String(name)) => vec![name],
+        Some(Value::Array(names)) => names.iter().filter_map(Value::as_str).collect(),
+        _ => vec![],
+    }
+}
+
+fn allows_null(schema: &Value) -> bool {
+    let types = types(schema);
+    types.is_empty() || types.contains(&"null")
+}
+
+fn is_a(value: &Value, name: &str) -> bool {
+    match name {
+        "string" => value.is_string(),
+        "integer" => {
+            value.is_i64() || value.is_u64() || value.as_f64().is_some_and(|n| n.fract() == 0.0)
+        }
+        "number" => value.is_number(),
+        "boolean" => value.is_boolean(),
+        "null" => value.is_null(),
+        "object" => value.is_object(),
+        "array" => value.is_array(),
+        _ => true,
+    }
+}
+
+/// The value as the named type, if it reads as one.
+fn read_as(value: &Value, name: &str) -> Option<Value> {
+    match (name, value) {
+        ("string", Value::Number(_) | Value::Bool(_)) => Some(json!(value.to_string())),
+        ("number" | "integer", Value::String(text)) => {
+            let number: Value = serde_json::from_str(text.trim()).ok()?;
+            is_a(&number, name).then_some(number)
+        }
+        ("number" | "integer", Value::Bool(it)) => Some(json!(i32::from(*it))),
+        ("boolean", Value::String(text)) => match text.as_str() {
+            "true" => Some(json!(true)),
+            "false" => Some(json!(false)),
+            _ => None,
+        },
+        ("boolean", Value::Number(number)) => match number.as_i64()? {
+            0 => Some(json!(false)),
+            1 => Some(json!(true)),
+            _ => None,
+        },
+        // Models that write a structure as text mean the structure.
+        ("array" | "object", Value::String(text)) => {
+            let read: Value = serde_json::from_str(text).ok()?;
+            is_a(&read, name).then_some(read)
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn spec() -> ToolSpec {
+        let parameters = json!({
+            "type": "object",
+            "properties": {
+                "path": {"type": "string"},
+                "limit": {"type": "number"},
+                "count": {"type": "integer"},
+                "all": {"type": "boolean"},
+                "tags": {"type": "array", "items": {"type": "string"}},
+                "mode": {"type": "string", "enum": ["a", "b"]},
+            },
+            "required": ["path"],
+            "additionalProperties": false,
+        });
+        ToolSpec { name: "read".into(), description: String::new(), parameters }
+    }
+
+    #[test]
+    fn what_reads_as_the_wanted_type_becomes_it() {
+        let given = json!({"mode": null, "path": 5, "limit": "2.5", "count": "3", "all": "true", "tags": "[\"x\", 1]"});
+        let wanted =
+            json!({"path": "5", "limit": 2.5, "count": 3, "all": true, "tags": ["x", "1"]});
+        assert_eq!(check(&spec(), &given), Ok(wanted));
+    }
+
+    #[test]
+    fn what_does_not_fit_is_told_with_its_path() {
+        let refused = |arguments: Value| check(&spec(), &arguments).unwrap_err();
+        assert_eq!(
+            refused(json!({})),
+            "Validation failed for tool \"read\":\n  - path: must have required properties path\n\nReceived arguments:\n{}"
+        );
+        for (arguments, line) in [
+            (json!({"path": null}), "  - path: must be string"),
+            (json!({"path": "p", "limit": "two"}), "  - limit: must be number"),
+            (json!({"path": "p", "count": 1.5}), "  - count: must be integer"),
+            (json!({"path": "p", "tags": [{}]}), "  - tags.0: must be string"),
+            (json!({"path": "p", "more": 1}), "  - root: must not have additional properties more"),
+            (json!({"path": "p", "mode": "c"}), "  - mode: "),
+            (json!([]), "  - root: must be object"),
+            (json!("text"), "  - root: must be object"),
+        ] {
+            let text = refused(arguments);
+            assert!(text.contains(line), "{line} in {text}");
+        }
+    }
+}

@@ -1,0 +1,76 @@
+//! What a tool has at hand.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+use tokio::sync::mpsc;
+
+use crate::agent::parts::RunsParts;
+use crate::agent::run::ActiveRun;
+use crate::agent::runs::Runs;
+use crate::config::AgentSettings;
+use crate::providers::ModelInfo;
+use crate::sessions::SessionKey;
+
+use super::ToolOutput;
+
+/// What a tool tells before it is done.
+#[derive(Debug, Clone)]
+pub enum ToolNews {
+    /// All that it has to show so far.
+    Update(ToolOutput),
+    /// The data of an `approval` event.
+    Approval(Value),
+}
+
+/// News of the calls of one answer, with the place of each call in it.
+pub type NewsSender = mpsc::Sender<(usize, ToolNews)>;
+
+/// What one call has at hand.
+pub struct ToolContext {
+    /// The gateway's conversations and runs, and what they work with.
+    pub runs: Arc<Runs>,
+    /// The session that the call belongs to.
+    pub key: SessionKey,
+    /// Its agent.
+    pub agent: AgentSettings,
+    /// The model that calls; none when a client does.
+    pub model: Option<Arc<ModelInfo>>,
+    /// The run that it belongs to; none when a client calls.
+    pub run: Option<Arc<ActiveRun>>,
+    /// The model's name for the call.
+    pub call_id: String,
+    news: Option<(usize, NewsSender)>,
+}
+
+impl ToolContext {
+    /// For a call that nobody follows.
+    pub const fn new(runs: Arc<Runs>, key: SessionKey, agent: AgentSettings) -> Self {
+        Self { runs, key, agent, model: None, run: None, call_id: String::new(), news: None }
+    }
+
+    /// The same for a call of a run, whose news go to `sender`.
+    #[must_use]
+    pub fn of_run(self, run: Arc<ActiveRun>, model: Arc<ModelInfo>, call_id: String) -> Self {
+        Self { run: Some(run), model: Some(model), call_id, ..self }
+    }
+
+    /// The same with somebody who follows; `index` is the call's place.
+    #[must_use]
+    pub fn followed(self, index: usize, sender: NewsSender) -> Self {
+        Self { news: Some((index, sender)), ..self }
+    }
+
+    /// What runs work with.
+    pub fn parts(&self) -> &RunsParts {
+        self.runs.parts()
+    }
+
+    /// Tells those who follow. Waits when they are behind.
+    pub async fn tell(&self, news: ToolNews) {
+        if let Some((index, sender)) = &self.news {
+            // Nobody follows a call whose run is over.
+            let _ = sender.send((*index, news)).await;
+        }
+    }
+}

@@ -1,0 +1,68 @@
+//! What a tool answers.
+
+use serde_json::{Value, json};
+
+use crate::protocol::message::{ContentBlock, text_of};
+
+/// What a tool answers, or has to show so far.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ToolOutput {
+    /// What the model gets to see.
+    pub content: Vec<ContentBlock>,
+    /// For clients and for the record.
+    pub details: Option<Value>,
+    /// Whether it failed.
+    pub is_error: bool,
+}
+
+impl ToolOutput {
+    /// A good answer of one text.
+    pub fn text(text: impl Into<String>) -> Self {
+        Self { content: vec![ContentBlock::text(text)], details: None, is_error: false }
+    }
+
+    /// A good answer that is data: the model reads it as JSON, and so do clients.
+    pub fn json(data: Value) -> Self {
+        let text = format!("{data:#}");
+        Self { details: Some(data), ..Self::text(text) }
+    }
+
+    /// A call that never came to the tool, in words that the model can read.
+    pub fn error(text: impl Into<String>) -> Self {
+        Self { is_error: true, details: Some(json!({})), ..Self::text(text) }
+    }
+
+    /// A tool that failed: `{status: "error", tool, error}`.
+    pub fn failed(tool: &str, error: impl Into<String>) -> Self {
+        let data = json!({"status": "error", "tool": tool, "error": error.into()});
+        Self { is_error: true, ..Self::json(data) }
+    }
+
+    /// `{content, details?}` as clients see it.
+    pub fn to_wire(&self) -> Value {
+        let mut wire = json!({"content": self.content});
+        if let (Some(details), Value::Object(members)) = (&self.details, &mut wire) {
+            members.insert("details".into(), details.clone());
+        }
+        wire
+    }
+
+    /// Its text.
+    pub fn to_text(&self) -> String {
+        text_of(&self.content)
+    }
+
+    /// Why it failed, in one line.
+    pub fn error_line(&self) -> Option<String> {
+        let told = self.details.as_ref().and_then(|details| details.get("error")?.as_str());
+        let first = || self.to_text().lines().next().unwrap_or_default().to_owned();
+        self.is_error.then(|| told.map_or_else(first, str::to_owned))
+    }
+
+    /// Whether the transcript calls it an error. An error that is told as data
+    /// is none there, as in the original.
+    pub fn is_error_in_transcript(&self) -> bool {
+        let is_data = |details: &Value| details.get("status").is_some_and(|it| it == "error");
+        self.is_error && !self.details.as_ref().is_some_and(is_data)
+    }
+}

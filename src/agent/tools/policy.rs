@@ -1,0 +1,170 @@
+//! Which tools a session may use.
+//!
+//! Promises: every set of rules can only take tools away, a denial holds
+//! whatever else is said, and a sub-agent never has a tool that whoever spawned
+//! it has not. Unknown means no.
+
+use crate::agent::parts::RunsParts;
+use crate::config::{Settings, ToolPattern, ToolPolicy, ToolProfile, ToolRules};
+use crate::providers::ModelRef;
+use crate::sessions::{SessionEntry, SessionError, SessionKey};
+
+use super::catalog;
+
+/// A chain of sessions that spawned each other is not followed further; what is
+/// deeper gets no tools.
+const CHAIN_MAX: usize = 16;
+
+/// Not for sub-agents, unless `tools.subagents.tools` allows it.
+const NOT_FOR_SUBAGENTS: [&str; 5] =
+    ["gateway", "agents_list", "session_status", "cron", "sessions_send"];
+/// Not for sub-agents that may not have sub-agents of their own.
+const NOT_FOR_LEAVES: [&str; 4] =
+    ["subagents", "sessions_list", "sessions_history", "sessions_spawn"];
+/// Not for clients that call tools themselves, unless `gateway.tools` allows it.
+const NOT_FOR_CLIENTS: [&str; 6] =
+    ["group:fs", "group:runtime", "sessions_spawn", "sessions_send", "gateway", "cron"];
+
+/// For whom tools are wanted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ToolScope {
+    /// The session, then the one that spawned it, and so on.
+    links: Vec<Link>,
+    /// Whether a client calls them itself.
+    by_client: bool,
+}
+
+/// One session of a chain.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Link {
+    agent: String,
+    model: ModelRef,
+    /// How deep it is below a session that nobody spawned.
+    depth: u64,
+}
+
+impl ToolScope {
+    /// The scope of a session. `agent` when a client asks for another agent's.
+    ///
+    /// # Errors
+    /// When a session of the chain cannot be read.
+    pub async fn of_session(
+        parts: &RunsParts,
+        key: &SessionKey,
+        entry: Option<&SessionEntry>,
+    ) -> Result<Self, SessionError> {
+        let mut links = Vec::new();
+        let (mut key, mut entry) = (key.clone(), entry.cloned());
+        loop {
+            let depth = entry.as_ref().and_then(|entry| entry.spawn_depth);
+            links.push(Link {
+                agent: key.agent(&parts.keys).to_string(),
+                model: parts.models.of_session(&key, entry.as_ref()).name,
+                depth: depth.unwrap_or_else(|| u64::from(key.is_spawned())),
+            });
+            let parent = entry.and_then(|entry| entry.spawned_by);
+            let Some(parent) = parent.filter(|_| links.len() <= CHAIN_MAX) else { break };
+            key = SessionKey::from_canonical(&parent);
+            entry = parts.sessions.entry(&key).await?;
+        }
+        Ok(Self { links, by_client: false })
+    }
+
+    /// The same for a client that calls a tool itself.
+    #[must_use]
+    pub fn by_client(self) -> Self {
+        Self { by_client: true, ..self }
+    }
+
+    /// The profile that the session's agent begins with.
+    pub fn profile(&self, settings: &Settings) -> ToolProfile {
+        let agent = self.links.first().and_then(|link| settings.agents.agent(&link.agent));
+        let own = agent.and_then(|agent| agent.tools.rules.profile);
+        own.or(settings.tools.policy.rules.profile).unwrap_or(ToolProfile::Full)
+    }
+
+    /// Whether a tool may be used.
+    pub fn allows(&self, settings: &Settings, name: &str) -> bool {
+        let is_short = self.links.len() <= CHAIN_MAX;
+        is_short
+            && self.links.iter().all(|link| link.allows(settings, name))
+            && (!self.by_client || allows_clients(settings, name))
+    }
+}
+
+impl Link {
+    fn allows(&self, settings: &Settings, name: &str) -> bool {
+        let everyone = &settings.tools.policy;
+        let agent = settings.agents.agent(&self.agent).map(|agent| &agent.tools);
+        let own_profile = agent.and_then(|agent| agent.rules.profile);
+        let profile = own_profile.or(everyone.rules.profile).unwrap_or(ToolProfile::Full);
+        let mut also = also_allowed(Some(everyone)).chain(also_allowed(agent));
+        let in_profile = is_in(name, profile) || also.any(|pattern| means(pattern, name));
+        in_profile
+            && self.allows_by(everyone, name)
+            && agent.is_none_or(|agent| self.allows_by(agent, name))
+            && (self.depth == 0 || self.allows_subagents(settings, name))
+    }
+
+    /// The lists of an agent or of all, with any model and with this one.
+    fn allows_by(&self, policy: &ToolPolicy, name: &str) -> bool {
+        let ModelRef { provider, model } = &self.model;
+        allows(&policy.rules, name)
+            && policy.for_model(provider, model).is_none_or(|rules| {
+                let profile = rules.profile.unwrap_or(ToolProfile::Full);
+                let is_also = rules.also_allow.iter().any(|pattern| means(pattern, name));
+                (is_in(name, profile) || is_also) && allows(rules, name)
+            })
+    }
+
+    fn allows_subagents(&self, settings: &Settings, name: &str) -> bool {
+        let rules = &settings.tools.subagents;
+        let is_leaf = self.depth >= settings.agents.defaults.subagent_limits.max_spawn_depth;
+        let by_default =
+            !(NOT_FOR_SUBAGENTS.contains(&name) || is_leaf && NOT_FOR_LEAVES.contains(&name));
+        (by_default || is_named(rules, name)) && allows(rules, name)
+    }
+}
+
+fn allows_clients(settings: &Settings, name: &str) -> bool {
+    let rules = &settings.tools.gateway;
+    let is_denied = NOT_FOR_CLIENTS
+        .into_iter()
+        .filter_map(ToolPattern::parse)
+        .any(|pattern| means(&pattern, name));
+    // Here a list adds to what clients may call; it does not replace it.
+    (!is_denied || is_named(rules, name)) && !rules.deny.iter().any(|it| means(it, name))
+}
+
+fn also_allowed(policy: Option<&ToolPolicy>) -> impl Iterator<Item = &ToolPattern> {
+    policy.into_iter().flat_map(|policy| &policy.rules.also_allow)
+}
+
+/// Whether a list names the tool.
+fn is_named(rules: &ToolRules, name: &str) -> bool {
+    let mut named = rules.allow.iter().flatten().chain(&rules.also_allow);
+    named.any(|pattern| means(pattern, name))
+}
+
+fn allows(rules: &ToolRules, name: &str) -> bool {
+    let is_allowed = rules.allow.as_ref().is_none_or(|list| list.iter().any(|it| means(it, name)));
+    is_allowed && !rules.deny.iter().any(|it| means(it, name))
+}
+
+/// Tools that are not built in are in the whole profile only.
+fn is_in(name: &str, profile: ToolProfile) -> bool {
+    catalog::find(name).map_or(profile == ToolProfile::Full, |(_, tool)| tool.is_in(profile))
+}
+
+fn means(pattern: &ToolPattern, name: &str) -> bool {
+    let Some(group) = pattern.group() else { return pattern.matches(name) };
+    let found = catalog::find(name);
+    match group {
+        "openclaw" => found.is_some(),
+        "plugins" => found.is_none(),
+        _ => found.is_some_and(|(of, _)| of.id == group),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,190 @@
+//! Tests of the tool policy.
+
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use super::*;
+use crate::config::{Env, Overrides, load};
+
+const NAMES: [&str; 9] = [
+    "read",
+    "exec",
+    "web_fetch",
+    "sessions_list",
+    "sessions_spawn",
+    "session_status",
+    "message",
+    "gateway",
+    "docs__search",
+];
+
+/// The settings of a config file that says this.
+fn settings(document: &Value) -> Settings {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("openclaw.json"), document.to_string()).unwrap();
+    let state = dir.path().to_str().unwrap();
+    let env = Env::fixed([("OPENCLAW_STATE_DIR", state)], dir.path());
+    load(&env, &Overrides { read_only: true, ..Overrides::default() }).unwrap()
+}
+
+fn link(agent: &str, depth: u64) -> Link {
+    let model = ModelRef { provider: "mock".into(), model: "m-1".into() };
+    Link { agent: agent.into(), model, depth }
+}
+
+fn of(links: Vec<Link>) -> ToolScope {
+    ToolScope { links, by_client: false }
+}
+
+fn allowed(settings: &Settings, scope: &ToolScope) -> Vec<&'static str> {
+    NAMES.into_iter().filter(|name| scope.allows(settings, name)).collect()
+}
+
+#[test]
+fn profiles_lists_and_groups_take_tools_away() {
+    let main = of(vec![link("main", 0)]);
+    for (tools, expected) in [
+        (json!({}), NAMES.to_vec()),
+        (json!({"profile": "minimal"}), vec!["session_status"]),
+        (json!({"profile": "messaging"}), vec!["sessions_list", "session_status", "message"]),
+        (
+            json!({"profile": "minimal", "alsoAllow": ["docs_*"]}),
+            vec!["session_status", "docs__search"],
+        ),
+        (json!({"allow": ["group:fs", "bash"]}), vec!["read", "exec"]),
+        (json!({"allow": ["*"], "deny": ["group:openclaw"]}), vec!["docs__search"]),
+        (json!({"allow": ["exec"], "deny": ["exec"]}), vec![]),
+        (
+            json!({"deny": ["group:plugins", "group:sessions", "group:automation"]}),
+            vec!["read", "exec", "web_fetch", "message"],
+        ),
+        (json!({"byProvider": {"mock": {"allow": ["read"]}}}), vec!["read"]),
+        (
+            json!({"byProvider": {"mock": {"allow": ["read"]}, "mock/m-1": {"allow": ["exec"]}}}),
+            vec!["exec"],
+        ),
+        (json!({"byProvider": {"other": {"allow": ["read"]}}}), NAMES.to_vec()),
+    ] {
+        let settings = settings(&json!({ "tools": tools }));
+        assert_eq!(allowed(&settings, &main), expected, "{tools}");
+    }
+}
+
+#[test]
+fn an_agent_has_its_own_rules_on_top() {
+    let settings = settings(&json!({
+        "tools": {"deny": ["exec"]},
+        "agents": {"list": [
+            {"id": "main"},
+            {"id": "reader", "tools": {"allow": ["read", "exec"]}},
+            {"id": "talker", "tools": {"profile": "messaging"}},
+        ]},
+    }));
+    assert!(!allowed(&settings, &of(vec![link("main", 0)])).contains(&"exec"));
+    assert_eq!(allowed(&settings, &of(vec![link("reader", 0)])), ["read"]);
+    let talker = of(vec![link("talker", 0)]);
+    assert_eq!(allowed(&settings, &talker), ["sessions_list", "session_status", "message"]);
+    assert_eq!(talker.profile(&settings), ToolProfile::Messaging);
+}
+
+#[test]
+fn sub_agents_and_clients_have_less_by_default_and_more_when_it_is_said() {
+    let plain = settings(&json!({}));
+    let child = of(vec![link("main", 1), link("main", 0)]);
+    assert_eq!(allowed(&plain, &child), ["read", "exec", "web_fetch", "message", "docs__search"]);
+    let client = of(vec![link("main", 0)]).by_client();
+    let for_clients = ["web_fetch", "sessions_list", "session_status", "message", "docs__search"];
+    assert_eq!(allowed(&plain, &client), for_clients);
+    let more = settings(&json!({
+        "tools": {"subagents": {"tools": {"alsoAllow": ["session_status"], "deny": ["exec"]}}},
+        "gateway": {"tools": {"allow": ["read"], "deny": ["message"]}},
+        "agents": {"defaults": {"subagents": {"maxSpawnDepth": 2}}},
+    }));
+    assert_eq!(
+        allowed(&more, &child),
+        [
+            "read",
+            "web_fetch",
+            "sessions_list",
+            "sessions_spawn",
+            "session_status",
+            "message",
+            "docs__search"
+        ]
+    );
+    assert_eq!(
+        allowed(&more, &client),
+        ["read", "web_fetch", "sessions_list", "session_status", "docs__search"]
+    );
+}
+
+#[test]
+fn a_chain_that_is_too_long_gets_nothing() {
+    let plain = settings(&json!({}));
+    let links: Vec<_> = (0..=CHAIN_MAX).map(|_| link("main", 1)).collect();
+    assert!(allowed(&plain, &of(links)).is_empty());
+}
+
+fn any_patterns() -> impl Strategy<Value = Vec<String>> {
+    let pattern = prop_oneof![
+        proptest::sample::select(NAMES.to_vec()).prop_map(str::to_owned),
+        proptest::sample::select(vec![
+            "group:fs",
+            "group:sessions",
+            "*",
+            "session*",
+            "group:plugins"
+        ])
+        .prop_map(str::to_owned),
+    ];
+    proptest::collection::vec(pattern, 0..4)
+}
+
+fn any_rules() -> impl Strategy<Value = Value> {
+    let profile = proptest::option::of(proptest::sample::select(vec![
+        "minimal",
+        "coding",
+        "messaging",
+        "full",
+    ]));
+    let lists = (proptest::option::of(any_patterns()), any_patterns(), any_patterns());
+    (profile, lists).prop_map(|(profile, (allow, also, deny))| {
+        let mut rules = json!({"deny": deny});
+        if let Some(profile) = profile {
+            rules["profile"] = json!(profile);
+        }
+        match allow {
+            Some(allow) => rules["allow"] = json!(allow),
+            None => rules["alsoAllow"] = json!(also),
+        }
+        rules
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// Who spawns a session, and under whatever rules, never gives it more than
+    /// it has itself; and a denial holds for the whole chain.
+    #[test]
+    fn a_sub_agent_never_has_what_its_parent_has_not(
+        everyone in any_rules(),
+        parent in any_rules(),
+        child in any_rules(),
+        subagents in any_rules(),
+    ) {
+        let mut tools = everyone;
+        tools["subagents"] = json!({"tools": subagents});
+        let settings = settings(&json!({
+            "tools": tools,
+            "agents": {"list": [{"id": "main", "tools": parent}, {"id": "kid", "tools": child}]},
+        }));
+        let parent = of(vec![link("main", 0)]);
+        let child = of(vec![link("kid", 1), link("main", 0)]);
+        let grandchild = of(vec![link("main", 2), link("kid", 1), link("main", 0)]);
+        for name in NAMES {
+            prop_assert!(parent.allows(&settings, name) || !child.allows(&settings, name));
+            prop_assert!(child.allows(&settings, name) || !grandchild.allows(&settings, name));
+        }
+    }
+}

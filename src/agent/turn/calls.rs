@@ -1,0 +1,183 @@
+//! The tool calls of one model answer.
+
+use std::sync::Arc;
+
+use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
+use serde_json::{Map, Value};
+use tokio::sync::mpsc;
+
+use super::{Stop, Turn};
+use crate::agent::emitter::Card;
+use crate::agent::run::AbortReason;
+use crate::agent::tools::{Tool, ToolContext, ToolKind, ToolNews, ToolOutput, Toolbox};
+use crate::protocol::message::{
+    AgentMessage, AssistantMessage, ContentBlock, ToolCall, ToolResultMessage,
+};
+use crate::providers::ModelInfo;
+use crate::sessions::StoredMessage;
+
+/// News that may wait to be told; then the calls wait.
+const NEWS_MAX: usize = 64;
+/// A model that asks so many times in a row for tools that are not there is
+/// answered for, as in the original.
+const UNKNOWN_MAX: usize = 10;
+
+/// The calls of an answer, at their places in it.
+struct Calls {
+    cards: Vec<Card>,
+    /// What each has to show, or its result.
+    outputs: Vec<Option<ToolOutput>>,
+    is_done: Vec<bool>,
+}
+
+impl Calls {
+    fn new(cards: Vec<Card>) -> Self {
+        let (outputs, is_done) = (vec![None; cards.len()], vec![false; cards.len()]);
+        Self { cards, outputs, is_done }
+    }
+}
+
+impl Turn<'_> {
+    /// Runs the calls of an answer, all at the same time, and stores their
+    /// results in the order of the calls. `asked` is the answer, which is told
+    /// when the calls have begun.
+    pub(super) async fn call_tools(
+        &mut self,
+        calls: Vec<ToolCall>,
+        toolbox: &Toolbox,
+        model: &Arc<ModelInfo>,
+        asked: &StoredMessage,
+    ) -> Result<(), Stop> {
+        let row = self.tool_row().await;
+        let cards: Vec<_> = calls.into_iter().map(|call| self.card(call, toolbox)).collect();
+        for card in &cards {
+            self.emitter.tool_start(card, &row);
+        }
+        self.parts.announce(&self.run.key, asked);
+        let mut calls = Calls::new(cards);
+        let stopped = self.run_calls(&mut calls, toolbox, model, &row).await;
+        if let Some(reason) = stopped {
+            self.cut(&mut calls, reason, &row);
+        }
+        // Written even when stopped: a call without a result breaks the
+        // session for every provider (#10310).
+        for (card, output) in calls.cards.into_iter().zip(calls.outputs) {
+            let Some(output) = output else { continue };
+            self.append(AgentMessage::ToolResult(ToolResultMessage {
+                tool_call_id: card.call.id,
+                tool_name: card.call.name,
+                is_error: output.is_error_in_transcript(),
+                content: output.content,
+                details: output.details,
+                timestamp: self.parts.clock.now_ms(),
+                extra: Map::new(),
+            }))
+            .await?;
+        }
+        stopped.map_or(Ok(()), |reason| Err(Stop::Aborted(reason)))
+    }
+
+    fn card(&self, call: ToolCall, toolbox: &Toolbox) -> Card {
+        let tool = toolbox.find(&call.name);
+        let meta = tool.and_then(|tool| tool.meta(&call.arguments));
+        let kind = tool.map_or(ToolKind::Changes, Tool::kind);
+        Card { call, meta, kind, started_at: self.parts.clock.now_ms() }
+    }
+
+    /// Runs the calls until all have a result, or somebody stops the run.
+    async fn run_calls(
+        &mut self,
+        calls: &mut Calls,
+        toolbox: &Toolbox,
+        model: &Arc<ModelInfo>,
+        row: &Map<String, Value>,
+    ) -> Option<AbortReason> {
+        let (sender, mut news) = mpsc::channel(NEWS_MAX);
+        let agent = self.parts.agent_of(&self.run.key);
+        let Calls { cards, outputs, is_done } = calls;
+        let mut running: FuturesUnordered<_> = cards
+            .iter()
+            .enumerate()
+            .map(|(index, card)| {
+                let key = self.run.key.clone();
+                let cx = ToolContext::new(Arc::clone(self.runs), key, agent.clone())
+                    .of_run(Arc::clone(self.run), Arc::clone(model), card.call.id.clone())
+                    .followed(index, sender.clone());
+                async move { (index, toolbox.call(&cx, &card.call).await) }
+            })
+            .collect();
+        loop {
+            tokio::select! {
+                biased;
+                reason = self.run.aborted() => return Some(reason),
+                // Before results: what a call told comes before its end.
+                Some((index, news)) = news.recv() => match news {
+                    ToolNews::Update(output) => {
+                        self.emitter.tool_update(&cards[index], row, &output);
+                        outputs[index] = Some(output);
+                    }
+                    ToolNews::Approval(data) => self.emitter.tool_approval(&data),
+                },
+                done = running.next() => {
+                    let (index, output) = done?;
+                    self.emitter.tool_end(&cards[index], row, &output);
+                    outputs[index] = Some(output);
+                    is_done[index] = true;
+                }
+            }
+        }
+    }
+
+    /// Gives the calls that were stopped a result: what they had to show.
+    fn cut(&mut self, calls: &mut Calls, reason: AbortReason, row: &Map<String, Value>) {
+        let Calls { cards, outputs, is_done } = calls;
+        for ((card, output), is_done) in cards.iter().zip(outputs).zip(is_done) {
+            if *is_done {
+                continue;
+            }
+            let text = format!("Stopped before it had a result ({}).", reason.as_str());
+            let mut cut = ToolOutput::error(text);
+            if let Some(shown) = output.take() {
+                cut.content.splice(0..0, shown.content);
+            }
+            self.emitter.tool_end(card, row, &cut);
+            *output = Some(cut);
+        }
+    }
+
+    /// The session's row for tool events; empty when nobody gets any.
+    async fn tool_row(&self) -> Map<String, Value> {
+        if !self.emitter.has_tool_watchers() {
+            return Map::new();
+        }
+        let entry = self.parts.sessions.entry(&self.run.key).await.ok().flatten();
+        entry.map(|entry| self.parts.events.tool_row(&self.run.key, &entry)).unwrap_or_default()
+    }
+
+    /// Counts answers in a row that only call tools which are not there. After
+    /// too many of them the answer becomes one that says so.
+    pub(super) fn keep_from_asking(
+        &mut self,
+        message: &mut AssistantMessage,
+        toolbox: &Toolbox,
+        unknown: &mut usize,
+    ) {
+        let names: Vec<_> = message.tool_calls().map(|call| call.name.clone()).collect();
+        let only_unknown = names.iter().all(|name| toolbox.find(name).is_none());
+        let Some(first) = names.first().filter(|_| only_unknown) else {
+            *unknown = 0;
+            return;
+        };
+        *unknown += 1;
+        if *unknown > UNKNOWN_MAX {
+            let text = format!(
+                "I can't use the tool \"{first}\" here because it isn't available. \
+                 I need to stop retrying it and answer without that tool."
+            );
+            self.emitter.say(&text);
+            self.emitter.set_abandoned();
+            message.content = vec![ContentBlock::text(text)];
+        }
+    }
+}

@@ -1,0 +1,258 @@
+//! The `tools` section: which tools an agent may use.
+//!
+//! Owns: profiles, lists and their patterns. Must not: know which tools there
+//! are.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use super::ConfigError;
+use super::explain::{Choice, Ledger};
+use super::schema::Node;
+
+/// The profiles for error texts.
+const PROFILES: &str = "minimal, coding, messaging, full";
+/// Longest pattern; no tool has a name as long as this.
+const PATTERN_MAX: usize = 200;
+
+/// What the `tools` section says.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ToolsSettings {
+    /// For every agent.
+    pub policy: ToolPolicy,
+    /// `tools.subagents.tools`: for sub-agents, on top of what their agent may.
+    pub subagents: ToolRules,
+    /// `gateway.tools`: for calls of clients, on top of what the agent may.
+    pub gateway: ToolRules,
+}
+
+/// Rules of an agent, or of all.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ToolPolicy {
+    /// With any model.
+    pub rules: ToolRules,
+    /// With the models of a provider (`anthropic`) or one model
+    /// (`openai/gpt-5`).
+    pub by_provider: BTreeMap<String, ToolRules>,
+}
+
+impl ToolPolicy {
+    /// The rules for a model beside those for any.
+    pub fn for_model(&self, provider: &str, model: &str) -> Option<&ToolRules> {
+        let full = format!("{provider}/{model}").to_lowercase();
+        self.by_provider.get(&full).or_else(|| self.by_provider.get(&provider.to_lowercase()))
+    }
+}
+
+/// One set of rules.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ToolRules {
+    /// A named set of tools to begin with.
+    pub profile: Option<ToolProfile>,
+    /// Only these; any when nothing is written.
+    pub allow: Option<Vec<ToolPattern>>,
+    /// These beside those of the profile.
+    pub also_allow: Vec<ToolPattern>,
+    /// Never these, whatever else is said.
+    pub deny: Vec<ToolPattern>,
+}
+
+/// A named set of tools.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ToolProfile {
+    /// Only the state of the session.
+    Minimal,
+    /// Files, programs, the web, sessions.
+    Coding,
+    /// Messages and sessions.
+    Messaging,
+    /// Everything.
+    Full,
+}
+
+impl ToolProfile {
+    /// Every profile, the smallest first.
+    pub const ALL: [Self; 4] = [Self::Minimal, Self::Coding, Self::Messaging, Self::Full];
+
+    /// The name in the config file.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Minimal => "minimal",
+            Self::Coding => "coding",
+            Self::Messaging => "messaging",
+            Self::Full => "full",
+        }
+    }
+
+    /// The name for people.
+    pub const fn label(self) -> &'static str {
+        match self {
+            Self::Minimal => "Minimal",
+            Self::Coding => "Coding",
+            Self::Messaging => "Messaging",
+            Self::Full => "Full",
+        }
+    }
+
+    fn parse(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|profile| profile.as_str() == name)
+    }
+}
+
+/// A tool (`read`), a group (`group:fs`), or many by a `*` (`memory_*`).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ToolPattern(String);
+
+impl ToolPattern {
+    /// A pattern as people write it: in any case, with the names that tools have
+    /// elsewhere.
+    pub fn parse(text: &str) -> Option<Self> {
+        let text = text.trim().to_lowercase();
+        let text = match text.as_str() {
+            "bash" => "exec",
+            "apply-patch" => "apply_patch",
+            other => other,
+        };
+        let fits = !text.is_empty() && text.len() <= PATTERN_MAX;
+        fits.then(|| Self(text.to_owned()))
+    }
+
+    /// The group that it names.
+    pub fn group(&self) -> Option<&str> {
+        self.0.strip_prefix("group:")
+    }
+
+    /// Whether a tool of this name is meant, groups aside.
+    pub fn matches(&self, name: &str) -> bool {
+        let Some((begin, mut rest)) = self.0.split_once('*') else { return self.0 == name };
+        let Some(mut name) = name.strip_prefix(begin) else { return false };
+        while let Some((middle, after)) = rest.split_once('*') {
+            let Some(at) = name.find(middle) else { return false };
+            (name, rest) = (&name[at + middle.len()..], after);
+        }
+        name.ends_with(rest)
+    }
+}
+
+pub(super) fn read(
+    root: &Node<'_>,
+    file: &Path,
+    ledger: &mut Ledger,
+) -> Result<ToolsSettings, ConfigError> {
+    let node = root.member("tools")?;
+    let policy = policy(&node)?;
+    let profile = Choice::file(file, policy.rules.profile.map(ToolProfile::as_str));
+    ledger.settle("tools.profile", profile, ToolProfile::Full.as_str());
+    let lists = [
+        ("tools.allow", policy.rules.allow.as_ref()),
+        ("tools.alsoAllow", Some(&policy.rules.also_allow).filter(|list| !list.is_empty())),
+        ("tools.deny", Some(&policy.rules.deny).filter(|list| !list.is_empty())),
+    ];
+    for (key, list) in lists {
+        let shown = list.map(|list| list.iter().map(|pattern| pattern.0.clone()).collect());
+        ledger.settle_list(key, Choice::file(file, shown), Vec::new());
+    }
+    Ok(ToolsSettings {
+        policy,
+        subagents: rules(&node.at("subagents.tools")?)?,
+        gateway: rules(&root.at("gateway.tools")?)?,
+    })
+}
+
+/// The rules in a `tools` member, of an agent or of all.
+pub(super) fn policy(node: &Node<'_>) -> Result<ToolPolicy, ConfigError> {
+    let mut by_provider = BTreeMap::new();
+    for (name, node) in node.member("byProvider")?.members()? {
+        by_provider.insert(name.trim().to_lowercase(), rules(&node)?);
+    }
+    Ok(ToolPolicy { rules: rules(node)?, by_provider })
+}
+
+fn rules(node: &Node<'_>) -> Result<ToolRules, ConfigError> {
+    let allow = patterns(&node.member("allow")?)?;
+    let also = node.member("alsoAllow")?;
+    if allow.is_some() && also.is_set() {
+        return Err(also.wrong("cannot be set beside `allow`; use one of them"));
+    }
+    Ok(ToolRules {
+        profile: node.member("profile")?.word(PROFILES, ToolProfile::parse)?,
+        allow,
+        also_allow: patterns(&also)?.unwrap_or_default(),
+        deny: patterns(&node.member("deny")?)?.unwrap_or_default(),
+    })
+}
+
+fn patterns(node: &Node<'_>) -> Result<Option<Vec<ToolPattern>>, ConfigError> {
+    let Some(texts) = node.texts()? else { return Ok(None) };
+    let parsed = texts.iter().map(|text| {
+        ToolPattern::parse(text)
+            .ok_or_else(|| node.wrong(&format!("must be names of 1 to {PATTERN_MAX} characters")))
+    });
+    parsed.collect::<Result<_, _>>().map(Some)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    fn load(document: &Value) -> Result<ToolsSettings, String> {
+        let file = Path::new("x.json");
+        read(&Node::root(document, file), file, &mut Ledger::default())
+            .map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn a_pattern_means_a_tool_or_many() {
+        for (pattern, name, meant) in [
+            ("read", "read", true),
+            ("READ ", "read", true),
+            ("rea", "read", false),
+            ("bash", "exec", true),
+            ("*", "anything", true),
+            ("memory_*", "memory_get", true),
+            ("memory_*", "memory", false),
+            ("*_get", "memory_get", true),
+            ("m*o*t", "memory_get", true),
+            ("m*ox*t", "memory_get", false),
+            ("a*a", "a", false),
+            ("group:fs", "read", false),
+        ] {
+            let parsed = ToolPattern::parse(pattern).unwrap();
+            assert_eq!(parsed.matches(name), meant, "{pattern} and {name}");
+        }
+        assert_eq!(ToolPattern::parse(" "), None);
+    }
+
+    #[test]
+    fn the_section_is_read() {
+        let settings = load(&json!({
+            "tools": {"profile": "coding", "alsoAllow": ["message"], "deny": ["group:runtime"],
+                "byProvider": {"OpenAI/GPT-5": {"allow": ["read"]}},
+                "subagents": {"tools": {"deny": ["exec"]}}},
+            "gateway": {"tools": {"allow": ["read"]}},
+        }))
+        .unwrap();
+        assert_eq!(settings.policy.rules.profile, Some(ToolProfile::Coding));
+        let rules = settings.policy.for_model("openai", "gpt-5").unwrap();
+        assert!(rules.allow.as_ref().unwrap()[0].matches("read"));
+        assert_eq!(settings.policy.for_model("openai", "gpt-4"), None);
+        assert_eq!(settings.policy.rules.deny[0].group(), Some("runtime"));
+        assert_eq!(settings.subagents.deny.len(), 1);
+        assert!(settings.gateway.allow.is_some());
+    }
+
+    #[test]
+    fn a_wrong_value_is_an_error_that_names_it() {
+        for (wrong, key) in [
+            (json!({"profile": "big"}), "tools.profile: must be one of minimal"),
+            (json!({"allow": ["a"], "alsoAllow": ["b"]}), "tools.alsoAllow: cannot be set"),
+            (json!({"deny": [""]}), "tools.deny: must be names"),
+            (json!({"allow": "read"}), "tools.allow"),
+            (json!({"byProvider": {"p": {"profile": 1}}}), "tools.byProvider.p.profile"),
+        ] {
+            let error = load(&json!({ "tools": wrong })).unwrap_err();
+            assert!(error.contains(key), "{error} names {key}");
+        }
+    }
+}
