@@ -29,7 +29,7 @@ use crate::config::{AgentSettings, Settings};
 pub use error::ReachError;
 pub use guard::Guard;
 pub use locks::FileLocks;
-pub use place::{Contents, Place, Staged};
+pub use place::{Contents, Place, PlaceId, Staged};
 
 /// Links that are followed one after the other, as on Linux.
 const LINKS_MAX: usize = 40;
@@ -195,6 +195,9 @@ impl Reach {
                 opened => opened.map_err(|error| outside_or(error, "access", wanted))?,
             };
             let Ok(link) = readlinkat(&dir, &name, Vec::new()) else {
+                if dir.symlink_metadata(&name).is_ok_and(|facts| facts.is_dir()) {
+                    return Err(ReachError::folder(wanted));
+                }
                 let place = Place::new(OwnedFd::from(dir), name, wanted, Arc::clone(&self.guard));
                 place.judge_folder()?;
                 return Ok(place);

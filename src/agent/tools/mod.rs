@@ -7,6 +7,7 @@
 mod arguments;
 pub mod catalog;
 mod context;
+mod files;
 mod output;
 mod policy;
 mod session_status;
@@ -43,6 +44,11 @@ pub trait Tool: Send + Sync {
     /// How the model sees it.
     fn spec(&self) -> ToolSpec;
 
+    /// Whether the configuration has it at all.
+    fn is_offered(&self, _settings: &Settings) -> bool {
+        true
+    }
+
     /// What calling it does.
     fn kind(&self) -> ToolKind {
         ToolKind::Changes
@@ -66,14 +72,17 @@ pub struct Tools {
 
 impl Default for Tools {
     fn default() -> Self {
-        Self { builtin: vec![Arc::new(session_status::SessionStatus)] }
+        let mut builtin: Vec<Arc<dyn Tool>> = vec![Arc::new(session_status::SessionStatus)];
+        builtin.extend(files::tools());
+        Self { builtin }
     }
 }
 
 impl Tools {
     /// The tools that somebody may use.
     pub fn toolbox(&self, settings: &Settings, scope: &ToolScope) -> Toolbox {
-        let allowed = self.builtin.iter().filter(|tool| scope.allows(settings, tool.name()));
+        let offered = self.builtin.iter().filter(|tool| tool.is_offered(settings));
+        let allowed = offered.filter(|tool| scope.allows(settings, tool.name()));
         Toolbox(allowed.cloned().collect())
     }
 
