@@ -49,7 +49,7 @@ pub fn lines(old: &str, new: &str) -> LineDiff {
             let line = change.value().trim_end_matches('\n');
             if text.len() + line.len() > BYTES_MAX {
                 skip(&mut text, width);
-                return LineDiff { text, first_changed };
+                return finished(text, first_changed);
             }
             // Writing to a String cannot fail.
             let _ = writeln!(text, "{mark}{number:>width$} {line}");
@@ -58,6 +58,10 @@ pub fn lines(old: &str, new: &str) -> LineDiff {
     if shown < diff.old_len() {
         skip(&mut text, width);
     }
+    finished(text, first_changed)
+}
+
+fn finished(mut text: String, first_changed: Option<usize>) -> LineDiff {
     text.truncate(text.trim_end_matches('\n').len());
     LineDiff { text, first_changed }
 }
