@@ -15,6 +15,7 @@ mod session_changes;
 mod session_settings;
 mod sessions;
 mod system;
+mod tools;
 mod usage;
 
 pub use cleanup::keep_tidy;
@@ -39,6 +40,9 @@ pub fn registry() -> Registry {
     r.add(read("models.authStatus"), models::auth_status);
     r.add(read("agents.list"), agents::list);
     r.add(read("agent.identity.get"), agents::identity);
+    r.add(read("tools.catalog"), tools::catalog);
+    r.add(read("tools.effective"), tools::effective);
+    r.add(write("tools.invoke"), tools::invoke);
     r.add(read("sessions.list"), sessions::list);
     r.add(read("sessions.subscribe"), sessions::subscribe);
     r.add(read("sessions.unsubscribe"), sessions::unsubscribe);

@@ -10,6 +10,7 @@
 mod context;
 mod exchange;
 mod lanes;
+mod once;
 mod table;
 
 pub use context::{Caller, Ctx, KeyNames, Services};

@@ -102,6 +102,14 @@ const STEPS: &[&str] = &[
         count INTEGER NOT NULL,
         PRIMARY KEY (file_id, quarter, name)
     ) STRICT, WITHOUT ROWID;",
+    "CREATE TABLE answers (
+        scope TEXT NOT NULL,
+        key TEXT NOT NULL,
+        answer TEXT,
+        created_at INTEGER NOT NULL,
+        PRIMARY KEY (scope, key)
+    ) STRICT;
+    CREATE INDEX answers_by_time ON answers (created_at);",
 ];
 
 /// Brings the schema up to date.

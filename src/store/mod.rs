@@ -6,6 +6,7 @@
 //! the program sees of the database is [`Store`], which a server database can
 //! implement as well. Must not: know what a session or a run means.
 
+mod answers;
 pub mod atomic;
 mod checkpoint;
 mod column;
@@ -22,6 +23,7 @@ mod sqlite;
 mod traits;
 mod usage;
 
+pub use answers::AnswerClaim;
 pub use atomic::{FileError, create_private, move_private};
 pub use checkpoint::{CheckpointPlace, CompactionCheckpoint, CompactionReason};
 pub use database::Database;

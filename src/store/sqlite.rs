@@ -4,9 +4,9 @@ use std::path::Path;
 
 use super::traits::StoreFuture;
 use super::{
-    Claim, Database, Edited, NewRun, NewSession, RunOutcome, RunRecord, SessionChange, SessionEdit,
-    SessionEntry, SessionPage, SessionQuery, SessionRow, Spending, Store, StoreError, UsageFacts,
-    UsageFile, UsageScan, runs, sessions, usage,
+    AnswerClaim, Claim, Database, Edited, NewRun, NewSession, RunOutcome, RunRecord, SessionChange,
+    SessionEdit, SessionEntry, SessionPage, SessionQuery, SessionRow, Spending, Store, StoreError,
+    UsageFacts, UsageFile, UsageScan, answers, runs, sessions, usage,
 };
 
 /// The store of a gateway on one machine.
@@ -142,7 +142,33 @@ impl Store for SqliteStore {
     }
 
     fn prune_runs(&self, now_ms: u64) -> StoreFuture<'_, u64> {
-        Box::pin(self.database.write("prune runs", move |c| runs::prune(c, now_ms)))
+        let prune = move |c: &_| {
+            answers::prune(c, now_ms)?;
+            runs::prune(c, now_ms)
+        };
+        Box::pin(self.database.write("prune runs", prune))
+    }
+
+    fn claim_answer<'a>(
+        &'a self,
+        scope: &'a str,
+        key: &'a str,
+        now_ms: u64,
+    ) -> StoreFuture<'a, AnswerClaim> {
+        let (scope, key) = (scope.to_owned(), key.to_owned());
+        let claim = move |c: &_| answers::claim(c, (&scope, &key), now_ms);
+        Box::pin(self.database.write("claim a key", claim))
+    }
+
+    fn settle_answer<'a>(
+        &'a self,
+        scope: &'a str,
+        key: &'a str,
+        answer: Option<String>,
+    ) -> StoreFuture<'a, ()> {
+        let (scope, key) = (scope.to_owned(), key.to_owned());
+        let settle = move |c: &_| answers::settle(c, (&scope, &key), answer.as_deref());
+        Box::pin(self.database.write("keep an answer", settle))
     }
 
     fn usage_files(&self) -> StoreFuture<'_, Vec<UsageFile>> {

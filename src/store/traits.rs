@@ -5,8 +5,8 @@
 //! keys are text, each call is one transaction.
 
 use super::{
-    Claim, NewRun, RunOutcome, RunRecord, SessionEntry, SessionPage, SessionQuery, SessionRow,
-    Spending, StoreError, UsageFacts, UsageFile, UsageScan,
+    AnswerClaim, Claim, NewRun, RunOutcome, RunRecord, SessionEntry, SessionPage, SessionQuery,
+    SessionRow, Spending, StoreError, UsageFacts, UsageFile, UsageScan,
 };
 use crate::support::BoxFuture;
 
@@ -124,8 +124,26 @@ pub trait Store: Send + Sync + 'static {
     /// it.
     fn message_stored<'a>(&'a self, scope: &'a str, run_id: &'a str) -> StoreFuture<'a, ()>;
 
-    /// Forgets ended runs beyond the retention; answers how many.
+    /// Forgets ended runs and answers beyond their retention; answers how many
+    /// runs.
     fn prune_runs(&self, now_ms: u64) -> StoreFuture<'_, u64>;
+
+    /// Takes the key of a request that must not be done twice, or tells what was
+    /// answered.
+    fn claim_answer<'a>(
+        &'a self,
+        scope: &'a str,
+        key: &'a str,
+        now_ms: u64,
+    ) -> StoreFuture<'a, AnswerClaim>;
+
+    /// Keeps the answer to such a request; without one the key is free again.
+    fn settle_answer<'a>(
+        &'a self,
+        scope: &'a str,
+        key: &'a str,
+        answer: Option<String>,
+    ) -> StoreFuture<'a, ()>;
 
     /// How far transcripts were read for their usage.
     fn usage_files(&self) -> StoreFuture<'_, Vec<UsageFile>>;

@@ -42,6 +42,7 @@ mod slow_reader;
 mod streaming;
 mod timeouts;
 mod tool_events;
+mod tool_methods;
 mod usage;
 mod viewers;
 mod whole_messages;

@@ -36,6 +36,52 @@ pub enum ToolKind {
     Command,
 }
 
+/// Where a tool comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ToolSource {
+    /// It is built in.
+    Core,
+    /// The MCP server of this name.
+    Mcp(String),
+}
+
+impl ToolSource {
+    /// `core` or `plugin`, as lists of tools have it.
+    pub const fn as_str(&self) -> &'static str {
+        match self {
+            Self::Core => "core",
+            Self::Mcp(_) => "plugin",
+        }
+    }
+
+    /// `core` or `mcp`, as the answer of a call has it.
+    pub const fn word(&self) -> &'static str {
+        match self {
+            Self::Core => "core",
+            Self::Mcp(_) => "mcp",
+        }
+    }
+
+    /// The name of what is not built in.
+    pub fn plugin(&self) -> Option<&str> {
+        match self {
+            Self::Core => None,
+            Self::Mcp(server) => Some(server),
+        }
+    }
+}
+
+/// Why a call does not come to its tool.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum CallError {
+    /// There is no such tool here.
+    #[error("Tool {0} not found")]
+    Unknown(String),
+    /// The arguments do not fit; the text says how.
+    #[error("{0}")]
+    Invalid(String),
+}
+
 /// One tool.
 pub trait Tool: Send + Sync {
     /// The name that the model calls it by.
@@ -52,6 +98,11 @@ pub trait Tool: Send + Sync {
     /// What calling it does.
     fn kind(&self) -> ToolKind {
         ToolKind::Changes
+    }
+
+    /// Where it comes from.
+    fn source(&self) -> ToolSource {
+        ToolSource::Core
     }
 
     /// In words, what is done with these arguments: it follows the tool's name
@@ -114,12 +165,21 @@ impl Toolbox {
 
     /// Runs one call.
     pub async fn call(&self, cx: &ToolContext, call: &ToolCall) -> ToolOutput {
-        let Some(tool) = self.find(&call.name) else {
-            return ToolOutput::error(format!("Tool {} not found", call.name));
-        };
-        match arguments::check(&tool.spec(), &call.arguments) {
-            Ok(arguments) => tool.call(cx, &arguments).await,
-            Err(text) => ToolOutput::error(text),
+        match self.check(call) {
+            Ok((tool, arguments)) => tool.call(cx, &arguments).await,
+            Err(error) => ToolOutput::error(error.to_string()),
         }
+    }
+
+    /// The tool of a call, and its arguments as the tool wants them.
+    ///
+    /// # Errors
+    /// [`CallError`].
+    pub fn check(&self, call: &ToolCall) -> Result<(&dyn Tool, Value), CallError> {
+        let Some(tool) = self.find(&call.name) else {
+            return Err(CallError::Unknown(call.name.clone()));
+        };
+        let arguments = arguments::check(&tool.spec(), &call.arguments);
+        arguments.map(|arguments| (tool, arguments)).map_err(CallError::Invalid)
     }
 }

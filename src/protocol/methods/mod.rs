@@ -11,6 +11,7 @@ pub mod models;
 pub mod session_settings;
 pub mod sessions;
 pub mod system;
+pub mod tools;
 pub mod usage;
 
 use super::decode::{Fields, Params};

@@ -1,0 +1,164 @@
+//! `tools.catalog`, `tools.effective`, `tools.invoke`.
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value, json};
+
+use crate::agent::tools::{CallError, Tool, ToolContext, ToolScope, catalog};
+use crate::config::ToolProfile;
+use crate::protocol::ErrorShape;
+use crate::protocol::message::{ToolCall, ToolCallTag};
+use crate::protocol::methods::tools::{
+    ToolsCatalogParams, ToolsEffectiveParams, ToolsInvokeParams,
+};
+use crate::registry::{Ctx, Reply};
+use crate::sessions::AgentId;
+use crate::support::without_nulls;
+
+use super::sessions::unavailable;
+
+/// Longest description in `tools.effective`, in characters.
+const DESCRIPTION_MAX: usize = 120;
+
+/// `tools.catalog`: the tools that an agent could have.
+pub async fn catalog(cx: Ctx, p: ToolsCatalogParams) -> Reply<Value> {
+    let agent = configured(&cx, p.agent_id.as_deref())?;
+    let profiles = ToolProfile::ALL.map(|it| json!({"id": it.as_str(), "label": it.label()}));
+    let tools = &cx.services.runs.parts().tools;
+    let is_there = |entry: &&catalog::ToolEntry| tools.builtin().any(|it| it.name() == entry.id);
+    let groups = catalog::GROUPS.iter().filter_map(|group| {
+        let entries: Vec<_> = group.tools.iter().filter(is_there).map(catalog_row).collect();
+        let row = json!({"id": group.id, "label": group.label, "source": "core", "tools": entries});
+        (!entries.is_empty()).then_some(row)
+    });
+    Ok(json!({"agentId": agent.as_str(), "profiles": profiles,
+        "groups": groups.collect::<Vec<_>>()}))
+}
+
+fn catalog_row(tool: &catalog::ToolEntry) -> Value {
+    let profiles: Vec<_> = tool.profiles.iter().map(|profile| profile.as_str()).collect();
+    json!({"id": tool.id, "label": tool.id, "description": tool.summary, "source": "core",
+        "defaultProfiles": profiles})
+}
+
+/// `tools.effective`: the tools that a session has now.
+pub async fn effective(cx: Ctx, p: ToolsEffectiveParams) -> Reply<Value> {
+    let (services, key) = (&cx.services, cx.session_key(&p.session_key));
+    let entry = services.sessions.entry(&key).await.map_err(unavailable)?;
+    let Some(entry) = entry else {
+        let text = format!("unknown session key \"{}\"", p.session_key);
+        return Err(ErrorShape::invalid(text));
+    };
+    let agent = key.agent(&services.keys);
+    if let Some(written) = &p.agent_id
+        && AgentId::normalize(written) != agent
+    {
+        return Err(ErrorShape::invalid(format!("unknown agent id \"{written}\"")));
+    }
+    let parts = services.runs.parts();
+    let scope = ToolScope::of_session(parts, &key, Some(&entry)).await.map_err(unavailable)?;
+    let toolbox = parts.tools.toolbox(&services.settings, &scope);
+    let mut tools: Vec<_> = toolbox.iter().collect();
+    tools.sort_by(|a, b| a.name().cmp(b.name()));
+    let groups = [("core", "Built-in tools"), ("plugin", "Connected tools")];
+    let groups = groups.into_iter().filter_map(|(id, label)| {
+        let of_group = tools.iter().filter(|tool| tool.source().as_str() == id);
+        let rows: Vec<_> = of_group.map(|tool| effective_row(*tool)).collect();
+        let row = json!({"id": id, "label": label, "source": id, "tools": rows});
+        (!rows.is_empty()).then_some(row)
+    });
+    Ok(json!({"agentId": agent.as_str(), "profile": scope.profile(&services.settings).as_str(),
+        "groups": groups.collect::<Vec<_>>()}))
+}
+
+fn effective_row(tool: &dyn Tool) -> Value {
+    let (spec, source) = (tool.spec(), tool.source());
+    let known = catalog::find(&spec.name).map(|(_, tool)| tool);
+    let label = known.map_or_else(|| title(&spec.name), |tool| tool.label.to_owned());
+    let summary = known.map_or_else(|| shortened(&spec.description), |it| it.summary.to_owned());
+    without_nulls(json!({"id": spec.name, "label": label, "description": summary,
+        "rawDescription": spec.description, "source": source.as_str(),
+        "pluginId": source.plugin()}))
+}
+
+/// `get_file` as people write it: `Get File`.
+fn title(name: &str) -> String {
+    let words = name.split(['_', '-']).filter(|word| !word.is_empty()).map(|word| {
+        let mut letters = word.chars();
+        let first = letters.next().map(|letter| letter.to_uppercase().to_string());
+        first.unwrap_or_default() + letters.as_str()
+    });
+    words.collect::<Vec<_>>().join(" ")
+}
+
+/// The begin of a description, up to a word.
+fn shortened(text: &str) -> String {
+    let text = text.lines().next().unwrap_or_default();
+    let Some((end, _)) = text.char_indices().nth(DESCRIPTION_MAX) else { return text.to_owned() };
+    let begin = text.get(..end).unwrap_or(text);
+    let whole = begin.rsplit_once(' ').map_or(begin, |(words, _)| words);
+    format!("{whole}...")
+}
+
+/// `tools.invoke`: calls one tool as a session would. What goes wrong with the
+/// tool is part of the answer.
+pub async fn invoke(cx: Ctx, p: ToolsInvokeParams) -> Reply<Value> {
+    let services = &cx.services;
+    let agent = p.agent_id.as_deref().map(AgentId::normalize);
+    let agent = agent.unwrap_or_else(|| services.keys.default_agent.clone());
+    let key = cx.session_key_for(p.session_key.as_deref().unwrap_or("main"), &agent);
+    let runs = Arc::clone(&services.runs);
+    let call = call_of(services.ids.uuid(), p.name, p.args.unwrap_or_default());
+    let work = async move {
+        let parts = runs.parts();
+        let entry = parts.sessions.entry(&key).await.map_err(unavailable)?;
+        let scope = ToolScope::of_session(parts, &key, entry.as_ref()).await;
+        let scope = scope.map_err(unavailable)?.by_client();
+        let toolbox = parts.tools.toolbox(&parts.settings, &scope);
+        let cx = ToolContext::new(Arc::clone(&runs), key.clone(), parts.agent_of(&key));
+        let outcome = match toolbox.check(&call) {
+            Ok((tool, arguments)) => {
+                let output = tool.call(&cx, &arguments).await;
+                match output.error_line() {
+                    None => Ok((output.to_wire(), tool.source())),
+                    Some(text) => Err(("internal_error", text)),
+                }
+            }
+            Err(CallError::Unknown(name)) => {
+                Err(("not_found", format!("Tool not available: {name}")))
+            }
+            Err(error @ CallError::Invalid(_)) => Err(("validation_error", error.to_string())),
+        };
+        Ok(match outcome {
+            Ok((output, source)) => json!({"ok": true, "toolName": call.name, "output": output,
+                "source": source.word()}),
+            Err((code, message)) => json!({"ok": false, "toolName": call.name,
+                "error": {"code": code, "message": message}}),
+        })
+    };
+    cx.once("tools.invoke", p.idempotency_key, work).await
+}
+
+fn call_of(id: String, name: String, args: Vec<(String, Value)>) -> ToolCall {
+    ToolCall {
+        kind: ToolCallTag::ToolCall,
+        id,
+        name,
+        arguments: Value::Object(args.into_iter().collect()),
+        thought_signature: None,
+        extra: Map::new(),
+    }
+}
+
+/// The agent that is named, which must be configured.
+fn configured(cx: &Ctx, written: Option<&str>) -> Reply<AgentId> {
+    let services = &cx.services;
+    let agent = written.map(AgentId::normalize);
+    let agent = agent.unwrap_or_else(|| services.keys.default_agent.clone());
+    if services.settings.agents.has(agent.as_str()) {
+        Ok(agent)
+    } else {
+        let written = written.unwrap_or_default();
+        Err(ErrorShape::invalid(format!("unknown agent id \"{written}\"")))
+    }
+}

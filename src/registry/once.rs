@@ -1,0 +1,65 @@
+//! Requests with an idempotency key of which each is done once.
+//!
+//! Promises: the same key gets the same answer, also after a restart. When the
+//! gateway stopped while it was doing something, nobody knows how far it came,
+//! and it is not done again.
+
+use serde_json::Value;
+
+use crate::protocol::ErrorShape;
+use crate::store::{AnswerClaim, StoreError};
+
+use super::context::Ctx;
+use super::table::Reply;
+
+impl Ctx {
+    /// Does `work` once for each `key` of a `method`. An error gives the key
+    /// back. What has begun is done to its end, though the caller goes away.
+    pub async fn once(
+        &self,
+        method: &'static str,
+        key: Option<String>,
+        work: impl Future<Output = Reply<Value>> + Send + 'static,
+    ) -> Reply<Value> {
+        let Some(key) = key else { return work.await };
+        let services = self.services.clone();
+        let now_ms = self.now_ms();
+        let doing = self.services.tasks.spawn("once", async move {
+            let store = &services.runs.parts().store;
+            // The same key waits for the one before.
+            let _turn = services.lanes.enter(format!("once {method} {key}")).await;
+            match store.claim_answer(method, &key, now_ms).await.map_err(unavailable)? {
+                AnswerClaim::Answered(answer) => {
+                    return serde_json::from_str(&answer).map_err(unavailable);
+                }
+                AnswerClaim::Begun => {
+                    return Err(ErrorShape::unavailable(
+                        "the gateway stopped while it did this; see how far it came, and ask \
+                         with another idempotencyKey if it is to be done again",
+                    ));
+                }
+                AnswerClaim::New => {}
+            }
+            let answer = work.await;
+            let kept = answer.as_ref().ok().map(Value::to_string);
+            store.settle_answer(method, &key, kept).await.map_err(unavailable)?;
+            answer
+        });
+        let broken =
+            || ErrorShape::unavailable(format!("Error: {method} failed inside the gateway"));
+        doing.await.ok().flatten().unwrap_or_else(|| Err(broken()))
+    }
+}
+
+fn unavailable(error: impl Into<AnswerError>) -> ErrorShape {
+    ErrorShape::unavailable(format!("Error: {}", error.into()))
+}
+
+/// Why an answer is not there.
+#[derive(Debug, thiserror::Error)]
+enum AnswerError {
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error("the stored answer cannot be read: {0}")]
+    Unreadable(#[from] serde_json::Error),
+}
