@@ -16,6 +16,7 @@ mod fallback;
 mod join;
 mod lane;
 mod live;
+pub mod memory;
 mod models;
 mod notices;
 mod parts;

@@ -4,9 +4,10 @@ use std::path::Path;
 
 use super::traits::StoreFuture;
 use super::{
-    AnswerClaim, Claim, Database, Edited, NewRun, NewSession, RunOutcome, RunRecord, SessionChange,
-    SessionEdit, SessionEntry, SessionPage, SessionQuery, SessionRow, Spending, Store, StoreError,
-    UsageFacts, UsageFile, UsageScan, answers, runs, sessions, usage,
+    AnswerClaim, Claim, Database, Edited, MemoryFile, MemoryHit, MemoryUpdate, NewRun, NewSession,
+    RunOutcome, RunRecord, SessionChange, SessionEdit, SessionEntry, SessionPage, SessionQuery,
+    SessionRow, Spending, Store, StoreError, UsageFacts, UsageFile, UsageScan, answers, memory,
+    runs, sessions, usage,
 };
 
 /// The store of a gateway on one machine.
@@ -194,5 +195,37 @@ impl Store for SqliteStore {
 
     fn usage_spending(&self, quarters: (u64, u64)) -> StoreFuture<'_, Vec<Spending>> {
         Box::pin(self.database.read("sum up usage", move |c| usage::spending_of_all(c, quarters)))
+    }
+
+    fn memory_files<'a>(&'a self, workspace: &'a str) -> StoreFuture<'a, Vec<MemoryFile>> {
+        let workspace = workspace.to_owned();
+        Box::pin(self.database.read("look up memory files", move |c| memory::files(c, &workspace)))
+    }
+
+    fn update_memory<'a>(
+        &'a self,
+        workspace: &'a str,
+        updates: Vec<MemoryUpdate>,
+        gone: Vec<String>,
+    ) -> StoreFuture<'a, ()> {
+        let workspace = workspace.to_owned();
+        Box::pin(
+            self.database.write("index memory files", move |c| {
+                memory::update(c, &workspace, &updates, &gone)
+            }),
+        )
+    }
+
+    fn search_memory<'a>(
+        &'a self,
+        workspace: &'a str,
+        terms: Vec<String>,
+        limit: usize,
+    ) -> StoreFuture<'a, Vec<MemoryHit>> {
+        let workspace = workspace.to_owned();
+        Box::pin(
+            self.database
+                .read("search memory", move |c| memory::search(c, &workspace, &terms, limit)),
+        )
     }
 }

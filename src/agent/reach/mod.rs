@@ -70,6 +70,11 @@ impl Reach {
         }
     }
 
+    /// The folder of the agent's own files.
+    pub fn workspace(&self) -> &Path {
+        &self.workspace
+    }
+
     /// The same agent, with this rule on the workspace.
     pub fn limited(&self, only_workspace: bool) -> Self {
         Self { only_workspace, ..self.clone() }

@@ -275,3 +275,59 @@ async fn calls_that_change_the_same_files_wait_for_each_other_and_never_in_a_cir
         tokio::time::timeout(std::time::Duration::from_secs(5), both).await.unwrap();
     }
 }
+
+/// CVE-2026-32060: what a name means changes between the look and the use.
+#[test]
+fn a_name_that_changes_all_the_time_never_leads_out() {
+    use std::sync::atomic::{AtomicBool, Ordering};
+    let scene = Scene::new();
+    let secret = scene.put("outside/secret.txt", "secret");
+    let own = scene.put(".openclaw/gateway-token", "token");
+    let workspace = scene.path(".openclaw/workspace");
+    scene.put(".openclaw/workspace/folder/secret.txt", "inside");
+    scene.put(".openclaw/workspace/spare/secret.txt", "inside");
+    let is_done = AtomicBool::new(false);
+    std::thread::scope(|threads| {
+        threads.spawn(|| {
+            let swap = |from: &str, name: &str| {
+                let _ = fs::rename(workspace.join(from), workspace.join(name));
+            };
+            while !is_done.load(Ordering::Relaxed) {
+                // A folder becomes a link to another one, a file one to a secret.
+                for target in [&secret, &own] {
+                    let _ = symlink(target, workspace.join("link"));
+                    swap("link", "file");
+                    let _ = fs::write(workspace.join("plain"), "inside");
+                    swap("plain", "file");
+                }
+                swap("folder", "aside");
+                let _ = symlink(scene.path("outside"), workspace.join("folder"));
+                let _ = fs::remove_file(workspace.join("folder"));
+                swap("aside", "folder");
+            }
+        });
+        for only_workspace in [true, false] {
+            let reach = scene.reach(only_workspace);
+            for _ in 0..2000 {
+                for path in ["file", "folder/secret.txt"] {
+                    match read(&reach, path) {
+                        // Without the limit a link may lead out, but never to the token.
+                        Ok(text) => assert!(
+                            ["inside", "mine", ""].contains(&&*text)
+                                || (!only_workspace && text == "secret"),
+                            "{path}: {text}"
+                        ),
+                        Err(error) => assert!(!error.to_string().is_empty()),
+                    }
+                    if only_workspace {
+                        // It may fail; it may not go elsewhere.
+                        let _ = write(&reach, path, "mine");
+                    }
+                }
+            }
+        }
+        is_done.store(true, Ordering::Relaxed);
+    });
+    assert_eq!(fs::read_to_string(&secret).unwrap(), "secret");
+    assert_eq!(fs::read_to_string(&own).unwrap(), "token");
+}

@@ -7,7 +7,9 @@
 mod arguments;
 pub mod catalog;
 mod context;
-mod files;
+pub(super) mod files;
+mod image;
+mod memory;
 mod output;
 mod policy;
 mod session_status;
@@ -125,6 +127,10 @@ impl Default for Tools {
     fn default() -> Self {
         let mut builtin: Vec<Arc<dyn Tool>> = vec![Arc::new(session_status::SessionStatus)];
         builtin.extend(files::tools());
+        let memory: [Arc<dyn Tool>; 2] =
+            [Arc::new(memory::MemorySearch), Arc::new(memory::MemoryGet)];
+        builtin.extend(memory);
+        builtin.push(Arc::new(image::Image));
         Self { builtin }
     }
 }

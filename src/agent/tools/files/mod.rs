@@ -9,9 +9,11 @@ mod edit;
 mod patch;
 mod read;
 #[cfg(test)]
-mod testing;
-mod window;
+pub mod testing;
+pub mod window;
 mod write;
+
+pub use read::takes_pictures;
 
 use std::sync::Arc;
 
@@ -41,13 +43,13 @@ pub(super) fn rules(cx: &ToolContext) -> FileRules {
 }
 
 /// The files that the agent of a call reaches.
-pub(super) fn reach(cx: &ToolContext) -> Reach {
+pub fn reach(cx: &ToolContext) -> Reach {
     Reach::new(&cx.parts().settings, &cx.agent, rules(cx).is_workspace_only())
 }
 
 /// Does what blocks off the async threads. Work that has begun is finished even
 /// when nobody waits for it any more.
-pub(super) async fn blocking<T: Send + 'static>(
+pub async fn blocking<T: Send + 'static>(
     tool: &'static str,
     work: impl FnOnce() -> Result<T, String> + Send + 'static,
 ) -> Result<T, ToolOutput> {
@@ -57,7 +59,7 @@ pub(super) async fn blocking<T: Send + 'static>(
 }
 
 /// A text among the arguments; empty when it is not there.
-pub(super) fn text<'a>(arguments: &'a Value, name: &str) -> &'a str {
+pub fn text<'a>(arguments: &'a Value, name: &str) -> &'a str {
     arguments.get(name).and_then(Value::as_str).unwrap_or_default()
 }
 
