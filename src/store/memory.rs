@@ -173,8 +173,8 @@ pub(super) fn search(
     let mut found: HashMap<i64, Found> = HashMap::new();
     let mut total = 0.0;
     for term in terms {
-        // Between quotes nothing is an operator.
-        let quoted = format!("\"{}\"", term.replace('"', "\"\""));
+        // Between quotes nothing is an operator; a NUL would end the query.
+        let quoted = format!("\"{}\"", term.replace('\0', " ").replace('"', "\"\""));
         let rows = matching
             .query_map([&*quoted, workspace], |row| Ok((row.get(0)?, row.get(1)?)))?
             .collect::<rusqlite::Result<Vec<(i64, f64)>>>()?;

@@ -16,6 +16,7 @@ mod claude_cli;
 mod compaction;
 mod failover;
 mod failures;
+mod file_tools;
 mod idempotency;
 mod lanes;
 mod limits;
