@@ -111,15 +111,24 @@ pub enum AppError {
     Serve(#[source] io::Error),
 }
 
+impl AppError {
+    /// A reference in the configuration that leads nowhere.
+    fn lost((path, source): (&str, SecretError)) -> Self {
+        Self::Secret { path: path.to_owned(), source }
+    }
+}
+
 /// Runs the gateway until it is told to stop.
 pub async fn run(
-    settings: Settings,
+    mut settings: Settings,
     env: &Env,
     on_ready: impl FnOnce(&Ready),
 ) -> Result<(), AppError> {
     let mut signals = Signals::new()?;
     // The port first: whoever cannot have it should not touch the state.
     let (listener, address) = listen(&settings).await?;
+    let followed = settings.gateway.auth.follow(&settings.secrets, env).await;
+    followed.map_err(AppError::lost)?;
     let hub = Arc::new(Hub::default());
     let gateway = build(Arc::new(settings), env, Arc::clone(&hub)).await?;
     let services = Arc::clone(&gateway.services);
@@ -175,6 +184,7 @@ async fn build(
     let tasks = Tasks::default();
     let failover = models(&settings, env, &clock).await?;
     let store: Arc<dyn Store> = Arc::new(SqliteStore::open(&settings.paths.database())?);
+    failover.credentials().keep_in(Arc::clone(&store), tasks.clone());
     let rules = key_rules(&settings);
     let options = SessionsOptions {
         state_dir: settings.paths.state_dir.clone(),
@@ -238,6 +248,8 @@ async fn build(
 /// For a model or an API that there is not.
 pub async fn check(settings: &Settings, env: &Env) -> Result<(), AppError> {
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+    let mut auth = settings.gateway.auth.clone();
+    auth.follow(&settings.secrets, env).await.map_err(AppError::lost)?;
     let failover = models(settings, env, &clock).await?;
     Models::new(failover, Arc::new(key_rules(settings)), &settings.agents)?;
     Ok(())
@@ -295,7 +307,7 @@ fn usage_reports(
     let catalog = Arc::clone(models.catalog());
     let price = move |provider: &str, model: &str, usage: &Usage| {
         let name = ModelRef { provider: provider.into(), model: model.into() };
-        catalog.find(&name).map(|model| model.priced(*usage).cost)
+        catalog.find(&name).map(|model| model.priced(usage.clone()).cost)
     };
     UsageReports::new(sessions.clone(), Arc::clone(store), Arc::clone(clock), Arc::new(price))
 }

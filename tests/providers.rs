@@ -391,6 +391,57 @@ async fn a_refused_key_fails_at_once_and_is_not_repeated_in_the_error() {
     }
 }
 
+/// Status, what it means, how often the provider is asked.
+const STATUSES: [(u16, ProviderErrorKind, usize); 13] = [
+    (400, ProviderErrorKind::BadRequest, 1),
+    (401, ProviderErrorKind::Auth, 1),
+    (402, ProviderErrorKind::BadRequest, 1),
+    (403, ProviderErrorKind::Auth, 1),
+    (404, ProviderErrorKind::BadRequest, 1),
+    (408, ProviderErrorKind::Timeout, 3),
+    (422, ProviderErrorKind::BadRequest, 1),
+    (429, ProviderErrorKind::RateLimit, 3),
+    (500, ProviderErrorKind::Server, 3),
+    (502, ProviderErrorKind::Server, 3),
+    (503, ProviderErrorKind::Server, 3),
+    (504, ProviderErrorKind::Timeout, 3),
+    (529, ProviderErrorKind::Overloaded, 3),
+];
+
+#[tokio::test]
+async fn every_status_has_its_kind_and_its_text_and_what_may_pass_is_tried_again() {
+    for dialect in ALL {
+        for (status, kind, tries) in STATUSES {
+            let answers = (0..tries).map(|_| dialect.error(status, &[])).collect();
+            let call = call(dialect, answers).await;
+            let error = call.failure();
+            assert_eq!((error.kind, error.status), (kind, Some(status)), "{dialect:?}");
+            assert_eq!(error.message, dialect.error_text(status), "{dialect:?}");
+            assert_eq!(call.requests(), tries, "{dialect:?} {status}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn too_long_a_conversation_is_told_apart_from_other_bad_requests() {
+    for dialect in ALL {
+        let text = "This model's maximum context length is 10 tokens";
+        let body = match dialect {
+            Dialect::Ollama => json!({"error": text}),
+            Dialect::Anthropic => json!({"type": "error", "error": {
+                "type": "invalid_request_error", "message": "prompt is too long: 12 tokens > 10 maximum"}}),
+            Dialect::Google => {
+                json!({"error": {"code": 400, "status": "INVALID_ARGUMENT", "message":
+                "The input token count (12) exceeds the maximum number of tokens allowed (10)."}})
+            }
+            _ => json!({"error": {"message": text}}),
+        };
+        let call = call(dialect, vec![Answer::error(400, &body, &[])]).await;
+        assert_eq!(call.failure().kind, ProviderErrorKind::ContextLength, "{dialect:?}");
+        assert_eq!((call.failure().wire_kind(), call.requests()), ("context_length", 1));
+    }
+}
+
 #[tokio::test]
 async fn a_rate_limit_is_waited_out_as_asked() {
     for dialect in ALL {
@@ -551,20 +602,42 @@ async fn a_configured_proxy_is_taken_but_not_to_this_machine() {
     assert_eq!((proxy.script.lock().asked.len(), here.script.lock().asked.len()), (1, 1));
 }
 
+type Made = rcgen::CertifiedKey<rcgen::KeyPair>;
+
+fn certificate(name: &str) -> Made {
+    rcgen::generate_simple_self_signed([name.to_owned()]).unwrap()
+}
+
 /// Answers each call over TLS with `body`; gives its address and certificate.
 fn serve_tls(body: String) -> (String, String) {
+    let made = certificate("localhost");
+    let port = serve_tls_as(&made, None, body);
+    (format!("https://localhost:{port}"), made.cert.pem())
+}
+
+/// The same with this certificate, to clients that have theirs if one is
+/// wanted; gives its port.
+fn serve_tls_as(made: &Made, client: Option<&Made>, body: String) -> u16 {
     use std::io::{Read, Write};
-    let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
     let key = rustls::pki_types::PrivateKeyDer::try_from(made.signing_key.serialize_der()).unwrap();
     let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let config = rustls::ServerConfig::builder_with_provider(provider)
+    let config = rustls::ServerConfig::builder_with_provider(Arc::clone(&provider))
         .with_safe_default_protocol_versions()
-        .unwrap()
-        .with_no_client_auth()
-        .with_single_cert(vec![made.cert.der().clone()], key)
         .unwrap();
+    let config = match client {
+        None => config.with_no_client_auth(),
+        Some(client) => {
+            let mut roots = rustls::RootCertStore::empty();
+            roots.add(client.cert.der().clone()).unwrap();
+            let roots = Arc::new(roots);
+            let verifier =
+                rustls::server::WebPkiClientVerifier::builder_with_provider(roots, provider);
+            config.with_client_cert_verifier(verifier.build().unwrap())
+        }
+    };
+    let config = config.with_single_cert(vec![made.cert.der().clone()], key).unwrap();
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = format!("https://localhost:{}", listener.local_addr().unwrap().port());
+    let port = listener.local_addr().unwrap().port();
     std::thread::spawn(move || {
         let config = Arc::new(config);
         for tcp in listener.incoming() {
@@ -582,7 +655,150 @@ fn serve_tls(body: String) -> (String, String) {
             stream.flush().unwrap();
         }
     });
-    (address, made.cert.pem())
+    port
+}
+
+/// A proxy that lets everybody through to one port of this machine; tells
+/// whom they asked for.
+fn serve_proxy(port: u16) -> (String, Arc<Mutex<Vec<String>>>) {
+    use std::io::{BufRead, BufReader, Write};
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = format!("http://me:s3cret-word@{}", listener.local_addr().unwrap());
+    let asked = Arc::new(Mutex::new(Vec::new()));
+    let log = Arc::clone(&asked);
+    std::thread::spawn(move || {
+        for client in listener.incoming() {
+            let mut client = client.unwrap();
+            let lines = BufReader::new(client.try_clone().unwrap()).lines();
+            let head: Vec<_> =
+                lines.map(Result::unwrap).take_while(|line| !line.is_empty()).collect();
+            log.lock().push(head.join("\n"));
+            client.write_all(b"HTTP/1.1 200 OK\r\n\r\n").unwrap();
+            let mut server = std::net::TcpStream::connect(("127.0.0.1", port)).unwrap();
+            let (mut up, mut down) = (client.try_clone().unwrap(), server.try_clone().unwrap());
+            std::thread::spawn(move || std::io::copy(&mut up, &mut server));
+            std::thread::spawn(move || std::io::copy(&mut down, &mut client));
+        }
+    });
+    (address, asked)
+}
+
+#[tokio::test]
+async fn a_server_that_asks_who_we_are_is_shown_our_certificate() {
+    let (server, client, stranger) =
+        (certificate("localhost"), certificate("clawgate"), certificate("stranger"));
+    let port = serve_tls_as(&server, Some(&client), Dialect::OpenAi.whole());
+    let address = format!("https://localhost:{port}");
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("cert.pem");
+    std::fs::write(&file, client.cert.pem()).unwrap();
+    let with = |cert: &str, key: &Made| {
+        let key = key.signing_key.serialize_pem();
+        json!({"tls": {"ca": server.cert.pem(), "cert": cert, "key": key}})
+    };
+    for cert in [client.cert.pem().as_str(), file.to_str().unwrap()] {
+        let answer = ask(&reached(&address, &with(cert, &client), &[])).await.unwrap();
+        assert_eq!(text_of(&answer.content), "Hello wörld");
+    }
+    for request in
+        [json!({"tls": {"ca": server.cert.pem()}}), with(&stranger.cert.pem(), &stranger)]
+    {
+        let error = ask(&reached(&address, &request, &[])).await.unwrap_err();
+        assert_eq!(error.kind, ProviderErrorKind::Network, "{request}");
+    }
+}
+
+#[tokio::test]
+async fn a_certificate_is_left_unchecked_only_when_that_is_asked_for() {
+    let (address, _) = serve_tls(Dialect::OpenAi.whole());
+    ask(&reached(&address, &json!({}), &[])).await.unwrap_err();
+    let request = json!({"tls": {"insecureSkipVerify": true}});
+    ask(&reached(&address, &request, &[])).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_proxy_carries_a_call_over_tls_that_it_cannot_read() {
+    let server = certificate("models.test");
+    let port = serve_tls_as(&server, None, Dialect::OpenAi.whole());
+    let (proxy, asked) = serve_proxy(port);
+    let proxy = json!({"mode": "explicit-proxy", "url": proxy});
+    let request = json!({"proxy": proxy, "tls": {"ca": server.cert.pem()}});
+    let answer = ask(&reached("https://models.test/v1", &request, &[])).await.unwrap();
+    assert_eq!(text_of(&answer.content), "Hello wörld");
+    let head = asked.lock()[0].to_lowercase();
+    assert!(head.starts_with("connect models.test:443 http/1.1"), "{head}");
+    assert!(head.contains("proxy-authorization: basic ") && !head.contains("sk-local"), "{head}");
+    // Not believed without its authority, through the same proxy.
+    let error = ask(&reached("https://models.test/v1", &json!({"proxy": proxy}), &[])).await;
+    let error = error.unwrap_err();
+    assert_eq!(error.kind, ProviderErrorKind::Network);
+    assert!(!error.message.contains("s3cret-word"), "{}", error.message);
+}
+
+#[tokio::test]
+async fn a_credential_goes_into_the_header_that_is_named_and_into_no_other() {
+    let refusal = json!({"error": {"message": "bad key tok-secret-1"}});
+    for api in ["openai-completions", "anthropic-messages", "google-generative-ai"] {
+        for (auth, name, value) in [
+            (
+                json!({"mode": "authorization-bearer", "token": "tok-secret-1"}),
+                "authorization",
+                "Bearer tok-secret-1",
+            ),
+            (
+                json!({"mode": "header", "headerName": "X-Team-Key", "value": "tok-secret-1", "prefix": "Key "}),
+                "x-team-key",
+                "Key tok-secret-1",
+            ),
+        ] {
+            let server = serve(vec![Answer::error(401, &refusal, &[])]).await;
+            let config: ModelsConfig = serde_json::from_value(json!({"providers": {"local": {
+                "baseUrl": server.address, "apiKey": "sk-own", "api": api, "models": [{"id": "one"}],
+                "headers": {"x-a": "provider", "x-b": "provider"},
+                "request": {"auth": auth, "headers": {"x-b": "request"}},
+            }}}))
+            .unwrap();
+            let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+            let (http, retry) = limits();
+            let adapters = Adapters::with_limits(&clock, http, retry);
+            let secrets = ResolvedSecrets::default();
+            let sources = CatalogSources::plain(&config, &|_| None, &secrets);
+            let error = ask(&Catalog::build(&adapters, &sources).unwrap()).await.unwrap_err();
+            assert_eq!(error.kind, ProviderErrorKind::Auth);
+            assert!(!error.message.contains("tok-secret-1"), "{}", error.message);
+            let headers = server.script.lock().asked[0].headers.clone();
+            assert_eq!(headers[name], value, "{api}");
+            assert_eq!(headers["x-a"], "provider");
+            assert_eq!(headers["x-b"], "request");
+            for other in ["authorization", "x-api-key", "x-goog-api-key"] {
+                assert!(other == name || !headers.contains_key(other), "{api} {other}");
+            }
+        }
+    }
+}
+
+#[test]
+fn half_a_way_to_a_server_is_an_error_with_its_path() {
+    for (request, text) in [
+        (
+            json!({"tls": {"cert": "/c.pem"}}),
+            "models.providers.local.request.tls.key: the certificate in cert needs its key",
+        ),
+        (
+            json!({"auth": {"mode": "authorization-bearer", "token": " "}}),
+            "models.providers.local.request.auth: the credential is empty",
+        ),
+    ] {
+        let config = json!({"providers": {"local": {
+            "baseUrl": "http://127.0.0.1:9", "request": request, "models": [{"id": "one"}],
+        }}});
+        let config: ModelsConfig = serde_json::from_value(config).unwrap();
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+        let secrets = ResolvedSecrets::default();
+        let sources = CatalogSources::plain(&config, &|_| None, &secrets);
+        let error = Catalog::build(&Adapters::new(&clock), &sources).err().unwrap();
+        assert_eq!(error.to_string(), text);
+    }
 }
 
 #[tokio::test]

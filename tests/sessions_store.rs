@@ -273,6 +273,56 @@ async fn the_model_reads_a_summary_and_clients_see_its_mark() {
     }
 }
 
+/// Lines of a newer or foreign writer: entries, roles, members, and no JSON.
+const FOREIGN: [&str; 6] = [
+    r#"{"type":"newfangled","id":"f0000001","parentId":null,"timestamp":"2026-11-22T03:35:29.000Z","n":0.30000000000000004}"#,
+    r#"{"type":"message","id":"f0000002","parentId":"f0000001","timestamp":"2026-11-22T03:35:29.000Z","message":{"role":"newfangled","content":[{"type":"newfangled"}],"timestamp":1},"more":[1]}"#,
+    r#"{"type":"message","id":"f0000003","parentId":"f0000002","timestamp":"2026-11-22T03:35:29.000Z","message":{"role":"newfangled","words":"of another shape"}}"#,
+    r#"{"no":"type"}"#,
+    "no JSON at all {",
+    r#"{"type":"label","id":"f0000004","parentId":"f0000003","timestamp":"2026-11-22T03:35:29.000Z","targetId":"f0000002","label":"x"}"#,
+];
+
+#[tokio::test]
+async fn lines_that_nobody_understands_stay_to_the_byte_in_all_that_is_made_of_them() {
+    let dir = tempfile::tempdir().unwrap();
+    let sessions = open(dir.path()).await;
+    let main = key("main");
+    sessions.ensure(&main, Path::new("/w")).await.unwrap();
+    say(&sessions, &main, "one").await;
+    let path = transcript(&sessions, &main).await;
+    let mut file = fs::OpenOptions::new().append(true).open(&path).unwrap();
+    writeln!(file, "{}", FOREIGN.join("\n")).unwrap();
+    drop(file);
+    let kept = |path: &Path| {
+        let text = fs::read_to_string(path).unwrap();
+        assert!(text.contains(&FOREIGN[1..].join("\n")), "{text}");
+    };
+    say(&sessions, &main, "two").await;
+    kept(&path);
+    // The model reads what there is to read, in spite of its neighbours.
+    let read = sessions.context(&main).await.unwrap();
+    assert_eq!(read.last().map(AgentMessage::text).as_deref(), Some("two"));
+    let compaction = Compaction {
+        reason: CompactionReason::Manual,
+        summary: "so far".into(),
+        first_kept_entry_id: None,
+        tokens_before: 9,
+        tokens_after: 4,
+        files: CompactedFiles::default(),
+    };
+    let checkpoint = sessions.compact(&main, compaction).await.unwrap().checkpoint.checkpoint_id;
+    kept(&path);
+    let branch = sessions.branch(&main, &checkpoint).await.unwrap();
+    kept(&transcript(&sessions, &branch.key).await);
+    sessions.cut(&main, 8).await.unwrap();
+    kept(&transcript(&sessions, &main).await);
+    drop(sessions);
+    let sessions = open(dir.path()).await;
+    say(&sessions, &main, "three").await;
+    kept(&transcript(&sessions, &main).await);
+}
+
 #[tokio::test]
 async fn a_kill_in_the_middle_of_a_cut_leaves_the_checkpoints_their_way_back() {
     let dir = tempfile::tempdir().unwrap();

@@ -168,6 +168,85 @@ fn commands_on_the_same_machine_find_the_gateway_wherever_it_listens() {
     assert!(refused.contains(&format!("no gateway answers at ws://{unused}")), "{refused}");
 }
 
+/// A user whose configuration has this `gateway.auth`, with secrets in a file
+/// and behind a program.
+fn with_secrets(auth: &serde_json::Value) -> User {
+    let user = User::new();
+    fs::create_dir(user.state()).unwrap();
+    let private = |name: &str, text: &str| {
+        let path = user.state().join(name);
+        fs::write(&path, text).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o700)).unwrap();
+        path
+    };
+    let file = private("secrets.json", r#"{"gateway": "s3cret-of-file", "empty": ""}"#);
+    let answer = r#"{"protocolVersion":1,"values":{"gw":"s3cret-of-program"}}"#;
+    let program = private("vault", &format!("#!/bin/sh\nread line\necho '{answer}'\n"));
+    let config = serde_json::json!({
+        "gateway": {"auth": auth},
+        "secrets": {"providers": {
+            "keys": {"source": "file", "path": file}, "vault": {"source": "exec", "command": program},
+        }},
+    });
+    fs::write(user.state().join("openclaw.json"), config.to_string()).unwrap();
+    user
+}
+
+#[test]
+fn the_gateways_own_secret_may_be_in_a_file_or_behind_a_program() {
+    let in_file = serde_json::json!({"source": "file", "provider": "keys", "id": "/gateway"});
+    let program = serde_json::json!({"source": "exec", "provider": "vault", "id": "gw"});
+    for (auth, secret) in [
+        (serde_json::json!({"token": in_file}), "s3cret-of-file"),
+        (serde_json::json!({"token": program}), "s3cret-of-program"),
+        (serde_json::json!({"password": program}), "s3cret-of-program"),
+    ] {
+        let user = with_secrets(&auth);
+        let gateway = user.start(&["--port", "0"]);
+        let output = user.output(&["chat", "hi"]);
+        assert!(output.status.success(), "{auth}: {}", String::from_utf8_lossy(&output.stderr));
+        assert!(!user.state().join("gateway-token").exists());
+        if auth.get("token").is_some() {
+            let token = user.output(&["token"]).stdout;
+            assert_eq!(String::from_utf8(token).unwrap(), format!("{secret}\n"));
+        }
+        let explained = String::from_utf8(user.output(&["config", "explain"]).stdout).unwrap();
+        assert!(!explained.contains("s3cret") && !gateway.text.contains("s3cret"));
+        // Whoever brings another one is not let in.
+        let flag = if auth.get("token").is_some() { "--token" } else { "--password" };
+        let other = user.output(&["health", flag, "other"]);
+        assert!(!other.status.success(), "{auth}");
+    }
+}
+
+#[test]
+fn a_secret_of_the_gateway_that_is_nowhere_stops_the_start_with_its_key() {
+    let at = |id: &str| serde_json::json!({"source": "file", "provider": "keys", "id": id});
+    for (auth, text) in [
+        (
+            serde_json::json!({"token": at("/nope")}),
+            "gateway.auth.token: secrets.providers.keys has no secret /nope",
+        ),
+        (
+            serde_json::json!({"mode": "password", "password": at("/empty")}),
+            "gateway.auth.password: secrets.providers.keys has no secret /empty",
+        ),
+        (
+            serde_json::json!({"token": {"source": "vault", "id": "x"}}),
+            "gateway.auth.token: unknown variant `vault`",
+        ),
+        (
+            serde_json::json!({"token": {"source": "env", "provider": "none", "id": "X"}}),
+            "gateway.auth.token: secrets.providers.none: there is no such provider",
+        ),
+    ] {
+        let user = with_secrets(&auth);
+        let refused = user.refusal(&["--port", "0"]);
+        assert!(refused.contains(text), "{refused}");
+        assert_eq!(user.refusal(&["config", "validate"]), refused);
+    }
+}
+
 #[test]
 fn a_second_gateway_is_refused_until_the_first_one_is_killed() {
     let user = User::new();

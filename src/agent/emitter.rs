@@ -16,7 +16,7 @@ use tokio::time::Instant;
 
 use crate::bus::{Audience, Bus, ChatMark, Event, EventKind};
 use crate::protocol::message::Usage;
-use crate::providers::FallbackNotice;
+use crate::providers::{FallbackNotice, text_for_people};
 use crate::sessions::directives;
 use crate::support::{Clock, without_nulls};
 
@@ -193,7 +193,8 @@ impl Emitter {
 
     /// The run ends with an error.
     pub fn fail(&mut self, message: &str, kind: &str) {
-        let data = json!({"phase": "error", "error": message, "livenessState": "blocked",
+        let told = text_for_people(message, kind);
+        let data = json!({"phase": "error", "error": told, "livenessState": "blocked",
             "endedAt": self.clock.now_ms()});
         self.agent("lifecycle", &data);
         self.chat_end(json!({
@@ -201,9 +202,9 @@ impl Emitter {
             "sessionKey": self.run.key.as_str(),
             "seq": self.seq,
             "state": "error",
-            "errorMessage": message,
+            "errorMessage": told,
             "errorKind": kind,
-            // What dashboards read.
+            // What dashboards read, in the words of the provider.
             "error": {"code": kind, "message": message},
         }));
     }

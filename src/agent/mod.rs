@@ -23,6 +23,7 @@ mod parts;
 mod patch;
 mod pictures;
 mod prompt;
+mod pruning;
 mod queue;
 pub mod reach;
 mod recovery;

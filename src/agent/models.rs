@@ -74,7 +74,7 @@ impl Models {
 
     /// The model of an agent.
     pub fn of_agent(&self, agent: &AgentId) -> Arc<ModelInfo> {
-        Arc::clone(self.by_agent.get(agent).unwrap_or(&self.default_choice().model))
+        self.catalog.known(self.by_agent.get(agent).unwrap_or(&self.default_choice().model))
     }
 
     /// The model that answers in a session. One that somebody chose and that
@@ -90,6 +90,20 @@ impl Models {
         }
         let info = self.of_agent(&key.agent(&self.keys));
         SessionModel { name: info.reference(), info: Some(info) }
+    }
+
+    /// The model that a session's row shows: the one that answered last, which
+    /// may be a fallback, until another one is chosen.
+    pub fn shown(&self, key: &SessionKey, entry: &SessionEntry) -> SessionModel {
+        let usual = self.of_session(key, Some(entry));
+        let answered = entry.model_provider.as_ref().zip(entry.model.as_ref());
+        let is_other = |(provider, model): &(&String, &String)| {
+            **provider != usual.name.provider || **model != usual.name.model
+        };
+        let Some((provider, model)) = answered.filter(is_other) else { return usual };
+        let name = ModelRef { provider: provider.clone(), model: model.clone() };
+        let info = self.catalog.find_or_guess(&name);
+        SessionModel { name, info }
     }
 
     /// The model that was chosen for a session, if any was.

@@ -149,7 +149,7 @@ fn kind(key: &SessionKey, entry: &SessionEntry) -> &'static str {
 impl SessionRow {
     /// The row of a session.
     pub fn new(key: &SessionKey, entry: &SessionEntry, models: &Models) -> Self {
-        let model = models.of_session(key, Some(entry));
+        let model = models.shown(key, entry);
         let (thinking_levels, thinking_options) = thinking_members();
         // Nothing is known of a context that holds nothing yet.
         let total_tokens = entry.total_tokens.filter(|total| *total > 0);
@@ -195,7 +195,7 @@ impl SessionRow {
             parent_session_key: entry.parent_session_key.clone(),
             child_sessions: Vec::new(),
             response_usage: entry.response_usage.clone(),
-            context_tokens: model.context_window(),
+            context_tokens: model.context_window().or(entry.context_tokens),
             model_provider: model.name.provider,
             model: model.name.model,
             agent_runtime: agent_runtime(),
@@ -211,7 +211,7 @@ impl SessionRow {
 
     /// `defaults` of `sessions.list`.
     pub fn defaults(models: &Models) -> Value {
-        let model = &models.default_choice().model;
+        let model = models.catalog().known(&models.default_choice().model);
         let (levels, options) = thinking_members();
         json!({
             "modelProvider": model.provider,

@@ -4,7 +4,7 @@ use crate::protocol::message::Usage;
 
 /// The sum of two.
 pub(super) fn add(sum: &Usage, more: &Usage) -> Usage {
-    let mut sum = *sum;
+    let mut sum = sum.clone();
     sum.input += more.input;
     sum.output += more.output;
     sum.cache_read += more.cache_read;

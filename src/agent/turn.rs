@@ -2,6 +2,7 @@
 
 mod calls;
 mod ending;
+mod room;
 
 pub use ending::close_broken;
 
@@ -9,10 +10,9 @@ use std::sync::Arc;
 
 use crate::protocol::message::{AgentMessage, AssistantMessage, ContentBlock, StopReason, Usage};
 use crate::providers::{ModelInfo, ModelRequest, ProviderError, Route, StreamEvent, ThinkingLevel};
-use crate::sessions::{CompactionReason, SessionEntry, SessionError, StoredMessage};
+use crate::sessions::{SessionEntry, SessionError, StoredMessage};
 use crate::support::millis;
 
-use super::compaction::{self, CompactError};
 use super::emitter::Emitter;
 use super::models::SessionModel;
 use super::parts::RunsParts;
@@ -22,7 +22,8 @@ use super::run::{AbortReason, ActiveRun, RunEnd};
 use super::runs::Runs;
 use super::spent::add;
 use super::tools::{ToolScope, Toolbox};
-use super::{pictures, prompt, visible};
+use super::{pictures, prompt, pruning, visible};
+use room::Fill;
 
 /// A model that calls tools without end is stopped after so many rounds.
 const MAX_ROUNDS: usize = 100;
@@ -36,7 +37,8 @@ const TOO_LONG: &str = "context_length";
 pub async fn execute(runs: &Arc<Runs>, run: &Arc<ActiveRun>) -> RunEnd {
     let (parts, emitter) = (runs.parts(), runs.emitter(run));
     let (used, notices) = (Usage::default(), Vec::new());
-    let mut turn = Turn { runs, parts, run, emitter, used, notices, kept: None };
+    let fill = Fill::default();
+    let mut turn = Turn { runs, parts, run, emitter, used, notices, fill, kept: None };
     let started_at = turn.emitter.started_at();
     let update = turn.update(move |entry| {
         entry.status = Some("running".into());
@@ -79,6 +81,8 @@ struct Turn<'a> {
     used: Usage,
     /// What happened since the last run.
     notices: Vec<String>,
+    /// How full the context is.
+    fill: Fill,
     /// What had been said when somebody stopped the run.
     kept: Option<StoredMessage>,
 }
@@ -103,6 +107,10 @@ impl Turn<'_> {
                 .take()
                 .filter(|route: &Route| route.is_for(&model))
                 .unwrap_or_else(|| self.parts.models.route(&self.run.key, &agent, model));
+            if last.is_none() && self.used == Usage::default() {
+                self.fill = Fill::new(&entry, &self.run.message.content.text());
+            }
+            self.keep_room(route.model()).await?;
             let scope = ToolScope::of_session(self.parts, &self.run.key, Some(&entry)).await?;
             let toolbox = self.parts.tools.toolbox(&self.parts.settings, &scope);
             let mut message = match self.ask(&entry, &toolbox, &mut route).await {
@@ -116,6 +124,7 @@ impl Turn<'_> {
             let model = Arc::clone(route.model());
             last = Some(route);
             self.used = add(&self.used, &message.usage);
+            self.fill.counted(&message.usage);
             self.keep_from_asking(&mut message, &toolbox, &mut unknown);
             let calls: Vec<_> = message.tool_calls().cloned().collect();
             let goes_on = !calls.is_empty() && message.stop_reason == StopReason::ToolUse;
@@ -199,21 +208,6 @@ impl Turn<'_> {
         }
     }
 
-    /// The model refused the conversation as too long: sums up what is long ago,
-    /// so that it can be asked once more.
-    async fn make_room(&mut self, message: String) -> Result<(), Stop> {
-        let reason = CompactionReason::OverflowRetry;
-        let done = compaction::compact(self.parts, self.run, &mut self.emitter, reason).await;
-        match done {
-            Ok(_) => Ok(()),
-            Err(CompactError::Stopped(reason)) => Err(Stop::Aborted(reason)),
-            Err(error) => {
-                tracing::warn!(run = %self.run.id, %error, "conversation too long and not compacted");
-                Err(Stop::Failed { message, kind: TOO_LONG })
-            }
-        }
-    }
-
     /// Keeps the facts of the answer for those who ask how the run ended.
     fn note_answer(&self, message: &AssistantMessage, entry: &SessionEntry, model: &ModelInfo) {
         let answer = Answer {
@@ -222,8 +216,8 @@ impl Turn<'_> {
             model: message.model.clone(),
             context_window: model.context_window,
             thinking: self.thinking(entry).as_str(),
-            used: self.used,
-            last: message.usage,
+            used: self.used.clone(),
+            last: message.usage.clone(),
         };
         self.run.note(|progress| progress.answer = Some(answer));
     }
@@ -245,6 +239,14 @@ impl Turn<'_> {
         let mut messages = self.parts.sessions.context(&self.run.key).await?;
         let media = self.parts.sessions.media();
         pictures::fit(&mut messages, model.accepts_images(), &media).await;
+        if let Some(settings) = &self.parts.settings.agents.defaults.pruning {
+            pruning::prune(
+                &mut messages,
+                settings,
+                model.context_window,
+                self.parts.clock.now_ms(),
+            );
+        }
         Ok(ModelRequest {
             model: Arc::clone(model),
             // Told by whoever chooses the model.
@@ -303,7 +305,7 @@ impl Turn<'_> {
     /// Stores what a model call said that is not the last. One that calls tools
     /// is told after the first of them has begun.
     async fn store_call(&mut self, message: AssistantMessage) -> Result<StoredMessage, Stop> {
-        let usage = message.usage;
+        let usage = message.usage.clone();
         let row = self.update(move |entry| take_call(entry, &usage)).await;
         let message = AgentMessage::Assistant(message);
         let mut stored = self.parts.append(&self.run.key, message, None).await?;

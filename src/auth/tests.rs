@@ -17,6 +17,7 @@ const NONCE: &str = "the-nonce";
 
 fn auth(mode: AuthMode) -> Auth {
     let settings = AuthSettings {
+        referred: Vec::new(),
         mode,
         token: Some(Secret::new("right")),
         password: Some(Secret::new("right")),

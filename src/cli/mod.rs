@@ -29,7 +29,7 @@ use std::process::ExitCode;
 use anyhow::Context as _;
 use clap::{Parser, Subcommand};
 
-use crate::config::Env;
+use crate::config::{Env, Settings};
 
 pub use args::ConnectArgs;
 pub use banner::start_text;
@@ -123,6 +123,16 @@ fn client(
     // A name that is still being looked up must not hold the command back.
     runtime.shutdown_background();
     Ok(ExitCode::from(outcome.unwrap_or_else(|error| error.report(&mut screen))))
+}
+
+/// Follows the references to the gateway's token and password, if there are any.
+fn follow_secrets(settings: &mut Settings, env: &Env) -> anyhow::Result<()> {
+    let auth = &mut settings.gateway.auth;
+    if auth.referred.is_empty() {
+        return Ok(());
+    }
+    let followed = one_thread()?.block_on(auth.follow(&settings.secrets, env));
+    followed.map_err(|(key, error)| anyhow::Error::new(error).context(key))
 }
 
 /// A runtime for a command that only talks to others.

@@ -25,15 +25,20 @@ impl Surroundings {
     pub fn find(env: Env, screen: &mut Screen) -> Self {
         let looking = Overrides { read_only: true, ..Overrides::default() };
         match config::load(&env, &looking) {
-            Ok(settings) => Self {
-                local: LocalGateway {
-                    address: address(&settings),
-                    token: settings.gateway.auth.token.clone(),
-                    password: settings.gateway.auth.password.clone(),
-                },
-                history: Some(settings.paths.state_dir.join("chat_history")),
-                env,
-            },
+            Ok(mut settings) => {
+                if let Err(error) = super::follow_secrets(&mut settings, &env) {
+                    let _ = screen.note(&format!("the gateway's secret is not known: {error:#}"));
+                }
+                Self {
+                    local: LocalGateway {
+                        address: address(&settings),
+                        token: settings.gateway.auth.token.clone(),
+                        password: settings.gateway.auth.password.clone(),
+                    },
+                    history: Some(settings.paths.state_dir.join("chat_history")),
+                    env,
+                }
+            }
             Err(error) => {
                 // Nothing can be done about a terminal that is gone.
                 let _ = screen

@@ -14,7 +14,8 @@ pub struct TokenArgs {}
 
 /// Prints the token that clients of this state directory need.
 pub fn run(_args: &TokenArgs, env: &Env) -> anyhow::Result<ExitCode> {
-    let settings = config::load(env, &Overrides::default())?;
+    let mut settings = config::load(env, &Overrides::default())?;
+    super::follow_secrets(&mut settings, env)?;
     let auth = &settings.gateway.auth;
     match &auth.token {
         Some(token) if auth.mode == AuthMode::Token => say(&format!("{}\n", token.expose()))?,

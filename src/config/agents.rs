@@ -7,6 +7,7 @@
 use std::path::{Path, PathBuf};
 
 use super::explain::{Choice, Ledger};
+use super::pruning::{self, PruningSettings};
 use super::schema::Node;
 use super::subagents::{self, SubagentChoice, SubagentLimits};
 use super::tools::{self, ToolPolicy};
@@ -25,6 +26,8 @@ const DEFAULT_MEDIA_MAX_MB: u64 = 20;
 const DEFAULT_MAX_CONCURRENT: usize = 32;
 /// Tokens that a compaction keeps, as in the original's session manager.
 const DEFAULT_KEEP_RECENT_TOKENS: u64 = 20_000;
+/// Tokens that stay free for an answer, as in the original's session manager.
+const DEFAULT_RESERVE_TOKENS: u64 = 16_384;
 
 /// Who answers.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -131,6 +134,10 @@ pub struct AgentDefaults {
     pub max_concurrent: usize,
     /// At least so many of the newest tokens are kept by a compaction.
     pub compaction_keep_recent_tokens: u64,
+    /// A conversation is compacted when less than this is left for an answer.
+    pub compaction_reserve_tokens: u64,
+    /// What the model no longer reads of old results of tools.
+    pub pruning: Option<PruningSettings>,
     /// Bounds on sessions that agents begin themselves.
     pub subagent_limits: SubagentLimits,
     /// What these may be, for agents that say nothing else.
@@ -220,6 +227,7 @@ fn defaults(
     let media = Choice::file(file, node.member("mediaMaxMb")?.count()?);
     let concurrent = Choice::file(file, node.member("maxConcurrent")?.count()?);
     let keep = Choice::file(file, node.at("compaction.keepRecentTokens")?.count()?);
+    let reserve = Choice::file(file, node.at("compaction.reserveTokens")?.count()?);
     let of_subagents = node.member("subagents")?;
     Ok(AgentDefaults {
         workspace: workspace.map_or(standard, Path::to_owned),
@@ -235,6 +243,12 @@ fn defaults(
             keep,
             DEFAULT_KEEP_RECENT_TOKENS,
         ),
+        compaction_reserve_tokens: ledger.settle(
+            &key("compaction.reserveTokens"),
+            reserve,
+            DEFAULT_RESERVE_TOKENS,
+        ),
+        pruning: pruning::read(&node.member("contextPruning")?, file, ledger)?,
         subagent_limits: subagents::limits(&of_subagents, file, ledger)?,
         subagents: subagents::choice(&of_subagents)?,
     })

@@ -11,12 +11,14 @@ use std::time::Duration;
 use super::explain::{Choice, Ledger, Origin};
 use super::gateway::Sources;
 use super::schema::Node;
-use super::{Bind, ConfigError, token};
+use super::secrets::{self, SecretError, SecretInput, SecretRef, SecretsConfig};
+use super::{Bind, ConfigError, Env, token};
 use crate::protocol::{Scope, ScopeSet};
 use crate::support::{Secret, millis};
 
 const MODES: &str = "token, password, none, trusted-proxy";
 const TOKEN_KEY: &str = "gateway.auth.token";
+const PASSWORD_KEY: &str = "gateway.auth.password";
 
 /// How a client proves that it may connect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -65,14 +67,52 @@ impl fmt::Display for AuthMode {
 pub struct AuthSettings {
     /// How a client proves that it may connect.
     pub mode: AuthMode,
-    /// The shared token; always there in token mode, unless only looking.
+    /// The shared token; always there in token mode, unless only looking or
+    /// referred to.
     pub token: Option<Secret>,
-    /// The shared password; always there in password mode.
+    /// The shared password; always there in password mode, unless referred to.
     pub password: Option<Secret>,
+    /// Where token and password are that the file only refers to, by their
+    /// keys; see [`AuthSettings::follow`].
+    pub referred: Vec<(&'static str, SecretRef)>,
     /// What a shared secret is worth to a client without a device.
     pub shared_secret_scopes: ScopeSet,
     /// Limit on failed logins; `None` when the config has none.
     pub rate_limit: Option<RateLimitSettings>,
+}
+
+impl AuthSettings {
+    /// Follows the references to token and password. Nothing waits, and nobody
+    /// is asked, when there are none.
+    ///
+    /// # Errors
+    /// For a reference that leads nowhere, or to nothing, with its key.
+    pub async fn follow(
+        &mut self,
+        config: &SecretsConfig,
+        env: &Env,
+    ) -> Result<(), (&'static str, SecretError)> {
+        let referred = std::mem::take(&mut self.referred);
+        if referred.is_empty() {
+            return Ok(());
+        }
+        let wanted = referred.iter().map(|(_, reference)| reference.clone()).collect();
+        let (found, lost) = secrets::resolve(&wanted, config, env).await;
+        if let Some((reference, error)) = lost.into_iter().next() {
+            let place = referred.iter().find(|(_, known)| *known == reference);
+            return Err((place.map_or(TOKEN_KEY, |(key, _)| *key), error));
+        }
+        for (key, reference) in referred {
+            let secret = found.get(&reference).filter(|secret| !secret.is_empty()).cloned();
+            if secret.is_none() {
+                let (name, _) = config.provider(reference.source, reference.provider.as_deref());
+                let (name, id) = (name.to_owned(), reference.id);
+                return Err((key, SecretError::NotThere { name, id }));
+            }
+            if key == TOKEN_KEY { self.token = secret } else { self.password = secret }
+        }
+        Ok(())
+    }
 }
 
 /// Limit on failed logins.
@@ -106,8 +146,10 @@ pub(super) fn resolve(
     ledger: &mut Ledger,
 ) -> Result<AuthSettings, ConfigError> {
     let secret = |flag, value: &Option<Secret>, variable, name| -> Result<_, ConfigError> {
-        Ok(Choice::flag(flag, value.clone().filter(|secret| !secret.is_empty()))
-            .or_env(variable, from.env.get(variable).map(Secret::new))
+        let given = value.clone().filter(|secret| !secret.is_empty());
+        let variable_text = from.env.get(variable).map(Secret::new);
+        Ok(Choice::flag(flag, given.map(SecretInput::Text))
+            .or_env(variable, variable_text.map(SecretInput::Text))
             .or_file(from.file, node.member(name)?.secret(from.env)?))
     };
     let password =
@@ -123,10 +165,20 @@ pub(super) fn resolve(
     let shared_secret_scopes = shared_secret_scopes(node, from, ledger)?;
     let rate_limit = rate_limit(&node.member("rateLimit")?, from, ledger)?;
     let token = if mode == AuthMode::Token { with_token_file(token, from)? } else { token };
+    let mut referred = Vec::new();
+    let mut settle = |key, choice| match ledger.settle_secret(key, choice) {
+        Some(SecretInput::Text(secret)) => Some(secret),
+        Some(SecretInput::Ref(reference)) => {
+            referred.push((key, reference));
+            None
+        }
+        None => None,
+    };
     Ok(AuthSettings {
         mode,
-        token: ledger.settle_secret(TOKEN_KEY, token),
-        password: ledger.settle_secret("gateway.auth.password", password),
+        token: settle(TOKEN_KEY, token),
+        password: settle(PASSWORD_KEY, password),
+        referred,
         shared_secret_scopes,
         rate_limit,
     })
@@ -135,7 +187,7 @@ pub(super) fn resolve(
 /// What is written wins; else a password means password mode.
 fn mode(
     node: &Node<'_>,
-    password: &Choice<Secret>,
+    password: &Choice<SecretInput>,
     from: &Sources<'_>,
     ledger: &mut Ledger,
 ) -> Result<AuthMode, ConfigError> {
@@ -148,9 +200,9 @@ fn mode(
 }
 
 fn with_token_file(
-    token: Choice<Secret>,
+    token: Choice<SecretInput>,
     from: &Sources<'_>,
-) -> Result<Choice<Secret>, ConfigError> {
+) -> Result<Choice<SecretInput>, ConfigError> {
     if token.is_set() {
         return Ok(token);
     }
@@ -160,7 +212,7 @@ fn with_token_file(
     } else {
         Some(token::read_or_create(&path)?)
     };
-    Ok(token.or(kept, || Origin::Generated(path)))
+    Ok(token.or(kept.map(SecretInput::Text), || Origin::Generated(path)))
 }
 
 fn shared_secret_scopes(

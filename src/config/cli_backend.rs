@@ -44,6 +44,10 @@ const PASSED: [&str; 25] = [
     "no_proxy",
 ];
 
+/// How often it asks its provider again. Its own 10 times take minutes in which
+/// it says nothing, and another model could have answered.
+const RETRIES: (&str, &str) = ("CLAUDE_CODE_MAX_RETRIES", "2");
+
 /// A program to start for each answer.
 #[derive(Debug, Clone)]
 pub struct CliBackend {
@@ -69,13 +73,14 @@ impl CliBackend {
         let mut env: BTreeMap<String, Secret> = passed
             .filter_map(|name| Some(((*name).to_owned(), Secret::new(lookup(name)?))))
             .collect();
+        env.insert(RETRIES.0.to_owned(), Secret::new(RETRIES.1));
         env.extend(self.env.clone());
         Self { env, ..self.clone() }
     }
 
     /// What nobody else gets to know.
     pub fn secrets(&self) -> impl Iterator<Item = &Secret> {
-        let passed = |name: &String| PASSED.contains(&name.as_str());
+        let passed = |name: &String| PASSED.contains(&name.as_str()) || name == RETRIES.0;
         self.env.iter().filter(move |(name, _)| !passed(name)).map(|(_, secret)| secret)
     }
 }
@@ -130,6 +135,7 @@ mod tests {
         let env = backend.in_environment(&ours).env;
         assert_eq!(env.get("PATH").unwrap().expose(), "our PATH");
         assert_eq!(env.get("X_KEY").unwrap().expose(), "key-1");
+        assert_eq!(env.get("CLAUDE_CODE_MAX_RETRIES").unwrap().expose(), "2");
         for name in ["LANG", "ANTHROPIC_API_KEY", "OPENCLAW_GATEWAY_TOKEN"] {
             assert!(!env.contains_key(name), "{name}");
         }

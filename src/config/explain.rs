@@ -7,7 +7,6 @@ use std::fmt::{self, Display};
 use std::path::{Path, PathBuf};
 
 use super::Settings;
-use crate::support::Secret;
 
 /// What is shown for a value that is not there.
 const NOT_SET: &str = "not set";
@@ -136,7 +135,7 @@ impl Ledger {
     }
 
     /// The winner among secrets.
-    pub fn settle_secret(&mut self, key: &str, choice: Choice<Secret>) -> Option<Secret> {
+    pub fn settle_secret<T>(&mut self, key: &str, choice: Choice<T>) -> Option<T> {
         let shown = if choice.is_set() { "set" } else { NOT_SET };
         let (value, origin) = choice.0.map_or((None, Origin::Default), |(v, o)| (Some(v), o));
         self.note(key, shown.into(), origin);

@@ -15,6 +15,8 @@ use super::schema::Node;
 const DAY_MS: u64 = 24 * 60 * 60 * 1000;
 
 const DURATION: &str = "a duration such as 30d, 12h or 90m; a bare number counts days";
+/// What [`minutes`] reads, for error texts.
+pub(super) const MINUTES: &str = "a duration such as 5m or 1h; a bare number counts minutes";
 const SIZE: &str = "a size such as 500mb or 2gb; a bare number counts bytes";
 
 /// Whether anything is done.
@@ -137,9 +139,16 @@ fn unless_false(
 
 /// Milliseconds; above zero.
 fn duration(text: &str) -> Option<u64> {
-    let units = [("ms", 1), ("s", 1000), ("m", 60_000), ("h", 3_600_000), ("d", DAY_MS)];
-    amount(text, &units, DAY_MS).filter(|millis| *millis > 0)
+    amount(text, &TIMES, DAY_MS).filter(|millis| *millis > 0)
 }
+
+/// The same where a bare number counts minutes.
+pub(super) fn minutes(text: &str) -> Option<u64> {
+    amount(text, &TIMES, 60_000).filter(|millis| *millis > 0)
+}
+
+const TIMES: [(&str, u64); 5] =
+    [("ms", 1), ("s", 1000), ("m", 60_000), ("h", 3_600_000), ("d", DAY_MS)];
 
 /// Bytes.
 fn size(text: &str) -> Option<u64> {

@@ -1,17 +1,17 @@
 //! What can be said about a model beside its limits and prices.
 //!
-//! Owns: `compat` and `params` of a model, `params` and `request` of its
-//! provider, in the words of OpenClaw. Promises: what is not written is `None`, so that whoever
-//! knows the server can decide. Must not: know what servers understand.
+//! Owns: `compat` and `params` of a model and its provider, in the words of
+//! OpenClaw. Promises: what is not written is `None`, so that whoever knows the
+//! server can decide. Must not: know what servers understand.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::sync::Arc;
 
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::cli_backend::CliBackend;
+use super::provider_request::{AuthHeader, Transport};
 
 /// Everything of this file that a model was given.
 #[derive(Debug, Clone, Default)]
@@ -21,61 +21,13 @@ pub struct ModelOptions {
     /// What is sent with each call.
     pub params: ParamsConfig,
     /// How its server is reached.
-    pub request: RequestConfig,
+    pub transport: Transport,
+    /// What lets us in, instead of a key where the API wants it.
+    pub auth: Option<AuthHeader>,
+    /// Whether its limits are only assumed, and its server could be asked.
+    pub is_assumed: bool,
     /// What answers instead of a server.
     pub cli: Option<Arc<CliBackend>>,
-}
-
-/// `models.providers.<id>.request`: how a server is reached.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub struct RequestConfig {
-    /// A proxy on the way; that of the environment when nothing is said.
-    pub proxy: Option<ProxyConfig>,
-    /// Whom to believe.
-    pub tls: TlsConfig,
-}
-
-/// `request.proxy`.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Deserialize)]
-#[serde(tag = "mode", rename_all = "kebab-case")]
-pub enum ProxyConfig {
-    /// That of `HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY` and `NO_PROXY`.
-    EnvProxy,
-    /// This one.
-    ExplicitProxy {
-        /// `http://host:port`, also with user and password.
-        url: ProxyUrl,
-    },
-}
-
-/// The address of a proxy, which may hold a password.
-#[derive(Clone, PartialEq, Eq, Hash, Deserialize)]
-#[serde(transparent)]
-pub struct ProxyUrl(String);
-
-impl ProxyUrl {
-    /// All of it.
-    pub fn expose(&self) -> &str {
-        &self.0
-    }
-}
-
-impl fmt::Debug for ProxyUrl {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("ProxyUrl(…)")
-    }
-}
-
-/// `request.tls`.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub struct TlsConfig {
-    /// Certificates of authorities beside the system's: PEM, or a file of it.
-    pub ca: Option<String>,
-    /// The file of `NODE_EXTRA_CA_CERTS`, which is no key of the file.
-    #[serde(skip)]
-    pub extra_ca: Option<String>,
 }
 
 /// `models.providers.<id>.models[].compat`: what a server understands, where
@@ -181,6 +133,11 @@ pub struct ParamsConfig {
     /// `OpenAI`'s `service_tier`.
     #[serde(alias = "service_tier")]
     pub service_tier: Option<String>,
+    /// Whether, or which, tools must be called; sent only where there are tools.
+    #[serde(alias = "tool_choice")]
+    pub tool_choice: Option<ToolChoice>,
+    /// What Anthropic is told about a call.
+    pub metadata: Option<MetadataConfig>,
 }
 
 impl ParamsConfig {
@@ -192,8 +149,52 @@ impl ParamsConfig {
             max_tokens: self.max_tokens.or(base.max_tokens),
             cache_retention: self.cache_retention.or(base.cache_retention),
             service_tier: self.service_tier.clone().or_else(|| base.service_tier.clone()),
+            tool_choice: self.tool_choice.clone().or_else(|| base.tool_choice.clone()),
+            metadata: self.metadata.clone().or_else(|| base.metadata.clone()),
         }
     }
+}
+
+/// `params.toolChoice`.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(untagged, expecting = "auto, none, any, required, or an object as the API wants it")]
+pub enum ToolChoice {
+    /// A word that every API has a form of.
+    Word(ToolChoiceWord),
+    /// What one API understands, sent as it is.
+    Object(Map<String, Value>),
+}
+
+/// `params.toolChoice` as a word.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ToolChoiceWord {
+    /// The model decides.
+    Auto,
+    /// It calls none.
+    None,
+    /// It calls at least one; `required` is `OpenAI`'s word for it.
+    #[serde(alias = "required")]
+    Any,
+}
+
+impl ToolChoiceWord {
+    /// The word of Anthropic.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Auto => "auto",
+            Self::None => "none",
+            Self::Any => "any",
+        }
+    }
+}
+
+/// `params.metadata`.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
+#[serde(default)]
+pub struct MetadataConfig {
+    /// An opaque id of the person on whose behalf is asked.
+    pub user_id: Option<String>,
 }
 
 /// `params.cacheRetention`.
@@ -233,24 +234,6 @@ mod tests {
     }
 
     #[test]
-    fn the_way_to_a_server_is_read_and_a_password_on_it_hidden() {
-        let read = |value| serde_json::from_value::<RequestConfig>(value);
-        let request = read(json!({
-            "proxy": {"mode": "explicit-proxy", "url": "http://me:password@proxy:1"},
-            "tls": {"ca": "/ca.pem", "extra_ca": "/no.pem"}, "allowPrivateNetwork": true,
-        }))
-        .unwrap();
-        assert_eq!(
-            (request.tls.ca.as_deref(), request.tls.extra_ca.as_deref()),
-            (Some("/ca.pem"), None)
-        );
-        assert!(!format!("{request:?}").contains("password"));
-        let env = read(json!({"proxy": {"mode": "env-proxy"}})).unwrap();
-        assert_eq!(env.proxy, Some(ProxyConfig::EnvProxy));
-        assert!(read(json!({"proxy": {"mode": "socks"}})).is_err());
-    }
-
-    #[test]
     fn params_of_a_model_win_over_those_of_its_provider() {
         let read = |value| serde_json::from_value::<ParamsConfig>(value).unwrap();
         let provider = read(json!({"temperature": 0.5, "cacheRetention": "long"}));
@@ -258,5 +241,15 @@ mod tests {
         let expected =
             read(json!({"temperature": 0, "serviceTier": "flex", "cacheRetention": "long"}));
         assert_eq!(model.over(&provider), expected);
+    }
+
+    #[test]
+    fn a_tool_choice_is_a_word_or_what_the_api_wants() {
+        let read = |value| serde_json::from_value::<ParamsConfig>(json!({"toolChoice": value}));
+        let choice = |value| read(value).unwrap().tool_choice.unwrap();
+        assert_eq!(choice(json!("required")), ToolChoice::Word(ToolChoiceWord::Any));
+        assert!(matches!(choice(json!({"type": "tool", "name": "x"})), ToolChoice::Object(_)));
+        let error = read(json!("sometimes")).unwrap_err().to_string();
+        assert!(error.contains("auto, none, any, required"), "{error}");
     }
 }

@@ -30,7 +30,8 @@ use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
 use super::ConfigError;
-use super::model_options::{CompatConfig, ParamsConfig, RequestConfig};
+use super::model_options::{CompatConfig, ParamsConfig};
+use super::provider_request::ProviderRequest;
 use super::schema::Node;
 use super::secrets::{SecretInput, SecretRef};
 
@@ -54,7 +55,10 @@ impl ModelsConfig {
             let headers = provider.headers.iter().filter_map(move |(name, value)| {
                 Some((at(&format!("headers.{name}")), value.reference()?))
             });
-            key.into_iter().chain(headers)
+            let request = provider.request.references();
+            let request =
+                request.map(move |(path, reference)| (at(&format!("request.{path}")), reference));
+            key.into_iter().chain(headers).chain(request)
         })
     }
 }
@@ -147,7 +151,7 @@ pub struct ProviderConfig {
     /// What is sent with each call.
     pub params: ParamsConfig,
     /// How it is reached.
-    pub request: RequestConfig,
+    pub request: ProviderRequest,
 }
 
 /// `models.providers.<id>.models[]`.
@@ -247,7 +251,7 @@ mod tests {
         let env = |id: &str| json!({"source": "env", "id": id});
         let models = read(json!({"providers": {
             "a": {"apiKey": env("A"), "headers": {"x": env("X"), "y": "literal"}},
-            "b": {"apiKey": "literal"},
+            "b": {"apiKey": "literal", "request": {"tls": {"key": env("K")}}},
         }}));
         let told: Vec<_> =
             models.references().map(|(path, reference)| (path, reference.id.as_str())).collect();
@@ -256,6 +260,7 @@ mod tests {
             [
                 ("models.providers.a.apiKey".to_owned(), "A"),
                 ("models.providers.a.headers.x".to_owned(), "X"),
+                ("models.providers.b.request.tls.key".to_owned(), "K"),
             ]
         );
     }

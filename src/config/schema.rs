@@ -6,8 +6,10 @@
 
 use std::path::{Path, PathBuf};
 
+use serde::Deserialize;
 use serde_json::Value;
 
+use super::secrets::{SecretInput, SecretRef};
 use super::{ConfigError, Env, Paths};
 use crate::support::Secret;
 
@@ -175,18 +177,22 @@ impl<'a> Node<'a> {
         self.text()?.ok_or_else(|| self.wrong("is missing; it must be a string"))
     }
 
-    /// A credential: a text, or OpenClaw's reference to a variable
-    /// (`{source: "env", id: "NAME"}`).
-    pub fn secret(&self, env: &Env) -> Result<Option<Secret>, ConfigError> {
-        if !matches!(self.value, Some(Value::Object(_))) {
-            return Ok(self.text()?.map(Secret::new).filter(|secret| !secret.is_empty()));
-        }
-        if self.member("source")?.required_text()? != "env" {
-            return Err(self.wrong("must be a string or {source: \"env\", id: \"VARIABLE\"}"));
+    /// A credential: a text, or OpenClaw's reference to one. A variable
+    /// (`{source: "env", id: "NAME"}`) is looked up here.
+    pub fn secret(&self, env: &Env) -> Result<Option<SecretInput>, ConfigError> {
+        let Some(Value::Object(members)) = self.value else {
+            let text = self.text()?.map(Secret::new).filter(|secret| !secret.is_empty());
+            return Ok(text.map(SecretInput::Text));
+        };
+        let source = self.member("source")?.required_text()?;
+        if source != "env" || members.contains_key("provider") {
+            let read = SecretRef::deserialize(Value::Object(members.clone()));
+            let reference = read.map_err(|error| self.wrong(&error.to_string()))?;
+            return Ok(Some(SecretInput::Ref(reference)));
         }
         let variable = self.member("id")?.required_text()?;
         match env.get(&variable) {
-            Some(value) => Ok(Some(Secret::new(value))),
+            Some(value) => Ok(Some(SecretInput::Text(Secret::new(value)))),
             None => Err(ConfigError::MissingVariable {
                 key: self.key.clone(),
                 variable,

@@ -172,7 +172,7 @@ pub(super) fn policy(node: &Node<'_>) -> Result<ToolPolicy, ConfigError> {
     Ok(ToolPolicy { rules: rules(node)?, by_provider, files: file_rules::read(node)? })
 }
 
-fn rules(node: &Node<'_>) -> Result<ToolRules, ConfigError> {
+pub(super) fn rules(node: &Node<'_>) -> Result<ToolRules, ConfigError> {
     let allow = patterns(&node.member("allow")?)?;
     let also = node.member("alsoAllow")?;
     if allow.is_some() && also.is_set() {

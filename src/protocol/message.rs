@@ -5,6 +5,10 @@
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::{Map, Value};
 
+pub use extra::Extra;
+
+mod extra;
+
 /// One message of a conversation, told apart by `role`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "role", rename_all = "camelCase")]
@@ -331,7 +335,7 @@ pub fn text_of(blocks: &[ContentBlock]) -> String {
 }
 
 /// Tokens of one model call, and what they cost.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Usage {
     /// Prompt tokens that were not served from a cache.
@@ -346,10 +350,13 @@ pub struct Usage {
     pub total_tokens: u64,
     /// Price in US dollars.
     pub cost: Cost,
+    /// Members that we do not know.
+    #[serde(flatten)]
+    pub extra: Extra,
 }
 
 /// Price of one model call in US dollars.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Cost {
     /// For [`Usage::input`].
@@ -367,6 +374,9 @@ pub struct Cost {
     /// The sum.
     #[serde(serialize_with = "as_javascript")]
     pub total: f64,
+    /// Members that we do not know.
+    #[serde(flatten)]
+    pub extra: Extra,
 }
 
 /// A number as the original writes it: `0`, not `0.0`.
@@ -408,5 +418,7 @@ impl StopReason {
     }
 }
 
+#[cfg(test)]
+mod round_trip;
 #[cfg(test)]
 mod tests;

@@ -58,21 +58,21 @@ impl<'a> Answer<'a> {
     /// Tokens so far, with the provider's own total; the price is multiplied
     /// by `factor`.
     pub fn set_counted_usage(&mut self, usage: Usage, factor: f64) {
-        let cost = self.model.priced(usage).cost;
+        let cost = self.model.priced(usage.clone()).cost;
         let mut cost = Cost {
             input: cost.input * factor,
             output: cost.output * factor,
             cache_read: cost.cache_read * factor,
             cache_write: cost.cache_write * factor,
-            total: 0.0,
+            ..Cost::default()
         };
         cost.total = cost.input + cost.output + cost.cache_read + cost.cache_write;
         self.message.usage = Usage { cost, ..usage };
     }
 
     /// Tokens as last reported.
-    pub const fn usage(&self) -> Usage {
-        self.message.usage
+    pub const fn usage(&self) -> &Usage {
+        &self.message.usage
     }
 
     /// More text, in a new block unless one is open.

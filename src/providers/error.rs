@@ -9,6 +9,8 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use super::credentials::says_no_credit;
+use super::failover::ALL_FAILED;
 use super::overflow;
 use crate::protocol::message::{AssistantMessage, StopReason};
 
@@ -186,6 +188,21 @@ impl ProviderError {
             ProviderErrorKind::ContextLength => "context_length",
             _ => "unknown",
         }
+    }
+}
+
+const TOO_LONG: &str = "Context overflow: prompt too large for the model. \
+    Try /reset (or /new) to start a fresh session, or use a larger-context model.";
+const RATE_LIMITED: &str = "⚠️ API rate limit reached. Please try again later.";
+
+/// What people are told of a failed run: its `message`, unless its `kind` (the
+/// word for `errorKind`) says all that they can act on.
+pub fn text_for_people<'a>(message: &'a str, kind: &str) -> &'a str {
+    let says_more = || message.starts_with(ALL_FAILED) || says_no_credit(message);
+    match kind {
+        "context_length" => TOO_LONG,
+        "rate_limit" if !says_more() => RATE_LIMITED,
+        _ => message,
     }
 }
 

@@ -163,7 +163,7 @@ impl Route {
         events: EventSink<'_>,
     ) -> Result<AssistantMessage, ProviderError> {
         loop {
-            let model = Arc::clone(self.model());
+            let model = self.learn().await;
             request.system = Some(system(&model));
             let error = match self.try_model(&model, request, events).await {
                 Tried::Answered(message) => {
@@ -190,6 +190,15 @@ impl Route {
             }
             self.at += 1;
         }
+    }
+
+    /// The model whose turn it is, with what its server says of it.
+    async fn learn(&mut self) -> Arc<ModelInfo> {
+        let model = self.failover.catalog.learn(self.model()).await;
+        if let Some(place) = self.models.get_mut(self.at) {
+            *place = Arc::clone(&model);
+        }
+        model
     }
 
     /// Asks one model with each credential that may do.
@@ -324,10 +333,13 @@ impl Route {
             format!("{}: {} ({})", attempt.model, attempt.error, attempt.reason.as_str())
         };
         let told: Vec<_> = self.attempts.iter().map(one).collect();
-        let message = format!("All models failed ({}): {}", told.len(), told.join(" | "));
+        let message = format!("{ALL_FAILED} ({}): {}", told.len(), told.join(" | "));
         ProviderError { message, ..last }
     }
 }
+
+/// What the text begins with when more than one model was asked in vain.
+pub(super) const ALL_FAILED: &str = "All models failed";
 
 /// The kind of error whose reason this is; for those that make a model rest.
 const fn kind_of(reason: FailureReason) -> ProviderErrorKind {

@@ -38,7 +38,7 @@ pub use catalog::{
     Api, Catalog, CatalogError, CatalogSources, Choice, InputKind, ModelInfo, ModelPrice, ModelRef,
     NameError, PriceStep, ProviderInfo, View, key_in_environment, known_provider, known_providers,
 };
-pub use error::{ErrorStyle, ProviderError, ProviderErrorKind};
+pub use error::{ErrorStyle, ProviderError, ProviderErrorKind, text_for_people};
 pub use failover::{Attempt, Failover, FallbackNotice, Route};
 pub use http::HttpLimits;
 pub use retry::{RetryNotice, RetryPolicy};

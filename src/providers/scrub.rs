@@ -17,6 +17,7 @@ pub fn scrub(text: &str, model: &ModelInfo) -> String {
         .iter()
         .chain(model.headers.values())
         .chain(own)
+        .chain(model.options.auth.iter().map(|auth| &auth.value))
         .map(crate::support::Secret::expose)
         // `Bearer <token>` is repeated without the first word.
         .map(|secret| secret.strip_prefix("Bearer ").unwrap_or(secret))

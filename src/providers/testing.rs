@@ -120,7 +120,8 @@ pub fn streamed_text(events: &[StreamEvent]) -> String {
         .collect()
 }
 
-/// What a reader makes of this text of events, and the events on the way.
+/// What a reader makes of this text of events, and the events on the way. It
+/// comes byte by byte, so that no piece of it holds a whole character or line.
 pub fn replay(
     reader: impl Reader,
     model: &ModelInfo,
@@ -140,13 +141,22 @@ pub fn replay_as(
     let mut sink = |event| events.push(event);
     let mut answer = Answer::new(model, &mut sink, FixedClock::NOW);
     let mut parser = SseParser::new(framing, 100_000);
-    parser.feed(text.as_bytes());
-    parser.finish();
-    while let Some(event) = parser.next_event().unwrap() {
-        match reader.read(&event, &mut answer) {
-            Ok(Flow::More) => {}
-            Ok(Flow::End) => break,
-            Err(error) => return (Err(answer.fail(error)), events),
+    let (mut bytes, mut is_whole) = (text.bytes(), false);
+    loop {
+        while let Some(event) = parser.next_event().unwrap() {
+            match reader.read(&event, &mut answer) {
+                Ok(Flow::More) => {}
+                Ok(Flow::End) => return (conclude(&reader, answer, ProviderError::cut()), events),
+                Err(error) => return (Err(answer.fail(error)), events),
+            }
+        }
+        match bytes.next() {
+            Some(byte) => parser.feed(&[byte]),
+            None if is_whole => break,
+            None => {
+                parser.finish();
+                is_whole = true;
+            }
         }
     }
     let result = conclude(&reader, answer, ProviderError::cut());

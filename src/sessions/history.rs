@@ -5,7 +5,7 @@
 use std::fs::File;
 use std::io;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::display::View;
 use super::transcript::{Backward, Body, Entry, Line, Position, bare_id};
@@ -21,6 +21,8 @@ const PAGE_MAX: usize = 6 * 1024 * 1024;
 /// Most that is read of a file for one answer. Only transcripts full of images
 /// come near it.
 const READ_MAX: u64 = 256 * 1024 * 1024;
+
+const FAILED_BEFORE_TEXT: &str = "[assistant turn failed before producing content]";
 
 /// What a client wants to see.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -95,7 +97,7 @@ fn show(entry: Entry<'_>, seq: u64, options: HistoryOptions) -> Option<Value> {
                 return display::raw(message, &id, seq, PAGE_MAX / 2);
             }
             let view = View { has_run_id: options.has_run_ids, ..View::list(options.max_chars) };
-            display::show(message, &id, seq, &view)
+            display::show(message, &id, seq, &view).map(told_as_failed)
         }
         Body::Compaction { .. } => {
             let timestamp = entry.timestamp.as_deref().map(time::millis).unwrap_or_default();
@@ -103,4 +105,13 @@ fn show(entry: Entry<'_>, seq: u64, options: HistoryOptions) -> Option<Value> {
         }
         _ => None,
     }
+}
+
+/// An answer that failed before it said anything says so in place of a text.
+fn told_as_failed(mut message: Value) -> Value {
+    let is_empty = message["content"].as_array().is_some_and(Vec::is_empty);
+    if is_empty && message["role"] == "assistant" && message["stopReason"] == "error" {
+        message["content"] = json!([{"type": "text", "text": FAILED_BEFORE_TEXT}]);
+    }
+    message
 }

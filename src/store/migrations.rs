@@ -110,6 +110,16 @@ const STEPS: &[&str] = &[
         PRIMARY KEY (scope, key)
     ) STRICT;
     CREATE INDEX answers_by_time ON answers (created_at);",
+    // Credentials that rest; `model` is empty when all models are concerned.
+    "CREATE TABLE cooldowns (
+        credential TEXT NOT NULL,
+        model TEXT NOT NULL,
+        reason TEXT NOT NULL,
+        failures INTEGER NOT NULL,
+        failed_at INTEGER NOT NULL,
+        until_ms INTEGER NOT NULL,
+        PRIMARY KEY (credential, model)
+    ) STRICT, WITHOUT ROWID;",
     // Memory: chunks of Markdown files, and an index over their words.
     "CREATE TABLE memory_files (
         id INTEGER PRIMARY KEY,

@@ -4,10 +4,10 @@ use std::path::Path;
 
 use super::traits::StoreFuture;
 use super::{
-    AnswerClaim, Claim, Database, Edited, MemoryFile, MemoryHit, MemoryUpdate, NewRun, NewSession,
-    RunOutcome, RunRecord, SessionChange, SessionEdit, SessionEntry, SessionPage, SessionQuery,
-    SessionRow, Spending, Store, StoreError, UsageFacts, UsageFile, UsageScan, answers, memory,
-    runs, sessions, usage,
+    AnswerClaim, Claim, CooldownChange, CooldownRow, Database, Edited, MemoryFile, MemoryHit,
+    MemoryUpdate, NewRun, NewSession, RunOutcome, RunRecord, SessionChange, SessionEdit,
+    SessionEntry, SessionPage, SessionQuery, SessionRow, Spending, Store, StoreError, UsageFacts,
+    UsageFile, UsageScan, answers, cooldowns, memory, runs, sessions, usage,
 };
 
 /// The store of a gateway on one machine.
@@ -195,6 +195,15 @@ impl Store for SqliteStore {
 
     fn usage_spending(&self, quarters: (u64, u64)) -> StoreFuture<'_, Vec<Spending>> {
         Box::pin(self.database.read("sum up usage", move |c| usage::spending_of_all(c, quarters)))
+    }
+
+    fn cooldowns(&self) -> StoreFuture<'_, Vec<CooldownRow>> {
+        Box::pin(self.database.read("list cooldowns", cooldowns::all))
+    }
+
+    fn change_cooldowns(&self, changes: Vec<CooldownChange>) -> StoreFuture<'_, ()> {
+        let change = move |c: &_| cooldowns::change(c, &changes);
+        Box::pin(self.database.write("change cooldowns", change))
     }
 
     fn memory_files<'a>(&'a self, workspace: &'a str) -> StoreFuture<'a, Vec<MemoryFile>> {

@@ -5,9 +5,9 @@
 //! keys are text, each call is one transaction.
 
 use super::{
-    AnswerClaim, Claim, MemoryFile, MemoryHit, MemoryUpdate, NewRun, RunOutcome, RunRecord,
-    SessionEntry, SessionPage, SessionQuery, SessionRow, Spending, StoreError, UsageFacts,
-    UsageFile, UsageScan,
+    AnswerClaim, Claim, CooldownChange, CooldownRow, MemoryFile, MemoryHit, MemoryUpdate, NewRun,
+    RunOutcome, RunRecord, SessionEntry, SessionPage, SessionQuery, SessionRow, Spending,
+    StoreError, UsageFacts, UsageFile, UsageScan,
 };
 use crate::support::BoxFuture;
 
@@ -48,7 +48,7 @@ pub struct NewSession {
     pub entry: SessionEntry,
 }
 
-/// Session index, run records and usage.
+/// Session index, run records, usage, and credentials that rest.
 pub trait Store: Send + Sync + 'static {
     /// The session with this key.
     fn session<'a>(&'a self, key: &'a str) -> StoreFuture<'a, Option<SessionEntry>>;
@@ -165,6 +165,12 @@ pub trait Store: Send + Sync + 'static {
 
     /// What all transcripts together spent between two quarters, both included.
     fn usage_spending(&self, quarters: (u64, u64)) -> StoreFuture<'_, Vec<Spending>>;
+
+    /// The credentials that rest, or did not long ago.
+    fn cooldowns(&self) -> StoreFuture<'_, Vec<CooldownRow>>;
+
+    /// Notes which credentials rest, with one commit.
+    fn change_cooldowns(&self, changes: Vec<CooldownChange>) -> StoreFuture<'_, ()>;
 
     /// The memory files of a workspace as they were indexed.
     fn memory_files<'a>(&'a self, workspace: &'a str) -> StoreFuture<'a, Vec<MemoryFile>>;

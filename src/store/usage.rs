@@ -206,7 +206,8 @@ fn add_spending(connection: &Connection, id: i64, rows: &[Spending]) -> Result<(
             total_cost = total_cost + excluded.total_cost",
     )?;
     for row in rows {
-        let Usage { input, output, cache_read, cache_write, total_tokens, cost } = row.usage;
+        let Usage { input, output, cache_read, cache_write, total_tokens, ref cost, .. } =
+            row.usage;
         statement.execute(params![
             id,
             signed(row.quarter),
@@ -325,7 +326,9 @@ fn spending(row: &rusqlite::Row<'_>) -> rusqlite::Result<Spending> {
                 cache_read: row.get(12)?,
                 cache_write: row.get(13)?,
                 total: row.get(14)?,
+                ..Cost::default()
             },
+            ..Usage::default()
         },
     })
 }

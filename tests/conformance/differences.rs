@@ -4,6 +4,7 @@
 //! An entry that no trace needs is an error, so the list cannot rot.
 
 use super::compare::{Finding, Kind};
+use super::pairing::Label;
 
 /// A difference that is meant.
 pub struct Difference {
@@ -93,7 +94,11 @@ const MALFORMED_KEY: &str =
 
 const OWN_RUN: &str = "A message that comes while a run ends or that follows one is answered under its own run id, \
     in the order it came.";
-const RETRIES: &str = "A call that is tried again is one lifecycle event with the reason and the delay; the original's run starts and fails anew each time.";
+const RETRIES: &str = "A call that is tried again is one lifecycle event with the reason and the delay; the original's run starts and fails anew each time, for up to 45 s, and stores each failure.";
+const NOTHING_OLD: &str = "A conversation that is too long with nothing old in it to sum up fails at once; the original sums it up eight times and never tells the chat that it failed.";
+const STORED_ONCE: &str = "The transcript has each message and each failed answer once, and no summary of them; the original stores every try.";
+const CUT_IS_CUT: &str = "An answer that the provider broke off is called that; the original calls it a request that timed out.";
+const COUNTED: &str = "A session's cost is told when something was counted.";
 const NAMED_RUN: &str = "The final of a message that was taken into another run names that run.";
 const PLAIN_MESSAGE: &str =
     "The model reads a message of agent as it is, without the time put before it.";
@@ -237,6 +242,82 @@ pub const DIFFERENCES: &[Difference] = &[
         "agent lifecycle error",
         RETRIES,
     ),
+    allow(Kind::MissingFrame, "chat/provider-errors", "a event sessions.changed", "start", RETRIES),
+    allow(
+        Kind::MissingFrame,
+        "chat/provider-errors",
+        "a event sessions.changed",
+        "end",
+        RECORDED_BEFORE,
+    ),
+    allow(
+        Kind::MissingFrame,
+        "chat/provider-errors",
+        "a event session.message",
+        "* stored",
+        STORED_ONCE,
+    ),
+    allow(
+        Kind::Absent,
+        "chat/provider-errors",
+        "a event session.message",
+        "/payload/endedAt",
+        FRESH_ROW,
+    ),
+    allow(
+        Kind::Absent,
+        "chat/provider-errors",
+        "a event session.message",
+        "/payload/runtimeMs",
+        FRESH_ROW,
+    ),
+    allow(
+        Kind::Value,
+        "chat/provider-errors",
+        "a res chat.history",
+        "/payload/messages/*",
+        STORED_ONCE,
+    ),
+    allow(
+        Kind::Absent,
+        "chat/provider-errors",
+        "a res chat.history",
+        "/payload/messages/*",
+        STORED_ONCE,
+    ),
+    allow(
+        Kind::Extra,
+        "chat/provider-errors",
+        "a res chat.history",
+        "/payload/messages/*",
+        STORED_ONCE,
+    ),
+    allow(
+        Kind::MissingFrame,
+        "chat/provider-errors",
+        "a event run",
+        "agent compaction *",
+        NOTHING_OLD,
+    ),
+    allow(Kind::ExtraFrame, "chat/provider-errors", "a event run", "chat error", NOTHING_OLD),
+    allow(
+        Kind::ExtraFrame,
+        "chat/provider-errors",
+        "a event sessions.changed",
+        "error",
+        NOTHING_OLD,
+    ),
+    allow(Kind::Value, "chat/provider-errors", "a event run", "/payload/data/error", CUT_IS_CUT),
+    allow(Kind::Value, "chat/provider-errors", "a event run", "/payload/errorMessage", CUT_IS_CUT),
+    allow(
+        Kind::Value,
+        "chat/provider-errors",
+        "a event session.message",
+        "/payload/message/errorMessage",
+        CUT_IS_CUT,
+    ),
+    allow(Kind::Value, "chat/provider-errors", "a event *", "*/content/0/text", PACE),
+    allow(Kind::Absent, "chat/provider-errors", "a *", "*/estimatedCostUsd", COUNTED),
     allow(Kind::ExtraFrame, "chat/back-to-back", "a event run", "agent lifecycle *", OWN_RUN),
     allow(Kind::MissingFrame, "chat/back-to-back", "a event run", "agent lifecycle *", OWN_RUN),
     allow(Kind::MissingFrame, "chat/back-to-back", "a event run", "chat final", OWN_RUN),
@@ -403,6 +484,18 @@ pub fn allowing(trace: &str, finding: &Finding) -> Option<usize> {
             && glob(difference.place, &finding.place)
             && glob(difference.path, &finding.path)
     })
+}
+
+/// Whether an entry allows that an event does not come.
+pub fn may_be_missing(trace: &str, conn: &str, label: &Label) -> bool {
+    let of_run = label.name == "chat" || label.name == "agent";
+    let (event, path) = match of_run {
+        true => ("run", format!("{} {}", label.name, label.detail)),
+        false => (label.name.as_str(), label.detail.clone()),
+    };
+    let place = format!("{conn} event {event}");
+    let finding = Finding { place, path, kind: Kind::MissingFrame, text: String::new() };
+    allowing(trace, &finding).is_some()
 }
 
 /// Whether `text` is `pattern`, in which `*` stands for any characters.

@@ -23,10 +23,6 @@ const OPEN: &[(&str, &str)] = &[
     ("chat/attachments", "It ends with `artifacts.list`, which is not built yet."),
     ("chat/history", TOOLS),
     (
-        "chat/provider-errors",
-        "The original holds an error back for 15 s and begins failed runs anew; here it is told at once.",
-    ),
-    (
         "chat/queue",
         "Followups are answered in the order they came and under their own run ids, not under new ones; the line with `/queue` stays in the transcript, which moves the rows of its histories.",
     ),
@@ -44,7 +40,7 @@ const OPEN: &[(&str, &str)] = &[
     ("chat/thinking", TOOLS),
     (
         "chat/timeout",
-        "`timeoutMs` holds to the second here; the original lets the run go on and looks once a minute.",
+        "A run that is given 1.5 s is stopped two minutes later, as recorded, but a replay ends after 30 s; all that comes before is as recorded.",
     ),
     ("chat/exec-approval*", APPROVALS),
     ("chat/exec-plain", TOOLS),

@@ -65,6 +65,16 @@ impl Label {
     }
 }
 
+/// What tells messages of a session apart: of a failed answer why it failed,
+/// of others the text. Nothing for other events.
+fn said(frame: &Value) -> Option<&str> {
+    let message = &frame["payload"]["message"];
+    let content = &message["content"];
+    let text = || if content.is_string() { content.as_str() } else { content[0]["text"].as_str() };
+    let error = message["errorMessage"].as_str().and_then(|error| error.split(':').next());
+    error.or_else(text).filter(|_| frame["event"] == "session.message")
+}
+
 /// The session that an event is about, or nothing.
 fn session_of(frame: &Value) -> &Value {
     &frame["payload"]["sessionKey"]
@@ -132,9 +142,18 @@ pub fn pairs<'a>(recorded: &[&'a Value], actual: &[&'a Value], runs: &Runs) -> V
             let (is, was) = (session_of(actual), session_of(frame));
             is == was || !known.contains(&is)
         };
-        let at = rest.iter().position(|(l, run, actual)| {
+        let fits = |(l, run, actual): &(Label, Option<&str>, &Value)| {
             *l == label && *run == told_run(frame) && is_session(actual)
-        });
+        };
+        let says_the_same = |actual: &Value| said(actual) == said(frame);
+        // One that says what a recorded frame says is for that frame.
+        let is_anothers = |actual: &Value| {
+            recorded.iter().any(|frame| Label::of(frame) == label && said(frame) == said(actual))
+        };
+        let at = rest
+            .iter()
+            .position(|one| fits(one) && says_the_same(one.2))
+            .or_else(|| rest.iter().position(|one| fits(one) && !is_anothers(one.2)));
         let actual = at.map(|at| rest.remove(at).2);
         pairs.push(Pair { label, recorded: Some(frame), actual });
     }

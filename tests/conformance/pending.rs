@@ -6,6 +6,7 @@ use std::time::Duration;
 use serde_json::Value;
 use tokio::time::Instant;
 
+use super::differences;
 use super::ids::Learned;
 use super::pairing::{Label, run_of};
 use super::replay::{Conn, log_of, received};
@@ -39,14 +40,21 @@ impl Pending {
         });
         let arrived: HashMap<&str, Vec<Label>> =
             conns.iter().map(|(name, conn)| (name.as_str(), labels(conn))).collect();
+        // What may be missing comes last: by then the rest has come.
+        let (optional, needed): (Vec<_>, Vec<_>) = wanted
+            .into_iter()
+            .partition(|((name, label), _)| differences::may_be_missing(&trace.name, name, label));
+        let optional_from = needed.len();
         // All are waited for at once: what does not come costs its time once.
         let now = Instant::now();
-        for ((name, label), (count, took)) in wanted {
+        for (index, ((name, label), (count, took))) in
+            needed.into_iter().chain(optional).enumerate()
+        {
             let Some(conn) = conns.get(&name) else { continue };
             if arrived[name.as_str()].iter().filter(|known| **known == label).count() >= count {
                 continue;
             }
-            let is_brief = label.is_follow_up() || label.is_presence();
+            let is_brief = label.is_follow_up() || label.is_presence() || index >= optional_from;
             let patience = if is_brief { SHORT_PATIENCE } else { PATIENCE + took };
             let until = deadline.min(now + patience);
             self.wait_label(conn, (name, label), count, until).await;

@@ -96,6 +96,7 @@ pub fn cases() -> Vec<Case> {
         plain().named("foreign history").context(foreign_history()),
         plain().named("blind").context(history()).model(&json!({"input": ["text"]})),
         plain().named("sampling").options(json!({"temperature": 0.25, "maxTokens": 77})),
+        plain().named("metadata").options(json!({"metadata": {"user_id": "û-1", "other": 1}})),
         plain().named("no cache").options(json!({"cacheRetention": "none"})),
         plain().named("texts").context(json!({"messages": [
             user(json!("one")), user(json!([text(""), text("two")])), user(json!("  ")),
@@ -111,6 +112,13 @@ pub fn cases() -> Vec<Case> {
             json!({"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}),
         ])]),
     ];
+    let named = json!({"type": "tool", "name": "read"});
+    for choice in [json!("auto"), json!("any"), json!("none"), named] {
+        let case = plain().named(&format!("tool choice {choice}"));
+        cases.push(case.options(json!({"toolChoice": choice, "maxTokens": 77})));
+    }
+    let case = plain().named("choice without tools").context(foreign_history());
+    cases.push(case.options(json!({"toolChoice": "auto", "maxTokens": 77})));
     for stop in
         ["end_turn", "stop_sequence", "pause_turn", "max_tokens", "refusal", "sensitive", "new"]
     {

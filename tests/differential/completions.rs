@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::case::{Answer, Case, answer, call, case, foreign_history, with_results};
+use super::case::{Answer, Case, answer, call, case, foreign_history, user, with_results};
 
 const API: &str = "openai-completions";
 
@@ -79,6 +79,8 @@ pub fn cases() -> Vec<Case> {
         plain().named("foreign history").context(foreign_history()),
         plain().named("blind").context(history("openai", "mock-1")).model(&json!({"input": ["text"]})),
         plain().named("sampling").options(json!({"temperature": 0.25, "maxTokens": 77})),
+        plain().named("choice without tools").context(json!({"messages": [user(json!("a"))]}))
+            .options(json!({"toolChoice": "auto", "maxTokens": 77})),
         plain().named("error 400").answers([failure(400)]),
         plain().named("error 401").answers([failure(401)]),
         plain().named("error 500").answers([failure(500)]),
@@ -100,6 +102,11 @@ pub fn cases() -> Vec<Case> {
         ])]),
         plain().named("no end").answers([Answer { status: 200, body: format!("data: {}\n\n", chunk(&said("half"))) }]),
     ];
+    let named = json!({"type": "function", "function": {"name": "read"}});
+    for choice in [json!("auto"), json!("required"), json!("none"), named] {
+        let case = plain().named(&format!("tool choice {choice}"));
+        cases.push(case.options(json!({"toolChoice": choice, "maxTokens": 77})));
+    }
     for reason in ["stop", "length", "function_call", "content_filter", "new"] {
         let answer = stream(&[said("a")], reason);
         cases.push(plain().named(&format!("stop {reason}")).answers([answer]));

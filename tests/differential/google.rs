@@ -73,6 +73,12 @@ pub fn cases() -> Vec<Case> {
         ])]),
         plain().named("no end").answers([Answer::events(&[half])]),
     ];
+    for choice in ["auto", "any", "none"] {
+        let case = plain().named(&format!("tool choice {choice}"));
+        cases.push(case.options(json!({"toolChoice": choice, "maxTokens": 77})));
+    }
+    let case = plain().named("choice without tools").context(foreign_history());
+    cases.push(case.options(json!({"toolChoice": "auto", "maxTokens": 77})));
     for model in ["mock-1", "gemini-3-pro", "claude-mock", "gpt-oss-mock"] {
         let case = plain().named(&format!("history {model}")).model(&json!({"id": model}));
         cases.push(case.context(history(model)));

@@ -130,6 +130,9 @@ fn run_script(calls: &Value) -> Value {
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
+/// Options that our configuration calls params.
+const PARAMS: [&str; 5] = ["temperature", "maxTokens", "cacheRetention", "toolChoice", "metadata"];
+
 async fn our_call(case: &Case, number: usize, server: &Server) -> Outcome {
     let provider = case.model["provider"].as_str().unwrap();
     let mut model = case.model.clone();
@@ -138,7 +141,7 @@ async fn our_call(case: &Case, number: usize, server: &Server) -> Outcome {
         .as_object()
         .unwrap()
         .iter()
-        .filter(|(name, _)| matches!(name.as_str(), "temperature" | "maxTokens" | "cacheRetention"))
+        .filter(|(name, _)| PARAMS.contains(&name.as_str()))
         .map(|(name, value)| (name.clone(), value.clone()))
         .collect();
     model["params"] = Value::Object(params);

@@ -10,10 +10,8 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use serde_json::Value;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
 
-use crate::support::node;
+use crate::support::{get_json, node};
 
 /// The running mock server; it is ended when this is dropped.
 pub struct Aimock {
@@ -55,13 +53,8 @@ impl Aimock {
 
     /// The requests it has got so far, oldest first.
     pub async fn requests(&self) -> Vec<Value> {
-        let mut tcp = TcpStream::connect(&self.address).await.unwrap();
-        let request = format!("GET /__aimock/journal HTTP/1.0\r\nHost: {}\r\n\r\n", self.address);
-        tcp.write_all(request.as_bytes()).await.unwrap();
-        let mut answer = String::new();
-        tcp.read_to_string(&mut answer).await.unwrap();
-        let (_, body) = answer.split_once("\r\n\r\n").unwrap();
-        serde_json::from_str(body).unwrap()
+        let journal = get_json(&self.address, "/__aimock/journal").await;
+        serde_json::from_value(journal).unwrap()
     }
 
     /// How many of its requests hold `phrase` in their last message.

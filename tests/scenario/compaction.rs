@@ -374,6 +374,43 @@ async fn a_conversation_that_became_too_long_is_summed_up_and_answered() {
 }
 
 #[tokio::test]
+async fn a_conversation_that_leaves_no_room_for_an_answer_is_summed_up_first() {
+    let mock = MockProvider::start().await;
+    let mut config = default_config(mock.address());
+    config["agents"]["defaults"]["compaction"] =
+        json!({"keepRecentTokens": 1, "reserveTokens": 10_000_000});
+    config["models"]["providers"]["mock"]["models"][0]["contextWindow"] = json!(8000);
+    let gateway = Gateway::start(GatewayOptions::with_config(config)).await;
+    let mut client = admin(&gateway).await;
+    call(&mut client, "sessions.subscribe", json!({})).await;
+    ask(&mut client, "s", "hello", "run-1").await;
+    ask(&mut client, "s", SUMMARY, "run-2").await;
+    let long = format!("@mock text text=there {}", "x".repeat(24_000));
+    let end = ask(&mut client, "s", &long, "run-3").await;
+    assert_eq!(text_of(&end["message"]), "there");
+    let ended = phase(&client, "end").await;
+    let data = json!({"phase": "end", "willRetry": false, "completed": true});
+    assert_eq!((&ended["runId"], &ended["data"]), (&json!("run-3"), &data));
+    let list = call(&mut client, "sessions.compaction.list", json!({"key": "s"})).await;
+    assert_eq!(list["checkpoints"][0]["reason"], "auto-threshold");
+    let asked = mock.requests().pop().unwrap().body["messages"].to_string();
+    assert!(asked.contains("They said hello.") && !asked.contains("Echo: hello"), "{asked}");
+    assert!(asked.contains("xxxx"), "what was said last stays");
+
+    // What is recent cannot be summed up; it is answered all the same, and not
+    // tried again at each call.
+    let calls = mock.requests().len();
+    let end = ask(&mut client, "s", "@mock tool name=session_status then=done", "run-4").await;
+    assert_eq!(text_of(&end["message"]), "done");
+    let told = client.frames().into_iter().filter(|frame| {
+        frame["payload"]["stream"] == "compaction" && frame["payload"]["runId"] == "run-4"
+    });
+    assert!(told.count() <= 2, "one compaction at most");
+    // The long text is summed up in two steps.
+    assert!(mock.requests().len() <= calls + 4);
+}
+
+#[tokio::test]
 async fn chats_on_the_web_cannot_compact_or_restore() {
     let (gateway, _mock) = forgetful().await;
     let mut params = standard_connect(&ALL_SCOPES);

@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::Path;
 
+use clawgate::support::{Clock, SystemClock};
 use serde_json::{Value, json};
 
 use crate::stage::{admin, ask, events, history, text_of};
@@ -79,6 +80,62 @@ async fn a_fallback_answers_and_says_so_and_the_model_that_failed_rests() {
     assert_eq!(phases(&client, "r2", "fallback"), [Value::Null; 0], "told once");
     let told = gateway.stderr();
     assert!(!told.contains("mock-key"), "{told}");
+}
+
+/// Provider and model of a session's row in the list.
+async fn listed(client: &mut WsClient, key: &str) -> (Value, Value) {
+    let list = client.request("sessions.list", json!({})).await;
+    let rows = list["payload"]["sessions"].as_array().unwrap();
+    let row = rows.iter().find(|row| row["key"] == key).unwrap();
+    (row["modelProvider"].clone(), row["model"].clone())
+}
+
+/// The same in the last `sessions.changed`.
+fn last_changed(client: &WsClient) -> (Value, Value) {
+    let frames = client.frames();
+    let row =
+        &frames.iter().rfind(|frame| frame["event"] == "sessions.changed").unwrap()["payload"];
+    (row["modelProvider"].clone(), row["model"].clone())
+}
+
+#[tokio::test]
+async fn the_row_of_a_session_shows_which_model_answered_until_another_is_chosen() {
+    let mock = MockProvider::start().await;
+    let gateway = gateway(&mock).await;
+    let mut client = admin(&gateway).await;
+    client.request("sessions.subscribe", json!({})).await;
+    let main = "agent:main:main";
+    let name = |provider: &str, model: &str| (json!(provider), json!(model));
+
+    mock.fail("mock-1", 400, "no");
+    ask(&mut client, "main", "hello", "r1").await;
+    assert_eq!(listed(&mut client, main).await, name("mocka", "mock-think"));
+    assert_eq!(last_changed(&client), name("mocka", "mock-think"));
+
+    // What was chosen for the session stays what it is, whoever answers.
+    let patch = json!({"key": "main", "model": "mock/mock-2"});
+    let patched = client.request("sessions.patch", patch).await;
+    assert_eq!(patched["payload"]["resolved"]["model"], "mock-2");
+    assert_eq!(listed(&mut client, main).await, name("mock", "mock-2"));
+    mock.fail("mock-2", 400, "no");
+    ask(&mut client, "main", "and now?", "r2").await;
+    assert_eq!(listed(&mut client, main).await, name("mocka", "mock-think"));
+    let patched = client.request("sessions.patch", json!({"key": "main", "label": "x"})).await;
+    let entry = &patched["payload"]["entry"];
+    assert_eq!(
+        (&entry["providerOverride"], &entry["modelOverride"]),
+        (&json!("mock"), &json!("mock-2"))
+    );
+    assert_eq!((&entry["modelProvider"], &entry["model"]), (&json!("mocka"), &json!("mock-think")));
+
+    mock.heal("mock-2");
+    ask(&mut client, "main", "back?", "r3").await;
+    assert_eq!(listed(&mut client, main).await, name("mock", "mock-2"));
+    assert_eq!(last_changed(&client), name("mock", "mock-2"));
+    let answers = history(&mut client, "main").await;
+    let answers = answers.iter().filter(|message| message["role"] == "assistant");
+    let models: Vec<_> = answers.map(|message| message["model"].clone()).collect();
+    assert_eq!(models, ["mock-think", "mock-think", "mock-2"]);
 }
 
 #[tokio::test]
@@ -186,6 +243,62 @@ async fn another_credential_of_the_provider_is_tried_before_another_model() {
     ask(&mut client, "main", "fourth", "r4").await;
     assert_eq!(mock.calls().pop().unwrap().1, "mock-key");
     assert!(!gateway.stderr().contains("key-"), "{}", gateway.stderr());
+}
+
+#[tokio::test]
+async fn a_credential_that_rests_goes_on_resting_after_a_stop_and_after_a_kill() {
+    let mock = MockProvider::start().await;
+    let mut gateway = gateway(&mock).await;
+    let mut client = admin(&gateway).await;
+    mock.fail("mock-1", 401, "bad key");
+    ask(&mut client, "main", "one", "r1").await;
+    mock.heal("mock-1");
+    assert!(gateway.terminate().await.unwrap().success());
+    gateway.restart().await;
+    let mut client = admin(&gateway).await;
+    ask(&mut client, "main", "two", "r2").await;
+    assert_eq!(models(&mock), ["mock-1", "mock-think", "mock-think"]);
+
+    // A write that nobody waits for is there soon, even if the next thing is a kill.
+    mock.fail("mock-think", 401, "bad key");
+    ask(&mut client, "main", "three", "r3").await;
+    let database = gateway.state_dir().join("clawgate.sqlite");
+    let rests = || {
+        let open = rusqlite::Connection::open(&database).unwrap();
+        open.query_row("SELECT count(*) FROM cooldowns", [], |row| row.get::<_, i64>(0)).unwrap()
+    };
+    let deadline = tokio::time::Instant::now() + std::time::Duration::from_secs(10);
+    while rests() < 2 {
+        assert!(tokio::time::Instant::now() < deadline, "{} rests", rests());
+        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+    }
+    gateway.kill9();
+    gateway.restart().await;
+    assert_eq!(rests(), 2);
+    // All of them rest: the first to wake is tried, and what goes well is awake.
+    mock.heal("mock-think");
+    let mut client = admin(&gateway).await;
+    let end = ask(&mut client, "main", "four", "r4").await;
+    assert_eq!(end["state"], "final");
+}
+
+#[tokio::test]
+async fn a_profile_that_openclaw_lets_rest_rests_here_too() {
+    let mock = MockProvider::start().await;
+    let gateway = gateway(&mock).await;
+    let mut client = admin(&gateway).await;
+    let dir = gateway.state_dir().join("agents/main/agent");
+    fs::create_dir_all(&dir).unwrap();
+    let now = SystemClock.now_ms();
+    let stats = json!({"mock:one": {"disabledUntil": now + 3_600_000, "disabledReason": "billing",
+        "errorCount": 1, "lastFailureAt": now}});
+    write(&dir.join("auth-state.json"), &json!({"version": 1, "usageStats": stats}));
+    let key = |key: &str| json!({"type": "api_key", "provider": "mock", "key": key});
+    profiles(&gateway, &json!({"mock:one": key("key-one"), "mock:two": key("key-two")}));
+    ask(&mut client, "main", "hello", "r1").await;
+    assert_eq!(mock.calls().pop().unwrap().1, "key-two");
+    let status = crate::stage::call(&mut client, "models.authStatus", json!({})).await;
+    assert_eq!(status["providers"][0]["profiles"][0]["cooldownReason"], "billing");
 }
 
 #[tokio::test]

@@ -11,12 +11,27 @@ pub mod device;
 pub mod gateway;
 pub mod mock;
 pub mod node;
+pub mod python;
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
 
 pub use client::{Closed, Incoming, Received, Refusal, WsClient};
 pub use config::{SECRET, default_config};
 pub use device::DeviceKey;
 pub use gateway::{Gateway, GatewayOptions};
 pub use mock::MockProvider;
+
+/// What a server at `host:port` has under a path, as JSON.
+pub async fn get_json(address: &str, path: &str) -> serde_json::Value {
+    let mut tcp = TcpStream::connect(address).await.unwrap();
+    let request = format!("GET {path} HTTP/1.0\r\nHost: {address}\r\n\r\n");
+    tcp.write_all(request.as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    tcp.read_to_string(&mut answer).await.unwrap();
+    let (_, body) = answer.split_once("\r\n\r\n").unwrap();
+    serde_json::from_str(body).unwrap()
+}
 
 /// Milliseconds since the Unix epoch, as on the wire.
 pub fn now_ms() -> i64 {

@@ -8,8 +8,8 @@ mod manual;
 mod plan;
 mod summary;
 
-pub use plan::Nothing;
 use plan::Plan;
+pub use plan::{Nothing, block_tokens, text_tokens};
 
 use std::time::Duration;
 
@@ -123,7 +123,9 @@ pub async fn compact(
         Ok(summary) => note(parts, key, reason, summary, &plan, &context).await,
         Err(error) => Err(error),
     };
-    let will_retry = done.is_ok() && reason != CompactionReason::Manual;
+    let is_retry =
+        matches!(reason, CompactionReason::OverflowRetry | CompactionReason::TimeoutRetry);
+    let will_retry = done.is_ok() && is_retry;
     emitter.compaction_end(will_retry, done.is_ok());
     done
 }

@@ -124,7 +124,7 @@ pub fn context_tokens(context: &[ContextEntry]) -> u64 {
     let counted = context.iter().enumerate().rev().find_map(|(index, entry)| {
         let AgentMessage::Assistant(message) = &entry.message else { return None };
         let is_whole = !matches!(message.stop_reason, StopReason::Error | StopReason::Aborted);
-        let usage = message.usage;
+        let usage = &message.usage;
         let parts = usage.input + usage.output + usage.cache_read + usage.cache_write;
         let total = usage.total_tokens.max(parts);
         (is_whole && total > 0 && message.timestamp >= summed_at).then_some((index + 1, total))
@@ -153,6 +153,11 @@ fn tokens(message: &AgentMessage) -> u64 {
 /// A guess at the tokens of a text.
 pub fn text_tokens(text: &str) -> u64 {
     in_tokens(text.len())
+}
+
+/// A guess at the tokens of some blocks.
+pub fn block_tokens(blocks: &[ContentBlock]) -> u64 {
+    in_tokens(size(blocks))
 }
 
 fn in_tokens(bytes: usize) -> u64 {

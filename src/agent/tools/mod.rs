@@ -16,7 +16,7 @@ mod session_status;
 
 pub use context::{NewsSender, ToolContext, ToolNews};
 pub use output::ToolOutput;
-pub use policy::ToolScope;
+pub use policy::{ToolScope, allows};
 
 use std::sync::Arc;
 

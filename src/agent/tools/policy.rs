@@ -146,7 +146,8 @@ fn is_named(rules: &ToolRules, name: &str) -> bool {
     named.any(|pattern| means(pattern, name))
 }
 
-fn allows(rules: &ToolRules, name: &str) -> bool {
+/// Whether the lists of one set of rules let a tool pass.
+pub fn allows(rules: &ToolRules, name: &str) -> bool {
     let is_allowed = rules.allow.as_ref().is_none_or(|list| list.iter().any(|it| means(it, name)));
     is_allowed && !rules.deny.iter().any(|it| means(it, name))
 }

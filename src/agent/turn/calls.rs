@@ -64,6 +64,7 @@ impl Turn<'_> {
         // session for every provider (#10310).
         for (card, output) in calls.cards.into_iter().zip(calls.outputs) {
             let Some(output) = output else { continue };
+            self.fill.grows(&output.content);
             self.append(AgentMessage::ToolResult(ToolResultMessage {
                 tool_call_id: card.call.id,
                 tool_name: card.call.name,

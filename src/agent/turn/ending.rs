@@ -17,7 +17,7 @@ impl Turn<'_> {
                 return self.fail(format!("transcript not writable: {error}"), "unknown").await;
             }
         };
-        let usage = message.usage;
+        let usage = message.usage.clone();
         let (provider, model) = (message.provider.clone(), message.model.clone());
         let row = self
             .close(&RunEnd::Answered, "done", move |entry| {

@@ -33,6 +33,18 @@ fn members_and_blocks_that_we_do_not_know_survive_a_round_trip() {
     survives(
         r#"{"role":"toolResult","toolCallId":"c","toolName":"t","content":[{"type":"toolCall","id":"c","name":"t","arguments":{},"index":3},{"type":"thinking","thinking":"","later":null}],"isError":true,"timestamp":6,"durationMs":9}"#,
     );
+    survives(
+        r#"{"role":"assistant","content":[],"api":"a","provider":"p","model":"m","usage":{"input":1,"output":2,"cacheRead":0,"cacheWrite":0,"totalTokens":3,"cost":{"input":0,"output":0,"cacheRead":0,"cacheWrite":0,"total":0.5,"currency":"EUR","tiers":[1]},"reasoning":7,"cacheWrite1h":{"n":1}},"stopReason":"stop","timestamp":5,"diagnostics":[]}"#,
+    );
+}
+
+#[test]
+fn a_usage_without_unknown_members_takes_one_word_more() {
+    let word = size_of::<usize>();
+    assert_eq!(size_of::<Cost>(), 5 * 8 + word);
+    assert_eq!(size_of::<Usage>(), 5 * 8 + size_of::<Cost>() + word);
+    let read: Usage = serde_json::from_value(json!({"input": 1})).unwrap();
+    assert!(read.extra.is_empty() && read.cost.extra.is_empty());
 }
 
 #[test]

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use super::super::{ModelInfo, ModelRequest, ThinkingLevel, ToolSpec};
 use super::messages::messages;
 use super::thinking;
-use crate::config::model_options::CacheRetention;
+use crate::config::model_options::{CacheRetention, ToolChoice};
 
 /// The body for `request`.
 pub fn body(request: &ModelRequest) -> Value {
@@ -31,6 +31,9 @@ pub fn body(request: &ModelRequest) -> Value {
     let tools: Vec<Value> = request.offered_tools().iter().map(tool).collect();
     if !tools.is_empty() {
         body.insert("tools".into(), json!(tools));
+        if let Some(choice) = &model.options.params.tool_choice {
+            body.insert("tool_choice".into(), tool_choice(choice));
+        }
     }
     // The API refuses it together with thought.
     if let Some(temperature) = model.options.params.temperature
@@ -38,6 +41,10 @@ pub fn body(request: &ModelRequest) -> Value {
         && model.options.compat.supports_temperature != Some(false)
     {
         body.insert("temperature".into(), json!(temperature));
+    }
+    let metadata = model.options.params.metadata.as_ref();
+    if let Some(user) = metadata.and_then(|metadata| metadata.user_id.as_ref()) {
+        body.insert("metadata".into(), json!({"user_id": user}));
     }
     Value::Object(body)
 }
@@ -66,6 +73,13 @@ fn tool(tool: &ToolSpec) -> Value {
             "required": member("required", json!([])),
         },
     })
+}
+
+fn tool_choice(choice: &ToolChoice) -> Value {
+    match choice {
+        ToolChoice::Word(word) => json!({"type": word.as_str()}),
+        ToolChoice::Object(given) => json!(given),
+    }
 }
 
 #[cfg(test)]

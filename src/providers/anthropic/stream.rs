@@ -197,7 +197,7 @@ impl Reader for Events {
         let reason = self.stop.as_deref()?;
         Some(match reason {
             "end_turn" | "stop_sequence" | "pause_turn" => Ok(StopReason::Stop),
-            "max_tokens" => Ok(StopReason::Length),
+            "max_tokens" | "model_context_window_exceeded" => Ok(StopReason::Length),
             "tool_use" => Ok(StopReason::ToolUse),
             "refusal" | "sensitive" => Err(ProviderError::new(
                 ProviderErrorKind::Refusal,
@@ -211,14 +211,14 @@ impl Reader for Events {
     }
 }
 
-fn updated(usage: Usage, news: Option<WireUsage>) -> Usage {
-    let Some(news) = news else { return usage };
+fn updated(usage: &Usage, news: Option<WireUsage>) -> Usage {
+    let Some(news) = news else { return usage.clone() };
     Usage {
         input: news.input.unwrap_or(usage.input),
         output: news.output.unwrap_or(usage.output),
         cache_read: news.cache_read.unwrap_or(usage.cache_read),
         cache_write: news.cache_write.unwrap_or(usage.cache_write),
-        ..usage
+        ..usage.clone()
     }
 }
 

@@ -12,8 +12,9 @@ use super::known::{self, KnownModel, KnownProvider};
 use super::model::{Api, InputKind, ModelInfo, ModelPrice, ModelRef};
 use super::names::Names;
 use super::{Choice, EnvLookup, cli, ollama};
-use crate::config::model_options::{ModelOptions, RequestConfig, TlsConfig};
+use crate::config::model_options::ModelOptions;
 use crate::config::models::{MergeMode, ModelConfig, ModelsConfig, ProviderConfig};
+use crate::config::provider_request::{AuthHeader, Transport};
 use crate::config::secrets::SecretInput;
 use crate::support::Secret;
 
@@ -58,6 +59,14 @@ pub enum CatalogError {
         /// What would be right.
         known: String,
     },
+    /// A provider cannot be reached as it is asked for.
+    #[error("{path}: {reason}")]
+    Request {
+        /// Where it stands.
+        path: String,
+        /// What is wrong.
+        reason: &'static str,
+    },
     /// Nothing is left to answer.
     #[error(
         "models.mode is \"replace\", but models.providers has no model: add one, or use \"merge\""
@@ -86,6 +95,10 @@ pub fn models(sources: &CatalogSources<'_>) -> Result<Models, CatalogError> {
     let merge = config.mode == MergeMode::Merge;
     let mut all = Vec::new();
     for (id, provider) in config.providers.iter() {
+        provider.request.check(sources.secrets).map_err(|(place, reason)| {
+            let path = format!("models.providers.{id}.request.{place}");
+            CatalogError::Request { path, reason }
+        })?;
         let source = Source::new(id, provider, sources);
         for (index, model) in provider.models.iter().enumerate() {
             all.push(source.configured(index, model)?);
@@ -170,7 +183,8 @@ struct Source<'a> {
     api_key: Option<Secret>,
     headers: BTreeMap<String, Secret>,
     api: Option<Api>,
-    request: RequestConfig,
+    transport: Transport,
+    auth: Option<AuthHeader>,
 }
 
 impl<'a> Source<'a> {
@@ -183,7 +197,8 @@ impl<'a> Source<'a> {
             (None, Some(known)) => known.key(env).map(|(_, key)| Secret::new(key)),
             (None, None) => variable(env, &key_variable(id)).map(Secret::new),
         };
-        let headers = config.headers.iter();
+        let headers = config.headers.iter().chain(&config.request.headers);
+        let extra_ca = variable(env, "NODE_EXTRA_CA_CERTS");
         let base_url = config.base_url.clone().or_else(|| known.map(|known| base_url(known, env)));
         let own_api = if id == ollama::PROVIDER { Some(Api::Ollama) } else { None };
         let api = known.and_then(|known| Api::parse(known.api)).or(own_api);
@@ -196,13 +211,8 @@ impl<'a> Source<'a> {
             headers: headers
                 .filter_map(|(name, value)| Some((name.clone(), resolve(value)?)))
                 .collect(),
-            request: RequestConfig {
-                tls: TlsConfig {
-                    extra_ca: variable(env, "NODE_EXTRA_CA_CERTS"),
-                    ..config.request.tls.clone()
-                },
-                ..config.request.clone()
-            },
+            transport: config.request.transport(sources.secrets, extra_ca.as_deref()),
+            auth: config.request.auth_header(sources.secrets),
         }
     }
 
@@ -249,7 +259,9 @@ impl<'a> Source<'a> {
             options: Arc::new(ModelOptions {
                 compat: model.compat.clone(),
                 params: model.params.over(&self.config.params),
-                request: self.request.clone(),
+                transport: self.transport.clone(),
+                auth: self.auth.clone(),
+                is_assumed: false,
                 cli: None,
             }),
         })

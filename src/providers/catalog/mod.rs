@@ -11,7 +11,10 @@ mod model;
 mod names;
 mod ollama;
 
+use std::collections::HashMap;
 use std::sync::Arc;
+
+use parking_lot::Mutex;
 
 use super::{Adapters, Provider};
 use crate::config::NamedModel;
@@ -112,7 +115,13 @@ pub struct Catalog {
     choice: Choice,
     /// Where to look for Ollama, while the choice may still fall on it.
     ollama_url: Option<String>,
+    /// Models whose server was asked about them when they were first used; as
+    /// many as people choose.
+    learned: Arc<Mutex<HashMap<ModelRef, Arc<ModelInfo>>>>,
 }
+
+/// Nobody uses more models of one's own machine; beyond it each use asks.
+const MAX_LEARNED: usize = 1000;
 
 impl Catalog {
     /// Builds the catalogue from the configuration and the environment.
@@ -136,6 +145,7 @@ impl Catalog {
             configured: Arc::new(configured(sources)),
             choice,
             ollama_url,
+            learned: Arc::default(),
         })
     }
 
@@ -189,7 +199,36 @@ impl Catalog {
 
     /// The model with this full name.
     pub fn find(&self, name: &ModelRef) -> Option<Arc<ModelInfo>> {
-        self.models.find(name).map(Arc::clone)
+        self.models.find(name).map(|model| self.known(model))
+    }
+
+    /// What is known of this model by now.
+    pub fn known(&self, model: &Arc<ModelInfo>) -> Arc<ModelInfo> {
+        if !model.options.is_assumed {
+            return Arc::clone(model);
+        }
+        let learned = self.learned.lock().get(&model.reference()).cloned();
+        learned.unwrap_or_else(|| Arc::clone(model))
+    }
+
+    /// The same, after its server was asked if nobody has asked before. What a
+    /// server does not tell stays assumed, and is asked for again.
+    pub async fn learn(&self, model: &Arc<ModelInfo>) -> Arc<ModelInfo> {
+        let known = self.known(model);
+        if !known.options.is_assumed {
+            return known;
+        }
+        let mut model = ModelInfo::clone(&known);
+        let url = model.base_url.clone();
+        if !ollama::ask(self.adapters.http(), &url, &mut model).await {
+            return known;
+        }
+        let model = Arc::new(model);
+        let mut learned = self.learned.lock();
+        if learned.len() < MAX_LEARNED {
+            learned.insert(model.reference(), Arc::clone(&model));
+        }
+        model
     }
 
     /// The model that the configuration means: by alias or full name.
@@ -270,7 +309,10 @@ impl Catalog {
             guess.id.clone_from(&name.model);
             guess.name.clone_from(&name.model);
             guess.price = ModelPrice::default();
-            Some(Arc::new(guess))
+            if guess.provider == ollama::PROVIDER && guess.api == Api::Ollama {
+                Arc::make_mut(&mut guess.options).is_assumed = true;
+            }
+            Some(self.known(&Arc::new(guess)))
         })
     }
 

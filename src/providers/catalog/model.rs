@@ -265,7 +265,7 @@ impl ModelInfo {
             output: dollars(usage.output, price.output),
             cache_read: dollars(usage.cache_read, price.cache_read),
             cache_write: dollars(usage.cache_write, price.cache_write),
-            total: 0.0,
+            ..Cost::default()
         };
         cost.total = cost.input + cost.output + cost.cache_read + cost.cache_write;
         let total_tokens = [usage.output, usage.cache_read, usage.cache_write]
@@ -286,6 +286,7 @@ impl ModelInfo {
                 .any(|known| name.eq_ignore_ascii_case(known))
         };
         match &self.api_key {
+            _ if self.options.auth.is_some() => Ok(None),
             Some(key) => Ok(Some(key)),
             None if matches!(self.api, Api::Ollama | Api::ClaudeCli)
                 || self.is_local()

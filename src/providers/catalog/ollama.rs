@@ -14,6 +14,7 @@ use tokio::time::Instant;
 
 use super::super::http::Http;
 use super::model::{Api, InputKind, ModelInfo, ModelPrice};
+use crate::config::model_options::ModelOptions;
 use crate::support::Secret;
 
 /// Provider id.
@@ -71,16 +72,19 @@ pub async fn models(http: &Http, url: &str) -> Vec<Arc<ModelInfo>> {
     models.into_iter().map(Arc::new).collect()
 }
 
-/// Asks what `model` can do.
-async fn ask(http: &Http, url: &str, model: &mut ModelInfo) {
+/// Asks what `model` can do; whether there was an answer.
+pub async fn ask(http: &Http, url: &str, model: &mut ModelInfo) -> bool {
     let body = json!({"model": model.id});
-    if let Some(details) = http.probe(&format!("{url}/api/show"), Some(&body)).await {
-        learn(model, &details);
+    let details = http.probe(&format!("{url}/api/show"), Some(&body)).await;
+    if let Some(details) = &details {
+        learn(model, details);
     }
+    details.is_some()
 }
 
 /// Takes what the server says of a model.
 fn learn(model: &mut ModelInfo, details: &Value) {
+    Arc::make_mut(&mut model.options).is_assumed = false;
     let info = details.get("model_info").and_then(Value::as_object);
     // The name begins with that of the architecture, such as `llama`.
     let length = info.into_iter().flatten().find(|(name, _)| name.ends_with(".context_length"));
@@ -113,7 +117,7 @@ pub fn model(name: &str, url: &str) -> ModelInfo {
         context_window: CONTEXT_WINDOW,
         max_tokens: MAX_TOKENS,
         timeout: None,
-        options: Arc::default(),
+        options: Arc::new(ModelOptions { is_assumed: true, ..ModelOptions::default() }),
     }
 }
 

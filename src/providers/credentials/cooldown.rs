@@ -1,16 +1,18 @@
 //! Which credentials rest after a failure, and for how long.
 //!
 //! Promises: what is wrong with one conversation or one request makes nobody
-//! rest; what is wrong with one model leaves the others alone (#55941). Kept
-//! in memory: a restart asks each provider once more.
+//! rest; what is wrong with one model leaves the others alone (#55941). What
+//! changes waits to be stored, in order.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
 use parking_lot::Mutex;
 
 use super::super::{ModelInfo, ProviderError, ProviderErrorKind};
+use super::usage_stats::ProfileRest;
 use crate::config::profiles::CooldownConfig;
+use crate::store::{CooldownChange, CooldownRow};
 
 /// How long a credential rests after the first, second, … failure in a row.
 const STEPS: [Duration; 4] = [
@@ -57,18 +59,22 @@ const NO_CREDIT: [&str; 8] = [
     "out of credits",
 ];
 
+/// Whether `message` of a provider says that there is no credit left.
+pub fn says_no_credit(message: &str) -> bool {
+    let text = message.to_lowercase();
+    NO_CREDIT.iter().any(|words| text.contains(words))
+}
+
 impl FailureReason {
     /// The reason of a failed call.
     pub fn of(error: &ProviderError) -> Self {
-        let says_no_credit = || {
-            let text = error.message.to_lowercase();
-            NO_CREDIT.iter().any(|words| text.contains(words))
-        };
         match (error.kind, error.status) {
             (ProviderErrorKind::ContextLength, _) => Self::ContextOverflow,
             (ProviderErrorKind::Refusal, _) => Self::Refusal,
             (_, Some(402)) => Self::Billing,
-            (ProviderErrorKind::RateLimit | ProviderErrorKind::Auth, _) if says_no_credit() => {
+            (ProviderErrorKind::RateLimit | ProviderErrorKind::Auth, _)
+                if says_no_credit(&error.message) =>
+            {
                 Self::Billing
             }
             (ProviderErrorKind::RateLimit, _) => Self::RateLimit,
@@ -99,6 +105,22 @@ impl FailureReason {
             Self::ContextOverflow => "context_overflow",
             Self::Refusal => "refusal",
         }
+    }
+
+    /// The reason with this word.
+    pub fn parse(word: &str) -> Option<Self> {
+        let all = [
+            Self::Auth,
+            Self::Billing,
+            Self::RateLimit,
+            Self::Overloaded,
+            Self::Timeout,
+            Self::ModelNotFound,
+            Self::Format,
+            Self::ContextOverflow,
+            Self::Refusal,
+        ];
+        all.into_iter().find(|reason| reason.as_str() == word)
     }
 
     /// Whether another model may do better.
@@ -144,38 +166,51 @@ pub struct Rest {
 
 #[derive(Debug)]
 struct State {
+    /// 0 after a success that ended what another program had noted.
     failures: u32,
     failed_at: u64,
     rest: Rest,
+    /// Whether another program noted it: its note stays where it is, so that
+    /// it ended has to be remembered.
+    is_foreign: bool,
 }
 
 /// Id of a credential, and the model when only that is concerned.
 type Key = (String, Option<String>);
 
+#[derive(Default)]
+struct Table {
+    states: HashMap<Key, State>,
+    /// Where the store is behind.
+    changed: HashSet<Key>,
+    is_storing: bool,
+}
+
 /// What rests.
 pub struct Cooldowns {
     config: CooldownConfig,
-    states: Mutex<HashMap<Key, State>>,
+    table: Mutex<Table>,
 }
 
 impl Cooldowns {
     /// Nothing rests yet.
     pub fn new(config: CooldownConfig) -> Self {
-        Self { config, states: Mutex::default() }
+        Self { config, table: Mutex::default() }
     }
 
     /// Until when a credential rests for this model.
     pub fn rest(&self, id: &str, model: &ModelInfo, now_ms: u64) -> Option<Rest> {
-        let states = self.states.lock();
+        let table = self.table.lock();
         let keys = [(id.to_owned(), None), (id.to_owned(), Some(model.id.clone()))];
-        let rests = keys.iter().filter_map(|key| Some(states.get(key)?.rest));
+        let rests = keys.iter().filter_map(|key| Some(table.states.get(key)?.rest));
         rests.filter(|rest| rest.until_ms > now_ms).max_by_key(|rest| rest.until_ms)
     }
 
     /// The longest rest of a credential for any model.
     pub fn longest(&self, id: &str, now_ms: u64) -> Option<Rest> {
-        let states = self.states.lock();
-        let rests = states.iter().filter(|((known, _), _)| known == id).map(|(_, it)| it.rest);
+        let table = self.table.lock();
+        let own = table.states.iter().filter(|((known, _), _)| known == id);
+        let rests = own.map(|(_, state)| state.rest);
         rests.filter(|rest| rest.until_ms > now_ms).max_by_key(|rest| rest.until_ms)
     }
 
@@ -187,27 +222,101 @@ impl Cooldowns {
             Scope::Model => (id.to_owned(), Some(model.id.clone())),
             Scope::Credential => (id.to_owned(), None),
         };
-        let window = millis(self.config.failure_window);
-        let mut states = self.states.lock();
+        let mut table = self.table.lock();
+        let Table { states, changed, .. } = &mut *table;
         if states.len() >= MAX_ENTRIES {
-            states.retain(|_, state| state.rest.until_ms > now_ms);
+            let gone = states.extract_if(|_, state| state.rest.until_ms <= now_ms);
+            changed.extend(gone.map(|(key, _)| key));
         }
         let earlier = states.get(&key).filter(|state| {
-            now_ms.saturating_sub(state.failed_at) < window && state.rest.reason == reason
+            now_ms.saturating_sub(state.failed_at) < self.window() && state.rest.reason == reason
         });
         let failures = earlier.map_or(1, |state| state.failures.saturating_add(1));
         let rest = self.length(reason, failures, &model.provider);
         // Who says how long to wait is believed.
         let rest = rest.max(error.retry_after.unwrap_or_default());
         let rest = Rest { until_ms: now_ms.saturating_add(millis(rest)), reason };
-        states.insert(key, State { failures, failed_at: now_ms, rest });
+        let is_foreign = states.get(&key).is_some_and(|state| state.is_foreign);
+        changed.insert(key.clone());
+        states.insert(key, State { failures, failed_at: now_ms, rest, is_foreign });
     }
 
     /// A call went well.
-    pub fn succeeded(&self, id: &str, model: &ModelInfo) {
-        let mut states = self.states.lock();
-        states.remove(&(id.to_owned(), None));
-        states.remove(&(id.to_owned(), Some(model.id.clone())));
+    pub fn succeeded(&self, id: &str, model: &ModelInfo, now_ms: u64) {
+        let mut table = self.table.lock();
+        if table.states.is_empty() {
+            return;
+        }
+        let Table { states, changed, .. } = &mut *table;
+        for key in [(id.to_owned(), None), (id.to_owned(), Some(model.id.clone()))] {
+            match states.get_mut(&key) {
+                None => continue,
+                Some(state) if state.is_foreign && state.failures == 0 => continue,
+                Some(state) if state.is_foreign => {
+                    (state.failures, state.failed_at, state.rest.until_ms) = (0, now_ms, 0);
+                }
+                Some(_) => drop(states.remove(&key)),
+            }
+            changed.insert(key);
+        }
+    }
+
+    /// Takes in what was stored, before anything is asked, unless another
+    /// program has noted something newer. What is over counts no more.
+    pub fn recall(&self, rows: Vec<CooldownRow>, now_ms: u64) {
+        let mut table = self.table.lock();
+        for row in rows.into_iter().take(MAX_ENTRIES) {
+            let key = (row.credential, row.model);
+            let is_over = now_ms.saturating_sub(row.failed_at) >= self.window();
+            let reason = FailureReason::parse(&row.reason);
+            let Some(reason) = reason.filter(|_| row.until_ms > now_ms || !is_over) else {
+                table.changed.insert(key);
+                continue;
+            };
+            let known = table.states.get(&key);
+            if known.is_some_and(|known| !known.is_foreign || known.failed_at > row.failed_at) {
+                continue;
+            }
+            let (failures, failed_at) = (row.failures, row.failed_at);
+            let rest = Rest { until_ms: row.until_ms, reason };
+            let is_foreign = failures == 0 || known.is_some();
+            table.states.insert(key, State { failures, failed_at, rest, is_foreign });
+        }
+    }
+
+    /// Takes in what another program noted, where nothing newer is known.
+    pub fn take_over(&self, rests: &[ProfileRest], now_ms: u64) {
+        let mut table = self.table.lock();
+        for noted in rests.iter().filter(|noted| noted.rest.until_ms > now_ms).take(MAX_ENTRIES) {
+            let key = (noted.profile.clone(), noted.model.clone());
+            let is_newer = |known: &State| known.failed_at < noted.failed_at;
+            if table.states.get(&key).is_none_or(is_newer) {
+                let (failures, failed_at, rest) = (noted.failures, noted.failed_at, noted.rest);
+                let state = State { failures, failed_at, rest, is_foreign: true };
+                table.states.insert(key, state);
+            }
+        }
+    }
+
+    /// Whether there is something to store that nobody is storing yet. Who is
+    /// told so must go on with [`Self::changes`] until there are none.
+    pub fn begins_storing(&self) -> bool {
+        let mut table = self.table.lock();
+        let begins = !table.is_storing && !table.changed.is_empty();
+        table.is_storing |= begins;
+        begins
+    }
+
+    /// What is to be stored next; `None` ends the storing.
+    pub fn changes(&self) -> Option<Vec<CooldownChange>> {
+        let mut table = self.table.lock();
+        let Table { states, changed, is_storing } = &mut *table;
+        *is_storing = !changed.is_empty();
+        is_storing.then(|| changed.drain().map(|key| change(states.get(&key), key)).collect())
+    }
+
+    fn window(&self) -> u64 {
+        millis(self.config.failure_window)
     }
 
     fn length(&self, reason: FailureReason, failures: u32, provider: &str) -> Duration {
@@ -222,122 +331,21 @@ impl Cooldowns {
     }
 }
 
+fn change(state: Option<&State>, (credential, model): Key) -> CooldownChange {
+    let Some(state) = state else { return CooldownChange::Remove(credential, model) };
+    CooldownChange::Set(CooldownRow {
+        credential,
+        model,
+        reason: state.rest.reason.as_str().into(),
+        failures: state.failures,
+        failed_at: state.failed_at,
+        until_ms: state.rest.until_ms,
+    })
+}
+
 fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::providers::testing::model;
-    use crate::providers::{ErrorStyle, ProviderErrorKind as Kind};
-
-    const MINUTE: u64 = 60_000;
-    const HOUR: u64 = 60 * MINUTE;
-
-    fn status(status: u16, message: &str) -> ProviderError {
-        let body = serde_json::json!({"error": {"message": message}}).to_string();
-        ProviderError::from_status(ErrorStyle::OpenAi, status, &body)
-    }
-
-    fn named(id: &str) -> ModelInfo {
-        ModelInfo { id: id.into(), ..model("openai-completions") }
-    }
-
-    fn cooldowns() -> Cooldowns {
-        Cooldowns::new(CooldownConfig::default())
-    }
-
-    #[test]
-    fn rests_grow_with_each_failure_and_end_with_success() {
-        let (all, model) = (cooldowns(), named("m"));
-        let mut now = 1000;
-        for minutes in [1, 5, 25, 60, 60] {
-            all.failed("p", &model, &status(429, "slow down"), now);
-            let rest = all.rest("p", &model, now).unwrap();
-            assert_eq!(rest.until_ms - now, minutes * MINUTE);
-            assert_eq!(all.rest("p", &model, rest.until_ms), None);
-            now = rest.until_ms;
-        }
-        all.succeeded("p", &model);
-        all.failed("p", &model, &status(429, "slow down"), now);
-        assert_eq!(all.rest("p", &model, now).unwrap().until_ms - now, MINUTE);
-    }
-
-    #[test]
-    fn a_day_without_failure_is_a_new_beginning() {
-        let (all, model) = (cooldowns(), named("m"));
-        all.failed("p", &model, &status(500, "x"), 0);
-        all.failed("p", &model, &status(500, "x"), 25 * HOUR);
-        assert_eq!(all.rest("p", &model, 25 * HOUR).unwrap().until_ms, 25 * HOUR + MINUTE);
-    }
-
-    #[test]
-    fn a_rate_limit_concerns_one_model_and_a_refused_key_all() {
-        let (all, one, other) = (cooldowns(), named("one"), named("other"));
-        all.failed("p", &one, &status(429, "slow down"), 0);
-        assert!(all.rest("p", &one, 1).is_some());
-        assert_eq!(all.rest("p", &other, 1), None);
-        all.failed("p", &one, &status(401, "bad key"), 0);
-        assert_eq!(all.rest("p", &other, 1).unwrap().reason, FailureReason::Auth);
-        assert_eq!(all.rest("q", &other, 1), None);
-    }
-
-    #[test]
-    fn an_account_without_credit_rests_for_hours() {
-        let (all, model) = (cooldowns(), named("m"));
-        let mut now = 0;
-        for hours in [5, 10, 20, 24, 24] {
-            all.failed("p", &model, &status(429, "You exceeded your current quota"), now);
-            let rest = all.longest("p", now).unwrap();
-            assert_eq!((rest.until_ms - now, rest.reason), (hours * HOUR, FailureReason::Billing));
-            now += HOUR;
-        }
-        assert_eq!(FailureReason::of(&status(402, "x")), FailureReason::Billing);
-    }
-
-    #[test]
-    fn what_one_request_did_wrong_makes_no_credential_rest() {
-        let (all, model) = (cooldowns(), named("m"));
-        let too_long = status(400, "maximum context length is 10 tokens");
-        let refused = ProviderError::new(Kind::Refusal, "no");
-        for error in [
-            status(400, "orphan tool result"),
-            status(422, "x"),
-            status(404, "x"),
-            too_long,
-            refused,
-            ProviderError::new(Kind::Protocol, "html"),
-        ] {
-            all.failed("p", &model, &error, 0);
-            assert_eq!(all.longest("p", 1), None, "{error:?}");
-        }
-    }
-
-    #[test]
-    fn the_wait_that_a_provider_asks_for_is_kept() {
-        let (all, model) = (cooldowns(), named("m"));
-        let mut error = status(429, "slow down");
-        error.retry_after = Some(Duration::from_mins(10));
-        all.failed("p", &model, &error, 0);
-        assert_eq!(all.rest("p", &model, 1).unwrap().until_ms, 10 * MINUTE);
-    }
-
-    #[test]
-    fn reasons_are_told_apart() {
-        for (error, reason) in [
-            (status(401, "x"), "auth"),
-            (status(403, "x"), "auth"),
-            (status(403, "Your credit balance is too low"), "billing"),
-            (status(429, "x"), "rate_limit"),
-            (status(529, "x"), "overloaded"),
-            (status(500, "x"), "timeout"),
-            (status(404, "x"), "model_not_found"),
-            (status(400, "x"), "format"),
-            (ProviderError::cut(), "timeout"),
-            (ProviderError::no_api_key("p"), "auth"),
-        ] {
-            assert_eq!(FailureReason::of(&error).as_str(), reason, "{error:?}");
-        }
-    }
-}
+mod tests;

@@ -9,15 +9,16 @@ mod cooldown;
 mod profile;
 pub mod status;
 mod store;
+mod usage_stats;
 
 use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::SystemTime;
 
 use parking_lot::Mutex;
 
-pub use cooldown::{FailureReason, Rest};
+pub use cooldown::{FailureReason, Rest, says_no_credit};
 pub use profile::{Expiry, Profile};
 pub use store::{ProfileFile, StoreError};
 
@@ -25,7 +26,8 @@ use super::ModelInfo;
 use crate::config::profiles::{ProfileConfig, ProfileMode, ProfilesConfig};
 use crate::config::secrets::{self, ResolvedSecrets, SecretsConfig};
 use crate::config::{Env, Paths, Settings};
-use crate::support::{Clock, Secret};
+use crate::store::Store;
+use crate::support::{Clock, Secret, Tasks};
 use cooldown::Cooldowns;
 
 /// Name of the file below an agent's directory.
@@ -93,7 +95,10 @@ pub struct Credentials {
     env: Env,
     clock: Arc<dyn Clock>,
     files: Mutex<HashMap<PathBuf, Loaded>>,
-    cooldowns: Cooldowns,
+    cooldowns: Arc<Cooldowns>,
+    /// Where rests are kept, and who does it.
+    keeper: OnceLock<(Arc<dyn Store>, Tasks)>,
+    recalled: tokio::sync::OnceCell<()>,
 }
 
 impl Credentials {
@@ -105,9 +110,41 @@ impl Credentials {
             config: settings.profiles.clone(),
             secrets: settings.secrets.clone(),
             env: env.clone(),
-            cooldowns: Cooldowns::new(settings.profiles.cooldowns.clone()),
+            cooldowns: Arc::new(Cooldowns::new(settings.profiles.cooldowns.clone())),
+            keeper: OnceLock::new(),
+            recalled: tokio::sync::OnceCell::new(),
             clock,
             files: Mutex::default(),
+        }
+    }
+
+    /// Keeps rests in `store`. They are read from there when they first matter.
+    pub fn keep_in(&self, store: Arc<dyn Store>, tasks: Tasks) {
+        // Said once, when the program is put together.
+        let _ = self.keeper.set((store, tasks));
+    }
+
+    async fn recall(&self) {
+        let Some((store, _)) = self.keeper.get() else { return };
+        let read = async || match store.cooldowns().await {
+            Ok(rows) => self.cooldowns.recall(rows, self.clock.now_ms()),
+            Err(error) => tracing::warn!(%error, "rests of credentials are not remembered"),
+        };
+        self.recalled.get_or_init(read).await;
+    }
+
+    /// Has written down what changed; nobody waits for it.
+    fn keep(&self) {
+        let Some((store, tasks)) = self.keeper.get() else { return };
+        if self.cooldowns.begins_storing() {
+            let (cooldowns, store) = (Arc::clone(&self.cooldowns), Arc::clone(store));
+            tasks.spawn("credential-rests", async move {
+                while let Some(changes) = cooldowns.changes() {
+                    if let Err(error) = store.change_cooldowns(changes).await {
+                        tracing::warn!(%error, "rests of credentials are not kept");
+                    }
+                }
+            });
         }
     }
 
@@ -119,6 +156,7 @@ impl Credentials {
     /// Every profile that an agent can use, its own before those of the default
     /// agent.
     pub async fn profiles(&self, agent: &str) -> Vec<ProfileState> {
+        self.recall().await;
         let mut states: Vec<ProfileState> = Vec::new();
         let mut order: HashMap<String, Vec<String>> = HashMap::new();
         for owner in self.owners(agent) {
@@ -156,6 +194,11 @@ impl Credentials {
 
     /// How an agent can be let in by the provider of `model`, best first.
     pub async fn for_model(&self, agent: &str, model: &ModelInfo) -> Vec<Credential> {
+        let own = || Credential { id: format!("{}:key", model.provider), secret: None };
+        if model.options.auth.is_some() {
+            self.recall().await;
+            return vec![own()];
+        }
         let now = self.clock.now_ms();
         let states = self.profiles(agent).await;
         let fitting = states.into_iter().filter(|state| {
@@ -173,7 +216,7 @@ impl Credentials {
             })
             .collect();
         if found.is_empty() || model.has_credential() {
-            found.push(Credential { id: format!("{}:key", model.provider), secret: None });
+            found.push(own());
         }
         found
     }
@@ -201,11 +244,13 @@ impl Credentials {
         failure: &super::ProviderError,
     ) {
         self.cooldowns.failed(&credential.id, model, failure, self.clock.now_ms());
+        self.keep();
     }
 
     /// A call with this credential went well.
     pub fn succeeded(&self, credential: &Credential, model: &ModelInfo) {
-        self.cooldowns.succeeded(&credential.id, model);
+        self.cooldowns.succeeded(&credential.id, model, self.clock.now_ms());
+        self.keep();
     }
 
     /// The agents whose files count for `agent`, its own first.
@@ -229,6 +274,7 @@ impl Credentials {
                 Arc::default()
             }
         };
+        self.cooldowns.take_over(&file.rests, self.clock.now_ms());
         let references: BTreeSet<_> =
             file.profiles.iter().filter_map(Profile::reference).cloned().collect();
         let (secrets, lost) = secrets::resolve(&references, &self.secrets, &self.env).await;

@@ -11,12 +11,15 @@ use std::path::{Path, PathBuf};
 use serde_json::{Map, Value, json};
 
 use super::Profile;
+use super::usage_stats::{self, ProfileRest};
 use crate::config::profiles::ProfileMode;
 use crate::store::atomic::{self, FileError};
 use crate::support::Secret;
 
 /// The version that OpenClaw writes.
 const VERSION: u64 = 1;
+/// Order and usage of the profiles, in the same folder.
+const STATE_FILE: &str = "auth-state.json";
 /// Some hundred credentials; more is not such a file.
 const MAX_BYTES: u64 = 4 * 1024 * 1024;
 
@@ -47,10 +50,13 @@ pub struct ProfileFile {
     pub profiles: Vec<Profile>,
     /// The agent's own order, by provider.
     pub order: BTreeMap<String, Vec<String>>,
+    /// Profiles that OpenClaw lets rest.
+    pub rests: Vec<ProfileRest>,
 }
 
 impl ProfileFile {
-    /// Reads the file; nothing when there is none.
+    /// Reads the file, and the one beside it in which newer versions of OpenClaw
+    /// keep what is no secret; nothing when there is none.
     ///
     /// # Errors
     /// When it is there and not readable.
@@ -58,7 +64,9 @@ impl ProfileFile {
         let whole = read_value(path)?;
         let entries = whole.get("profiles").and_then(Value::as_object);
         let profiles = entries.into_iter().flatten();
-        let order = whole.get("order").and_then(Value::as_object).into_iter().flatten();
+        let state = read_value(&path.with_file_name(STATE_FILE)).unwrap_or_default();
+        let orders = [&whole, &state].into_iter().filter_map(|file| file.get("order")?.as_object());
+        let order = orders.flatten();
         Ok(Self {
             profiles: profiles.filter_map(|(id, value)| Profile::read(id, value)).collect(),
             order: order
@@ -67,6 +75,7 @@ impl ProfileFile {
                     Some((provider.to_lowercase(), ids))
                 })
                 .collect(),
+            rests: usage_stats::read(&[&whole, &state]),
         })
     }
 

@@ -8,6 +8,7 @@ use super::super::ModelRequest;
 use super::super::schema::for_google;
 use super::contents::contents;
 use super::thinking;
+use crate::config::model_options::ToolChoice;
 
 /// The body for `request`.
 pub fn body(request: &ModelRequest) -> Value {
@@ -32,6 +33,10 @@ pub fn body(request: &ModelRequest) -> Value {
         .collect();
     if !tools.is_empty() {
         body.insert("tools".into(), json!([{"functionDeclarations": tools}]));
+        if let Some(choice) = &model.options.params.tool_choice {
+            let config = json!({"functionCallingConfig": calling(choice)});
+            body.insert("toolConfig".into(), config);
+        }
     }
     let mut generation = Map::new();
     if let Some(temperature) = model.options.params.temperature {
@@ -43,6 +48,13 @@ pub fn body(request: &ModelRequest) -> Value {
     }
     body.insert("generationConfig".into(), Value::Object(generation));
     Value::Object(body)
+}
+
+fn calling(choice: &ToolChoice) -> Value {
+    match choice {
+        ToolChoice::Word(word) => json!({"mode": word.as_str().to_uppercase()}),
+        ToolChoice::Object(given) => json!(given),
+    }
 }
 
 #[cfg(test)]

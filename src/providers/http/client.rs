@@ -9,10 +9,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use reqwest::{Certificate, Client, ClientBuilder, Proxy, Url};
+use reqwest::{Certificate, Client, ClientBuilder, Identity, Proxy, Url};
 
 use super::super::error::{ProviderError, ProviderErrorKind};
-use crate::config::model_options::{ProxyConfig, RequestConfig};
+use crate::config::provider_request::{PemSource, ProxyConfig, Transport};
 
 /// What a client is built for.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -21,7 +21,7 @@ struct Way {
     secure: bool,
     /// On this machine.
     local: bool,
-    request: RequestConfig,
+    transport: Transport,
 }
 
 /// The clients built so far. A configuration has a few ways at most, and what
@@ -42,11 +42,11 @@ impl Clients {
     /// # Errors
     /// When certificates or proxy of the configuration cannot be used, or the
     /// machine has no certificates.
-    pub async fn get(&self, url: &Url, request: &RequestConfig) -> Result<Client, ProviderError> {
+    pub async fn get(&self, url: &Url, transport: &Transport) -> Result<Client, ProviderError> {
         let way = Way {
             secure: url.scheme() == "https",
             local: is_loopback(url),
-            request: request.clone(),
+            transport: transport.clone(),
         };
         if let Some(client) = self.built.lock().get(&way) {
             return Ok(client.clone());
@@ -78,10 +78,18 @@ pub fn is_loopback(url: &Url) -> bool {
 fn build_secure(way: &Way, connect: Duration) -> Result<Client, String> {
     // Refused when some other part of the program was first, which is as good.
     rustls::crypto::ring::default_provider().install_default().ok();
-    let builder = proxied(Client::builder(), way)?;
+    let mut builder = proxied(Client::builder(), way)?;
+    let transport = &way.transport;
     let mut certificates = Vec::new();
-    for source in way.request.tls.ca.iter().chain(&way.request.tls.extra_ca) {
+    for source in transport.ca.iter().chain(&transport.extra_ca) {
         certificates.extend(authorities(source)?);
+    }
+    if let Some((certificate, key)) = &transport.identity {
+        builder = builder.identity(identity(certificate, key)?);
+    }
+    if transport.insecure_skip_verify {
+        tracing::warn!("request.tls.insecureSkipVerify: a provider's certificate is not checked");
+        builder = builder.tls_danger_accept_invalid_certs(true);
     }
     built(builder.tls_certs_merge(certificates), connect)
         .map_err(|error| format!("cannot use TLS on this machine: {error}"))
@@ -108,10 +116,10 @@ fn built(builder: ClientBuilder, connect: Duration) -> Result<Client, String> {
 
 /// Without more words, reqwest takes the proxy of the environment.
 fn proxied(builder: ClientBuilder, way: &Way) -> Result<ClientBuilder, String> {
-    match &way.request.proxy {
+    match &way.transport.proxy {
         _ if way.local => Ok(builder.no_proxy()),
-        None | Some(ProxyConfig::EnvProxy) => Ok(builder),
-        Some(ProxyConfig::ExplicitProxy { url }) => {
+        None | Some(ProxyConfig::EnvProxy { .. }) => Ok(builder),
+        Some(ProxyConfig::ExplicitProxy { url, .. }) => {
             // The address may hold a password, so it is not repeated.
             let proxy =
                 Proxy::all(url.expose()).map_err(|_| "request.proxy.url is not an address")?;
@@ -120,40 +128,53 @@ fn proxied(builder: ClientBuilder, way: &Way) -> Result<ClientBuilder, String> {
     }
 }
 
-/// Certificates in PEM: themselves, or the file that they are in.
-fn authorities(source: &str) -> Result<Vec<Certificate>, String> {
-    let pem = if source.contains("-----BEGIN") {
-        source.as_bytes().to_vec()
-    } else {
-        std::fs::read(source)
-            .map_err(|error| format!("cannot read the certificates in {source}: {error}"))?
-    };
-    let certificates = Certificate::from_pem_bundle(&pem).unwrap_or_default();
+/// The PEM itself, or what the file holds.
+fn pem(source: &PemSource, what: &str) -> Result<Vec<u8>, String> {
+    let source = source.expose();
+    if source.contains("-----BEGIN") {
+        return Ok(source.as_bytes().to_vec());
+    }
+    std::fs::read(source).map_err(|error| format!("cannot read the {what} in {source}: {error}"))
+}
+
+fn authorities(source: &PemSource) -> Result<Vec<Certificate>, String> {
+    let certificates = Certificate::from_pem_bundle(&pem(source, "certificates")?);
+    let certificates = certificates.unwrap_or_default();
     if certificates.is_empty() {
         return Err("request.tls.ca (or NODE_EXTRA_CA_CERTS) has no certificate in PEM".into());
     }
     Ok(certificates)
 }
 
+/// Our own certificate. What is wrong with a key is not told in its words.
+fn identity(certificate: &PemSource, key: &PemSource) -> Result<Identity, String> {
+    let mut both = pem(certificate, "certificate")?;
+    both.push(b'\n');
+    both.extend(pem(key, "key")?);
+    let wrong = "request.tls.cert and request.tls.key are no certificate with its key in PEM";
+    Identity::from_pem(&both).map_err(|_| wrong.to_owned())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::model_options::TlsConfig;
-    use serde_json::json;
+    use crate::config::provider_request::ProviderRequest;
+    use crate::config::secrets::ResolvedSecrets;
+    use serde_json::{Value, json};
 
-    fn request(ca: &str) -> RequestConfig {
-        let tls = TlsConfig { ca: Some(ca.into()), ..TlsConfig::default() };
-        RequestConfig { tls, ..RequestConfig::default() }
+    fn transport(written: Value) -> Transport {
+        let request: ProviderRequest = serde_json::from_value(written).unwrap();
+        request.transport(&ResolvedSecrets::default(), None)
     }
 
     #[tokio::test]
     async fn a_client_is_built_once_for_each_way() {
         let clients = Clients::new(Duration::from_secs(1));
         assert!(clients.built.lock().is_empty());
-        let get = async |url: &str, request: &RequestConfig| {
-            clients.get(&Url::parse(url).unwrap(), request).await
+        let get = async |url: &str, transport: &Transport| {
+            clients.get(&Url::parse(url).unwrap(), transport).await
         };
-        let usual = RequestConfig::default();
+        let usual = Transport::default();
         get("http://127.0.0.1/", &usual).await.unwrap();
         get("http://localhost:1/x", &usual).await.unwrap();
         assert_eq!(clients.built.lock().len(), 1);
@@ -166,16 +187,19 @@ mod tests {
     #[tokio::test]
     async fn what_is_wrong_with_certificates_and_proxies_is_said() {
         let clients = Clients::new(Duration::from_secs(1));
-        let error = async |request: RequestConfig| {
+        let error = async |written: Value| {
             let url = Url::parse("https://elsewhere/").unwrap();
-            clients.get(&url, &request).await.unwrap_err().message
+            clients.get(&url, &transport(written)).await.unwrap_err().message
         };
-        let missing = error(request("/nowhere/ca.pem")).await;
+        let missing = error(json!({"tls": {"ca": "/nowhere/ca.pem"}})).await;
         assert!(missing.contains("cannot read the certificates in /nowhere/ca.pem"), "{missing}");
-        let empty = error(request("-----BEGIN nothing")).await;
+        let empty = error(json!({"tls": {"ca": "-----BEGIN nothing"}})).await;
         assert!(empty.contains("has no certificate in PEM"), "{empty}");
         let proxy = json!({"proxy": {"mode": "explicit-proxy", "url": "http://user:password@"}});
-        let proxied = error(serde_json::from_value(proxy).unwrap()).await;
+        let proxied = error(proxy).await;
         assert_eq!(proxied, "Connection error: request.proxy.url is not an address");
+        let half = json!({"tls": {"cert": "-----BEGIN", "key": "-----BEGIN s3cret"}});
+        let half = error(half).await;
+        assert!(half.contains("are no certificate with its key") && !half.contains("s3cret"));
     }
 }

@@ -20,7 +20,7 @@ use super::error::{ErrorStyle, ProviderError, ProviderErrorKind};
 pub use super::sse::Framing;
 use super::sse::SseParser;
 use super::{ModelInfo, scrub::scrub};
-use crate::config::model_options::RequestConfig;
+use crate::config::provider_request::Transport;
 use crate::support::Clock;
 use body::Body;
 pub use body::EventStream;
@@ -106,7 +106,7 @@ impl Http {
         let request = self
             .0
             .clients
-            .get(&url, &post.model.options.request)
+            .get(&url, &post.model.options.transport)
             .await?
             .post(url.clone())
             .headers(headers(post.headers, post.model)?)
@@ -136,7 +136,7 @@ impl Http {
         let url = parse_url(url).ok()?;
         let limit = self.0.limits.probe;
         let answer = async {
-            let client = self.0.clients.get(&url, &RequestConfig::default()).await.ok()?;
+            let client = self.0.clients.get(&url, &Transport::default()).await.ok()?;
             let request = match body {
                 Some(body) => client.post(url.clone()).body(body.to_string()),
                 None => client.get(url.clone()),
@@ -180,6 +180,16 @@ fn headers(mut headers: HeaderMap, model: &ModelInfo) -> Result<HeaderMap, Provi
         let Some((name, value)) = header else {
             let text =
                 format!("models.providers.{}.headers: {name:?} is no header", model.provider);
+            return Err(ProviderError::new(ProviderErrorKind::BadRequest, text));
+        };
+        headers.insert(name, value);
+    }
+    if let Some(auth) = &model.options.auth {
+        let value = secret_header(&format!("{}{}", auth.prefix, auth.value.expose()));
+        let header = HeaderName::try_from(auth.name.as_str()).ok().zip(value);
+        let Some((name, value)) = header else {
+            let place = format!("models.providers.{}.request.auth", model.provider);
+            let text = format!("{place}: {:?} with this value is no header", auth.name);
             return Err(ProviderError::new(ProviderErrorKind::BadRequest, text));
         };
         headers.insert(name, value);

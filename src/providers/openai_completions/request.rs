@@ -8,7 +8,7 @@ use super::super::effort::effort;
 use super::super::{ModelInfo, ModelRequest, ThinkingLevel, ToolSpec};
 use super::compat::Compat;
 use super::messages::messages;
-use crate::config::model_options::ThinkingFormat;
+use crate::config::model_options::{ThinkingFormat, ToolChoice, ToolChoiceWord};
 use crate::protocol::message::AgentMessage;
 
 /// The body for `request`.
@@ -33,6 +33,9 @@ pub fn body(request: &ModelRequest) -> Value {
     let tools = request.offered_tools();
     if !tools.is_empty() {
         set("tools", tools.iter().map(|tool| function(tool, &compat)).collect());
+        if let Some(choice) = &model.options.params.tool_choice {
+            set("tool_choice", tool_choice(choice));
+        }
     } else if has_tool_history(&request.messages) {
         // Some proxies refuse calls in the history of a request without tools.
         set("tools", json!([]));
@@ -99,6 +102,14 @@ fn routing(model: &ModelInfo) -> Option<(String, Value)> {
     let routing = compat.vercel_gateway_routing.as_ref()?;
     let at_vercel = model.base_url.contains("ai-gateway.vercel.sh");
     at_vercel.then(|| ("providerOptions".into(), json!({"gateway": routing})))
+}
+
+fn tool_choice(choice: &ToolChoice) -> Value {
+    match choice {
+        ToolChoice::Word(ToolChoiceWord::Any) => json!("required"),
+        ToolChoice::Word(word) => json!(word.as_str()),
+        ToolChoice::Object(given) => json!(given),
+    }
 }
 
 #[cfg(test)]

@@ -139,7 +139,8 @@ fn log(line: &[u8], prices: &Prices) -> Option<LogEntry> {
     let used = noted.usage.filter(|_| noted.role == Role::Assistant).map(|(usage, has_cost)| {
         let (provider, model) = (noted.provider, noted.model);
         let row = Spending { quarter: 0, provider, model, has_cost, count: 1, usage };
-        (usage.total_tokens, priced(&row, prices).0.cost.total)
+        let (usage, _) = priced(&row, prices);
+        (usage.total_tokens, usage.cost.total)
     });
     let mut cut: String = content.chars().take(TEXT_MAX).collect();
     if cut.len() < content.len() {

@@ -214,7 +214,9 @@ fn usage(value: &Value) -> Option<(Usage, bool)> {
         cache_read: dollars("cacheRead").unwrap_or_default(),
         cache_write: dollars("cacheWrite").unwrap_or_default(),
         total,
+        ..Cost::default()
     });
+    let has_cost = cost.is_some();
     let usage = Usage {
         input: input.unwrap_or_default(),
         output: output.unwrap_or_default(),
@@ -222,8 +224,9 @@ fn usage(value: &Value) -> Option<(Usage, bool)> {
         cache_write: cache_write.unwrap_or_default(),
         total_tokens: total.unwrap_or(sum),
         cost: cost.unwrap_or_default(),
+        ..Usage::default()
     };
-    Some((usage, cost.is_some()))
+    Some((usage, has_cost))
 }
 
 /// What was found so far.

@@ -67,6 +67,7 @@ impl Totals {
             cache_read: other.cache_read_cost,
             cache_write: other.cache_write_cost,
             total: other.total_cost,
+            ..Cost::default()
         };
         let usage = Usage {
             input: other.input,
@@ -75,6 +76,7 @@ impl Totals {
             cache_write: other.cache_write,
             total_tokens: other.total_tokens,
             cost,
+            ..Usage::default()
         };
         self.add(&usage, other.missing_cost_entries);
     }
@@ -207,9 +209,9 @@ impl Tally {
 /// catalogue; and for how many answers there is none.
 pub(super) fn priced(row: &Spending, prices: &Prices) -> (Usage, u64) {
     if row.has_cost {
-        return (row.usage, 0);
+        return (row.usage.clone(), 0);
     }
     let cost = prices(&row.provider, &row.model, &row.usage);
     let missing = if cost.is_none() { row.count } else { 0 };
-    (Usage { cost: cost.unwrap_or_default(), ..row.usage }, missing)
+    (Usage { cost: cost.unwrap_or_default(), ..row.usage.clone() }, missing)
 }

@@ -66,15 +66,15 @@ fn content(message: &AssistantMessage) -> Value {
 #[test]
 fn text_and_usage_are_read_as_recorded() {
     let empty = block(json!({"type": "text", "text": ""}));
-    let (message, events) = whole(&[empty, text("Hello "), text("world"), stop()], "end_turn");
+    let (message, events) = whole(&[empty, text("Hello "), text("wörld 🦀"), stop()], "end_turn");
     let message = message.unwrap();
-    assert_eq!(content(&message), json!([{"type": "text", "text": "Hello world"}]));
+    assert_eq!(content(&message), json!([{"type": "text", "text": "Hello wörld 🦀"}]));
     assert_eq!(
         events,
         [
             StreamEvent::TextStart { index: 0 },
             StreamEvent::TextDelta { index: 0, delta: "Hello ".into() },
-            StreamEvent::TextDelta { index: 0, delta: "world".into() },
+            StreamEvent::TextDelta { index: 0, delta: "wörld 🦀".into() },
             StreamEvent::BlockEnd { index: 0 },
         ]
     );
@@ -147,7 +147,9 @@ fn every_reason_to_stop_has_its_meaning() {
     for reason in ["end_turn", "stop_sequence", "pause_turn"] {
         assert_eq!(outcome(reason), Ok(StopReason::Stop), "{reason}");
     }
-    assert_eq!(outcome("max_tokens"), Ok(StopReason::Length));
+    for reason in ["max_tokens", "model_context_window_exceeded"] {
+        assert_eq!(outcome(reason), Ok(StopReason::Length), "{reason}");
+    }
     assert_eq!(outcome("tool_use"), Ok(StopReason::ToolUse));
     for reason in ["refusal", "sensitive"] {
         assert_eq!(outcome(reason), Err(ProviderErrorKind::Refusal), "{reason}");

@@ -90,8 +90,15 @@ fn every_finish_reason_has_its_stop_reason() {
     for (reason, kind) in [
         ("SAFETY", ProviderErrorKind::Refusal),
         ("RECITATION", ProviderErrorKind::Refusal),
+        ("BLOCKLIST", ProviderErrorKind::Refusal),
+        ("PROHIBITED_CONTENT", ProviderErrorKind::Refusal),
+        ("SPII", ProviderErrorKind::Refusal),
+        ("LANGUAGE", ProviderErrorKind::Refusal),
+        ("IMAGE_SAFETY", ProviderErrorKind::Refusal),
         ("NEWFANGLED", ProviderErrorKind::Refusal),
         ("MALFORMED_FUNCTION_CALL", ProviderErrorKind::Server),
+        ("UNEXPECTED_TOOL_CALL", ProviderErrorKind::Server),
+        ("OTHER", ProviderErrorKind::Server),
     ] {
         let error = outcome(reason).unwrap_err();
         assert_eq!((error.kind, error.partial.is_some()), (kind, true), "{reason}");

@@ -42,18 +42,18 @@ fn text_and_usage_are_read_as_recorded() {
     let (message, events) = read(&[
         delta(json!({"role": "assistant", "content": ""})),
         delta(json!({"content": "Hello "})),
-        delta(json!({"content": "world"})),
+        delta(json!({"content": "wörld 🦀"})),
         finish("stop"),
         json!({"id": "chatcmpl-mock-1", "choices": [], "usage": usage}),
     ]);
     let message = message.unwrap();
-    assert_eq!(content(&message), json!([{"type": "text", "text": "Hello world"}]));
+    assert_eq!(content(&message), json!([{"type": "text", "text": "Hello wörld 🦀"}]));
     assert_eq!(
         events,
         [
             StreamEvent::TextStart { index: 0 },
             StreamEvent::TextDelta { index: 0, delta: "Hello ".into() },
-            StreamEvent::TextDelta { index: 0, delta: "world".into() },
+            StreamEvent::TextDelta { index: 0, delta: "wörld 🦀".into() },
             StreamEvent::BlockEnd { index: 0 },
         ]
     );
@@ -72,6 +72,7 @@ fn text_and_usage_are_read_as_recorded() {
             cache_write: 0,
             total_tokens: 1010,
             cost: Cost { total, ..cost },
+            ..Usage::default()
         }
     );
 }
@@ -169,6 +170,7 @@ fn every_reason_to_stop_has_its_meaning() {
         result.map(|message| message.stop_reason).map_err(|error| (error.kind, error.message))
     };
     assert_eq!(outcome("stop"), Ok(StopReason::Stop));
+    assert_eq!(outcome("end"), Ok(StopReason::Stop));
     assert_eq!(outcome("length"), Ok(StopReason::Length));
     assert_eq!(outcome("tool_calls"), Ok(StopReason::ToolUse));
     assert_eq!(outcome("function_call"), Ok(StopReason::ToolUse));

@@ -145,7 +145,8 @@ fn every_status_has_its_stop_reason() {
 fn cached_tokens_are_no_input_and_the_tier_changes_the_price() {
     let usage = |more: Value| {
         let message = read(&[completed("completed", more)]).0.unwrap();
-        (message.usage, message.usage.cost.total)
+        let price = message.usage.cost.total;
+        (message.usage, price)
     };
     let (counted, price) = usage(json!({}));
     let tokens = (counted.input, counted.output, counted.cache_read, counted.total_tokens);

@@ -1,0 +1,206 @@
+//! Old results of tools, taken out of what the model reads.
+//!
+//! Promises: transcripts keep everything; what was said by people and models
+//! stays whole, and so do recent results and those with pictures.
+
+use crate::config::PruningSettings;
+use crate::protocol::message::{
+    AgentMessage, ContentBlock, ToolResultMessage, UserContent, text_of,
+};
+
+use super::tools;
+
+/// Characters that a token stands for.
+const CHARS_PER_TOKEN: usize = 4;
+/// Characters that a picture counts as.
+const IMAGE_CHARS: usize = 8_000;
+
+/// Prunes the context of a model that reads `window` tokens.
+pub fn prune(messages: &mut [AgentMessage], settings: &PruningSettings, window: u64, now_ms: u64) {
+    let answers = messages.iter().rev().filter(|it| matches!(it, AgentMessage::Assistant(_)));
+    let last = answers.map(AgentMessage::timestamp).next();
+    if last.is_none_or(|last| now_ms.saturating_sub(last) < settings.ttl_ms) {
+        return;
+    }
+    let whole = usize::try_from(window).unwrap_or(usize::MAX).saturating_mul(CHARS_PER_TOKEN);
+    let limit = |permille: usize| whole.saturating_mul(permille) / 1000;
+    let mut total: usize = messages.iter().map(chars).sum();
+    if total < limit(settings.soft_permille) {
+        return;
+    }
+    let old = old_part(messages, settings.keep_answers);
+    let mut results: Vec<_> = old
+        .iter_mut()
+        .filter_map(|message| match message {
+            AgentMessage::ToolResult(result) if may_go(result, settings) => Some(result),
+            _ => None,
+        })
+        .collect();
+    for result in &mut results {
+        total -= shorten(result, settings);
+    }
+    let Some(placeholder) = &settings.placeholder else { return };
+    let prunable: usize = results.iter().map(|result| size(&result.content)).sum();
+    if prunable < settings.min_chars {
+        return;
+    }
+    for result in results {
+        if total < limit(settings.hard_permille) {
+            return;
+        }
+        let before = size(&result.content);
+        result.content = vec![ContentBlock::text(placeholder.clone())];
+        total = (total + size(&result.content)).saturating_sub(before);
+    }
+}
+
+/// What comes before the last `keep` answers.
+fn old_part(messages: &mut [AgentMessage], keep: usize) -> &mut [AgentMessage] {
+    let answers = messages
+        .iter()
+        .enumerate()
+        .rev()
+        .filter(|(_, message)| matches!(message, AgentMessage::Assistant(_)));
+    let end = match keep.checked_sub(1) {
+        None => messages.len(),
+        Some(index) => answers.map(|(index, _)| index).nth(index).unwrap_or_default(),
+    };
+    messages.get_mut(..end).unwrap_or_default()
+}
+
+fn may_go(result: &ToolResultMessage, settings: &PruningSettings) -> bool {
+    let has_picture = result.content.iter().any(|it| matches!(it, ContentBlock::Image(_)));
+    !has_picture && tools::allows(&settings.tools, &result.tool_name)
+}
+
+/// Keeps the begin and the end of a long result; answers how many characters
+/// went.
+fn shorten(result: &mut ToolResultMessage, settings: &PruningSettings) -> usize {
+    let text = text_of(&result.content);
+    let count = text.chars().count();
+    if count <= settings.soft_max || settings.head + settings.tail >= count {
+        return 0;
+    }
+    let head: String = text.chars().take(settings.head).collect();
+    let tail: String = text.chars().skip(count - settings.tail).collect();
+    let short = format!(
+        "{head}\n...\n{tail}\n\n[Tool result trimmed: kept first {} chars and last {} chars of {count} chars.]",
+        settings.head, settings.tail
+    );
+    let before = size(&result.content);
+    result.content = vec![ContentBlock::text(short)];
+    before.saturating_sub(size(&result.content))
+}
+
+fn chars(message: &AgentMessage) -> usize {
+    match message {
+        AgentMessage::User(message) => match &message.content {
+            UserContent::Text(text) => text.chars().count(),
+            UserContent::Blocks(blocks) => size(blocks),
+        },
+        AgentMessage::Assistant(message) => size(&message.content),
+        AgentMessage::ToolResult(message) => size(&message.content),
+    }
+}
+
+fn size(blocks: &[ContentBlock]) -> usize {
+    let sizes = blocks.iter().map(|block| match block {
+        ContentBlock::Text(block) => block.text.chars().count(),
+        ContentBlock::Thinking(block) => block.thinking.chars().count(),
+        ContentBlock::Image(_) => IMAGE_CHARS,
+        ContentBlock::ToolCall(call) => call.arguments.to_string().len(),
+        ContentBlock::Unknown(_) => 0,
+    });
+    sizes.sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    /// A question, then `count` calls with results of `size` characters.
+    fn conversation(count: usize, size: usize) -> Vec<AgentMessage> {
+        let mut messages = vec![json!({"role": "user", "content": "q", "timestamp": 1})];
+        for index in 0..count {
+            let id = format!("c{index}");
+            messages.push(json!({"role": "assistant", "content": [{"type": "toolCall", "id": id,
+                "name": "read", "arguments": {}}], "api": "a", "provider": "p", "model": "m",
+                "usage": {}, "stopReason": "toolUse", "timestamp": 1}));
+            messages.push(json!({"role": "toolResult", "toolCallId": id, "toolName": "read",
+                "content": [{"type": "text", "text": "x".repeat(size)}], "isError": false,
+                "timestamp": 1}));
+        }
+        messages.into_iter().map(|message| serde_json::from_value(message).unwrap()).collect()
+    }
+
+    fn settings() -> PruningSettings {
+        PruningSettings {
+            ttl_ms: 100,
+            keep_answers: 1,
+            soft_permille: 300,
+            hard_permille: 500,
+            min_chars: 0,
+            soft_max: 40,
+            head: 10,
+            tail: 10,
+            placeholder: Some("[gone]".into()),
+            tools: crate::config::ToolRules::default(),
+        }
+    }
+
+    fn results(messages: &[AgentMessage]) -> Vec<String> {
+        let results = messages.iter().filter_map(|message| match message {
+            AgentMessage::ToolResult(result) => Some(text_of(&result.content)),
+            _ => None,
+        });
+        results.collect()
+    }
+
+    #[test]
+    fn long_old_results_are_shortened_and_the_last_stays() {
+        let mut messages = conversation(3, 400);
+        prune(&mut messages, &settings(), 900, 200);
+        let results = results(&messages);
+        let short = format!(
+            "{0}\n...\n{0}\n\n[Tool result trimmed: kept first 10 chars and last 10 chars of 400 chars.]",
+            "x".repeat(10)
+        );
+        assert_eq!(results, [short.clone(), short, "x".repeat(400)]);
+    }
+
+    #[test]
+    fn the_oldest_go_until_there_is_room_and_others_stay() {
+        let mut messages = conversation(4, 400);
+        let whole = PruningSettings { soft_max: 1000, ..settings() };
+        prune(&mut messages, &whole, 650, 200);
+        let results = results(&messages);
+        assert_eq!(results, ["[gone]".into(), x(400), x(400), x(400)].map(|it: String| it));
+    }
+
+    fn x(count: usize) -> String {
+        "x".repeat(count)
+    }
+
+    #[test]
+    fn nothing_goes_while_the_cache_is_warm_or_there_is_room_or_a_tool_is_spared() {
+        let before = conversation(4, 400);
+        let spared = PruningSettings {
+            tools: crate::config::ToolRules {
+                deny: crate::config::ToolPattern::parse("read").into_iter().collect(),
+                ..Default::default()
+            },
+            ..settings()
+        };
+        for (settings, window, now) in [
+            (settings(), 100, 50),
+            (settings(), 100_000, 200),
+            (spared, 100, 200),
+            (PruningSettings { keep_answers: 4, ..settings() }, 100, 200),
+        ] {
+            let mut messages = before.clone();
+            prune(&mut messages, &settings, window, now);
+            assert_eq!(messages, before, "{window} {now}");
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! Room for the conversation: what is long ago is summed up before the model
+//! cannot read it any more, or when it has said so.
+
+use super::{Stop, TOO_LONG, Turn};
+use crate::agent::compaction::{self, CompactError};
+use crate::protocol::message::{ContentBlock, Usage};
+use crate::providers::ModelInfo;
+use crate::sessions::{CompactionReason, SessionEntry};
+
+/// How full the context is, in tokens, as far as that is known.
+#[derive(Debug, Default)]
+pub(super) struct Fill {
+    tokens: u64,
+    /// A compaction that made little room is not tried again before this.
+    not_before: u64,
+}
+
+impl Fill {
+    /// What the last run left, and what was said since.
+    pub fn new(entry: &SessionEntry, said: &str) -> Self {
+        let known = entry.total_tokens.filter(|_| entry.total_tokens_fresh != Some(false));
+        let tokens = known.unwrap_or_default() + compaction::text_tokens(said);
+        Self { tokens, not_before: 0 }
+    }
+
+    /// A call of the model has counted it.
+    pub const fn counted(&mut self, usage: &Usage) {
+        let parts = usage.input + usage.output + usage.cache_read + usage.cache_write;
+        // Providers that do not count leave the guess as it is.
+        if parts > 0 {
+            self.tokens = parts;
+        }
+    }
+
+    /// More will be read.
+    pub fn grows(&mut self, content: &[ContentBlock]) {
+        self.tokens += compaction::block_tokens(content);
+    }
+}
+
+impl Turn<'_> {
+    /// Sums up what is long ago when the rest of the context is not enough for
+    /// an answer. When that fails the model is asked all the same.
+    pub(super) async fn keep_room(&mut self, model: &ModelInfo) -> Result<(), Stop> {
+        let reserve = self.parts.settings.agents.defaults.compaction_reserve_tokens;
+        // A small model that kept so much free would have no room at all.
+        let reserve = reserve.min(model.context_window / 4);
+        let limit = model.context_window.saturating_sub(reserve);
+        if self.fill.tokens <= limit.max(self.fill.not_before) {
+            return Ok(());
+        }
+        let reason = CompactionReason::AutoThreshold;
+        let done = compaction::compact(self.parts, self.run, &mut self.emitter, reason).await;
+        match done {
+            Ok(done) => self.fill.tokens = done.compaction.tokens_after,
+            Err(CompactError::Stopped(reason)) => return Err(Stop::Aborted(reason)),
+            Err(CompactError::Nothing(_)) => {}
+            Err(error) => {
+                tracing::warn!(run = %self.run.id, %error, "long conversation not compacted");
+            }
+        }
+        self.fill.not_before = self.fill.tokens.saturating_add(reserve);
+        Ok(())
+    }
+
+    /// The model refused the conversation as too long: sums up what is long ago,
+    /// so that it can be asked once more.
+    pub(super) async fn make_room(&mut self, message: String) -> Result<(), Stop> {
+        let reason = CompactionReason::OverflowRetry;
+        let done = compaction::compact(self.parts, self.run, &mut self.emitter, reason).await;
+        match done {
+            Ok(done) => {
+                self.fill.tokens = done.compaction.tokens_after;
+                Ok(())
+            }
+            Err(CompactError::Stopped(reason)) => Err(Stop::Aborted(reason)),
+            Err(error) => {
+                tracing::warn!(run = %self.run.id, %error, "conversation too long and not compacted");
+                Err(Stop::Failed { message, kind: TOO_LONG })
+            }
+        }
+    }
+}

@@ -1,0 +1,195 @@
+use super::*;
+use crate::providers::testing::model;
+use crate::providers::{ErrorStyle, ProviderErrorKind as Kind};
+
+const MINUTE: u64 = 60_000;
+const HOUR: u64 = 60 * MINUTE;
+
+fn status(status: u16, message: &str) -> ProviderError {
+    let body = serde_json::json!({"error": {"message": message}}).to_string();
+    ProviderError::from_status(ErrorStyle::OpenAi, status, &body)
+}
+
+fn named(id: &str) -> ModelInfo {
+    ModelInfo { id: id.into(), ..model("openai-completions") }
+}
+
+fn cooldowns() -> Cooldowns {
+    Cooldowns::new(CooldownConfig::default())
+}
+
+#[test]
+fn rests_grow_with_each_failure_and_end_with_success() {
+    let (all, model) = (cooldowns(), named("m"));
+    let mut now = 1000;
+    for minutes in [1, 5, 25, 60, 60] {
+        all.failed("p", &model, &status(429, "slow down"), now);
+        let rest = all.rest("p", &model, now).unwrap();
+        assert_eq!(rest.until_ms - now, minutes * MINUTE);
+        assert_eq!(all.rest("p", &model, rest.until_ms), None);
+        now = rest.until_ms;
+    }
+    all.succeeded("p", &model, now);
+    all.failed("p", &model, &status(429, "slow down"), now);
+    assert_eq!(all.rest("p", &model, now).unwrap().until_ms - now, MINUTE);
+}
+
+#[test]
+fn a_day_without_failure_is_a_new_beginning() {
+    let (all, model) = (cooldowns(), named("m"));
+    all.failed("p", &model, &status(500, "x"), 0);
+    all.failed("p", &model, &status(500, "x"), 25 * HOUR);
+    assert_eq!(all.rest("p", &model, 25 * HOUR).unwrap().until_ms, 25 * HOUR + MINUTE);
+}
+
+#[test]
+fn a_rate_limit_concerns_one_model_and_a_refused_key_all() {
+    let (all, one, other) = (cooldowns(), named("one"), named("other"));
+    all.failed("p", &one, &status(429, "slow down"), 0);
+    assert!(all.rest("p", &one, 1).is_some());
+    assert_eq!(all.rest("p", &other, 1), None);
+    all.failed("p", &one, &status(401, "bad key"), 0);
+    assert_eq!(all.rest("p", &other, 1).unwrap().reason, FailureReason::Auth);
+    assert_eq!(all.rest("q", &other, 1), None);
+}
+
+#[test]
+fn an_account_without_credit_rests_for_hours() {
+    let (all, model) = (cooldowns(), named("m"));
+    let mut now = 0;
+    for hours in [5, 10, 20, 24, 24] {
+        all.failed("p", &model, &status(429, "You exceeded your current quota"), now);
+        let rest = all.longest("p", now).unwrap();
+        assert_eq!((rest.until_ms - now, rest.reason), (hours * HOUR, FailureReason::Billing));
+        now += HOUR;
+    }
+    assert_eq!(FailureReason::of(&status(402, "x")), FailureReason::Billing);
+}
+
+#[test]
+fn what_one_request_did_wrong_makes_no_credential_rest() {
+    let (all, model) = (cooldowns(), named("m"));
+    let too_long = status(400, "maximum context length is 10 tokens");
+    let refused = ProviderError::new(Kind::Refusal, "no");
+    for error in [
+        status(400, "orphan tool result"),
+        status(422, "x"),
+        status(404, "x"),
+        too_long,
+        refused,
+        ProviderError::new(Kind::Protocol, "html"),
+    ] {
+        all.failed("p", &model, &error, 0);
+        assert_eq!(all.longest("p", 1), None, "{error:?}");
+    }
+}
+
+#[test]
+fn the_wait_that_a_provider_asks_for_is_kept() {
+    let (all, model) = (cooldowns(), named("m"));
+    let mut error = status(429, "slow down");
+    error.retry_after = Some(Duration::from_mins(10));
+    all.failed("p", &model, &error, 0);
+    assert_eq!(all.rest("p", &model, 1).unwrap().until_ms, 10 * MINUTE);
+}
+
+#[test]
+fn reasons_are_told_apart() {
+    for (error, reason) in [
+        (status(401, "x"), "auth"),
+        (status(403, "x"), "auth"),
+        (status(403, "Your credit balance is too low"), "billing"),
+        (status(429, "x"), "rate_limit"),
+        (status(529, "x"), "overloaded"),
+        (status(500, "x"), "timeout"),
+        (status(404, "x"), "model_not_found"),
+        (status(400, "x"), "format"),
+        (ProviderError::cut(), "timeout"),
+        (ProviderError::no_api_key("p"), "auth"),
+    ] {
+        assert_eq!(FailureReason::of(&error).as_str(), reason, "{error:?}");
+    }
+}
+
+/// What the store would hold after these changes.
+fn stored(all: &Cooldowns) -> Vec<CooldownRow> {
+    let mut rows = HashMap::new();
+    if !all.begins_storing() {
+        return Vec::new();
+    }
+    while let Some(changes) = all.changes() {
+        for change in changes {
+            match change {
+                CooldownChange::Set(row) => {
+                    rows.insert((row.credential.clone(), row.model.clone()), row);
+                }
+                CooldownChange::Remove(credential, model) => {
+                    rows.remove(&(credential, model));
+                }
+            }
+        }
+    }
+    rows.into_values().collect()
+}
+
+#[test]
+fn what_rests_goes_on_resting_in_another_process_and_grows_from_there() {
+    let (all, model) = (cooldowns(), named("m"));
+    all.failed("p", &model, &status(429, "slow down"), 1000);
+    all.failed("p", &model, &status(429, "slow down"), 2000);
+    all.failed("q", &model, &status(401, "bad key"), 2000);
+    let again = cooldowns();
+    again.recall(stored(&all), 3000);
+    assert!(!again.begins_storing());
+    assert_eq!(again.rest("p", &model, 3000), all.rest("p", &model, 3000));
+    assert_eq!(again.rest("q", &named("x"), 3000).unwrap().reason, FailureReason::Auth);
+    again.failed("p", &model, &status(429, "slow down"), 4000);
+    assert_eq!(again.rest("p", &model, 4000).unwrap().until_ms, 4000 + 25 * MINUTE);
+    // Nothing is known any more of what is long over.
+    let late = cooldowns();
+    late.recall(stored(&again), 30 * HOUR);
+    assert_eq!(late.longest("p", 0), None);
+    assert!(late.begins_storing(), "it is to be removed");
+}
+
+#[test]
+fn a_success_is_stored_only_when_it_ends_something() {
+    let (all, model) = (cooldowns(), named("m"));
+    all.succeeded("p", &model, 1);
+    all.failed("q", &model, &status(500, "x"), 1);
+    assert_eq!(stored(&all).len(), 1);
+    all.succeeded("p", &model, 2);
+    assert!(!all.begins_storing());
+    all.succeeded("q", &model, 3);
+    assert!(all.begins_storing());
+    let removed = CooldownChange::Remove("q".into(), Some("m".into()));
+    assert_eq!(all.changes(), Some(vec![removed]));
+    // Somebody is at it, so nobody else begins.
+    all.failed("q", &model, &status(500, "x"), 4);
+    assert!(!all.begins_storing());
+    assert_eq!(all.changes().unwrap().len(), 1);
+    assert_eq!(all.changes(), None);
+}
+
+#[test]
+fn what_another_program_noted_counts_until_a_call_goes_well() {
+    let model = named("m");
+    let rest = Rest { until_ms: HOUR, reason: FailureReason::Billing };
+    let noted = [ProfileRest { profile: "p".into(), model: None, failures: 2, failed_at: 5, rest }];
+    let all = cooldowns();
+    all.take_over(&noted, 10);
+    assert_eq!(all.rest("p", &model, 10), Some(rest));
+    all.succeeded("p", &model, 20);
+    assert_eq!(all.rest("p", &model, 20), None);
+    let again = cooldowns();
+    let stored_rows = stored(&all);
+    again.recall(stored_rows.clone(), 30);
+    again.take_over(&noted, 30);
+    assert_eq!(again.rest("p", &model, 30), None, "its note is older than our success");
+    let other_way_round = cooldowns();
+    other_way_round.take_over(&noted, 30);
+    other_way_round.recall(stored_rows, 30);
+    assert_eq!(other_way_round.rest("p", &model, 30), None);
+    again.take_over(&[ProfileRest { failed_at: 40, ..noted[0].clone() }], 50);
+    assert_eq!(again.rest("p", &model, 50), Some(rest), "it failed there again");
+}
