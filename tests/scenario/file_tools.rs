@@ -27,7 +27,9 @@ async fn owner(gateway: &Gateway) -> WsClient {
 async fn tool(client: &mut WsClient, run: &str, name: &str, args: &Value) -> Value {
     let line = format!("@mock tool name={name} args={args} then=\"done\"");
     let end = ask(client, run, &line, run).await;
-    assert_eq!(text_of(&end["message"]), "done", "{end}");
+    // After a picture the mock sees another message of the user.
+    let said = text_of(&end["message"]);
+    assert!(said == "done" || said.contains("image"), "{end}");
     let told = events(client, "agent", run);
     let result = told.into_iter().find(|payload| payload["data"]["phase"] == "result");
     result.expect("a result")["data"].clone()

@@ -25,8 +25,8 @@ async fn scene(only_workspace: bool) -> (Gateway, MockProvider, WsClient) {
     (gateway, mock, client)
 }
 
-/// Several calls in one turn each way; the data of their results.
-async fn calls(client: &mut WsClient, run: &str, name: &str, args: &Value) -> Value {
+/// Lets the model call a tool; the data of the result.
+async fn result_of(client: &mut WsClient, run: &str, name: &str, args: &Value) -> Value {
     let line = format!("@mock tool name={name} args={args} then=\"done\"");
     ask(client, run, &line, run).await;
     let told = events(client, "agent", run);
@@ -51,7 +51,7 @@ fn every_tool(path: &str) -> Vec<(&'static str, Value)> {
 async fn all_refused(client: &mut WsClient, paths: &[String]) {
     for (at, path) in paths.iter().enumerate() {
         for (index, (name, args)) in every_tool(path).into_iter().enumerate() {
-            let data = calls(client, &format!("run-{at}-{index}"), name, &args).await;
+            let data = result_of(client, &format!("run-{at}-{index}"), name, &args).await;
             let is_refused =
                 data["isError"] == true || data["result"]["details"]["disabled"] == true;
             assert!(is_refused, "{name} {path}: {data}");
@@ -124,7 +124,7 @@ async fn the_gateways_secrets_are_out_of_reach_without_any_limit_too() {
         "hard-config.md".into(),
         "/proc/self/environ".into(),
         format!("/proc/{}/environ", gateway.pid().unwrap()),
-        format!("/proc/self/cwd{}", gateway.config_path().display()),
+        format!("/proc/self/root{}", gateway.config_path().display()),
         "/dev/zero".into(),
     ];
     all_refused(&mut client, &paths).await;
