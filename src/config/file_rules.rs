@@ -61,7 +61,7 @@ pub(super) fn read(tools: &Node<'_>) -> Result<FileRules, ConfigError> {
 }
 
 /// Lists what holds for every agent.
-pub(super) fn explain(rules: &FileRules, file: &Path, ledger: &mut Ledger) {
+pub(super) fn explain(rules: FileRules, file: &Path, ledger: &mut Ledger) {
     for (key, written, standard) in [
         ("tools.fs.workspaceOnly", rules.workspace_only, WORKSPACE_ONLY),
         ("tools.exec.applyPatch.enabled", rules.patch_enabled, PATCH_ENABLED),

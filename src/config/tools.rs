@@ -155,7 +155,7 @@ pub(super) fn read(
         let shown = list.map(|list| list.iter().map(|pattern| pattern.0.clone()).collect());
         ledger.settle_list(key, Choice::file(file, shown), Vec::new());
     }
-    file_rules::explain(&policy.files, file, ledger);
+    file_rules::explain(policy.files, file, ledger);
     Ok(ToolsSettings {
         policy,
         subagents: rules(&node.at("subagents.tools")?)?,

@@ -46,7 +46,7 @@ impl Splitter {
                 return;
             }
             self.first = number;
-            self.above = self.headings.iter().map(|(_, text)| format!("{text} ")).collect();
+            self.above = self.headings.iter().flat_map(|(_, text)| [text, " "]).collect();
         }
         if is_heading {
             self.headings.retain(|(above, _)| *above < level);
@@ -98,8 +98,9 @@ mod tests {
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(ranges(&text), [(1, 3), (5, 6), (9, 9)]);
         for chunk in split(&text) {
-            let (first, last) = (chunk.first_line as usize - 1, chunk.last_line as usize);
-            assert_eq!(chunk.text, lines[first..last].join("\n"));
+            let skipped = usize::try_from(chunk.first_line - 1).unwrap();
+            let last = usize::try_from(chunk.last_line).unwrap();
+            assert_eq!(chunk.text, lines[skipped..last].join("\n"));
         }
     }
 

@@ -245,7 +245,10 @@ mod tests {
     fn an_excerpt_is_bounded_and_says_where_it_goes_on() {
         let scene = Scene::new();
         let reach = scene.reach(false);
-        scene.put("MEMORY.md", (1..=300).map(|n| format!("l{n}\n")).collect::<String>());
+        scene.put(
+            "MEMORY.md",
+            (1..=300).map(|n| format!("l{n}")).collect::<Vec<_>>().join("\n") + "\n",
+        );
         let found = excerpt(&reach, "MEMORY.md", None, None).unwrap().unwrap();
         assert_eq!((found.lines, found.next), (120, Some(121)));
         let found = excerpt(&reach, "MEMORY.md", Some(299), Some(9)).unwrap().unwrap();

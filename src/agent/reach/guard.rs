@@ -74,7 +74,7 @@ impl Guard {
     pub fn judge_folder(&self, folder: impl AsFd, path: &Path) -> Result<(), ReachError> {
         let refused = || ReachError::Private(path.to_owned());
         let above = above(folder).map_err(|_| refused())?;
-        if SYSTEM.iter().filter_map(|path| id_at(path)).any(|id| above.contains(&id)) {
+        if SYSTEM.iter().filter_map(id_at).any(|id| above.contains(&id)) {
             return Err(refused());
         }
         let state = id_at(&self.state_dir);
@@ -107,7 +107,7 @@ impl Guard {
         if self.files.iter().filter_map(id_at).any(|own| own == this) {
             return Err(refused());
         }
-        if u64::try_from(facts.st_nlink).unwrap_or(u64::MAX) > 1 && self.is_other_name(this) {
+        if facts.st_nlink > 1 && self.is_other_name(this) {
             return Err(refused());
         }
         Ok(())

@@ -76,6 +76,7 @@ impl Reach {
     }
 
     /// The same agent, with this rule on the workspace.
+    #[must_use]
     pub fn limited(&self, only_workspace: bool) -> Self {
         Self { only_workspace, ..self.clone() }
     }
@@ -193,7 +194,7 @@ impl Reach {
         for _ in 0..LINKS_MAX {
             let below = self.below(&root, &path)?;
             let (folder, name) = split(&below).ok_or_else(|| ReachError::folder(wanted))?;
-            let dir = match self.open_folder(&root, &folder) {
+            let dir = match open_folder(&root, &folder) {
                 Err(error) if error.kind() == ErrorKind::NotFound && made.is_some() => {
                     self.make(&root, &folder, wanted, made)?
                 }
@@ -213,13 +214,6 @@ impl Reach {
         Err(ReachError::too_many_links(wanted))
     }
 
-    fn open_folder(&self, root: &Root, folder: &Path) -> std::io::Result<Dir> {
-        match root {
-            Root::Workspace(dir) => dir.open_dir(folder),
-            Root::Everything => Dir::open_ambient_dir(folder, ambient_authority()),
-        }
-    }
-
     /// Makes a folder; the one that it begins in is judged first.
     fn make(
         &self,
@@ -231,7 +225,7 @@ impl Reach {
         let failed = |error| outside_or(error, "mkdir", wanted);
         for above in folder.ancestors() {
             let above = if above.as_os_str().is_empty() { Path::new(".") } else { above };
-            match self.open_folder(root, above) {
+            match open_folder(root, above) {
                 Ok(dir) => {
                     self.guard.judge_folder(&dir, wanted)?;
                     break;
@@ -246,8 +240,15 @@ impl Reach {
             Root::Workspace(dir) => dir.create_dir_all(folder),
             Root::Everything => std::fs::create_dir_all(folder),
         }
-        .and_then(|()| self.open_folder(root, folder))
+        .and_then(|()| open_folder(root, folder))
         .map_err(failed)
+    }
+}
+
+fn open_folder(root: &Root, folder: &Path) -> std::io::Result<Dir> {
+    match root {
+        Root::Workspace(dir) => dir.open_dir(folder),
+        Root::Everything => Dir::open_ambient_dir(folder, ambient_authority()),
     }
 }
 

@@ -84,9 +84,10 @@ impl Tool for MemorySearch {
 
 fn row(hit: &MemoryHit) -> Value {
     let MemoryHit { path, first_line, last_line, text, score } = hit;
-    let lines = match first_line == last_line {
-        true => format!("#L{first_line}"),
-        false => format!("#L{first_line}-L{last_line}"),
+    let lines = if first_line == last_line {
+        format!("#L{first_line}")
+    } else {
+        format!("#L{first_line}-L{last_line}")
     };
     json!({
         "path": path,
@@ -165,7 +166,7 @@ fn excerpt(path: &str, found: Excerpt) -> Value {
     let Excerpt { mut text, from, lines, next } = found;
     let mut data = json!({"path": path, "text": "", "from": from, "lines": lines});
     if let Some(next) = next {
-        text.push_str(&format!("\n\n[More content available. Use from={next} to continue.]"));
+        text = format!("{text}\n\n[More content available. Use from={next} to continue.]");
         data["truncated"] = json!(true);
         data["nextFrom"] = json!(next);
     }

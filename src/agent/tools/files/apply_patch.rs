@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::patch::{self, FileChange};
 use super::{EDIT_MAX, blocking, reach, rules, text};
-use crate::agent::reach::{FileLocks, Made, Place, PlaceId, Reach, Staged};
+use crate::agent::reach::{FileLocks, Made, Place, PlaceId, Reach, ReachError, Staged};
 use crate::agent::tools::{Tool, ToolContext, ToolOutput};
 use crate::config::Settings;
 use crate::providers::ToolSpec;
@@ -84,7 +84,7 @@ impl Work {
                 FileChange::Update { path, move_to, .. } => {
                     let to = move_to.as_ref().map(|to| (to, true));
                     let mut paths = std::iter::once((path, false)).chain(to);
-                    paths.try_for_each(|(path, make)| self.look_up(path, make))
+                    paths.try_for_each(|(path, is_new)| self.look_up(path, is_new))
                 }
             };
             if let Err(error) = found {
@@ -95,13 +95,14 @@ impl Work {
         Ok(())
     }
 
-    fn look_up(&mut self, path: &str, make: bool) -> Result<(), String> {
+    fn look_up(&mut self, path: &str, is_new: bool) -> Result<(), String> {
         if self.places.contains_key(path) {
             return Ok(());
         }
-        let found = match make {
-            true => self.reach.find_or_make(path),
-            false => self.reach.find(path).map(|place| Made { place, folders: Vec::new() }),
+        let found = if is_new {
+            self.reach.find_or_make(path)
+        } else {
+            self.reach.find(path).map(|place| Made { place, folders: Vec::new() })
         };
         let made = found.map_err(|error| error.to_string())?;
         // The innermost first, also over several files.
@@ -159,7 +160,9 @@ impl Work {
     fn write(&self, states: &[State]) -> Result<(), String> {
         let mut staged: Vec<(&State, Option<Staged<'_>>)> = Vec::new();
         for state in states.iter().filter(|state| state.before != state.after) {
-            let stage = |bytes: &Vec<u8>| self.place(&state.written)?.stage(bytes).map_err(told);
+            let stage = |bytes: &Vec<u8>| {
+                self.place(&state.written)?.stage(bytes).map_err(|error| error.to_string())
+            };
             staged.push((state, state.after.as_ref().map(stage).transpose()?));
         }
         // Removals last: a file that moves is there at every moment.
@@ -198,10 +201,6 @@ impl Work {
     }
 }
 
-fn told(error: impl ToString) -> String {
-    error.to_string()
-}
-
 /// The files of a patch, as they become.
 struct States<'a> {
     work: &'a Work,
@@ -214,21 +213,23 @@ impl States<'_> {
     fn state(&mut self, path: &str) -> Result<&mut State, String> {
         let id = self.work.places.get(path).map(|(id, _)| id);
         let same = |state: &State| self.work.places.get(&state.written).map(|(id, _)| id) == id;
-        let at = match self.known.iter().position(same) {
-            Some(at) => at,
-            None => {
-                let place = self.work.place(path)?;
-                let before = match place.exists().map_err(told)? {
-                    true => Some(place.read(EDIT_MAX).map_err(told)?.bytes),
-                    false => None,
-                };
-                self.grow(before.as_ref().map_or(0, Vec::len))?;
-                let after = before.clone();
-                self.known.push(State { written: path.to_owned(), before, after });
-                self.known.len() - 1
-            }
-        };
+        let known = self.known.iter().position(same);
+        let at = known.map_or_else(|| self.load(path), Ok)?;
         self.known.get_mut(at).ok_or_else(|| format!("{path} was not looked up"))
+    }
+
+    /// Reads a file that was not needed yet; its place among the known ones.
+    fn load(&mut self, path: &str) -> Result<usize, String> {
+        let place = self.work.place(path)?;
+        let read = |place: &Place| {
+            let contents = place.exists()?.then(|| place.read(EDIT_MAX)).transpose()?;
+            Ok::<_, ReachError>(contents.map(|contents| contents.bytes))
+        };
+        let before = read(place).map_err(|error| error.to_string())?;
+        self.grow(before.as_ref().map_or(0, Vec::len))?;
+        let after = before.clone();
+        self.known.push(State { written: path.to_owned(), before, after });
+        Ok(self.known.len() - 1)
     }
 
     fn existing(&mut self, path: &str) -> Result<Vec<u8>, String> {
@@ -265,7 +266,7 @@ impl Summary {
             let mut seen = Vec::with_capacity(paths.len());
             for path in paths.drain(..) {
                 if !seen.contains(&path) {
-                    text.push_str(&format!("\n{mark} {path}"));
+                    text.extend(["\n", mark, " ", &path]);
                     seen.push(path);
                 }
             }

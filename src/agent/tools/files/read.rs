@@ -168,9 +168,10 @@ impl Ask {
 
     fn told(&self, window: &Window, start: usize) -> ToolOutput {
         let (first, next) = (start + 1, start + window.shown + 1);
-        let total = match window.is_partial {
-            true => format!("more than {}", window.total),
-            false => window.total.to_string(),
+        let total = if window.is_partial {
+            format!("more than {}", window.total)
+        } else {
+            window.total.to_string()
         };
         if let Some(length) = window.first_too_long {
             let text = format!(

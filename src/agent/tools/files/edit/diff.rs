@@ -80,7 +80,7 @@ mod tests {
 
     #[test]
     fn changes_are_shown_with_numbers_and_some_lines_around() {
-        let old: String = (1..=20).map(|n| format!("l{n}\n")).collect();
+        let old = (1..=20).map(|n| format!("l{n}")).collect::<Vec<_>>().join("\n") + "\n";
         let diff = lines(&old, &old.replace("l10\n", "x\ny\n"));
         let expected = "    ...\n  6 l6\n  7 l7\n  8 l8\n  9 l9\n-10 l10\n+10 x\n+11 y\n \
             11 l11\n 12 l12\n 13 l13\n 14 l14\n    ...";

@@ -60,15 +60,14 @@ pub fn replace(original: &str, parts: &[Replacement], path: &str) -> Result<Stri
     }
     changed.push_str(&body[at..]);
     if changed == original {
-        return Err(match is_single {
-            true => format!(
+        return Err(if is_single {
+            format!(
                 "No changes made to {path}. The replacement produced identical content. This \
                  might indicate an issue with special characters or the text not existing as \
                  expected."
-            ),
-            false => {
-                format!("No changes made to {path}. The replacements produced identical content.")
-            }
+            )
+        } else {
+            format!("No changes made to {path}. The replacements produced identical content.")
         });
     }
     Ok(changed)

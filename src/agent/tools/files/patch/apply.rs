@@ -196,7 +196,7 @@ mod tests {
             cut in 0usize..40,
         ) {
             // Some lines are the same on both sides; all of them are different.
-            let text = |lines: &[String]| lines.iter().map(|line| format!("{line}\n")).collect::<String>();
+            let text = |lines: &[String]| lines.iter().flat_map(|line| [line, "\n"]).collect::<String>();
             let mut mixed = old.clone();
             let cut = cut.min(mixed.len());
             mixed.splice(cut..cut, new);

@@ -35,8 +35,7 @@ pub fn parse(input: &str) -> Result<Vec<FileChange>, String> {
 
 /// The lines between the marks; models put them into a shell document at times.
 fn inner(input: &str) -> Result<Vec<&str>, String> {
-    let lines: Vec<&str> =
-        input.trim().split('\n').map(|line| line.strip_suffix('\r').unwrap_or(line)).collect();
+    let lines: Vec<&str> = input.trim().lines().collect();
     let lines = match lines.as_slice() {
         [first, inner @ .., last] if first.starts_with("<<") && last.trim() == "EOF" => inner,
         all => all,
