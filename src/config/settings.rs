@@ -10,8 +10,8 @@ use super::models::ModelsConfig;
 use super::profiles::ProfilesConfig;
 use super::secrets::SecretsConfig;
 use super::{
-    AgentsSettings, AuthMode, BindChoice, Explained, GatewaySettings, MessagesSettings, Paths,
-    SessionSettings, ToolsSettings,
+    AgentsSettings, AuthMode, BindChoice, ExecPolicySettings, ExecSettings, Explained,
+    GatewaySettings, MessagesSettings, Paths, SessionSettings, ToolsSettings,
 };
 use crate::support::Secret;
 
@@ -45,6 +45,10 @@ pub struct Settings {
     pub agents: AgentsSettings,
     /// What happens to messages.
     pub messages: MessagesSettings,
+    /// How commands run.
+    pub exec: ExecSettings,
+    /// Which commands may run and who is asked.
+    pub exec_policy: ExecPolicySettings,
     /// Which tools agents may use.
     pub tools: ToolsSettings,
     /// Longest text in an answer of `chat.history`, in characters.

@@ -11,4 +11,5 @@ mod aimock;
 #[path = "../scenario/stage.rs"]
 mod stage;
 
+mod exec_approvals;
 mod paths;

@@ -7,6 +7,7 @@
 mod arguments;
 pub mod catalog;
 mod context;
+mod exec;
 pub(super) mod files;
 mod image;
 mod memory;
@@ -125,12 +126,15 @@ pub struct Tools {
 
 impl Default for Tools {
     fn default() -> Self {
-        let mut builtin: Vec<Arc<dyn Tool>> = vec![Arc::new(session_status::SessionStatus)];
+        let mut builtin: Vec<Arc<dyn Tool>> = vec![
+            Arc::new(session_status::SessionStatus),
+            Arc::new(exec::Exec),
+            Arc::new(exec::ProcessTool),
+            Arc::new(memory::MemorySearch),
+            Arc::new(memory::MemoryGet),
+            Arc::new(image::Image),
+        ];
         builtin.extend(files::tools());
-        let memory: [Arc<dyn Tool>; 2] =
-            [Arc::new(memory::MemorySearch), Arc::new(memory::MemoryGet)];
-        builtin.extend(memory);
-        builtin.push(Arc::new(image::Image));
         Self { builtin }
     }
 }
