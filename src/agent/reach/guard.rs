@@ -24,7 +24,7 @@ const NAMES_MAX: usize = 4096;
 /// Kernel interfaces: processes with their secrets, devices that act when opened.
 const SYSTEM: [&str; 3] = ["/proc", "/sys", "/dev"];
 /// Folders of the state directory that models are told of.
-const SHARED: [&str; 3] = ["media/inbound", "skills", "plugin-skills"];
+const SHARED: [&str; 4] = ["media/inbound", "skills", "plugin-skills", "exec-output"];
 /// Folders of the state directory that are closed even inside of a workspace.
 const CLOSED: [&str; 6] = ["credentials", "identity", "secrets", "devices", "nodes", "push"];
 /// The same, in the folder of each agent.

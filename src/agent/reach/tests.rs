@@ -180,7 +180,7 @@ fn the_gateways_own_files_are_out_of_reach_by_any_name() {
 fn what_models_are_told_of_in_the_state_directory_is_open() {
     let scene = Scene::new();
     let reach = scene.reach(false);
-    for name in ["media/inbound/a.txt", "skills/x/SKILL.md", "workspace/x"] {
+    for name in ["media/inbound/a.txt", "skills/x/SKILL.md", "exec-output/1.log", "workspace/x"] {
         let path = scene.put(&format!(".openclaw/{name}"), "seen");
         assert_eq!(read(&reach, path.to_str().unwrap()).unwrap(), "seen");
     }
