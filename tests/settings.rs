@@ -207,6 +207,7 @@ fn the_example_file_is_valid_and_says_the_defaults() {
     let plain = Home::new();
     let examples = [
         "agents.list",
+        "agents.defaults.imageModel",
         "agents.defaults.model",
         "agents.defaults.thinkingDefault",
         "agents.defaults.userTimezone",

@@ -20,6 +20,7 @@ mod compaction;
 mod exec;
 mod failover;
 mod failures;
+mod file_tools;
 mod idempotency;
 mod lanes;
 mod limits;

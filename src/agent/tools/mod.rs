@@ -8,6 +8,9 @@ mod arguments;
 pub mod catalog;
 mod context;
 mod exec;
+pub(super) mod files;
+mod image;
+mod memory;
 mod output;
 mod policy;
 mod session_status;
@@ -90,6 +93,11 @@ pub trait Tool: Send + Sync {
     /// How the model sees it.
     fn spec(&self) -> ToolSpec;
 
+    /// Whether the configuration has it at all.
+    fn is_offered(&self, _settings: &Settings) -> bool {
+        true
+    }
+
     /// What calling it does.
     fn kind(&self) -> ToolKind {
         ToolKind::Changes
@@ -118,20 +126,24 @@ pub struct Tools {
 
 impl Default for Tools {
     fn default() -> Self {
-        Self {
-            builtin: vec![
-                Arc::new(session_status::SessionStatus),
-                Arc::new(exec::Exec),
-                Arc::new(exec::ProcessTool),
-            ],
-        }
+        let mut builtin: Vec<Arc<dyn Tool>> = vec![
+            Arc::new(session_status::SessionStatus),
+            Arc::new(exec::Exec),
+            Arc::new(exec::ProcessTool),
+            Arc::new(memory::MemorySearch),
+            Arc::new(memory::MemoryGet),
+            Arc::new(image::Image),
+        ];
+        builtin.extend(files::tools());
+        Self { builtin }
     }
 }
 
 impl Tools {
     /// The tools that somebody may use.
     pub fn toolbox(&self, settings: &Settings, scope: &ToolScope) -> Toolbox {
-        let allowed = self.builtin.iter().filter(|tool| scope.allows(settings, tool.name()));
+        let offered = self.builtin.iter().filter(|tool| tool.is_offered(settings));
+        let allowed = offered.filter(|tool| scope.allows(settings, tool.name()));
         Toolbox(allowed.cloned().collect())
     }
 
