@@ -25,7 +25,7 @@ use crate::agent::{
 use crate::auth::{Auth, DeviceIdentity, IdentityError};
 use crate::bus::{Audience, Bus, Closing, EventKind, Hub, LocalBackplane, Presence};
 use crate::config::secrets::{SecretError, resolve};
-use crate::config::{Env, SessionScope, Settings};
+use crate::config::{Env, GatewaySettings, SessionScope, Settings};
 use crate::gateway::{self, Gateway};
 use crate::handlers::{self, HealthCache};
 use crate::protocol::hello::TICK_INTERVAL_MS;
@@ -240,12 +240,7 @@ async fn build(
     });
     runs.recover().await?;
     let identity = DeviceIdentity::load_or_create(&settings.paths.identity_file(), &*clock)?;
-    let gateway = &settings.gateway;
-    let auth = Auth::new(
-        gateway.auth.clone(),
-        gateway.control_ui.clone(),
-        gateway.trusted_proxies.clone(),
-    );
+    let auth = auth(&settings.gateway);
     let services = Arc::new(Services {
         lanes: Lanes::default(),
         env: env.clone(),
@@ -266,6 +261,11 @@ async fn build(
         started: tokio::time::Instant::now(),
     });
     Ok(Arc::new(Gateway::new(services, auth, hub)))
+}
+
+/// Who is let in.
+fn auth(settings: &GatewaySettings) -> Auth {
+    Auth::new(settings.auth.clone(), settings.control_ui.clone(), settings.trusted_proxies.clone())
 }
 
 /// Whether a gateway with these settings starts, as far as they decide that.
