@@ -12,13 +12,14 @@ use super::gateway::{self, Sources};
 use super::schema::Node;
 use super::{
     ConfigError, ConfigFile, Env, Overrides, Paths, Settings, agents, cli_backend, exec,
-    exec_policy, messages, models, nesting, profiles, secrets, session, substitute, tools,
+    exec_policy, messages, models, nesting, profiles, secrets, session, skills, substitute, tools,
+    workspace,
 };
 use crate::support::hex;
 
 /// The sections that are read; the rest is kept as it is.
-const SECTIONS: [&str; 8] =
-    ["gateway", "session", "agents", "messages", "tools", "models", "auth", "secrets"];
+const SECTIONS: [&str; 9] =
+    ["gateway", "session", "agents", "messages", "tools", "models", "auth", "secrets", "skills"];
 /// Far more than anybody writes by hand; keeps a wrong path from filling memory.
 const FILE_LIMIT: u64 = 8 * 1024 * 1024;
 
@@ -42,6 +43,8 @@ pub fn load(env: &Env, overrides: &Overrides) -> Result<Settings, ConfigError> {
     let mut ledger = Ledger::default();
     let session = session::read(&root, &file.path, &mut ledger)?;
     let agents = agents::read(&root, &paths, &file.path, &mut ledger)?;
+    let workspace = workspace::read(&root, &file.path, &mut ledger)?;
+    let skills = skills::read(&root, &paths, env, &file.path, &mut ledger)?;
     let messages = messages::read(&root, &file.path, &mut ledger)?;
     let exec_policy = exec_policy::read(&root, &file.path, &mut ledger)?;
     let exec = exec::read(&root, env, &paths, &file.path, &mut ledger)?;
@@ -60,6 +63,8 @@ pub fn load(env: &Env, overrides: &Overrides) -> Result<Settings, ConfigError> {
         gateway,
         session,
         agents,
+        workspace,
+        skills,
         messages,
         exec,
         exec_policy,

@@ -9,9 +9,10 @@ use super::cli_backend::CliBackend;
 use super::models::ModelsConfig;
 use super::profiles::ProfilesConfig;
 use super::secrets::SecretsConfig;
+use super::skills::SkillsSettings;
 use super::{
     AgentsSettings, AuthMode, BindChoice, ExecPolicySettings, ExecSettings, Explained,
-    GatewaySettings, MessagesSettings, Paths, SessionSettings, ToolsSettings,
+    GatewaySettings, MessagesSettings, Paths, SessionSettings, ToolsSettings, WorkspaceSettings,
 };
 use crate::support::Secret;
 
@@ -43,6 +44,10 @@ pub struct Settings {
     pub session: SessionSettings,
     /// Who answers.
     pub agents: AgentsSettings,
+    /// What they are told before anything else.
+    pub workspace: WorkspaceSettings,
+    /// Skills.
+    pub skills: SkillsSettings,
     /// What happens to messages.
     pub messages: MessagesSettings,
     /// How commands run.
