@@ -188,6 +188,9 @@ fn has(list: &str, name: &str) -> bool {
 
 fn of_name(name: &str, args: &[String]) -> Option<Risk> {
     const LOADERS: [&str; 5] = ["ld-linux", "ld-musl", "ld.so", "ld64.so", "ld-elf"];
+    if has(WRAPPERS, name) || LOADERS.iter().any(|loader| name.starts_with(loader)) {
+        return Some(Risk::Wrapper);
+    }
     // `vim.basic`, `bash-static`, `python3-dbg`
     let heads = name
         .split(['.', '-'])
@@ -201,9 +204,6 @@ fn of_name(name: &str, args: &[String]) -> Option<Risk> {
         if has(INTERPRETERS, name) {
             return Some(Risk::Interpreter);
         }
-    }
-    if has(WRAPPERS, name) || LOADERS.iter().any(|loader| name.starts_with(loader)) {
-        return Some(Risk::Wrapper);
     }
     let is_caught = match name {
         "git" => !is_tame_git(args),

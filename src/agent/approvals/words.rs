@@ -134,12 +134,12 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(1500))]
         #[test]
         fn what_passes_as_words_is_the_same_words_to_a_shell(
-            rest in r##"[ab'"\\ $*?~=#!^,;{}\t\]é-]{0,9}|([ab'\\ ="^,-]|"a b"|' \$'){0,8}"##
+            rest in r#"[ab'"\\ $*?~=#!^,;{}\t\]é-]{0,9}|([ab'\\ ="^,-]|"a b"|' \$'){0,8}"#
         ) {
             let command = format!("printf '<%s>' . {rest}");
             if let Some(words) = words(&command) {
                 let shell = Command::new("/bin/sh").args(["-c", &command]).output().unwrap();
-                let expected: String = words[2..].iter().map(|word| format!("<{word}>")).collect();
+                let expected = format!("<{}>", words[2..].join("><"));
                 prop_assert_eq!(String::from_utf8(shell.stdout).unwrap(), expected, "{}", command);
             }
         }
