@@ -221,13 +221,7 @@ async fn build(
         events: SessionEvents::new(bus.clone(), models.clone(), Arc::clone(&clock)),
         approvals,
         tools: Tools::default(),
-        processes: Arc::new(Processes::new(
-            &settings,
-            own_program().map_err(AppError::OwnProgram)?,
-            Arc::clone(&clock),
-            Arc::clone(&ids),
-            tasks.clone(),
-        )),
+        processes: processes(&settings, &clock, &ids, &tasks)?,
         notices: Notices::default(),
         tally: Tally::default(),
         clock: Arc::clone(&clock),
@@ -260,6 +254,18 @@ async fn build(
         started: tokio::time::Instant::now(),
     });
     Ok(Arc::new(Gateway::new(services, handlers::registry(), auth, hub)))
+}
+
+/// The commands of agents, kept by this very program.
+fn processes(
+    settings: &Settings,
+    clock: &Arc<dyn Clock>,
+    ids: &Arc<dyn Ids>,
+    tasks: &Tasks,
+) -> Result<Arc<Processes>, AppError> {
+    let launcher = own_program().map_err(AppError::OwnProgram)?;
+    let (clock, ids) = (Arc::clone(clock), Arc::clone(ids));
+    Ok(Arc::new(Processes::new(settings, launcher, clock, ids, tasks.clone())))
 }
 
 /// Whether a gateway with these settings starts, as far as they decide that.
