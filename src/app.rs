@@ -223,13 +223,7 @@ async fn build(
         events: SessionEvents::new(bus.clone(), models.clone(), Arc::clone(&clock)),
         approvals,
         tools: Tools::default(),
-        processes: Arc::new(Processes::new(
-            &settings,
-            own_program().map_err(AppError::OwnProgram)?,
-            Arc::clone(&clock),
-            Arc::clone(&ids),
-            tasks.clone(),
-        )),
+        processes: processes(&settings, &clock, &ids, &tasks)?,
         workspaces: Arc::new(Workspaces::new(&settings.workspace, Arc::clone(&clock))),
         skills: Arc::new(Skills::new(Arc::clone(&settings), env.clone())),
         notices: Notices::default(),
@@ -266,6 +260,18 @@ async fn build(
 /// Who is let in.
 fn auth(settings: &GatewaySettings) -> Auth {
     Auth::new(settings.auth.clone(), settings.control_ui.clone(), settings.trusted_proxies.clone())
+}
+
+/// The commands of agents, kept by this very program.
+fn processes(
+    settings: &Settings,
+    clock: &Arc<dyn Clock>,
+    ids: &Arc<dyn Ids>,
+    tasks: &Tasks,
+) -> Result<Arc<Processes>, AppError> {
+    let launcher = own_program().map_err(AppError::OwnProgram)?;
+    let (clock, ids) = (Arc::clone(clock), Arc::clone(ids));
+    Ok(Arc::new(Processes::new(settings, launcher, clock, ids, tasks.clone())))
 }
 
 /// Whether a gateway with these settings starts, as far as they decide that.

@@ -32,8 +32,8 @@ pub(super) fn writable(
         ExecSandbox::Off => None,
         ExecSandbox::ReadOnly => Some(devices.collect()),
         ExecSandbox::WorkspaceWrite => {
-            let more = [workspace.into(), temporary.into(), "/tmp".into(), "/dev/shm".into()];
-            Some(devices.chain(more).collect())
+            let others = [workspace.into(), temporary.into(), "/tmp".into(), "/dev/shm".into()];
+            Some(devices.chain(others).collect())
         }
     }
 }

@@ -132,7 +132,10 @@ impl Supervisor {
             }
             () = at(course.last_resort) => {
                 course.last_resort = None;
-                self.give_up();
+                // Its process id is somebody else's once it has ended.
+                if course.ended.is_none() {
+                    self.give_up();
+                }
             }
             () = at(course.last_words), if !is_settled => {}
         }

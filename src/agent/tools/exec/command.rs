@@ -1,9 +1,12 @@
 //! The tool `exec`.
 
+use std::fs::DirBuilder;
+use std::os::unix::fs::DirBuilderExt;
 use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use tokio::task::spawn_blocking;
 use tokio::time::{Instant, sleep_until, timeout};
 
 use super::request::Arguments;
@@ -107,7 +110,25 @@ async fn plan(cx: &ToolContext, arguments: &Value) -> Result<Plan, String> {
         wanted.time_limit(settings).or(Some(settings.timeout))
     };
     let how = How { has_terminal: wanted.has_terminal(), time_limit, sandbox };
-    Ok(Plan { request: wanted.request(cx, settings, host)?, how, patience })
+    let request = wanted.request(cx, settings, host)?;
+    make_workspace(&request).await?;
+    Ok(Plan { request, how, patience })
+}
+
+/// A workspace is there once something runs in it.
+async fn make_workspace(request: &ExecRequest) -> Result<(), String> {
+    let place = request.workspace.clone();
+    if request.cwd != place {
+        return Ok(());
+    }
+    let made = spawn_blocking(move || {
+        DirBuilder::new().recursive(true).mode(0o700).create(&place).map_err(|error| (place, error))
+    });
+    match made.await {
+        Ok(Ok(())) => Ok(()),
+        Ok(Err((place, error))) => Err(format!("no workspace at {}: {error}", place.display())),
+        Err(error) => Err(format!("no workspace: {error}")),
+    }
 }
 
 /// Questions about a command are told to those who follow its call.
