@@ -17,6 +17,10 @@ use super::runs::Runs;
 /// so it must not last.
 const LIMIT: Duration = Duration::from_mins(2);
 
+/// They wait for no lane, so nothing else keeps a sender from asking a provider
+/// more than it answers.
+pub(super) const AT_A_TIME: usize = 4;
+
 /// What the model is told of the question.
 const ABOUT: &str = "The text in <btw_side_question> is a question beside the conversation, which \
     does not hear of it. Answer it briefly from what you know already. Call no tools and do not go \
@@ -34,6 +38,9 @@ pub enum AsideError {
     /// The model failed.
     #[error("{0}")]
     Model(String),
+    /// Too many are asked.
+    #[error("{AT_A_TIME} side questions are being answered; ask again after that")]
+    TooMany,
     /// It took too long.
     #[error("no answer within {LIMIT:?}")]
     TimedOut,
@@ -51,6 +58,7 @@ impl Runs {
     /// # Errors
     /// When there is no answer.
     pub async fn ask_aside(&self, key: &SessionKey, question: &str) -> Result<String, AsideError> {
+        let _permit = self.asides.try_acquire().map_err(|_| AsideError::TooMany)?;
         let asking = Box::pin(self.answer_aside(key, question));
         tokio::time::timeout(LIMIT, asking).await.unwrap_or(Err(AsideError::TimedOut))
     }

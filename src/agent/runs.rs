@@ -16,6 +16,7 @@ use crate::sessions::{MediaError, SessionError, SessionKey, StagedMedia, StoredM
 use crate::store::{Claim, NewRun, RunRecord, RunState, StoreError};
 use crate::support::hex;
 
+use super::aside;
 use super::calls::Calls;
 use super::lane::{LaneTable, Placed, Stopped};
 use super::parts::RunsParts;
@@ -107,6 +108,8 @@ pub struct Runs {
     pub(super) state: Mutex<State>,
     /// How many runs may be under way at a time.
     pub(super) permits: Semaphore,
+    /// How many side questions may be asked at a time.
+    pub(super) asides: Semaphore,
     /// Runs that have ended.
     pub(super) reports: Reports,
     /// Who waits for a run that is not there yet.
@@ -118,7 +121,8 @@ impl Runs {
     pub fn new(parts: RunsParts) -> Arc<Self> {
         let permits = Semaphore::new(parts.settings.agents.defaults.max_concurrent.max(1));
         let (state, reports) = (Mutex::default(), Reports::default());
-        Arc::new(Self { parts, state, permits, reports, calls: Calls::default() })
+        let asides = Semaphore::new(aside::AT_A_TIME);
+        Arc::new(Self { parts, state, permits, asides, reports, calls: Calls::default() })
     }
 
     /// What it works with.

@@ -372,6 +372,21 @@ async fn a_side_question_is_answered_from_the_session_which_does_not_hear_of_it(
     assert!(asked.contains("my name is Ada") && asked.contains("<btw_side_question>"), "{asked}");
     assert_eq!(told(&mut client, "main").await, before);
 
+    // Nobody waits for them, so there is a limit.
+    for at in 0..5 {
+        let text = "/btw @mock stream n=400 delay=50";
+        start(&mut client, "busy", text, &format!("many-{at}")).await;
+    }
+    let is_refused = |frame: &Value| frame["payload"]["isError"] == true;
+    let refused = client.wait_for(RUN_LIMIT, is_refused).await.expect("one is refused");
+    let text = refused["payload"]["text"].as_str().unwrap();
+    assert!(text.contains("4 side questions are being answered"), "{text}");
+}
+
+#[tokio::test]
+async fn a_side_question_that_fails_says_why() {
+    let (gateway, mock) = scripted(Api::OpenAi).await;
+    let mut client = admin(&gateway).await;
     mock.fail("mock-1", 400, "scripted refusal");
     start(&mut client, "main", "/side and?", "failed").await;
     end_of(&client, "failed").await;
