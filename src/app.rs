@@ -198,6 +198,7 @@ async fn build(
     let keys = Arc::new(rules);
     let models = Models::new(failover, Arc::clone(&keys), &settings.agents)?;
     let usage = usage_reports(&sessions, &store, &clock, &models);
+    let tools = Tools::new(&settings, env, tasks.clone());
     let runs = Runs::new(RunsParts {
         settings: Arc::clone(&settings),
         keys: Arc::clone(&keys),
@@ -206,7 +207,7 @@ async fn build(
         models: models.clone(),
         bus: bus.clone(),
         events: SessionEvents::new(bus.clone(), models.clone(), Arc::clone(&clock)),
-        tools: Tools::default(),
+        tools,
         notices: Notices::default(),
         tally: Tally::default(),
         clock: Arc::clone(&clock),
@@ -358,6 +359,7 @@ async fn stop(services: &Services, hub: &Hub) {
     let payload = json!({"reason": "gateway stopping", "restartExpectedMs": null});
     services.bus.publish(EventKind::Shutdown, &Audience::Everyone, &payload);
     services.runs.drain(DRAIN_LIMIT).await;
+    services.runs.parts().tools.mcp().stop().await;
     hub.close_all(&Closing { code: 1012, reason: "service restart".into(), drains: true });
     let all_gone = async {
         while !hub.is_empty() {

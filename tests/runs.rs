@@ -111,6 +111,8 @@ async fn place() -> Place {
     let models = Models::new(failover, Arc::clone(&keys), &settings.agents).unwrap();
     let ear = Arc::new(Ear::default());
     let bus = Bus::new(Listening(Arc::clone(&ear)));
+    let env = Env::fixed([], root.path());
+    let tools = clawgate::agent::tools::Tools::new(&settings, &env, tasks.clone());
     let runs = Runs::new(RunsParts {
         settings: Arc::new(settings),
         keys,
@@ -119,7 +121,7 @@ async fn place() -> Place {
         models: models.clone(),
         bus: bus.clone(),
         events: SessionEvents::new(bus, models, Arc::clone(&clock)),
-        tools: clawgate::agent::tools::Tools::default(),
+        tools,
         notices: Notices::default(),
         tally: Tally::default(),
         clock,

@@ -16,6 +16,7 @@ mod fallback;
 mod join;
 mod lane;
 mod live;
+pub mod mcp;
 mod models;
 mod notices;
 mod parts;
@@ -37,6 +38,7 @@ pub mod tools;
 mod turn;
 mod visible;
 mod wait;
+pub mod web;
 
 pub use changes::{Change, CompactionChange};
 pub use models::{Models, SessionModel, UnknownModel};

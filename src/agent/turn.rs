@@ -112,7 +112,11 @@ impl Turn<'_> {
             }
             self.keep_room(route.model()).await?;
             let scope = ToolScope::of_session(self.parts, &self.run.key, Some(&entry)).await?;
-            let toolbox = self.parts.tools.toolbox(&self.parts.settings, &scope);
+            let toolbox = tokio::select! {
+                biased;
+                reason = self.run.aborted() => return Err(Stop::Aborted(reason)),
+                toolbox = self.parts.tools.toolbox(&self.parts.settings, &scope) => toolbox,
+            };
             let mut message = match self.ask(&entry, &toolbox, &mut route).await {
                 Err(Stop::Failed { message, kind: TOO_LONG }) if !has_compacted => {
                     has_compacted = true;

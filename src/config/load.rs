@@ -11,14 +11,14 @@ use super::explain::Ledger;
 use super::gateway::{self, Sources};
 use super::schema::Node;
 use super::{
-    ConfigError, ConfigFile, Env, Overrides, Paths, Settings, agents, cli_backend, messages,
-    models, nesting, profiles, secrets, session, substitute, tools,
+    ConfigError, ConfigFile, Env, Overrides, Paths, Settings, agents, cli_backend, mcp, messages,
+    models, nesting, profiles, secrets, session, substitute, tools, web,
 };
 use crate::support::hex;
 
 /// The sections that are read; the rest is kept as it is.
-const SECTIONS: [&str; 8] =
-    ["gateway", "session", "agents", "messages", "tools", "models", "auth", "secrets"];
+const SECTIONS: [&str; 9] =
+    ["gateway", "session", "agents", "messages", "tools", "models", "auth", "secrets", "mcp"];
 /// Far more than anybody writes by hand; keeps a wrong path from filling memory.
 const FILE_LIMIT: u64 = 8 * 1024 * 1024;
 
@@ -49,6 +49,7 @@ pub fn load(env: &Env, overrides: &Overrides) -> Result<Settings, ConfigError> {
     let models = models::read(&root.member("models")?)?;
     let profiles = profiles::read(&root.member("auth")?)?;
     let secrets = secrets::read(&root.member("secrets")?, &paths)?;
+    let (web, mcp) = (web::read(&root)?, mcp::read(&root, &paths)?);
     // The gateway last: its token is only made for a valid config.
     let gateway = gateway::read(&root, &from, &mut ledger)?;
     let mut explained = ledger.into_lines();
@@ -65,6 +66,8 @@ pub fn load(env: &Env, overrides: &Overrides) -> Result<Settings, ConfigError> {
         claude_cli,
         profiles,
         secrets,
+        web,
+        mcp,
         raw,
         file,
         explained,

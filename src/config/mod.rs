@@ -16,6 +16,7 @@ mod explain;
 mod gateway;
 mod load;
 mod maintenance;
+pub mod mcp;
 mod messages;
 pub mod model_options;
 pub mod models;
@@ -34,6 +35,7 @@ mod subagents;
 mod substitute;
 mod token;
 mod tools;
+pub mod web;
 
 pub use agents::{
     AgentDefaults, AgentIdentity, AgentSettings, AgentsSettings, ModelSetting, NamedModel,

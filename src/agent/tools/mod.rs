@@ -10,6 +10,7 @@ mod context;
 mod output;
 mod policy;
 mod session_status;
+mod web;
 
 pub use context::{NewsSender, ToolContext, ToolNews};
 pub use output::ToolOutput;
@@ -19,10 +20,11 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::config::Settings;
+use crate::agent::mcp::Mcp;
+use crate::config::{Env, Settings};
 use crate::protocol::message::ToolCall;
 use crate::providers::ToolSpec;
-use crate::support::BoxFuture;
+use crate::support::{BoxFuture, Tasks};
 
 /// What calling a tool does to the world.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -113,19 +115,29 @@ pub trait Tool: Send + Sync {
 /// The tools there are.
 pub struct Tools {
     builtin: Vec<Arc<dyn Tool>>,
-}
-
-impl Default for Tools {
-    fn default() -> Self {
-        Self { builtin: vec![Arc::new(session_status::SessionStatus)] }
-    }
+    mcp: Mcp,
 }
 
 impl Tools {
-    /// The tools that somebody may use.
-    pub fn toolbox(&self, settings: &Settings, scope: &ToolScope) -> Toolbox {
-        let allowed = self.builtin.iter().filter(|tool| scope.allows(settings, tool.name()));
-        Toolbox(allowed.cloned().collect())
+    /// Those of a configuration. Nothing is started and nobody is asked.
+    pub fn new(settings: &Settings, env: &Env, tasks: Tasks) -> Self {
+        let mut builtin: Vec<Arc<dyn Tool>> = vec![Arc::new(session_status::SessionStatus)];
+        builtin.extend(web::tools(settings, env));
+        Self { builtin, mcp: Mcp::new(settings, env, tasks) }
+    }
+
+    /// The tools that somebody may use. Starts the MCP servers of them, and
+    /// waits a moment for those that are not there yet.
+    pub async fn toolbox(&self, settings: &Settings, scope: &ToolScope) -> Toolbox {
+        let taken = self.builtin.iter().map(|tool| tool.name().to_owned());
+        let foreign = self.mcp.tools(taken).await;
+        let allowed = self.builtin.iter().chain(&foreign);
+        Toolbox(allowed.filter(|tool| scope.allows(settings, tool.name())).cloned().collect())
+    }
+
+    /// The MCP servers.
+    pub const fn mcp(&self) -> &Mcp {
+        &self.mcp
     }
 
     /// Every tool that is built in.
