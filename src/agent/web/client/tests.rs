@@ -120,11 +120,9 @@ async fn get(client: &GuardedClient, url: &str) -> Result<String, FetchError> {
 
 #[tokio::test]
 async fn only_the_headers_of_a_reader_are_sent_and_no_cookie_comes_back() {
-    let server = Server::start(|head| match head.contains("/one") {
-        true => redirect("/two"),
-        false => page("here"),
-    })
-    .await;
+    let server =
+        Server::start(|head| if head.contains("/one") { redirect("/two") } else { page("here") })
+            .await;
     let client = client(&["127.0.0.1"], Arc::default());
     assert_eq!(get(&client, &server.url("/one")).await.unwrap(), "here");
     let heads = server.heads.lock();
@@ -151,9 +149,8 @@ async fn each_redirect_is_checked_like_the_first_address() {
         "ftp://example.com/",
         "javascript:alert(1)",
     ] {
-        let server = Server::start(move |head| match head.contains("/first") {
-            true => redirect("/second"),
-            false => redirect(target),
+        let server = Server::start(move |head| {
+            redirect(if head.contains("/first") { "/second" } else { target })
         })
         .await;
         let allowed = format!("127.0.0.1:{}", server.port);
@@ -216,9 +213,9 @@ async fn a_redirect_to_a_name_that_is_private_is_refused() {
 
 #[tokio::test]
 async fn redirects_without_end_or_target_end() {
-    let server = Server::start(|head| match head.contains("/nowhere") {
-        true => b"HTTP/1.1 301 Moved\r\nContent-Length: 0\r\n\r\n".to_vec(),
-        false => redirect("/again"),
+    let nowhere = b"HTTP/1.1 301 Moved\r\nContent-Length: 0\r\n\r\n";
+    let server = Server::start(|head| {
+        if head.contains("/nowhere") { nowhere.to_vec() } else { redirect("/again") }
     })
     .await;
     let client = client(&["127.0.0.1"], Arc::default());
