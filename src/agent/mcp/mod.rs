@@ -28,7 +28,7 @@ use crate::config::secrets::SecretsConfig;
 use crate::config::{Env, Settings};
 use crate::support::Tasks;
 pub use naming::SEPARATOR;
-use server::{Server, State};
+use server::Server;
 use tool::McpTool;
 
 /// How long a turn waits for servers that are starting. Who is there later
@@ -76,20 +76,19 @@ impl Mcp {
         if self.servers.is_empty() || self.surroundings.stop.is_cancelled() {
             return Vec::new();
         }
-        let asked = self.servers.iter().map(|server| server.settled(&self.surroundings));
+        let asked = self.servers.iter().map(|server| server.offer(&self.surroundings));
         // Who is not there by then is left out.
         let _ = tokio::time::timeout(PATIENCE, join_all(asked)).await;
         let mut taken: HashSet<_> = taken.map(|name| name.to_lowercase()).collect();
         let mut tools: Vec<Arc<dyn Tool>> = Vec::new();
         for server in &self.servers {
-            let State::Ready(ready) = server.state() else { continue };
             let mut refused = Vec::new();
-            for offered in &ready.tools {
+            for offered in server.offered() {
                 if taken.insert(offered.name.to_lowercase()) {
                     let surroundings = Arc::clone(&self.surroundings);
                     tools.push(Arc::new(McpTool::new(Arc::clone(server), surroundings, offered)));
                 } else {
-                    refused.push(offered.name.clone());
+                    refused.push(offered.name);
                 }
             }
             server.refuse(refused);

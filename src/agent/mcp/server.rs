@@ -41,6 +41,8 @@ pub struct Server {
 #[derive(Default)]
 struct Notes {
     error: Option<String>,
+    /// What it had to offer last.
+    offered: Vec<Offered>,
     refused: Vec<String>,
     starts: u32,
 }
@@ -52,20 +54,12 @@ pub enum State {
     Idle,
     /// It is being started.
     Starting,
-    /// It answers.
-    Ready(Arc<Ready>),
+    /// It answers: who is asked.
+    Ready(Peer<RoleClient>),
     /// It does not, and rests.
     Failed,
     /// It is over.
     Stopped,
-}
-
-/// A server that answers.
-pub struct Ready {
-    /// Who is asked.
-    pub peer: Peer<RoleClient>,
-    /// What it has.
-    pub tools: Vec<Offered>,
 }
 
 impl Server {
@@ -94,9 +88,33 @@ impl Server {
         self.state.borrow().clone()
     }
 
+    /// What a turn may use of it. Starts it unless it is there. Only the first
+    /// time, when nothing is known of it, that is waited for; one that broke is
+    /// offered as it was.
+    pub async fn offer(self: &Arc<Self>, around: &Arc<Surroundings>) {
+        let is_known = {
+            let notes = self.notes.lock();
+            notes.error.is_some() || !notes.offered.is_empty()
+        };
+        self.want(around);
+        if !is_known {
+            self.settle().await;
+        }
+    }
+
+    /// What it has to offer, or had before it broke.
+    pub fn offered(&self) -> Vec<Offered> {
+        self.notes.lock().offered.clone()
+    }
+
     /// Starts it unless it is there, and waits until it is clear whether it
     /// works.
     pub async fn settled(self: &Arc<Self>, around: &Arc<Surroundings>) {
+        self.want(around);
+        self.settle().await;
+    }
+
+    fn want(self: &Arc<Self>, around: &Arc<Surroundings>) {
         if self.config.way.is_err() || matches!(self.state(), State::Ready(_)) {
             return;
         }
@@ -105,6 +123,9 @@ impl Server {
             around.tasks.spawn("mcp server", live(Arc::clone(self), Arc::clone(around)));
         }
         self.wanted.notify_one();
+    }
+
+    async fn settle(&self) {
         let is_clear = |state: &State| !matches!(state, State::Idle | State::Starting);
         // The sender is ours.
         let _ = self.state.subscribe().wait_for(is_clear).await;
@@ -139,7 +160,7 @@ impl Server {
         let (state, tools) = match &state {
             State::Idle => ("idle", None),
             State::Starting => ("starting", None),
-            State::Ready(ready) => ("ready", Some(ready.tools.len())),
+            State::Ready(_) => ("ready", Some(notes.offered.len())),
             State::Failed => ("failed", None),
             State::Stopped => ("stopped", None),
         };
@@ -170,15 +191,18 @@ impl Server {
             let connection = Connection::open(&self.config, around, Arc::clone(changed)).await?;
             let peer = connection.peer.clone();
             let tools = connect::tools(&peer, &self.config).await?;
-            self.state.send_replace(State::Ready(Arc::new(Ready { peer, tools })));
-            Ok(connection)
+            Ok((connection, peer, tools))
         };
         let limit = self.config.connect;
         let opened = tokio::time::timeout(limit, opening).await;
-        let connection = opened.unwrap_or_else(|_| {
+        let (connection, peer, tools) = opened.unwrap_or_else(|_| {
             Err(format!("it was not there within {} seconds", limit.as_secs_f64()))
         })?;
-        self.notes.lock().error = None;
+        {
+            let mut notes = self.notes.lock();
+            (notes.error, notes.offered) = (None, tools);
+        }
+        self.state.send_replace(State::Ready(peer));
         Ok(connection)
     }
 
@@ -205,7 +229,7 @@ impl Server {
                     let listed = connect::tools(&peer, &self.config);
                     let listed = tokio::time::timeout(self.config.request, listed).await;
                     if let Ok(Ok(tools)) = listed {
-                        self.state.send_replace(State::Ready(Arc::new(Ready { peer, tools })));
+                        self.notes.lock().offered = tools;
                     } else {
                         tracing::warn!(server = self.config.name, "it does not tell its new tools");
                     }

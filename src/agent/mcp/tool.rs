@@ -22,8 +22,8 @@ pub struct McpTool {
 
 impl McpTool {
     /// One that a server has offered.
-    pub fn new(server: Arc<Server>, around: Arc<Surroundings>, offered: &Offered) -> Self {
-        Self { server, around, offered: offered.clone() }
+    pub fn new(server: Arc<Server>, around: Arc<Surroundings>, offered: Offered) -> Self {
+        Self { server, around, offered }
     }
 
     async fn ask(&self, arguments: &Value) -> Result<ToolOutput, String> {
@@ -31,13 +31,13 @@ impl McpTool {
         // It may have broken since the turn began, and be back in a moment.
         let back = self.server.settled(&self.around);
         let _ = tokio::time::timeout(config.connect, back).await;
-        let State::Ready(ready) = self.server.state() else {
+        let State::Ready(peer) = self.server.state() else {
             return Err(format!("The MCP server {} is not available.", config.name));
         };
         let mut params = CallToolRequestParams::new(self.offered.own_name.clone());
         params.arguments = arguments.as_object().cloned();
         // Dropped, it tells the server to stop.
-        let asked = tokio::time::timeout(config.request, ready.peer.call_tool_once(params)).await;
+        let asked = tokio::time::timeout(config.request, peer.call_tool_once(params)).await;
         let Ok(answered) = asked else {
             let seconds = config.request.as_secs_f64();
             return Err(format!("{} did not answer within {seconds} seconds.", config.name));
