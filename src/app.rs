@@ -13,6 +13,9 @@ use serde_json::json;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
+use crate::agent::approvals::{Approvals, ApprovalsParts};
+use crate::agent::exec::Processes;
+use crate::agent::exec::launcher::own_program;
 use crate::agent::tools::Tools;
 use crate::agent::{
     Models, Notices, Runs, RunsParts, SendError, SessionEvents, Tally, UnknownModel,
@@ -101,6 +104,9 @@ pub enum AppError {
     #[error(transparent)]
     Sessions(#[from] SessionError),
     /// What the last process left unfinished cannot be completed.
+    /// The system does not say which program this is.
+    #[error("cannot find out which program this is: {0}")]
+    OwnProgram(#[source] io::Error),
     #[error("cannot recover the runs of the last stop: {0}")]
     Recovery(#[from] SendError),
     /// The gateway's own key is not readable.
@@ -199,6 +205,13 @@ async fn build(
     let models = Models::new(failover, Arc::clone(&keys), &settings.agents)?;
     let usage = usage_reports(&sessions, &store, &clock, &models);
     let tools = Tools::new(&settings, env, tasks.clone());
+    let approvals = Approvals::new(ApprovalsParts {
+        settings: Arc::clone(&settings),
+        sessions: sessions.clone(),
+        bus: bus.clone(),
+        clock: Arc::clone(&clock),
+        ids: Arc::clone(&ids),
+    });
     let runs = Runs::new(RunsParts {
         settings: Arc::clone(&settings),
         keys: Arc::clone(&keys),
@@ -207,7 +220,15 @@ async fn build(
         models: models.clone(),
         bus: bus.clone(),
         events: SessionEvents::new(bus.clone(), models.clone(), Arc::clone(&clock)),
+        approvals,
         tools,
+        processes: Arc::new(Processes::new(
+            &settings,
+            own_program().map_err(AppError::OwnProgram)?,
+            Arc::clone(&clock),
+            Arc::clone(&ids),
+            tasks.clone(),
+        )),
         notices: Notices::default(),
         tally: Tally::default(),
         clock: Arc::clone(&clock),
@@ -359,7 +380,8 @@ async fn stop(services: &Services, hub: &Hub) {
     let payload = json!({"reason": "gateway stopping", "restartExpectedMs": null});
     services.bus.publish(EventKind::Shutdown, &Audience::Everyone, &payload);
     services.runs.drain(DRAIN_LIMIT).await;
-    services.runs.parts().tools.mcp().stop().await;
+    let parts = services.runs.parts();
+    tokio::join!(parts.processes.end_all(), parts.tools.mcp().stop());
     hub.close_all(&Closing { code: 1012, reason: "service restart".into(), drains: true });
     let all_gone = async {
         while !hub.is_empty() {

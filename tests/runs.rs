@@ -15,6 +15,7 @@ use std::fs;
 use std::sync::Arc;
 use std::time::Duration;
 
+use clawgate::agent::approvals::{Approvals, ApprovalsParts};
 use clawgate::agent::{
     AbortReason, Accepted, Family, Models, Notices, RunEnd, Runs, RunsParts, SendRequest,
     SessionEvents, Tally,
@@ -113,15 +114,32 @@ async fn place() -> Place {
     let bus = Bus::new(Listening(Arc::clone(&ear)));
     let env = Env::fixed([], root.path());
     let tools = clawgate::agent::tools::Tools::new(&settings, &env, tasks.clone());
+    let processes = Arc::new(clawgate::agent::exec::Processes::new(
+        &settings,
+        env!("CARGO_BIN_EXE_clawgate").into(),
+        Arc::clone(&clock),
+        ids.clone(),
+        tasks.clone(),
+    ));
+    let settings = Arc::new(settings);
+    let approvals = Approvals::new(ApprovalsParts {
+        settings: Arc::clone(&settings),
+        sessions: sessions.clone(),
+        bus: bus.clone(),
+        clock: Arc::clone(&clock),
+        ids: ids.clone(),
+    });
     let runs = Runs::new(RunsParts {
-        settings: Arc::new(settings),
+        settings,
         keys,
         sessions: sessions.clone(),
         store: Arc::clone(&store),
         models: models.clone(),
         bus: bus.clone(),
         events: SessionEvents::new(bus, models, Arc::clone(&clock)),
+        approvals,
         tools,
+        processes,
         notices: Notices::default(),
         tally: Tally::default(),
         clock,

@@ -6,12 +6,14 @@
 //! one of answered, aborted, failed; a finished run, however it ends, starts
 //! the next. Must not: know about sockets or methods.
 
+pub mod approvals;
 mod calls;
 mod changes;
 mod commanded;
 pub mod compaction;
 mod drive;
 mod emitter;
+pub mod exec;
 mod fallback;
 mod join;
 mod lane;

@@ -14,6 +14,8 @@ use crate::sessions::{
 use crate::store::{RunOutcome, Store};
 use crate::support::{Clock, Ids, Tasks};
 
+use super::approvals::Approvals;
+use super::exec::Processes;
 use super::models::Models;
 use super::notices::Notices;
 use super::run::{ActiveRun, RunEnd};
@@ -37,8 +39,12 @@ pub struct RunsParts {
     pub bus: Bus,
     /// Events about sessions.
     pub events: SessionEvents,
+    /// Which commands may run.
+    pub approvals: Approvals,
     /// Tools.
     pub tools: Tools,
+    /// Commands that run.
+    pub processes: Arc<Processes>,
     /// System events that wait for a turn.
     pub notices: Notices,
     /// How runs have ended.

@@ -61,6 +61,14 @@ events! {
     SessionTool = "session.tool", Gate::Scope(Scope::Read);
     /// A session's row changed.
     SessionsChanged = "sessions.changed", Gate::Scope(Scope::Read);
+    /// A command waits for a person.
+    ExecApprovalRequested = "exec.approval.requested", Gate::Scope(Scope::Approvals);
+    /// A person decided on a command.
+    ExecApprovalResolved = "exec.approval.resolved", Gate::Scope(Scope::Approvals);
+    /// Something that a plugin wants to do waits for a person.
+    PluginApprovalRequested = "plugin.approval.requested", Gate::Scope(Scope::Approvals);
+    /// A person decided on that.
+    PluginApprovalResolved = "plugin.approval.resolved", Gate::Scope(Scope::Approvals);
     /// The list of those present changed.
     Presence = "presence", Gate::Open;
     /// The gateway is alive.

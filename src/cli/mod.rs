@@ -29,6 +29,7 @@ use std::process::ExitCode;
 use anyhow::Context as _;
 use clap::{Parser, Subcommand};
 
+use crate::agent::exec::launcher::run_step;
 use crate::config::{Env, Settings};
 
 pub use args::ConnectArgs;
@@ -83,6 +84,9 @@ enum Command {
 
 /// Parses the arguments and runs the command. A usage error exits with 2.
 pub fn main() -> ExitCode {
+    if let Some(code) = run_step(std::env::args_os().nth(1).as_deref()) {
+        return code;
+    }
     let cli = Cli::parse();
     let env = Env::from_process();
     run(cli, env).unwrap_or_else(|error| output::complain(&error))

@@ -11,8 +11,9 @@ use super::explain::Ledger;
 use super::gateway::{self, Sources};
 use super::schema::Node;
 use super::{
-    ConfigError, ConfigFile, Env, Overrides, Paths, Settings, agents, cli_backend, mcp, messages,
-    models, nesting, profiles, secrets, session, substitute, tools, web,
+    ConfigError, ConfigFile, Env, Overrides, Paths, Settings, agents, cli_backend, exec,
+    exec_policy, mcp, messages, models, nesting, profiles, secrets, session, substitute, tools,
+    web,
 };
 use crate::support::hex;
 
@@ -43,6 +44,8 @@ pub fn load(env: &Env, overrides: &Overrides) -> Result<Settings, ConfigError> {
     let session = session::read(&root, &file.path, &mut ledger)?;
     let agents = agents::read(&root, &paths, &file.path, &mut ledger)?;
     let messages = messages::read(&root, &file.path, &mut ledger)?;
+    let exec_policy = exec_policy::read(&root, &file.path, &mut ledger)?;
+    let exec = exec::read(&root, env, &paths, &file.path, &mut ledger)?;
     let tools = tools::read(&root, &file.path, &mut ledger)?;
     let history_max_chars = gateway::history_max_chars(&root, &file.path, &mut ledger)?;
     let claude_cli = cli_backend::read(&root, &agents.defaults.workspace)?;
@@ -60,6 +63,8 @@ pub fn load(env: &Env, overrides: &Overrides) -> Result<Settings, ConfigError> {
         session,
         agents,
         messages,
+        exec,
+        exec_policy,
         tools,
         history_max_chars,
         models,

@@ -12,8 +12,8 @@ use super::profiles::ProfilesConfig;
 use super::secrets::SecretsConfig;
 use super::web::WebConfig;
 use super::{
-    AgentsSettings, AuthMode, BindChoice, Explained, GatewaySettings, MessagesSettings, Paths,
-    SessionSettings, ToolsSettings,
+    AgentsSettings, AuthMode, BindChoice, ExecPolicySettings, ExecSettings, Explained,
+    GatewaySettings, MessagesSettings, Paths, SessionSettings, ToolsSettings,
 };
 use crate::support::Secret;
 
@@ -47,6 +47,10 @@ pub struct Settings {
     pub agents: AgentsSettings,
     /// What happens to messages.
     pub messages: MessagesSettings,
+    /// How commands run.
+    pub exec: ExecSettings,
+    /// Which commands may run and who is asked.
+    pub exec_policy: ExecPolicySettings,
     /// Which tools agents may use.
     pub tools: ToolsSettings,
     /// Longest text in an answer of `chat.history`, in characters.

@@ -4,6 +4,7 @@
 
 mod agent;
 mod agents;
+mod approvals;
 mod attachments;
 mod chat;
 mod cleanup;
@@ -21,7 +22,7 @@ mod usage;
 pub use cleanup::keep_tidy;
 pub use health::{HealthCache, keep_fresh, tell_presence};
 
-use crate::registry::{Registry, admin, open, read, write};
+use crate::registry::{Registry, admin, approvals as decides, open, read, write};
 
 /// `server.version` of hello-ok. Clients compare it with releases of the
 /// original, so it names the one we speak like; what we are follows the plus.
@@ -78,6 +79,21 @@ pub fn registry() -> Registry {
     r.add(write("agent"), agent::run);
     r.add(write("agent.wait"), agent::wait);
     r.add(admin("chat.inject"), chat::inject);
+    r.add(admin("exec.approvals.get"), approvals::file_get);
+    r.add(admin("exec.approvals.set"), approvals::file_set);
+    r.add(admin("exec.approvals.node.get"), approvals::node_get);
+    r.add(admin("exec.approvals.node.set"), approvals::node_set);
+    r.add(decides("exec.approvals.list"), approvals::flat_list);
+    r.add(decides("exec.approvals.resolve"), approvals::resolve_alias);
+    r.add(decides("exec.approval.get"), approvals::exec_get);
+    r.add(decides("exec.approval.list"), approvals::exec_list);
+    r.add(decides("exec.approval.request"), approvals::exec_request);
+    r.add(decides("exec.approval.waitDecision"), approvals::exec_wait);
+    r.add(decides("exec.approval.resolve"), approvals::exec_resolve);
+    r.add(decides("plugin.approval.list"), approvals::plugin_list);
+    r.add(decides("plugin.approval.request"), approvals::plugin_request);
+    r.add(decides("plugin.approval.waitDecision"), approvals::plugin_wait);
+    r.add(decides("plugin.approval.resolve"), approvals::plugin_resolve);
     r
 }
 

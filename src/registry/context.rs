@@ -91,6 +91,8 @@ pub struct Caller {
     pub profile: Profile,
     /// Its connection.
     pub subscriber: Arc<Subscriber>,
+    /// What it calls itself; others see that it decided something.
+    pub name: Arc<str>,
     /// Whether it is a chat on the web, and not the control UI.
     pub is_webchat: bool,
     /// Whether it is a dashboard that appends deltas and reads some answers in a

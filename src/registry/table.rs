@@ -60,6 +60,11 @@ pub const fn admin(name: &'static str) -> Method {
     method(name, Need::Operator(Scope::Admin))
 }
 
+/// A method that needs `operator.approvals`.
+pub const fn approvals(name: &'static str) -> Method {
+    method(name, Need::Operator(Scope::Approvals))
+}
+
 struct Entry {
     name: &'static str,
     need: Need,

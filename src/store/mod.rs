@@ -25,7 +25,7 @@ mod traits;
 mod usage;
 
 pub use answers::AnswerClaim;
-pub use atomic::{FileError, create_private, move_private};
+pub use atomic::{FileError, create_private, move_private, write_private};
 pub use checkpoint::{CheckpointPlace, CompactionCheckpoint, CompactionReason};
 pub use cooldowns::{CooldownChange, CooldownRow};
 pub use database::Database;

@@ -103,6 +103,9 @@ const NAMED_RUN: &str = "The final of a message that was taken into another run 
 const PLAIN_MESSAGE: &str =
     "The model reads a message of agent as it is, without the time put before it.";
 
+const NO_NODES: &str = "Nodes are not built yet: none can be asked, and whoever asks is told so.";
+const NO_PAIRING: &str = "Pairing is not built yet, so nobody is told of it.";
+
 /// The list.
 pub const DIFFERENCES: &[Difference] = &[
     allow(Kind::Value, "handshake/ok-token", "c5 res connect", "/payload/protocol", VERSIONS),
@@ -134,6 +137,7 @@ pub const DIFFERENCES: &[Difference] = &[
     allow(Kind::Extra, "*", "*", "/payload/uptimeMs", HEALTH_FACTS),
     allow(Kind::Extra, "*", "*", "/payload/runs", HEALTH_FACTS),
     allow(Kind::Extra, "*", "*", "/payload/taskPanics", HEALTH_FACTS),
+    allow(Kind::Extra, "*", "*", "/payload/commands", HEALTH_FACTS),
     allow(Kind::Absent, "*", "* res connect", "/payload/auth/deviceToken", NO_DEVICE_TOKENS),
     allow(Kind::Absent, "*", "* res connect", "/payload/auth/issuedAtMs", NO_DEVICE_TOKENS),
     allow(Kind::MissingFrame, "*", "* event voicewake.*", "*", NO_VOICE),
@@ -182,6 +186,10 @@ pub const DIFFERENCES: &[Difference] = &[
         "/payload/reason",
         CUT_WITH_HEADER,
     ),
+    allow(Kind::Value, "chat/exec-plain", "* event *", "/payload/status", FRESH_ROW),
+    allow(Kind::Value, "chat/exec-plain", "* event *", "/payload/session/status", FRESH_ROW),
+    allow(Kind::Absent, "chat/exec-plain", "* event *", "/payload*/endedAt", FRESH_ROW),
+    allow(Kind::Absent, "chat/exec-plain", "* event *", "/payload*/runtimeMs", FRESH_ROW),
     allow(Kind::Value, "chat/thinking", "* event session.tool", "/payload/seq", PIECES),
     allow(Kind::Value, "chat/thinking", "* event *", "/payload/status", FRESH_ROW),
     allow(Kind::Value, "chat/thinking", "* event *", "/payload/session/status", FRESH_ROW),
@@ -474,6 +482,51 @@ pub const DIFFERENCES: &[Difference] = &[
     allow(Kind::Value, "methods/sessions", "* res sessions.patch", "/ok", LOST_PATCH),
     allow(Kind::Absent, "methods/sessions", "* res sessions.patch", "/payload", LOST_PATCH),
     allow(Kind::Extra, "methods/sessions", "* res sessions.patch", "/error", LOST_PATCH),
+    allow(Kind::MissingFrame, "methods/approvals*", "n event node.invoke.request", "*", NO_NODES),
+    allow(Kind::ExtraFrame, "methods/approvals", "op res exec.approvals.node.get", "*", NO_NODES),
+    allow(
+        Kind::Value,
+        "methods/approvals-two-clients",
+        "a res exec.approvals.node.*",
+        "/ok",
+        NO_NODES,
+    ),
+    allow(
+        Kind::Absent,
+        "methods/approvals-two-clients",
+        "a res exec.approvals.node.*",
+        "/payload",
+        NO_NODES,
+    ),
+    allow(
+        Kind::Extra,
+        "methods/approvals-two-clients",
+        "a res exec.approvals.node.*",
+        "/error",
+        NO_NODES,
+    ),
+    allow(
+        Kind::Value,
+        "methods/approvals-two-clients",
+        "n res node.invoke.result",
+        "/ok",
+        NO_NODES,
+    ),
+    allow(
+        Kind::Absent,
+        "methods/approvals-two-clients",
+        "n res node.invoke.result",
+        "/payload",
+        NO_NODES,
+    ),
+    allow(
+        Kind::Extra,
+        "methods/approvals-two-clients",
+        "n res node.invoke.result",
+        "/error",
+        NO_NODES,
+    ),
+    allow(Kind::MissingFrame, "methods/approvals-two-clients", "a event *.pair.*", "*", NO_PAIRING),
 ];
 
 /// Where an entry allows the finding.

@@ -1,7 +1,8 @@
-//! One file for each class of advisories: what must not be possible, tried at
-//! the real binary.
+//! One file for each class of advisory: what went wrong elsewhere must not go
+//! wrong here.
 
 #[path = "../support/mod.rs"]
 mod support;
 
+mod exec_approvals;
 mod ssrf;

@@ -7,6 +7,7 @@
 mod arguments;
 pub mod catalog;
 mod context;
+mod exec;
 mod output;
 mod policy;
 mod session_status;
@@ -121,7 +122,11 @@ pub struct Tools {
 impl Tools {
     /// Those of a configuration. Nothing is started and nobody is asked.
     pub fn new(settings: &Settings, env: &Env, tasks: Tasks) -> Self {
-        let mut builtin: Vec<Arc<dyn Tool>> = vec![Arc::new(session_status::SessionStatus)];
+        let mut builtin: Vec<Arc<dyn Tool>> = vec![
+            Arc::new(session_status::SessionStatus),
+            Arc::new(exec::Exec),
+            Arc::new(exec::ProcessTool),
+        ];
         builtin.extend(web::tools(settings, env));
         Self { builtin, mcp: Mcp::new(settings, env, tasks) }
     }

@@ -13,8 +13,8 @@ mod rules;
 use super::ErrorShape;
 
 pub use rules::{
-    Rule, Setting, Text, any, boolean, dictionary, integer_from, list, literal, non_empty,
-    nullable, object, one_of, text,
+    Rule, Setting, Text, any, boolean, constant, dictionary, integer_from, list, literal,
+    non_empty, nullable, object, one_of, text, text_or_number,
 };
 
 /// A type that can be read from the `params` of a request.

@@ -5,6 +5,7 @@
 
 pub mod agent;
 pub mod agents;
+pub mod approvals;
 pub mod chat;
 pub mod compaction;
 pub mod models;
