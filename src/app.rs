@@ -16,7 +16,9 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use crate::agent::approvals::{Approvals, ApprovalsParts};
 use crate::agent::exec::Processes;
 use crate::agent::exec::launcher::own_program;
+use crate::agent::skills::Skills;
 use crate::agent::tools::Tools;
+use crate::agent::workspace::Workspaces;
 use crate::agent::{
     Models, Notices, Runs, RunsParts, SendError, SessionEvents, Tally, UnknownModel,
 };
@@ -229,6 +231,8 @@ async fn build(
             Arc::clone(&ids),
             tasks.clone(),
         )),
+        workspaces: Arc::new(Workspaces::new(&settings.workspace, Arc::clone(&clock))),
+        skills: Arc::new(Skills::new(Arc::clone(&settings), env.clone())),
         notices: Notices::default(),
         tally: Tally::default(),
         clock: Arc::clone(&clock),

@@ -95,6 +95,7 @@ fn methods_page() -> String {
     for (name, need) in handlers::registry().list() {
         let scope = match need {
             Need::Open => "none".to_owned(),
+            Need::Node => "role `node`".to_owned(),
             Need::Operator(scope) => format!("`{}`", scope.as_str()),
         };
         let (doc, file) = method_doc(name);

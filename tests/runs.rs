@@ -16,6 +16,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clawgate::agent::approvals::{Approvals, ApprovalsParts};
+use clawgate::agent::skills::Skills;
+use clawgate::agent::workspace::Workspaces;
 use clawgate::agent::{
     AbortReason, Accepted, Family, Models, Notices, RunEnd, Runs, RunsParts, SendRequest,
     SessionEvents, Tally,
@@ -130,7 +132,7 @@ async fn place() -> Place {
         ids: ids.clone(),
     });
     let runs = Runs::new(RunsParts {
-        settings,
+        settings: Arc::clone(&settings),
         keys,
         sessions: sessions.clone(),
         store: Arc::clone(&store),
@@ -140,6 +142,8 @@ async fn place() -> Place {
         approvals,
         tools,
         processes,
+        workspaces: Arc::new(Workspaces::new(&settings.workspace, Arc::clone(&clock))),
+        skills: Arc::new(Skills::new(settings, Env::fixed([], root.path()))),
         notices: Notices::default(),
         tally: Tally::default(),
         clock,

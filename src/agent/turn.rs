@@ -16,13 +16,14 @@ use crate::support::millis;
 use super::emitter::Emitter;
 use super::models::SessionModel;
 use super::parts::RunsParts;
+use super::prompt::Prompt;
 use super::recovery;
 use super::report::Answer;
 use super::run::{AbortReason, ActiveRun, RunEnd};
 use super::runs::Runs;
 use super::spent::add;
 use super::tools::{ToolScope, Toolbox};
-use super::{pictures, prompt, pruning, visible};
+use super::{pictures, pruning, visible};
 use room::Fill;
 
 /// A model that calls tools without end is stopped after so many rounds.
@@ -174,10 +175,9 @@ impl Turn<'_> {
         route: &mut Route,
     ) -> Result<AssistantMessage, Stop> {
         let mut request = self.request(entry, toolbox, route.model()).await?;
-        let agent = self.parts.agent_of(&self.run.key);
-        let (now_ms, notices) = (self.parts.clock.now_ms(), &self.notices);
-        let extra = entry.extra_system_prompt.as_deref();
-        let system = |model: &ModelInfo| prompt::system(&agent, &model.id, now_ms, notices, extra);
+        let prompt = Prompt::gather(self.parts, &self.run.key, entry, toolbox).await;
+        let (thinking, notices) = (request.thinking, &self.notices);
+        let system = |model: &ModelInfo| prompt.render(model, thinking, notices);
         let emitter = &mut self.emitter;
         let mut events = |event: StreamEvent| match event {
             StreamEvent::TextDelta { delta, .. } => emitter.text(&delta),

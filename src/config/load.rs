@@ -12,14 +12,16 @@ use super::gateway::{self, Sources};
 use super::schema::Node;
 use super::{
     ConfigError, ConfigFile, Env, Overrides, Paths, Settings, agents, cli_backend, exec,
-    exec_policy, mcp, messages, models, nesting, profiles, secrets, session, substitute, tools,
-    web,
+    exec_policy, mcp, messages, models, nesting, profiles, secrets, session, skills, substitute,
+    tools, web, workspace,
 };
 use crate::support::hex;
 
 /// The sections that are read; the rest is kept as it is.
-const SECTIONS: [&str; 9] =
-    ["gateway", "session", "agents", "messages", "tools", "models", "auth", "secrets", "mcp"];
+const SECTIONS: [&str; 10] = [
+    "gateway", "session", "agents", "messages", "tools", "models", "auth", "secrets", "skills",
+    "mcp",
+];
 /// Far more than anybody writes by hand; keeps a wrong path from filling memory.
 const FILE_LIMIT: u64 = 8 * 1024 * 1024;
 
@@ -43,6 +45,8 @@ pub fn load(env: &Env, overrides: &Overrides) -> Result<Settings, ConfigError> {
     let mut ledger = Ledger::default();
     let session = session::read(&root, &file.path, &mut ledger)?;
     let agents = agents::read(&root, &paths, &file.path, &mut ledger)?;
+    let workspace = workspace::read(&root, &file.path, &mut ledger)?;
+    let skills = skills::read(&root, &paths, env, &file.path, &mut ledger)?;
     let messages = messages::read(&root, &file.path, &mut ledger)?;
     let exec_policy = exec_policy::read(&root, &file.path, &mut ledger)?;
     let exec = exec::read(&root, env, &paths, &file.path, &mut ledger)?;
@@ -62,6 +66,8 @@ pub fn load(env: &Env, overrides: &Overrides) -> Result<Settings, ConfigError> {
         gateway,
         session,
         agents,
+        workspace,
+        skills,
         messages,
         exec,
         exec_policy,

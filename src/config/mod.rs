@@ -34,11 +34,13 @@ mod schema;
 pub mod secrets;
 mod session;
 mod settings;
+pub mod skills;
 mod subagents;
 mod substitute;
 mod token;
 mod tools;
 pub mod web;
+mod workspace;
 
 pub use agents::{
     AgentDefaults, AgentIdentity, AgentSettings, AgentsSettings, ModelSetting, NamedModel,
@@ -63,3 +65,4 @@ pub use session::{DmScope, SessionScope, SessionSettings, TranscriptFormat};
 pub use settings::{ConfigFile, Overrides, Settings};
 pub use subagents::{SubagentChoice, SubagentLimits};
 pub use tools::{ToolPattern, ToolPolicy, ToolProfile, ToolRules, ToolsSettings};
+pub use workspace::WorkspaceSettings;

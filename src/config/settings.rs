@@ -10,10 +10,11 @@ use super::mcp::McpConfig;
 use super::models::ModelsConfig;
 use super::profiles::ProfilesConfig;
 use super::secrets::SecretsConfig;
+use super::skills::SkillsSettings;
 use super::web::WebConfig;
 use super::{
     AgentsSettings, AuthMode, BindChoice, ExecPolicySettings, ExecSettings, Explained,
-    GatewaySettings, MessagesSettings, Paths, SessionSettings, ToolsSettings,
+    GatewaySettings, MessagesSettings, Paths, SessionSettings, ToolsSettings, WorkspaceSettings,
 };
 use crate::support::Secret;
 
@@ -45,6 +46,10 @@ pub struct Settings {
     pub session: SessionSettings,
     /// Who answers.
     pub agents: AgentsSettings,
+    /// What they are told before anything else.
+    pub workspace: WorkspaceSettings,
+    /// Skills.
+    pub skills: SkillsSettings,
     /// What happens to messages.
     pub messages: MessagesSettings,
     /// How commands run.

@@ -27,6 +27,8 @@ pub enum Need {
     Open,
     /// An operator with this scope.
     Operator(Scope),
+    /// A node.
+    Node,
 }
 
 /// One line of the table.
@@ -63,6 +65,11 @@ pub const fn admin(name: &'static str) -> Method {
 /// A method that needs `operator.approvals`.
 pub const fn approvals(name: &'static str) -> Method {
     method(name, Need::Operator(Scope::Approvals))
+}
+
+/// A method for nodes.
+pub const fn node(name: &'static str) -> Method {
+    method(name, Need::Node)
 }
 
 struct Entry {
@@ -163,17 +170,18 @@ impl Registry {
 /// The one place that decides whether a principal may call a method. A method
 /// that does not exist needs admin, so that only admins learn that.
 fn authorize(principal: &Principal, need: Option<Need>, method: &str) -> Result<(), Denial> {
-    let scope = match need {
+    let (role, scope) = match need {
         Some(Need::Open) => return Ok(()),
-        Some(Need::Operator(scope)) => scope,
-        None => Scope::Admin,
+        Some(Need::Operator(scope)) => (Role::Operator, Some(scope)),
+        Some(Need::Node) => (Role::Node, None),
+        None => (Role::Operator, Some(Scope::Admin)),
     };
-    if principal.role() != Role::Operator {
+    if principal.role() != role {
         tracing::debug!(method, "refused: wrong role");
         let error = ErrorShape::denied(format!("unauthorized role: {}", principal.role().as_str()));
         return Err(Denial { error, wrong_role: true });
     }
-    if !principal.allows(scope) {
+    if let Some(scope) = scope.filter(|scope| !principal.allows(*scope)) {
         let error = ErrorShape::denied(format!("missing scope: {}", scope.as_str()));
         return Err(Denial { error, wrong_role: false });
     }

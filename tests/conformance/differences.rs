@@ -59,6 +59,7 @@ const WAIT_FACTS: &str =
 const ONE_END: &str =
     "An aborted run ends once; the original's runner starts, fails and ends after that.";
 const READ_AT_ONCE: &str = "Usage is read when it is asked for, not some time later.";
+const OTHER_SKILLS: &str = "The skills that the original brings do not come with this gateway.";
 const TRUNCATED: &str = "A message that was shortened says so, and its id gives the rest.";
 const PLAIN_TEXT: &str =
     "The model gets what the user wrote; the day is in the system prompt, not before each message.";
@@ -150,6 +151,13 @@ pub const DIFFERENCES: &[Difference] = &[
     allow(Kind::Extra, "*", "* res agent.wait", "/payload/startedAt", WAIT_FACTS),
     allow(Kind::Extra, "*", "* res agent.wait", "/payload/stopReason", WAIT_FACTS),
     allow(Kind::Absent, "*", "* res agent", "*/meta/systemPromptReport", NO_PROMPT_REPORT),
+    allow(
+        Kind::Absent,
+        "methods/models-tools",
+        "op res skills.status",
+        "/payload/skills/*",
+        OTHER_SKILLS,
+    ),
     allow(Kind::Absent, "*", "* res agent", "*/meta/finalPromptText", NO_PROMPT_REPORT),
     allow(Kind::Extra, "*", "* event run", "/payload/usage", FINAL_FACTS),
     allow(Kind::Extra, "*", "* event run", "/payload/stopReason", FINAL_FACTS),

@@ -11,6 +11,7 @@ pub mod compaction;
 pub mod models;
 pub mod session_settings;
 pub mod sessions;
+pub mod skills;
 pub mod system;
 pub mod tools;
 pub mod usage;
