@@ -206,6 +206,7 @@ async fn build(
     let keys = Arc::new(rules);
     let models = Models::new(failover, Arc::clone(&keys), &settings.agents)?;
     let usage = usage_reports(&sessions, &store, &clock, &models);
+    let tools = Tools::new(&settings, env, tasks.clone());
     let approvals = Approvals::new(ApprovalsParts {
         settings: Arc::clone(&settings),
         sessions: sessions.clone(),
@@ -222,7 +223,7 @@ async fn build(
         bus: bus.clone(),
         events: SessionEvents::new(bus.clone(), models.clone(), Arc::clone(&clock)),
         approvals,
-        tools: Tools::default(),
+        tools,
         processes: processes(&settings, &clock, &ids, &tasks)?,
         workspaces: Arc::new(Workspaces::new(&settings.workspace, Arc::clone(&clock))),
         skills: Arc::new(Skills::new(Arc::clone(&settings), env.clone())),
@@ -391,7 +392,8 @@ async fn stop(services: &Services, hub: &Hub) {
     let payload = json!({"reason": "gateway stopping", "restartExpectedMs": null});
     services.bus.publish(EventKind::Shutdown, &Audience::Everyone, &payload);
     services.runs.drain(DRAIN_LIMIT).await;
-    services.runs.parts().processes.end_all().await;
+    let parts = services.runs.parts();
+    tokio::join!(parts.processes.end_all(), parts.tools.mcp().stop());
     hub.close_all(&Closing { code: 1012, reason: "service restart".into(), drains: true });
     let all_gone = async {
         while !hub.is_empty() {

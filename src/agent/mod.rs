@@ -19,6 +19,7 @@ mod fallback;
 mod join;
 mod lane;
 mod live;
+pub mod mcp;
 pub mod memory;
 mod models;
 mod notices;
@@ -43,6 +44,7 @@ pub mod tools;
 mod turn;
 mod visible;
 mod wait;
+pub mod web;
 mod weight;
 pub mod workspace;
 
