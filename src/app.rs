@@ -16,7 +16,9 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use crate::agent::approvals::{Approvals, ApprovalsParts};
 use crate::agent::exec::Processes;
 use crate::agent::exec::launcher::own_program;
+use crate::agent::skills::Skills;
 use crate::agent::tools::Tools;
+use crate::agent::workspace::Workspaces;
 use crate::agent::{
     Models, Notices, Runs, RunsParts, SendError, SessionEvents, Tally, UnknownModel,
 };
@@ -222,6 +224,8 @@ async fn build(
         approvals,
         tools: Tools::default(),
         processes: processes(&settings, &clock, &ids, &tasks)?,
+        workspaces: Arc::new(Workspaces::new(&settings.workspace, Arc::clone(&clock))),
+        skills: Arc::new(Skills::new(Arc::clone(&settings), env.clone())),
         notices: Notices::default(),
         tally: Tally::default(),
         clock: Arc::clone(&clock),
@@ -238,6 +242,8 @@ async fn build(
     );
     let services = Arc::new(Services {
         lanes: Lanes::default(),
+        env: env.clone(),
+        registry: Arc::new(handlers::registry()),
         settings,
         clock,
         ids,
@@ -253,7 +259,7 @@ async fn build(
         health: HealthCache::default(),
         started: tokio::time::Instant::now(),
     });
-    Ok(Arc::new(Gateway::new(services, handlers::registry(), auth, hub)))
+    Ok(Arc::new(Gateway::new(services, auth, hub)))
 }
 
 /// The commands of agents, kept by this very program.

@@ -16,9 +16,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clawgate::agent::approvals::{Approvals, ApprovalsParts};
+use clawgate::agent::skills::Skills;
+use clawgate::agent::workspace::Workspaces;
 use clawgate::agent::{
-    AbortReason, Accepted, Family, Models, Notices, RunEnd, Runs, RunsParts, SendRequest,
-    SessionEvents, Tally,
+    AbortReason, Accepted, CommandAnswer, Family, Models, Notices, RunEnd, Runs, RunsParts,
+    SendRequest, SessionEvents, Tally,
 };
 use clawgate::auth::Owner;
 use clawgate::bus::{Audience, Backplane, Bus, Event, EventKind};
@@ -128,7 +130,7 @@ async fn place() -> Place {
         ids: ids.clone(),
     });
     let runs = Runs::new(RunsParts {
-        settings,
+        settings: Arc::clone(&settings),
         keys,
         sessions: sessions.clone(),
         store: Arc::clone(&store),
@@ -138,6 +140,8 @@ async fn place() -> Place {
         approvals,
         tools: clawgate::agent::tools::Tools::default(),
         processes,
+        workspaces: Arc::new(Workspaces::new(&settings.workspace, Arc::clone(&clock))),
+        skills: Arc::new(Skills::new(settings, Env::fixed([], root.path()))),
         notices: Notices::default(),
         tally: Tally::default(),
         clock,
@@ -336,6 +340,7 @@ async fn a_command_that_panics_is_a_failure_and_not_under_way_for_ever() {
     let answered = place.runs.answer_command(command(), async { panic!("as the test wants it") });
     assert!(answered.await.is_err());
     assert!(matches!(place.end_of("order").await, RunEnd::Failed(_)));
-    let again = place.runs.answer_command(command(), async { "not asked again".to_owned() });
-    assert_eq!(again.await.unwrap(), Accepted::Ended);
+    let again = async { CommandAnswer::Note("not asked again".to_owned()) };
+    let (accepted, rest) = place.runs.answer_command(command(), again).await.unwrap();
+    assert_eq!((accepted, rest.is_none()), (Accepted::Ended, true));
 }

@@ -7,6 +7,7 @@
 //! the next. Must not: know about sockets or methods.
 
 pub mod approvals;
+mod aside;
 mod calls;
 mod changes;
 mod commanded;
@@ -23,7 +24,7 @@ mod notices;
 mod parts;
 mod patch;
 mod pictures;
-mod prompt;
+pub mod prompt;
 mod pruning;
 mod queue;
 mod recovery;
@@ -33,14 +34,18 @@ mod rows;
 mod run;
 mod runs;
 mod session_events;
+pub mod skills;
 mod spent;
 mod tally;
 pub mod tools;
 mod turn;
 mod visible;
 mod wait;
+mod weight;
+pub mod workspace;
 
 pub use changes::{Change, CompactionChange};
+pub use commanded::{AfterAnswer, CommandAnswer};
 pub use models::{Models, SessionModel, UnknownModel};
 pub use notices::Notices;
 pub use parts::RunsParts;
@@ -52,3 +57,4 @@ pub use run::{AbortReason, ActiveRun, RunEnd};
 pub use runs::{AbortError, Accepted, Runs, SendError, SendRequest, Start, StillActive};
 pub use session_events::SessionEvents;
 pub use tally::Tally;
+pub use weight::ContextWeight;

@@ -20,8 +20,10 @@ use super::models::Models;
 use super::notices::Notices;
 use super::run::{ActiveRun, RunEnd};
 use super::session_events::SessionEvents;
+use super::skills::Skills;
 use super::tally::Tally;
 use super::tools::Tools;
+use super::workspace::Workspaces;
 
 /// What runs work with.
 pub struct RunsParts {
@@ -45,6 +47,10 @@ pub struct RunsParts {
     pub tools: Tools,
     /// Commands that run.
     pub processes: Arc<Processes>,
+    /// Folders of agents.
+    pub workspaces: Arc<Workspaces>,
+    /// Skills.
+    pub skills: Arc<Skills>,
     /// System events that wait for a turn.
     pub notices: Notices,
     /// How runs have ended.

@@ -153,6 +153,15 @@ impl Runs {
         if let Claim::Existing(record) = self.claim(&run, text).await? {
             return Ok((self.known(record), None));
         }
+        self.take(run, media).await
+    }
+
+    /// Queues a run whose key is claimed.
+    pub(super) async fn take(
+        self: &Arc<Self>,
+        run: Arc<ActiveRun>,
+        media: Option<StagedMedia>,
+    ) -> Result<(Accepted, Option<Start>), SendError> {
         if let Some(media) = media
             && let Err(error) = media.keep().await
         {
@@ -319,6 +328,11 @@ impl Runs {
     pub fn tasks(&self) -> Value {
         let (active, waiting) = self.counts();
         self.parts.tally.tasks(active, waiting)
+    }
+
+    /// How many wait in a session for what is active there.
+    pub fn waiting_in(&self, key: &SessionKey) -> usize {
+        self.state.lock().lanes.of_session(key).len().saturating_sub(1)
     }
 
     /// How many run, and how many wait.

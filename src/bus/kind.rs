@@ -55,6 +55,8 @@ events! {
     Agent = "agent", Gate::Scope(Scope::Read);
     /// The text of a run.
     Chat = "chat", Gate::Scope(Scope::Read);
+    /// The answer to a side question.
+    ChatSideResult = "chat.side_result", Gate::Scope(Scope::Read);
     /// A message was added to a transcript.
     SessionMessage = "session.message", Gate::Scope(Scope::Read);
     /// A tool call of a session, for those who watch all sessions.

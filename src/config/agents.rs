@@ -91,7 +91,7 @@ pub struct AgentSettings {
 
 impl AgentSettings {
     /// An agent of which only this is said.
-    fn bare(id: &str, workspace: PathBuf) -> Self {
+    pub(crate) fn bare(id: &str, workspace: PathBuf) -> Self {
         let identity = AgentIdentity::default();
         let tools = ToolPolicy::default();
         let subagents = SubagentChoice::default();

@@ -253,9 +253,21 @@ impl Attempt<'_> {
         let is_webchat = matches!(&connect, Connect::Standard(connect)
             if connect.client.mode == "webchat" && connect.client.id != "openclaw-control-ui");
         let is_dashboard = is_dashboard(&user_agent);
+        let client_id = match &connect {
+            Connect::Standard(connect) => connect.client.id.as_str().into(),
+            Connect::Simple(connect) => connect.client_type.as_deref().unwrap_or("simple").into(),
+        };
         let name = called(&connect);
-        let caller =
-            Caller { principal, profile, subscriber, name, is_webchat, is_dashboard, key_names };
+        let caller = Caller {
+            principal,
+            profile,
+            client_id,
+            name,
+            subscriber,
+            is_webchat,
+            is_dashboard,
+            key_names,
+        };
         Some(Welcome { caller, view, leave })
     }
 
@@ -286,7 +298,7 @@ impl Attempt<'_> {
             protocol: profile.protocol_number(),
             server: ServerInfo { version: crate::handlers::SERVER_VERSION, conn_id: &self.conn_id },
             features: Features {
-                methods: self.gateway.registry.names_for(principal),
+                methods: self.gateway.services.registry.names_for(principal),
                 events: EventKind::names_for(principal),
             },
             snapshot: Snapshot {

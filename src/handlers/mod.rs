@@ -3,11 +3,13 @@
 //! Owns: the table of methods. Must not: hold state or rules of its own.
 
 mod agent;
+mod agent_files;
 mod agents;
 mod approvals;
 mod attachments;
 mod chat;
 mod cleanup;
+mod commands;
 mod compaction;
 mod health;
 mod history;
@@ -15,6 +17,7 @@ mod models;
 mod session_changes;
 mod session_settings;
 mod sessions;
+mod skills;
 mod system;
 mod tools;
 mod usage;
@@ -22,7 +25,7 @@ mod usage;
 pub use cleanup::keep_tidy;
 pub use health::{HealthCache, keep_fresh, tell_presence};
 
-use crate::registry::{Registry, admin, approvals as decides, open, read, write};
+use crate::registry::{Registry, admin, approvals as decides, node, open, read, write};
 
 /// `server.version` of hello-ok. Clients compare it with releases of the
 /// original, so it names the one we speak like; what we are follows the plus.
@@ -39,8 +42,16 @@ pub fn registry() -> Registry {
     r.add(read("gateway.identity.get"), system::identity);
     r.add(read("models.list"), models::list);
     r.add(read("models.authStatus"), models::auth_status);
+    r.add(read("commands.list"), commands::list);
     r.add(read("agents.list"), agents::list);
     r.add(read("agent.identity.get"), agents::identity);
+    r.add(read("agents.files.list"), agent_files::list);
+    r.add(read("agents.files.get"), agent_files::get);
+    r.add(admin("agents.files.set"), agent_files::set);
+    r.add(read("skills.status"), skills::status);
+    r.add(node("skills.bins"), skills::bins);
+    r.add(admin("skills.update"), skills::update);
+    r.add(admin("skills.install"), skills::install);
     r.add(read("tools.catalog"), tools::catalog);
     r.add(read("tools.effective"), tools::effective);
     r.add(write("tools.invoke"), tools::invoke);

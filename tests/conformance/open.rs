@@ -24,7 +24,7 @@ const OPEN: &[(&str, &str)] = &[
     ("chat/history", TOOLS),
     (
         "chat/queue",
-        "Followups are answered in the order they came and under their own run ids, not under new ones; the line with `/queue` stays in the transcript, which moves the rows of its histories.",
+        "Followups are answered in the order they came and under their own run ids, not under new ones.",
     ),
     (
         "chat/send-variants",
@@ -35,7 +35,6 @@ const OPEN: &[(&str, &str)] = &[
         "chat/silent",
         "The original asks a second time when an answer is empty, and stores the message twice; that moves all later rows.",
     ),
-    ("chat/slash-commands", "Most slash commands are not built yet."),
     ("chat/subagent", "The tool that spawns sub-agents is not built yet."),
     ("chat/thinking", TOOLS),
     (

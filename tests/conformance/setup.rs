@@ -162,6 +162,7 @@ pub fn environment(trace: &str) -> Vec<(String, String)> {
 
 /// Configuration per trace: pattern, JSON path, value.
 const CONFIG: &[(&str, &str, &str)] = &[
+    ("chat/slash-commands", "/commands", r#"{"config":true,"restart":false}"#),
     (
         "chat/thinking",
         "/models/providers/mocka/models",

@@ -78,7 +78,7 @@ const WRAPPERS: &str = "env sudo sudoedit doas su runuser pkexec gosu su-exec se
     ghostscript gs systemd-inhibit systemd-cat systemd-socket-activate systemd-notify uwsgi \
     gunicorn c_rehash gimp inkscape soffice libreoffice unoconv varnishncsa \
     cobc loginctl busctl gcore runcon newrole xinit startx \
-    runsv runsvdir sv svc rcp slsh with-contenv";
+    runsv runsvdir sv svc rcp slsh with-contenv clawgate openclaw";
 
 /// Programs that are fine but for some options: the option, written as a whole
 /// (`--exec`) or as a letter (`-x`), which may stand among others.
@@ -188,11 +188,19 @@ fn has(list: &str, name: &str) -> bool {
 
 fn of_name(name: &str, args: &[String]) -> Option<Risk> {
     const LOADERS: [&str; 5] = ["ld-linux", "ld-musl", "ld.so", "ld64.so", "ld-elf"];
-    if has(SHELLS, name) {
-        return Some(Risk::Shell);
-    }
-    if has(INTERPRETERS, name) {
-        return Some(Risk::Interpreter);
+    // `vim.basic`, `bash-static`, `python3-dbg`
+    let heads = name
+        .split(['.', '-'])
+        .next()
+        .into_iter()
+        .flat_map(|head| [head, head.trim_end_matches(|letter: char| letter.is_ascii_digit())]);
+    for name in [name].into_iter().chain(heads) {
+        if has(SHELLS, name) {
+            return Some(Risk::Shell);
+        }
+        if has(INTERPRETERS, name) {
+            return Some(Risk::Interpreter);
+        }
     }
     if has(WRAPPERS, name) || LOADERS.iter().any(|loader| name.starts_with(loader)) {
         return Some(Risk::Wrapper);

@@ -124,7 +124,26 @@ pub(super) fn has_hidden(command: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::process::Command;
+
+    use proptest::prelude::{ProptestConfig, prop_assert_eq, proptest};
+
     use super::*;
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(1500))]
+        #[test]
+        fn what_passes_as_words_is_the_same_words_to_a_shell(
+            rest in r##"[ab'"\\ $*?~=#!^,;{}\t\]é-]{0,9}|([ab'\\ ="^,-]|"a b"|' \$'){0,8}"##
+        ) {
+            let command = format!("printf '<%s>' . {rest}");
+            if let Some(words) = words(&command) {
+                let shell = Command::new("/bin/sh").args(["-c", &command]).output().unwrap();
+                let expected: String = words[2..].iter().map(|word| format!("<{word}>")).collect();
+                prop_assert_eq!(String::from_utf8(shell.stdout).unwrap(), expected, "{}", command);
+            }
+        }
+    }
 
     fn list(command: &str) -> Option<Vec<String>> {
         words(command)

@@ -200,7 +200,7 @@ pub const fn literal<'a>(allowed: &'a [&'a str]) -> Choice<'a> {
 }
 
 /// What is said of a value that fits none of the allowed forms.
-const NO_ALTERNATIVE: &str = "must match a schema in anyOf";
+pub(super) const NO_ALTERNATIVE: &str = "must match a schema in anyOf";
 
 impl Rule for Choice<'_> {
     type Out = String;
