@@ -194,12 +194,7 @@ async fn build(
     let store: Arc<dyn Store> = Arc::new(SqliteStore::open(&settings.paths.database())?);
     failover.credentials().keep_in(Arc::clone(&store), tasks.clone());
     let rules = key_rules(&settings);
-    let options = SessionsOptions {
-        state_dir: settings.paths.state_dir.clone(),
-        rules: rules.clone(),
-        format: settings.session.transcript_format,
-        reset: settings.session.reset.clone(),
-    };
+    let options = sessions_options(&settings, &rules);
     let sessions =
         Sessions::open(options, Arc::clone(&store), Arc::clone(&clock), Arc::clone(&ids)).await?;
     let bus = Bus::new(LocalBackplane(Arc::clone(&hub)));
@@ -344,6 +339,15 @@ fn usage_reports(
         catalog.find(&name).map(|model| model.priced(usage.clone()).cost)
     };
     UsageReports::new(sessions.clone(), Arc::clone(store), Arc::clone(clock), Arc::new(price))
+}
+
+fn sessions_options(settings: &Settings, rules: &KeyRules) -> SessionsOptions {
+    SessionsOptions {
+        state_dir: settings.paths.state_dir.clone(),
+        rules: rules.clone(),
+        format: settings.session.transcript_format,
+        reset: settings.session.reset.clone(),
+    }
 }
 
 /// How session keys become canonical under these settings.
