@@ -183,6 +183,7 @@ impl Emitter {
         self.chat_end(json!({
             "runId": *self.run.id,
             "sessionKey": self.run.key.as_str(),
+            "spawnedBy": self.run.spawned_by,
             "seq": self.seq,
             "state": "final",
             "message": message,
@@ -200,6 +201,7 @@ impl Emitter {
         self.chat_end(json!({
             "runId": *self.run.id,
             "sessionKey": self.run.key.as_str(),
+            "spawnedBy": self.run.spawned_by,
             "seq": self.seq,
             "state": "error",
             "errorMessage": told,
@@ -215,6 +217,7 @@ impl Emitter {
         self.chat_end(json!({
             "runId": *self.run.id,
             "sessionKey": self.run.key.as_str(),
+            "spawnedBy": self.run.spawned_by,
             "seq": self.seq,
             "state": "final",
             "takenInto": run_id,
@@ -233,6 +236,7 @@ impl Emitter {
         self.chat_end(json!({
             "runId": *self.run.id,
             "sessionKey": self.run.key.as_str(),
+            "spawnedBy": self.run.spawned_by,
             "seq": self.seq,
             "state": "final",
             "stopReason": AbortReason::Interrupt.as_str(),
@@ -249,6 +253,7 @@ impl Emitter {
         self.chat_end(json!({
             "runId": *self.run.id,
             "sessionKey": self.run.written_key,
+            "spawnedBy": self.run.spawned_by,
             "seq": self.seq,
             "state": "aborted",
             "stopReason": reason.as_str(),
@@ -280,11 +285,13 @@ impl Emitter {
         let payload = json!({
             "runId": *self.run.id,
             "sessionKey": self.run.key.as_str(),
+            "spawnedBy": self.run.spawned_by,
             "seq": self.seq,
             "state": "delta",
             "message": self.message(&text),
         });
         let mark = ChatMark { run_id: Arc::clone(&self.run.id), text: Some(shown), begins };
+        let payload = without_nulls(payload);
         let event = Event::new(EventKind::Chat, &payload).about(self.run.key.clone()).chat(mark);
         self.bus.deliver(event, &Audience::Everyone);
     }
@@ -316,14 +323,15 @@ impl Emitter {
 
     fn payload(&mut self, stream: &str, data: &Value) -> Value {
         self.seq += 1;
-        json!({
+        without_nulls(json!({
             "runId": *self.run.id,
             "stream": stream,
             "data": data,
             "sessionKey": self.run.key.as_str(),
             "seq": self.seq,
             "ts": self.clock.now_ms(),
-        })
+            "spawnedBy": self.run.spawned_by,
+        }))
     }
 }
 

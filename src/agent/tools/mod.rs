@@ -7,9 +7,10 @@
 mod arguments;
 pub mod catalog;
 mod context;
+mod gateway;
 mod output;
 mod policy;
-mod session_status;
+mod sessions;
 
 pub use context::{NewsSender, ToolContext, ToolNews};
 pub use output::ToolOutput;
@@ -117,7 +118,9 @@ pub struct Tools {
 
 impl Default for Tools {
     fn default() -> Self {
-        Self { builtin: vec![Arc::new(session_status::SessionStatus)] }
+        let mut builtin: Vec<Arc<dyn Tool>> = vec![Arc::new(gateway::GatewayStatus)];
+        builtin.extend(sessions::all());
+        Self { builtin }
     }
 }
 
