@@ -13,14 +13,19 @@ use serde_json::json;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
+use crate::agent::approvals::{Approvals, ApprovalsParts};
+use crate::agent::exec::Processes;
+use crate::agent::exec::launcher::own_program;
+use crate::agent::skills::Skills;
 use crate::agent::tools::Tools;
+use crate::agent::workspace::Workspaces;
 use crate::agent::{
     Models, Notices, Runs, RunsParts, SendError, SessionEvents, Tally, UnknownModel,
 };
 use crate::auth::{Auth, DeviceIdentity, IdentityError};
 use crate::bus::{Audience, Bus, Closing, EventKind, Hub, LocalBackplane, Presence};
 use crate::config::secrets::{SecretError, resolve};
-use crate::config::{Env, SessionScope, Settings};
+use crate::config::{Env, GatewaySettings, SessionScope, Settings};
 use crate::gateway::{self, Gateway};
 use crate::handlers::{self, HealthCache};
 use crate::protocol::hello::TICK_INTERVAL_MS;
@@ -101,6 +106,9 @@ pub enum AppError {
     #[error(transparent)]
     Sessions(#[from] SessionError),
     /// What the last process left unfinished cannot be completed.
+    /// The system does not say which program this is.
+    #[error("cannot find out which program this is: {0}")]
+    OwnProgram(#[source] io::Error),
     #[error("cannot recover the runs of the last stop: {0}")]
     Recovery(#[from] SendError),
     /// The gateway's own key is not readable.
@@ -198,6 +206,13 @@ async fn build(
     let keys = Arc::new(rules);
     let models = Models::new(failover, Arc::clone(&keys), &settings.agents)?;
     let usage = usage_reports(&sessions, &store, &clock, &models);
+    let approvals = Approvals::new(ApprovalsParts {
+        settings: Arc::clone(&settings),
+        sessions: sessions.clone(),
+        bus: bus.clone(),
+        clock: Arc::clone(&clock),
+        ids: Arc::clone(&ids),
+    });
     let runs = Runs::new(RunsParts {
         settings: Arc::clone(&settings),
         keys: Arc::clone(&keys),
@@ -206,7 +221,11 @@ async fn build(
         models: models.clone(),
         bus: bus.clone(),
         events: SessionEvents::new(bus.clone(), models.clone(), Arc::clone(&clock)),
+        approvals,
         tools: Tools::default(),
+        processes: processes(&settings, &clock, &ids, &tasks)?,
+        workspaces: Arc::new(Workspaces::new(&settings.workspace, Arc::clone(&clock))),
+        skills: Arc::new(Skills::new(Arc::clone(&settings), env.clone())),
         notices: Notices::default(),
         tally: Tally::default(),
         clock: Arc::clone(&clock),
@@ -215,14 +234,11 @@ async fn build(
     });
     runs.recover().await?;
     let identity = DeviceIdentity::load_or_create(&settings.paths.identity_file(), &*clock)?;
-    let gateway = &settings.gateway;
-    let auth = Auth::new(
-        gateway.auth.clone(),
-        gateway.control_ui.clone(),
-        gateway.trusted_proxies.clone(),
-    );
+    let auth = auth(&settings.gateway);
     let services = Arc::new(Services {
         lanes: Lanes::default(),
+        env: env.clone(),
+        registry: Arc::new(handlers::registry()),
         settings,
         clock,
         ids,
@@ -238,7 +254,24 @@ async fn build(
         health: HealthCache::default(),
         started: tokio::time::Instant::now(),
     });
-    Ok(Arc::new(Gateway::new(services, handlers::registry(), auth, hub)))
+    Ok(Arc::new(Gateway::new(services, auth, hub)))
+}
+
+/// Who is let in.
+fn auth(settings: &GatewaySettings) -> Auth {
+    Auth::new(settings.auth.clone(), settings.control_ui.clone(), settings.trusted_proxies.clone())
+}
+
+/// The commands of agents, kept by this very program.
+fn processes(
+    settings: &Settings,
+    clock: &Arc<dyn Clock>,
+    ids: &Arc<dyn Ids>,
+    tasks: &Tasks,
+) -> Result<Arc<Processes>, AppError> {
+    let launcher = own_program().map_err(AppError::OwnProgram)?;
+    let (clock, ids) = (Arc::clone(clock), Arc::clone(ids));
+    Ok(Arc::new(Processes::new(settings, launcher, clock, ids, tasks.clone())))
 }
 
 /// Whether a gateway with these settings starts, as far as they decide that.
@@ -359,6 +392,7 @@ async fn stop(services: &Services, hub: &Hub) {
     let payload = json!({"reason": "gateway stopping", "restartExpectedMs": null});
     services.bus.publish(EventKind::Shutdown, &Audience::Everyone, &payload);
     services.runs.drain(DRAIN_LIMIT).await;
+    services.runs.parts().processes.end_all().await;
     hub.close_all(&Closing { code: 1012, reason: "service restart".into(), drains: true });
     let all_gone = async {
         while !hub.is_empty() {

@@ -15,9 +15,12 @@ use std::fs;
 use std::sync::Arc;
 use std::time::Duration;
 
+use clawgate::agent::approvals::{Approvals, ApprovalsParts};
+use clawgate::agent::skills::Skills;
+use clawgate::agent::workspace::Workspaces;
 use clawgate::agent::{
-    AbortReason, Accepted, Family, Models, Notices, RunEnd, Runs, RunsParts, SendRequest,
-    SessionEvents, Tally,
+    AbortReason, Accepted, CommandAnswer, Family, Models, Notices, RunEnd, Runs, RunsParts,
+    SendRequest, SessionEvents, Tally,
 };
 use clawgate::auth::Owner;
 use clawgate::bus::{Audience, Backplane, Bus, Event, EventKind};
@@ -111,15 +114,34 @@ async fn place() -> Place {
     let models = Models::new(failover, Arc::clone(&keys), &settings.agents).unwrap();
     let ear = Arc::new(Ear::default());
     let bus = Bus::new(Listening(Arc::clone(&ear)));
+    let processes = Arc::new(clawgate::agent::exec::Processes::new(
+        &settings,
+        env!("CARGO_BIN_EXE_clawgate").into(),
+        Arc::clone(&clock),
+        ids.clone(),
+        tasks.clone(),
+    ));
+    let settings = Arc::new(settings);
+    let approvals = Approvals::new(ApprovalsParts {
+        settings: Arc::clone(&settings),
+        sessions: sessions.clone(),
+        bus: bus.clone(),
+        clock: Arc::clone(&clock),
+        ids: ids.clone(),
+    });
     let runs = Runs::new(RunsParts {
-        settings: Arc::new(settings),
+        settings: Arc::clone(&settings),
         keys,
         sessions: sessions.clone(),
         store: Arc::clone(&store),
         models: models.clone(),
         bus: bus.clone(),
         events: SessionEvents::new(bus, models, Arc::clone(&clock)),
+        approvals,
         tools: clawgate::agent::tools::Tools::default(),
+        processes,
+        workspaces: Arc::new(Workspaces::new(&settings.workspace, Arc::clone(&clock))),
+        skills: Arc::new(Skills::new(settings, Env::fixed([], root.path()))),
         notices: Notices::default(),
         tally: Tally::default(),
         clock,
@@ -318,6 +340,7 @@ async fn a_command_that_panics_is_a_failure_and_not_under_way_for_ever() {
     let answered = place.runs.answer_command(command(), async { panic!("as the test wants it") });
     assert!(answered.await.is_err());
     assert!(matches!(place.end_of("order").await, RunEnd::Failed(_)));
-    let again = place.runs.answer_command(command(), async { "not asked again".to_owned() });
-    assert_eq!(again.await.unwrap(), Accepted::Ended);
+    let again = async { CommandAnswer::Note("not asked again".to_owned()) };
+    let (accepted, rest) = place.runs.answer_command(command(), again).await.unwrap();
+    assert_eq!((accepted, rest.is_none()), (Accepted::Ended, true));
 }

@@ -207,8 +207,12 @@ fn the_example_file_is_valid_and_says_the_defaults() {
     let plain = Home::new();
     let examples = [
         "agents.list",
+        "agents.defaults.imageModel",
         "agents.defaults.model",
         "agents.defaults.thinkingDefault",
+        "agents.defaults.userTimezone",
+        "skills.entries",
+        "skills.load.extraDirs",
         "session.reset.idleMinutes",
         "session.resetBy",
         "session.maintenance.pruneAfter",

@@ -1,61 +1,282 @@
 //! Messages that the gateway answers itself.
+//!
+//! Promises: the same key again does nothing again; a command is done to its
+//! end though its sender goes away; everybody is told after the sender has his
+//! answer. The line of a command is in no transcript, only in the record of its
+//! run until that ends: cut off by a crash, it is put into the transcript like
+//! any message.
 
 use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
 
 use futures_util::FutureExt;
+use serde_json::{Value, json};
 
+use crate::bus::{Audience, ChatMark, Event, EventKind};
+use crate::config::QueueMode;
 use crate::protocol::message::{AgentMessage, AssistantMessage};
+use crate::sessions::{SessionEntry, StoredMessage};
 use crate::store::Claim;
 
-use super::recovery;
 use super::run::{ActiveRun, RunEnd};
 use super::runs::{Accepted, Runs, SendError, SendRequest};
 
+/// What a command comes to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum CommandAnswer {
+    /// A note of the gateway, kept in the transcript.
+    Note(String),
+    /// The answer to a side question, kept nowhere.
+    Aside {
+        /// What was asked.
+        question: String,
+        /// The answer, or why there is none.
+        text: String,
+        /// Whether there is none.
+        is_error: bool,
+    },
+}
+
+/// What is left to do once the sender has his answer; done when this is
+/// dropped.
+pub struct AfterAnswer(Option<Box<dyn FnOnce() + Send>>);
+
+impl AfterAnswer {
+    pub(super) fn new(rest: impl FnOnce() + Send + 'static) -> Self {
+        Self(Some(Box::new(rest)))
+    }
+}
+
+impl Drop for AfterAnswer {
+    fn drop(&mut self) {
+        if let Some(rest) = self.0.take() {
+            rest();
+        }
+    }
+}
+
+type Claimed = Result<(Arc<ActiveRun>, Option<SessionEntry>), Accepted>;
+type Taken = Result<(Accepted, Option<AfterAnswer>), SendError>;
+
+/// What there is to tell of a command.
+enum News {
+    Note(Box<StoredMessage>),
+    Aside(Value),
+}
+
 impl Runs {
-    /// Keeps a command and the gateway's answer to it, and tells everybody.
-    /// The same key again is not answered again, as with any other message.
+    /// Does a command before its sender is answered.
+    ///
+    /// # Errors
+    /// When nothing could be recorded.
     pub async fn answer_command(
+        self: &Arc<Self>,
+        request: SendRequest,
+        answer: impl Future<Output = CommandAnswer> + Send + 'static,
+    ) -> Taken {
+        let runs = Arc::clone(self);
+        self.detached(async move {
+            let (run, line) = match runs.claim_command(request).await? {
+                Ok(claimed) => claimed,
+                Err(known) => return Ok((known, None)),
+            };
+            runs.finish_command(run, line, answer).await
+        })
+        .await
+    }
+
+    /// Does a command that takes its time after its sender is answered.
+    ///
+    /// # Errors
+    /// When nothing could be recorded.
+    pub async fn answer_command_later(
+        self: &Arc<Self>,
+        request: SendRequest,
+        answer: impl Future<Output = CommandAnswer> + Send + 'static,
+    ) -> Taken {
+        let runs = Arc::clone(self);
+        self.detached(async move {
+            let (run, line) = match runs.claim_command(request).await? {
+                Ok(claimed) => claimed,
+                Err(known) => return Ok((known, None)),
+            };
+            let tasks = runs.parts().tasks.clone();
+            let work = async move {
+                runs.tell_line(&run, line);
+                let news = runs.work_out(&run, answer).await;
+                let end = runs.settle_command(&run, &news).await;
+                match news {
+                    Ok(news) => runs.tell_news(&run, news),
+                    Err(error) => runs.emitter(&run).fail(&error.to_string(), "unknown"),
+                }
+                runs.tell_ended(&run, end);
+            };
+            let begin = move || drop(tasks.spawn("command", work));
+            Ok((Accepted::Started, Some(AfterAnswer::new(begin))))
+        })
+        .await
+    }
+
+    /// Accepts a message that something has to be done for before: what that
+    /// refuses is the answer, and the message is not run. With a `mode` it waits
+    /// in that one for what is active.
+    ///
+    /// # Errors
+    /// When the message was not accepted.
+    pub async fn send_after(
+        self: &Arc<Self>,
+        mut request: SendRequest,
+        mode: Option<QueueMode>,
+        first: impl Future<Output = Result<(), String>> + Send + 'static,
+    ) -> Taken {
+        let runs = Arc::clone(self);
+        let media = request.media.take();
+        self.detached(async move {
+            let (run, line) = match runs.claim_command_in(request, mode).await? {
+                Ok(claimed) => claimed,
+                Err(known) => return Ok((known, None)),
+            };
+            let refused = match AssertUnwindSafe(first).catch_unwind().await {
+                Ok(Ok(())) => {
+                    let (accepted, start) = runs.take(run, media).await?;
+                    return Ok((accepted, start.map(|start| AfterAnswer::new(|| drop(start)))));
+                }
+                Ok(Err(text)) => text,
+                Err(_) => {
+                    tracing::error!(run = %run.id, "command panicked");
+                    "⚠️ The command failed inside the gateway; its log says why.".to_owned()
+                }
+            };
+            runs.finish_command(run, line, async { CommandAnswer::Note(refused) }).await
+        })
+        .await
+    }
+
+    async fn finish_command(
+        self: Arc<Self>,
+        run: Arc<ActiveRun>,
+        line: Option<SessionEntry>,
+        answer: impl Future<Output = CommandAnswer>,
+    ) -> Taken {
+        let news = self.work_out(&run, answer).await;
+        let end = self.settle_command(&run, &news).await;
+        match news {
+            Ok(news) => {
+                let tell = move || {
+                    self.tell_line(&run, line);
+                    self.tell_news(&run, news);
+                    self.tell_ended(&run, end);
+                };
+                Ok((Accepted::Started, Some(AfterAnswer::new(tell))))
+            }
+            Err(error) => {
+                self.tell_ended(&run, end);
+                Err(error)
+            }
+        }
+    }
+
+    async fn detached(&self, work: impl Future<Output = Taken> + Send + 'static) -> Taken {
+        let working = self.parts().tasks.spawn("command", work);
+        working.await.ok().flatten().unwrap_or(Err(SendError::Broken))
+    }
+
+    /// Claims the key of a command; with the session as it is before. `Err` is
+    /// the answer to one that was given already.
+    async fn claim_command(&self, request: SendRequest) -> Result<Claimed, SendError> {
+        self.claim_command_in(request, None).await
+    }
+
+    /// The same; its message waits in this mode, whatever the session's is.
+    async fn claim_command_in(
         &self,
         request: SendRequest,
-        answer: impl Future<Output = String>,
-    ) -> Result<Accepted, SendError> {
-        let run = self.new_run(request).await?;
+        mode: Option<QueueMode>,
+    ) -> Result<Claimed, SendError> {
+        let mut run = self.new_run(request).await?;
+        run.queue.mode = mode.unwrap_or(run.queue.mode);
+        let run = Arc::new(run);
         if let Claim::Existing(record) = self.claim(&run, None).await? {
-            return Ok(self.known(record));
+            return Ok(Err(self.known(record)));
         }
-        let noting = AssertUnwindSafe(self.note_answer(&run, answer)).catch_unwind().await;
-        let noted = noting.unwrap_or_else(|_| {
+        let entry = self.parts().sessions.entry(&run.key).await?;
+        Ok(Ok((run, entry)))
+    }
+
+    async fn work_out(
+        &self,
+        run: &ActiveRun,
+        answer: impl Future<Output = CommandAnswer>,
+    ) -> Result<News, SendError> {
+        let noting = AssertUnwindSafe(self.note_answer(run, answer)).catch_unwind().await;
+        noting.unwrap_or_else(|_| {
             tracing::error!(run = %run.id, "command panicked");
             Err(SendError::Broken)
-        });
-        let end = match &noted {
-            Ok(()) => RunEnd::Answered,
-            Err(error) => RunEnd::Failed(error.to_string()),
-        };
-        self.parts().record_end(&run, &end).await;
-        self.keep_report(&run, &end);
-        self.tell_ended(&run, end);
-        noted.map(|()| Accepted::Started)
+        })
     }
 
     async fn note_answer(
         &self,
         run: &ActiveRun,
-        answer: impl Future<Output = String>,
-    ) -> Result<(), SendError> {
+        answer: impl Future<Output = CommandAnswer>,
+    ) -> Result<News, SendError> {
         let parts = self.parts();
         // A run that is under way keeps its transcript.
-        let stored = match self.active(&run.key) {
-            None => recovery::open_turn(parts, run).await?,
-            Some(_) => recovery::append_user_message(parts, run).await?,
+        if self.active(&run.key).is_none() {
+            parts.renew_if_stale(run).await?;
+        }
+        Ok(match answer.await {
+            CommandAnswer::Note(text) => {
+                let message = AssistantMessage::from_gateway(text, parts.clock.now_ms());
+                let id = Some(parts.ids.uuid());
+                let message = AgentMessage::Assistant(message);
+                News::Note(Box::new(parts.append(&run.key, message, id).await?))
+            }
+            CommandAnswer::Aside { question, text, is_error } => News::Aside(json!({
+                "kind": "btw", "runId": *run.id, "sessionKey": run.key.as_str(),
+                "question": question, "text": text, "isError": is_error,
+                "ts": parts.clock.now_ms(), "seq": 1,
+            })),
+        })
+    }
+
+    /// Writes down how a command ended. Its line need not be kept any longer.
+    async fn settle_command(&self, run: &ActiveRun, news: &Result<News, SendError>) -> RunEnd {
+        let end = match news {
+            Ok(_) => RunEnd::Answered,
+            Err(error) => RunEnd::Failed(error.to_string()),
         };
-        parts.announce(&run.key, &stored);
-        let text = answer.await;
-        let message = AssistantMessage::from_gateway(text, parts.clock.now_ms());
-        let id = Some(parts.ids.uuid());
-        let stored = parts.append(&run.key, AgentMessage::Assistant(message), id).await?;
-        parts.publish_note(&run.key, &run.id, 1, &stored);
-        parts.announce(&run.key, &stored);
-        Ok(())
+        run.set_stored();
+        self.parts().record_end(run, &end).await;
+        self.keep_report(run, &end);
+        end
+    }
+
+    /// Shows the line of a command to those who watch a session that there was.
+    fn tell_line(&self, run: &ActiveRun, before: Option<SessionEntry>) {
+        let Some(entry) = before else { return };
+        let seq = entry.transcript.message_count;
+        let message = json!({"role": "user", "content": run.message.content.text(),
+            "timestamp": run.message.timestamp, "__openclaw": {"seq": seq}});
+        self.parts().events.command(&run.key, &entry, &message, seq);
+    }
+
+    fn tell_news(&self, run: &ActiveRun, news: News) {
+        let parts = self.parts();
+        match news {
+            News::Note(stored) => {
+                parts.publish_note(&run.key, &run.id, 1, &stored);
+                parts.announce(&run.key, &stored);
+            }
+            News::Aside(payload) => {
+                let event = Event::new(EventKind::ChatSideResult, &payload).about(run.key.clone());
+                parts.bus.deliver(event, &Audience::Everyone);
+                let payload = json!({"runId": *run.id, "sessionKey": run.key.as_str(), "seq": 2,
+                    "state": "final"});
+                let mark = ChatMark { run_id: run.id.clone(), text: None, begins: false };
+                let event = Event::new(EventKind::Chat, &payload).about(run.key.clone()).chat(mark);
+                parts.bus.deliver(event, &Audience::Everyone);
+            }
+        }
     }
 }

@@ -6,25 +6,30 @@
 //! one of answered, aborted, failed; a finished run, however it ends, starts
 //! the next. Must not: know about sockets or methods.
 
+pub mod approvals;
+mod aside;
 mod calls;
 mod changes;
 mod commanded;
 pub mod compaction;
 mod drive;
 mod emitter;
+pub mod exec;
 mod fallback;
 mod inter_session;
 mod join;
 mod lane;
 mod live;
+pub mod memory;
 mod models;
 mod notices;
 mod parts;
 mod patch;
 mod pictures;
-mod prompt;
+pub mod prompt;
 mod pruning;
 mod queue;
+pub mod reach;
 mod recovery;
 mod report;
 mod route;
@@ -32,6 +37,7 @@ mod rows;
 mod run;
 mod runs;
 mod session_events;
+pub mod skills;
 mod spent;
 mod status;
 pub mod subagents;
@@ -40,8 +46,11 @@ pub mod tools;
 mod turn;
 mod visible;
 mod wait;
+mod weight;
+pub mod workspace;
 
 pub use changes::{Change, CompactionChange};
+pub use commanded::{AfterAnswer, CommandAnswer};
 pub use models::{Models, SessionModel, UnknownModel};
 pub use notices::Notices;
 pub use parts::RunsParts;
@@ -53,3 +62,4 @@ pub use run::{AbortReason, ActiveRun, RunEnd};
 pub use runs::{AbortError, Accepted, Runs, SendError, SendRequest, Start, StillActive};
 pub use session_events::SessionEvents;
 pub use tally::Tally;
+pub use weight::ContextWeight;

@@ -14,12 +14,16 @@ use crate::sessions::{
 use crate::store::{RunOutcome, Store};
 use crate::support::{Clock, Ids, Tasks};
 
+use super::approvals::Approvals;
+use super::exec::Processes;
 use super::models::Models;
 use super::notices::Notices;
 use super::run::{ActiveRun, RunEnd};
 use super::session_events::SessionEvents;
+use super::skills::Skills;
 use super::tally::Tally;
 use super::tools::Tools;
+use super::workspace::Workspaces;
 
 /// What runs work with.
 pub struct RunsParts {
@@ -37,8 +41,16 @@ pub struct RunsParts {
     pub bus: Bus,
     /// Events about sessions.
     pub events: SessionEvents,
+    /// Which commands may run.
+    pub approvals: Approvals,
     /// Tools.
     pub tools: Tools,
+    /// Commands that run.
+    pub processes: Arc<Processes>,
+    /// Folders of agents.
+    pub workspaces: Arc<Workspaces>,
+    /// Skills.
+    pub skills: Arc<Skills>,
     /// System events that wait for a turn.
     pub notices: Notices,
     /// How runs have ended.

@@ -16,6 +16,7 @@ use crate::sessions::{MediaError, SessionError, SessionKey, StagedMedia, StoredM
 use crate::store::{Claim, NewRun, RunRecord, RunState, StoreError};
 use crate::support::hex;
 
+use super::aside;
 use super::calls::Calls;
 use super::lane::{LaneTable, Placed, Stopped};
 use super::parts::RunsParts;
@@ -108,6 +109,8 @@ pub struct Runs {
     pub(super) state: Mutex<State>,
     /// How many runs may be under way at a time.
     pub(super) permits: Semaphore,
+    /// How many side questions may be asked at a time.
+    pub(super) asides: Semaphore,
     /// Runs that have ended.
     pub(super) reports: Reports,
     /// Who waits for a run that is not there yet.
@@ -124,8 +127,9 @@ impl Runs {
         let permits = Semaphore::new(parts.settings.agents.defaults.max_concurrent.max(1));
         let subagents = Subagents::new(&parts.settings.agents.defaults.subagent_limits);
         let (state, reports) = (Mutex::default(), Reports::default());
+        let asides = Semaphore::new(aside::AT_A_TIME);
         let (calls, started_at) = (Calls::default(), parts.clock.now_ms());
-        Arc::new(Self { parts, state, permits, reports, calls, started_at, subagents })
+        Arc::new(Self { parts, state, permits, asides, reports, calls, started_at, subagents })
     }
 
     /// What it works with.
@@ -160,6 +164,15 @@ impl Runs {
         if let Claim::Existing(record) = self.claim(&run, text).await? {
             return Ok((self.known(record), None));
         }
+        self.take(run, media).await
+    }
+
+    /// Queues a run whose key is claimed.
+    pub(super) async fn take(
+        self: &Arc<Self>,
+        run: Arc<ActiveRun>,
+        media: Option<StagedMedia>,
+    ) -> Result<(Accepted, Option<Start>), SendError> {
         if let Some(media) = media
             && let Err(error) = media.keep().await
         {
@@ -332,6 +345,11 @@ impl Runs {
     pub fn tasks(&self) -> Value {
         let (active, waiting) = self.counts();
         self.parts.tally.tasks(active, waiting)
+    }
+
+    /// How many wait in a session for what is active there.
+    pub fn waiting_in(&self, key: &SessionKey) -> usize {
+        self.state.lock().lanes.of_session(key).len().saturating_sub(1)
     }
 
     /// How many run, and how many wait.

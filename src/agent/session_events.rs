@@ -101,6 +101,22 @@ impl SessionEvents {
         self.changed(key, members, |payload| self.add_row(payload, key, entry));
     }
 
+    /// Somebody gave a command, which no transcript keeps: `session.message`
+    /// without an id. `seq` is that of the last message before it.
+    pub fn command(&self, key: &SessionKey, entry: &SessionEntry, message: &Value, seq: u64) {
+        let audience = Audience::MessageWatchers(key.clone());
+        if !self.bus.wants(EventKind::SessionMessage, &audience) {
+            return;
+        }
+        let mut payload = Map::new();
+        payload.insert("sessionKey".into(), json!(key.as_str()));
+        payload.insert("message".into(), message.clone());
+        payload.insert("messageSeq".into(), json!(seq));
+        self.add_row(&mut payload, key, entry);
+        let event = Event::new(EventKind::SessionMessage, &payload).about(key.clone());
+        self.bus.deliver(event, &audience);
+    }
+
     /// Somebody changed the session: `sessions.changed` with `reason`; without
     /// a row when it is gone.
     pub fn reason(

@@ -16,13 +16,14 @@ use crate::support::millis;
 use super::emitter::Emitter;
 use super::models::SessionModel;
 use super::parts::RunsParts;
+use super::prompt::Prompt;
 use super::recovery;
 use super::report::Answer;
 use super::run::{AbortReason, ActiveRun, RunEnd};
 use super::runs::Runs;
 use super::spent::add;
-use super::tools::{ToolScope, Toolbox};
-use super::{pictures, prompt, pruning, visible};
+use super::tools::Toolbox;
+use super::{pictures, pruning, visible};
 use room::Fill;
 
 /// A model that calls tools without end is stopped after so many rounds.
@@ -94,7 +95,7 @@ impl Turn<'_> {
         let mut last = None;
         let mut unknown = 0;
         let mut taken = self.runs.steering(self.run);
-        for _ in 0..MAX_ROUNDS {
+        for round in 0..MAX_ROUNDS {
             self.runs.take_in(self.run, &taken).await?;
             taken.clear();
             self.notices.extend(self.parts.notices.take(&self.run.key));
@@ -107,12 +108,11 @@ impl Turn<'_> {
                 .take()
                 .filter(|route: &Route| route.is_for(&model))
                 .unwrap_or_else(|| self.parts.models.route(&self.run.key, &agent, model));
-            if last.is_none() && self.used == Usage::default() {
+            if round == 0 {
                 self.fill = Fill::new(&entry, &self.run.message.content.text());
             }
             self.keep_room(route.model()).await?;
-            let scope = ToolScope::of_session(self.parts, &self.run.key, Some(&entry)).await?;
-            let toolbox = self.parts.tools.toolbox(&self.parts.settings, &scope);
+            let toolbox = self.runs.toolbox(&self.run.key, &entry).await?;
             let mut message = match self.ask(&entry, &toolbox, &mut route).await {
                 Err(Stop::Failed { message, kind: TOO_LONG }) if !has_compacted => {
                     has_compacted = true;
@@ -170,10 +170,9 @@ impl Turn<'_> {
         route: &mut Route,
     ) -> Result<AssistantMessage, Stop> {
         let mut request = self.request(entry, toolbox, route.model()).await?;
-        let agent = self.parts.agent_of(&self.run.key);
-        let (now_ms, notices) = (self.parts.clock.now_ms(), &self.notices);
-        let extra = entry.extra_system_prompt.as_deref();
-        let system = |model: &ModelInfo| prompt::system(&agent, &model.id, now_ms, notices, extra);
+        let prompt = Prompt::gather(self.parts, &self.run.key, entry, toolbox).await;
+        let (thinking, notices) = (request.thinking, &self.notices);
+        let system = |model: &ModelInfo| prompt.render(model, thinking, notices);
         let emitter = &mut self.emitter;
         let mut events = |event: StreamEvent| match event {
             StreamEvent::TextDelta { delta, .. } => emitter.text(&delta),

@@ -22,6 +22,8 @@ pub enum Audience {
     ToolWatchers(Arc<crate::auth::Owner>),
     /// One connection.
     Connection(Arc<str>),
+    /// Every connection but this one.
+    Others(Arc<str>),
 }
 
 /// What a connection needs to turn snapshots of a run's text into increments.

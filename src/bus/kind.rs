@@ -55,12 +55,22 @@ events! {
     Agent = "agent", Gate::Scope(Scope::Read);
     /// The text of a run.
     Chat = "chat", Gate::Scope(Scope::Read);
+    /// The answer to a side question.
+    ChatSideResult = "chat.side_result", Gate::Scope(Scope::Read);
     /// A message was added to a transcript.
     SessionMessage = "session.message", Gate::Scope(Scope::Read);
     /// A tool call of a session, for those who watch all sessions.
     SessionTool = "session.tool", Gate::Scope(Scope::Read);
     /// A session's row changed.
     SessionsChanged = "sessions.changed", Gate::Scope(Scope::Read);
+    /// A command waits for a person.
+    ExecApprovalRequested = "exec.approval.requested", Gate::Scope(Scope::Approvals);
+    /// A person decided on a command.
+    ExecApprovalResolved = "exec.approval.resolved", Gate::Scope(Scope::Approvals);
+    /// Something that a plugin wants to do waits for a person.
+    PluginApprovalRequested = "plugin.approval.requested", Gate::Scope(Scope::Approvals);
+    /// A person decided on that.
+    PluginApprovalResolved = "plugin.approval.resolved", Gate::Scope(Scope::Approvals);
     /// The list of those present changed.
     Presence = "presence", Gate::Open;
     /// The gateway is alive.

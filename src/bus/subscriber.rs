@@ -76,6 +76,7 @@ impl Subscriber {
                 self.wants_tool_events && self.principal.owner() == &**owner
             }
             Audience::Connection(conn_id) => self.conn_id == *conn_id,
+            Audience::Others(conn_id) => self.conn_id != *conn_id,
         }
     }
 }

@@ -20,6 +20,7 @@ mod import;
 mod models;
 mod output;
 mod screen;
+mod skills;
 mod status;
 mod surroundings;
 mod token;
@@ -29,6 +30,7 @@ use std::process::ExitCode;
 use anyhow::Context as _;
 use clap::{Parser, Subcommand};
 
+use crate::agent::exec::launcher::run_step;
 use crate::config::{Env, Settings};
 
 pub use args::ConnectArgs;
@@ -43,6 +45,7 @@ pub use import::ImportArgs;
 pub use models::ModelsArgs;
 pub use output::say;
 pub use screen::Screen;
+pub use skills::SkillsArgs;
 pub use status::{HealthArgs, StatusArgs};
 pub use surroundings::Surroundings;
 pub use token::TokenArgs;
@@ -79,10 +82,15 @@ enum Command {
     Import(ImportArgs),
     /// Show models and credentials, choose the default model.
     Models(ModelsArgs),
+    /// Show, install and switch skills.
+    Skills(SkillsArgs),
 }
 
 /// Parses the arguments and runs the command. A usage error exits with 2.
 pub fn main() -> ExitCode {
+    if let Some(code) = run_step(std::env::args_os().nth(1).as_deref()) {
+        return code;
+    }
     let cli = Cli::parse();
     let env = Env::from_process();
     run(cli, env).unwrap_or_else(|error| output::complain(&error))
@@ -98,6 +106,9 @@ fn run(cli: Cli, env: Env) -> anyhow::Result<ExitCode> {
         Some(Command::Models(args)) => models::run(&args, &env),
         Some(Command::Chat(args)) => {
             client(env, async |around, screen| chat::run(args, around, screen).await)
+        }
+        Some(Command::Skills(args)) => {
+            client(env, async |around, screen| skills::run(args, around, screen).await)
         }
         Some(Command::Call(args)) => {
             client(env, async |around, screen| call::run(args, around, screen).await)

@@ -1,162 +1,184 @@
 //! Slash commands: lines of a chat that the gateway answers itself.
 //!
-//! Owns: which commands there are. Promises: a command does nothing that its
-//! sender could not do by a method. A line that is no command goes to the
-//! model. Must not: know how the line came in.
+//! Owns: which commands there are, and settings inside of messages. Promises: a
+//! command does nothing that its sender could not do by a method; it calls those
+//! methods in his name. A line that is no command goes to the model. Must not:
+//! know how the line came in.
 
+mod approve;
+mod btw;
+mod compact;
+mod config;
+mod context;
+mod directives;
+mod exec;
+mod help;
+mod list;
+mod model;
 mod queue;
+mod session;
+mod settings;
+mod status;
+mod stop_words;
+mod table;
+mod tasks;
+mod tools;
+mod unoffered;
 
-use std::fmt::Write as _;
+pub use list::rows;
+pub use stop_words::is_stop_word;
+pub use table::{COMMANDS, Category, Spec};
 
+use crate::agent::CommandAnswer;
+use crate::config::QueueMode;
+use crate::protocol::ErrorShape;
+use crate::providers::ThinkingLevel;
 use crate::registry::Ctx;
 use crate::sessions::SessionKey;
+use crate::support::BoxFuture;
+
+use directives::Directive;
+use table::{Action, Setting};
+
+/// What a message is for.
+pub enum Meaning {
+    /// The model: this text, with a level of thinking if the message names one.
+    Plain(String, Option<ThinkingLevel>),
+    /// The runs of the session, which end.
+    Stop,
+    /// The gateway.
+    Command(Command),
+}
+
+impl Meaning {
+    /// What a message is for. One with attachments is always for the model.
+    pub fn of(message: &str, has_attachments: bool) -> Self {
+        if !has_attachments && is_stop_word(message) {
+            return Self::Stop;
+        }
+        let command = Some(message).filter(|_| !has_attachments).and_then(Command::parse);
+        if let Some(command) = command {
+            return Self::Command(command);
+        }
+        match directives::thinking(message) {
+            Some((level, text)) => Self::Plain(text, Some(level)),
+            None => Self::Plain(message.to_owned(), None),
+        }
+    }
+}
 
 /// A command of a chat.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Command {
-    /// `/help`, `/commands`.
-    Help,
-    /// `/status`.
-    Status,
-    /// `/queue`, and what follows it.
-    Queue(String),
+    /// One of the table, and what follows it.
+    One(Action, String),
+    /// Nothing but settings.
+    Settings(Vec<Directive>),
+    /// One that the original has and this gateway does not; what is said to it.
+    Unoffered(String),
+}
+
+/// What doing a command comes to.
+pub enum Work {
+    /// Something quick, done before the sender is answered: what comes after it
+    /// finds it done.
+    AtOnce(BoxFuture<'static, CommandAnswer>),
+    /// Something that asks a model, done after the sender is answered.
+    Later(BoxFuture<'static, CommandAnswer>),
+    /// A message for the model, and what is done before it; an error of that is
+    /// the answer.
+    Message(Message),
+}
+
+/// A message for the model that came with a command.
+pub struct Message {
+    /// What the model is told.
+    pub text: String,
+    /// What becomes of it while a run is active; the session's rule when absent.
+    pub mode: Option<QueueMode>,
+    /// What is done before.
+    pub first: BoxFuture<'static, Result<(), String>>,
 }
 
 impl Command {
     /// The command that a message is, if any.
     pub fn parse(message: &str) -> Option<Self> {
         let message = message.trim();
+        if !message.starts_with('/') {
+            return None;
+        }
+        if let Some(settings) = directives::alone(message) {
+            return Some(Self::Settings(settings));
+        }
         let (word, rest) = message.split_once(char::is_whitespace).unwrap_or((message, ""));
-        match word.to_lowercase().as_str() {
-            "/help" | "/commands" => Some(Self::Help),
-            "/status" => Some(Self::Status),
-            "/queue" => Some(Self::Queue(rest.to_owned())),
-            _ => None,
+        let (name, glued) = word.split_once(':').unwrap_or((word, ""));
+        let args = [glued, " ", rest].concat().trim().to_owned();
+        let Some(spec) = table::find(name) else {
+            return unoffered::told(name, !args.is_empty()).map(Self::Unoffered);
+        };
+        // A level and more words are a message with a directive in it.
+        let is_message = spec.action == Some(Action::Setting(Setting::Think))
+            && directives::thinking(message).is_some();
+        if is_message || (!spec.takes_args && !args.is_empty()) {
+            return None;
         }
+        Some(Self::One(spec.action?, args))
     }
 
-    /// Does it; the answer is Markdown for the chat.
-    pub async fn run(self, cx: &Ctx, key: &SessionKey) -> String {
+    /// What may be shown and kept of the message: values of the config may be
+    /// secrets.
+    pub fn line(&self, message: &str) -> String {
         match self {
-            Self::Help => help(),
-            Self::Status => status(cx, key).await,
-            Self::Queue(words) => queue::run(&words, cx, key).await,
+            Self::One(Action::Config, args) => config::line(args),
+            _ => message.to_owned(),
+        }
+    }
+
+    /// What is to be done. `cx` is in the lane of the session.
+    pub fn work(self, cx: &Ctx, key: &SessionKey) -> Work {
+        // What is done later is no longer in the lane.
+        let (later, cx, key) = (cx.clone(), cx.within_lane(key), key.clone());
+        let (action, args) = match self {
+            Self::Settings(all) => {
+                return soon(async move { settings::change(&all, &cx, &key).await });
+            }
+            Self::Unoffered(said) => return soon(async { said }),
+            Self::One(action, args) => (action, args),
+        };
+        match action {
+            Action::Tasks => soon(async move { tasks::run(&cx, &key) }),
+            Action::Help => soon(async move { help::short(&cx) }),
+            Action::Commands => soon(async move { help::long(&cx) }),
+            Action::Tools => soon(async move { tools::run(&args, &cx, &key).await }),
+            Action::Status => soon(async move { status::run(&cx, &key).await }),
+            Action::Whoami => soon(async move { status::whoami(&cx) }),
+            Action::Approve => soon(async move { approve::run(&args, &cx).await }),
+            Action::Context => soon(async move { context::run(&args, &cx, &key).await }),
+            Action::Config => soon(async move { config::run(&args, &cx).await }),
+            Action::Setting(setting) => {
+                soon(async move { settings::run(setting, &args, &cx, &key).await })
+            }
+            Action::Exec => soon(async move { exec::run(&args, &cx, &key).await }),
+            Action::Model => soon(async move { model::run(&args, &cx, &key).await }),
+            Action::Models => soon(async move { model::list(&args, &cx).await }),
+            Action::Queue => soon(async move { queue::run(&args, &cx, &key).await }),
+            Action::Steer => session::steer(args, &cx, key),
+            Action::New => session::begin("new", &args, cx, key),
+            Action::Reset => session::begin("reset", &args, cx, key),
+            Action::Compact => Work::Later(Box::pin(async move {
+                CommandAnswer::Note(compact::run(&args, &later, &key).await)
+            })),
+            Action::Btw if args.is_empty() => soon(async { btw::USAGE.to_owned() }),
+            Action::Btw => Work::Later(Box::pin(async move { btw::run(args, &later, &key).await })),
         }
     }
 }
 
-/// Messages that stop what runs, in any case and with any punctuation at the
-/// end; those of the original.
-const STOP_WORDS: [&str; 24] = [
-    "stop",
-    "/stop",
-    "esc",
-    "abort",
-    "wait",
-    "exit",
-    "interrupt",
-    "halt",
-    "please stop",
-    "stop please",
-    "do not do that",
-    "stop run",
-    "stop agent",
-    "stop the run",
-    "stop the agent",
-    "stopp",
-    "anhalten",
-    "aufhören",
-    "arrête",
-    "arrete",
-    "detente",
-    "pare",
-    "やめて",
-    "停止",
-];
-
-/// Whether a message only says to stop.
-pub fn is_stop_word(message: &str) -> bool {
-    let said = message.trim().to_lowercase();
-    let said = said.trim_end_matches(|c: char| c.is_ascii_punctuation() || "。！…".contains(c));
-    STOP_WORDS.contains(&said.trim())
+fn soon(said: impl Future<Output = String> + Send + 'static) -> Work {
+    Work::AtOnce(Box::pin(async move { CommandAnswer::Note(said.await) }))
 }
 
-fn help() -> String {
-    [
-        "**Commands**",
-        "- `/status`: model, tokens and session",
-        "- `/help`: this list",
-        "- `/queue`: what happens to messages while an answer is being given",
-        "- `/stop` (or just `stop`): stop the answer that is being given",
-        "",
-        "Everything else goes to the model.",
-    ]
-    .join("\n")
-}
-
-async fn status(cx: &Ctx, key: &SessionKey) -> String {
-    let services = &cx.services;
-    let entry = services.sessions.entry(key).await.ok().flatten();
-    let model = services.models.of_session(key, entry.as_ref());
-    let entry = entry.unwrap_or_default();
-    let used = entry.total_tokens.unwrap_or_default();
-    let window = model.context_window().unwrap_or_default().max(1);
-    let (running, waiting) = services.runs.counts();
-    let choice = services.models.default_choice();
-    let why = if model.info.is_none() {
-        "there is no such model"
-    } else if choice.model.is(&model.name) {
-        choice.reason.as_str()
-    } else {
-        "chosen for this session"
-    };
-    let mut text = format!("🦞 clawgate {}\n", env!("CARGO_PKG_VERSION"));
-    // Writing to a String cannot fail.
-    let _ = writeln!(text, "⏱️ Uptime: {}", uptime(services.started.elapsed().as_secs()));
-    let _ = writeln!(text, "🧠 Model: {} ({why})", model.name);
-    let _ = writeln!(
-        text,
-        "🧮 Tokens: {} in / {} out · 💵 Cost: ${:.4}",
-        entry.input_tokens.unwrap_or_default(),
-        entry.output_tokens.unwrap_or_default(),
-        entry.estimated_cost_usd.unwrap_or_default()
-    );
-    let _ = writeln!(text, "📚 Context: {used}/{window} ({}%)", used * 100 / window);
-    let _ = writeln!(text, "🧵 Session: {key}");
-    let _ = write!(text, "📌 Runs: {running} active, {waiting} waiting");
-    text
-}
-
-fn uptime(seconds: u64) -> String {
-    match (seconds / 3600, seconds / 60 % 60, seconds % 60) {
-        (0, 0, seconds) => format!("{seconds}s"),
-        (0, minutes, seconds) => format!("{minutes}m {seconds}s"),
-        (hours, minutes, _) => format!("{hours}h {minutes}m"),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn commands_are_told_from_text() {
-        assert_eq!(Command::parse("/status"), Some(Command::Status));
-        assert_eq!(Command::parse(" /HELP me"), Some(Command::Help));
-        assert_eq!(Command::parse("/queue"), Some(Command::Queue(String::new())));
-        assert_eq!(Command::parse("/queue a\tb "), Some(Command::Queue("a\tb".into())));
-        for text in ["status", "/unknown", "", "see /status"] {
-            assert_eq!(Command::parse(text), None, "{text}");
-        }
-    }
-
-    #[test]
-    fn stop_words_stand_alone() {
-        for text in ["stop", " STOP! ", "/stop", "Please stop.", "停止。"] {
-            assert!(is_stop_word(text), "{text}");
-        }
-        for text in ["stop the music", "don't stop", "", "!"] {
-            assert!(!is_stop_word(text), "{text}");
-        }
-    }
+/// What is said of a command that was refused or failed.
+fn refusal(command: &str, error: &ErrorShape) -> String {
+    format!("⚠️ {command}: {}", error.message)
 }

@@ -1,5 +1,6 @@
 //! `/queue`: what happens to messages while a run is active.
 
+use super::refusal;
 use crate::agent::QueueRules;
 use crate::config::{DropPolicy, QueueMode};
 use crate::registry::Ctx;
@@ -82,8 +83,21 @@ pub async fn run(words: &str, cx: &Ctx, key: &SessionKey) -> String {
         Ok(change) => change,
         Err(text) => return text,
     };
+    let is_change = change != QueueChange::default();
+    // There is no method for it; it is a setting of the session like others.
+    if is_change && let Err(error) = cx.check("sessions.patch") {
+        return refusal("/queue", &error);
+    }
     let sessions = &cx.services.sessions;
-    let outcome = if change == QueueChange::default() {
+    let outcome = if is_change {
+        let told = change.told();
+        let workspace = cx.services.runs.parts().agent_of(key).workspace;
+        let edit = move |entry: &mut SessionEntry| {
+            change.apply(entry);
+            Ok(())
+        };
+        sessions.edit(key, &workspace, edit).await.map(|_| told)
+    } else {
         sessions.entry(key).await.map(|entry| {
             let rules = QueueRules::of(&cx.services.settings.messages.queue, entry.as_ref());
             format!(
@@ -94,9 +108,6 @@ pub async fn run(words: &str, cx: &Ctx, key: &SessionKey) -> String {
                 rules.drop
             )
         })
-    } else {
-        let told = change.told();
-        sessions.update(key, move |entry| change.apply(entry)).await.map(|_| told)
     };
     outcome.unwrap_or_else(|error| format!("⚠️ Nothing was changed: {error}"))
 }

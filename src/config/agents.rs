@@ -104,7 +104,7 @@ pub struct AgentSettings {
 
 impl AgentSettings {
     /// An agent of which only this is said.
-    fn bare(id: &str, workspace: PathBuf) -> Self {
+    pub(crate) fn bare(id: &str, workspace: PathBuf) -> Self {
         let identity = AgentIdentity::default();
         let tools = ToolPolicy::default();
         let subagents = SubagentChoice::default();
@@ -132,6 +132,8 @@ pub struct AgentDefaults {
     pub workspace: PathBuf,
     /// The model to use.
     pub model: Option<ModelSetting>,
+    /// The model that describes pictures, for those that see none.
+    pub image_model: Option<ModelSetting>,
     /// Models that sessions may choose, and other names for them; any model
     /// when there is none.
     pub models: Vec<NamedModel>,
@@ -221,9 +223,12 @@ fn defaults(
     let shown = workspace.map(|path| path.display().to_string());
     let standard = paths.state_dir.join("workspace");
     ledger.settle(&key("workspace"), Choice::file(file, shown), standard.display().to_string());
+    let image_model = model(&node.member("imageModel")?)?;
     let model = model(&node.member("model")?)?;
     let primary = model.as_ref().map(|model| model.primary.clone());
     ledger.settle_optional(&key("model.primary"), Choice::file(file, primary));
+    let image_primary = image_model.as_ref().map(|model| model.primary.clone());
+    ledger.settle_optional(&key("imageModel.primary"), Choice::file(file, image_primary));
     let models = named_models(&node.member("models")?)?;
     let names = models.iter().map(|model| model.name.clone()).collect::<Vec<_>>();
     let names = Some(names).filter(|names| !names.is_empty());
@@ -240,6 +245,7 @@ fn defaults(
     Ok(AgentDefaults {
         workspace: workspace.map_or(standard, Path::to_owned),
         model,
+        image_model,
         models,
         thinking_default: ledger.settle_optional(&key("thinkingDefault"), thinking),
         timeout_seconds: ledger.settle(&key("timeoutSeconds"), timeout, DEFAULT_TIMEOUT_SECONDS),

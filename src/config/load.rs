@@ -11,14 +11,17 @@ use super::explain::Ledger;
 use super::gateway::{self, Sources};
 use super::schema::Node;
 use super::{
-    ConfigError, ConfigFile, Env, Overrides, Paths, Settings, agents, cli_backend, messages,
-    models, nesting, profiles, secrets, session, substitute, tools,
+    ConfigError, ConfigFile, Env, Overrides, Paths, Settings, agents, cli_backend, commands, exec,
+    exec_policy, messages, models, nesting, profiles, secrets, session, skills, substitute, tools,
+    workspace,
 };
 use crate::support::hex;
 
 /// The sections that are read; the rest is kept as it is.
-const SECTIONS: [&str; 8] =
-    ["gateway", "session", "agents", "messages", "tools", "models", "auth", "secrets"];
+const SECTIONS: [&str; 10] = [
+    "gateway", "session", "agents", "messages", "tools", "commands", "models", "auth", "secrets",
+    "skills",
+];
 /// Far more than anybody writes by hand; keeps a wrong path from filling memory.
 const FILE_LIMIT: u64 = 8 * 1024 * 1024;
 
@@ -27,12 +30,31 @@ const FILE_LIMIT: u64 = 8 * 1024 * 1024;
 pub fn load(env: &Env, overrides: &Overrides) -> Result<Settings, ConfigError> {
     let paths = Paths::resolve(env)?;
     let text = read_text(&paths.config_path)?;
+    settings(text.as_deref(), paths, env, overrides)
+}
+
+/// Whether a gateway would take this text of a config file; nothing is made or
+/// written.
+///
+/// # Errors
+/// What is wrong with it.
+pub fn check(text: &str, env: &Env) -> Result<(), ConfigError> {
+    let overrides = Overrides { read_only: true, ..Overrides::default() };
+    settings(Some(text), Paths::resolve(env)?, env, &overrides).map(|_| ())
+}
+
+fn settings(
+    text: Option<&str>,
+    paths: Paths,
+    env: &Env,
+    overrides: &Overrides,
+) -> Result<Settings, ConfigError> {
     let file = ConfigFile {
         path: paths.config_path.clone(),
         exists: text.is_some(),
-        hash: hex(Sha256::digest(text.as_deref().unwrap_or_default())),
+        hash: hex(Sha256::digest(text.unwrap_or_default())),
     };
-    let raw = match &text {
+    let raw = match text {
         Some(text) => parse(text, &file.path)?,
         None => Value::Object(serde_json::Map::new()),
     };
@@ -42,9 +64,14 @@ pub fn load(env: &Env, overrides: &Overrides) -> Result<Settings, ConfigError> {
     let mut ledger = Ledger::default();
     let session = session::read(&root, &file.path, &mut ledger)?;
     let agents = agents::read(&root, &paths, &file.path, &mut ledger)?;
+    let workspace = workspace::read(&root, &file.path, &mut ledger)?;
+    let skills = skills::read(&root, &paths, env, &file.path, &mut ledger)?;
     let messages = messages::read(&root, &file.path, &mut ledger)?;
+    let exec_policy = exec_policy::read(&root, &file.path, &mut ledger)?;
+    let exec = exec::read(&root, env, &paths, &file.path, &mut ledger)?;
     let tools = tools::read(&root, &file.path, &mut ledger)?;
     let history_max_chars = gateway::history_max_chars(&root, &file.path, &mut ledger)?;
+    let commands = commands::read(&root, &file.path, &mut ledger)?;
     let claude_cli = cli_backend::read(&root, &agents.defaults.workspace)?;
     let models = models::read(&root.member("models")?)?;
     let profiles = profiles::read(&root.member("auth")?)?;
@@ -58,12 +85,17 @@ pub fn load(env: &Env, overrides: &Overrides) -> Result<Settings, ConfigError> {
         gateway,
         session,
         agents,
+        workspace,
+        skills,
         messages,
+        exec,
+        exec_policy,
         tools,
         history_max_chars,
         models,
         claude_cli,
         profiles,
+        commands,
         secrets,
         raw,
         file,

@@ -45,6 +45,11 @@ impl Paths {
         absolute(text, self.home.as_deref(), Some(&self.state_dir))
     }
 
+    /// What `~` stands for.
+    pub fn home(&self) -> Option<&Path> {
+        self.home.as_deref()
+    }
+
     /// The database.
     pub fn database(&self) -> PathBuf {
         self.state_dir.join("clawgate.sqlite")
@@ -63,6 +68,18 @@ impl Paths {
     /// The gateway's own key pair.
     pub fn identity_file(&self) -> PathBuf {
         self.state_dir.join("identity").join("device.json")
+    }
+
+    /// Which commands may run: OpenClaw keeps this file in the home, wherever
+    /// the state is.
+    pub fn exec_approvals(&self) -> PathBuf {
+        let dir = self.home.as_ref().map(|home| home.join(".openclaw"));
+        dir.unwrap_or_else(|| self.state_dir.clone()).join("exec-approvals.json")
+    }
+
+    /// What commands have said beyond what is kept in memory.
+    pub fn exec_output_dir(&self) -> PathBuf {
+        self.state_dir.join("exec-output")
     }
 
     /// Held by the running gateway.

@@ -9,9 +9,11 @@ use super::cli_backend::CliBackend;
 use super::models::ModelsConfig;
 use super::profiles::ProfilesConfig;
 use super::secrets::SecretsConfig;
+use super::skills::SkillsSettings;
 use super::{
-    AgentsSettings, AuthMode, BindChoice, Explained, GatewaySettings, MessagesSettings, Paths,
-    SessionSettings, ToolsSettings,
+    AgentsSettings, AuthMode, BindChoice, CommandsSettings, ExecPolicySettings, ExecSettings,
+    Explained, GatewaySettings, MessagesSettings, Paths, SessionSettings, ToolsSettings,
+    WorkspaceSettings,
 };
 use crate::support::Secret;
 
@@ -43,8 +45,16 @@ pub struct Settings {
     pub session: SessionSettings,
     /// Who answers.
     pub agents: AgentsSettings,
+    /// What they are told before anything else.
+    pub workspace: WorkspaceSettings,
+    /// Skills.
+    pub skills: SkillsSettings,
     /// What happens to messages.
     pub messages: MessagesSettings,
+    /// How commands run.
+    pub exec: ExecSettings,
+    /// Which commands may run and who is asked.
+    pub exec_policy: ExecPolicySettings,
     /// Which tools agents may use.
     pub tools: ToolsSettings,
     /// Longest text in an answer of `chat.history`, in characters.
@@ -55,6 +65,8 @@ pub struct Settings {
     pub claude_cli: Option<CliBackend>,
     /// The `auth` section: which credential of a provider is tried when.
     pub profiles: ProfilesConfig,
+    /// Which commands of chats are turned on.
+    pub commands: CommandsSettings,
     /// The `secrets` section: whom to ask for secrets.
     pub secrets: SecretsConfig,
     /// The config file as written, unknown keys included.

@@ -8,6 +8,7 @@ use std::path::Path;
 
 use super::ConfigError;
 use super::explain::{Choice, Ledger};
+use super::file_rules::{self, FileRules};
 use super::schema::Node;
 
 /// The profiles for error texts.
@@ -90,6 +91,8 @@ pub struct ToolPolicy {
     /// With the models of a provider (`anthropic`) or one model
     /// (`openai/gpt-5`).
     pub by_provider: BTreeMap<String, ToolRules>,
+    /// How far the tools for files reach.
+    pub files: FileRules,
 }
 
 impl ToolPolicy {
@@ -208,6 +211,7 @@ pub(super) fn read(
         let shown = list.map(|list| list.iter().map(|pattern| pattern.0.clone()).collect());
         ledger.settle_list(key, Choice::file(file, shown), Vec::new());
     }
+    file_rules::explain(policy.files, file, ledger);
     let visibility =
         node.at("sessions.visibility")?.word(VISIBILITIES, SessionVisibility::parse)?;
     let shown = Choice::file(file, visibility.map(SessionVisibility::as_str));
@@ -234,7 +238,7 @@ pub(super) fn policy(node: &Node<'_>) -> Result<ToolPolicy, ConfigError> {
     for (name, node) in node.member("byProvider")?.members()? {
         by_provider.insert(name.trim().to_lowercase(), rules(&node)?);
     }
-    Ok(ToolPolicy { rules: rules(node)?, by_provider })
+    Ok(ToolPolicy { rules: rules(node)?, by_provider, files: file_rules::read(node)? })
 }
 
 pub(super) fn rules(node: &Node<'_>) -> Result<ToolRules, ConfigError> {

@@ -181,7 +181,7 @@ impl Connection {
     async fn request(&mut self, request: Request) {
         let Request { id, method, params } = request;
         let (cx, exchange) = self.cx.for_request(id);
-        let mut answer = match self.gateway.registry.call(cx, &method, params) {
+        let mut answer = match self.gateway.services.registry.call(cx, &method, params) {
             Ok(answer) => answer,
             Err(denial) => return self.deny(exchange.id.as_deref(), &denial),
         };

@@ -82,6 +82,17 @@ pub async fn run(
     }
 }
 
+/// What a client calls itself.
+fn called(connect: &Connect) -> Arc<str> {
+    match connect {
+        Connect::Standard(connect) => {
+            let client = &connect.client;
+            client.display_name.as_ref().unwrap_or(&client.id).as_str().into()
+        }
+        Connect::Simple(connect) => connect.client_type.as_deref().unwrap_or("client").into(),
+    }
+}
+
 async fn first_message(socket: &mut Socket) -> Result<bytes::Bytes, Option<Farewell>> {
     loop {
         match socket.receive().await {
@@ -242,7 +253,21 @@ impl Attempt<'_> {
         let is_webchat = matches!(&connect, Connect::Standard(connect)
             if connect.client.mode == "webchat" && connect.client.id != "openclaw-control-ui");
         let is_dashboard = is_dashboard(&user_agent);
-        let caller = Caller { principal, profile, subscriber, is_webchat, is_dashboard, key_names };
+        let client_id = match &connect {
+            Connect::Standard(connect) => connect.client.id.as_str().into(),
+            Connect::Simple(connect) => connect.client_type.as_deref().unwrap_or("simple").into(),
+        };
+        let name = called(&connect);
+        let caller = Caller {
+            principal,
+            profile,
+            client_id,
+            subscriber,
+            name,
+            is_webchat,
+            is_dashboard,
+            key_names,
+        };
         Some(Welcome { caller, view, leave })
     }
 
@@ -273,7 +298,7 @@ impl Attempt<'_> {
             protocol: profile.protocol_number(),
             server: ServerInfo { version: crate::handlers::SERVER_VERSION, conn_id: &self.conn_id },
             features: Features {
-                methods: self.gateway.registry.names_for(principal),
+                methods: self.gateway.services.registry.names_for(principal),
                 events: EventKind::names_for(principal),
             },
             snapshot: Snapshot {

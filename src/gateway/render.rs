@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use crate::bus::{ChatMark, Event};
+use crate::bus::{ChatMark, Event, EventKind};
 use crate::protocol::simple;
 use crate::protocol::{Profile, Version, is_dashboard};
 use crate::registry::KeyNames;
@@ -71,6 +71,15 @@ impl View {
             (Style::Appending, Some(increment)) => {
                 self.rewrite(event, |payload| set_text(payload, increment))
             }
+            (Style::Appending | Style::Simple, None)
+                if event.kind == EventKind::ExecApprovalRequested =>
+            {
+                let key_names = Arc::clone(&self.key_names);
+                self.rewrite(event, |payload| {
+                    simple::approval_out(payload);
+                    name_session(payload, &key_names);
+                })
+            }
             (Style::Simple, increment) => {
                 let key_names = Arc::clone(&self.key_names);
                 self.rewrite(event, |payload| to_simple(payload, increment, &key_names))
@@ -118,16 +127,21 @@ fn set_text(payload: &mut Value, increment: Increment) {
     }
 }
 
-fn to_simple(payload: &mut Value, increment: Option<Increment>, key_names: &KeyNames) {
-    if let Some(increment) = increment {
-        set_text(payload, increment);
-    }
-    let Value::Object(members) = payload else { return };
-    if let Some(Value::String(key)) = members.get_mut("sessionKey")
+/// Puts the client's own spelling of the session's key in its place.
+fn name_session(payload: &mut Value, key_names: &KeyNames) {
+    if let Some(Value::String(key)) = payload.get_mut("sessionKey")
         && let Some(name) = key_names.name(key)
     {
         *key = name;
     }
+}
+
+fn to_simple(payload: &mut Value, increment: Option<Increment>, key_names: &KeyNames) {
+    if let Some(increment) = increment {
+        set_text(payload, increment);
+    }
+    name_session(payload, key_names);
+    let Value::Object(members) = payload else { return };
     if let Some(message) = members.get_mut("message") {
         simple::message_out(message);
     }

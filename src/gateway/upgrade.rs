@@ -14,7 +14,7 @@ use tokio::net::TcpListener;
 use crate::auth::{Auth, Peer};
 use crate::bus::Hub;
 use crate::protocol::hello::MAX_PAYLOAD;
-use crate::registry::{Registry, Services};
+use crate::registry::Services;
 
 use super::connection;
 use super::io::{Incoming, Wire};
@@ -38,8 +38,6 @@ const FORWARDING: [&str; 5] =
 pub struct Gateway {
     /// What the methods work with.
     pub services: Arc<Services>,
-    /// The table of methods.
-    pub registry: Registry,
     /// Who may come in.
     pub auth: Auth,
     /// Who is in.
@@ -50,9 +48,9 @@ pub struct Gateway {
 
 impl Gateway {
     /// Puts the parts together.
-    pub fn new(services: Arc<Services>, registry: Registry, auth: Auth, hub: Arc<Hub>) -> Self {
+    pub fn new(services: Arc<Services>, auth: Auth, hub: Arc<Hub>) -> Self {
         let preauth = PreauthBudget::new(services.settings.gateway.max_preauth_per_ip);
-        Self { services, registry, auth, hub, preauth }
+        Self { services, auth, hub, preauth }
     }
 }
 

@@ -1,7 +1,10 @@
 //! `agents.list`, `agent.identity.get`.
 
+use std::sync::Arc;
+
 use serde_json::{Value, json};
 
+use crate::agent::workspace::{Avatar, FileIdentity};
 use crate::config::AgentSettings;
 use crate::protocol::ErrorShape;
 use crate::protocol::methods::NoParams;
@@ -13,14 +16,14 @@ use crate::support::without_nulls;
 /// `agents.list`: the configured agents.
 pub async fn list(cx: Ctx, _: NoParams) -> Reply<Value> {
     let services = &cx.services;
-    let agents: Vec<_> = services
-        .settings
-        .agents
-        .list
+    let list = &services.settings.agents.list;
+    let files = in_files(&cx, list.clone()).await?;
+    let agents: Vec<_> = list
         .iter()
-        .map(|agent| {
+        .zip(&files)
+        .map(|(agent, file)| {
             let model = services.models.of_agent(&AgentId::normalize(&agent.id));
-            summary(agent, &model.reference().to_string())
+            summary(agent, file, &model.reference().to_string())
         })
         .collect();
     Ok(json!({
@@ -31,7 +34,15 @@ pub async fn list(cx: Ctx, _: NoParams) -> Reply<Value> {
     }))
 }
 
-fn summary(agent: &AgentSettings, primary: &str) -> Value {
+/// What `IDENTITY.md` of each agent says.
+async fn in_files(cx: &Ctx, agents: Vec<AgentSettings>) -> Reply<Vec<FileIdentity>> {
+    let workspaces = Arc::clone(&cx.services.runs.parts().workspaces);
+    let read = move || agents.iter().map(|agent| workspaces.identity(&agent.workspace)).collect();
+    let read = tokio::task::spawn_blocking(read).await;
+    read.map_err(|_| ErrorShape::unavailable("the gateway stops"))
+}
+
+fn summary(agent: &AgentSettings, file: &FileIdentity, primary: &str) -> Value {
     let fallbacks = agent.model.as_ref().and_then(|model| model.fallbacks.as_ref());
     let model = match fallbacks.filter(|fallbacks| !fallbacks.is_empty()) {
         Some(fallbacks) => json!({"primary": primary, "fallbacks": fallbacks}),
@@ -40,7 +51,7 @@ fn summary(agent: &AgentSettings, primary: &str) -> Value {
     let summary = json!({
         "id": agent.id,
         "name": agent.name,
-        "identity": identity_members(agent),
+        "identity": identity_members(agent, file),
         "workspace": agent.workspace.display().to_string(),
         "agentRuntime": {"id": "pi", "source": "implicit"},
         "model": model,
@@ -48,21 +59,21 @@ fn summary(agent: &AgentSettings, primary: &str) -> Value {
     without_nulls(summary)
 }
 
-/// `identity` of a summary; `null` when nothing is configured.
-fn identity_members(agent: &AgentSettings) -> Value {
+/// `identity` of a summary, what is configured before what the file says;
+/// `null` when neither says anything.
+fn identity_members(agent: &AgentSettings, file: &FileIdentity) -> Value {
     let identity = &agent.identity;
-    let mut members = serde_json::Map::new();
-    for (name, value) in [
-        ("name", &identity.name),
-        ("theme", &identity.theme),
-        ("emoji", &identity.emoji),
-        ("avatar", &identity.avatar),
-    ] {
-        if let Some(value) = value {
-            members.insert(name.into(), json!(value));
-        }
+    let picture = file.avatar.as_ref().map(|avatar| avatar.source().to_owned());
+    let members = json!({
+        "name": identity.name.as_ref().or(file.name.as_ref()),
+        "theme": identity.theme.as_ref().or(file.theme.as_ref()),
+        "emoji": identity.emoji.as_ref().or(file.emoji.as_ref()),
+        "avatar": identity.avatar.as_ref().or(picture.as_ref()),
+    });
+    match without_nulls(members) {
+        Value::Object(members) if members.is_empty() => Value::Null,
+        members => members,
     }
-    if members.is_empty() { Value::Null } else { Value::Object(members) }
 }
 
 /// `agent.identity.get`: name and avatar of an agent, also of one that is not
@@ -84,20 +95,29 @@ pub async fn identity(cx: Ctx, p: AgentIdentityParams) -> Reply<Value> {
         (Some(id), _) | (None, Some(id)) => id,
         (None, None) => services.keys.default_agent.clone(),
     };
-    let agent = services.settings.agents.agent(id.as_str());
-    let identity = agent.map(|agent| &agent.identity);
+    let known = services.settings.agents.agent(id.as_str());
+    // Only of an agent that is configured it is known where its files are.
+    let file = match known {
+        Some(agent) => in_files(&cx, vec![agent.clone()]).await?.pop().unwrap_or_default(),
+        None => FileIdentity::default(),
+    };
+    let identity = known.map(|agent| agent.identity.clone()).unwrap_or_default();
     let name = identity
-        .and_then(|identity| identity.name.clone())
-        .or_else(|| agent.and_then(|agent| agent.name.clone()))
+        .name
+        .or(file.name)
+        .or_else(|| known.and_then(|agent| agent.name.clone()))
         .unwrap_or_else(|| "Assistant".into());
-    let emoji = identity.and_then(|identity| identity.emoji.clone());
+    let emoji = identity.emoji.or(file.emoji);
+    let picture = identity.avatar.as_deref().and_then(Avatar::parse).or(file.avatar);
     let initial = name.chars().next().map(|first| first.to_uppercase().to_string());
+    let in_place_of_it = || emoji.clone().or(initial).unwrap_or_else(|| "A".into());
     let answer = json!({
         "agentId": id.as_str(),
         "name": name,
-        "avatar": emoji.clone().or(initial).unwrap_or_else(|| "A".into()),
-        "avatarStatus": "none",
-        "avatarReason": "missing",
+        "avatar": picture.as_ref().map_or_else(in_place_of_it, |it| it.source().to_owned()),
+        "avatarSource": picture.as_ref().filter(|it| it.is_remote()).map(Avatar::source),
+        "avatarStatus": picture.as_ref().map_or("none", Avatar::status),
+        "avatarReason": picture.is_none().then_some("missing"),
         "emoji": emoji,
     });
     Ok(without_nulls(answer))

@@ -7,7 +7,7 @@ use unicode_normalization::UnicodeNormalization;
 
 use super::session_settings::refuse_malformed;
 use crate::agent::{AbortError, AbortReason, Accepted, Family, SendError, SendRequest};
-use crate::commands::{self, Command};
+use crate::commands::{Meaning, Work};
 use crate::protocol::message::{AgentMessage, AssistantMessage};
 use crate::protocol::methods::chat::{ChatAbortParams, ChatInjectParams, ChatSendParams, Route};
 use crate::protocol::{ErrorKind, ErrorShape, Scope, simple};
@@ -35,18 +35,18 @@ pub async fn send(cx: Ctx, p: ChatSendParams) -> Reply<Value> {
 /// A message that may be delivered.
 pub(super) struct Checked {
     request: SendRequest,
-    meaning: Meaning,
+    task: Task,
     route: Option<Route>,
 }
 
 /// What a message is for.
-enum Meaning {
+enum Task {
     /// The model.
     Plain,
     /// The runs of the session, which end.
     Stop,
     /// The gateway.
-    Command(Command),
+    Command(Work),
 }
 
 /// Whether a message is taken, for a request that is in the lane of its
@@ -58,46 +58,68 @@ pub(super) async fn check(cx: &Ctx, key: SessionKey, p: ChatSendParams) -> Reply
         return Err(ErrorShape::invalid("message or attachment required"));
     }
     check_session(cx, &key).await?;
-    let is_plain = p.attachments.is_empty();
-    let meaning = if is_plain && commands::is_stop_word(&text) {
-        Meaning::Stop
-    } else {
-        let command = Some(&text).filter(|_| is_plain).and_then(|text| Command::parse(text));
-        command.map_or(Meaning::Plain, Meaning::Command)
+    let (text, thinking, task) = match Meaning::of(&text, !p.attachments.is_empty()) {
+        Meaning::Stop => (text, None, Task::Stop),
+        Meaning::Plain(text, thinking) => (text, thinking, Task::Plain),
+        Meaning::Command(command) => {
+            let line = command.line(&text);
+            let work = command.work(cx, &key);
+            let text = match &work {
+                Work::Message(message) => message.text.clone(),
+                Work::AtOnce(_) | Work::Later(_) => line,
+            };
+            (text, None, Task::Command(work))
+        }
     };
-    let request = send_request(cx, &p, key, &text).await?;
-    Ok(Checked { request, meaning, route: p.route })
+    let mut request = send_request(cx, &p, key, &text).await?;
+    request.thinking = thinking.or(request.thinking);
+    if !matches!(task, Task::Plain) {
+        // Two commands are two, though they read the same.
+        request.dedupe_text = None;
+    }
+    Ok(Checked { request, task, route: p.route })
 }
 
 /// Does what a message is for.
 pub(super) async fn deliver(cx: &Ctx, message: Checked) -> Reply<Value> {
-    let Checked { mut request, meaning, route } = message;
+    let Checked { mut request, task, route } = message;
     // What was stopped for it since the checks has ended before it.
     request.message.timestamp = cx.now_ms();
     let (key, run_id) = (request.key.clone(), request.idempotency_key.clone());
-    let outcome = match meaning {
-        Meaning::Stop => {
+    let outcome = match task {
+        Task::Stop => {
             let runs = stop(cx, &key, None, AbortReason::Stop).await?;
             return Ok(json!({"ok": true, "aborted": !runs.is_empty(), "runIds": runs}));
         }
-        Meaning::Command(command) => {
-            let answer = command.run(cx, &key);
+        Task::Command(work) => {
             // Boxed: commands are rare, and this is the way of every message.
-            let answered = Box::pin(cx.services.runs.answer_command(request, answer));
-            answered.await.map(|it| (it, None))
+            Box::pin(command(cx, request, work)).await
         }
-        Meaning::Plain => cx.services.runs.send(request).await,
+        Task::Plain => cx.services.runs.send(request).await.map(|(accepted, start)| {
+            if let Some(start) = start {
+                cx.after_answer(start);
+            }
+            accepted
+        }),
     };
-    if let (Ok((Accepted::Started, _)), Some(route)) = (&outcome, route) {
+    if let (Ok(Accepted::Started), Some(route)) = (&outcome, route) {
         note_route(cx, &key, route).await;
     }
-    let outcome = outcome.map(|(accepted, start)| {
-        if let Some(start) = start {
-            cx.after_answer(start);
-        }
-        accepted
-    });
     accepted(outcome, &run_id)
+}
+
+/// Does a command. What there is to tell of it is told after the answer.
+async fn command(cx: &Ctx, request: SendRequest, work: Work) -> Result<Accepted, SendError> {
+    let runs = &cx.services.runs;
+    let (accepted, rest) = match work {
+        Work::AtOnce(answer) => runs.answer_command(request, answer).await?,
+        Work::Later(answer) => runs.answer_command_later(request, answer).await?,
+        Work::Message(message) => runs.send_after(request, message.mode, message.first).await?,
+    };
+    if let Some(rest) = rest {
+        cx.after_answer(rest);
+    }
+    Ok(accepted)
 }
 
 async fn send_request(

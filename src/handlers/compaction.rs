@@ -24,7 +24,7 @@ pub async fn compact(cx: Ctx, p: SessionsCompactParams) -> Reply<Value> {
     let Some(entry) = entry else { return Ok(not_compacted(&key, "no sessionId")) };
     match p.max_lines {
         Some(lines) => cut(&cx, &key, usize::try_from(lines).unwrap_or(usize::MAX)).await,
-        None => sum_up(&cx, &key, &p.key, entry).await,
+        None => sum_up(&cx, &key, &p, entry).await,
     }
 }
 
@@ -42,9 +42,14 @@ async fn cut(cx: &Ctx, key: &SessionKey, lines: usize) -> Reply<Value> {
     }
 }
 
-async fn sum_up(cx: &Ctx, key: &SessionKey, written: &str, entry: SessionEntry) -> Reply<Value> {
+async fn sum_up(
+    cx: &Ctx,
+    key: &SessionKey,
+    p: &SessionsCompactParams,
+    entry: SessionEntry,
+) -> Reply<Value> {
     let owner = cx.caller.principal.owner().clone();
-    match cx.services.runs.compact(key, written, owner).await {
+    match cx.services.runs.compact(key, &p.key, owner, p.instructions.as_deref()).await {
         Ok(done) => {
             let result = done.to_wire();
             tell(cx, key, done.entry, true);

@@ -14,7 +14,7 @@ use crate::protocol::ErrorShape;
 use crate::protocol::methods::system::HealthParams;
 use crate::registry::{Ctx, Reply, Services};
 use crate::sessions::SessionError;
-use crate::support::millis;
+use crate::support::{millis, without_nulls};
 
 /// A snapshot is made anew after this time.
 const REFRESH_EVERY: Duration = Duration::from_mins(1);
@@ -124,6 +124,8 @@ async fn snapshot(services: &Services) -> Result<Value, SessionError> {
         .and_then(|agent| agent.get("sessions").cloned());
     let (active, waiting) = services.runs.counts();
     let panics = services.tasks.panics();
+    let processes = &services.runs.parts().processes;
+    let commands = json!({"running": processes.count(), "sandboxError": processes.sandbox_error()});
     Ok(json!({
         "ok": panics.is_empty(),
         "ts": now_ms,
@@ -138,6 +140,7 @@ async fn snapshot(services: &Services) -> Result<Value, SessionError> {
         "agents": agents,
         "sessions": default_sessions,
         "runs": {"active": active, "waiting": waiting},
+        "commands": without_nulls(commands),
         "taskPanics": panics,
     }))
 }

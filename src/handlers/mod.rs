@@ -3,10 +3,13 @@
 //! Owns: the table of methods. Must not: hold state or rules of its own.
 
 mod agent;
+mod agent_files;
 mod agents;
+mod approvals;
 mod attachments;
 mod chat;
 mod cleanup;
+mod commands;
 mod compaction;
 mod health;
 mod history;
@@ -14,6 +17,7 @@ mod models;
 mod session_changes;
 mod session_settings;
 mod sessions;
+mod skills;
 mod system;
 mod tools;
 mod usage;
@@ -21,7 +25,7 @@ mod usage;
 pub use cleanup::keep_tidy;
 pub use health::{HealthCache, keep_fresh, tell_presence};
 
-use crate::registry::{Registry, admin, open, read, write};
+use crate::registry::{Registry, admin, approvals as decides, node, open, read, write};
 
 /// `server.version` of hello-ok. Clients compare it with releases of the
 /// original, so it names the one we speak like; what we are follows the plus.
@@ -38,8 +42,16 @@ pub fn registry() -> Registry {
     r.add(read("gateway.identity.get"), system::identity);
     r.add(read("models.list"), models::list);
     r.add(read("models.authStatus"), models::auth_status);
+    r.add(read("commands.list"), commands::list);
     r.add(read("agents.list"), agents::list);
     r.add(read("agent.identity.get"), agents::identity);
+    r.add(read("agents.files.list"), agent_files::list);
+    r.add(read("agents.files.get"), agent_files::get);
+    r.add(admin("agents.files.set"), agent_files::set);
+    r.add(read("skills.status"), skills::status);
+    r.add(node("skills.bins"), skills::bins);
+    r.add(admin("skills.update"), skills::update);
+    r.add(admin("skills.install"), skills::install);
     r.add(read("tools.catalog"), tools::catalog);
     r.add(read("tools.effective"), tools::effective);
     r.add(write("tools.invoke"), tools::invoke);
@@ -78,6 +90,21 @@ pub fn registry() -> Registry {
     r.add(write("agent"), agent::run);
     r.add(write("agent.wait"), agent::wait);
     r.add(admin("chat.inject"), chat::inject);
+    r.add(admin("exec.approvals.get"), approvals::file_get);
+    r.add(admin("exec.approvals.set"), approvals::file_set);
+    r.add(admin("exec.approvals.node.get"), approvals::node_get);
+    r.add(admin("exec.approvals.node.set"), approvals::node_set);
+    r.add(decides("exec.approvals.list"), approvals::flat_list);
+    r.add(decides("exec.approvals.resolve"), approvals::resolve_alias);
+    r.add(decides("exec.approval.get"), approvals::exec_get);
+    r.add(decides("exec.approval.list"), approvals::exec_list);
+    r.add(decides("exec.approval.request"), approvals::exec_request);
+    r.add(decides("exec.approval.waitDecision"), approvals::exec_wait);
+    r.add(decides("exec.approval.resolve"), approvals::exec_resolve);
+    r.add(decides("plugin.approval.list"), approvals::plugin_list);
+    r.add(decides("plugin.approval.request"), approvals::plugin_request);
+    r.add(decides("plugin.approval.waitDecision"), approvals::plugin_wait);
+    r.add(decides("plugin.approval.resolve"), approvals::plugin_resolve);
     r
 }
 

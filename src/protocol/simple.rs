@@ -24,6 +24,17 @@ pub fn thinking_out(level: &str) -> &str {
     }
 }
 
+/// Adds to an open question what older clients read of it, beside its
+/// `request`: `sessionKey`, `agentId`, `command`, `cwd`, `requestedAt`.
+pub fn approval_out(question: &mut Value) {
+    let asked_at = question["createdAtMs"].as_i64().unwrap_or_default();
+    let asked_at = jiff::Timestamp::from_millisecond(asked_at).unwrap_or_default();
+    for name in ["sessionKey", "agentId", "command", "cwd"] {
+        question[name] = question["request"][name].clone();
+    }
+    question["requestedAt"] = json!(asked_at.to_string());
+}
+
 /// Rewrites one message: `toolCall` becomes `tool_use`, role `toolResult`
 /// becomes a user message with a `tool_result`, images get a `source`.
 pub fn message_out(message: &mut Value) {

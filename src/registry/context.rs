@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::agent::{Models, Runs};
 use crate::auth::Principal;
 use crate::bus::{Bus, Presence, Subscriber};
-use crate::config::Settings;
+use crate::config::{Env, Settings};
 use crate::protocol::{Profile, response_ok};
 use crate::sessions::usage::UsageReports;
 use crate::sessions::{AgentId, KeyRules, SessionKey, Sessions};
@@ -18,6 +18,7 @@ use crate::support::{Clock, Ids, Tasks, millis};
 
 use super::exchange::Exchange;
 use super::lanes::Lanes;
+use super::table::Registry;
 
 /// Everything the gateway is made of, below the wire.
 pub struct Services {
@@ -43,6 +44,10 @@ pub struct Services {
     pub runs: Arc<Runs>,
     /// The order of requests to one session.
     pub lanes: Lanes,
+    /// The surroundings of the process.
+    pub env: Env,
+    /// The methods, for what is called in the name of somebody.
+    pub registry: Arc<Registry>,
     /// How session keys are read.
     pub keys: Arc<KeyRules>,
     /// The gateway's own key pair.
@@ -89,8 +94,12 @@ pub struct Caller {
     pub principal: Arc<Principal>,
     /// How it speaks.
     pub profile: Profile,
+    /// Which program it is.
+    pub client_id: Arc<str>,
     /// Its connection.
     pub subscriber: Arc<Subscriber>,
+    /// What it calls itself; others see that it decided something.
+    pub name: Arc<str>,
     /// Whether it is a chat on the web, and not the control UI.
     pub is_webchat: bool,
     /// Whether it is a dashboard that appends deltas and reads some answers in a
@@ -107,13 +116,15 @@ pub struct Ctx {
     pub services: Arc<Services>,
     /// Who asks.
     pub caller: Caller,
-    exchange: Arc<Exchange>,
+    pub(super) exchange: Arc<Exchange>,
+    /// The session whose lane the request is in that this one is a part of.
+    pub(super) lane: Option<SessionKey>,
 }
 
 impl Ctx {
     /// What requests of this caller work with.
     pub fn new(services: Arc<Services>, caller: Caller) -> Self {
-        Self { services, caller, exchange: Arc::default() }
+        Self { services, caller, exchange: Arc::default(), lane: None }
     }
 
     /// The same for one request. The exchange is for whoever answers it.
@@ -161,6 +172,9 @@ impl Ctx {
     /// those that come after wait for this one. Who answers twice lets the next
     /// one in with the first. A request enters one lane only.
     pub async fn enter_lane(&self, key: &SessionKey) {
+        if self.lane.as_ref() == Some(key) {
+            return;
+        }
         self.after_answer(self.services.lanes.enter(key.to_string()).await);
     }
 

@@ -9,6 +9,7 @@
 
 mod context;
 mod exchange;
+mod inner;
 mod lanes;
 mod once;
 mod table;
@@ -16,4 +17,4 @@ mod table;
 pub use context::{Caller, Ctx, KeyNames, Services};
 pub use exchange::Exchange;
 pub use lanes::Lanes;
-pub use table::{Denial, Method, Need, Registry, Reply, admin, open, read, write};
+pub use table::{Denial, Method, Need, Registry, Reply, admin, approvals, node, open, read, write};

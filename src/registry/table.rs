@@ -27,6 +27,8 @@ pub enum Need {
     Open,
     /// An operator with this scope.
     Operator(Scope),
+    /// A node.
+    Node,
 }
 
 /// One line of the table.
@@ -58,6 +60,16 @@ pub const fn write(name: &'static str) -> Method {
 /// A method that needs `operator.admin`.
 pub const fn admin(name: &'static str) -> Method {
     method(name, Need::Operator(Scope::Admin))
+}
+
+/// A method that needs `operator.approvals`.
+pub const fn approvals(name: &'static str) -> Method {
+    method(name, Need::Operator(Scope::Approvals))
+}
+
+/// A method for nodes.
+pub const fn node(name: &'static str) -> Method {
+    method(name, Need::Node)
 }
 
 struct Entry {
@@ -126,6 +138,20 @@ impl Registry {
         self.entries.iter().map(|entry| (entry.name, entry.need))
     }
 
+    /// Whether `principal` may call a method.
+    ///
+    /// # Errors
+    /// What a call would be refused with.
+    pub fn check(&self, principal: &Principal, method: &str) -> Reply<()> {
+        let entry = self.by_name.get(method).and_then(|index| self.entries.get(*index));
+        authorize(principal, entry.map(|entry| entry.need), method).map_err(|denial| denial.error)
+    }
+
+    /// Whether there is such a method.
+    pub fn has(&self, method: &str) -> bool {
+        self.by_name.contains_key(method)
+    }
+
     /// Checks the caller's rights, in the recorded order: role, scope, whether
     /// the method exists. The params are checked by the answer's future.
     pub fn call(
@@ -158,17 +184,18 @@ impl Registry {
 /// The one place that decides whether a principal may call a method. A method
 /// that does not exist needs admin, so that only admins learn that.
 fn authorize(principal: &Principal, need: Option<Need>, method: &str) -> Result<(), Denial> {
-    let scope = match need {
+    let (role, scope) = match need {
         Some(Need::Open) => return Ok(()),
-        Some(Need::Operator(scope)) => scope,
-        None => Scope::Admin,
+        Some(Need::Operator(scope)) => (Role::Operator, Some(scope)),
+        Some(Need::Node) => (Role::Node, None),
+        None => (Role::Operator, Some(Scope::Admin)),
     };
-    if principal.role() != Role::Operator {
+    if principal.role() != role {
         tracing::debug!(method, "refused: wrong role");
         let error = ErrorShape::denied(format!("unauthorized role: {}", principal.role().as_str()));
         return Err(Denial { error, wrong_role: true });
     }
-    if !principal.allows(scope) {
+    if let Some(scope) = scope.filter(|scope| !principal.allows(*scope)) {
         let error = ErrorShape::denied(format!("missing scope: {}", scope.as_str()));
         return Err(Denial { error, wrong_role: false });
     }

@@ -157,6 +157,11 @@ impl SessionKey {
         rest.is_some_and(|rest| rest.starts_with("subagent:") || rest.starts_with("acp:"))
     }
 
+    /// Whether it is the key of a job of the scheduler.
+    pub fn is_job(&self) -> bool {
+        self.parts().is_some_and(|(_, rest)| rest.starts_with("cron:"))
+    }
+
     /// `direct`, `group`, `global` or `unknown`, as in session rows.
     pub fn kind(&self) -> &'static str {
         match self.as_str() {

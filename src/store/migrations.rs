@@ -120,6 +120,28 @@ const STEPS: &[&str] = &[
         until_ms INTEGER NOT NULL,
         PRIMARY KEY (credential, model)
     ) STRICT, WITHOUT ROWID;",
+    // Memory: chunks of Markdown files, and an index over their words.
+    "CREATE TABLE memory_files (
+        id INTEGER PRIMARY KEY,
+        workspace TEXT NOT NULL,
+        path TEXT NOT NULL,
+        length INTEGER NOT NULL,
+        modified_at INTEGER NOT NULL,
+        hash TEXT NOT NULL,
+        UNIQUE (workspace, path)
+    ) STRICT;
+    CREATE TABLE memory_chunks (
+        id INTEGER PRIMARY KEY,
+        file_id INTEGER NOT NULL REFERENCES memory_files (id) ON DELETE CASCADE,
+        first_line INTEGER NOT NULL,
+        last_line INTEGER NOT NULL,
+        text TEXT NOT NULL
+    ) STRICT;
+    CREATE INDEX memory_chunks_by_file ON memory_chunks (file_id);
+    CREATE VIRTUAL TABLE memory_words USING fts5 (
+        words, content = '', contentless_delete = 1,
+        tokenize = 'porter unicode61 remove_diacritics 2'
+    );",
     // Runs of sub-agents, and how far they are.
     "CREATE TABLE subagents (
         run_id TEXT PRIMARY KEY NOT NULL,

@@ -4,10 +4,11 @@ use std::path::Path;
 
 use super::traits::StoreFuture;
 use super::{
-    AnswerClaim, Claim, CooldownChange, CooldownRow, Database, Edited, NewRun, NewSession,
-    RunOutcome, RunRecord, SessionChange, SessionEdit, SessionEntry, SessionPage, SessionQuery,
-    SessionRow, Spending, Store, StoreError, SubagentQuery, SubagentRow, SubagentState, UsageFacts,
-    UsageFile, UsageScan, answers, cooldowns, runs, sessions, subagents, usage,
+    AnswerClaim, Claim, CooldownChange, CooldownRow, Database, Edited, MemoryFile, MemoryHit,
+    MemoryUpdate, NewRun, NewSession, RunOutcome, RunRecord, SessionChange, SessionEdit,
+    SessionEntry, SessionPage, SessionQuery, SessionRow, Spending, Store, StoreError, SubagentQuery,
+    SubagentRow, SubagentState, UsageFacts, UsageFile, UsageScan, answers, cooldowns, memory, runs,
+    sessions, subagents, usage,
 };
 
 /// The store of a gateway on one machine.
@@ -205,6 +206,38 @@ impl Store for SqliteStore {
     fn change_cooldowns(&self, changes: Vec<CooldownChange>) -> StoreFuture<'_, ()> {
         let change = move |c: &_| cooldowns::change(c, &changes);
         Box::pin(self.database.write("change cooldowns", change))
+    }
+
+    fn memory_files<'a>(&'a self, workspace: &'a str) -> StoreFuture<'a, Vec<MemoryFile>> {
+        let workspace = workspace.to_owned();
+        Box::pin(self.database.read("look up memory files", move |c| memory::files(c, &workspace)))
+    }
+
+    fn update_memory<'a>(
+        &'a self,
+        workspace: &'a str,
+        updates: Vec<MemoryUpdate>,
+        gone: Vec<String>,
+    ) -> StoreFuture<'a, ()> {
+        let workspace = workspace.to_owned();
+        Box::pin(
+            self.database.write("index memory files", move |c| {
+                memory::update(c, &workspace, &updates, &gone)
+            }),
+        )
+    }
+
+    fn search_memory<'a>(
+        &'a self,
+        workspace: &'a str,
+        terms: Vec<String>,
+        limit: usize,
+    ) -> StoreFuture<'a, Vec<MemoryHit>> {
+        let workspace = workspace.to_owned();
+        Box::pin(
+            self.database
+                .read("search memory", move |c| memory::search(c, &workspace, &terms, limit)),
+        )
     }
 
     fn add_subagent(&self, row: SubagentRow, max_open: usize) -> StoreFuture<'_, bool> {

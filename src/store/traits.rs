@@ -5,9 +5,9 @@
 //! keys are text, each call is one transaction.
 
 use super::{
-    AnswerClaim, Claim, CooldownChange, CooldownRow, NewRun, RunOutcome, RunRecord, SessionEntry,
-    SessionPage, SessionQuery, SessionRow, Spending, StoreError, SubagentQuery, SubagentRow,
-    SubagentState, UsageFacts, UsageFile, UsageScan,
+    AnswerClaim, Claim, CooldownChange, CooldownRow, MemoryFile, MemoryHit, MemoryUpdate, NewRun,
+    RunOutcome, RunRecord, SessionEntry, SessionPage, SessionQuery, SessionRow, Spending,
+    StoreError, SubagentQuery, SubagentRow, SubagentState, UsageFacts, UsageFile, UsageScan,
 };
 use crate::support::BoxFuture;
 
@@ -171,6 +171,26 @@ pub trait Store: Send + Sync + 'static {
 
     /// Notes which credentials rest, with one commit.
     fn change_cooldowns(&self, changes: Vec<CooldownChange>) -> StoreFuture<'_, ()>;
+
+    /// The memory files of a workspace as they were indexed.
+    fn memory_files<'a>(&'a self, workspace: &'a str) -> StoreFuture<'a, Vec<MemoryFile>>;
+
+    /// Indexes files of a workspace anew and forgets others, by their paths.
+    fn update_memory<'a>(
+        &'a self,
+        workspace: &'a str,
+        updates: Vec<MemoryUpdate>,
+        gone: Vec<String>,
+    ) -> StoreFuture<'a, ()>;
+
+    /// The chunks of a workspace in which most of some terms are, the best
+    /// first. A term is a word, or words that stand together.
+    fn search_memory<'a>(
+        &'a self,
+        workspace: &'a str,
+        terms: Vec<String>,
+        limit: usize,
+    ) -> StoreFuture<'a, Vec<MemoryHit>>;
 
     /// Adds the run of a sub-agent, unless its parent has `max_open` open ones
     /// already; answers whether it did.

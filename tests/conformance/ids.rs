@@ -45,6 +45,12 @@ impl Learned {
         if recorded_ids.len() == actual_ids.len() {
             for (recorded, actual) in recorded_ids.iter().zip(actual_ids) {
                 self.insert(recorded, actual);
+                // People name an approval by how its id begins.
+                if let (true, Some(recorded), Some(actual)) =
+                    (is_uuid(recorded), recorded.get(..8), actual.get(..8))
+                {
+                    self.insert(recorded, actual);
+                }
             }
         }
     }

@@ -48,6 +48,10 @@ pub async fn run(trace: &Trace) -> Verdict {
         Ok(gateway) => gateway,
         Err(error) => return Verdict::failed(&trace.name, error),
     };
+    let (name, text) = setup::NOTES;
+    if let Err(error) = std::fs::write(gateway.workspace().join(name), text) {
+        return Verdict::failed(&trace.name, error.to_string());
+    }
     let outcome = replay(trace, &target(trace, &gateway)).await;
     Verdict::of(trace, &outcome)
 }

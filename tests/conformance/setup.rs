@@ -7,6 +7,9 @@ use super::differences::glob;
 use crate::support::client::ALL_SCOPES;
 use crate::support::default_config;
 
+/// The file that was in the workspace of the recordings.
+pub const NOTES: (&str, &str) = ("notes.txt", "alpha\nbeta\n");
+
 /// What is sent before the recorded frames.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Prelude {
@@ -162,6 +165,7 @@ pub fn environment(trace: &str) -> Vec<(String, String)> {
 
 /// Configuration per trace: pattern, JSON path, value.
 const CONFIG: &[(&str, &str, &str)] = &[
+    ("chat/slash-commands", "/commands", r#"{"config":true,"restart":false}"#),
     (
         "chat/thinking",
         "/models/providers/mocka/models",

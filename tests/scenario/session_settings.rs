@@ -300,7 +300,7 @@ async fn settings_sent_before_a_message_hold_for_it() {
 }
 
 /// A chat on the web that has proved its device.
-async fn webchat(gateway: &Gateway) -> WsClient {
+pub async fn webchat(gateway: &Gateway) -> WsClient {
     let origin = format!("http://127.0.0.1:{}", gateway.port());
     let headers = [("Origin".to_owned(), origin)];
     let mut client = WsClient::open_with(&gateway.address(), "/", &headers).await.unwrap();

@@ -9,7 +9,7 @@ use crate::auth::Owner;
 use crate::protocol::message::UserMessage;
 use crate::sessions::{CompactionReason, SessionKey};
 
-use super::{CompactError, Compacted, compact};
+use super::{CompactError, Compacted, compact_as};
 use crate::agent::emitter::Emitter;
 use crate::agent::queue::QueueRules;
 use crate::agent::report::Family;
@@ -20,18 +20,22 @@ use crate::agent::runs::{Runs, SendRequest};
 const TRIES_MAX: usize = 5;
 
 impl Runs {
-    /// Sums up what is long ago in a session. What runs there is stopped first.
+    /// Sums up what is long ago in a session, heeding `instructions`. What runs
+    /// there is stopped first.
     pub async fn compact(
         self: &Arc<Self>,
         key: &SessionKey,
         written_key: &str,
         owner: Owner,
+        instructions: Option<&str>,
     ) -> Result<Compacted, CompactError> {
         let hold = self.hold(key, written_key, owner).await?;
         let parts = self.parts();
         let mut emitter =
             Emitter::new(Arc::clone(&hold.run), parts.bus.clone(), Arc::clone(&parts.clock));
-        let done = compact(parts, &hold.run, &mut emitter, CompactionReason::Manual).await;
+        let done =
+            compact_as(parts, &hold.run, &mut emitter, (CompactionReason::Manual, instructions))
+                .await;
         if let Err(error) = &done
             && !matches!(error, CompactError::Nothing(_))
         {

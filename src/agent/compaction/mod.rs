@@ -97,6 +97,16 @@ pub async fn compact(
     emitter: &mut Emitter,
     reason: CompactionReason,
 ) -> Result<Compacted, CompactError> {
+    compact_as(parts, run, emitter, (reason, None)).await
+}
+
+/// The same, with what somebody wants the summary to heed.
+async fn compact_as(
+    parts: &RunsParts,
+    run: &ActiveRun,
+    emitter: &mut Emitter,
+    (reason, instructions): (CompactionReason, Option<&str>),
+) -> Result<Compacted, CompactError> {
     let key = &run.key;
     let context = parts.sessions.context_entries(key).await?;
     let entry = parts.sessions.entry(key).await?.unwrap_or_default();
@@ -111,7 +121,7 @@ pub async fn compact(
     }
     emitter.compaction_start();
     let mut route = parts.models.route(key, &key.agent(&parts.keys), model).unremembered();
-    let summing = summary::sum_up(&mut route, &entry.session_id, &plan);
+    let summing = summary::sum_up(&mut route, &entry.session_id, &plan, instructions);
     let summed = tokio::select! {
         biased;
         reason = run.aborted() => Err(CompactError::Stopped(reason)),

@@ -40,10 +40,12 @@ pub async fn sum_up(
     route: &mut Route,
     session_id: &str,
     plan: &Plan<'_>,
+    instructions: Option<&str>,
 ) -> Result<String, CompactError> {
     let mut summary = plan.previous.map(str::to_owned);
     for piece in pieces(plan.summed, piece_bytes(route.model())) {
-        let mut request = request(route.model(), session_id, &piece, summary.as_deref());
+        let mut request =
+            request(route.model(), session_id, &piece, summary.as_deref(), instructions);
         let answer = route.stream(&mut request, &|_| SYSTEM.to_owned(), &mut |_| {}).await?;
         let text = text_of(&answer.content).trim().to_owned();
         match answer.stop_reason {
@@ -69,6 +71,7 @@ fn request(
     session_id: &str,
     conversation: &str,
     previous: Option<&str>,
+    instructions: Option<&str>,
 ) -> ModelRequest {
     let mut text = format!("<conversation>\n{conversation}</conversation>\n\n");
     if let Some(previous) = previous {
@@ -78,6 +81,10 @@ fn request(
         }
     }
     text.push_str(TASK);
+    if let Some(instructions) = instructions {
+        text.push_str("\n\nThe user asks to heed this as well: ");
+        text.push_str(instructions);
+    }
     ModelRequest {
         model: Arc::clone(model),
         // Told by whoever chooses the model.

@@ -11,6 +11,9 @@ use crate::bus::{Audience, EventKind};
 use crate::protocol::message::ToolCall;
 use crate::support::without_nulls;
 
+/// What the card of a command says that waits for a person.
+const AWAITING: &str = "Awaiting approval before command can run.";
+
 /// A tool call as clients see it.
 #[derive(Debug, Clone)]
 pub struct Card {
@@ -93,9 +96,21 @@ impl Emitter {
         }
     }
 
-    /// A tool call waits for somebody to allow it, or that was decided.
-    pub fn tool_approval(&mut self, data: &Value) {
+    /// A tool call waits for somebody to allow it, or that was decided. A
+    /// command's card says so; what becomes of one that was denied, its end
+    /// tells.
+    pub fn tool_approval(&mut self, card: &Card, data: &Value) {
         self.agent("approval", data);
+        let (status, summary) = match (data["phase"].as_str(), data["status"].as_str()) {
+            (Some("requested"), _) => ("blocked", Some(AWAITING)),
+            (_, Some("approved")) => ("running", None),
+            _ => return,
+        };
+        if card.kind == ToolKind::Command {
+            let more = json!({"approvalId": data["approvalId"],
+                "approvalSlug": data["approvalSlug"], "summary": summary});
+            self.item(card, Face::Command, "update", status, more);
+        }
     }
 
     /// A tool call has ended.

@@ -7,7 +7,11 @@
 mod arguments;
 pub mod catalog;
 mod context;
+mod exec;
+pub(super) mod files;
 mod gateway;
+mod image;
+mod memory;
 mod output;
 mod policy;
 mod sessions;
@@ -90,6 +94,11 @@ pub trait Tool: Send + Sync {
     /// How the model sees it.
     fn spec(&self) -> ToolSpec;
 
+    /// Whether the configuration has it at all.
+    fn is_offered(&self, _settings: &Settings) -> bool {
+        true
+    }
+
     /// What calling it does.
     fn kind(&self) -> ToolKind {
         ToolKind::Changes
@@ -118,7 +127,15 @@ pub struct Tools {
 
 impl Default for Tools {
     fn default() -> Self {
-        let mut builtin: Vec<Arc<dyn Tool>> = vec![Arc::new(gateway::GatewayStatus)];
+        let mut builtin: Vec<Arc<dyn Tool>> = vec![
+            Arc::new(gateway::GatewayStatus),
+            Arc::new(exec::Exec),
+            Arc::new(exec::ProcessTool),
+            Arc::new(memory::MemorySearch),
+            Arc::new(memory::MemoryGet),
+            Arc::new(image::Image),
+        ];
+        builtin.extend(files::tools());
         builtin.extend(sessions::all());
         Self { builtin }
     }
@@ -127,7 +144,8 @@ impl Default for Tools {
 impl Tools {
     /// The tools that somebody may use.
     pub fn toolbox(&self, settings: &Settings, scope: &ToolScope) -> Toolbox {
-        let allowed = self.builtin.iter().filter(|tool| scope.allows(settings, tool.name()));
+        let offered = self.builtin.iter().filter(|tool| tool.is_offered(settings));
+        let allowed = offered.filter(|tool| scope.allows(settings, tool.name()));
         Toolbox(allowed.cloned().collect())
     }
 

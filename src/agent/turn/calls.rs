@@ -112,20 +112,37 @@ impl Turn<'_> {
             tokio::select! {
                 biased;
                 reason = self.run.aborted() => return Some(reason),
-                // Before results: what a call told comes before its end.
-                Some((index, news)) = news.recv() => match news {
-                    ToolNews::Update(output) => {
-                        self.emitter.tool_update(&cards[index], row, &output);
-                        outputs[index] = Some(output);
-                    }
-                    ToolNews::Approval(data) => self.emitter.tool_approval(&data),
-                },
+                Some((index, news)) = news.recv() => self.tell_news(cards, outputs, row, index, news),
                 done = running.next() => {
                     let (index, output) = done?;
+                    // It may have told something just before its end.
+                    while let Ok((index, news)) = news.try_recv() {
+                        self.tell_news(cards, outputs, row, index, news);
+                    }
                     self.emitter.tool_end(&cards[index], row, &output);
                     outputs[index] = Some(output);
                     is_done[index] = true;
                 }
+            }
+        }
+    }
+
+    /// Tells what the call at `index` has to show already.
+    fn tell_news(
+        &mut self,
+        cards: &[Card],
+        outputs: &mut [Option<ToolOutput>],
+        row: &Map<String, Value>,
+        index: usize,
+        news: ToolNews,
+    ) {
+        match news {
+            ToolNews::Update(output) => {
+                self.emitter.tool_update(&cards[index], row, &output);
+                outputs[index] = Some(output);
+            }
+            ToolNews::Approval(data) => {
+                self.emitter.tool_approval(&cards[index], &data);
             }
         }
     }

@@ -258,6 +258,10 @@ impl<'a> Follower<'a> {
                     _ => Ok(()),
                 }
             }
+            Some("approval") if !self.style.json => match approval_line(event) {
+                Some(line) => Ok(self.screen.note(&line)?),
+                None => Ok(()),
+            },
             _ => Ok(()),
         }
     }
@@ -315,6 +319,29 @@ fn message_text(payload: &Value) -> String {
     blocks.iter().filter_map(|block| block.get("text")?.as_str()).collect()
 }
 
+/// What is said of a command that waits for a person: without it the run would
+/// only look slow.
+fn approval_line(event: &Event) -> Option<String> {
+    if event.text("/data/phase") != Some("requested") {
+        return None;
+    }
+    // As it is, but for characters that a terminal does not show or obeys.
+    let command: String = event
+        .text("/data/command")?
+        .chars()
+        .flat_map(|letter| match letter {
+            '\'' | '"' | '\\' => letter.to_string().chars().collect::<Vec<_>>(),
+            letter => letter.escape_debug().collect(),
+        })
+        .collect();
+    let id = event.text("/data/approvalSlug")?;
+    Some(format!(
+        "a command waits for approval: {command}\n\
+         decide in another terminal: clawgate call exec.approval.resolve \
+         '{{\"id\":\"{id}\",\"decision\":\"allow-once\"}}' (or \"deny\")"
+    ))
+}
+
 /// What is shown of a tool event: the call, and a failure.
 fn tool_line(event: &Event) -> Option<String> {
     let name = event.text("/data/name")?;
@@ -369,5 +396,19 @@ mod tests {
         assert_eq!(message_text(&blocks), "ab");
         assert_eq!(message_text(&json!({"message": {"content": "plain"}})), "plain");
         assert_eq!(message_text(&json!({})), "");
+    }
+
+    #[test]
+    fn a_command_that_waits_is_shown_with_what_to_do() {
+        let approval = |data: Value| Event {
+            name: "agent".into(),
+            payload: json!({"stream": "approval", "data": data}),
+        };
+        let asked = approval(json!({"phase": "requested", "approvalSlug": "0a1b2c3d",
+            "command": "ls \u{202e}\u{1b}[2K 'é'"}));
+        let line = approval_line(&asked).unwrap();
+        assert!(line.starts_with("a command waits for approval: ls \\u{202e}\\u{1b}[2K 'é'\n"));
+        assert!(line.contains(r#"'{"id":"0a1b2c3d","decision":"allow-once"}'"#), "{line}");
+        assert_eq!(approval_line(&approval(json!({"phase": "resolved"}))), None);
     }
 }

@@ -101,6 +101,11 @@ impl SecretProvider {
 }
 
 impl SecretsConfig {
+    /// All that are configured.
+    pub fn providers(&self) -> impl Iterator<Item = &SecretProvider> {
+        self.providers.values()
+    }
+
     /// The provider's name and what it is; the default one without a name.
     /// Variables of the environment need no provider.
     pub fn provider<'a>(

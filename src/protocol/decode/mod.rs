@@ -13,8 +13,8 @@ mod rules;
 use super::ErrorShape;
 
 pub use rules::{
-    Rule, Setting, Text, any, boolean, dictionary, integer_from, list, literal, non_empty,
-    nullable, object, one_of, text,
+    Rule, Setting, Text, any, boolean, constant, dictionary, integer_from, list, literal,
+    non_empty, nullable, object, one_of, text, text_or_number,
 };
 
 /// A type that can be read from the `params` of a request.
@@ -172,6 +172,36 @@ impl Fields {
     /// Whether the object has this member (and nobody has read it yet).
     pub fn has(&self, name: &str) -> bool {
         self.members.contains_key(name)
+    }
+
+    /// The whole object in the first of several forms that fits. When none
+    /// does, the errors of all of them are reported.
+    pub fn one_of_forms<T>(&mut self, forms: &[fn(&mut Self) -> T]) -> Option<T> {
+        let members = std::mem::take(&mut self.members);
+        let mut errors = Vec::new();
+        for form in forms {
+            let before = errors.len();
+            let mut fields = Self {
+                members: members.clone(),
+                path: self.path.clone(),
+                unknown: self.unknown,
+                missing: Vec::new(),
+                nested: Vec::new(),
+            };
+            let read = form(&mut fields);
+            fields.finish(&mut errors);
+            if errors.len() == before {
+                return Some(read);
+            }
+        }
+        errors.push(self.path.say(rules::NO_ALTERNATIVE));
+        self.nested.extend(errors);
+        None
+    }
+
+    /// Whether this member is this text (and nobody has read it yet).
+    pub fn is_literal(&self, name: &str, text: &str) -> bool {
+        self.members.get(name).is_some_and(|value| value == text)
     }
 
     /// Accepts whatever else is there.

@@ -200,7 +200,7 @@ pub const fn literal<'a>(allowed: &'a [&'a str]) -> Choice<'a> {
 }
 
 /// What is said of a value that fits none of the allowed forms.
-const NO_ALTERNATIVE: &str = "must match a schema in anyOf";
+pub(super) const NO_ALTERNATIVE: &str = "must match a schema in anyOf";
 
 impl Rule for Choice<'_> {
     type Out = String;
@@ -218,6 +218,53 @@ impl Rule for Choice<'_> {
                 None
             }
         }
+    }
+}
+
+/// One number.
+#[derive(Debug, Clone, Copy)]
+pub struct Constant(u64);
+
+/// This number and no other.
+pub const fn constant(number: u64) -> Constant {
+    Constant(number)
+}
+
+impl Rule for Constant {
+    type Out = u64;
+    fn read(&self, value: Value, path: &Path, _: Unknown, errors: &mut Vec<String>) -> Option<u64> {
+        let is_it = value.as_u64() == Some(self.0);
+        if !is_it {
+            errors.push(path.say("must be equal to constant"));
+        }
+        is_it.then_some(self.0)
+    }
+}
+
+/// A string or a number.
+#[derive(Debug, Clone, Copy)]
+pub struct TextOrNumber;
+
+/// A string or a number, as it is.
+pub const fn text_or_number() -> TextOrNumber {
+    TextOrNumber
+}
+
+impl Rule for TextOrNumber {
+    type Out = Value;
+    fn read(
+        &self,
+        value: Value,
+        path: &Path,
+        _: Unknown,
+        errors: &mut Vec<String>,
+    ) -> Option<Value> {
+        if value.is_string() || value.is_number() {
+            return Some(value);
+        }
+        let complaints = ["must be string", "must be number", NO_ALTERNATIVE];
+        errors.extend(complaints.iter().map(|text| path.say(text)));
+        None
     }
 }
 

@@ -2,6 +2,10 @@
 
 use crate::protocol::decode::{Fields, Params, integer_from, non_empty};
 
+/// Longest instructions for a summary, in characters; they are sent with each
+/// piece of the conversation.
+const INSTRUCTIONS_MAX: usize = 4000;
+
 /// Params of `sessions.compact`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SessionsCompactParams {
@@ -9,6 +13,8 @@ pub struct SessionsCompactParams {
     pub key: String,
     /// Cuts the transcript to so many lines; a summary when absent.
     pub max_lines: Option<u64>,
+    /// What the summary should heed. The original has no such member.
+    pub instructions: Option<String>,
 }
 
 impl Params for SessionsCompactParams {
@@ -17,6 +23,7 @@ impl Params for SessionsCompactParams {
         Self {
             key: f.required("key", non_empty()),
             max_lines: f.optional("maxLines", integer_from(1)),
+            instructions: f.optional("instructions", non_empty().max(INSTRUCTIONS_MAX)),
         }
     }
 }

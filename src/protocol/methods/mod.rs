@@ -5,11 +5,14 @@
 
 pub mod agent;
 pub mod agents;
+pub mod approvals;
 pub mod chat;
+pub mod commands;
 pub mod compaction;
 pub mod models;
 pub mod session_settings;
 pub mod sessions;
+pub mod skills;
 pub mod system;
 pub mod tools;
 pub mod usage;

@@ -1,0 +1,120 @@
+//! What a command is, seen by the allowlist and by a person.
+//!
+//! Owns: putting words, program, risks and entries together. Promises: a
+//! command is covered only when each of its words, its program and all that the
+//! call adds to it are known to be plain. Must not: decide.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use super::allowlist::Entry;
+use super::permit::Program;
+use super::programs::{Risk, risk};
+use super::request::ExecRequest;
+use super::resolve::Found;
+use super::words::{Parts, has_hidden, words};
+
+/// Variables that change how a program looks and nothing else.
+const TAME_VARIABLES: [&str; 9] = [
+    "LANG",
+    "LANGUAGE",
+    "TZ",
+    "NO_COLOR",
+    "FORCE_COLOR",
+    "CLICOLOR",
+    "CLICOLOR_FORCE",
+    "COLUMNS",
+    "LINES",
+];
+
+/// What was found out about a command.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Assessment {
+    /// The entry that speaks for it, and how it is started then.
+    pub covered: Option<(Entry, Program)>,
+    /// The program of its first part.
+    pub first: Option<Found>,
+    /// Whether an entry for that program would ever speak for it.
+    pub can_be_listed: bool,
+    /// `commandAnalysis` on the wire.
+    pub analysis: Value,
+    /// Said to whoever decides, when there is something to watch out for.
+    pub warning: Option<String>,
+}
+
+impl Assessment {
+    /// Looks at a command and at the programs it names. `home` is for patterns
+    /// that begin with it. Touches the disk.
+    pub fn of(request: &ExecRequest, entries: &[Entry], home: Option<&Path>) -> Self {
+        let search = request.env.get("PATH").map(String::as_str);
+        let find = |word: &str| Found::find(word, &request.cwd, search);
+        let parts = Parts::of(&request.command);
+        let first_words = parts.parts.first().and_then(|part| words(part));
+        let first = first_words.as_ref().and_then(|words| find(words.first()?));
+        let first_risk = first_words.as_deref().and_then(|words| risk_of(first.as_ref(), words));
+        let can_be_listed = first_risk.is_none()
+            && first.as_ref().is_some_and(|first| !first.is_changeable(&request.workspace));
+        let covered = words(&request.command)
+            .filter(|_| has_tame_variables(&request.env_asked))
+            .and_then(|words| covered(&words, first.as_ref(), can_be_listed, entries, home));
+        let risks: BTreeSet<_> =
+            parts.parts.iter().filter_map(|part| risk_in(part, &find)).map(Risk::as_str).collect();
+        let warning = has_hidden(&request.command).then(|| {
+            "The command has characters that are not shown or that change the order of others."
+                .to_owned()
+        });
+        let analysis = json!({
+            "commandCount": parts.parts.len(),
+            "nestedCommandCount": parts.nested,
+            "riskKinds": risks,
+            "warningLines": warning.iter().collect::<Vec<_>>(),
+        });
+        Self { covered, first, can_be_listed, analysis, warning }
+    }
+}
+
+/// The analysis of a command of which only the text is known.
+pub fn analysis_of(command: &str) -> Value {
+    let parts = Parts::of(command);
+    let risks: BTreeSet<_> =
+        parts.parts.iter().filter_map(|part| risk_in(part, &|_| None)).map(Risk::as_str).collect();
+    json!({"commandCount": parts.parts.len(), "nestedCommandCount": parts.nested,
+        "riskKinds": risks, "warningLines": []})
+}
+
+fn covered(
+    words: &[String],
+    found: Option<&Found>,
+    can_be_listed: bool,
+    entries: &[Entry],
+    home: Option<&Path>,
+) -> Option<(Entry, Program)> {
+    let found = found.filter(|_| can_be_listed)?;
+    let (name, args) = words.split_first()?;
+    let entry = entries.iter().find(|entry| entry.covers(found, args, home))?;
+    let program =
+        Program::Direct { path: found.real.clone(), name: name.clone(), args: args.to_vec() };
+    Some((entry.clone(), program))
+}
+
+fn has_tame_variables(asked: &BTreeSet<String>) -> bool {
+    asked.iter().all(|name| TAME_VARIABLES.contains(&name.as_str()) || name.starts_with("LC_"))
+}
+
+fn risk_of(found: Option<&Found>, words: &[String]) -> Option<Risk> {
+    let (name, args) = words.split_first()?;
+    match found {
+        Some(found) => risk(&found.names(), args),
+        None => risk(&[name.rsplit('/').next().unwrap_or(name)], args),
+    }
+}
+
+/// The risk of one part, as far as its words can be read.
+fn risk_in(part: &str, find: &dyn Fn(&str) -> Option<Found>) -> Option<Risk> {
+    let words = words(part)
+        .unwrap_or_else(|| part.split_whitespace().map(str::to_owned).collect::<Vec<_>>());
+    let found = words.first().and_then(|word| find(word));
+    risk_of(found.as_ref(), &words)
+}

@@ -1,0 +1,284 @@
+//! From a request to a permit.
+//!
+//! Owns: the order of the steps. Promises: a permit is only issued when the
+//! policy lets the command through or a person said yes to it, and says of what
+//! the world was like when that was decided; whoever gives up waiting takes the
+//! question back. Must not: read or write files itself.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::assess::Assessment;
+use super::denial::Denial;
+use super::pending::{Decision, Draft, Question, QuestionKind};
+use super::permit::{Binding, Permit, Program};
+use super::policy::Policy;
+use super::request::ExecRequest;
+use super::service::Approvals;
+use crate::bus::Audience;
+use crate::config::{ExecAsk, ExecSecurity};
+use crate::sessions::SessionEntry;
+use crate::support::BoxFuture;
+
+/// What a person can read and a client shows whole, in bytes. A longer command
+/// is not shown in part: it is refused.
+pub const SHOWN_MAX: usize = 16 * 1024;
+
+/// Who tells a run's watchers of a question.
+pub trait ApprovalNews: Send + Sync {
+    /// Tells the data of an `approval` event.
+    fn tell(&self, data: Value) -> BoxFuture<'_, ()>;
+}
+
+impl Approvals {
+    /// Decides on a command, asking a person if need be; that takes as long as
+    /// it takes. Dropping the future takes the question back.
+    ///
+    /// # Errors
+    /// With the text for the model when it may not run.
+    pub async fn authorize(
+        &self,
+        request: &ExecRequest,
+        news: &dyn ApprovalNews,
+    ) -> Result<Permit, Denial> {
+        let session = self.session(request).await?;
+        let policy = self.policy(request, &session).await?;
+        let host = request.host.as_str();
+        if policy.security == ExecSecurity::Deny {
+            let text = format!("exec denied: host={host} security=deny");
+            return Err(Denial::by_policy(request, "security=deny", text));
+        }
+        let seen = self.assess(request, &policy).await?;
+        let is_covered = seen.covered.is_some();
+        let asks = policy.asks(is_covered);
+        if !asks && policy.security == ExecSecurity::Allowlist && !is_covered {
+            let text = "exec denied: allowlist miss".into();
+            return Err(Denial::by_policy(request, "allowlist-miss", text));
+        }
+        // Only the allowlist chooses how a command is started.
+        let direct = match policy.security {
+            ExecSecurity::Full => None,
+            _ => seen.covered.as_ref().map(|(_, program)| program.clone()),
+        };
+        let binding = self.bind(request, direct.as_ref()).await?;
+        if !asks {
+            self.note_use(request, &seen, direct.as_ref()).await;
+            return Ok(Permit::issue(request, binding, direct, None));
+        }
+        if !self.has_deciders() {
+            return self.unanswerable(request, &policy, &seen, binding, direct);
+        }
+        let question = self.ask(request, &session, &policy, &seen, &binding)?;
+        let answer = self.wait(request, &question, news).await;
+        match answer {
+            None => Err(Denial::by_question(request, "approval-timeout", &question.id)),
+            Some(Decision::Deny) => Err(Denial::by_question(request, "user-denied", &question.id)),
+            Some(decision) => {
+                // Much can have been said against it in the meantime.
+                let session = self.session(request).await?;
+                if self.policy(request, &session).await?.security == ExecSecurity::Deny {
+                    return Err(Denial::by_question(request, "security=deny", &question.id));
+                }
+                if decision == Decision::AllowAlways {
+                    self.always_allow(request, &seen).await;
+                }
+                let id = question.id.clone();
+                Ok(Permit::issue(request, binding, direct, Some(id)))
+            }
+        }
+    }
+
+    async fn session(&self, request: &ExecRequest) -> Result<SessionEntry, Denial> {
+        let entry = self.parts.sessions.entry(&request.session).await;
+        entry.map(Option::unwrap_or_default).map_err(|error| {
+            let text = format!("Exec denied: the session cannot be read: {error}");
+            Denial::by_policy(request, "session-unavailable", text)
+        })
+    }
+
+    async fn policy(
+        &self,
+        request: &ExecRequest,
+        session: &SessionEntry,
+    ) -> Result<Policy, Denial> {
+        let file = self.file.read().await.map_err(|error| {
+            let text = format!("Exec denied: {error}");
+            Denial::by_policy(request, "approvals-file-unavailable", text)
+        })?;
+        let config = self.parts.settings.exec_policy.rules(&request.agent);
+        Ok(Policy::of(request, config, session, &file.file))
+    }
+
+    async fn assess(&self, request: &ExecRequest, policy: &Policy) -> Result<Assessment, Denial> {
+        let (of, entries) = (request.clone(), policy.entries.clone());
+        let home = self.parts.settings.paths.home().map(ToOwned::to_owned);
+        let looked =
+            tokio::task::spawn_blocking(move || Assessment::of(&of, &entries, home.as_deref()));
+        looked.await.map_err(|error| {
+            let text = format!("Exec denied: the command cannot be analysed: {error}");
+            Denial::by_policy(request, "analysis-failed", text)
+        })
+    }
+
+    async fn bind(
+        &self,
+        request: &ExecRequest,
+        direct: Option<&Program>,
+    ) -> Result<Binding, Denial> {
+        let path = match direct {
+            Some(Program::Direct { path, .. }) => Some(path.clone()),
+            _ => None,
+        };
+        let binding = Binding::take(request, path).await;
+        binding.map_err(|error| Denial::unreadable(request, &error))
+    }
+
+    /// Nobody can be asked: without a yes it is a no, unless the allowlist is
+    /// said to be enough then.
+    fn unanswerable(
+        &self,
+        request: &ExecRequest,
+        policy: &Policy,
+        seen: &Assessment,
+        binding: Binding,
+        direct: Option<Program>,
+    ) -> Result<Permit, Denial> {
+        let is_enough = policy.fallback == ExecSecurity::Allowlist;
+        let listed = seen.covered.as_ref().filter(|_| is_enough).map(|(_, program)| program);
+        match listed {
+            Some(program) if direct.as_ref() == Some(program) => {
+                Ok(Permit::issue(request, binding, direct, None))
+            }
+            _ => {
+                let id = self.parts.ids.uuid();
+                Err(Denial::by_question(request, "no-approval-route", &id))
+            }
+        }
+    }
+
+    fn ask(
+        &self,
+        request: &ExecRequest,
+        session: &SessionEntry,
+        policy: &Policy,
+        seen: &Assessment,
+        binding: &Binding,
+    ) -> Result<Arc<Question>, Denial> {
+        if request.command.len() > SHOWN_MAX {
+            let text = format!(
+                "Exec denied: the command is longer than {SHOWN_MAX} bytes, too long to be shown \
+                 whole to whoever decides. Write it to a file and run that."
+            );
+            return Err(Denial::by_policy(request, "command-too-long", text));
+        }
+        let is_always = policy.ask == ExecAsk::Always;
+        let allowed = Decision::ALL.into_iter().filter(|decision| {
+            *decision != Decision::AllowAlways || (!is_always && seen.can_be_listed)
+        });
+        let allowed: Vec<_> = allowed.collect();
+        let mut shown = json!({
+            "command": request.command,
+            "systemRunBinding": null,
+            "systemRunPlan": null,
+            "cwd": binding.cwd(),
+            "nodeId": null,
+            "host": request.host.as_str(),
+            "security": policy.security.as_str(),
+            "ask": policy.ask.as_str(),
+            "warningText": seen.warning,
+            "commandAnalysis": seen.analysis,
+            "allowedDecisions": words(&allowed),
+            "agentId": request.agent,
+            "resolvedPath": seen.first.as_ref().map(|found| &found.path),
+            "sessionKey": request.session.as_str(),
+            "turnSourceChannel": session.last_channel,
+            "turnSourceTo": null,
+            "turnSourceAccountId": null,
+            "turnSourceThreadId": null,
+        });
+        if !request.env_asked.is_empty() {
+            shown["envKeys"] = json!(request.env_asked);
+        }
+        let limit = self.parts.settings.exec_policy.approval_timeout;
+        let draft = Draft { kind: QuestionKind::Exec, request: shown, allowed, limit };
+        self.open(None, draft).map_err(|error| {
+            Denial::by_policy(request, "approval-unavailable", format!("Exec denied: {error}"))
+        })
+    }
+
+    async fn wait(
+        &self,
+        request: &ExecRequest,
+        question: &Arc<Question>,
+        news: &dyn ApprovalNews,
+    ) -> Option<Decision> {
+        // From here on whoever drops this takes the question back.
+        let guard = Withdrawal { approvals: self, question };
+        let about = |phase: &str, status: &str, title: &str| {
+            json!({"phase": phase, "kind": "exec", "status": status, "title": title,
+                "itemId": format!("command:{}", request.call_id), "toolCallId": request.call_id,
+                "approvalId": question.id, "approvalSlug": slug(&question.id),
+                "command": request.command, "host": request.host.as_str(), "message": ""})
+        };
+        news.tell(about("requested", "pending", "Command approval requested")).await;
+        let answer = question.decision().await;
+        drop(guard);
+        let (status, title) = match answer {
+            None => ("unavailable", "Command approval expired"),
+            Some(Decision::Deny) => ("denied", "Command approval denied"),
+            Some(_) => ("approved", "Command approval granted"),
+        };
+        news.tell(about("resolved", status, title)).await;
+        answer
+    }
+
+    async fn always_allow(&self, request: &ExecRequest, seen: &Assessment) {
+        let Some(path) = seen.first.as_ref().and_then(|found| found.path.to_str()) else { return };
+        let now = self.parts.clock.now_ms();
+        // The yes to this command holds all the same.
+        if let Err(error) = self.file.always_allow(&request.agent, path, now).await {
+            tracing::warn!(%error, "allow-always not written; the command will be asked about again");
+        }
+    }
+
+    async fn note_use(&self, request: &ExecRequest, seen: &Assessment, direct: Option<&Program>) {
+        let (Some((entry, _)), Some(Program::Direct { path, .. })) = (&seen.covered, direct) else {
+            return;
+        };
+        let now = self.parts.clock.now_ms();
+        let resolved = path.to_string_lossy();
+        if let Err(error) = self.file.note_use(entry, &request.command, &resolved, now).await {
+            tracing::warn!(%error, "use of the allowlist not noted");
+        }
+    }
+
+    /// Whether anybody is connected who may decide.
+    fn has_deciders(&self) -> bool {
+        self.parts.bus.wants(QuestionKind::Exec.requested(), &Audience::Everyone)
+    }
+}
+
+/// Takes a question back when nobody waits for its answer any more.
+struct Withdrawal<'a> {
+    approvals: &'a Approvals,
+    question: &'a Question,
+}
+
+impl Drop for Withdrawal<'_> {
+    fn drop(&mut self) {
+        let Self { approvals, question } = self;
+        let tell = || approvals.tell_resolved(question, Decision::Deny, "gateway");
+        question.decide_then(Decision::Deny, tell);
+    }
+}
+
+/// How people name a question: its first eight characters.
+fn slug(id: &str) -> &str {
+    id.get(..8).unwrap_or(id)
+}
+
+/// The words on the wire.
+pub(super) fn words(decisions: &[Decision]) -> Vec<&'static str> {
+    decisions.iter().map(|decision| decision.as_str()).collect()
+}

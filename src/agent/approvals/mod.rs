@@ -1,0 +1,29 @@
+//! Which commands may run.
+//!
+//! Owns: the policy, the allowlist file, the questions that wait for a person,
+//! and [`Permit`], which nobody else can make and nothing is spawned without.
+//! Promises: unknown, unanswered, expired, changed and failed all mean no; what
+//! was shown is what was approved is what is started. Must not: start anything.
+
+mod allowlist;
+mod assess;
+mod authorize;
+mod denial;
+mod file;
+mod pending;
+mod permit;
+mod policy;
+mod programs;
+mod request;
+mod resolve;
+mod service;
+mod words;
+
+pub use assess::analysis_of;
+pub use authorize::{ApprovalNews, SHOWN_MAX};
+pub use denial::Denial;
+pub use file::{ApprovalsFileError, ApprovalsSnapshot};
+pub use pending::{AskError, Decision, Draft, Question, QuestionKind};
+pub use permit::{Launch, Permit, Program};
+pub use request::{ExecHost, ExecRequest};
+pub use service::{Approvals, ApprovalsParts, DecideError};

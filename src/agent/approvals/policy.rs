@@ -1,0 +1,216 @@
+//! The strictest of all that was said about commands.
+//!
+//! Owns: putting config, session, approvals file and call together. Promises:
+//! nobody's word makes it less strict than another's; a word that nobody knows
+//! counts as the strictest. Must not: read anything itself.
+
+use serde_json::Value;
+
+use super::allowlist::Entry;
+use super::request::ExecRequest;
+use crate::config::{ExecAsk, ExecRules, ExecSecurity};
+use crate::sessions::SessionEntry;
+
+/// What holds for one command.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Policy {
+    /// Which commands run.
+    pub security: ExecSecurity,
+    /// Whether a person is asked.
+    pub ask: ExecAsk,
+    /// What holds when nobody is there to be asked; never more than the
+    /// allowlist.
+    pub fallback: ExecSecurity,
+    /// The entries for this agent.
+    pub entries: Vec<Entry>,
+}
+
+impl Policy {
+    /// The policy for a request. `file` is the approvals file.
+    pub fn of(
+        request: &ExecRequest,
+        config: ExecRules,
+        session: &SessionEntry,
+        file: &Value,
+    ) -> Self {
+        let agent = request.agent.as_str();
+        let in_session = |word: &Option<String>| word.clone().map(Value::String);
+        let securities = [
+            config.security,
+            request.security,
+            in_session(&session.exec_security).as_ref().map(security),
+            file_word(file, agent, "security").map(security),
+        ];
+        let asks = [
+            config.ask,
+            request.ask,
+            in_session(&session.exec_ask).as_ref().map(ask),
+            file_word(file, agent, "ask").map(ask),
+        ];
+        let fallback = file_word(file, agent, "askFallback").map_or(ExecSecurity::Deny, security);
+        Self {
+            security: securities.into_iter().flatten().min().unwrap_or(ExecSecurity::Full),
+            ask: asks.into_iter().flatten().max().unwrap_or(ExecAsk::Off),
+            fallback: fallback.min(ExecSecurity::Allowlist),
+            entries: entries(file, agent),
+        }
+    }
+
+    /// Whether a person has to be asked about a command.
+    pub fn asks(&self, is_covered: bool) -> bool {
+        match self.ask {
+            ExecAsk::Always => true,
+            ExecAsk::OnMiss => self.security == ExecSecurity::Allowlist && !is_covered,
+            ExecAsk::Off => false,
+        }
+    }
+}
+
+fn security(word: &Value) -> ExecSecurity {
+    word.as_str().and_then(ExecSecurity::parse).unwrap_or(ExecSecurity::Deny)
+}
+
+fn ask(word: &Value) -> ExecAsk {
+    word.as_str().and_then(ExecAsk::parse).unwrap_or(ExecAsk::Always)
+}
+
+/// What the file says for this agent, else for all, else in general.
+fn file_word<'a>(file: &'a Value, agent: &str, name: &str) -> Option<&'a Value> {
+    let of_agent = |id: &str| file.get("agents").and_then(|agents| agents.get(id)?.get(name));
+    of_agent(agent)
+        .or_else(|| of_agent("*"))
+        .or_else(|| file.get("defaults")?.get(name))
+        .filter(|value| !value.is_null())
+}
+
+fn entries(file: &Value, agent: &str) -> Vec<Entry> {
+    let of_agent = |id: &str| {
+        let list = file.get("agents").and_then(|agents| agents.get(id)?.get("allowlist"));
+        let items = list.and_then(Value::as_array).into_iter().flatten();
+        items.filter_map(|item| Entry::read(id, item)).collect::<Vec<_>>()
+    };
+    [of_agent("*"), of_agent(agent)].concat()
+}
+
+/// Whether the file is one that can be followed: an unreadable rule would be a
+/// rule that is not kept.
+pub(super) fn is_followable(file: &Value) -> bool {
+    let is_object = |value: Option<&Value>| value.is_none_or(|it| it.is_null() || it.is_object());
+    let agents = file.get("agents").and_then(Value::as_object);
+    file.is_object()
+        && file.get("version").is_none_or(|version| version.as_u64() == Some(1))
+        && is_object(file.get("defaults"))
+        && is_object(file.get("agents"))
+        && agents.into_iter().flat_map(|agents| agents.values()).all(Value::is_object)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::agent::approvals::ExecHost;
+    use crate::config::{ExecAsk as Ask, ExecSecurity as Security};
+    use crate::sessions::{KeyRules, SessionKey};
+
+    fn request() -> ExecRequest {
+        ExecRequest {
+            command: "uname".into(),
+            cwd: "/".into(),
+            env: [].into(),
+            env_asked: [].into(),
+            host: ExecHost::Gateway,
+            agent: "main".into(),
+            workspace: "/w".into(),
+            session: SessionKey::parse("main", &KeyRules::default()),
+            run_id: None,
+            call_id: "c".into(),
+            security: None,
+            ask: None,
+        }
+    }
+
+    /// Each place says one word, or nothing.
+    fn policy(config: ExecRules, session: [Option<&str>; 2], file: &Value) -> Policy {
+        let [security, ask] = session.map(|word| word.map(str::to_owned));
+        let entry = SessionEntry { exec_security: security, exec_ask: ask, ..Default::default() };
+        Policy::of(&request(), config, &entry, file)
+    }
+
+    #[test]
+    fn nothing_said_is_everything_allowed_and_nobody_asked() {
+        let policy = policy(ExecRules::default(), [None, None], &json!({}));
+        assert_eq!((policy.security, policy.ask), (Security::Full, Ask::Off));
+        assert_eq!(policy.fallback, Security::Deny);
+        assert!(policy.entries.is_empty());
+    }
+
+    #[test]
+    fn the_strictest_word_holds_wherever_it_is_said() {
+        for security in Security::ALL {
+            for ask in Ask::ALL {
+                let rules = ExecRules { security: Some(security), ask: Some(ask) };
+                let words = [Some(security.as_str()), Some(ask.as_str())];
+                let file =
+                    json!({"defaults": {"security": security.as_str(), "ask": ask.as_str()}});
+                let lax = ExecRules { security: Some(Security::Full), ask: Some(Ask::Off) };
+                let lax_words = [Some("full"), Some("off")];
+                let lax_file = json!({"defaults": {"security": "full", "ask": "off"}});
+                for policy in [
+                    policy(rules, lax_words, &lax_file),
+                    policy(lax, words, &lax_file),
+                    policy(lax, lax_words, &file),
+                ] {
+                    assert_eq!((policy.security, policy.ask), (security, ask));
+                }
+                let own = ExecRequest { security: Some(security), ask: Some(ask), ..request() };
+                let policy = Policy::of(&own, lax, &SessionEntry::default(), &lax_file);
+                assert_eq!((policy.security, policy.ask), (security, ask), "the call's own");
+            }
+        }
+    }
+
+    #[test]
+    fn an_unknown_word_is_the_strictest() {
+        let rules = ExecRules::default();
+        for policy in [
+            policy(rules, [Some("all"), Some("no")], &json!({})),
+            policy(rules, [None, None], &json!({"defaults": {"security": "", "ask": 1}})),
+            policy(rules, [None, None], &json!({"agents": {"*": {"security": {}, "ask": "x"}}})),
+        ] {
+            assert_eq!((policy.security, policy.ask), (Security::Deny, Ask::Always));
+        }
+    }
+
+    #[test]
+    fn in_the_file_an_agent_says_its_own_and_has_the_entries_of_all() {
+        let file = json!({
+            "defaults": {"security": "deny", "askFallback": "full"},
+            "agents": {
+                "*": {"ask": "always", "allowlist": [{"pattern": "a"}]},
+                "main": {"security": "allowlist", "allowlist": [{"pattern": "b"}, {}, 1]},
+                "other": {"allowlist": [{"pattern": "c"}]},
+            },
+        });
+        let policy = policy(ExecRules::default(), [None, None], &file);
+        assert_eq!((policy.security, policy.ask), (Security::Allowlist, Ask::Always));
+        assert_eq!(policy.fallback, Security::Allowlist, "never more than the allowlist");
+        let patterns: Vec<_> = policy.entries.iter().map(|entry| entry.pattern.as_str()).collect();
+        assert_eq!(patterns, ["a", "b"]);
+    }
+
+    #[test]
+    fn a_person_is_asked_each_time_or_about_what_the_allowlist_does_not_have() {
+        let with =
+            |security, ask| Policy { security, ask, fallback: Security::Deny, entries: Vec::new() };
+        for security in Security::ALL {
+            for is_covered in [true, false] {
+                assert!(with(security, Ask::Always).asks(is_covered));
+                assert!(!with(security, Ask::Off).asks(is_covered));
+            }
+        }
+        assert!(with(Security::Allowlist, Ask::OnMiss).asks(false));
+        assert!(!with(Security::Allowlist, Ask::OnMiss).asks(true));
+        assert!(!with(Security::Full, Ask::OnMiss).asks(false));
+    }
+}

@@ -1,0 +1,322 @@
+//! Programs that run other programs.
+//!
+//! Owns: which ones those are, and by which of their options others do so.
+//! Promises: a program that starts what its arguments say is never let through
+//! by its own name. Must not: look at the disk.
+
+/// Why the allowlist does not speak for a command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Risk {
+    /// A shell.
+    Shell,
+    /// It runs code: from an argument, its input, or files of the project.
+    Interpreter,
+    /// It starts what its arguments say.
+    Wrapper,
+    /// One of its arguments makes it start something.
+    Option,
+}
+
+impl Risk {
+    /// The word for clients.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Shell => "shell",
+            Self::Interpreter => "interpreter",
+            Self::Wrapper => "wrapper",
+            Self::Option => "exec-option",
+        }
+    }
+}
+
+const SHELLS: &str = "sh bash rbash dash zsh rzsh ksh rksh mksh pdksh lksh oksh loksh yash ash hush \
+    csh tcsh fish rc es elvish nu nushell xonsh pwsh powershell busybox toybox posh sash osh ysh \
+    oil scsh eshell murex ion";
+
+const INTERPRETERS: &str = "python pythonw pypy ipython bpython perl raku ruby irb jruby erb node \
+    nodejs deno bun bunx php php-cgi phpdbg lua luajit tclsh wish expect awk mawk nawk \
+    original-awk bwk r rscript julia octave octave-cli ghc ghci runghc runhaskell stack cabal scala \
+    groovy kotlin jshell java javac javaw erl erlc escript elixir iex mix racket guile sbcl clisp \
+    ecl gforth ocaml opam swipl gprolog gdb lldb sqlite psql mysql mariadb mongo mongosh duckdb \
+    clickhouse dc m4 gnuplot ed red ex vi vim vimdiff view rview rvim nvim gvim emacs emacsclient \
+    nano pico micro helix hx kak joe jmacs mcedit mc ranger nnn lf vifm less more most pg man info \
+    pinfo lynx w3m links elinks mutt neomutt mail mailx s-nail ftp tnftp lftp telnet nmap \
+    tshark wireshark npm npx pnpm pnpx yarn pip pipx pipenv poetry pdm uv uvx rye hatch conda mamba \
+    micromamba cargo rustc rustup go gcc g++ c++ cc cpp c89 c99 clang clang++ ld lld gold \
+    tcc zig nim swift swiftc dmd ldc dotnet mono csc csi make remake bmake pmake cmake ctest \
+    cpack ninja samu meson scons waf bazel bazelisk buck ant mvn mvnw gradle gradlew sbt lein boot \
+    clojure clj rake gem bundle bundler composer artisan just task tox nox pytest py.test invoke \
+    fab jest mocha vitest eslint prettier webpack vite rollup gulp grunt tsx ts-node tsc \
+    ansible ansible-playbook terraform tofu packer vagrant pulumi puppet chef-client salt-call \
+    cpan cpanm luarocks pecl pear phpunit apt apt-get aptitude dpkg dpkg-reconfigure yum \
+    dnf rpm rpmbuild zypper pacman apk brew port snap flatpak nix nix-shell nix-env nix-build \
+    guix patch ack msgfilter latexmk osascript applescript swig convert magick \
+    mogrify qjs quickjs d8 rhino coffee pry vlc mpv cvs svn hg bzr darcs fossil \
+    git-shell procmail formail crash openocd bpftrace stap dtrace sqlplus isql cqlsh k \
+    q msfconsole msfvenom pdb ptpython scapy";
+
+const WRAPPERS: &str = "env sudo sudoedit doas su runuser pkexec gosu su-exec setpriv capsh sg newgrp \
+    nohup timeout nice ionice chrt taskset numactl setsid stdbuf unbuffer time command builtin exec \
+    eval source . coproc xargs parallel flock chroot unshare nsenter setarch linux32 linux64 i386 \
+    i486 i586 i686 x86_64 uname26 prlimit cgexec choom systemd-run systemd-nspawn systemctl \
+    machinectl service initctl launchctl bwrap firejail proot fakeroot fakechroot faketime \
+    eatmydata strace ltrace perf valgrind gdbserver rr heaptrack rlwrap script scriptlive \
+    dbus-run-session dbus-launch xvfb-run ssh-agent watch entr at batch crontab run-parts \
+    start-stop-daemon daemon daemonize supervise s6-svscan s6-setuidgid chpst setuidgid softlimit \
+    envdir envuidgid tini dumb-init catchsegv torsocks torify proxychains proxychains4 tsocks aoss \
+    padsp hyperfine dotenv direnv mise asdf rtx volta nvm fnm pyenv rbenv nodenv jenv ssh scp sftp \
+    rsh rlogin rexec mosh autossh sshpass dropbear dbclient nc ncat netcat socat docker \
+    docker-compose podman buildah nerdctl ctr runc crun lxc lxc-attach lxc-execute incus kubectl \
+    oc helm k9s virsh qemu screen tmux byobu zellij dtach abduco xterm gnome-terminal konsole \
+    xdg-open open gio gtk-launch start exo-open kde-open xdotool wmctrl mount fusermount sshfs \
+    logrotate watchexec nodemon pm2 forever foreman overmind honcho concurrently chronic ts tsp \
+    ifne lckdo vipe pee vidir zrun genie trickle cpulimit \
+    cset wine wine64 box64 box86 ldd trap alias set export declare \
+    typeset readonly local unset shopt enable bind complete compgen hash type ulimit umask fc \
+    mapfile readarray let if then else elif fi for while until do done case esac select \
+    function in return break continue cd pushd popd logout exit wait jobs fg bg disown \
+    ghostscript gs systemd-inhibit systemd-cat systemd-socket-activate systemd-notify uwsgi \
+    gunicorn c_rehash gimp inkscape soffice libreoffice unoconv varnishncsa \
+    cobc loginctl busctl gcore runcon newrole xinit startx \
+    runsv runsvdir sv svc rcp slsh with-contenv clawgate openclaw";
+
+/// Programs that are fine but for some options: the option, written as a whole
+/// (`--exec`) or as a letter (`-x`), which may stand among others.
+const OPTIONS: &[(&str, &str)] = &[
+    ("find", "-exec -execdir -ok -okdir -delete -fprint -fprint0 -fprintf -fls -files0-from"),
+    ("fd", "-x -X --exec --exec-batch"),
+    ("fdfind", "-x -X --exec --exec-batch"),
+    ("rg", "--pre --pre-glob --hostname-bin"),
+    ("ag", "--pager"),
+    ("ugrep", "--filter --pager --view --config --save-config -Q --query"),
+    ("ug", "--filter --pager --view --config --save-config -Q --query"),
+    ("bat", "--pager --config-file --diff"),
+    ("batcat", "--pager --config-file --diff"),
+    ("delta", "--pager"),
+    ("sort", "--compress-program"),
+    ("split", "--filter"),
+    ("install", "--strip-program -s --strip"),
+    ("sdiff", "--diff-program"),
+    ("diff3", "--diff-program"),
+    ("cpio", "--rsh-command --to-command -F --file -O -I"),
+    ("zip", "-T -TT --test --unzip-command"),
+    ("rsync", "-e --rsh --rsync-path --daemon --config --dparam -M --remote-option"),
+    ("wget", "-e --execute --use-askpass --config --rcfile"),
+    ("tcpdump", "-z -Z"),
+    ("dumpcap", "-z"),
+    ("pandoc", "-F -L -d --filter --lua-filter --pdf-engine --defaults --data-dir --template"),
+    ("openssl", "-engine -provider -provider-path -config engine"),
+    ("ssh-keygen", "-D -w -P11"),
+    (
+        "gpg",
+        "--photo-viewer --exec-path --pinentry-mode --agent-program --dirmngr-program \
+        --keyserver-options --options --homedir --use-embedded-filename",
+    ),
+    ("gh", "alias extension extensions ext codespace cs browse config"),
+    ("ip", "exec netns vrf -b -batch --batch -force"),
+    ("journalctl", "--vacuum-files --pager"),
+    ("latex", "-shell-escape --shell-escape -enable-write18 --enable-write18"),
+    ("pdflatex", "-shell-escape --shell-escape -enable-write18 --enable-write18"),
+    ("xelatex", "-shell-escape --shell-escape -enable-write18 --enable-write18"),
+    ("lualatex", "-shell-escape --shell-escape -enable-write18 --enable-write18"),
+    (
+        "tar",
+        "-I -F --to-command --checkpoint-action --use-compress-program --rsh-command \
+        --rmt-command --info-script --new-volume-script",
+    ),
+    ("bsdtar", "-I --use-compress-program --option --options"),
+    ("star", "-compress-program rsh rshopts"),
+    ("ctags", "--options -options --etags-include"),
+    ("xmllint", "--shell"),
+    ("curl", "-K --config --libcurl --engine"),
+    ("sysctl", "-w --write -p --load"),
+    ("exiftool", "-if -config -ee -p -execute -api"),
+    ("ffmpeg", "-filter_script -filter_complex_script -init_hw_device"),
+    (
+        "aria2c",
+        "--on-download-complete --on-download-start --on-download-stop --on-download-pause \
+        --on-download-error --on-bt-download-complete --conf-path",
+    ),
+    (
+        "yt-dlp",
+        "--exec --exec-before-download --downloader --external-downloader --config-location \
+        --config-locations --plugin-dirs --netrc-cmd --use-postprocessor",
+    ),
+    ("youtube-dl", "--exec --external-downloader --config-location"),
+    ("ldconfig", "-f -C -r"),
+    ("nft", "-f --file -i --interactive"),
+    ("bpftool", "batch"),
+    ("tc", "-b -batch"),
+    ("fzf", "--preview --bind --with-shell --listen"),
+];
+
+/// What git may be asked without asking a person. Everything else runs hooks,
+/// helpers or programs of its arguments, or changes its configuration.
+const GIT_COMMANDS: &str = "status log diff show branch rev-parse rev-list ls-files ls-tree \
+    describe shortlog blame cat-file merge-base name-rev for-each-ref show-ref count-objects \
+    check-ignore diff-tree whatchanged cherry range-diff";
+
+/// What makes even those start something.
+const GIT_OPTIONS: &str = "--ext-diff --textconv --filters --output --edit-description \
+    --show-signature --exec --upload-pack";
+
+/// Whether a program with these arguments may start another one. `names` are
+/// all the names that it goes by.
+pub(super) fn risk(names: &[&str], args: &[String]) -> Option<Risk> {
+    names.iter().find_map(|name| {
+        let name = name.to_lowercase();
+        readings(&name).into_iter().find_map(|name| of_name(name, args))
+    })
+}
+
+/// The name itself, without its version (`python3.11`), and without the letter
+/// before GNU tools (`gtar`).
+fn readings(name: &str) -> Vec<&str> {
+    let bare = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.' || c == '-');
+    let mut readings = vec![name];
+    if !bare.is_empty() {
+        readings.push(bare);
+    }
+    readings.extend(name.strip_prefix('g'));
+    readings.extend(bare.strip_prefix('g'));
+    readings
+}
+
+fn has(list: &str, name: &str) -> bool {
+    list.split_whitespace().any(|known| known == name)
+}
+
+fn of_name(name: &str, args: &[String]) -> Option<Risk> {
+    const LOADERS: [&str; 5] = ["ld-linux", "ld-musl", "ld.so", "ld64.so", "ld-elf"];
+    if has(WRAPPERS, name) || LOADERS.iter().any(|loader| name.starts_with(loader)) {
+        return Some(Risk::Wrapper);
+    }
+    // `vim.basic`, `bash-static`, `python3-dbg`
+    let heads = name
+        .split(['.', '-'])
+        .next()
+        .into_iter()
+        .flat_map(|head| [head, head.trim_end_matches(|letter: char| letter.is_ascii_digit())]);
+    for name in [name].into_iter().chain(heads) {
+        if has(SHELLS, name) {
+            return Some(Risk::Shell);
+        }
+        if has(INTERPRETERS, name) {
+            return Some(Risk::Interpreter);
+        }
+    }
+    let is_caught = match name {
+        "git" => !is_tame_git(args),
+        "sed" => !is_tame_sed(args),
+        // Without a dash the first word of tar is letters all the same.
+        "tar" | "bsdtar" if args.first().is_some_and(|it| it.contains(['I', 'F'])) => true,
+        _ => OPTIONS
+            .iter()
+            .filter(|(known, _)| *known == name)
+            .any(|(_, options)| args.iter().any(|arg| is_one_of(arg, options))),
+    };
+    is_caught.then_some(Risk::Option)
+}
+
+/// Whether an argument is one of the options: as written, with a value behind
+/// it, cut short as long options may be, or a letter among others.
+fn is_one_of(arg: &str, options: &str) -> bool {
+    let head = arg.split('=').next().unwrap_or(arg);
+    options.split_whitespace().any(|option| {
+        if head == option {
+            return true;
+        }
+        if let Some(long) = option.strip_prefix("--") {
+            let given = head.strip_prefix("--").unwrap_or_default();
+            return !given.is_empty() && long.starts_with(given);
+        }
+        let Some(letters) = option.strip_prefix('-') else { return false };
+        let is_short = letters.chars().count() == 1;
+        if !is_short {
+            // `-exec` of find and its like: also as the beginning of a longer word.
+            return head.starts_with(option);
+        }
+        let given = arg.strip_prefix('-').filter(|given| !given.starts_with('-'));
+        given.is_some_and(|given| given.contains(letters))
+    })
+}
+
+fn is_tame_git(args: &[String]) -> bool {
+    let Some((command, rest)) = args.split_first() else { return false };
+    has(GIT_COMMANDS, command) && !rest.iter().any(|arg| is_one_of(arg, GIT_OPTIONS))
+}
+
+/// Only lines by number: printed, left out, or the end.
+fn is_tame_sed(args: &[String]) -> bool {
+    let is_option = |arg: &&String| matches!(arg.as_str(), "-n" | "--quiet" | "--silent");
+    let mut rest = args.iter().skip_while(is_option);
+    let Some(script) = rest.next() else { return false };
+    let fits = |c: char| c.is_ascii_digit() || matches!(c, ',' | '$' | ';' | 'p' | 'd' | 'q' | '=');
+    !script.is_empty() && script.chars().all(fits) && rest.all(|file| !file.starts_with('-'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(command: &str) -> Option<Risk> {
+        let mut words = command.split_whitespace().map(str::to_owned);
+        let name = words.next().unwrap();
+        risk(&[&name], &words.collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn a_program_that_runs_others_is_known_by_any_of_its_names() {
+        assert_eq!(of("bash"), Some(Risk::Shell));
+        assert_eq!(of("python3.11 x.py"), Some(Risk::Interpreter));
+        assert_eq!(of("Perl5.36"), Some(Risk::Interpreter));
+        assert_eq!(of("gawk x"), Some(Risk::Interpreter));
+        assert_eq!(of("gtimeout 1 x"), Some(Risk::Wrapper));
+        assert_eq!(of("ld-linux-x86-64.so.2 x"), Some(Risk::Wrapper));
+        assert_eq!(risk(&["ls", "dash"], &[]), Some(Risk::Shell));
+        assert_eq!(of("ls -la"), None);
+        assert_eq!(of("go"), Some(Risk::Interpreter));
+    }
+
+    #[test]
+    fn an_option_is_found_however_it_is_written() {
+        for command in [
+            "find . -exec id",
+            "find . -execdir id",
+            "sort --compress-program=id x",
+            "sort --compress-prog id x",
+            "sort --comp=id x",
+            "tar -xIid -f x",
+            "tar xIf id x",
+            "tar -x --to-comm=id",
+            "fd -Hx id",
+            "rsync -ae id a b",
+            "git -c alias.x=!id x",
+            "git log --ext-diff",
+            "git diff --output=x",
+            "git commit -m x",
+            "git x",
+            "sed s/x/y/e",
+            "sed -n 1e",
+            "sed -f x",
+            "rg --pre id x",
+            "ip netns exec a b",
+        ] {
+            assert_eq!(of(command), Some(Risk::Option), "{command}");
+        }
+        for command in [
+            "find . -name x",
+            "sort -n x",
+            "tar -tf x",
+            "git status",
+            "git log -p -5",
+            "sed -n 1,5p x",
+            "rg -n x",
+            "fd x",
+            "rsync -av a b",
+            "ip addr",
+        ] {
+            assert_eq!(of(command), None, "{command}");
+        }
+    }
+}

@@ -1,0 +1,263 @@
+//! The task that looks after one command.
+//!
+//! Owns: the keeper of the command, its reports, its output, its time. Promises:
+//! the command is told of as ended once it is, though something it started may
+//! live on; after an order to end everything is dead soon. Must not: decide
+//! what the output is good for.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process_group};
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader, Lines};
+use tokio::net::UnixStream;
+use tokio::net::unix::pipe::Receiver;
+use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::process::Child;
+use tokio::sync::mpsc;
+use tokio::time::{Instant, sleep_until};
+
+use super::launcher;
+use super::output::MAX_KEPT;
+use super::overflow::Overflow;
+use super::plan::Report;
+use super::process::{Cause, Ending, Process};
+use super::text::Decoder;
+use crate::support::Clock;
+
+/// Bytes read at a time: as much as a pipe holds.
+const PIECE: usize = 64 * 1024;
+/// How long the last words of a command may take when something else still
+/// holds its output.
+const LAST_WORDS: Duration = Duration::from_millis(250);
+/// The keeper needs a second to be polite. When everything still lives after
+/// this, the keeper is not what it should be.
+const KEEPER_LIMIT: Duration = Duration::from_millis(1700);
+/// What a program that asks for the cursor is told: top left.
+const CURSOR: &[u8] = b"\x1b[1;1R";
+
+/// What the task needs beside the command itself.
+pub(super) struct Supervisor {
+    pub process: Arc<Process>,
+    pub keeper: Child,
+    pub output: Receiver,
+    pub inputs: mpsc::Receiver<Vec<u8>>,
+    pub time_limit: Option<Duration>,
+    pub overflow_dir: PathBuf,
+    pub clock: Arc<dyn Clock>,
+}
+
+/// What is known while it runs.
+struct Course {
+    reports: Lines<BufReader<OwnedReadHalf>>,
+    orders: OwnedWriteHalf,
+    decoder: Decoder,
+    overflow: Option<Overflow>,
+    /// Why it was told to end.
+    ordered: Option<Cause>,
+    /// How the command itself has ended.
+    ended: Option<(Option<i32>, Option<i32>)>,
+    failed: Option<String>,
+    has_output: bool,
+    has_keeper: bool,
+    is_settled: bool,
+    /// When what the command itself has said is taken for complete.
+    last_words: Option<Instant>,
+    /// When the keeper is given up.
+    last_resort: Option<Instant>,
+    deadline: Option<Instant>,
+}
+
+impl Supervisor {
+    /// Looks after the command until nothing of it is left.
+    pub async fn run(mut self, socket: UnixStream) {
+        let (reports, orders) = socket.into_split();
+        let mut course = Course {
+            reports: BufReader::new(reports).lines(),
+            orders,
+            decoder: Decoder::default(),
+            overflow: None,
+            ordered: None,
+            ended: None,
+            failed: None,
+            has_output: true,
+            has_keeper: true,
+            is_settled: false,
+            last_words: None,
+            last_resort: None,
+            deadline: self.time_limit.map(|limit| Instant::now() + limit),
+        };
+        let mut piece = vec![0; PIECE];
+        while course.has_keeper || !course.is_settled {
+            self.step(&mut course, &mut piece).await;
+            let is_over = course.ended.is_some() || course.failed.is_some() || !course.has_keeper;
+            let is_late = course.last_words.is_some_and(|at| Instant::now() >= at);
+            // A keeper goes as soon as nothing of the command is left.
+            let is_complete = !course.has_output && !course.has_keeper;
+            if !course.is_settled && is_over && (is_complete || is_late) {
+                self.settle(&mut course);
+            }
+        }
+        // The keeper is about to be gone; nothing of the command is left.
+        let _ = self.keeper.wait().await;
+        self.process.change(|state| {
+            state.is_gone = true;
+            state.leaves_behind = false;
+        });
+    }
+
+    async fn step(&mut self, course: &mut Course, piece: &mut [u8]) {
+        let at = |time: Option<Instant>| async move {
+            match time {
+                Some(time) => sleep_until(time).await,
+                None => std::future::pending().await,
+            }
+        };
+        let (is_ordered, is_settled) = (course.ordered.is_some(), course.is_settled);
+        tokio::select! {
+            read = self.output.read(piece), if course.has_output => {
+                let bytes = read.ok().and_then(|length| piece.get(..length)).unwrap_or_default();
+                course.has_output = !bytes.is_empty();
+                self.take_in(course, bytes).await;
+            }
+            report = course.reports.next_line(), if course.has_keeper => {
+                let line = report.ok().flatten();
+                self.note(course, line.as_deref());
+            }
+            Some(bytes) = self.inputs.recv() => input(course, &bytes).await,
+            () = self.process.end.cancelled(), if !is_ordered => order(course, Cause::Killed).await,
+            () = at(course.deadline), if !is_ordered && !is_settled => {
+                order(course, Cause::Timeout).await;
+            }
+            () = at(course.last_resort) => {
+                course.last_resort = None;
+                // Its process id is somebody else's once it has ended.
+                if course.ended.is_none() {
+                    self.give_up();
+                }
+            }
+            () = at(course.last_words), if !is_settled => {}
+        }
+    }
+
+    /// Notes what the keeper says, or that it is gone.
+    fn note(&self, course: &mut Course, line: Option<&str>) {
+        match line.map(serde_json::from_str) {
+            Some(Ok(Report::Started(pid))) => self.process.change(|state| state.pid = Some(pid)),
+            Some(Ok(Report::Failed(error))) => course.failed = Some(error),
+            Some(Ok(Report::Ended { code, signal })) => course.ended = Some((code, signal)),
+            Some(Err(error)) => tracing::warn!(%error, "report of a keeper not understood"),
+            None => {
+                course.has_keeper = false;
+                if course.ended.is_none() {
+                    self.give_up();
+                }
+            }
+        }
+        let is_over = course.ended.is_some() || !course.has_keeper;
+        if is_over && course.last_words.is_none() {
+            course.last_words = Some(Instant::now() + LAST_WORDS);
+        }
+    }
+
+    /// Keeps what the command says.
+    async fn take_in(&self, course: &mut Course, bytes: &[u8]) {
+        let text =
+            if bytes.is_empty() { course.decoder.finish() } else { course.decoder.push(bytes) };
+        for _ in 0..std::mem::take(&mut course.decoder.cursor_questions) {
+            input(course, CURSOR).await;
+        }
+        if text.is_empty() {
+            return;
+        }
+        self.spill(course, &text).await;
+        let now = self.clock.now_ms();
+        self.process.change(|state| {
+            state.output.push(&text);
+            state.last_output_at = now;
+        });
+    }
+
+    /// Writes everything to a file once memory does not hold it.
+    async fn spill(&self, course: &mut Course, text: &str) {
+        let process = &self.process;
+        if course.overflow.is_none() {
+            let before = process.look(|state| {
+                let is_first = state.output.total() <= MAX_KEPT;
+                let is_needed = is_first && state.output.total() + text.len() > MAX_KEPT;
+                is_needed.then(|| state.output.text().to_owned())
+            });
+            let Some(before) = before else { return };
+            let (dir, now) = (self.overflow_dir.clone(), self.clock.now_ms());
+            let name = format!("{now}-{}.log", process.id);
+            let made = async {
+                let mut overflow = Overflow::create(dir, name, now).await?;
+                overflow.push(&before).await?;
+                Ok::<_, std::io::Error>(overflow)
+            };
+            match made.await {
+                Ok(overflow) => {
+                    let path = overflow.path().to_owned();
+                    process.change(|state| state.full_output = Some(path));
+                    course.overflow = Some(overflow);
+                }
+                Err(error) => tracing::warn!(command = %process.id, %error, "output not kept"),
+            }
+        }
+        if let Some(overflow) = &mut course.overflow
+            && let Err(error) = overflow.push(text).await
+        {
+            tracing::warn!(command = %process.id, %error, "rest of the output not kept");
+        }
+    }
+
+    /// The command is over.
+    fn settle(&self, course: &mut Course) {
+        course.is_settled = true;
+        let (code, signal) = course.ended.unwrap_or_default();
+        let cause = match (course.failed.take(), course.ordered.take()) {
+            (Some(error), _) => Cause::Failed(error),
+            (None, Some(cause)) => {
+                course.ordered = Some(cause.clone());
+                cause
+            }
+            (None, None) if course.ended.is_none() => Cause::Lost,
+            (None, None) => Cause::Exit,
+        };
+        let leaves_behind = course.has_keeper && cause == Cause::Exit;
+        let ending = Ending { cause, code, signal, at: self.clock.now_ms() };
+        self.process.change(|state| {
+            state.ending = Some(ending);
+            state.leaves_behind = leaves_behind;
+            // Somebody may want to end what goes on.
+            state.is_background |= leaves_behind;
+        });
+    }
+
+    /// Kills what can be found without the keeper.
+    fn give_up(&self) {
+        let pid = self.process.look(|state| state.pid);
+        let group = pid.and_then(|pid| i32::try_from(pid).ok()).and_then(Pid::from_raw);
+        if let Some(group) = group {
+            // It may be gone already.
+            let _ = kill_process_group(group, Signal::KILL);
+        }
+    }
+}
+
+/// Gives the keeper input for the terminal.
+async fn input(course: &mut Course, bytes: &[u8]) {
+    let Ok(length) = u32::try_from(bytes.len()) else { return };
+    let frame = [&[launcher::INPUT], length.to_be_bytes().as_slice(), bytes].concat();
+    // When the keeper is gone, its reports end.
+    let _ = course.orders.write_all(&frame).await;
+}
+
+/// Tells the keeper to end everything.
+async fn order(course: &mut Course, cause: Cause) {
+    course.ordered = Some(cause);
+    course.last_resort = Some(Instant::now() + KEEPER_LIMIT);
+    // When the keeper is gone, its reports end.
+    let _ = course.orders.write_all(&[launcher::END]).await;
+}

@@ -1,0 +1,138 @@
+//! What a command writes, as text that can be shown.
+//!
+//! Owns: decoding. Promises: whatever bytes come, in whatever pieces, what goes
+//! out is text without control characters but tabs and line ends; terminal
+//! sequences are taken out whole. Must not: lose text that follows them.
+
+/// Longest piece that is held back to see how it goes on. A sequence that is
+/// longer is none.
+const MAX_HELD: usize = 256;
+const ESC: char = '\u{1b}';
+
+/// Decodes output piece by piece.
+#[derive(Debug, Default)]
+pub struct Decoder {
+    /// Bytes of a character that has not arrived whole.
+    bytes: Vec<u8>,
+    /// A terminal sequence that has not arrived whole.
+    sequence: String,
+    /// How often the program has asked where the cursor is.
+    pub cursor_questions: usize,
+}
+
+impl Decoder {
+    /// The text of the next piece.
+    pub fn push(&mut self, piece: &[u8]) -> String {
+        self.bytes.extend_from_slice(piece);
+        let bytes = std::mem::take(&mut self.bytes);
+        let mut text = String::with_capacity(bytes.len());
+        let mut chunks = bytes.utf8_chunks().peekable();
+        while let Some(chunk) = chunks.next() {
+            text.push_str(chunk.valid());
+            let invalid = chunk.invalid();
+            let is_cut = chunks.peek().is_none() && is_beginning(invalid);
+            if is_cut {
+                self.bytes = invalid.to_vec();
+            } else if !invalid.is_empty() {
+                text.push(char::REPLACEMENT_CHARACTER);
+            }
+        }
+        self.clean(&text)
+    }
+
+    /// What was held back, when nothing follows.
+    pub fn finish(&mut self) -> String {
+        let is_cut = !std::mem::take(&mut self.bytes).is_empty();
+        self.sequence.clear();
+        if is_cut { char::REPLACEMENT_CHARACTER.into() } else { String::new() }
+    }
+
+    fn clean(&mut self, text: &str) -> String {
+        let mut shown = String::with_capacity(text.len());
+        for letter in text.chars() {
+            if !self.sequence.is_empty() {
+                self.sequence.push(letter);
+                self.end_sequence();
+            } else if letter == ESC {
+                self.sequence.push(letter);
+            } else if matches!(letter, '\n' | '\t') || !letter.is_control() {
+                shown.push(letter);
+            }
+        }
+        shown
+    }
+
+    /// Forgets the sequence when it is complete.
+    fn end_sequence(&mut self) {
+        let mut letters = self.sequence.chars();
+        let (kind, last) = (letters.nth(1), self.sequence.chars().next_back());
+        let is_complete = match kind {
+            // A command to the terminal ends with a letter or the like.
+            Some('[') => self.sequence.len() > 2 && matches!(last, Some('@'..='~')),
+            // A text for the terminal ends with a bell or `ESC \`.
+            Some(']' | 'P' | 'X' | '^' | '_') => {
+                last == Some('\u{7}') || self.sequence.ends_with("\u{1b}\\")
+            }
+            // One more letter follows.
+            Some(' '..='/') => matches!(last, Some('0'..='~')),
+            _ => true,
+        };
+        if self.sequence == "\u{1b}[6n" {
+            self.cursor_questions += 1;
+        }
+        if is_complete || self.sequence.len() > MAX_HELD {
+            self.sequence.clear();
+        }
+    }
+}
+
+/// Whether these bytes may be the beginning of a character.
+fn is_beginning(bytes: &[u8]) -> bool {
+    let wanted = match bytes.first() {
+        Some(0xc2..=0xdf) => 2,
+        Some(0xe0..=0xef) => 3,
+        Some(0xf0..=0xf4) => 4,
+        _ => return false,
+    };
+    bytes.len() < wanted
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn decoded(pieces: &[&[u8]]) -> String {
+        let mut decoder = Decoder::default();
+        let mut text: String = pieces.iter().map(|piece| decoder.push(piece)).collect();
+        text.push_str(&decoder.finish());
+        text
+    }
+
+    #[test]
+    fn pieces_may_cut_characters_and_sequences_anywhere() {
+        let whole = "a\u{1b}[1;31mré€d\u{1b}[0m 🦀\u{1b}]0;title\u{7}!\u{1b}(Bz\n".as_bytes();
+        for at in 0..=whole.len() {
+            let (first, second) = whole.split_at(at);
+            assert_eq!(decoded(&[first, second]), "aré€d 🦀!z\n", "cut at {at}");
+        }
+        let single: Vec<&[u8]> = whole.chunks(1).collect();
+        assert_eq!(decoded(&single), "aré€d 🦀!z\n");
+    }
+
+    #[test]
+    fn what_is_no_text_is_made_safe() {
+        assert_eq!(decoded(&[b"\x00\x01a\xff\xfeb\r\n\x7f\x08"]), "a\u{fffd}\u{fffd}b\n");
+        assert_eq!(decoded(&[b"x\xf0\x9f"]), "x\u{fffd}");
+        assert_eq!(decoded(&[b"x\xe2", b"y"]), "x\u{fffd}y");
+        let endless = [b"\x1b]".as_slice(), &[b'a'; 400], b"seen"].concat();
+        assert!(decoded(&[&endless]).ends_with("seen"));
+    }
+
+    #[test]
+    fn a_question_for_the_cursor_is_counted() {
+        let mut decoder = Decoder::default();
+        assert_eq!(decoder.push(b"a\x1b[6"), "a");
+        assert_eq!(decoder.push(b"nb"), "b");
+        assert_eq!(decoder.cursor_questions, 1);
+    }
+}

@@ -1,0 +1,125 @@
+//! The system prompt: what the model is told of itself and its place.
+//!
+//! Owns: its parts and their order. Promises: what stays the same comes first
+//! and what changes last, so that providers can keep the beginning; everything
+//! that comes out of files is marked as such; reading files blocks no async
+//! thread. Must not: decide which tools or skills there are.
+
+mod sections;
+
+use std::sync::Arc;
+
+use jiff::tz::TimeZone;
+
+use super::parts::RunsParts;
+use super::tools::Toolbox;
+use super::workspace::{Audience, Injected};
+use crate::config::AgentSettings;
+use crate::providers::{ModelInfo, ThinkingLevel};
+use crate::sessions::{SessionEntry, SessionKey};
+
+/// Chats over the gateway are this channel.
+const CHANNEL: &str = "webchat";
+
+/// Everything a prompt is made of, but for what changes between two calls of
+/// one model.
+pub struct Prompt {
+    agent: AgentSettings,
+    audience: Audience,
+    /// A prompt of the user's own, in the place of the built one.
+    written: Option<String>,
+    /// Name and first sentence of each tool.
+    tools: Vec<(String, String)>,
+    files: Injected,
+    /// The list of skills; empty when there are none.
+    skills: String,
+    warns_of_truncation: bool,
+    zone: Option<TimeZone>,
+    /// What the session itself adds.
+    extra: Option<String>,
+    channel: String,
+    host: String,
+    now_ms: u64,
+}
+
+impl Prompt {
+    /// Puts together what a session's next call of a model is told. Makes the
+    /// files of a new workspace.
+    pub async fn gather(
+        parts: &RunsParts,
+        key: &SessionKey,
+        entry: &SessionEntry,
+        toolbox: &Toolbox,
+    ) -> Self {
+        let agent = parts.agent_of(key);
+        let audience = audience(key);
+        let settings = &parts.settings.workspace;
+        let (workspaces, skills) = (Arc::clone(&parts.workspaces), Arc::clone(&parts.skills));
+        let reading = agent.clone();
+        let read = tokio::task::spawn_blocking(move || {
+            let files = workspaces.inject(&reading.workspace, audience);
+            let has_skills =
+                matches!(audience, Audience::Direct | Audience::Shared | Audience::Job);
+            let listing = if has_skills { skills.listing(&reading) } else { String::new() };
+            (files, listing)
+        });
+        // Only a gateway that stops gives work up.
+        let (files, skills) = read.await.unwrap_or_else(|_| (Injected::nothing(), String::new()));
+        let tools = toolbox.specs().into_iter();
+        Self {
+            written: settings.prompt_override(&agent.id).map(str::to_owned),
+            tools: tools
+                .map(|tool| (tool.name, sections::first_sentence(&tool.description)))
+                .collect(),
+            files,
+            skills,
+            warns_of_truncation: settings.warns_of_truncation,
+            zone: settings.user_timezone.clone(),
+            extra: entry.extra_system_prompt.clone(),
+            channel: entry.channel.clone().unwrap_or_else(|| CHANNEL.into()),
+            host: rustix::system::uname().nodename().to_string_lossy().into_owned(),
+            now_ms: parts.clock.now_ms(),
+            agent,
+            audience,
+        }
+    }
+
+    /// The prompt for `model`; `notices` happened since the last turn.
+    pub fn render(&self, model: &ModelInfo, thinking: ThinkingLevel, notices: &[String]) -> String {
+        let mut prompt = match &self.written {
+            Some(written) => written.clone(),
+            None => self.built(model, thinking),
+        };
+        sections::notices(&mut prompt, notices);
+        prompt
+    }
+
+    fn built(&self, model: &ModelInfo, thinking: ThinkingLevel) -> String {
+        let mut prompt = String::new();
+        sections::identity(&mut prompt, self);
+        sections::tools(&mut prompt, &self.tools);
+        sections::rules(&mut prompt, self.audience);
+        sections::skills(&mut prompt, &self.skills);
+        sections::workspace(&mut prompt, self);
+        sections::time(&mut prompt, self.zone.as_ref(), self.now_ms);
+        sections::extra(&mut prompt, self.audience, self.extra.as_deref());
+        sections::runtime(&mut prompt, self, model, thinking);
+        prompt
+    }
+}
+
+/// Who reads what the agent says in this session.
+fn audience(key: &SessionKey) -> Audience {
+    if key.is_spawned() {
+        Audience::SubAgent
+    } else if key.is_job() {
+        Audience::Job
+    } else if key.kind() == "group" {
+        Audience::Shared
+    } else {
+        Audience::Direct
+    }
+}
+
+#[cfg(test)]
+mod tests;

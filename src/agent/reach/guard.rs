@@ -1,0 +1,169 @@
+//! What no tool may touch, whatever the configuration says.
+//!
+//! Promises: folders are told by what they are on the disk, so that neither
+//! links nor mounts nor another spelling hide them. What cannot be judged is
+//! refused.
+
+use std::fs::{self, Metadata};
+use std::io;
+use std::os::fd::AsFd;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{AtFlags, Stat, fstat, statat};
+
+use super::ReachError;
+use crate::config::Settings;
+use crate::config::secrets::SecretProvider;
+
+/// Nobody nests folders so deep; it keeps a loop of mounts from going on.
+const DEPTH_MAX: usize = 256;
+/// Files that one with several names is compared with; with more it is refused.
+const NAMES_MAX: usize = 4096;
+
+/// Kernel interfaces: processes with their secrets, devices that act when opened.
+const SYSTEM: [&str; 3] = ["/proc", "/sys", "/dev"];
+/// Folders of the state directory that models are told of.
+const SHARED: [&str; 4] = ["media/inbound", "skills", "plugin-skills", "exec-output"];
+/// Folders of the state directory that are closed even inside of a workspace.
+const CLOSED: [&str; 6] = ["credentials", "identity", "secrets", "devices", "nodes", "push"];
+/// The same, in the folder of each agent.
+const CLOSED_OF_AGENT: &str = "agent";
+
+/// A file or folder, whatever its name.
+type Id = (u64, u64);
+
+/// What belongs to the gateway and to the system.
+pub struct Guard {
+    state_dir: PathBuf,
+    /// Folders that are open though they lie in the state directory.
+    open: Vec<PathBuf>,
+    /// Single files, wherever they are. Names that begin so are refused, too:
+    /// backups and journals.
+    files: Vec<PathBuf>,
+}
+
+impl Guard {
+    /// The guard of a gateway.
+    pub fn new(settings: &Settings) -> Self {
+        let paths = &settings.paths;
+        let agents = &settings.agents;
+        let workspaces = agents.list.iter().map(|agent| agent.workspace.clone());
+        let open = workspaces
+            .chain([agents.defaults.workspace.clone()])
+            .chain(SHARED.map(|name| paths.state_dir.join(name)))
+            .collect();
+        let secrets = settings.secrets.providers().filter_map(|provider| match provider {
+            SecretProvider::File(file) => Some(file.path.clone()),
+            SecretProvider::Env(_) | SecretProvider::Exec(_) => None,
+        });
+        let own = [
+            paths.config_path.clone(),
+            paths.token_file(),
+            paths.database(),
+            paths.instance_lock(),
+            paths.identity_file(),
+        ];
+        let approvals = paths.expand("~/.openclaw/exec-approvals.json").ok();
+        let files = own.into_iter().chain(approvals).chain(secrets).collect();
+        Self { state_dir: paths.state_dir.clone(), open, files }
+    }
+
+    /// Whether something in this open folder may be touched; `path` is for the
+    /// error.
+    pub fn judge_folder(&self, folder: impl AsFd, path: &Path) -> Result<(), ReachError> {
+        let refused = || ReachError::Private(path.to_owned());
+        let above = above(folder).map_err(|_| refused())?;
+        if SYSTEM.iter().filter_map(id_at).any(|id| above.contains(&id)) {
+            return Err(refused());
+        }
+        let state = id_at(&self.state_dir);
+        let Some(depth) = above.iter().position(|id| Some(*id) == state) else { return Ok(()) };
+        let inside = above.get(..depth).unwrap_or_default();
+        let is_open = self.open.iter().filter_map(id_at).any(|id| inside.contains(&id));
+        let is_closed = self.closed().filter_map(id_at).any(|id| inside.contains(&id));
+        if is_open && !is_closed { Ok(()) } else { Err(refused()) }
+    }
+
+    /// Whether this file of an open folder may be touched.
+    pub fn judge_file(
+        &self,
+        folder: impl AsFd,
+        name: &Path,
+        file: Option<&Stat>,
+        path: &Path,
+    ) -> Result<(), ReachError> {
+        let refused = || ReachError::Private(path.to_owned());
+        let folder = fstat(&folder).map(|facts| id(&facts)).map_err(|_| refused())?;
+        let name = name.as_os_str().as_encoded_bytes();
+        for own in &self.files {
+            let own_name = own.file_name().unwrap_or_default().as_encoded_bytes();
+            if name.starts_with(own_name) && own.parent().and_then(id_at) == Some(folder) {
+                return Err(refused());
+            }
+        }
+        let Some(facts) = file else { return Ok(()) };
+        let this = id(facts);
+        if self.files.iter().filter_map(id_at).any(|own| own == this) {
+            return Err(refused());
+        }
+        if facts.st_nlink > 1 && self.is_other_name(this) {
+            return Err(refused());
+        }
+        Ok(())
+    }
+
+    /// Whether a file with several names is one of those in the closed folders.
+    fn is_other_name(&self, this: Id) -> bool {
+        let mut seen = 0;
+        for folder in self.closed().chain([self.state_dir.clone()]) {
+            let Ok(entries) = fs::read_dir(folder) else { continue };
+            for entry in entries {
+                seen += 1;
+                let facts = entry.and_then(|entry| entry.metadata());
+                if seen > NAMES_MAX || facts.is_ok_and(|facts| id_of(&facts) == this) {
+                    return true;
+                }
+            }
+        }
+        false
+    }
+
+    fn closed(&self) -> impl Iterator<Item = PathBuf> {
+        let agents = fs::read_dir(self.state_dir.join("agents"));
+        let agents = agents.into_iter().flatten().filter_map(Result::ok).take(NAMES_MAX);
+        CLOSED
+            .iter()
+            .map(|name| self.state_dir.join(name))
+            .chain(agents.map(|agent| agent.path().join(CLOSED_OF_AGENT)))
+    }
+}
+
+/// The folder and all above it, the innermost first.
+fn above(folder: impl AsFd) -> io::Result<Vec<Id>> {
+    let mut ids = vec![id(&fstat(&folder)?)];
+    let mut path = String::from("..");
+    for _ in 0..DEPTH_MAX {
+        let next = id(&statat(&folder, path.as_str(), AtFlags::empty())?);
+        if ids.last() == Some(&next) {
+            return Ok(ids);
+        }
+        ids.push(next);
+        path.push_str("/..");
+    }
+    Err(io::ErrorKind::InvalidFilename.into())
+}
+
+fn id(facts: &Stat) -> Id {
+    // Their types differ from system to system.
+    #[allow(clippy::unnecessary_cast, clippy::cast_sign_loss)]
+    (facts.st_dev as u64, facts.st_ino as u64)
+}
+
+fn id_of(facts: &Metadata) -> Id {
+    (facts.dev(), facts.ino())
+}
+
+fn id_at(path: impl AsRef<Path>) -> Option<Id> {
+    fs::metadata(path).ok().map(|facts| id_of(&facts))
+}

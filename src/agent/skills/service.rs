@@ -1,0 +1,239 @@
+//! The skills of all agents, and what is set for them now.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use parking_lot::Mutex;
+use serde_json::Value;
+
+use super::check::{Surroundings, Verdict};
+use super::command::{self, Invocation, SkillCommand};
+use super::install::{self, InstallError, Installed};
+use super::listing;
+use super::scan::Heads;
+use super::update::{SkillChange, UpdateError, is_fit, redacted};
+use crate::config::secrets::resolve;
+use crate::config::skills::SkillsSettings;
+use crate::config::{AgentSettings, Env, Settings};
+use crate::support::Secret;
+
+/// The skills of all agents.
+pub struct Skills {
+    settings: Arc<Settings>,
+    env: Env,
+    /// What is set now; it begins as the config was at the start.
+    now: ArcSwap<Now>,
+    heads: Heads,
+    /// One change at a time; held by blocking threads only.
+    changing: Mutex<()>,
+}
+
+/// What is set now.
+#[derive(Clone)]
+struct Now {
+    skills: SkillsSettings,
+    /// The config as written, for `requires.config`; `None` while it is as it
+    /// was at the start.
+    config: Option<Value>,
+}
+
+impl Skills {
+    /// With these settings.
+    pub fn new(settings: Arc<Settings>, env: Env) -> Self {
+        let now = Now { skills: settings.skills.clone(), config: None };
+        Self {
+            settings,
+            env,
+            now: ArcSwap::from_pointee(now),
+            heads: Heads::default(),
+            changing: Mutex::default(),
+        }
+    }
+
+    /// Where skills for all agents are.
+    pub fn managed_dir(&self) -> &Path {
+        &self.settings.skills.managed_dir
+    }
+
+    /// Every skill that an agent finds, and what holds of it. Blocks.
+    pub fn verdicts(&self, agent: &AgentSettings) -> Vec<Verdict> {
+        let now = self.now.load();
+        let config = now.config.as_ref().unwrap_or(&self.settings.raw);
+        let mut surroundings = Surroundings::new(&now.skills, config, &self.env);
+        let skills = self.heads.find(&now.skills, &agent.workspace).into_iter();
+        skills.map(|skill| surroundings.judge(skill, &agent.id)).collect()
+    }
+
+    /// The list for an agent's prompt; empty without skills. Blocks.
+    pub fn listing(&self, agent: &AgentSettings) -> String {
+        let now = self.now.load();
+        let verdicts = self.verdicts(agent);
+        listing::list(&verdicts, now.skills.max_in_prompt, now.skills.max_prompt_chars(&agent.id))
+    }
+
+    /// The names of programs that skills of any agent need. Blocks.
+    pub fn bins(&self) -> Vec<String> {
+        let mut bins = BTreeSet::new();
+        for agent in &self.settings.agents.list {
+            for verdict in self.verdicts(agent) {
+                let requires = &verdict.skill.head.requires;
+                bins.extend(requires.bins.iter().chain(&requires.any_bins).cloned());
+            }
+        }
+        bins.into_iter().collect()
+    }
+
+    /// The commands of an agent's skills; none has a `reserved` name.
+    pub async fn commands(
+        self: &Arc<Self>,
+        agent: AgentSettings,
+        reserved: &'static [&'static str],
+    ) -> Vec<SkillCommand> {
+        let skills = Arc::clone(self);
+        let work = move || command::commands(&skills.verdicts(&agent), reserved);
+        // Only a gateway that stops gives work up.
+        tokio::task::spawn_blocking(work).await.unwrap_or_default()
+    }
+
+    /// What a chat message that begins with a slash asks an agent's skills for;
+    /// `None` when it names none.
+    pub async fn invoke(
+        self: &Arc<Self>,
+        agent: AgentSettings,
+        reserved: &'static [&'static str],
+        message: &str,
+    ) -> Option<Invocation> {
+        if !message.trim_start().starts_with('/') {
+            return None;
+        }
+        command::invoke(&self.commands(agent, reserved).await, message)
+    }
+
+    /// The variables that are set for an agent's skills, for the commands of its
+    /// runs. The variables of the gateway itself are not among them: a skill
+    /// could name any.
+    pub async fn variables(self: &Arc<Self>, agent: AgentSettings) -> BTreeMap<String, Secret> {
+        let skills = Arc::clone(self);
+        let work = move || skills.verdicts(&agent);
+        let verdicts = tokio::task::spawn_blocking(work).await.unwrap_or_default();
+        let now = self.now.load_full();
+        let usable = verdicts.iter().filter(|verdict| verdict.is_usable());
+        let set = usable.filter_map(|verdict| {
+            let head = &verdict.skill.head;
+            now.skills.entries.get(&head.key).map(|entry| (head, entry))
+        });
+        let set: Vec<_> = set.collect();
+        let references = set.iter().filter_map(|(_, entry)| entry.api_key.as_ref()?.reference());
+        let references = references.cloned().collect();
+        let (secrets, lost) = resolve(&references, &self.settings.secrets, &self.env).await;
+        for (reference, error) in lost {
+            tracing::warn!(%reference, %error, "key of a skill not found");
+        }
+        let mut variables = BTreeMap::new();
+        for (head, entry) in set {
+            let key = entry.api_key.as_ref().and_then(|key| key.resolve(&secrets));
+            variables.extend(head.primary_env.clone().zip(key));
+            variables.extend(entry.env.clone());
+        }
+        variables.retain(|name, value| is_fit(name) && !value.is_empty());
+        variables
+    }
+
+    /// Changes what is set for a skill: in the config file, and at once. The
+    /// entry as it is now, without its secrets.
+    ///
+    /// # Errors
+    /// When a value cannot be set, or the file cannot be changed.
+    pub async fn update(self: &Arc<Self>, change: SkillChange) -> Result<Value, UpdateError> {
+        let change = change.checked()?;
+        let skills = Arc::clone(self);
+        // Not given up when its caller goes away: file and memory change together.
+        let work = tokio::task::spawn_blocking(move || skills.change(&change));
+        Ok(redacted(&work.await.map_err(|_| UpdateError::Stopped)??))
+    }
+
+    fn change(&self, change: &SkillChange) -> Result<Value, UpdateError> {
+        let _one = self.changing.lock();
+        let entry = change.save(&self.settings.file.path)?;
+        let mut now = Now::clone(&self.now.load());
+        change.apply(now.skills.entries.entry(change.key.clone()).or_default());
+        let mut config = now.config.take().unwrap_or_else(|| self.settings.raw.clone());
+        put(&mut config, &["skills", "entries", &change.key], entry.clone());
+        now.config = Some(config);
+        self.now.store(Arc::new(now));
+        Ok(entry)
+    }
+
+    /// Takes a skill over from a folder, for all agents.
+    ///
+    /// # Errors
+    /// When there is none, it is no good, or there already.
+    pub async fn install(
+        self: &Arc<Self>,
+        from: PathBuf,
+        is_forced: bool,
+    ) -> Result<Installed, InstallError> {
+        let skills = Arc::clone(self);
+        let work = move || {
+            let _one = skills.changing.lock();
+            install::install(&from, skills.managed_dir(), is_forced)
+        };
+        tokio::task::spawn_blocking(work).await.map_err(|_| InstallError::Stopped)?
+    }
+}
+
+/// Puts a value at a place, where that has objects on the way or nothing.
+fn put(root: &mut Value, path: &[&str], value: Value) {
+    let mut at = root;
+    for name in path {
+        if at.is_null() {
+            *at = Value::Object(serde_json::Map::new());
+        }
+        let Some(members) = at.as_object_mut() else { return };
+        at = members.entry(*name).or_insert(Value::Null);
+    }
+    *at = value;
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+    use crate::agent::skills::scan::tests::make;
+    use crate::config::{Overrides, load};
+
+    #[tokio::test]
+    async fn commands_get_what_is_set_for_usable_skills_and_nothing_else() {
+        let home = tempfile::tempdir().unwrap();
+        let state = home.path().join(".openclaw");
+        make(&state.join("skills/a"), "a", "metadata: {openclaw: {primaryEnv: A_KEY}}");
+        make(&state.join("skills/b"), "b", "metadata: {openclaw: {requires: {bins: [nope]}}}");
+        make(
+            &state.join("skills/c"),
+            "c",
+            "metadata: {openclaw: {primaryEnv: LD_PRELOAD, requires: {env: [HOST_SECRET]}}}",
+        );
+        fs::write(
+            state.join("openclaw.json"),
+            r#"{skills: {entries: {
+                a: {apiKey: {source: "env", id: "STORED"}, env: {A_URL: "u", PATH: "/evil"}},
+                b: {env: {B: "not usable"}},
+                c: {apiKey: "/evil.so"},
+                gone: {env: {GONE: "no such skill"}},
+            }}}"#,
+        )
+        .unwrap();
+        let env = Env::fixed([("STORED", "key"), ("HOST_SECRET", "h")], home.path());
+        let looking = Overrides { read_only: true, ..Overrides::default() };
+        let settings = Arc::new(load(&env, &looking).unwrap());
+        let agent = settings.agents.agent_or_default("main");
+        let skills = Arc::new(Skills::new(settings, env));
+        let variables = skills.variables(agent).await;
+        let shown: Vec<_> =
+            variables.iter().map(|(name, value)| (name.as_str(), value.expose())).collect();
+        assert_eq!(shown, [("A_KEY", "key"), ("A_URL", "u")]);
+    }
+}

@@ -1,0 +1,236 @@
+//! The tool `exec`.
+
+use std::fs::DirBuilder;
+use std::os::unix::fs::DirBuilderExt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::task::spawn_blocking;
+use tokio::time::{Instant, sleep_until, timeout};
+
+use super::request::Arguments;
+use super::{told, words};
+use crate::agent::approvals::{ApprovalNews, Denial, ExecRequest};
+use crate::agent::exec::{Cause, Ending, Foreground, How, Process, StartError, tail};
+use crate::agent::runs::Runs;
+use crate::agent::tools::{Tool, ToolContext, ToolKind, ToolNews, ToolOutput, ToolScope};
+use crate::providers::ToolSpec;
+use crate::sessions::{SessionError, SessionKey};
+use crate::support::BoxFuture;
+
+/// How often clients are told of new output: more often nobody reads it.
+const UPDATE_EVERY: Duration = Duration::from_millis(100);
+/// Characters of the output in a note on a command that has ended.
+const MAX_NOTED: usize = 400;
+
+/// The tool.
+pub struct Exec;
+
+impl Tool for Exec {
+    fn name(&self) -> &'static str {
+        "exec"
+    }
+
+    fn kind(&self) -> ToolKind {
+        ToolKind::Command
+    }
+
+    fn spec(&self) -> ToolSpec {
+        ToolSpec {
+            name: self.name().into(),
+            description: "Run a shell command now. A command that takes longer than yieldMs goes \
+                on in the background; look after it with the process tool (poll, log, write, \
+                kill). Set pty=true for programs that need a terminal. Do not wait with sleep or \
+                loops for something that is due later; use cron for that."
+                .into(),
+            parameters: parameters(),
+        }
+    }
+
+    fn meta(&self, arguments: &Value) -> Option<String> {
+        let workdir = arguments["workdir"].as_str().map(str::trim).filter(|it| !it.is_empty());
+        words::describe(arguments["command"].as_str()?, workdir)
+    }
+
+    fn call<'a>(&'a self, cx: &'a ToolContext, arguments: &'a Value) -> BoxFuture<'a, ToolOutput> {
+        Box::pin(run(cx, arguments))
+    }
+}
+
+/// What a call comes to.
+struct Plan {
+    request: ExecRequest,
+    how: How,
+    /// How long to wait for the end; `None` when nobody can look after the
+    /// command later.
+    patience: Option<Duration>,
+}
+
+async fn run(cx: &ToolContext, arguments: &Value) -> ToolOutput {
+    let plan = match plan(cx, arguments).await {
+        Ok(plan) => plan,
+        Err(text) => return ToolOutput::error(text),
+    };
+    let permit = match cx.parts().approvals.authorize(&plan.request, &News(cx)).await {
+        Ok(permit) => permit,
+        Err(denial) => return denied(denial),
+    };
+    let limit = plan.how.time_limit.map(|limit| limit.as_secs());
+    let process = match cx.parts().processes.start(permit, &plan.request, plan.how).await {
+        Ok(process) => Foreground(process),
+        Err(StartError::Denied(denial)) => return denied(denial),
+        Err(error) => return ToolOutput::error(error.to_string()),
+    };
+    if let Some(ending) = wait(cx, &process.0, plan.patience).await {
+        return told::ended(&process.0, &ending, limit);
+    }
+    process.0.put_to_background();
+    note_its_end(&cx.runs, &process.0);
+    told::goes_on(&process.0)
+}
+
+/// Reads the arguments, in the light of the session.
+async fn plan(cx: &ToolContext, arguments: &Value) -> Result<Plan, String> {
+    let parts = cx.parts();
+    let settings = parts.processes.settings();
+    let wanted = Arguments::read(arguments)?;
+    let unreadable = |error: SessionError| format!("session not readable: {error}");
+    let entry = parts.sessions.entry(&cx.key).await.map_err(unreadable)?;
+    let scope = ToolScope::of_session(parts, &cx.key, entry.as_ref()).await.map_err(unreadable)?;
+    let is_main = cx.key == SessionKey::main(&cx.key.agent(&parts.keys), &parts.keys);
+    let sandbox = settings.sandbox.of(&cx.agent.id, is_main);
+    let session = entry.as_ref().and_then(|entry| entry.exec_host.as_deref());
+    let host = wanted.host(session, settings, sandbox)?;
+    let can_look_after = scope.allows(&parts.settings, "process");
+    let patience = can_look_after.then(|| wanted.patience(settings));
+    let time_limit = if can_look_after {
+        wanted.time_limit(settings)
+    } else {
+        wanted.time_limit(settings).or(Some(settings.timeout))
+    };
+    let how = How { has_terminal: wanted.has_terminal(), time_limit, sandbox };
+    let request = wanted.request(cx, settings, host)?;
+    make_workspace(&request).await?;
+    Ok(Plan { request, how, patience })
+}
+
+/// A workspace is there once something runs in it.
+async fn make_workspace(request: &ExecRequest) -> Result<(), String> {
+    let place = request.workspace.clone();
+    if request.cwd != place {
+        return Ok(());
+    }
+    let made = spawn_blocking(move || {
+        DirBuilder::new().recursive(true).mode(0o700).create(&place).map_err(|error| (place, error))
+    });
+    match made.await {
+        Ok(Ok(())) => Ok(()),
+        Ok(Err((place, error))) => Err(format!("no workspace at {}: {error}", place.display())),
+        Err(error) => Err(format!("no workspace: {error}")),
+    }
+}
+
+/// Questions about a command are told to those who follow its call.
+struct News<'a>(&'a ToolContext);
+
+impl ApprovalNews for News<'_> {
+    fn tell(&self, data: Value) -> BoxFuture<'_, ()> {
+        Box::pin(self.0.tell(ToolNews::Approval(data)))
+    }
+}
+
+fn denied(denial: Denial) -> ToolOutput {
+    ToolOutput { details: Some(denial.details), is_error: true, ..ToolOutput::text(denial.text) }
+}
+
+/// Waits for the end of a command, and tells of what it says. `None` when it
+/// takes too long.
+async fn wait(cx: &ToolContext, process: &Process, patience: Option<Duration>) -> Option<Ending> {
+    let give_up = patience.map(|patience| Instant::now() + patience);
+    let mut news = process.follow();
+    let (mut told_bytes, mut due) = (0, Instant::now());
+    loop {
+        let (ending, total) = process.look(|state| (state.ending.clone(), state.output.total()));
+        if total > told_bytes && (ending.is_some() || Instant::now() >= due) {
+            // The first line by itself, at once, as programs write their lines.
+            let (shown, bytes) = told::running(process, told_bytes == 0);
+            cx.tell(ToolNews::Update(shown)).await;
+            (told_bytes, due) = (bytes, Instant::now() + UPDATE_EVERY);
+            continue;
+        }
+        if ending.is_some() {
+            return ending;
+        }
+        if patience == Some(Duration::ZERO) {
+            // The process id is known as soon as the keeper has said so.
+            let _ = timeout(UPDATE_EVERY, news.changed()).await;
+            return None;
+        }
+        tokio::select! {
+            changed = news.changed() => if changed.is_err() { return None },
+            () = sleep_until(due), if total > told_bytes => {}
+            () = until(give_up) => return None,
+        }
+    }
+}
+
+async fn until(time: Option<Instant>) {
+    match time {
+        Some(time) => sleep_until(time).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Notes the end of a command that nobody waits for, for the next turn of its
+/// session.
+fn note_its_end(runs: &Arc<Runs>, process: &Arc<Process>) {
+    let settings = runs.parts().processes.settings();
+    if !settings.notify_on_exit {
+        return;
+    }
+    let tells_all = settings.notify_on_empty_success;
+    let (runs, process) = (Arc::clone(runs), Arc::clone(process));
+    let tasks = runs.parts().tasks.clone();
+    tasks.spawn("exec-note", async move {
+        let ending = process.ended().await;
+        let said = process.look(|state| {
+            let said: Vec<_> = tail(state.output.text(), MAX_NOTED).split_whitespace().collect();
+            said.join(" ")
+        });
+        let is_dull = ending.is_completed() && said.is_empty() && !tells_all;
+        // Who had it killed knows of it.
+        if is_dull || ending.cause == Cause::Killed {
+            return;
+        }
+        let (id, label) = (&process.id, told::exit_label(&ending));
+        let word = if ending.is_completed() { "completed" } else { "failed" };
+        let more = if said.is_empty() { String::new() } else { format!(" :: {said}") };
+        runs.parts().notices.add(&process.session, &format!("Exec {word} ({id}, {label}){more}"));
+    });
+}
+
+fn parameters() -> Value {
+    let text = |about: &str| json!({"type": "string", "description": about});
+    let number = |about: &str| json!({"type": "number", "description": about});
+    let flag = |about: &str| json!({"type": "boolean", "description": about});
+    json!({
+        "type": "object",
+        "required": ["command"],
+        "properties": {
+            "command": text("The shell command"),
+            "workdir": text("Directory to run in (default: the workspace)"),
+            "env": {"type": "object", "additionalProperties": {"type": "string"},
+                "description": "Variables to set for it"},
+            "yieldMs": number("Milliseconds to wait before it goes on in the background (default 10000)"),
+            "background": flag("Go on in the background at once"),
+            "timeout": number("Seconds until it is ended (default 1800; 0 for none)"),
+            "pty": flag("Run it in a terminal, for programs that need one"),
+            "elevated": flag("Without effect: commands run with the rights of the gateway"),
+            "host": text("Where to run it: auto, gateway or sandbox"),
+            "security": text("Be stricter than the policy: deny, allowlist or full"),
+            "ask": text("Ask a person more often than the policy does: off, on-miss or always"),
+            "node": text("Node for host=node"),
+        },
+    })
+}

@@ -1,0 +1,81 @@
+//! Tools for files: `read`, `write`, `edit`, `apply_patch`.
+//!
+//! Promises: every file is reached through [`crate::agent::reach`]; two calls
+//! never change a file at the same time; a change is made as a whole or not at
+//! all. Source of names, schemas and texts: the original's coding agent.
+
+mod apply_patch;
+mod edit;
+mod patch;
+mod read;
+#[cfg(test)]
+pub mod testing;
+pub mod window;
+mod write;
+
+pub use read::takes_pictures;
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::{Tool, ToolContext, ToolOutput};
+use crate::agent::reach::{FileLocks, Reach};
+use crate::config::FileRules;
+
+/// Largest file that is edited. A model writes text; what is larger is data.
+const EDIT_MAX: u64 = 10 * 1024 * 1024;
+
+/// The tools for files.
+pub fn tools() -> Vec<Arc<dyn Tool>> {
+    let locks = FileLocks::default();
+    vec![
+        Arc::new(read::Read),
+        Arc::new(write::Write::new(locks.clone())),
+        Arc::new(edit::EditTool::new(locks.clone())),
+        Arc::new(apply_patch::ApplyPatch::new(locks)),
+    ]
+}
+
+/// What the agent of a call may do with files.
+pub(super) fn rules(cx: &ToolContext) -> FileRules {
+    FileRules::of(&cx.parts().settings, &cx.agent.tools.files)
+}
+
+/// The files that the agent of a call reaches.
+pub fn reach(cx: &ToolContext) -> Reach {
+    Reach::new(&cx.parts().settings, &cx.agent, rules(cx).is_workspace_only())
+}
+
+/// Does what blocks off the async threads. Work that has begun is finished even
+/// when nobody waits for it any more.
+pub async fn blocking<T: Send + 'static>(
+    tool: &'static str,
+    work: impl FnOnce() -> Result<T, String> + Send + 'static,
+) -> Result<T, ToolOutput> {
+    let done = tokio::task::spawn_blocking(work).await;
+    done.unwrap_or_else(|_| Err("the work was cut off".into()))
+        .map_err(|error| ToolOutput::failed(tool, error))
+}
+
+/// A text among the arguments; empty when it is not there.
+pub fn text<'a>(arguments: &'a Value, name: &str) -> &'a str {
+    arguments.get(name).and_then(Value::as_str).unwrap_or_default()
+}
+
+/// A positive whole number among the arguments.
+fn count(arguments: &Value, name: &str) -> Option<usize> {
+    let number = arguments.get(name)?;
+    let whole = number.as_u64().or_else(|| {
+        let number = number.as_f64()?.floor();
+        // Saturates; a line number of that size is beyond any file.
+        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+        (number >= 0.0).then_some(number as u64)
+    })?;
+    Some(usize::try_from(whole).unwrap_or(usize::MAX))
+}
+
+/// Length of a text as clients count it.
+fn characters(text: &str) -> usize {
+    text.encode_utf16().count()
+}

@@ -1,0 +1,82 @@
+//! What fills the context of a session.
+
+use std::sync::Arc;
+
+use crate::protocol::message::AgentMessage;
+use crate::providers::{ModelInfo, ThinkingLevel};
+use crate::sessions::{SessionEntry, SessionError, SessionKey};
+
+use super::prompt::Prompt;
+use super::runs::Runs;
+use super::tools::{ToolScope, Toolbox};
+
+/// What the next call of the model carries, in characters.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ContextWeight {
+    /// The system prompt.
+    pub system: usize,
+    /// Name and size of each tool, largest first.
+    pub tools: Vec<(String, usize)>,
+    /// Count and size of the messages: the user's, the model's, tool results.
+    pub messages: [(usize, usize); 3],
+    /// Tokens of the last call, as the provider counted them.
+    pub tokens: Option<u64>,
+    /// What the model can read, in tokens.
+    pub window: Option<u64>,
+}
+
+impl Runs {
+    /// The tools of a session.
+    ///
+    /// # Errors
+    /// When the session is not readable.
+    pub async fn toolbox(
+        &self,
+        key: &SessionKey,
+        entry: &SessionEntry,
+    ) -> Result<Toolbox, SessionError> {
+        let parts = self.parts();
+        let scope = ToolScope::of_session(parts, key, Some(entry)).await?;
+        Ok(parts.tools.toolbox(&parts.settings, &scope))
+    }
+
+    /// Weighs the context of a session.
+    ///
+    /// # Errors
+    /// When the session is not readable.
+    pub async fn weigh(&self, key: &SessionKey) -> Result<ContextWeight, SessionError> {
+        let parts = self.parts();
+        let entry = parts.sessions.entry(key).await?;
+        let model = parts.models.of_session(key, entry.as_ref());
+        let entry = entry.unwrap_or_default();
+        let toolbox = self.toolbox(key, &entry).await?;
+        let prompt = Prompt::gather(parts, key, &entry, &toolbox).await;
+        let rendered = |model: &Arc<ModelInfo>| prompt.render(model, ThinkingLevel::Off, &[]);
+        let sized = toolbox.specs().into_iter().map(|spec| {
+            let size = spec.description.chars().count() + spec.parameters.to_string().len();
+            (spec.name, size)
+        });
+        let mut tools: Vec<_> = sized.collect();
+        tools.sort_by_key(|(_, size)| std::cmp::Reverse(*size));
+        let mut messages = [(0, 0); 3];
+        for message in parts.sessions.context(key).await? {
+            let [user, model, results] = &mut messages;
+            let (kind, calls) = match &message {
+                AgentMessage::User(_) => (user, 0),
+                AgentMessage::Assistant(said) => {
+                    (model, said.tool_calls().map(|call| call.arguments.to_string().len()).sum())
+                }
+                AgentMessage::ToolResult(_) => (results, 0),
+            };
+            kind.0 += 1;
+            kind.1 += message.text().chars().count() + calls;
+        }
+        Ok(ContextWeight {
+            system: model.info.as_ref().map_or(0, |model| rendered(model).chars().count()),
+            tools,
+            messages,
+            tokens: entry.total_tokens.filter(|tokens| *tokens > 0),
+            window: model.context_window(),
+        })
+    }
+}

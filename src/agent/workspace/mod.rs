@@ -1,0 +1,88 @@
+//! The folder of an agent: the files that tell it who it is and how it works.
+//!
+//! Owns: which files these are, making them in a new workspace, reading and
+//! writing them, what of them goes into the prompt. Promises: a file of the
+//! user's is never overwritten but by `agents.files.set`; nothing outside of
+//! the workspace is read or written through a link; a write is durable before
+//! it is acknowledged. Must not: know the model, or block an async thread.
+
+mod cache;
+mod files;
+mod identity;
+mod inject;
+mod seed;
+mod service;
+
+pub(in crate::agent) use files::Stamp;
+pub use files::{FileEntry, FilesError};
+pub use identity::{Avatar, FileIdentity};
+pub use inject::{Audience, Injected, InjectedFile, Limits};
+pub use service::Workspaces;
+
+/// A file that an agent's prompt is made of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BootstrapFile {
+    /// How it works.
+    Agents,
+    /// Its manner.
+    Soul,
+    /// Notes on its surroundings.
+    Tools,
+    /// Its name and face.
+    Identity,
+    /// Whom it helps.
+    User,
+    /// What to look after when nobody asks.
+    Heartbeat,
+    /// What to do first of all; only in a new workspace.
+    Bootstrap,
+    /// What stays true.
+    Memory,
+}
+
+impl BootstrapFile {
+    /// All of them, in the order of the original.
+    pub const ALL: [Self; 8] = [
+        Self::Agents,
+        Self::Soul,
+        Self::Tools,
+        Self::Identity,
+        Self::User,
+        Self::Heartbeat,
+        Self::Bootstrap,
+        Self::Memory,
+    ];
+
+    /// Its name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Agents => "AGENTS.md",
+            Self::Soul => "SOUL.md",
+            Self::Tools => "TOOLS.md",
+            Self::Identity => "IDENTITY.md",
+            Self::User => "USER.md",
+            Self::Heartbeat => "HEARTBEAT.md",
+            Self::Bootstrap => "BOOTSTRAP.md",
+            Self::Memory => "MEMORY.md",
+        }
+    }
+
+    /// The file of this name, exactly.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|file| file.name() == name)
+    }
+
+    /// What it says in a new workspace.
+    const fn template(self) -> &'static str {
+        match self {
+            Self::Agents => include_str!("templates/AGENTS.md"),
+            Self::Soul => include_str!("templates/SOUL.md"),
+            Self::Tools => include_str!("templates/TOOLS.md"),
+            Self::Identity => include_str!("templates/IDENTITY.md"),
+            Self::User => include_str!("templates/USER.md"),
+            Self::Heartbeat => include_str!("templates/HEARTBEAT.md"),
+            Self::Bootstrap => include_str!("templates/BOOTSTRAP.md"),
+            Self::Memory => include_str!("templates/MEMORY.md"),
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! The workspaces of all agents.
+
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+
+use super::cache::Texts;
+use super::files::{self, FileEntry, FilesError};
+use super::identity::{self, FileIdentity};
+use super::inject::{self, Audience, Injected, Limits};
+use super::{BootstrapFile, seed};
+use crate::config::WorkspaceSettings;
+use crate::store::atomic;
+use crate::support::Clock;
+
+/// Paths whose trouble was reported; beyond that nothing more is.
+const MAX_COMPLAINTS: usize = 256;
+
+/// The workspaces of all agents.
+pub struct Workspaces {
+    skips_bootstrap: bool,
+    limits: Limits,
+    clock: Arc<dyn Clock>,
+    texts: Texts,
+    /// Folders that could not be set up, so that the log has it once.
+    complained: Mutex<HashSet<PathBuf>>,
+}
+
+impl Workspaces {
+    /// With these settings.
+    pub fn new(settings: &WorkspaceSettings, clock: Arc<dyn Clock>) -> Self {
+        Self {
+            skips_bootstrap: settings.skip_bootstrap,
+            limits: Limits { one: settings.max_chars, total: settings.total_max_chars },
+            clock,
+            texts: Texts::default(),
+            complained: Mutex::default(),
+        }
+    }
+
+    /// What of the files in `dir` a session gets into its prompt; makes the
+    /// files that are missing. A file that cannot be read counts as missing.
+    /// Blocks.
+    pub fn inject(&self, dir: &Path, audience: Audience) -> Injected {
+        self.ensure(dir);
+        // Tools work in it, with or without files of ours.
+        if let Err(error) = atomic::create_private_dir(dir) {
+            self.complain(dir.to_owned(), &error);
+        }
+        let sources = audience.files().iter().map(|&file| {
+            let text = self.texts.read(dir, file).unwrap_or_else(|error| {
+                self.complain(dir.join(file.name()), &error);
+                None
+            });
+            (file, dir.join(file.name()), text)
+        });
+        inject::inject(sources.collect(), self.limits)
+    }
+
+    /// Every file in `dir`, without texts; makes those that are missing.
+    /// `BOOTSTRAP.md` is not listed after the first conversation. Blocks.
+    ///
+    /// # Errors
+    /// For a file that leads out of the workspace.
+    pub fn list(&self, dir: &Path) -> Result<Vec<FileEntry>, FilesError> {
+        self.ensure(dir);
+        let is_set_up = seed::is_set_up(dir);
+        let files = BootstrapFile::ALL.into_iter();
+        let shown = files.filter(|file| !is_set_up || *file != BootstrapFile::Bootstrap);
+        shown.map(|file| files::look(dir, file)).collect()
+    }
+
+    /// One file with its text. Blocks.
+    ///
+    /// # Errors
+    /// For one that leads out of the workspace, or is too large.
+    pub fn get(&self, dir: &Path, file: BootstrapFile) -> Result<FileEntry, FilesError> {
+        self.ensure(dir);
+        files::read(dir, file)
+    }
+
+    /// Writes one file; it is durable when this returns. Blocks.
+    ///
+    /// # Errors
+    /// For one that leads out of the workspace, is too large or not writable.
+    pub fn set(
+        &self,
+        dir: &Path,
+        file: BootstrapFile,
+        content: &str,
+    ) -> Result<FileEntry, FilesError> {
+        self.ensure(dir);
+        files::write(dir, file, content)
+    }
+
+    /// What `IDENTITY.md` says; nothing when it is not there. Makes no file.
+    /// Blocks.
+    pub fn identity(&self, dir: &Path) -> FileIdentity {
+        let text = self.texts.read(dir, BootstrapFile::Identity).ok().flatten();
+        text.map(|text| identity::parse(&text)).unwrap_or_default()
+    }
+
+    /// Makes what is missing. That it cannot be done keeps nobody from working.
+    fn ensure(&self, dir: &Path) {
+        if self.skips_bootstrap {
+            return;
+        }
+        if let Err(error) = seed::ensure(dir, self.clock.now_ms()) {
+            self.complain(dir.to_owned(), &error);
+        }
+    }
+
+    fn complain(&self, path: PathBuf, error: &dyn std::error::Error) {
+        let mut complained = self.complained.lock();
+        if complained.len() < MAX_COMPLAINTS && !complained.contains(&path) {
+            tracing::warn!(path = %path.display(), %error, "workspace not as it should be");
+            complained.insert(path);
+        }
+    }
+}

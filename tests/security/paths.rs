@@ -1,0 +1,141 @@
+//! Path traversal, links, other names of the same file (CVE-2026-28482,
+//! CVE-2026-35636, CVE-2026-32060, CVE-2026-32846, CVE-2026-41364). Swapped
+//! names are in the tests of `src/agent/reach`.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use crate::stage::{Api, ask, config, connect, events};
+use crate::support::client::{ALL_SCOPES, standard_connect};
+use crate::support::{Gateway, GatewayOptions, MockProvider, SECRET, WsClient};
+
+const CANARY: &str = "canary-4711";
+
+async fn scene(only_workspace: bool) -> (Gateway, MockProvider, WsClient) {
+    let mock = MockProvider::start().await;
+    let mut config = config(mock.address(), Api::OpenAi);
+    config["tools"]["fs"]["workspaceOnly"] = json!(only_workspace);
+    let gateway = Gateway::start(GatewayOptions::with_config(config)).await;
+    let mut params = standard_connect(&ALL_SCOPES);
+    params["caps"] = json!(["tool-events"]);
+    let client = connect(&gateway, &params).await;
+    (gateway, mock, client)
+}
+
+/// Lets the model call a tool; the data of the result.
+async fn result_of(client: &mut WsClient, run: &str, name: &str, args: &Value) -> Value {
+    let line = format!("@mock tool name={name} args={args} then=\"done\"");
+    ask(client, run, &line, run).await;
+    let told = events(client, "agent", run);
+    let result = told.into_iter().find(|payload| payload["data"]["phase"] == "result");
+    result.expect("a result")["data"].clone()
+}
+
+/// Every tool that takes a path, with this one.
+fn every_tool(path: &str) -> Vec<(&'static str, Value)> {
+    let patch = |body: String| json!({"input": format!("*** Begin Patch\n{body}\n*** End Patch")});
+    vec![
+        ("read", json!({"path": path})),
+        ("write", json!({"path": path, "content": "overwritten"})),
+        ("edit", json!({"path": path, "oldText": CANARY, "newText": "overwritten"})),
+        ("apply_patch", patch(format!("*** Delete File: {path}"))),
+        ("apply_patch", patch(format!("*** Update File: {path}\n@@\n-{CANARY}\n+overwritten"))),
+        ("image", json!({"image": path})),
+        ("memory_get", json!({"path": path})),
+    ]
+}
+
+async fn all_refused(client: &mut WsClient, paths: &[String]) {
+    for (at, path) in paths.iter().enumerate() {
+        for (index, (name, args)) in every_tool(path).into_iter().enumerate() {
+            let data = result_of(client, &format!("run-{at}-{index}"), name, &args).await;
+            let is_refused =
+                data["isError"] == true || data["result"]["details"]["disabled"] == true;
+            assert!(is_refused, "{name} {path}: {data}");
+            let text = data.to_string();
+            assert!(!text.contains(CANARY) && !text.contains(SECRET), "{name} {path}: {data}");
+        }
+    }
+}
+
+fn text(path: &Path) -> String {
+    path.to_str().unwrap().to_owned()
+}
+
+#[tokio::test]
+async fn no_spelling_of_a_path_leaves_the_workspace() {
+    let (gateway, _mock, mut client) = scene(true).await;
+    let workspace = gateway.workspace();
+    let outside = gateway.root().join("outside");
+    fs::create_dir_all(&outside).unwrap();
+    let secret = outside.join("secret.md");
+    fs::write(&secret, CANARY).unwrap();
+    symlink(&secret, workspace.join("file-link.md")).unwrap();
+    symlink(&outside, workspace.join("folder-link")).unwrap();
+    symlink("folder-link", workspace.join("link-to-link")).unwrap();
+    fs::create_dir_all(workspace.join("memory")).unwrap();
+    symlink(&secret, workspace.join("memory/link.md")).unwrap();
+    let up = "../".repeat(30);
+    let absolute = text(&secret);
+    let below_root = absolute.trim_start_matches('/');
+    let paths = [
+        absolute.clone(),
+        format!("{up}{below_root}"),
+        format!("memory/../{up}{below_root}"),
+        format!("{}/{up}{below_root}", workspace.display()),
+        format!("@{absolute}"),
+        "file-link.md".into(),
+        "folder-link/secret.md".into(),
+        "link-to-link/secret.md".into(),
+        "memory/link.md".into(),
+        format!("/proc/self/root{absolute}"),
+        "a\0b.md".into(),
+        format!("memory/{up}{below_root}\0.md"),
+    ];
+    all_refused(&mut client, &paths).await;
+    assert_eq!(fs::read_to_string(&secret).unwrap(), CANARY);
+}
+
+#[tokio::test]
+async fn the_gateways_secrets_are_out_of_reach_without_any_limit_too() {
+    let (gateway, _mock, mut client) = scene(false).await;
+    let workspace = gateway.workspace();
+    let state = gateway.state_dir();
+    let profiles = state.join("agents/main/agent/auth-profiles.json");
+    fs::create_dir_all(profiles.parent().unwrap()).unwrap();
+    fs::write(&profiles, CANARY).unwrap();
+    fs::create_dir_all(state.join("credentials")).unwrap();
+    fs::write(state.join("credentials/oauth.json"), CANARY).unwrap();
+    let before = fs::read(gateway.config_path()).unwrap();
+    fs::hard_link(&profiles, workspace.join("hard.md")).unwrap();
+    fs::hard_link(gateway.config_path(), workspace.join("hard-config.md")).unwrap();
+    symlink(&state, workspace.join("state")).unwrap();
+    let paths = [
+        text(&gateway.config_path()),
+        text(&profiles),
+        text(&state.join("credentials/oauth.json")),
+        text(&state.join("clawgate.sqlite")),
+        text(&state.join("clawgate.sqlite-wal")),
+        "state/agents/main/agent/auth-profiles.json".into(),
+        "hard.md".into(),
+        "hard-config.md".into(),
+        "/proc/self/environ".into(),
+        format!("/proc/{}/environ", gateway.pid().unwrap()),
+        format!("/proc/self/root{}", gateway.config_path().display()),
+        "/dev/zero".into(),
+    ];
+    all_refused(&mut client, &paths).await;
+    assert_eq!(fs::read_to_string(&profiles).unwrap(), CANARY);
+    assert_eq!(fs::read(gateway.config_path()).unwrap(), before);
+}
+
+#[tokio::test]
+async fn a_pipe_keeps_nobody_waiting() {
+    let (gateway, _mock, mut client) = scene(true).await;
+    let pipe = gateway.workspace().join("pipe.md");
+    rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, rustix::fs::Mode::RWXU).unwrap();
+    all_refused(&mut client, &["pipe.md".to_owned()]).await;
+}
