@@ -279,28 +279,6 @@ impl Runs {
         }))
     }
 
-    /// Stops all runs of a session, whoever began them, and waits for their
-    /// ends; answers whether there were any.
-    ///
-    /// # Errors
-    /// When they do not end in time.
-    pub(super) async fn interrupt_runs(
-        &self,
-        key: &SessionKey,
-        reason: AbortReason,
-    ) -> Result<bool, StillActive> {
-        let runs = self.state.lock().lanes.of_session(key);
-        let all: Vec<_> = runs.iter().collect();
-        self.stop(&all, reason).await;
-        let wind_down = async {
-            for run in &runs {
-                run.ended().await;
-            }
-        };
-        tokio::time::timeout(ABORT_WAIT, wind_down).await.map_err(|_| StillActive)?;
-        Ok(!runs.is_empty())
-    }
-
     /// When this process began, in milliseconds since the epoch.
     pub const fn started_at(&self) -> u64 {
         self.started_at

@@ -48,8 +48,7 @@ pub fn text(runs: &Runs, key: &SessionKey, entry: Option<SessionEntry>) -> Strin
     let _ = writeln!(text, "🧵 Session: {key} • {}", updated(&entry, now));
     let _ = writeln!(text, "📌 Tasks: {running} active · {waiting} waiting");
     let _ = writeln!(text, "⚙️ {}", options(runs, &entry));
-    let depth = runs.state.lock().lanes.of_session(key).len().saturating_sub(1);
-    let _ = write!(text, "🪢 Queue: {} (depth {depth})", rules.mode);
+    let _ = write!(text, "🪢 Queue: {} (depth {})", rules.mode, runs.waiting_in(key));
     text
 }
 

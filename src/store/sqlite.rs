@@ -6,9 +6,9 @@ use super::traits::StoreFuture;
 use super::{
     AnswerClaim, Claim, CooldownChange, CooldownRow, Database, Edited, MemoryFile, MemoryHit,
     MemoryUpdate, NewRun, NewSession, RunOutcome, RunRecord, SessionChange, SessionEdit,
-    SessionEntry, SessionPage, SessionQuery, SessionRow, Spending, Store, StoreError, SubagentQuery,
-    SubagentRow, SubagentState, UsageFacts, UsageFile, UsageScan, answers, cooldowns, memory, runs,
-    sessions, subagents, usage,
+    SessionEntry, SessionPage, SessionQuery, SessionRow, Spending, Store, StoreError,
+    SubagentQuery, SubagentRow, SubagentState, UsageFacts, UsageFile, UsageScan, answers,
+    cooldowns, memory, runs, sessions, subagents, usage,
 };
 
 /// The store of a gateway on one machine.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::agent::run::{AbortReason, ActiveRun};
-use crate::agent::runs::{ABORT_WAIT, Runs, StillActive};
+use crate::agent::runs::Runs;
 use crate::auth::{Owner, Principal};
 use crate::protocol::Scope;
 use crate::sessions::SessionKey;
@@ -12,27 +12,6 @@ use crate::store::{StoreError, SubagentQuery, SubagentRow, SubagentState};
 use super::announce::ID_PREFIX;
 
 impl Runs {
-    /// Stops all runs of a session and its sub-agents, whoever began them, and
-    /// waits for their ends; answers whether something ran in the session.
-    ///
-    /// # Errors
-    /// When they do not end in time.
-    pub async fn interrupt(
-        &self,
-        key: &SessionKey,
-        reason: AbortReason,
-    ) -> Result<bool, StillActive> {
-        let was_active = self.interrupt_runs(key, reason).await?;
-        let spawned = self.stop_subagents(key, None, None, reason).await;
-        let wind_down = async {
-            for run in &spawned {
-                run.ended().await;
-            }
-        };
-        tokio::time::timeout(ABORT_WAIT, wind_down).await.map_err(|_| StillActive)?;
-        Ok(was_active)
-    }
-
     /// Stops the sub-agents of a session and all below them, or those that one
     /// run began; with a principal, those that it may stop. Nobody is told of
     /// their results. Answers the runs that are, or soon will be, over by it.
