@@ -366,3 +366,41 @@ async fn a_parent_that_is_busy_hears_of_a_result_after_its_turn() {
     end_of(&client, &announcement(&said[0])).await;
     assert_eq!(announced(&mut client, PARENT, &said[0]).await.len(), 1);
 }
+
+#[tokio::test]
+async fn a_user_manages_sub_agents_by_a_command() {
+    let (gateway, _mock) = gateway(json!({})).await;
+    let mut client = admin(&gateway).await;
+    let none = ask(&mut client, PARENT, "/subagents", "c-0").await;
+    let expected =
+        "active subagents:\n-----\n(none)\n\nrecent subagents (last 30m):\n-----\n(none)";
+    assert_eq!(text_of(&none["message"]), expected);
+    let args = json!({"task": "@child stream n=2000 delay=20", "label": "kid"});
+    let said = spawn(&mut client, PARENT, &[args], "run-1").await;
+    deltas(&client, said[0]["runId"].as_str().unwrap(), 1).await;
+    let key = child(&said[0]);
+    for (index, (command, part)) in [
+        ("/subagents list", "1. kid (running, "),
+        ("/subagents info 1", key.as_str()),
+        ("/subagents log #1", "[Subagent Context]"),
+        ("/subagents log nobody", "no sub-agent \"nobody\" in this session"),
+        ("/subagents fly 1", "Usage: /subagents list"),
+        ("/subagents kill all", "Stopped 1 sub-agent."),
+        ("/subagents list", "1. kid (killed, "),
+        ("/subagents kill kid", "Nothing to stop."),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let told = ask(&mut client, PARENT, command, &format!("c-{}", index + 1)).await;
+        let text = text_of(&told["message"]);
+        assert!(text.contains(part), "{command}: {text}");
+    }
+    settles(&mut client, &key, "killed").await;
+    assert_eq!(announced(&mut client, PARENT, &said[0]).await.len(), 0);
+    ask(&mut client, PARENT, "/subagents send kid say: again", "c-9").await;
+    until("it answers again", async || {
+        (announced(&mut client, PARENT, &said[0]).await.len() == 1).then_some(())
+    })
+    .await;
+}

@@ -13,3 +13,4 @@ mod stage;
 
 mod exec_approvals;
 mod paths;
+mod session_tools;

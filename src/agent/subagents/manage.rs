@@ -9,11 +9,18 @@ use crate::agent::inter_session::{self, Source};
 use crate::agent::report::Family;
 use crate::agent::run::{AbortReason, ActiveRun};
 use crate::agent::runs::{Accepted, Runs, SendRequest};
-use crate::auth::Owner;
+use crate::auth::{Owner, Principal};
 use crate::sessions::{HistoryOptions, SessionError, SessionKey};
 use crate::store::{StoreError, SubagentQuery, SubagentRow, SubagentState};
 
+use super::stop::may_stop;
 use super::{Outcome, SpawnError};
+
+/// How far back an overview goes when nobody says; as in the original.
+pub const RECENT_MINUTES: u64 = 30;
+/// Sub-agents that are over, in an overview.
+const RECENT_MAX: usize = 20;
+const MINUTE_MS: u64 = 60_000;
 
 /// How a session speaks to a sub-agent under way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -88,7 +95,8 @@ impl Runs {
     }
 
     /// Stops sub-agents of a session with all below them: one, or all without a
-    /// target. Answers those that were not over.
+    /// target; with a principal, those that it may stop. Answers those that were
+    /// not over.
     ///
     /// # Errors
     /// [`TargetError`].
@@ -96,11 +104,13 @@ impl Runs {
         &self,
         parent: &SessionKey,
         target: Option<&str>,
+        principal: Option<&Principal>,
     ) -> Result<Vec<SubagentRow>, TargetError> {
-        let rows = match target {
+        let mut rows = match target {
             Some(target) => vec![self.find_subagent(parent, target).await?],
             None => self.subagents_of(parent).await?,
         };
+        rows.retain(|row| principal.is_none_or(|principal| may_stop(principal, row)));
         let mut killed = Vec::new();
         for row in rows {
             if self.stop_subagent(&row.run_id, AbortReason::Rpc).await {
@@ -111,7 +121,8 @@ impl Runs {
     }
 
     /// Says something to a sub-agent. One that is over begins again, and its
-    /// result is told like the first. Answers the id of the run that answers.
+    /// result is told like the first. `by` is who says it, and the run that does.
+    /// Answers the id of the run that answers.
     ///
     /// # Errors
     /// When it could not be said.
@@ -120,8 +131,9 @@ impl Runs {
         row: &SubagentRow,
         text: &str,
         said: Said,
-        run: Option<&ActiveRun>,
+        by: (Owner, Option<&ActiveRun>),
     ) -> Result<String, SpawnError> {
+        let (owner, run) = by;
         let parent = SessionKey::from_canonical(row.parent_key.as_str());
         let child = SessionKey::from_canonical(row.child_key.as_str());
         if self.parts.sessions.entry(&child).await?.is_none() {
@@ -129,7 +141,6 @@ impl Runs {
         }
         let source = Source { key: &parent, channel: None, tool: "subagents" };
         let message = inter_session::message(source, text, self.parts.clock.now_ms());
-        let owner = run.map_or_else(Owner::gateway, |run| (*run.owner).clone());
         if row.state.is_open() && said == Said::Send {
             // It answers this as part of what it does.
             let run_id = self.parts.ids.uuid();
@@ -222,8 +233,52 @@ fn words(message: &Value, has_tools: bool) -> String {
     texts.collect::<Vec<_>>().join("\n").trim().to_owned()
 }
 
+/// Sub-agents of a session in an overview, with their places in the list.
+#[derive(Debug, Default)]
+pub struct Overview<'a> {
+    /// Those that wait or run.
+    pub active: Vec<(usize, &'a SubagentRow)>,
+    /// Those that were over not long ago.
+    pub recent: Vec<(usize, &'a SubagentRow)>,
+    minutes: u64,
+    now_ms: u64,
+}
+
+impl<'a> Overview<'a> {
+    /// An overview that goes back so many minutes.
+    pub fn new(rows: &'a [SubagentRow], minutes: u64, now_ms: u64) -> Self {
+        let since = now_ms.saturating_sub(minutes.saturating_mul(MINUTE_MS));
+        let mut overview = Self { minutes, now_ms, ..Self::default() };
+        for (index, row) in rows.iter().enumerate() {
+            if row.state.is_open() {
+                overview.active.push((index + 1, row));
+            } else if row.ended_at.is_some_and(|at| at >= since)
+                && overview.recent.len() < RECENT_MAX
+            {
+                overview.recent.push((index + 1, row));
+            }
+        }
+        overview
+    }
+
+    /// As text, in the form of the original.
+    pub fn text(&self) -> String {
+        let lines = |rows: &[(usize, &SubagentRow)]| {
+            let lines = rows.iter().map(|(place, row)| line(*place, row, self.now_ms));
+            let lines = lines.collect::<Vec<_>>().join("\n");
+            if lines.is_empty() { "(none)".to_owned() } else { lines }
+        };
+        format!(
+            "active subagents:\n-----\n{}\n\nrecent subagents (last {}m):\n-----\n{}",
+            lines(&self.active),
+            self.minutes,
+            lines(&self.recent)
+        )
+    }
+}
+
 /// A line on a sub-agent, for lists.
-pub fn line(place: usize, row: &SubagentRow, now_ms: u64) -> String {
+fn line(place: usize, row: &SubagentRow, now_ms: u64) -> String {
     let name: String = row.label.as_deref().unwrap_or(&row.task).chars().take(60).collect();
     let seconds = row.ended_at.unwrap_or(now_ms).saturating_sub(row.created_at) / 1000;
     format!("{place}. {name} ({}, {seconds}s, run {})", status(row), row.run_id)

@@ -112,6 +112,7 @@ impl Runs {
     }
 }
 
-fn may_stop(principal: &Principal, row: &SubagentRow) -> bool {
+/// Whether a client may stop a sub-agent: its owner and admins may.
+pub(super) fn may_stop(principal: &Principal, row: &SubagentRow) -> bool {
     principal.allows(Scope::Admin) || Owner::from_text(&row.owner) == *principal.owner()
 }

@@ -12,7 +12,6 @@ use crate::agent::inter_session::{self, Source};
 use crate::agent::report::{Family, RunReport};
 use crate::agent::run::RunEnd;
 use crate::agent::runs::SendRequest;
-use crate::auth::Owner;
 use crate::providers::ToolSpec;
 use crate::sessions::{AgentId, SessionEntry, SessionError, SessionKey, SessionQuery};
 use crate::support::{BoxFuture, without_nulls};
@@ -145,7 +144,6 @@ async fn say(
     let parts = cx.parts();
     let run_id = parts.ids.uuid();
     let source = Source { key: &cx.key, channel: None, tool: "sessions_send" };
-    let owner = cx.run.as_ref().map_or_else(Owner::gateway, |run| (*run.owner).clone());
     let sent = cx.runs.send(SendRequest {
         family: Family::Agent,
         key: key.clone(),
@@ -154,7 +152,7 @@ async fn say(
         message: inter_session::message(source, message, parts.clock.now_ms()),
         media: None,
         thinking: None,
-        owner,
+        owner: cx.owner(),
         dedupe_text: None,
         limit: None,
     });

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::super::{Tool, ToolContext, ToolOutput};
 use super::{number, refused, text};
-use crate::agent::subagents::manage::{line, status};
+use crate::agent::subagents::manage::{Overview, RECENT_MINUTES, status};
 use crate::agent::subagents::{Said, TargetError};
 use crate::providers::ToolSpec;
 use crate::store::{StoreError, SubagentRow};
@@ -14,11 +14,6 @@ use crate::support::{BoxFuture, without_nulls};
 const LOG_LINES: usize = 20;
 /// Most lines of a log.
 const LOG_LINES_MAX: usize = 100;
-/// Sub-agents that are over, in a list.
-const RECENT_MAX: usize = 20;
-const MINUTE_MS: u64 = 60_000;
-/// How far back a list goes when the model does not say.
-const RECENT_MINUTES: u64 = 30;
 
 /// The tool.
 pub struct SubagentsTool;
@@ -78,24 +73,14 @@ async fn list(cx: &ToolContext, arguments: &Value) -> Result<ToolOutput, StoreEr
     let rows = cx.runs.subagents_of(&cx.key).await?;
     let now = cx.parts().clock.now_ms();
     let minutes = number(arguments, "recentMinutes").unwrap_or(RECENT_MINUTES);
-    let since = now.saturating_sub(minutes.saturating_mul(MINUTE_MS));
-    let (mut active, mut recent, mut lines) = (Vec::new(), Vec::new(), Vec::new());
-    for (place, row) in rows.iter().enumerate() {
-        let place = place + 1;
-        let is_recent = row.ended_at.is_some_and(|at| at >= since) && recent.len() < RECENT_MAX;
-        if row.state.is_open() {
-            active.push(shown(place, row, now));
-        } else if is_recent {
-            recent.push(shown(place, row, now));
-        } else {
-            continue;
-        }
-        lines.push(line(place, row, now));
-    }
-    let text = if lines.is_empty() { "no sub-agents".into() } else { lines.join("\n") };
+    let overview = Overview::new(&rows, minutes, now);
+    let all = |rows: &[(usize, &SubagentRow)]| {
+        rows.iter().map(|(place, row)| shown(*place, row, now)).collect::<Vec<_>>()
+    };
+    let (active, recent) = (all(&overview.active), all(&overview.recent));
     let total = active.len() + recent.len();
     Ok(ToolOutput::json(json!({"status": "ok", "action": "list", "total": total,
-        "active": active, "recent": recent, "text": text})))
+        "active": active, "recent": recent, "text": overview.text()})))
 }
 
 fn shown(place: usize, row: &SubagentRow, now_ms: u64) -> Value {
@@ -117,7 +102,7 @@ async fn kill(cx: &ToolContext, arguments: &Value) -> Result<ToolOutput, TargetE
         return Ok(refused("error", "target required"));
     };
     let one = Some(target).filter(|target| !["all", "*"].contains(target));
-    let killed = cx.runs.kill_subagents(&cx.key, one).await?;
+    let killed = cx.runs.kill_subagents(&cx.key, one, None).await?;
     let labels: Vec<_> =
         killed.iter().map(|row| row.label.as_ref().unwrap_or(&row.run_id)).collect();
     let text = match killed.len() {
@@ -134,7 +119,7 @@ async fn tell(cx: &ToolContext, arguments: &Value, said: Said) -> Result<ToolOut
         return Ok(refused("error", "target and message required"));
     };
     let row = cx.runs.find_subagent(&cx.key, target).await?;
-    Ok(match cx.runs.tell_subagent(&row, message, said, cx.run.as_deref()).await {
+    Ok(match cx.runs.tell_subagent(&row, message, said, (cx.owner(), cx.run.as_deref())).await {
         Ok(run_id) => ToolOutput::json(json!({"status": "accepted", "target": target,
             "runId": run_id, "sessionKey": row.child_key,
             "text": "its result comes by itself"})),
