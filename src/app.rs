@@ -194,18 +194,14 @@ async fn build(
     let store: Arc<dyn Store> = Arc::new(SqliteStore::open(&settings.paths.database())?);
     failover.credentials().keep_in(Arc::clone(&store), tasks.clone());
     let rules = key_rules(&settings);
-    let options = SessionsOptions {
-        state_dir: settings.paths.state_dir.clone(),
-        rules: rules.clone(),
-        format: settings.session.transcript_format,
-        reset: settings.session.reset.clone(),
-    };
+    let options = sessions_options(&settings, &rules);
     let sessions =
         Sessions::open(options, Arc::clone(&store), Arc::clone(&clock), Arc::clone(&ids)).await?;
     let bus = Bus::new(LocalBackplane(Arc::clone(&hub)));
     let keys = Arc::new(rules);
     let models = Models::new(failover, Arc::clone(&keys), &settings.agents)?;
     let usage = usage_reports(&sessions, &store, &clock, &models);
+    let tools = Tools::new(&settings, env, tasks.clone());
     let approvals = Approvals::new(ApprovalsParts {
         settings: Arc::clone(&settings),
         sessions: sessions.clone(),
@@ -222,7 +218,7 @@ async fn build(
         bus: bus.clone(),
         events: SessionEvents::new(bus.clone(), models.clone(), Arc::clone(&clock)),
         approvals,
-        tools: Tools::default(),
+        tools,
         processes: processes(&settings, &clock, &ids, &tasks)?,
         workspaces: Arc::new(Workspaces::new(&settings.workspace, Arc::clone(&clock))),
         skills: Arc::new(Skills::new(Arc::clone(&settings), env.clone())),
@@ -345,6 +341,15 @@ fn usage_reports(
     UsageReports::new(sessions.clone(), Arc::clone(store), Arc::clone(clock), Arc::new(price))
 }
 
+fn sessions_options(settings: &Settings, rules: &KeyRules) -> SessionsOptions {
+    SessionsOptions {
+        state_dir: settings.paths.state_dir.clone(),
+        rules: rules.clone(),
+        format: settings.session.transcript_format,
+        reset: settings.session.reset.clone(),
+    }
+}
+
 /// How session keys become canonical under these settings.
 pub fn key_rules(settings: &Settings) -> KeyRules {
     KeyRules {
@@ -392,7 +397,8 @@ async fn stop(services: &Services, hub: &Hub) {
     let payload = json!({"reason": "gateway stopping", "restartExpectedMs": null});
     services.bus.publish(EventKind::Shutdown, &Audience::Everyone, &payload);
     services.runs.drain(DRAIN_LIMIT).await;
-    services.runs.parts().processes.end_all().await;
+    let parts = services.runs.parts();
+    tokio::join!(parts.processes.end_all(), parts.tools.mcp().stop());
     hub.close_all(&Closing { code: 1012, reason: "service restart".into(), drains: true });
     let all_gone = async {
         while !hub.is_empty() {

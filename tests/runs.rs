@@ -114,6 +114,8 @@ async fn place() -> Place {
     let models = Models::new(failover, Arc::clone(&keys), &settings.agents).unwrap();
     let ear = Arc::new(Ear::default());
     let bus = Bus::new(Listening(Arc::clone(&ear)));
+    let env = Env::fixed([], root.path());
+    let tools = clawgate::agent::tools::Tools::new(&settings, &env, tasks.clone());
     let processes = Arc::new(clawgate::agent::exec::Processes::new(
         &settings,
         env!("CARGO_BIN_EXE_clawgate").into(),
@@ -138,7 +140,7 @@ async fn place() -> Place {
         bus: bus.clone(),
         events: SessionEvents::new(bus, models, Arc::clone(&clock)),
         approvals,
-        tools: clawgate::agent::tools::Tools::default(),
+        tools,
         processes,
         workspaces: Arc::new(Workspaces::new(&settings.workspace, Arc::clone(&clock))),
         skills: Arc::new(Skills::new(settings, Env::fixed([], root.path()))),

@@ -221,6 +221,8 @@ fn the_example_file_is_valid_and_says_the_defaults() {
         "session.maintenance.highWaterBytes",
         "messages.queue.byChannel",
         "tools.deny",
+        "tools.exec.ask",
+        "tools.exec.security",
     ];
     for line in plain.settings().explain() {
         if examples.iter().any(|key| line.key.starts_with(key)) || line.key.contains("rateLimit") {

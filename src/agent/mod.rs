@@ -21,6 +21,7 @@ mod interrupt;
 mod join;
 mod lane;
 mod live;
+pub mod mcp;
 pub mod memory;
 mod models;
 mod notices;
@@ -47,6 +48,7 @@ pub mod tools;
 mod turn;
 mod visible;
 mod wait;
+pub mod web;
 mod weight;
 pub mod workspace;
 

@@ -112,7 +112,11 @@ impl Turn<'_> {
                 self.fill = Fill::new(&entry, &self.run.message.content.text());
             }
             self.keep_room(route.model()).await?;
-            let toolbox = self.runs.toolbox(&self.run.key, &entry).await?;
+            let toolbox = tokio::select! {
+                biased;
+                reason = self.run.aborted() => return Err(Stop::Aborted(reason)),
+                toolbox = self.runs.toolbox(&self.run.key, &entry) => toolbox?,
+            };
             let mut message = match self.ask(&entry, &toolbox, &mut route).await {
                 Err(Stop::Failed { message, kind: TOO_LONG }) if !has_compacted => {
                     has_compacted = true;

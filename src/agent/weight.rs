@@ -37,7 +37,7 @@ impl Runs {
     ) -> Result<Toolbox, SessionError> {
         let parts = self.parts();
         let scope = ToolScope::of_session(parts, key, Some(entry)).await?;
-        Ok(parts.tools.toolbox(&parts.settings, &scope))
+        Ok(parts.tools.toolbox(&parts.settings, &scope).await)
     }
 
     /// Weighs the context of a session.

@@ -3,6 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::refusal;
+use crate::config::{ExecAsk, ExecSecurity};
 use crate::registry::Ctx;
 use crate::sessions::SessionKey;
 
@@ -22,6 +23,8 @@ pub async fn run(words: &str, cx: &Ctx, key: &SessionKey) -> String {
             Ok(entry) => entry.unwrap_or_default(),
             Err(error) => return format!("⚠️ The session is not readable: {error}"),
         };
+        let agent = key.agent(&cx.services.keys);
+        let rules = cx.services.settings.exec_policy.rules(agent.as_str());
         let or = |value: &Option<String>, default: &str| {
             value.clone().unwrap_or_else(|| default.to_owned())
         };
@@ -29,8 +32,8 @@ pub async fn run(words: &str, cx: &Ctx, key: &SessionKey) -> String {
             "Current exec defaults: host={}, effective=gateway, security={}, ask={}, node={}.\n\
              {EXEC_OPTIONS}",
             or(&entry.exec_host, "auto"),
-            or(&entry.exec_security, "full"),
-            or(&entry.exec_ask, "off"),
+            or(&entry.exec_security, rules.security.map_or("full", ExecSecurity::as_str)),
+            or(&entry.exec_ask, rules.ask.map_or("off", ExecAsk::as_str)),
             or(&entry.exec_node, "(unset)"),
         );
     }

@@ -69,10 +69,8 @@ impl CliBackend {
     /// The same with all variables that it gets, `lookup` being ours.
     #[must_use]
     pub fn in_environment(&self, lookup: &dyn Fn(&str) -> Option<String>) -> Self {
-        let passed = PASSED.iter().filter(|name| !self.clear_env.iter().any(|it| it == *name));
-        let mut env: BTreeMap<String, Secret> = passed
-            .filter_map(|name| Some(((*name).to_owned(), Secret::new(lookup(name)?))))
-            .collect();
+        let mut env = passed(lookup);
+        env.retain(|name, _| !self.clear_env.contains(name));
         env.insert(RETRIES.0.to_owned(), Secret::new(RETRIES.1));
         env.extend(self.env.clone());
         Self { env, ..self.clone() }
@@ -83,6 +81,12 @@ impl CliBackend {
         let passed = |name: &String| PASSED.contains(&name.as_str()) || name == RETRIES.0;
         self.env.iter().filter(move |(name, _)| !passed(name)).map(|(_, secret)| secret)
     }
+}
+
+/// The variables of ours that every program gets.
+pub fn passed(lookup: &dyn Fn(&str) -> Option<String>) -> BTreeMap<String, Secret> {
+    let found = |name: &&str| Some(((*name).to_owned(), Secret::new(lookup(name)?)));
+    PASSED.iter().filter_map(found).collect()
 }
 
 /// Reads it; `None` when the file does not ask for it.

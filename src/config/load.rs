@@ -12,15 +12,15 @@ use super::gateway::{self, Sources};
 use super::schema::Node;
 use super::{
     ConfigError, ConfigFile, Env, Overrides, Paths, Settings, agents, cli_backend, commands, exec,
-    exec_policy, messages, models, nesting, profiles, secrets, session, skills, substitute, tools,
-    workspace,
+    exec_policy, mcp, messages, models, nesting, profiles, secrets, session, skills, substitute,
+    tools, web, workspace,
 };
 use crate::support::hex;
 
 /// The sections that are read; the rest is kept as it is.
-const SECTIONS: [&str; 10] = [
+const SECTIONS: [&str; 11] = [
     "gateway", "session", "agents", "messages", "tools", "commands", "models", "auth", "secrets",
-    "skills",
+    "skills", "mcp",
 ];
 /// Far more than anybody writes by hand; keeps a wrong path from filling memory.
 const FILE_LIMIT: u64 = 8 * 1024 * 1024;
@@ -76,6 +76,7 @@ fn settings(
     let models = models::read(&root.member("models")?)?;
     let profiles = profiles::read(&root.member("auth")?)?;
     let secrets = secrets::read(&root.member("secrets")?, &paths)?;
+    let (web, mcp) = (web::read(&root)?, mcp::read(&root, &paths)?);
     // The gateway last: its token is only made for a valid config.
     let gateway = gateway::read(&root, &from, &mut ledger)?;
     let mut explained = ledger.into_lines();
@@ -97,6 +98,8 @@ fn settings(
         profiles,
         commands,
         secrets,
+        web,
+        mcp,
         raw,
         file,
         explained,

@@ -21,6 +21,7 @@ mod file_rules;
 mod gateway;
 mod load;
 mod maintenance;
+pub mod mcp;
 mod messages;
 pub mod model_options;
 pub mod models;
@@ -41,6 +42,7 @@ mod subagents;
 mod substitute;
 mod token;
 mod tools;
+pub mod web;
 mod workspace;
 
 pub use agents::{

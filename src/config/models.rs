@@ -65,12 +65,7 @@ impl ModelsConfig {
 
 /// Reads the section; an error names the key inside it.
 pub(super) fn read(node: &Node<'_>) -> Result<ModelsConfig, ConfigError> {
-    let Some(value) = node.value() else { return Ok(ModelsConfig::default()) };
-    serde_path_to_error::deserialize(value).map_err(|error| {
-        let path = error.path().to_string();
-        let reason = error.into_inner().to_string();
-        if path == "." { node.wrong(&reason) } else { node.wrong(&format!("at {path}: {reason}")) }
-    })
+    node.deserialize()
 }
 
 /// `models.mode`.

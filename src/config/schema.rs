@@ -7,6 +7,7 @@
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::secrets::{SecretInput, SecretRef};
@@ -199,6 +200,18 @@ impl<'a> Node<'a> {
                 place: self.place(),
             }),
         }
+    }
+
+    /// The value as a `T`, whose default stands for nothing; an error names the
+    /// key inside it.
+    pub fn deserialize<T: DeserializeOwned + Default>(&self) -> Result<T, ConfigError> {
+        let Some(value) = self.value else { return Ok(T::default()) };
+        serde_path_to_error::deserialize(value).map_err(|error| {
+            let path = error.path().to_string();
+            let reason = error.into_inner().to_string();
+            let at = if path == "." { reason } else { format!("at {path}: {reason}") };
+            self.wrong(&at)
+        })
     }
 
     /// The error that this value breaks `rule`.

@@ -6,10 +6,12 @@ use std::path::PathBuf;
 use serde_json::Value;
 
 use super::cli_backend::CliBackend;
+use super::mcp::McpConfig;
 use super::models::ModelsConfig;
 use super::profiles::ProfilesConfig;
 use super::secrets::SecretsConfig;
 use super::skills::SkillsSettings;
+use super::web::WebConfig;
 use super::{
     AgentsSettings, AuthMode, BindChoice, CommandsSettings, ExecPolicySettings, ExecSettings,
     Explained, GatewaySettings, MessagesSettings, Paths, SessionSettings, ToolsSettings,
@@ -69,6 +71,10 @@ pub struct Settings {
     pub commands: CommandsSettings,
     /// The `secrets` section: whom to ask for secrets.
     pub secrets: SecretsConfig,
+    /// `tools.web`: reading pages and searching.
+    pub web: WebConfig,
+    /// The `mcp` section: servers that bring tools along.
+    pub mcp: McpConfig,
     /// The config file as written, unknown keys included.
     pub raw: Value,
     /// The config file.

@@ -51,7 +51,7 @@ pub async fn status(cx: Ctx, _: AnyParams) -> Reply<Value> {
     });
     all_recent.truncate(usize::try_from(RECENT).unwrap_or(usize::MAX));
     let default = &services.models.default_choice().model;
-    Ok(json!({
+    let mut status = json!({
         "runtimeVersion": super::SERVER_VERSION,
         "uptimeMs": services.uptime_ms(),
         "model": {"primary": default.reference().to_string(),
@@ -72,7 +72,12 @@ pub async fn status(cx: Ctx, _: AnyParams) -> Reply<Value> {
             "recent": all_recent,
             "byAgent": by_agent,
         },
-    }))
+    });
+    let mcp = services.runs.parts().tools.mcp();
+    if !mcp.is_empty() {
+        status["mcp"] = json!({"servers": mcp.status()});
+    }
+    Ok(status)
 }
 
 fn recent_session(services: &Services, agent: &str, listed: &Listed, now_ms: u64) -> Value {

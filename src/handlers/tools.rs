@@ -57,7 +57,7 @@ pub async fn effective(cx: Ctx, p: ToolsEffectiveParams) -> Reply<Value> {
     }
     let parts = services.runs.parts();
     let scope = ToolScope::of_session(parts, &key, Some(&entry)).await.map_err(unavailable)?;
-    let toolbox = parts.tools.toolbox(&services.settings, &scope);
+    let toolbox = parts.tools.toolbox(&services.settings, &scope).await;
     let mut tools: Vec<_> = toolbox.iter().collect();
     tools.sort_by(|a, b| a.name().cmp(b.name()));
     let groups = [("core", "Built-in tools"), ("plugin", "Connected tools")];
@@ -114,7 +114,7 @@ pub async fn invoke(cx: Ctx, p: ToolsInvokeParams) -> Reply<Value> {
         let entry = parts.sessions.entry(&key).await.map_err(unavailable)?;
         let scope = ToolScope::of_session(parts, &key, entry.as_ref()).await;
         let scope = scope.map_err(unavailable)?.by_client();
-        let toolbox = parts.tools.toolbox(&parts.settings, &scope);
+        let toolbox = parts.tools.toolbox(&parts.settings, &scope).await;
         let cx = ToolContext::new(Arc::clone(&runs), key.clone(), parts.agent_of(&key));
         let outcome = match toolbox.check(&call) {
             Ok((tool, arguments)) => {

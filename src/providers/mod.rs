@@ -40,7 +40,7 @@ pub use catalog::{
 };
 pub use error::{ErrorStyle, ProviderError, ProviderErrorKind, text_for_people};
 pub use failover::{Attempt, Failover, FallbackNotice, Route};
-pub use http::HttpLimits;
+pub use http::{HttpLimits, is_loopback, root_cause};
 pub use retry::{RetryNotice, RetryPolicy};
 
 use serde_json::Value;

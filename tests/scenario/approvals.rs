@@ -432,3 +432,21 @@ async fn commands_of_several_sessions_wait_side_by_side() {
     }
     assert!(open(&mut client).await.is_empty());
 }
+
+#[tokio::test]
+async fn a_word_in_the_chat_decides_with_the_right_of_whoever_says_it() {
+    let (gateway, _mock) = place(&json!({"ask": "always"})).await;
+    let (file, command) = trace_of(&gateway);
+    let mut client = admin(&gateway).await;
+    let writer = ["operator.read", "operator.write"];
+    let mut writer = connect(&gateway, &standard_connect(&writer)).await;
+    start(&mut client, "main", &running(&command), "run-1").await;
+    let asked = question(&client).await;
+    let words = format!("/approve {} allow-once", asked["id"].as_str().unwrap());
+    send(&mut writer, "main", &words, "word-1").await;
+    end_of(&writer, "word-1").await;
+    assert_eq!(open(&mut client).await.len(), 1, "whoever may not decide changes nothing");
+    send(&mut client, "main", &words, "word-2").await;
+    end_of(&client, "run-1").await;
+    assert!(file.exists());
+}

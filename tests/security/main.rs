@@ -14,3 +14,4 @@ mod stage;
 mod exec_approvals;
 mod paths;
 mod session_tools;
+mod ssrf;

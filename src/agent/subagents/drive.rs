@@ -78,23 +78,22 @@ impl Runs {
             SubagentState::Active => self.ended(family, &row.run_id).await?,
             _ => None,
         };
-        let report = match before {
-            Some(report) => interrupted(&report),
-            None => {
-                // The semaphore is never closed.
-                let _permit = self.subagents.permits.acquire().await.ok();
-                match self.start_subagent(row).await? {
-                    Step::Done(None) => {}
-                    Step::Done(Some(error)) => return Ok(Step::Done(Outcome::failed(error))),
-                    Step::Stopped => return Ok(Step::Stopped),
-                    Step::Later => return Ok(Step::Later),
-                }
-                let report = self.ends(family, &row.run_id).await?;
-                if report.end == RunEnd::Aborted(AbortReason::Shutdown) {
-                    return Ok(Step::Later);
-                }
-                RunReport::clone(&report)
+        let report = if let Some(report) = before {
+            interrupted(&report)
+        } else {
+            // The semaphore is never closed.
+            let _permit = self.subagents.permits.acquire().await.ok();
+            match self.start_subagent(row).await? {
+                Step::Done(None) => {}
+                Step::Done(Some(error)) => return Ok(Step::Done(Outcome::failed(error))),
+                Step::Stopped => return Ok(Step::Stopped),
+                Step::Later => return Ok(Step::Later),
             }
+            let report = self.ends(family, &row.run_id).await?;
+            if report.end == RunEnd::Aborted(AbortReason::Shutdown) {
+                return Ok(Step::Later);
+            }
+            RunReport::clone(&report)
         };
         self.wait_for_children(row).await?;
         let text = match report.end {

@@ -151,7 +151,8 @@ impl Runs {
         mut request: SpawnRequest,
     ) -> Result<Plan, SpawnError> {
         let (settings, keys) = (&self.parts.settings, &self.parts.keys);
-        request.task = request.task.trim().to_owned();
+        let task = request.task.trim().to_owned();
+        request.task = task;
         let label = request.label.take().map(|label| label.trim().to_owned());
         request.label = label.filter(|label| !label.is_empty());
         let is_long = |text: &str, max| text.chars().nth(max).is_some();

@@ -15,6 +15,7 @@ mod memory;
 mod output;
 mod policy;
 mod sessions;
+mod web;
 
 pub use context::{NewsSender, ToolContext, ToolNews};
 pub use output::ToolOutput;
@@ -24,10 +25,11 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::config::Settings;
+use crate::agent::mcp::Mcp;
+use crate::config::{Env, Settings};
 use crate::protocol::message::ToolCall;
 use crate::providers::ToolSpec;
-use crate::support::BoxFuture;
+use crate::support::{BoxFuture, Tasks};
 
 /// What calling a tool does to the world.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -123,10 +125,12 @@ pub trait Tool: Send + Sync {
 /// The tools there are.
 pub struct Tools {
     builtin: Vec<Arc<dyn Tool>>,
+    mcp: Mcp,
 }
 
-impl Default for Tools {
-    fn default() -> Self {
+impl Tools {
+    /// Those of a configuration. Nothing is started and nobody is asked.
+    pub fn new(settings: &Settings, env: &Env, tasks: Tasks) -> Self {
         let mut builtin: Vec<Arc<dyn Tool>> = vec![
             Arc::new(gateway::GatewayStatus),
             Arc::new(exec::Exec),
@@ -137,16 +141,23 @@ impl Default for Tools {
         ];
         builtin.extend(files::tools());
         builtin.extend(sessions::all());
-        Self { builtin }
+        builtin.extend(web::tools(settings, env));
+        Self { builtin, mcp: Mcp::new(settings, env, tasks) }
     }
-}
 
-impl Tools {
-    /// The tools that somebody may use.
-    pub fn toolbox(&self, settings: &Settings, scope: &ToolScope) -> Toolbox {
-        let offered = self.builtin.iter().filter(|tool| tool.is_offered(settings));
+    /// The tools that somebody may use. Starts the MCP servers of them, and
+    /// waits a moment for those that are not there yet.
+    pub async fn toolbox(&self, settings: &Settings, scope: &ToolScope) -> Toolbox {
+        let taken = self.builtin.iter().map(|tool| tool.name().to_owned());
+        let foreign = self.mcp.tools(taken).await;
+        let offered = self.builtin.iter().filter(|tool| tool.is_offered(settings)).chain(&foreign);
         let allowed = offered.filter(|tool| scope.allows(settings, tool.name()));
         Toolbox(allowed.cloned().collect())
+    }
+
+    /// The MCP servers.
+    pub const fn mcp(&self) -> &Mcp {
+        &self.mcp
     }
 
     /// Every tool that is built in.

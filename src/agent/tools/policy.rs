@@ -10,6 +10,7 @@ use crate::providers::ModelRef;
 use crate::sessions::{SessionEntry, SessionError, SessionKey};
 
 use super::catalog;
+use crate::agent::mcp::SEPARATOR;
 
 /// A chain of sessions that spawned each other is not followed further; what is
 /// deeper gets no tools.
@@ -24,6 +25,9 @@ const NOT_FOR_LEAVES: [&str; 4] =
 /// Not for clients that call tools themselves, unless `gateway.tools` allows it.
 const NOT_FOR_CLIENTS: [&str; 6] =
     ["group:fs", "group:runtime", "sessions_spawn", "sessions_send", "gateway", "cron"];
+
+/// What lists call the tools of all MCP servers, as in OpenClaw.
+const ALL_MCP: &str = "bundle-mcp";
 
 /// For whom tools are wanted.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -152,13 +156,27 @@ pub fn allows(rules: &ToolRules, name: &str) -> bool {
     is_allowed && !rules.deny.iter().any(|it| means(it, name))
 }
 
-/// Tools that are not built in are in the whole profile only.
+/// Tools that are not built in are in the whole profile only; those of MCP
+/// servers in all but the smallest.
 fn is_in(name: &str, profile: ToolProfile) -> bool {
-    catalog::find(name).map_or(profile == ToolProfile::Full, |(_, tool)| tool.is_in(profile))
+    match catalog::find(name) {
+        Some((_, tool)) => tool.is_in(profile),
+        None if is_mcp(name) => profile != ToolProfile::Minimal,
+        None => profile == ToolProfile::Full,
+    }
+}
+
+/// Whether a tool is of an MCP server: `<server>__<tool>`.
+fn is_mcp(name: &str) -> bool {
+    name.contains(SEPARATOR) && catalog::find(name).is_none()
 }
 
 fn means(pattern: &ToolPattern, name: &str) -> bool {
-    let Some(group) = pattern.group() else { return pattern.matches(name) };
+    let Some(group) = pattern.group() else {
+        // Patterns are in small letters; tools of MCP servers may not be.
+        let is_mcp = is_mcp(name);
+        return pattern.matches(&name.to_lowercase()) || is_mcp && pattern.matches(ALL_MCP);
+    };
     let found = catalog::find(name);
     match group {
         "openclaw" => found.is_some(),

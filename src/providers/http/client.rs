@@ -111,7 +111,7 @@ fn built(builder: ClientBuilder, connect: Duration) -> Result<Client, String> {
         .connect_timeout(connect)
         .redirect(reqwest::redirect::Policy::none())
         .build()
-        .map_err(|error| super::chain(&error))
+        .map_err(|error| super::root_cause(&error))
 }
 
 /// Without more words, reqwest takes the proxy of the environment.

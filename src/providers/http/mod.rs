@@ -251,12 +251,12 @@ fn not_a_stream(kind: &str, body: &str) -> ProviderError {
 fn unreachable(url: &Url, error: &reqwest::Error) -> ProviderError {
     // Only scheme, host and port: the rest may hold credentials.
     let host = url.origin().ascii_serialization();
-    let text = format!("Connection error: cannot reach {host}: {}", chain(error));
+    let text = format!("Connection error: cannot reach {host}: {}", root_cause(error));
     ProviderError::new(ProviderErrorKind::Network, text)
 }
 
 /// The innermost cause: the outer ones repeat the address and say nothing.
-fn chain(error: &dyn std::error::Error) -> String {
+pub fn root_cause(error: &dyn std::error::Error) -> String {
     let mut cause = error;
     while let Some(source) = cause.source() {
         cause = source;

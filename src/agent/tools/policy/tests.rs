@@ -46,7 +46,15 @@ fn profiles_lists_and_groups_take_tools_away() {
     for (tools, expected) in [
         (json!({}), NAMES.to_vec()),
         (json!({"profile": "minimal"}), vec!["session_status"]),
-        (json!({"profile": "messaging"}), vec!["sessions_list", "session_status", "message"]),
+        // Tools of MCP servers are in all profiles but the smallest.
+        (
+            json!({"profile": "messaging"}),
+            vec!["sessions_list", "session_status", "message", "docs__search"],
+        ),
+        (
+            json!({"profile": "messaging", "deny": ["bundle-mcp", "message"]}),
+            vec!["sessions_list", "session_status"],
+        ),
         (
             json!({"profile": "minimal", "alsoAllow": ["docs_*"]}),
             vec!["session_status", "docs__search"],
@@ -83,7 +91,8 @@ fn an_agent_has_its_own_rules_on_top() {
     assert!(!allowed(&settings, &of(vec![link("main", 0)])).contains(&"exec"));
     assert_eq!(allowed(&settings, &of(vec![link("reader", 0)])), ["read"]);
     let talker = of(vec![link("talker", 0)]);
-    assert_eq!(allowed(&settings, &talker), ["sessions_list", "session_status", "message"]);
+    let talks = ["sessions_list", "session_status", "message", "docs__search"];
+    assert_eq!(allowed(&settings, &talker), talks);
     assert_eq!(talker.profile(&settings), ToolProfile::Messaging);
 }
 

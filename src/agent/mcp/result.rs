@@ -1,0 +1,146 @@
+//! Results of servers, as results of tools.
+//!
+//! Owns: what becomes of each kind of content. Promises: a result has bounds,
+//! however large the server makes it.
+
+use rmcp::model::{CallToolResult, ContentBlock as Content, ResourceContents};
+use serde_json::json;
+
+use crate::agent::tools::ToolOutput;
+use crate::protocol::message::ContentBlock;
+
+/// Longest text of a result; longer ones fill the model's context.
+const MAX_TEXT: usize = 100_000;
+/// Most bytes of a picture, in base64: what the APIs take.
+const MAX_PICTURE: usize = 7 * 1024 * 1024;
+/// Most pictures.
+const MAX_PICTURES: usize = 8;
+
+/// The result of a call of `tool` of `server`.
+pub fn output(server: &str, tool: &str, result: CallToolResult) -> ToolOutput {
+    let mut made = Made::default();
+    for content in result.content {
+        made.add(content);
+    }
+    let mut details = json!({"mcpServer": server, "mcpTool": tool});
+    if let Some(structured) = result.structured_content {
+        if made.content.is_empty() {
+            made.text(&format!("{structured:#}"));
+        }
+        if structured.to_string().len() <= MAX_TEXT {
+            details["structuredContent"] = structured;
+        }
+    }
+    if made.content.is_empty() {
+        made.text("(no output)");
+    }
+    let is_error = result.is_error == Some(true);
+    ToolOutput { content: made.content, details: Some(details), is_error }
+}
+
+/// The content made so far.
+#[derive(Default)]
+struct Made {
+    content: Vec<ContentBlock>,
+    texts: usize,
+    pictures: usize,
+}
+
+impl Made {
+    fn add(&mut self, content: Content) {
+        match content {
+            Content::Text(text) => self.text(&text.text),
+            Content::Image(image) => self.picture(image.data, image.mime_type),
+            Content::Audio(audio) => self.text(&format!("[audio, {}]", audio.mime_type)),
+            Content::Resource(embedded) => match embedded.resource {
+                ResourceContents::TextResourceContents { uri, text, .. } => {
+                    self.text(&format!("[resource {uri}]\n{text}"));
+                }
+                ResourceContents::BlobResourceContents { uri, mime_type, blob, .. } => {
+                    let kind = mime_type.unwrap_or_else(|| "binary".into());
+                    if kind.starts_with("image/") {
+                        self.picture(blob, kind);
+                    } else {
+                        self.text(&format!("[resource {uri}, {kind}]"));
+                    }
+                }
+                _ => self.text("[a resource of an unknown kind]"),
+            },
+            Content::ResourceLink(link) => {
+                self.text(&format!("[resource {}: {}]", link.uri, link.name));
+            }
+            _ => self.text("[content of an unknown kind]"),
+        }
+    }
+
+    fn text(&mut self, text: &str) {
+        let room = MAX_TEXT.saturating_sub(self.texts);
+        let taken: String = text.chars().take(room).collect();
+        self.texts += taken.chars().count();
+        let is_cut = taken.len() < text.len();
+        if is_cut && room == 0 {
+            return;
+        }
+        let end = if is_cut { "\n[cut: the result is too long]" } else { "" };
+        self.content.push(ContentBlock::text(format!("{taken}{end}")));
+    }
+
+    fn picture(&mut self, data: String, mime_type: String) {
+        if data.len() > MAX_PICTURE || self.pictures >= MAX_PICTURES {
+            self.text(&format!("[a picture that is left out, {mime_type}]"));
+            return;
+        }
+        self.pictures += 1;
+        self.content.push(ContentBlock::image(data, mime_type));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+
+    use super::*;
+
+    fn read(result: Value) -> ToolOutput {
+        output("docs", "look", serde_json::from_value(result).unwrap())
+    }
+
+    #[test]
+    fn every_kind_of_content_is_shown() {
+        let shown = read(json!({"isError": true, "structuredContent": {"a": 1}, "content": [
+            {"type": "text", "text": "hi"},
+            {"type": "image", "data": "AAAA", "mimeType": "image/png"},
+            {"type": "audio", "data": "AAAA", "mimeType": "audio/wav"},
+            {"type": "resource", "resource": {"uri": "x:1", "text": "inner"}},
+            {"type": "resource", "resource": {"uri": "x:2", "blob": "AA", "mimeType": "a/b"}},
+            {"type": "resource_link", "uri": "x:3", "name": "three"}]}));
+        assert!(shown.is_error && shown.is_error_in_transcript());
+        assert_eq!(
+            shown.details,
+            Some(json!({"mcpServer": "docs", "mcpTool": "look", "structuredContent": {"a": 1}}))
+        );
+        assert_eq!(shown.content.len(), 6);
+        let text = shown.to_text();
+        for part in ["hi", "[audio, audio/wav]", "inner", "[resource x:2, a/b]", "x:3: three"] {
+            assert!(text.contains(part), "{part}: {text}");
+        }
+    }
+
+    #[test]
+    fn data_alone_is_shown_as_json_and_nothing_as_such() {
+        assert_eq!(read(json!({"structuredContent": {"a": 1}})).to_text(), "{\n  \"a\": 1\n}");
+        assert_eq!(read(json!({"content": []})).to_text(), "(no output)");
+    }
+
+    #[test]
+    fn a_result_has_bounds() {
+        let text = "x".repeat(MAX_TEXT);
+        let item = json!({"type": "text", "text": text});
+        let shown = read(json!({"content": [item, item, item]})).to_text();
+        assert!(shown.len() < MAX_TEXT + 100, "{}", shown.len());
+        let picture = json!({"type": "image", "data": "A", "mimeType": "image/png"});
+        let shown = read(json!({ "content": vec![picture; 20] }));
+        let pictures = shown.content.iter().filter(|it| matches!(it, ContentBlock::Image(_)));
+        assert_eq!(pictures.count(), MAX_PICTURES);
+    }
+}
