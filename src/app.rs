@@ -367,6 +367,7 @@ fn start_periodic(services: &Arc<Services>) {
     tasks.spawn("presence", handlers::tell_presence(Arc::clone(services)));
     tasks.spawn("tick", tick(Arc::clone(services)));
     tasks.spawn("prune", prune(Arc::clone(services)));
+    tasks.spawn("subagents", Arc::clone(&services.runs).keep_subagents());
     tasks.spawn("maintenance", handlers::keep_tidy(Arc::clone(services)));
 }
 

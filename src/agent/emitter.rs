@@ -187,6 +187,7 @@ impl Emitter {
         self.chat_end(json!({
             "runId": *self.run.id,
             "sessionKey": self.run.key.as_str(),
+            "spawnedBy": self.run.spawned_by,
             "seq": self.seq,
             "state": "final",
             "message": message,
@@ -204,6 +205,7 @@ impl Emitter {
         self.chat_end(json!({
             "runId": *self.run.id,
             "sessionKey": self.run.key.as_str(),
+            "spawnedBy": self.run.spawned_by,
             "seq": self.seq,
             "state": "error",
             "errorMessage": told,
@@ -219,6 +221,7 @@ impl Emitter {
         self.chat_end(json!({
             "runId": *self.run.id,
             "sessionKey": self.run.key.as_str(),
+            "spawnedBy": self.run.spawned_by,
             "seq": self.seq,
             "state": "final",
             "takenInto": run_id,
@@ -237,6 +240,7 @@ impl Emitter {
         self.chat_end(json!({
             "runId": *self.run.id,
             "sessionKey": self.run.key.as_str(),
+            "spawnedBy": self.run.spawned_by,
             "seq": self.seq,
             "state": "final",
             "stopReason": AbortReason::Interrupt.as_str(),
@@ -253,6 +257,7 @@ impl Emitter {
         self.chat_end(json!({
             "runId": *self.run.id,
             "sessionKey": self.run.written_key,
+            "spawnedBy": self.run.spawned_by,
             "seq": self.seq,
             "state": "aborted",
             "stopReason": reason.as_str(),
@@ -284,11 +289,13 @@ impl Emitter {
         let payload = json!({
             "runId": *self.run.id,
             "sessionKey": self.run.key.as_str(),
+            "spawnedBy": self.run.spawned_by,
             "seq": self.seq,
             "state": "delta",
             "message": self.message(&text),
         });
         let mark = ChatMark { run_id: Arc::clone(&self.run.id), text: Some(shown), begins };
+        let payload = without_nulls(payload);
         let event = Event::new(EventKind::Chat, &payload).about(self.run.key.clone()).chat(mark);
         self.bus.deliver(event, &Audience::Everyone);
     }
@@ -325,14 +332,15 @@ impl Emitter {
 
     fn payload(&mut self, stream: &str, data: Value) -> Value {
         self.seq += 1;
-        let mut payload = json!({
+        let mut payload = without_nulls(json!({
             "runId": *self.run.id,
             "stream": stream,
-            "data": null,
+            "data": {},
             "sessionKey": self.run.key.as_str(),
             "seq": self.seq,
             "ts": self.clock.now_ms(),
-        });
+            "spawnedBy": self.run.spawned_by,
+        }));
         // Moved: it may hold the whole text of the run.
         payload["data"] = data;
         payload

@@ -82,6 +82,12 @@ pub struct SessionRow {
     estimated_cost_usd: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     status: Option<String>,
+    /// `active` or `historical`; only where sub-agents are shown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub subagent_run_state: Option<&'static str>,
+    /// The same as yes or no.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub has_active_subagent_run: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
     started_at: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -189,10 +195,15 @@ impl SessionRow {
                 && entry.total_tokens_fresh.unwrap_or_default(),
             estimated_cost_usd: entry.estimated_cost_usd,
             status: entry.status.clone(),
+            subagent_run_state: None,
+            has_active_subagent_run: None,
             started_at: entry.started_at,
             ended_at: entry.ended_at,
             runtime_ms: entry.runtime_ms,
-            parent_session_key: entry.parent_session_key.clone(),
+            parent_session_key: entry
+                .parent_session_key
+                .clone()
+                .or_else(|| entry.spawned_by.clone()),
             child_sessions: Vec::new(),
             response_usage: entry.response_usage.clone(),
             context_tokens: model.context_window().or(entry.context_tokens),
@@ -207,6 +218,17 @@ impl SessionRow {
             latest_compaction_checkpoint: latest_checkpoint(entry),
             has_active_run: None,
         }
+    }
+
+    /// The row with what a sub-agent does, if it is one.
+    #[must_use]
+    pub fn with_subagent(mut self) -> Self {
+        if self.spawned_by.is_some() {
+            let is_active = self.status.as_deref() == Some("running");
+            self.subagent_run_state = Some(if is_active { "active" } else { "historical" });
+            self.has_active_subagent_run = Some(is_active);
+        }
+        self
     }
 
     /// `defaults` of `sessions.list`.

@@ -84,6 +84,8 @@ pub struct ActiveRun {
     pub limit: Option<Duration>,
     /// When it was accepted, in milliseconds since the epoch.
     pub accepted_at: u64,
+    /// The session that spawned this one.
+    pub spawned_by: Option<String>,
     /// Set once, when somebody stops it.
     abort_reason: Mutex<Option<AbortReason>>,
     /// Whether its message needs no more care: it is in the transcript.
@@ -121,6 +123,7 @@ impl ActiveRun {
             entered: Instant::now(),
             limit: request.limit,
             accepted_at,
+            spawned_by: None,
             abort_reason: Mutex::new(None),
             stored: AtomicBool::new(false),
             steered: AtomicBool::new(false),
@@ -130,6 +133,12 @@ impl ActiveRun {
             cancel: CancellationToken::new(),
             end: watch::Sender::new(None),
         }
+    }
+
+    /// The same in a session that was spawned by another.
+    #[must_use]
+    pub fn spawned_by(self, parent: Option<String>) -> Self {
+        Self { spawned_by: parent, ..self }
     }
 
     /// Its message is in the transcript, or its sender keeps it.

@@ -24,9 +24,10 @@ use super::queue::QueueRules;
 use super::recovery;
 use super::report::{Family, Reports};
 use super::run::{AbortReason, ActiveRun, RunEnd};
+use super::subagents::Subagents;
 
 /// How long an abort waits for the run to wind down before it answers anyway.
-const ABORT_WAIT: Duration = Duration::from_secs(5);
+pub(super) const ABORT_WAIT: Duration = Duration::from_secs(5);
 
 /// A message that wants an answer.
 #[derive(Debug)]
@@ -114,15 +115,21 @@ pub struct Runs {
     pub(super) reports: Reports,
     /// Who waits for a run that is not there yet.
     pub(super) calls: Calls,
+    /// When this process began, in milliseconds since the epoch.
+    pub(super) started_at: u64,
+    /// Runs of sub-agents.
+    pub(super) subagents: Subagents,
 }
 
 impl Runs {
     /// No run yet.
     pub fn new(parts: RunsParts) -> Arc<Self> {
         let permits = Semaphore::new(parts.settings.agents.defaults.max_concurrent.max(1));
+        let subagents = Subagents::new(&parts.settings.agents.defaults.subagent_limits);
         let (state, reports) = (Mutex::default(), Reports::default());
         let asides = Semaphore::new(aside::AT_A_TIME);
-        Arc::new(Self { parts, state, permits, asides, reports, calls: Calls::default() })
+        let (calls, started_at) = (Calls::default(), parts.clock.now_ms());
+        Arc::new(Self { parts, state, permits, asides, reports, calls, started_at, subagents })
     }
 
     /// What it works with.
@@ -227,8 +234,8 @@ impl Runs {
         error
     }
 
-    /// Stops runs of a session that `principal` may stop: one, or all. Answers
-    /// the ids of those that ended by it.
+    /// Stops runs of a session that `principal` may stop: one, or all, with the
+    /// sub-agents that it began. Answers the ids of those that ended by it.
     pub async fn abort(
         &self,
         key: &SessionKey,
@@ -255,10 +262,11 @@ impl Runs {
             return Err(AbortError::NotYours);
         }
         let stopped = self.stop(&mine, reason).await;
+        let spawned = Box::pin(self.stop_subagents(key, run_id, Some(principal), reason)).await;
         // A run may have answered in the same moment; only its end tells.
         let wind_down = async {
             let mut aborted = Vec::new();
-            for run in &stopped {
+            for run in stopped.iter().copied().chain(&spawned) {
                 if matches!(run.ended().await, RunEnd::Aborted(_)) {
                     aborted.push(run.id.to_string());
                 }
@@ -267,30 +275,13 @@ impl Runs {
         };
         Ok(tokio::time::timeout(ABORT_WAIT, wind_down).await.unwrap_or_else(|_| {
             tracing::error!(session = %key, "a stopped run does not wind down");
-            stopped.iter().map(|run| run.id.to_string()).collect()
+            stopped.iter().copied().chain(&spawned).map(|run| run.id.to_string()).collect()
         }))
     }
 
-    /// Stops all runs of a session, whoever began them, and waits for their
-    /// ends; answers whether there were any.
-    ///
-    /// # Errors
-    /// When they do not end in time.
-    pub async fn interrupt(
-        &self,
-        key: &SessionKey,
-        reason: AbortReason,
-    ) -> Result<bool, StillActive> {
-        let runs = self.state.lock().lanes.of_session(key);
-        let all: Vec<_> = runs.iter().collect();
-        self.stop(&all, reason).await;
-        let wind_down = async {
-            for run in &runs {
-                run.ended().await;
-            }
-        };
-        tokio::time::timeout(ABORT_WAIT, wind_down).await.map_err(|_| StillActive)?;
-        Ok(!runs.is_empty())
+    /// When this process began, in milliseconds since the epoch.
+    pub const fn started_at(&self) -> u64 {
+        self.started_at
     }
 
     /// The session in which a run is active or waits.
@@ -375,7 +366,8 @@ impl Runs {
         let entry = self.parts.sessions.entry(&request.key).await?;
         let rules = QueueRules::of(&self.parts.settings.messages.queue, entry.as_ref());
         let (id, now) = (self.parts.ids.entry_id(), self.parts.clock.now_ms());
-        Ok(ActiveRun::new(request, rules, id, now))
+        let parent = entry.and_then(|entry| entry.spawned_by);
+        Ok(ActiveRun::new(request, rules, id, now).spawned_by(parent))
     }
 
     pub(super) async fn claim(

@@ -129,6 +129,14 @@ impl SessionEvents {
         self.told(key, entry, json!({"reason": reason}), has_active_run);
     }
 
+    /// A sub-agent was begun (`create`), or has ended (`subagent-status`).
+    pub fn subagent(&self, key: &SessionKey, entry: &SessionEntry, reason: &str) {
+        self.changed(key, json!({"reason": reason}), |payload| {
+            let row = SessionRow::new(key, entry, &self.models).with_subagent();
+            add_plain_row(payload, row);
+        });
+    }
+
     /// A compaction of the session was tried.
     pub fn compacted(
         &self,
@@ -152,8 +160,7 @@ impl SessionEvents {
             let Some(entry) = entry else { return };
             let mut row = SessionRow::new(key, entry, &self.models);
             row.has_active_run = Some(has_active_run);
-            let Ok(Value::Object(row)) = serde_json::to_value(row) else { return };
-            payload.extend(row.into_iter().filter(|(name, _)| !ROW_ONLY.contains(&name.as_str())));
+            add_plain_row(payload, row);
         });
     }
 
@@ -206,4 +213,10 @@ impl SessionEvents {
         payload.insert("session".into(), Value::Object(row));
         payload.extend(spread);
     }
+}
+
+/// Adds the members of a row that events with `reason` have.
+fn add_plain_row(payload: &mut Map<String, Value>, row: SessionRow) {
+    let Ok(Value::Object(row)) = serde_json::to_value(row) else { return };
+    payload.extend(row.into_iter().filter(|(name, _)| !ROW_ONLY.contains(&name.as_str())));
 }

@@ -11,6 +11,33 @@ pub enum Owner {
     Connection(String),
 }
 
+/// What no connection is called.
+const GATEWAY: &str = "gateway";
+
+impl Owner {
+    /// The gateway itself: only an admin may stop what it began.
+    pub fn gateway() -> Self {
+        Self::Connection(GATEWAY.into())
+    }
+
+    /// As text, for a record.
+    pub fn to_text(&self) -> String {
+        match self {
+            Self::Device(id) => format!("device:{id}"),
+            Self::Connection(id) => format!("connection:{id}"),
+        }
+    }
+
+    /// The owner that such a text names; the gateway for any other text.
+    pub fn from_text(text: &str) -> Self {
+        match text.split_once(':') {
+            Some(("device", id)) => Self::Device(id.into()),
+            Some(("connection", id)) => Self::Connection(id.into()),
+            _ => Self::gateway(),
+        }
+    }
+}
+
 /// Somebody who may do certain things. Only `auth` can make one, so holding
 /// it proves that a credential was checked.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::refusal;
-use super::status::tokens;
+use crate::agent::status::tokens;
 use crate::registry::Ctx;
 use crate::sessions::SessionKey;
 

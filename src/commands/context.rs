@@ -2,8 +2,8 @@
 
 use serde_json::{Map, Value, json};
 
-use super::status::tokens;
 use crate::agent::ContextWeight;
+use crate::agent::status::tokens;
 use crate::registry::Ctx;
 use crate::sessions::SessionKey;
 

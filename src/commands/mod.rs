@@ -20,6 +20,7 @@ mod session;
 mod settings;
 mod status;
 mod stop_words;
+mod subagents;
 mod table;
 mod tasks;
 mod tools;
@@ -147,6 +148,7 @@ impl Command {
         };
         match action {
             Action::Tasks => soon(async move { tasks::run(&cx, &key) }),
+            Action::Subagents => soon(async move { subagents::run(&args, &cx, &key).await }),
             Action::Help => soon(async move { help::short(&cx) }),
             Action::Commands => soon(async move { help::long(&cx) }),
             Action::Tools => soon(async move { tools::run(&args, &cx, &key).await }),

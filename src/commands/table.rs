@@ -63,6 +63,7 @@ pub enum Action {
     Tools,
     Status,
     Tasks,
+    Subagents,
     Approve,
     Context,
     Btw,
@@ -150,6 +151,13 @@ commands! {
     "btw" ["/btw", "/side"] Tools, true, NONE, Some(Action::Btw), [],
         "Ask a side question without changing future session context.";
     "whoami" ["/whoami", "/id"] Status, false, NONE, Some(Action::Whoami), [], "Show your sender id.";
+    "subagents" ["/subagents"] Management, true, &[
+        arg("action", "list | kill | log | info | send | steer",
+            &["list", "kill", "log", "info", "send", "steer"]),
+        arg("target", "Run id, index, or session key", &[]),
+        arg("value", "Additional input (limit/message)", &[]),
+    ], Some(Action::Subagents), ["chat.abort"],
+        "List, kill, log, spawn, or steer subagent runs for this session.";
     "steer" ["/steer", "/tell"] Management, true,
         &[arg("message", "Steering message", &[])],
         Some(Action::Steer), [], "Send guidance to the active run in this session.";

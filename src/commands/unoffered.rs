@@ -15,12 +15,11 @@ const UNOFFERED: &[(&[&str], bool, &str)] = &[
     (&["/export-trajectory", "/trajectory"], true, "the transcript of the session is a file"),
     (&["/focus"], true, "there are no threads to bind sessions to"),
     (&["/unfocus"], false, "there are no threads to bind sessions to"),
-    (&["/kill"], true, "there are no sub-agents to manage from here"),
+    (&["/kill"], true, "`/subagents kill` stops sub-agents"),
     (&["/mcp"], true, "MCP servers are set in the config"),
     (&["/plugins"], true, "there are no plugins"),
     (&["/restart"], false, "restart it by whatever started it"),
     (&["/session"], true, "there are no threads that could be bound to the session"),
-    (&["/subagents"], true, "there are no sub-agents to manage from here"),
     (&["/tts"], true, "there is no text-to-speech"),
 ];
 

@@ -38,6 +38,8 @@ pub struct AgentsSettings {
     pub list: Vec<AgentSettings>,
     /// What holds for agents that say nothing else.
     pub defaults: AgentDefaults,
+    /// Whether the file lists agents; else there is one that it does not name.
+    pub is_list_written: bool,
 }
 
 impl AgentsSettings {
@@ -49,6 +51,17 @@ impl AgentsSettings {
     /// Whether there is an agent with this id; the default one is always there.
     pub fn has(&self, id: &str) -> bool {
         id == self.default_id || self.agent(id).is_some()
+    }
+
+    /// Whether the file lists an agent with this id.
+    pub fn is_written(&self, id: &str) -> bool {
+        self.is_list_written && self.agent(id).is_some()
+    }
+
+    /// Other agents that this one may have sub-agents of; `*` is any.
+    pub fn spawnable(&self, id: &str) -> &[String] {
+        let own = self.agent(id).map(|agent| agent.subagents.allow_agents.as_slice());
+        own.filter(|own| !own.is_empty()).unwrap_or(&self.defaults.subagents.allow_agents)
     }
 
     /// Every name of a model here, but for the list of those that may be chosen.
@@ -196,7 +209,7 @@ pub(super) fn read(
     let ids = list.iter().map(|agent| agent.id.clone()).collect::<Vec<_>>().join(", ");
     let written = (!items.is_empty()).then_some(ids.clone());
     ledger.settle("agents.list", Choice::file(file, written), ids);
-    Ok(AgentsSettings { default_id, list, defaults })
+    Ok(AgentsSettings { default_id, list, defaults, is_list_written: !items.is_empty() })
 }
 
 fn defaults(

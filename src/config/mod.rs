@@ -70,5 +70,7 @@ pub use save::{SaveError, edit_file};
 pub use session::{DmScope, SessionScope, SessionSettings, TranscriptFormat};
 pub use settings::{ConfigFile, Overrides, Settings};
 pub use subagents::{SubagentChoice, SubagentLimits};
-pub use tools::{ToolPattern, ToolPolicy, ToolProfile, ToolRules, ToolsSettings};
+pub use tools::{
+    AgentToAgent, SessionVisibility, ToolPattern, ToolPolicy, ToolProfile, ToolRules, ToolsSettings,
+};
 pub use workspace::WorkspaceSettings;

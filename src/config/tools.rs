@@ -13,6 +13,8 @@ use super::schema::Node;
 
 /// The profiles for error texts.
 const PROFILES: &str = "minimal, coding, messaging, full";
+/// The visibilities for error texts.
+const VISIBILITIES: &str = "self, tree, agent, all";
 /// Longest pattern; no tool has a name as long as this.
 const PATTERN_MAX: usize = 200;
 
@@ -25,6 +27,60 @@ pub struct ToolsSettings {
     pub subagents: ToolRules,
     /// `gateway.tools`: for calls of clients, on top of what the agent may.
     pub gateway: ToolRules,
+    /// Which sessions the tools for sessions see.
+    pub sessions: SessionVisibility,
+    /// Whether they reach sessions of other agents.
+    pub agent_to_agent: AgentToAgent,
+}
+
+/// `tools.sessions.visibility`: which sessions a session sees by its tools.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum SessionVisibility {
+    /// Itself.
+    Own,
+    /// Itself and the sub-agents below it.
+    #[default]
+    Tree,
+    /// All of its agent.
+    Agent,
+    /// All; those of other agents as far as `tools.agentToAgent` lets it.
+    All,
+}
+
+impl SessionVisibility {
+    /// The word in the config file.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Own => "self",
+            Self::Tree => "tree",
+            Self::Agent => "agent",
+            Self::All => "all",
+        }
+    }
+
+    fn parse(word: &str) -> Option<Self> {
+        let all = [Self::Own, Self::Tree, Self::Agent, Self::All];
+        all.into_iter().find(|visibility| visibility.as_str() == word)
+    }
+}
+
+/// `tools.agentToAgent`.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct AgentToAgent {
+    /// Whether agents reach each other's sessions at all.
+    pub is_enabled: bool,
+    /// Those that take part in it; all when nothing is written.
+    pub allow: Option<Vec<ToolPattern>>,
+}
+
+impl AgentToAgent {
+    /// Whether two agents may reach each other's sessions.
+    pub fn allows(&self, one: &str, other: &str) -> bool {
+        let takes_part = |agent: &str| {
+            self.allow.as_ref().is_none_or(|list| list.iter().any(|it| it.matches(agent)))
+        };
+        self.is_enabled && takes_part(one) && takes_part(other)
+    }
 }
 
 /// Rules of an agent, or of all.
@@ -156,10 +212,23 @@ pub(super) fn read(
         ledger.settle_list(key, Choice::file(file, shown), Vec::new());
     }
     file_rules::explain(policy.files, file, ledger);
+    let visibility =
+        node.at("sessions.visibility")?.word(VISIBILITIES, SessionVisibility::parse)?;
+    let shown = Choice::file(file, visibility.map(SessionVisibility::as_str));
+    let key = "tools.sessions.visibility";
+    ledger.settle(key, shown, SessionVisibility::default().as_str());
+    let is_enabled = node.at("agentToAgent.enabled")?.boolean()?;
+    let is_enabled =
+        ledger.settle("tools.agentToAgent.enabled", Choice::file(file, is_enabled), false);
     Ok(ToolsSettings {
         policy,
         subagents: rules(&node.at("subagents.tools")?)?,
         gateway: rules(&root.at("gateway.tools")?)?,
+        sessions: visibility.unwrap_or_default(),
+        agent_to_agent: AgentToAgent {
+            is_enabled,
+            allow: patterns(&node.at("agentToAgent.allow")?)?,
+        },
     })
 }
 
@@ -247,6 +316,21 @@ mod tests {
     }
 
     #[test]
+    fn agents_reach_each_other_only_where_that_is_written() {
+        let allows = |section: Value| {
+            let tools = load(&json!({"tools": {"agentToAgent": section}})).unwrap();
+            tools.agent_to_agent.allows("main", "ops")
+        };
+        assert!(!allows(json!({})));
+        assert!(allows(json!({"enabled": true})));
+        assert!(!allows(json!({"enabled": true, "allow": ["main"]})));
+        assert!(allows(json!({"enabled": true, "allow": ["main", "o*"]})));
+        assert!(!allows(json!({"allow": ["*"]})));
+        let tools = load(&json!({"tools": {"sessions": {"visibility": "self"}}})).unwrap();
+        assert_eq!(tools.sessions, SessionVisibility::Own);
+    }
+
+    #[test]
     fn a_wrong_value_is_an_error_that_names_it() {
         for (wrong, key) in [
             (json!({"profile": "big"}), "tools.profile: must be one of minimal"),
@@ -254,6 +338,8 @@ mod tests {
             (json!({"deny": [""]}), "tools.deny: must be names"),
             (json!({"allow": "read"}), "tools.allow"),
             (json!({"byProvider": {"p": {"profile": 1}}}), "tools.byProvider.p.profile"),
+            (json!({"sessions": {"visibility": "some"}}), "tools.sessions.visibility: must be"),
+            (json!({"agentToAgent": {"enabled": 1}}), "tools.agentToAgent.enabled"),
         ] {
             let error = load(&json!({ "tools": wrong })).unwrap_err();
             assert!(error.contains(key), "{error} names {key}");

@@ -85,7 +85,7 @@ struct Extras {
 
 fn row(cx: &Ctx, listed: &Listed, wanted: Extras) -> SessionRow {
     let key = SessionKey::from_canonical(listed.key.as_str());
-    let mut row = SessionRow::new(&key, &listed.entry, &cx.services.models);
+    let mut row = SessionRow::new(&key, &listed.entry, &cx.services.models).with_subagent();
     row.child_sessions.clone_from(&listed.children);
     let facts = &listed.entry.transcript;
     if wanted.has_title {

@@ -20,6 +20,7 @@ pub(super) fn note(facts: &mut TranscriptFacts, message: &AgentMessage) {
         return;
     }
     let text = message.text();
+    let text = if is_user { directives::strip_internal(&text) } else { text };
     let words = if is_user { directives::strip_files(&text) } else { &text };
     let text = one_line(words);
     if text.is_empty() || (!is_user && directives::is_silent(&text)) {

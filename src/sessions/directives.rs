@@ -17,6 +17,19 @@ pub(super) fn is_heartbeat(text: &str) -> bool {
     text.trim() == HEARTBEAT_OK
 }
 
+/// Begins what a message of another session says to the model only.
+pub const INTERNAL_BEGIN: &str = "<<<BEGIN_OPENCLAW_INTERNAL_CONTEXT>>>";
+/// Ends it.
+pub const INTERNAL_END: &str = "<<<END_OPENCLAW_INTERNAL_CONTEXT>>>";
+
+/// The text of a message of another session, without what it says to the model
+/// only: from the first beginning to the last end.
+pub(super) fn strip_internal(text: &str) -> String {
+    let found = text.split_once(INTERNAL_BEGIN);
+    let found = found.and_then(|(head, rest)| Some((head, rest.rsplit_once(INTERNAL_END)?.1)));
+    found.map_or_else(|| text.to_owned(), |(head, tail)| format!("{}{tail}", head.trim_end()))
+}
+
 /// The text without `[[reply_to_current]]`, `[[reply_to:…]]` and
 /// `[[audio_as_voice]]`.
 pub fn strip(text: &str) -> String {

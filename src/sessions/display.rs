@@ -102,6 +102,9 @@ pub(super) fn show(message: Value, id: &str, seq: u64, view: &View) -> Option<Va
     reduce_usage(&mut message);
     let pictures = StoredMedia::of(&message);
     message.shift_remove(MEDIA_MEMBER);
+    if is_user && is_of_session(&message) {
+        strip_internal(&mut message);
+    }
     let mut is_cut = false;
     match message.get_mut("content") {
         Some(Value::String(text)) => is_cut = show_text(text, is_user, view.max_chars),
@@ -157,6 +160,27 @@ impl std::io::Write for Counter {
 
 fn role(message: &Map<String, Value>) -> &str {
     message.get("role").and_then(Value::as_str).unwrap_or_default()
+}
+
+/// Whether another session says it.
+fn is_of_session(message: &Map<String, Value>) -> bool {
+    let kind = message.get("provenance").and_then(|provenance| provenance.get("kind"));
+    kind.is_some_and(|kind| kind == "inter_session")
+}
+
+/// Takes out what the other session says to the model only.
+fn strip_internal(message: &mut Map<String, Value>) {
+    match message.get_mut("content") {
+        Some(Value::String(text)) => *text = directives::strip_internal(text),
+        Some(Value::Array(blocks)) => {
+            for text in blocks.iter_mut().filter_map(|block| block.get_mut("text")) {
+                if let Value::String(text) = text {
+                    *text = directives::strip_internal(text);
+                }
+            }
+        }
+        _ => {}
+    }
 }
 
 /// Replies that say "nothing to say" stay in the transcript and out of sight.

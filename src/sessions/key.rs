@@ -124,6 +124,11 @@ impl SessionKey {
         Self(format!("agent:{agent}:dashboard:{id}"))
     }
 
+    /// The session of a new sub-agent.
+    pub fn subagent(agent: &AgentId, id: &str) -> Self {
+        Self(format!("agent:{agent}:subagent:{id}"))
+    }
+
     /// A key that is known to be canonical, as read back from the store.
     pub fn from_canonical(text: impl Into<String>) -> Self {
         Self(text.into())

@@ -38,6 +38,7 @@ pub use crate::store::{
     TranscriptFacts,
 };
 pub use context::ContextEntry;
+pub use directives::{INTERNAL_BEGIN, INTERNAL_END};
 pub use display::{RECEIPT_MEMBER, message_display, waiting_message, whole_message};
 pub use error::{SessionError, TranscriptError};
 pub use history::{HistoryOptions, HistoryPage};

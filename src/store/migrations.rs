@@ -142,6 +142,27 @@ const STEPS: &[&str] = &[
         words, content = '', contentless_delete = 1,
         tokenize = 'porter unicode61 remove_diacritics 2'
     );",
+    // Runs of sub-agents, and how far they are.
+    "CREATE TABLE subagents (
+        run_id TEXT PRIMARY KEY NOT NULL,
+        child_key TEXT NOT NULL,
+        parent_key TEXT NOT NULL,
+        parent_run_id TEXT,
+        owner TEXT NOT NULL,
+        label TEXT,
+        task TEXT NOT NULL,
+        message TEXT NOT NULL,
+        thinking TEXT,
+        timeout_seconds INTEGER NOT NULL,
+        is_temporary INTEGER NOT NULL,
+        state TEXT NOT NULL,
+        outcome TEXT,
+        created_at INTEGER NOT NULL,
+        ended_at INTEGER
+    ) STRICT;
+    CREATE INDEX subagents_by_parent ON subagents (parent_key, state);
+    CREATE INDEX subagents_by_child ON subagents (child_key);
+    CREATE INDEX subagents_by_state ON subagents (state, ended_at);",
 ];
 
 /// Brings the schema up to date.

@@ -22,6 +22,7 @@ mod query;
 mod runs;
 mod sessions;
 mod sqlite;
+mod subagents;
 mod traits;
 mod usage;
 
@@ -36,5 +37,6 @@ pub use memory::{MemoryChunk, MemoryFile, MemoryHit, MemoryUpdate};
 pub use query::{SessionPage, SessionQuery, SessionRow};
 pub use runs::{Claim, NewRun, RunOutcome, RunRecord, RunState};
 pub use sqlite::SqliteStore;
+pub use subagents::{SubagentQuery, SubagentRow, SubagentState};
 pub use traits::{Edited, NewSession, SessionChange, SessionEdit, Store, StoreFuture};
 pub use usage::{Activity, Spending, ToolCalls, UsageFacts, UsageFile, UsageScan};

@@ -6,8 +6,9 @@ use super::traits::StoreFuture;
 use super::{
     AnswerClaim, Claim, CooldownChange, CooldownRow, Database, Edited, MemoryFile, MemoryHit,
     MemoryUpdate, NewRun, NewSession, RunOutcome, RunRecord, SessionChange, SessionEdit,
-    SessionEntry, SessionPage, SessionQuery, SessionRow, Spending, Store, StoreError, UsageFacts,
-    UsageFile, UsageScan, answers, cooldowns, memory, runs, sessions, usage,
+    SessionEntry, SessionPage, SessionQuery, SessionRow, Spending, Store, StoreError,
+    SubagentQuery, SubagentRow, SubagentState, UsageFacts, UsageFile, UsageScan, answers,
+    cooldowns, memory, runs, sessions, subagents, usage,
 };
 
 /// The store of a gateway on one machine.
@@ -145,6 +146,7 @@ impl Store for SqliteStore {
     fn prune_runs(&self, now_ms: u64) -> StoreFuture<'_, u64> {
         let prune = move |c: &_| {
             answers::prune(c, now_ms)?;
+            subagents::prune(c)?;
             runs::prune(c, now_ms)
         };
         Box::pin(self.database.write("prune runs", prune))
@@ -236,5 +238,33 @@ impl Store for SqliteStore {
             self.database
                 .read("search memory", move |c| memory::search(c, &workspace, &terms, limit)),
         )
+    }
+
+    fn add_subagent(&self, row: SubagentRow, max_open: usize) -> StoreFuture<'_, bool> {
+        let add = move |c: &_| subagents::add(c, &row, max_open);
+        Box::pin(self.database.write("add a sub-agent", add))
+    }
+
+    fn subagents(&self, query: SubagentQuery) -> StoreFuture<'_, Vec<SubagentRow>> {
+        Box::pin(self.database.read("list sub-agents", move |c| subagents::list(c, &query)))
+    }
+
+    fn advance_subagent<'a>(
+        &'a self,
+        run_id: &'a str,
+        from: &'static [SubagentState],
+        to: SubagentState,
+        outcome: Option<String>,
+        now_ms: u64,
+    ) -> StoreFuture<'a, bool> {
+        let run_id = run_id.to_owned();
+        let advance =
+            move |c: &_| subagents::advance(c, &run_id, from, to, outcome.as_deref(), now_ms);
+        Box::pin(self.database.write("update a sub-agent", advance))
+    }
+
+    fn forget_subagent<'a>(&'a self, child_key: &'a str) -> StoreFuture<'a, ()> {
+        let key = child_key.to_owned();
+        Box::pin(self.database.write("forget a sub-agent", move |c| subagents::forget(c, &key)))
     }
 }

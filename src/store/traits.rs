@@ -7,7 +7,7 @@
 use super::{
     AnswerClaim, Claim, CooldownChange, CooldownRow, MemoryFile, MemoryHit, MemoryUpdate, NewRun,
     RunOutcome, RunRecord, SessionEntry, SessionPage, SessionQuery, SessionRow, Spending,
-    StoreError, UsageFacts, UsageFile, UsageScan,
+    StoreError, SubagentQuery, SubagentRow, SubagentState, UsageFacts, UsageFile, UsageScan,
 };
 use crate::support::BoxFuture;
 
@@ -191,4 +191,25 @@ pub trait Store: Send + Sync + 'static {
         terms: Vec<String>,
         limit: usize,
     ) -> StoreFuture<'a, Vec<MemoryHit>>;
+
+    /// Adds the run of a sub-agent, unless its parent has `max_open` open ones
+    /// already; answers whether it did.
+    fn add_subagent(&self, row: SubagentRow, max_open: usize) -> StoreFuture<'_, bool>;
+
+    /// Runs of sub-agents, the oldest first.
+    fn subagents(&self, query: SubagentQuery) -> StoreFuture<'_, Vec<SubagentRow>>;
+
+    /// Takes the run of a sub-agent from one of some states to another; answers
+    /// whether it was in one of them. An outcome is JSON.
+    fn advance_subagent<'a>(
+        &'a self,
+        run_id: &'a str,
+        from: &'static [SubagentState],
+        to: SubagentState,
+        outcome: Option<String>,
+        now_ms: u64,
+    ) -> StoreFuture<'a, bool>;
+
+    /// Forgets the runs that are over of a sub-agent whose session is gone.
+    fn forget_subagent<'a>(&'a self, child_key: &'a str) -> StoreFuture<'a, ()>;
 }

@@ -570,7 +570,6 @@ pub const DIFFERENCES: &[Difference] = &[
     told("Available tools", "The tools of this gateway are listed."),
     told("📋 Tasks", TASKS),
     told("❌ Failed to submit approval", NO_SERVICE),
-    told("active subagents:", NO_SERVICE),
     told("agents:\n", NO_SERVICE),
     told("⚠️ /", NO_SERVICE),
     told("⚠️ bash", NO_SERVICE),

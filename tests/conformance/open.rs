@@ -36,7 +36,10 @@ const OPEN: &[(&str, &str)] = &[
         "chat/silent",
         "The original asks a second time when an answer is empty, and stores the message twice; that moves all later rows.",
     ),
-    ("chat/subagent", "The tool that spawns sub-agents is not built yet."),
+    (
+        "chat/subagent",
+        "It begins with the end of a failing run of another recording. The note of an accepted sub-agent does not name a tool that is not here, and rows in events have no childSessions.",
+    ),
     (
         "chat/timeout",
         "A run that is given 1.5 s is stopped two minutes later, as recorded, but a replay ends after 30 s; all that comes before is as recorded.",

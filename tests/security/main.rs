@@ -13,4 +13,5 @@ mod stage;
 
 mod exec_approvals;
 mod paths;
+mod session_tools;
 mod ssrf;

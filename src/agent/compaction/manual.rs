@@ -76,7 +76,7 @@ impl Runs {
         // There is no message that would have to be put anywhere.
         run.set_stored();
         for _ in 0..TRIES_MAX {
-            self.interrupt(key, AbortReason::Rpc).await.map_err(|_| CompactError::Active)?;
+            self.interrupt_runs(key, AbortReason::Rpc).await.map_err(|_| CompactError::Active)?;
             let mut state = self.state.lock();
             if state.stopping {
                 return Err(CompactError::Stopping);

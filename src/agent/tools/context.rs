@@ -8,6 +8,7 @@ use tokio::sync::mpsc;
 use crate::agent::parts::RunsParts;
 use crate::agent::run::ActiveRun;
 use crate::agent::runs::Runs;
+use crate::auth::Owner;
 use crate::config::AgentSettings;
 use crate::providers::ModelInfo;
 use crate::sessions::SessionKey;
@@ -64,6 +65,11 @@ impl ToolContext {
     /// What runs work with.
     pub fn parts(&self) -> &RunsParts {
         self.runs.parts()
+    }
+
+    /// Who may stop what the call begins: who may stop its run.
+    pub fn owner(&self) -> Owner {
+        self.run.as_ref().map_or_else(Owner::gateway, |run| (*run.owner).clone())
     }
 
     /// Tells those who follow. Waits when they are behind.

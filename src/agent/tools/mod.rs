@@ -9,11 +9,12 @@ pub mod catalog;
 mod context;
 mod exec;
 pub(super) mod files;
+mod gateway;
 mod image;
 mod memory;
 mod output;
 mod policy;
-mod session_status;
+mod sessions;
 mod web;
 
 pub use context::{NewsSender, ToolContext, ToolNews};
@@ -131,7 +132,7 @@ impl Tools {
     /// Those of a configuration. Nothing is started and nobody is asked.
     pub fn new(settings: &Settings, env: &Env, tasks: Tasks) -> Self {
         let mut builtin: Vec<Arc<dyn Tool>> = vec![
-            Arc::new(session_status::SessionStatus),
+            Arc::new(gateway::GatewayStatus),
             Arc::new(exec::Exec),
             Arc::new(exec::ProcessTool),
             Arc::new(memory::MemorySearch),
@@ -139,6 +140,7 @@ impl Tools {
             Arc::new(image::Image),
         ];
         builtin.extend(files::tools());
+        builtin.extend(sessions::all());
         builtin.extend(web::tools(settings, env));
         Self { builtin, mcp: Mcp::new(settings, env, tasks) }
     }

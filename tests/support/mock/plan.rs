@@ -125,7 +125,20 @@ fn locate(messages: &[Value]) -> Turn {
     let scripted = typed.iter().find(|text| text.contains("@mock ")).cloned();
     let bare = || typed.iter().map(|text| without_notes(text)).find(|text| !text.is_empty());
     turn.user_text = scripted.or_else(bare).unwrap_or_default();
+    if turn.user_text.starts_with("[Subagent Context]") {
+        turn.user_text = task(messages, &turn.user_text).unwrap_or(turn.user_text);
+    }
     turn
+}
+
+/// The directive in the task of a sub-agent: `@child` at depth 1, `@grandchild`
+/// below that, so that those above do not take it for their own.
+fn task(messages: &[Value], first: &str) -> Option<String> {
+    let mark = if first.contains("(depth 1/") { "@child " } else { "@grandchild " };
+    let system = messages.iter().find(|message| message["role"] != "user")?;
+    let text = flat(&system["content"]);
+    let (_, directive) = text.split_once(mark)?;
+    Some(format!("@mock {directive}"))
 }
 
 fn tool_result(message: &Value) -> Option<String> {

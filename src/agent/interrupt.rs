@@ -1,0 +1,50 @@
+//! Making a session quiet: all that runs in it ends.
+
+use super::run::AbortReason;
+use super::runs::{ABORT_WAIT, Runs, StillActive};
+use crate::sessions::SessionKey;
+
+impl Runs {
+    /// Stops all runs of a session and its sub-agents, whoever began them, and
+    /// waits for their ends; answers whether something ran in the session.
+    ///
+    /// # Errors
+    /// When they do not end in time.
+    pub async fn interrupt(
+        &self,
+        key: &SessionKey,
+        reason: AbortReason,
+    ) -> Result<bool, StillActive> {
+        let was_active = self.interrupt_runs(key, reason).await?;
+        let spawned = self.stop_subagents(key, None, None, reason).await;
+        let wind_down = async {
+            for run in &spawned {
+                run.ended().await;
+            }
+        };
+        tokio::time::timeout(ABORT_WAIT, wind_down).await.map_err(|_| StillActive)?;
+        Ok(was_active)
+    }
+
+    /// Stops all runs of a session, whoever began them, and waits for their
+    /// ends; answers whether there were any.
+    ///
+    /// # Errors
+    /// When they do not end in time.
+    pub(super) async fn interrupt_runs(
+        &self,
+        key: &SessionKey,
+        reason: AbortReason,
+    ) -> Result<bool, StillActive> {
+        let runs = self.state.lock().lanes.of_session(key);
+        let all: Vec<_> = runs.iter().collect();
+        self.stop(&all, reason).await;
+        let wind_down = async {
+            for run in &runs {
+                run.ended().await;
+            }
+        };
+        tokio::time::timeout(ABORT_WAIT, wind_down).await.map_err(|_| StillActive)?;
+        Ok(!runs.is_empty())
+    }
+}

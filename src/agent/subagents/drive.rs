@@ -1,0 +1,258 @@
+//! The way of a sub-agent from its beginning to its end.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::agent::report::{Family, RunReport};
+use crate::agent::run::{AbortReason, RunEnd};
+use crate::agent::runs::{Accepted, Runs, SendError, SendRequest};
+use crate::auth::Owner;
+use crate::protocol::message::UserMessage;
+use crate::providers::ThinkingLevel;
+use crate::sessions::{HistoryOptions, SessionEntry, SessionError, SessionKey};
+use crate::store::{StoreError, SubagentQuery, SubagentRow, SubagentState};
+
+use super::Outcome;
+
+/// Messages that are looked through for what a sub-agent said last.
+const LOOK_BACK: usize = 50;
+
+/// What became of a step.
+enum Step<T> {
+    Done(T),
+    /// Somebody stopped it, and nobody need be told.
+    Stopped,
+    /// The gateway stops; the next start goes on.
+    Later,
+}
+
+impl Runs {
+    /// Takes care of a sub-agent until its end has been told.
+    pub(super) fn drive_subagent(self: &Arc<Self>, row: SubagentRow) {
+        let runs = Arc::clone(self);
+        self.parts.tasks.spawn("subagent", async move { runs.follow(row).await });
+    }
+
+    async fn follow(self: &Arc<Self>, row: SubagentRow) {
+        let followed = async {
+            let outcome = match row.state {
+                SubagentState::Ended => Outcome::from_json(row.outcome.as_deref()),
+                _ => match self.carry_out(&row).await? {
+                    Step::Done(outcome) => outcome,
+                    Step::Later => return Ok(()),
+                    Step::Stopped => {
+                        self.tell_subagent_status(&row).await;
+                        return Ok(());
+                    }
+                },
+            };
+            self.announce_subagent(&row, &outcome).await
+        };
+        let followed: Result<(), StoreError> = followed.await;
+        if let Err(error) = followed {
+            tracing::error!(run = %row.run_id, %error, "sub-agent lost; the next start goes on");
+        }
+        self.subagents.news.notify_waiters();
+    }
+
+    /// Runs it, unless that was done before, and writes down how it ended.
+    async fn carry_out(self: &Arc<Self>, row: &SubagentRow) -> Result<Step<Outcome>, StoreError> {
+        let outcome = match self.run_to_end(row).await? {
+            Step::Done(outcome) => outcome,
+            Step::Stopped => return Ok(Step::Stopped),
+            Step::Later => return Ok(Step::Later),
+        };
+        let ended = self.move_subagent(&row.run_id, SubagentState::Ended, Some(&outcome)).await?;
+        if !ended {
+            return Ok(Step::Stopped);
+        }
+        self.tell_subagent_status(row).await;
+        Ok(Step::Done(outcome))
+    }
+
+    async fn run_to_end(self: &Arc<Self>, row: &SubagentRow) -> Result<Step<Outcome>, StoreError> {
+        let family = Some(Family::Agent);
+        let before = match row.state {
+            SubagentState::Active => self.ended(family, &row.run_id).await?,
+            _ => None,
+        };
+        let report = if let Some(report) = before {
+            interrupted(&report)
+        } else {
+            // The semaphore is never closed.
+            let _permit = self.subagents.permits.acquire().await.ok();
+            match self.start_subagent(row).await? {
+                Step::Done(None) => {}
+                Step::Done(Some(error)) => return Ok(Step::Done(Outcome::failed(error))),
+                Step::Stopped => return Ok(Step::Stopped),
+                Step::Later => return Ok(Step::Later),
+            }
+            let report = self.ends(family, &row.run_id).await?;
+            if report.end == RunEnd::Aborted(AbortReason::Shutdown) {
+                return Ok(Step::Later);
+            }
+            RunReport::clone(&report)
+        };
+        self.wait_for_children(row).await?;
+        let text = match report.end {
+            RunEnd::Answered => self.last_words(row).await,
+            RunEnd::Failed(_) | RunEnd::Aborted(_) => report.progress.text.to_string(),
+        };
+        Ok(Step::Done(Outcome::of(&report, &text)))
+    }
+
+    /// Says to the sub-agent what it is to do. Answers why that failed.
+    async fn start_subagent(
+        self: &Arc<Self>,
+        row: &SubagentRow,
+    ) -> Result<Step<Option<String>>, StoreError> {
+        let child = SessionKey::from_canonical(row.child_key.as_str());
+        let entry = self.parts.sessions.entry(&child).await;
+        // Without its session it would not be known whose tools it may use.
+        let is_there = matches!(&entry, Ok(Some(entry)) if entry.spawned_by.is_some());
+        if !is_there {
+            return Ok(Step::Done(Some("its session is gone".into())));
+        }
+        if !self.move_subagent(&row.run_id, SubagentState::Active, None).await? {
+            return Ok(Step::Stopped);
+        }
+        let sent = self.send(self.subagent_request(row, &child)).await;
+        let start = match sent {
+            Ok((Accepted::Started, start)) => start,
+            Ok((_, _)) => None,
+            Err(SendError::Stopping) => return Ok(Step::Later),
+            Err(error) => return Ok(Step::Done(Some(error.to_string()))),
+        };
+        if let Ok(Some(entry)) = entry {
+            self.parts.events.reason(&child, Some(&entry), "send", self.active(&child).is_some());
+        }
+        // Stopped in between, it was not in its lane yet.
+        if self.subagent_state(&row.run_id).await? == Some(SubagentState::Stopped) {
+            let runs = self.state.lock().lanes.get(&row.run_id);
+            let runs: Vec<_> = runs.iter().collect();
+            self.stop(&runs, AbortReason::Rpc).await;
+        }
+        drop(start);
+        Ok(Step::Done(None))
+    }
+
+    fn subagent_request(&self, row: &SubagentRow, child: &SessionKey) -> SendRequest {
+        let limit = (row.timeout_seconds > 0).then(|| Duration::from_secs(row.timeout_seconds));
+        SendRequest {
+            family: Family::Agent,
+            key: child.clone(),
+            written_key: child.to_string(),
+            idempotency_key: row.run_id.clone(),
+            message: UserMessage::text(row.message.as_str(), self.parts.clock.now_ms()),
+            media: None,
+            thinking: row.thinking.as_deref().and_then(ThinkingLevel::parse),
+            owner: Owner::from_text(&row.owner),
+            dedupe_text: None,
+            limit,
+        }
+    }
+
+    /// Waits until the sub-agent has heard from all of its own, and has said
+    /// what it has to say to that.
+    async fn wait_for_children(&self, row: &SubagentRow) -> Result<(), StoreError> {
+        let child = SessionKey::from_canonical(row.child_key.as_str());
+        loop {
+            // Listening before looking, so nothing that happens between is missed.
+            let mut news = std::pin::pin!(self.subagents.news.notified());
+            news.as_mut().enable();
+            let query = SubagentQuery::OfParent(row.child_key.clone());
+            let own = self.parts.store.subagents(query).await?;
+            if own.iter().any(|row| SubagentState::UNSETTLED.contains(&row.state)) {
+                news.await;
+                continue;
+            }
+            // What they were told is in its lane before they count as settled.
+            let last = self.state.lock().lanes.of_session(&child).pop();
+            match last.filter(|_| !own.is_empty()) {
+                Some(run) => drop(run.ended().await),
+                None => return Ok(()),
+            }
+        }
+    }
+
+    /// What was said last in the sub-agent's session: by its model, else by a
+    /// tool.
+    async fn last_words(&self, row: &SubagentRow) -> String {
+        let child = SessionKey::from_canonical(row.child_key.as_str());
+        let options =
+            HistoryOptions { limit: LOOK_BACK, is_raw: true, ..HistoryOptions::default() };
+        let page = self.parts.sessions.history(&child, options).await;
+        let messages = page.map(|page| page.messages).unwrap_or_default();
+        let said = messages.iter().rev().filter(|message| message["role"] != "user");
+        said.map(text_of).find(|text| !text.trim().is_empty()).unwrap_or_default()
+    }
+
+    pub(super) async fn move_subagent(
+        &self,
+        run_id: &str,
+        to: SubagentState,
+        outcome: Option<&Outcome>,
+    ) -> Result<bool, StoreError> {
+        let from: &'static [SubagentState] = match to {
+            SubagentState::Waiting => &[],
+            SubagentState::Active | SubagentState::Ended => {
+                &[SubagentState::Waiting, SubagentState::Active]
+            }
+            SubagentState::Announced | SubagentState::Stopped => &SubagentState::UNSETTLED,
+        };
+        let (outcome, now) = (outcome.map(Outcome::to_json), self.parts.clock.now_ms());
+        self.parts.store.advance_subagent(run_id, from, to, outcome, now).await
+    }
+
+    async fn subagent_state(&self, run_id: &str) -> Result<Option<SubagentState>, StoreError> {
+        let found = self.parts.store.subagents(SubagentQuery::Run(run_id.into())).await?;
+        Ok(found.first().map(|row| row.state))
+    }
+
+    /// Tells those who watch that a sub-agent has ended.
+    pub(super) async fn tell_subagent_status(&self, row: &SubagentRow) {
+        let child = SessionKey::from_canonical(row.child_key.as_str());
+        match self.close_session(&child).await {
+            Ok(entry) => self.parts.events.subagent(&child, &entry, "subagent-status"),
+            // Somebody has deleted it meanwhile.
+            Err(SessionError::NotFound(_)) => {}
+            Err(error) => tracing::error!(session = %child, %error, "session not updated"),
+        }
+    }
+
+    /// Its session shows that nothing runs there, also when it never began.
+    async fn close_session(&self, child: &SessionKey) -> Result<SessionEntry, SessionError> {
+        let is_busy = self.is_busy(child);
+        let now = self.parts.clock.now_ms();
+        let close = move |entry: &mut SessionEntry| {
+            if !is_busy && entry.status.as_deref() == Some("running") {
+                entry.status = Some("killed".into());
+                entry.ended_at = Some(now);
+            }
+        };
+        self.parts.sessions.update(child, close).await
+    }
+}
+
+/// A run of an earlier process that was stopped without a word of its parent
+/// was cut off with the gateway.
+fn interrupted(report: &RunReport) -> RunReport {
+    let mut report = report.clone();
+    if matches!(report.end, RunEnd::Aborted(_)) {
+        report.end = RunEnd::Failed("interrupted by a stop of the gateway".into());
+    }
+    report
+}
+
+fn text_of(message: &Value) -> String {
+    match &message["content"] {
+        Value::String(text) => text.clone(),
+        Value::Array(blocks) => {
+            let texts = blocks.iter().filter_map(|block| block["text"].as_str());
+            texts.collect::<Vec<_>>().join("\n")
+        }
+        _ => String::new(),
+    }
+}

@@ -1,0 +1,39 @@
+//! Sub-agents: sessions that a session begins itself, and whose results come
+//! back to it.
+//!
+//! Owns: which of them there are, how far they are, who is told of their ends.
+//! Promises: what was accepted begins, and its end is told once, also when the
+//! gateway is killed in between; what stops a session stops those below it.
+//! Must not: know how tools or commands are written.
+
+mod announce;
+mod drive;
+pub mod manage;
+mod outcome;
+mod recover;
+mod spawn;
+mod stop;
+
+pub use manage::{Said, TargetError};
+pub use outcome::Outcome;
+pub use spawn::{SpawnError, SpawnRequest, Spawned};
+
+use tokio::sync::{Notify, Semaphore};
+
+use crate::config::SubagentLimits;
+
+/// Runs of sub-agents.
+#[derive(Debug)]
+pub struct Subagents {
+    /// How many may be under way at a time.
+    permits: Semaphore,
+    /// Rings when one is over.
+    news: Notify,
+}
+
+impl Subagents {
+    /// None yet.
+    pub fn new(limits: &SubagentLimits) -> Self {
+        Self { permits: Semaphore::new(limits.max_concurrent.max(1)), news: Notify::new() }
+    }
+}

@@ -1,0 +1,75 @@
+//! What the last process left of sub-agents, and what time leaves of them.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::agent::runs::Runs;
+use crate::sessions::SessionKey;
+use crate::store::{StoreError, SubagentQuery, SubagentState};
+
+/// How often old sessions are looked for.
+const SWEEP_EVERY: Duration = Duration::from_mins(1);
+const MINUTE_MS: u64 = 60_000;
+
+impl Runs {
+    /// Goes on with the sub-agents of the last process, then removes the
+    /// sessions of those that ended long ago, for ever. Not needed for the
+    /// start.
+    pub async fn keep_subagents(self: Arc<Self>) {
+        if let Err(error) = self.resume_subagents().await {
+            tracing::error!(%error, "sub-agents of the last process not resumed");
+        }
+        let mut ticks = tokio::time::interval(SWEEP_EVERY);
+        loop {
+            ticks.tick().await;
+            if let Err(error) = self.sweep_subagents().await {
+                tracing::warn!(%error, "old sessions of sub-agents not removed");
+            }
+        }
+    }
+
+    async fn resume_subagents(self: &Arc<Self>) -> Result<(), StoreError> {
+        let before = self.started_at;
+        for row in self.parts.store.subagents(SubagentQuery::Unsettled).await? {
+            // What is newer than this process has somebody who cares already.
+            if row.created_at < before {
+                tracing::info!(run = %row.run_id, session = %row.child_key, "sub-agent goes on");
+                self.drive_subagent(row);
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes the sessions of sub-agents that have been over for long enough
+    /// and that nobody has used since.
+    async fn sweep_subagents(&self) -> Result<(), StoreError> {
+        let minutes = self.parts.settings.agents.defaults.subagent_limits.archive_after_minutes;
+        if minutes == 0 {
+            return Ok(());
+        }
+        let now = self.parts.clock.now_ms();
+        let before = now.saturating_sub(minutes.saturating_mul(MINUTE_MS));
+        let rows = self.parts.store.subagents(SubagentQuery::SettledBefore(before)).await?;
+        let children: BTreeSet<_> = rows.into_iter().map(|row| row.child_key).collect();
+        for child in children {
+            if self.is_old(&child, before).await? {
+                self.remove_subagent(&child).await;
+            }
+        }
+        Ok(())
+    }
+
+    async fn is_old(&self, child: &str, before: u64) -> Result<bool, StoreError> {
+        let key = SessionKey::from_canonical(child);
+        let entry = self.parts.store.session(key.as_str()).await?;
+        if entry.is_some_and(|entry| entry.updated_at >= before) {
+            return Ok(false);
+        }
+        // Its own sub-agents are below it.
+        let runs = self.parts.store.subagents(SubagentQuery::OfChild(child.into())).await?;
+        let below = self.parts.store.subagents(SubagentQuery::OfParent(child.into())).await?;
+        let is_unsettled = |state: &SubagentState| SubagentState::UNSETTLED.contains(state);
+        Ok(!runs.iter().chain(&below).any(|row| is_unsettled(&row.state)))
+    }
+}

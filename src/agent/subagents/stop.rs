@@ -1,0 +1,118 @@
+//! Stopping sub-agents: with what began them, or one of them.
+
+use std::sync::Arc;
+
+use crate::agent::run::{AbortReason, ActiveRun};
+use crate::agent::runs::Runs;
+use crate::auth::{Owner, Principal};
+use crate::protocol::Scope;
+use crate::sessions::SessionKey;
+use crate::store::{StoreError, SubagentQuery, SubagentRow, SubagentState};
+
+use super::announce::ID_PREFIX;
+
+impl Runs {
+    /// Stops the sub-agents of a session and all below them, or those that one
+    /// run began; with a principal, those that it may stop. Nobody is told of
+    /// their results. Answers the runs that are, or soon will be, over by it.
+    pub async fn stop_subagents(
+        &self,
+        key: &SessionKey,
+        run_id: Option<&str>,
+        principal: Option<&Principal>,
+        reason: AbortReason,
+    ) -> Vec<Arc<ActiveRun>> {
+        let mut stopped = Vec::new();
+        match self.parts.store.subagents(SubagentQuery::OfParent(key.to_string())).await {
+            Ok(mut rows) => {
+                rows.retain(|row| {
+                    run_id.is_none_or(|run_id| row.parent_run_id.as_deref() == Some(run_id))
+                        && principal.is_none_or(|principal| may_stop(principal, row))
+                });
+                self.stop_rows(rows, reason, &mut stopped).await;
+            }
+            Err(error) => tracing::error!(session = %key, %error, "sub-agents not stopped"),
+        }
+        if run_id.is_none() {
+            // A result that came while the session was being stopped.
+            let runs = self.state.lock().lanes.of_session(key);
+            let is_result = |run: &&Arc<ActiveRun>| {
+                run.id.starts_with(ID_PREFIX)
+                    && principal.is_none_or(|principal| {
+                        principal.allows(Scope::Admin) || *run.owner == *principal.owner()
+                    })
+            };
+            let results: Vec<_> = runs.iter().filter(is_result).collect();
+            self.stop(&results, reason).await;
+        }
+        stopped
+    }
+
+    /// Stops one run of a sub-agent, with all below it; answers whether there
+    /// was something to stop.
+    pub async fn stop_subagent(&self, run_id: &str, reason: AbortReason) -> bool {
+        let mut stopped = Vec::new();
+        match self.parts.store.subagents(SubagentQuery::Run(run_id.into())).await {
+            Ok(rows) => self.stop_rows(rows, reason, &mut stopped).await,
+            Err(error) => {
+                tracing::error!(run = run_id, %error, "sub-agent not stopped");
+                false
+            }
+        }
+    }
+
+    /// Stops these and all below them; answers whether any was not over.
+    pub(super) async fn stop_rows(
+        &self,
+        mut rows: Vec<SubagentRow>,
+        reason: AbortReason,
+        stopped: &mut Vec<Arc<ActiveRun>>,
+    ) -> bool {
+        let mut has_stopped = false;
+        while let Some(row) = rows.pop() {
+            match self.stop_row(&row, reason, stopped).await {
+                Ok(is_stopped) => has_stopped |= is_stopped,
+                Err(error) => {
+                    tracing::error!(run = %row.run_id, %error, "sub-agent not stopped");
+                }
+            }
+            // Also below one that is over: it may have been stopped half.
+            let below = SubagentQuery::OfParent(row.child_key);
+            rows.extend(self.parts.store.subagents(below).await.unwrap_or_default());
+        }
+        if has_stopped {
+            self.subagents.news.notify_waiters();
+        }
+        has_stopped
+    }
+
+    async fn stop_row(
+        &self,
+        row: &SubagentRow,
+        reason: AbortReason,
+        stopped: &mut Vec<Arc<ActiveRun>>,
+    ) -> Result<bool, StoreError> {
+        // No newer message takes the place of what a sub-agent does.
+        let reason = match reason {
+            AbortReason::Interrupt => AbortReason::Rpc,
+            reason => reason,
+        };
+        let is_settled = !SubagentState::UNSETTLED.contains(&row.state);
+        if is_settled || !self.move_subagent(&row.run_id, SubagentState::Stopped, None).await? {
+            return Ok(false);
+        }
+        let child = SessionKey::from_canonical(row.child_key.as_str());
+        let runs = self.state.lock().lanes.of_session(&child);
+        self.stop(&runs.iter().collect::<Vec<_>>(), reason).await;
+        if row.state == SubagentState::Waiting {
+            self.tell_subagent_status(row).await;
+        }
+        stopped.extend(runs);
+        Ok(true)
+    }
+}
+
+/// Whether a client may stop a sub-agent: its owner and admins may.
+pub(super) fn may_stop(principal: &Principal, row: &SubagentRow) -> bool {
+    principal.allows(Scope::Admin) || Owner::from_text(&row.owner) == *principal.owner()
+}

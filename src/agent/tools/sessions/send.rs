@@ -1,0 +1,186 @@
+//! `sessions_send`: says something in another session, and waits for what it
+//! answers.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::super::{Tool, ToolContext, ToolOutput};
+use super::reach::{self, Doing};
+use super::{number, refused, session_key, text};
+use crate::agent::inter_session::{self, Source};
+use crate::agent::report::{Family, RunReport};
+use crate::agent::run::RunEnd;
+use crate::agent::runs::SendRequest;
+use crate::providers::ToolSpec;
+use crate::sessions::{AgentId, SessionEntry, SessionError, SessionKey, SessionQuery};
+use crate::support::{BoxFuture, without_nulls};
+
+/// How long an answer is waited for when the model does not say; as in the
+/// original.
+const TIMEOUT_SECONDS: u64 = 30;
+/// The longest that a run may be kept waiting for another one.
+const TIMEOUT_SECONDS_MAX: u64 = 600;
+/// Longest message, in characters.
+const MESSAGE_MAX: usize = 100_000;
+
+/// The tool.
+pub struct SessionsSend;
+
+impl Tool for SessionsSend {
+    fn name(&self) -> &'static str {
+        "sessions_send"
+    }
+
+    fn spec(&self) -> ToolSpec {
+        ToolSpec {
+            name: self.name().into(),
+            description: "Say something in another session you can see, named by its key or its \
+                          label, and get its answer. With timeoutSeconds 0 the answer is not \
+                          waited for."
+                .into(),
+            parameters: json!({
+                "type": "object",
+                "properties": {
+                    "sessionKey": {"type": "string"},
+                    "label": {"type": "string"},
+                    "agentId": {"type": "string",
+                        "description": "Whose session, where a label does not tell."},
+                    "message": {"type": "string", "minLength": 1},
+                    "timeoutSeconds": {"type": "number", "minimum": 0},
+                },
+                "required": ["message"],
+                "additionalProperties": false,
+            }),
+        }
+    }
+
+    fn meta(&self, arguments: &Value) -> Option<String> {
+        let target = text(arguments, "label").or_else(|| text(arguments, "sessionKey"))?;
+        Some(format!("to {target}"))
+    }
+
+    fn call<'a>(&'a self, cx: &'a ToolContext, arguments: &'a Value) -> BoxFuture<'a, ToolOutput> {
+        Box::pin(async move {
+            match target(cx, arguments).await {
+                Ok(Ok((key, entry))) => say(cx, arguments, key, entry).await,
+                Ok(Err(refused)) => refused,
+                Err(error) => ToolOutput::failed(self.name(), error.to_string()),
+            }
+        })
+    }
+}
+
+type Target = Result<(SessionKey, SessionEntry), ToolOutput>;
+
+/// The session that is meant, if the caller may speak to it.
+async fn target(cx: &ToolContext, arguments: &Value) -> Result<Target, SessionError> {
+    let key = match (text(arguments, "sessionKey"), text(arguments, "label")) {
+        (Some(written), None) => session_key(cx, written),
+        (None, Some(label)) => match by_label(cx, arguments, label).await? {
+            Some(key) => key,
+            None => {
+                return Ok(Err(refused("error", format!("No session found with label: {label}"))));
+            }
+        },
+        (None, None) => {
+            return Ok(Err(refused("error", "Either sessionKey or label is required")));
+        }
+        (Some(_), Some(_)) => {
+            let text = "Provide either sessionKey or label (not both).";
+            return Ok(Err(refused("error", text)));
+        }
+    };
+    if key == cx.key {
+        let text = "sessions_send cannot target the session it is called in; just answer.";
+        return Ok(Err(refused("error", text)));
+    }
+    if let Some(why) = reach::refusal(cx, &key, Doing::Send).await? {
+        return Ok(Err(refused("forbidden", why)));
+    }
+    if key.as_str().contains(":thread:") || key.as_str().contains(":topic:") {
+        let text = "sessions_send cannot target a thread; use the session it belongs to.";
+        return Ok(Err(refused("error", text)));
+    }
+    let Some(entry) = cx.parts().sessions.entry(&key).await? else {
+        return Ok(Err(refused("error", format!("No session found: {key}"))));
+    };
+    if entry.send_policy.as_deref() == Some("deny") {
+        return Ok(Err(refused("forbidden", "send blocked by session policy")));
+    }
+    Ok(Ok((key, entry)))
+}
+
+/// The session with this label that the caller reaches.
+async fn by_label(
+    cx: &ToolContext,
+    arguments: &Value,
+    label: &str,
+) -> Result<Option<SessionKey>, SessionError> {
+    let page = cx.parts().sessions.list(SessionQuery {
+        agent: text(arguments, "agentId").map(|id| AgentId::normalize(id).to_string()),
+        label: Some(label.to_owned()),
+        ..SessionQuery::default()
+    });
+    for listed in page.await?.entries {
+        let key = SessionKey::from_canonical(listed.key);
+        if reach::refusal(cx, &key, Doing::Send).await?.is_none() {
+            return Ok(Some(key));
+        }
+    }
+    Ok(None)
+}
+
+async fn say(
+    cx: &ToolContext,
+    arguments: &Value,
+    key: SessionKey,
+    entry: SessionEntry,
+) -> ToolOutput {
+    let message = text(arguments, "message").unwrap_or_default();
+    if message.is_empty() || message.chars().nth(MESSAGE_MAX).is_some() {
+        return refused("error", format!("message must have 1 to {MESSAGE_MAX} characters"));
+    }
+    let parts = cx.parts();
+    let run_id = parts.ids.uuid();
+    let source = Source { key: &cx.key, channel: None, tool: "sessions_send" };
+    let sent = cx.runs.send(SendRequest {
+        family: Family::Agent,
+        key: key.clone(),
+        written_key: key.to_string(),
+        idempotency_key: run_id.clone(),
+        message: inter_session::message(source, message, parts.clock.now_ms()),
+        media: None,
+        thinking: None,
+        owner: cx.owner(),
+        dedupe_text: None,
+        limit: None,
+    });
+    let start = match sent.await {
+        Ok((_, start)) => start,
+        Err(error) => return refused("error", error.to_string()),
+    };
+    parts.events.reason(&key, Some(&entry), "send", cx.runs.active(&key).is_some());
+    drop(start);
+    let seconds = number(arguments, "timeoutSeconds").unwrap_or(TIMEOUT_SECONDS);
+    if seconds == 0 {
+        let data = json!({"runId": run_id, "status": "accepted", "sessionKey": key.as_str()});
+        return ToolOutput::json(data);
+    }
+    let limit = Duration::from_secs(seconds.min(TIMEOUT_SECONDS_MAX));
+    match cx.runs.wait(&run_id, limit).await {
+        Ok(report) => ToolOutput::json(answer(&run_id, &key, report.as_deref())),
+        Err(error) => refused("error", error.to_string()),
+    }
+}
+
+fn answer(run_id: &str, key: &SessionKey, report: Option<&RunReport>) -> Value {
+    let (status, reply, error) = match report.map(|report| (&report.end, report)) {
+        None => ("timeout", None, Some("it has not answered yet; it goes on".to_owned())),
+        Some((RunEnd::Answered, report)) => ("ok", Some(report.progress.text.to_string()), None),
+        Some((RunEnd::Failed(error), _)) => ("error", None, Some(error.clone())),
+        Some((RunEnd::Aborted(_), _)) => ("error", None, Some("it was stopped".to_owned())),
+    };
+    without_nulls(json!({"runId": run_id, "status": status, "reply": reply, "error": error,
+        "sessionKey": key.as_str()}))
+}
