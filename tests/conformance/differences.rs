@@ -30,6 +30,44 @@ const fn allow(
     Difference { trace, place, path, kind, recorded: "", reason }
 }
 
+/// Another value than this one.
+const fn instead_of(
+    recorded: &'static str,
+    trace: &'static str,
+    place: &'static str,
+    path: &'static str,
+    reason: &'static str,
+) -> Difference {
+    Difference { trace, place, path, kind: Kind::Value, recorded, reason }
+}
+
+/// Frames of one run that do not come; `recorded` is `in <run>`.
+const fn not_in(
+    recorded: &'static str,
+    trace: &'static str,
+    place: &'static str,
+    path: &'static str,
+    reason: &'static str,
+) -> Difference {
+    Difference { trace, place, path, kind: Kind::MissingFrame, recorded, reason }
+}
+
+/// A message of a transcript that only the original has.
+const fn only_recorded(
+    recorded: &'static str,
+    trace: &'static str,
+    reason: &'static str,
+) -> Difference {
+    let (place, path) = ("a res chat.history", "/payload/messages/*");
+    Difference { trace, place, path, kind: Kind::Absent, recorded, reason }
+}
+
+/// A message of a run that only the original has.
+const fn follow_up_message(path: &'static str, recorded: &'static str) -> Difference {
+    let (trace, place) = ("chat/exec-approval", "a event session.message");
+    Difference { trace, place, path, kind: Kind::MissingFrame, recorded, reason: NO_FOLLOW_UP }
+}
+
 /// Another text of a command.
 const fn told(recorded: &'static str, reason: &'static str) -> Difference {
     let (trace, place, path) = ("chat/slash-commands", "*", "*/content/0/text");
@@ -122,6 +160,19 @@ const NO_SERVICE: &str =
 const CHANGED: &str = "Who watches a session is told what a command has changed in it.";
 const REFUSED: &str = "Who may not, or gets nothing, is told so; the original says nothing.";
 
+const NAMED_TOOL: &str = "The model reads that there is no such tool and goes on; the original keeps that from it, so that it calls the tool ten times and is stopped.";
+
+const WAITS: &str =
+    "The call waits for the decision inside its run; the original's returns at once.";
+const TELLS_RESULT: &str =
+    "The call has waited, so it tells the result and not that it was put off.";
+const NO_FOLLOW_UP: &str =
+    "The run that asked has the result and ends with the answer, so that no second run reports.";
+const NOBODY_ANSWERS: &str =
+    "Nobody decides on this call before the recording ends, so that its run still waits.";
+const ENDS_WITH_RUN: &str =
+    "A question ends with the run that asked it, which denies it; none is left of an earlier run.";
+
 /// The list.
 pub const DIFFERENCES: &[Difference] = &[
     allow(Kind::Value, "handshake/ok-token", "c5 res connect", "/payload/protocol", VERSIONS),
@@ -209,15 +260,13 @@ pub const DIFFERENCES: &[Difference] = &[
         "/payload/reason",
         CUT_WITH_HEADER,
     ),
-    allow(Kind::Value, "chat/exec-plain", "* event *", "/payload/status", FRESH_ROW),
-    allow(Kind::Value, "chat/exec-plain", "* event *", "/payload/session/status", FRESH_ROW),
-    allow(Kind::Absent, "chat/exec-plain", "* event *", "/payload*/endedAt", FRESH_ROW),
-    allow(Kind::Absent, "chat/exec-plain", "* event *", "/payload*/runtimeMs", FRESH_ROW),
-    allow(Kind::Value, "chat/thinking", "* event session.tool", "/payload/seq", PIECES),
-    allow(Kind::Value, "chat/thinking", "* event *", "/payload/status", FRESH_ROW),
-    allow(Kind::Value, "chat/thinking", "* event *", "/payload/session/status", FRESH_ROW),
-    allow(Kind::Absent, "chat/thinking", "* event *", "/payload*/endedAt", FRESH_ROW),
-    allow(Kind::Absent, "chat/thinking", "* event *", "/payload*/runtimeMs", FRESH_ROW),
+    instead_of("done", "chat/*", "* event run", "/payload*/status", FRESH_ROW),
+    allow(Kind::Absent, "chat/*", "* event run", "/payload*/endedAt", FRESH_ROW),
+    allow(Kind::Absent, "chat/*", "* event run", "/payload*/runtimeMs", FRESH_ROW),
+    instead_of("done", "chat/*", "* event session.*", "/payload*/status", FRESH_ROW),
+    allow(Kind::Absent, "chat/*", "* event session.*", "/payload*/endedAt", FRESH_ROW),
+    allow(Kind::Absent, "chat/*", "* event session.*", "/payload*/runtimeMs", FRESH_ROW),
+    allow(Kind::Value, "chat/*", "* event session.tool", "/payload/seq", PIECES),
     allow(
         Kind::Absent,
         "handshake/ok-token-other-clients",
@@ -608,6 +657,251 @@ pub const DIFFERENCES: &[Difference] = &[
         "* event exec.approval.requested",
         "*",
         NO_SERVICE,
+    ),
+    allow(
+        Kind::MissingFrame,
+        "chat/tool-error-and-parallel",
+        "a event run",
+        "agent * no_such_tool *",
+        NAMED_TOOL,
+    ),
+    allow(
+        Kind::MissingFrame,
+        "chat/tool-error-and-parallel",
+        "a event session.tool",
+        "no_such_tool *",
+        NAMED_TOOL,
+    ),
+    instead_of(
+        "I can't use the tool",
+        "chat/tool-error-and-parallel",
+        "a event *",
+        "/payload/message/content/0/text",
+        NAMED_TOOL,
+    ),
+    instead_of(
+        "abandoned",
+        "chat/tool-error-and-parallel",
+        "a event run",
+        "/payload/data/livenessState",
+        NAMED_TOOL,
+    ),
+    instead_of(
+        "toolUse",
+        "chat/tool-error-and-parallel",
+        "a event session.message",
+        "/payload/message/stopReason",
+        NAMED_TOOL,
+    ),
+    allow(
+        Kind::ExtraFrame,
+        "chat/tool-error-and-parallel",
+        "a event session.message",
+        "assistant stored",
+        NAMED_TOOL,
+    ),
+    only_recorded(
+        "{\"role\":\"toolResult\",\"toolCallId\":\"call_mock_",
+        "chat/tool-error-and-parallel",
+        NAMED_TOOL,
+    ),
+    only_recorded(
+        "{\"role\":\"assistant\",\"content\":[{\"type\":\"text\",\"text\":\"I can't use",
+        "chat/tool-error-and-parallel",
+        NAMED_TOOL,
+    ),
+    allow(
+        Kind::Extra,
+        "chat/tool-error-and-parallel",
+        "a res chat.history",
+        "/payload/messages/1*",
+        NAMED_TOOL,
+    ),
+    allow(
+        Kind::Value,
+        "chat/tool-error-and-parallel",
+        "a res chat.history",
+        "*/__openclaw/seq",
+        NAMED_TOOL,
+    ),
+    allow(Kind::MissingFrame, "chat/exec-approval", "* event run", "* of follow-up", NO_FOLLOW_UP),
+    allow(
+        Kind::MissingFrame,
+        "chat/exec-approval",
+        "a event sessions.changed",
+        "* of follow-up",
+        NO_FOLLOW_UP,
+    ),
+    allow(
+        Kind::MissingFrame,
+        "chat/exec-approval*",
+        "a event sessions.changed",
+        "send",
+        NO_FOLLOW_UP,
+    ),
+    follow_up_message("user stored", "An async command "),
+    follow_up_message("assistant stored", "Echo: "),
+    allow(Kind::Order, "chat/exec-approval*", "* event run", "agent approval requested", WAITS),
+    allow(Kind::ExtraFrame, "chat/exec-approval*", "* event run", "agent approval resolved", WAITS),
+    allow(Kind::ExtraFrame, "chat/exec-approval*", "* event run", "agent * exec update", WAITS),
+    allow(Kind::ExtraFrame, "chat/exec-approval*", "* event run", "agent command_output *", WAITS),
+    allow(Kind::ExtraFrame, "chat/exec-approval", "a event session.tool", "exec update", WAITS),
+    instead_of(
+        "Approval required",
+        "chat/exec-approval*",
+        "* event *",
+        "/payload/data/result/content/0/text",
+        TELLS_RESULT,
+    ),
+    instead_of(
+        "approval-pending",
+        "chat/exec-approval*",
+        "* event *",
+        "/payload/data/result/details/status",
+        TELLS_RESULT,
+    ),
+    allow(
+        Kind::Absent,
+        "chat/exec-approval*",
+        "* event *",
+        "/payload/data/result/details/*",
+        TELLS_RESULT,
+    ),
+    allow(
+        Kind::Extra,
+        "chat/exec-approval*",
+        "* event *",
+        "/payload/data/result/details/*",
+        TELLS_RESULT,
+    ),
+    instead_of(
+        "blocked",
+        "chat/exec-approval*",
+        "* event run",
+        "/payload/data/status",
+        TELLS_RESULT,
+    ),
+    instead_of(
+        "completed",
+        "chat/exec-approval*",
+        "* event run",
+        "/payload/data/status",
+        TELLS_RESULT,
+    ),
+    allow(Kind::Value, "chat/exec-approval*", "* event *", "/payload/data/isError", TELLS_RESULT),
+    allow(Kind::Extra, "chat/exec-approval*", "* event run", "/payload/data/error", TELLS_RESULT),
+    allow(
+        Kind::Absent,
+        "chat/exec-approval*",
+        "* event run",
+        "/payload/data/approval*",
+        TELLS_RESULT,
+    ),
+    instead_of(
+        "Awaiting approval",
+        "chat/exec-approval*",
+        "* event run",
+        "/payload/data/summary",
+        TELLS_RESULT,
+    ),
+    allow(Kind::Extra, "chat/exec-approval*", "* event run", "/payload/message", TELLS_RESULT),
+    instead_of(
+        "Approval required",
+        "chat/exec-approval",
+        "a res chat.history",
+        "*/content/0/text",
+        TELLS_RESULT,
+    ),
+    allow(Kind::Value, "chat/exec-approval", "a res chat.history", "*/isError", TELLS_RESULT),
+    only_recorded(
+        "{\"role\":\"user\",\"content\":[{\"type\":\"text\",\"text\":\"An async command ",
+        "chat/exec-approval",
+        NO_FOLLOW_UP,
+    ),
+    only_recorded(
+        "{\"role\":\"assistant\",\"content\":[{\"type\":\"text\",\"text\":\"Echo: ",
+        "chat/exec-approval",
+        NO_FOLLOW_UP,
+    ),
+    allow(
+        Kind::Value,
+        "chat/exec-approval",
+        "a res chat.history",
+        "*/__openclaw/seq",
+        NO_FOLLOW_UP,
+    ),
+    not_in("in 665cb2b1-", "chat/exec-approval", "* event run", "*", NOBODY_ANSWERS),
+    not_in("in 665cb2b1-", "chat/exec-approval", "a event *", "*", NOBODY_ANSWERS),
+    not_in("no question", "chat/exec-approval", "a event session.message", "*", NOBODY_ANSWERS),
+    only_recorded(
+        "{\"role\":\"toolResult\",\"toolCallId\":\"call_mock_42_0\"",
+        "chat/exec-approval",
+        NOBODY_ANSWERS,
+    ),
+    only_recorded(
+        "{\"role\":\"assistant\",\"content\":[{\"type\":\"text\",\"text\":\"no question\"",
+        "chat/exec-approval",
+        NOBODY_ANSWERS,
+    ),
+    allow(
+        Kind::Extra,
+        "chat/exec-approval",
+        "a res chat.history",
+        "/payload/activeRun",
+        NOBODY_ANSWERS,
+    ),
+    not_in("in 26eab167-", "chat/exec-approval-always", "a event run", "chat final", ONE_END),
+    not_in(
+        "in 26eab167-",
+        "chat/exec-approval-always",
+        "a event run",
+        "agent lifecycle end",
+        ONE_END,
+    ),
+    not_in("in 26eab167-", "chat/exec-approval-always", "a event sessions.changed", "end", ONE_END),
+    not_in(
+        "after",
+        "chat/exec-approval-always",
+        "a event session.message",
+        "assistant stored",
+        ONE_END,
+    ),
+    allow(Kind::Value, "chat/exec-approval-always", "a event *", "*/abortedLastRun", STOPPED),
+    allow(Kind::Extra, "chat/exec-approval-always", "a event run", "/payload*/status", FRESH_ROW),
+    allow(
+        Kind::Extra,
+        "chat/exec-approval-always",
+        "a event run",
+        "/payload*/startedAt",
+        FRESH_ROW,
+    ),
+    allow(
+        Kind::Extra,
+        "chat/exec-approval-always",
+        "a event session.tool",
+        "/payload*/status",
+        FRESH_ROW,
+    ),
+    allow(
+        Kind::Extra,
+        "chat/exec-approval-always",
+        "a event session.tool",
+        "/payload*/startedAt",
+        FRESH_ROW,
+    ),
+    allow(
+        Kind::Absent,
+        "chat/exec-approval-always",
+        "a res exec.approval.list",
+        "/payload/*",
+        ENDS_WITH_RUN,
+    ),
+    instead_of(
+        "gateway-client",
+        "chat/exec-approval-always",
+        "a event exec.approval.resolved",
+        "/payload/resolvedBy",
+        ENDS_WITH_RUN,
     ),
 ];
 

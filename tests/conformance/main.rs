@@ -137,7 +137,8 @@ fn unused_differences(verdicts: &[Verdict], names: &[String]) -> Vec<String> {
             known && !verdicts.iter().any(|verdict| verdict.used.contains(index))
         })
         .map(|(_, entry)| {
-            format!("{} {} {} {:?}", entry.trace, entry.place, entry.path, entry.kind)
+            let (trace, place, path) = (entry.trace, entry.place, entry.path);
+            format!("{trace} {place} {path} {:?} {:?}", entry.kind, entry.recorded)
         })
         .collect()
 }

@@ -6,7 +6,6 @@
 use super::differences::glob;
 use super::report::{Status, Table};
 
-const APPROVALS: &str = "A command waits for the decision inside its run, which ends once with the result; the original's call returns at once, its run ends, and a second run reports. That changes all frames of the call and all that follow.";
 const UNBUILT: &str = "Some of its methods are not built yet.";
 
 /// Traces, `*` stands for anything, and why they do not pass.
@@ -40,11 +39,6 @@ const OPEN: &[(&str, &str)] = &[
     (
         "chat/timeout",
         "A run that is given 1.5 s is stopped two minutes later, as recorded, but a replay ends after 30 s; all that comes before is as recorded.",
-    ),
-    ("chat/exec-approval*", APPROVALS),
-    (
-        "chat/tool-error-and-parallel",
-        "The original keeps the failure of an unknown tool from the model, which calls it again until it is stopped; here the model reads it and goes on, which moves all later rows. Which of two calls is done first is up to them.",
     ),
     (
         "methods/sessions",
