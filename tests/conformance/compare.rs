@@ -161,7 +161,7 @@ impl<'a> Comparer<'a> {
         }
     }
 
-    /// A transcript with more or fewer messages than recorded: each is compared
+    /// A transcript with more, fewer or other messages than recorded: each is compared
     /// with the one that says the same, in their order, and what has none is
     /// missing or additional.
     fn messages(&mut self, recorded: &[Value], actual: &[Value], path: &str) {
@@ -193,14 +193,15 @@ impl<'a> Comparer<'a> {
         }
     }
 
-    /// Whether two messages are results of the same tool, or are from the same
-    /// side and begin with the same.
+    /// Whether two messages are results of the same tool, answers that were cut,
+    /// or are from the same side and begin with the same.
     fn is_alike(&self, recorded: &Value, actual: &Value) -> bool {
         let (was, is) = (&recorded["content"][0], &actual["content"][0]);
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         ["role", "toolName"].iter().all(|name| recorded[*name] == actual[*name])
             && ["type", "name"].iter().all(|name| was[*name] == is[*name])
             && (recorded["role"] == "toolResult"
+                || [recorded, actual].iter().all(|message| message["stopReason"] == "aborted")
                 || same(
                     &self.learned.apply_text(&text(&was["text"])),
                     &text(&is["text"]),
@@ -214,7 +215,10 @@ impl<'a> Comparer<'a> {
         if is_presence {
             return self.presence(recorded, actual, path);
         }
-        if path.ends_with("/messages") && recorded.len() != actual.len() {
+        let other_role = |(was, is): (&Value, &Value)| was["role"] != is["role"];
+        if path.ends_with("/messages")
+            && (recorded.len() != actual.len() || recorded.iter().zip(actual).any(other_role))
+        {
             return self.messages(recorded, actual, path);
         }
         let clipped = recorded.last().is_some_and(|last| !last["__clipped_items"].is_null());

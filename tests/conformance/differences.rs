@@ -172,6 +172,13 @@ const NOBODY_ANSWERS: &str =
     "Nobody decides on this call before the recording ends, so that its run still waits.";
 const ENDS_WITH_RUN: &str =
     "A question ends with the run that asked it, which denies it; none is left of an earlier run.";
+const SWALLOWED: &str = "The end that the original tells of a message that it swallows.";
+const BEGUN_BEFORE: &str =
+    "A run begins at once, so that it has begun when it is stopped in the moment of its sending.";
+const OWN_MODEL: &str =
+    "The row names the model of the session, not the mark of a message that was put in.";
+const SPELLING: &str = "A run is found, and stopped, by each spelling of its key.";
+const NOTHING_SAID: &str = "An answer that was stopped before its first word leaves no message.";
 
 /// The list.
 pub const DIFFERENCES: &[Difference] = &[
@@ -508,7 +515,13 @@ pub const DIFFERENCES: &[Difference] = &[
     allow(Kind::MissingFrame, "chat/send-variants", "a event run", "chat error", MALFORMED_KEY),
     allow(Kind::MissingFrame, "chat/sessions", "* event session.message", "* stored again", ONCE),
     allow(Kind::Value, "chat/sessions", "* res sessions.preview", "*/items/*", ONCE),
-    allow(Kind::MissingFrame, "chat/sessions", "* event run", "agent lifecycle end", ONE_END),
+    allow(
+        Kind::MissingFrame,
+        "chat/sessions",
+        "* event run",
+        "agent lifecycle end stopped",
+        ONE_END,
+    ),
     allow(Kind::MissingFrame, "chat/sessions", "* event sessions.changed", "end", ONE_END),
     allow(
         Kind::Value,
@@ -903,7 +916,70 @@ pub const DIFFERENCES: &[Difference] = &[
         "/payload/resolvedBy",
         ENDS_WITH_RUN,
     ),
+    not_in("in 63e29f5e-", "chat/abort", "a event run", "chat final", SWALLOWED),
+    allow(Kind::MissingFrame, "chat/abort", "* event run", "agent lifecycle end stopped", ONE_END),
+    allow(Kind::MissingFrame, "chat/abort", "* event run", "agent lifecycle error", ONE_END),
+    not_in("in 5ca5590b-", "chat/abort", "a event run", "chat final", ONE_END),
+    allow(Kind::MissingFrame, "chat/abort", "a event sessions.changed", "end", ONE_END),
+    allow(Kind::MissingFrame, "chat/abort", "a event sessions.changed", "error", ONE_END),
+    allow(Kind::MissingFrame, "chat/abort", "a event session.message", "* stored again", ONCE),
+    allow(Kind::Value, "chat/abort", "* event *", "/payload/message/content/0/text", PACE),
+    allow(Kind::Value, "chat/abort", "* event *", "*/abortedLastRun", STOPPED),
+    allow(Kind::Value, "chat/abort", "a res chat.history", "*/content/0/text", PACE),
+    allow(Kind::ExtraFrame, "chat/abort", "* event run", "agent lifecycle start", BEGUN_BEFORE),
+    allow(Kind::ExtraFrame, "chat/abort", "a event sessions.changed", "start", BEGUN_BEFORE),
+    allow(Kind::ExtraFrame, "chat/abort", "a event session.message", "user stored", BEGUN_BEFORE),
+    allow(
+        Kind::Absent,
+        "chat/abort",
+        "a event session.message",
+        "/payload/message/responseId",
+        CUT_ID,
+    ),
+    allow(Kind::Absent, "chat/abort", "a res chat.history", "*/responseId", CUT_ID),
+    instead_of("gateway-injected", "chat/abort", "a event *", "/payload*/model", OWN_MODEL),
+    instead_of("openclaw", "chat/abort", "a event *", "/payload*/modelProvider", OWN_MODEL),
+    allow(
+        Kind::Absent,
+        "chat/abort",
+        "a event sessions.changed",
+        "/payload/estimatedCostUsd",
+        COUNTED,
+    ),
+    allow(Kind::Value, "chat/abort", "a res chat.abort", "/ok", SPELLING),
+    allow(Kind::Absent, "chat/abort", "a res chat.abort", "/error", SPELLING),
+    allow(Kind::Extra, "chat/abort", "a res chat.abort", "/payload", SPELLING),
+    allow(Kind::Value, "chat/abort", "a res chat.abort", "/payload/aborted", SPELLING),
+    allow(Kind::Absent, "chat/abort", "a res chat.abort", "/payload/runIds/0", SPELLING),
+    only_recorded(
+        "{\"role\":\"assistant\",\"content\":[{\"type\":\"text\",\"text\":\"w1",
+        "chat/abort",
+        ONCE,
+    ),
+    only_recorded("{\"role\":\"assistant\",\"content\":[]", "chat/abort", NOTHING_SAID),
+    only_recorded(
+        "{\"role\":\"assistant\",\"content\":[{\"type\":\"text\",\"text\":\"⚠️ Agent failed",
+        "chat/abort",
+        ONE_END,
+    ),
+    allow(Kind::Extra, "chat/abort", "a res chat.history", "/payload/messages/*", ONCE),
+    allow(Kind::Value, "chat/abort", "a res chat.history", "*/__openclaw/seq", ONCE),
+    allow(Kind::Extra, "chat/abort", "a event sessions.changed", "/payload/endedAt", FRESH_ROW),
+    allow(Kind::Extra, "chat/abort", "a event sessions.changed", "/payload/runtimeMs", FRESH_ROW),
+    not_in(
+        "Request was aborted",
+        "chat/abort",
+        "a event session.message",
+        "assistant stored",
+        NOTHING_SAID,
+    ),
+    not_in("⚠️ Agent failed", "chat/abort", "a event session.message", "assistant stored", ONE_END),
 ];
+
+/// Whether the difference is there in some runs and not in others.
+pub fn depends_on_pace(difference: &Difference) -> bool {
+    [PACE, PIECES, BEGUN_BEFORE].contains(&difference.reason)
+}
 
 /// Where an entry allows the finding.
 pub fn allowing(trace: &str, finding: &Finding) -> Option<usize> {

@@ -11,10 +11,6 @@ const UNBUILT: &str = "Some of its methods are not built yet.";
 /// Traces, `*` stands for anything, and why they do not pass.
 const OPEN: &[(&str, &str)] = &[
     (
-        "chat/abort",
-        "The original swallows a message that comes while a stopped run winds down; here it is answered, so that all later rows are others. It also stops only by the same spelling of the key.",
-    ),
-    (
         "chat/agent",
         "The original does not find a run by another spelling of its key; here it is stopped, so that later answers are others. A failing model is told 15 s late there.",
     ),

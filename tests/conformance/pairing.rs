@@ -111,8 +111,12 @@ pub fn told_run(frame: &Value) -> Option<&str> {
 fn agent_detail(payload: &Value) -> String {
     let parts = [&payload["stream"], &payload["data"]["phase"], &payload["data"]["name"]];
     let parts: Vec<_> = parts.iter().filter_map(|part| part.as_str()).collect();
-    // The end that the gateway tells, not that of the runner it has stopped.
-    let stopped = if payload["data"]["status"] == "cancelled" { " cancelled" } else { "" };
+    // The end that the gateway tells, and that of the runner which it has stopped.
+    let stopped = match payload["data"]["status"].as_str() {
+        Some("cancelled") => " cancelled",
+        _ if payload["data"]["aborted"] == true => " stopped",
+        _ => "",
+    };
     match parts.as_slice() {
         [stream, phase, name] => format!("{stream} {name} {phase}"),
         others => others.join(" ") + stopped,

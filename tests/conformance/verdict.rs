@@ -6,6 +6,7 @@ use super::compare::{Comparer, Finding, Kind};
 use super::differences::allowing;
 use super::pairing::{Label, Runs, pairs, run_of, said, told_run};
 use super::replay::{ConnLog, Outcome};
+use super::setup::is_not_sent;
 use super::stream::Side;
 use super::trace::{Trace, What};
 
@@ -162,6 +163,7 @@ impl Connection<'_> {
                 comparer.frame(&without_seq(recorded), &without_seq(actual))
             }
             _ if label.is_periodic() => return None,
+            (Some(recorded), None) if is_not_sent(&self.trace.name, recorded) => return None,
             (None, Some(frame)) if self.trace.leaves_out(frame) => return None,
             (Some(recorded), None) => {
                 let run = told_run(recorded).map(|run| format!("recorded in {run}: "));
