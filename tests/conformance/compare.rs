@@ -215,13 +215,14 @@ impl<'a> Comparer<'a> {
         if is_presence {
             return self.presence(recorded, actual, path);
         }
+        let clipped = recorded.last().is_some_and(|last| !last["__clipped_items"].is_null());
         let other_role = |(was, is): (&Value, &Value)| was["role"] != is["role"];
         if path.ends_with("/messages")
+            && !clipped
             && (recorded.len() != actual.len() || recorded.iter().zip(actual).any(other_role))
         {
             return self.messages(recorded, actual, path);
         }
-        let clipped = recorded.last().is_some_and(|last| !last["__clipped_items"].is_null());
         let kept = if clipped { &recorded[..recorded.len() - 1] } else { recorded };
         for (index, value) in kept.iter().enumerate() {
             let at = format!("{path}/{index}");

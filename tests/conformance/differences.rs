@@ -179,6 +179,11 @@ const OWN_MODEL: &str =
     "The row names the model of the session, not the mark of a message that was put in.";
 const SPELLING: &str = "A run is found, and stopped, by each spelling of its key.";
 const NOTHING_SAID: &str = "An answer that was stopped before its first word leaves no message.";
+const ASKED_ONCE: &str = "An empty answer is an answer: the original asks the model again, and stores the message a second time.";
+const COLLECTED: &str =
+    "Collected messages are answered in one run; the original does so in other channels only.";
+const INTERRUPTS: &str = "A message that interrupts is answered; the original tells its sender to try again while the run winds down.";
+const NO_LABEL: &str = "A message that was taken into a run is kept like any other; who sent it is not told a second time.";
 
 /// The list.
 pub const DIFFERENCES: &[Difference] = &[
@@ -974,6 +979,98 @@ pub const DIFFERENCES: &[Difference] = &[
         NOTHING_SAID,
     ),
     not_in("⚠️ Agent failed", "chat/abort", "a event session.message", "assistant stored", ONE_END),
+    allow(
+        Kind::ExtraFrame,
+        "chat/session-message-shapes",
+        "a event run",
+        "agent *",
+        "The recording leaves agent events out.",
+    ),
+    allow(
+        Kind::Extra,
+        "chat/session-message-shapes",
+        "a event run",
+        "/payload/error*",
+        ERROR_FACTS,
+    ),
+    not_in(
+        "500 scripted failure",
+        "chat/session-message-shapes",
+        "a event session.message",
+        "assistant stored",
+        STORED_ONCE,
+    ),
+    not_in(
+        "@mock err status=500",
+        "chat/session-message-shapes",
+        "a event session.message",
+        "user stored",
+        STORED_ONCE,
+    ),
+    not_in("in b5efeb34-", "chat/silent", "a event run", "agent lifecycle *", ASKED_ONCE),
+    allow(Kind::Order, "chat/silent", "a event run", "chat final", ASKED_ONCE),
+    not_in(
+        "@mock text text=\"\" n=1",
+        "chat/silent",
+        "a event session.message",
+        "user stored",
+        ASKED_ONCE,
+    ),
+    allow(
+        Kind::MissingFrame,
+        "chat/silent",
+        "a event session.message",
+        "assistant stored",
+        ASKED_ONCE,
+    ),
+    only_recorded(
+        "{\"role\":\"user\",\"content\":[{\"type\":\"text\",\"text\":\"@mock text text=\\\"\\\" n=1",
+        "chat/silent",
+        ASKED_ONCE,
+    ),
+    only_recorded("{\"role\":\"assistant\",\"content\":[]", "chat/silent", ASKED_ONCE),
+    allow(Kind::Value, "chat/silent", "a res chat.history", "*/__openclaw/seq", ASKED_ONCE),
+    not_in("in d017419a-", "chat/queue", "a event *", "*", OWN_RUN),
+    not_in("in 73bc09d1-", "chat/queue", "a event *", "*", OWN_RUN),
+    not_in("in 006d4421-", "chat/queue", "a event *", "*", OWN_RUN),
+    not_in("in 62155f85-", "chat/queue", "a event *", "*", OWN_RUN),
+    allow(Kind::ExtraFrame, "chat/queue", "a event run", "agent lifecycle *", OWN_RUN),
+    allow(Kind::ExtraFrame, "chat/queue", "a event sessions.changed", "*", OWN_RUN),
+    allow(Kind::Extra, "chat/queue", "a event run", "/payload/message", OWN_RUN),
+    not_in("second answer", "chat/queue", "a event session.message", "assistant stored", COLLECTED),
+    only_recorded(
+        "{\"role\":\"assistant\",\"content\":[{\"type\":\"text\",\"text\":\"second answer\"",
+        "chat/queue",
+        COLLECTED,
+    ),
+    allow(Kind::Value, "chat/queue", "a res chat.history", "*/__openclaw/seq", COLLECTED),
+    allow(
+        Kind::Absent,
+        "chat/queue",
+        "a event session.message",
+        "/payload/abortedLastRun",
+        STOPPED,
+    ),
+    allow(Kind::Value, "chat/queue", "a event *", "/payload*/abortedLastRun", STOPPED),
+    allow(Kind::Value, "chat/queue", "a *", "*/content/0/text", PACE),
+    allow(Kind::Absent, "chat/queue", "a *", "*/responseId", CUT_ID),
+    instead_of("gateway-injected", "chat/queue", "a event *", "/payload*/model", OWN_MODEL),
+    allow(Kind::Absent, "chat/queue", "a event run", "/payload/message/*", INTERRUPTS),
+    not_in(
+        "⚠️ Previous run is still",
+        "chat/queue",
+        "a event session.message",
+        "assistant stored",
+        INTERRUPTS,
+    ),
+    only_recorded(
+        "{\"role\":\"assistant\",\"content\":[{\"type\":\"text\",\"text\":\"⚠️ Previous run",
+        "chat/queue",
+        INTERRUPTS,
+    ),
+    allow(Kind::Extra, "chat/queue", "a res chat.history", "/payload/messages/*", INTERRUPTS),
+    allow(Kind::ExtraFrame, "chat/queue", "a event session.message", "* stored", INTERRUPTS),
+    allow(Kind::Absent, "chat/queue", "a *", "*/senderLabel", NO_LABEL),
 ];
 
 /// Whether the difference is there in some runs and not in others.

@@ -181,7 +181,7 @@ pub fn pairs<'a>(recorded: &[&'a Value], actual: &[&'a Value], runs: &Runs) -> V
         let is_like = |actual: &Value| said_how(actual) == said_how(frame);
         let at = rest
             .iter()
-            .position(|one| fits(one) && says_the_same(one.2))
+            .position(|one| fits(one) && says_the_same(one.2) && is_like(one.2))
             .or_else(|| {
                 rest.iter().position(|one| fits(one) && is_like(one.2) && !is_anothers(one.2))
             })
