@@ -183,7 +183,8 @@ const ASKED_ONCE: &str = "An empty answer is an answer: the original asks the mo
 const COLLECTED: &str =
     "Collected messages are answered in one run; the original does so in other channels only.";
 const INTERRUPTS: &str = "A message that interrupts is answered; the original tells its sender to try again while the run winds down.";
-const NO_LABEL: &str = "A message that was taken into a run is kept like any other; who sent it is not told a second time.";
+const NO_LABEL: &str =
+    "Which client sent a message that was taken into a run is not noted in it yet.";
 
 /// The list.
 pub const DIFFERENCES: &[Difference] = &[
@@ -416,7 +417,6 @@ pub const DIFFERENCES: &[Difference] = &[
     allow(Kind::Extra, "chat/back-to-back", "a event run", "/payload/message", OWN_RUN),
     allow(Kind::MissingFrame, "chat/back-to-back", "a event sessions.changed", "*", OWN_RUN),
     allow(Kind::ExtraFrame, "chat/back-to-back", "a event sessions.changed", "*", OWN_RUN),
-    allow(Kind::Value, "chat/back-to-back", "a event session.message", "*/content/0/text", OWN_RUN),
     allow(Kind::Value, "chat/back-to-back", "a res chat.history", "*/content/0/text", OWN_RUN),
     allow(Kind::Value, "chat/idempotency", "a event run", "*/content/0/text", PLAIN_MESSAGE),
     allow(
@@ -1055,7 +1055,7 @@ pub const DIFFERENCES: &[Difference] = &[
     allow(Kind::Value, "chat/queue", "a *", "*/content/0/text", PACE),
     allow(Kind::Absent, "chat/queue", "a *", "*/responseId", CUT_ID),
     instead_of("gateway-injected", "chat/queue", "a event *", "/payload*/model", OWN_MODEL),
-    allow(Kind::Absent, "chat/queue", "a event run", "/payload/message/*", INTERRUPTS),
+    allow(Kind::Absent, "chat/queue", "a event run", "/payload/message*", INTERRUPTS),
     not_in(
         "⚠️ Previous run is still",
         "chat/queue",
@@ -1075,7 +1075,7 @@ pub const DIFFERENCES: &[Difference] = &[
 
 /// Whether the difference is there in some runs and not in others.
 pub fn depends_on_pace(difference: &Difference) -> bool {
-    [PACE, PIECES, BEGUN_BEFORE].contains(&difference.reason)
+    [PACE, PIECES, BEGUN_BEFORE, INTERRUPTS].contains(&difference.reason)
 }
 
 /// Where an entry allows the finding.

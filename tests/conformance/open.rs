@@ -16,20 +16,8 @@ const OPEN: &[(&str, &str)] = &[
     ),
     ("chat/attachments", "It ends with `artifacts.list`, which is not built yet."),
     (
-        "chat/queue",
-        "Followups are answered in the order they came and under their own run ids, not under new ones.",
-    ),
-    (
         "chat/send-variants",
         "It runs a message under a key that names no session, which is refused here, and pairs devices, which is not built yet.",
-    ),
-    (
-        "chat/session-message-shapes",
-        "The original begins a failed run anew and stores every failure; here there is one, told at once. The recording leaves out agent events.",
-    ),
-    (
-        "chat/silent",
-        "The original asks a second time when an answer is empty, and stores the message twice; that moves all later rows.",
     ),
     ("chat/subagent", "The tool that spawns sub-agents is not built yet."),
     (
