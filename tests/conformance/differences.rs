@@ -127,7 +127,6 @@ const STOPPED: &str =
 const ACTIVE: &str = "Whether something runs in a session is told with every reason.";
 const EARLIER: &str = "The main session's conversation is that of several recordings, \
                        and a stopped run leaves no failure in it.";
-const AS_WRITTEN: &str = "A message is kept as the user wrote it, without the time put before it.";
 const LOST_PATCH: &str = "The original's runner overwrites settings made while it winds down, \
                           so that the label is free again.";
 const MODEL_NOTED: &str = "Also a run that was stopped early tells its model.";
@@ -547,8 +546,9 @@ pub const DIFFERENCES: &[Difference] = &[
     allow(Kind::Value, "methods/sessions", "* res sessions.preview", "*/items/*", EARLIER),
     allow(Kind::Absent, "methods/sessions", "* res sessions.preview", "*/items/*", EARLIER),
     allow(Kind::Absent, "methods/sessions", "* res sessions.get", "/payload/messages/*", EARLIER),
+    allow(Kind::Extra, "methods/sessions", "* res sessions.get", "/payload/messages/*", EARLIER),
     allow(Kind::Value, "methods/sessions", "* res sessions.get", "*/__openclaw/seq", EARLIER),
-    allow(Kind::Value, "methods/sessions", "* res sessions.get", "*/content/0/text", AS_WRITTEN),
+    instead_of("agent call", "methods/sessions", "* res sessions.get", "*/content/0/text", EARLIER),
     allow(Kind::MissingFrame, "methods/sessions", "op event run", "agent lifecycle error", ONE_END),
     allow(Kind::MissingFrame, "methods/sessions", "op event run", "chat final", ONE_END),
     allow(Kind::ExtraFrame, "methods/sessions", "op event run", "agent lifecycle start", ONE_END),
@@ -1071,6 +1071,8 @@ pub const DIFFERENCES: &[Difference] = &[
     allow(Kind::Extra, "chat/queue", "a res chat.history", "/payload/messages/*", INTERRUPTS),
     allow(Kind::ExtraFrame, "chat/queue", "a event session.message", "* stored", INTERRUPTS),
     allow(Kind::Absent, "chat/queue", "a *", "*/senderLabel", NO_LABEL),
+    not_in("in q-interrupt-2", "chat/queue", "a event run", "chat final", INTERRUPTS),
+    allow(Kind::ExtraFrame, "chat/queue", "a event run", "chat aborted", INTERRUPTS),
 ];
 
 /// Whether the difference is there in some runs and not in others.
