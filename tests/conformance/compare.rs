@@ -161,6 +161,54 @@ impl<'a> Comparer<'a> {
         }
     }
 
+    /// A transcript with more, fewer or other messages than recorded: each is compared
+    /// with the one that says the same, in their order, and what has none is
+    /// missing or additional.
+    fn messages(&mut self, recorded: &[Value], actual: &[Value], path: &str) {
+        let alike = |at: usize, now: usize| self.is_alike(&recorded[at], &actual[now]);
+        let (mut next, mut found) = (0, Vec::new());
+        for (at, now) in in_common(recorded.len(), actual.len(), &alike) {
+            found.extend((next..at).map(|at| (Some(at), None)));
+            next = at + 1;
+            found.push((Some(at), Some(now)));
+        }
+        found.extend((next..recorded.len()).map(|at| (Some(at), None)));
+        let is_paired = |now: usize| found.iter().any(|(_, other)| *other == Some(now));
+        let extra: Vec<usize> = (0..actual.len()).filter(|now| !is_paired(*now)).collect();
+        for (at, now) in found {
+            match (at, now) {
+                (Some(at), Some(now)) => {
+                    self.value(&recorded[at], &actual[now], &format!("{path}/{at}"));
+                }
+                (Some(at), None) => {
+                    let text = format!("recorded {}", brief(&recorded[at]));
+                    self.report(Kind::Absent, &format!("{path}/{at}"), text);
+                }
+                _ => {}
+            }
+        }
+        for now in extra {
+            let text = format!("got {}", brief(&actual[now]));
+            self.report(Kind::Extra, &format!("{path}/{now}"), text);
+        }
+    }
+
+    /// Whether two messages are results of the same tool, answers that were cut,
+    /// or are from the same side and begin with the same.
+    fn is_alike(&self, recorded: &Value, actual: &Value) -> bool {
+        let (was, is) = (&recorded["content"][0], &actual["content"][0]);
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        ["role", "toolName"].iter().all(|name| recorded[*name] == actual[*name])
+            && ["type", "name"].iter().all(|name| was[*name] == is[*name])
+            && (recorded["role"] == "toolResult"
+                || [recorded, actual].iter().all(|message| message["stopReason"] == "aborted")
+                || same(
+                    &self.learned.apply_text(&text(&was["text"])),
+                    &text(&is["text"]),
+                    self.places,
+                ))
+    }
+
     fn array(&mut self, recorded: &[Value], actual: &[Value], path: &str) {
         let is_presence = path.ends_with("/presence")
             || (path == "/payload" && self.place.ends_with(" system-presence"));
@@ -168,6 +216,13 @@ impl<'a> Comparer<'a> {
             return self.presence(recorded, actual, path);
         }
         let clipped = recorded.last().is_some_and(|last| !last["__clipped_items"].is_null());
+        let other_role = |(was, is): (&Value, &Value)| was["role"] != is["role"];
+        if path.ends_with("/messages")
+            && !clipped
+            && (recorded.len() != actual.len() || recorded.iter().zip(actual).any(other_role))
+        {
+            return self.messages(recorded, actual, path);
+        }
         let kept = if clipped { &recorded[..recorded.len() - 1] } else { recorded };
         for (index, value) in kept.iter().enumerate() {
             let at = format!("{path}/{index}");
@@ -193,6 +248,36 @@ fn presence_path(path: &str, index: usize, entry: &Value) -> String {
         Some("disconnect") => format!("{path}/departed"),
         _ => format!("{path}/{index}"),
     }
+}
+
+/// The longest list of pairs, in both orders, of items that are alike.
+pub fn in_common(
+    recorded: usize,
+    actual: usize,
+    alike: &dyn Fn(usize, usize) -> bool,
+) -> Vec<(usize, usize)> {
+    let mut kept = vec![vec![0; actual + 1]; recorded + 1];
+    for at in (0..recorded).rev() {
+        for now in (0..actual).rev() {
+            kept[at][now] = if alike(at, now) {
+                kept[at + 1][now + 1] + 1
+            } else {
+                kept[at + 1][now].max(kept[at][now + 1])
+            };
+        }
+    }
+    let (mut at, mut now, mut pairs) = (0, 0, Vec::new());
+    while at < recorded && now < actual {
+        if alike(at, now) {
+            pairs.push((at, now));
+            (at, now) = (at + 1, now + 1);
+        } else if kept[at][now + 1] >= kept[at + 1][now] {
+            now += 1;
+        } else {
+            at += 1;
+        }
+    }
+    pairs
 }
 
 /// Members that the recorder put in.

@@ -30,6 +30,44 @@ const fn allow(
     Difference { trace, place, path, kind, recorded: "", reason }
 }
 
+/// Another value than this one.
+const fn instead_of(
+    recorded: &'static str,
+    trace: &'static str,
+    place: &'static str,
+    path: &'static str,
+    reason: &'static str,
+) -> Difference {
+    Difference { trace, place, path, kind: Kind::Value, recorded, reason }
+}
+
+/// Frames of one run that do not come; `recorded` is `in <run>`.
+const fn not_in(
+    recorded: &'static str,
+    trace: &'static str,
+    place: &'static str,
+    path: &'static str,
+    reason: &'static str,
+) -> Difference {
+    Difference { trace, place, path, kind: Kind::MissingFrame, recorded, reason }
+}
+
+/// A message of a transcript that only the original has.
+const fn only_recorded(
+    recorded: &'static str,
+    trace: &'static str,
+    reason: &'static str,
+) -> Difference {
+    let (place, path) = ("a res chat.history", "/payload/messages/*");
+    Difference { trace, place, path, kind: Kind::Absent, recorded, reason }
+}
+
+/// A message of a run that only the original has.
+const fn follow_up_message(path: &'static str, recorded: &'static str) -> Difference {
+    let (trace, place) = ("chat/exec-approval", "a event session.message");
+    Difference { trace, place, path, kind: Kind::MissingFrame, recorded, reason: NO_FOLLOW_UP }
+}
+
 /// Another text of a command.
 const fn told(recorded: &'static str, reason: &'static str) -> Difference {
     let (trace, place, path) = ("chat/slash-commands", "*", "*/content/0/text");
@@ -89,7 +127,6 @@ const STOPPED: &str =
 const ACTIVE: &str = "Whether something runs in a session is told with every reason.";
 const EARLIER: &str = "The main session's conversation is that of several recordings, \
                        and a stopped run leaves no failure in it.";
-const AS_WRITTEN: &str = "A message is kept as the user wrote it, without the time put before it.";
 const LOST_PATCH: &str = "The original's runner overwrites settings made while it winds down, \
                           so that the label is free again.";
 const MODEL_NOTED: &str = "Also a run that was stopped early tells its model.";
@@ -121,6 +158,32 @@ const NO_SERVICE: &str =
     "The command needs something that this gateway does not have, and says so.";
 const CHANGED: &str = "Who watches a session is told what a command has changed in it.";
 const REFUSED: &str = "Who may not, or gets nothing, is told so; the original says nothing.";
+
+const NAMED_TOOL: &str = "The model reads that there is no such tool and goes on; the original keeps that from it, so that it calls the tool ten times and is stopped.";
+
+const WAITS: &str =
+    "The call waits for the decision inside its run; the original's returns at once.";
+const TELLS_RESULT: &str =
+    "The call has waited, so it tells the result and not that it was put off.";
+const NO_FOLLOW_UP: &str =
+    "The run that asked has the result and ends with the answer, so that no second run reports.";
+const NOBODY_ANSWERS: &str =
+    "Nobody decides on this call before the recording ends, so that its run still waits.";
+const ENDS_WITH_RUN: &str =
+    "A question ends with the run that asked it, which denies it; none is left of an earlier run.";
+const SWALLOWED: &str = "The end that the original tells of a message that it swallows.";
+const BEGUN_BEFORE: &str =
+    "A run begins at once, so that it has begun when it is stopped in the moment of its sending.";
+const OWN_MODEL: &str =
+    "The row names the model of the session, not the mark of a message that was put in.";
+const SPELLING: &str = "A run is found, and stopped, by each spelling of its key.";
+const NOTHING_SAID: &str = "An answer that was stopped before its first word leaves no message.";
+const ASKED_ONCE: &str = "An empty answer is an answer: the original asks the model again, and stores the message a second time.";
+const COLLECTED: &str =
+    "Collected messages are answered in one run; the original does so in other channels only.";
+const INTERRUPTS: &str = "A message that interrupts is answered; the original tells its sender to try again while the run winds down.";
+const NO_LABEL: &str =
+    "Which client sent a message that was taken into a run is not noted in it yet.";
 
 /// The list.
 pub const DIFFERENCES: &[Difference] = &[
@@ -209,15 +272,13 @@ pub const DIFFERENCES: &[Difference] = &[
         "/payload/reason",
         CUT_WITH_HEADER,
     ),
-    allow(Kind::Value, "chat/exec-plain", "* event *", "/payload/status", FRESH_ROW),
-    allow(Kind::Value, "chat/exec-plain", "* event *", "/payload/session/status", FRESH_ROW),
-    allow(Kind::Absent, "chat/exec-plain", "* event *", "/payload*/endedAt", FRESH_ROW),
-    allow(Kind::Absent, "chat/exec-plain", "* event *", "/payload*/runtimeMs", FRESH_ROW),
-    allow(Kind::Value, "chat/thinking", "* event session.tool", "/payload/seq", PIECES),
-    allow(Kind::Value, "chat/thinking", "* event *", "/payload/status", FRESH_ROW),
-    allow(Kind::Value, "chat/thinking", "* event *", "/payload/session/status", FRESH_ROW),
-    allow(Kind::Absent, "chat/thinking", "* event *", "/payload*/endedAt", FRESH_ROW),
-    allow(Kind::Absent, "chat/thinking", "* event *", "/payload*/runtimeMs", FRESH_ROW),
+    instead_of("done", "chat/*", "* event run", "/payload*/status", FRESH_ROW),
+    allow(Kind::Absent, "chat/*", "* event run", "/payload*/endedAt", FRESH_ROW),
+    allow(Kind::Absent, "chat/*", "* event run", "/payload*/runtimeMs", FRESH_ROW),
+    instead_of("done", "chat/*", "* event session.*", "/payload*/status", FRESH_ROW),
+    allow(Kind::Absent, "chat/*", "* event session.*", "/payload*/endedAt", FRESH_ROW),
+    allow(Kind::Absent, "chat/*", "* event session.*", "/payload*/runtimeMs", FRESH_ROW),
+    allow(Kind::Value, "chat/*", "* event session.tool", "/payload/seq", PIECES),
     allow(
         Kind::Absent,
         "handshake/ok-token-other-clients",
@@ -355,7 +416,6 @@ pub const DIFFERENCES: &[Difference] = &[
     allow(Kind::Extra, "chat/back-to-back", "a event run", "/payload/message", OWN_RUN),
     allow(Kind::MissingFrame, "chat/back-to-back", "a event sessions.changed", "*", OWN_RUN),
     allow(Kind::ExtraFrame, "chat/back-to-back", "a event sessions.changed", "*", OWN_RUN),
-    allow(Kind::Value, "chat/back-to-back", "a event session.message", "*/content/0/text", OWN_RUN),
     allow(Kind::Value, "chat/back-to-back", "a res chat.history", "*/content/0/text", OWN_RUN),
     allow(Kind::Value, "chat/idempotency", "a event run", "*/content/0/text", PLAIN_MESSAGE),
     allow(
@@ -459,7 +519,13 @@ pub const DIFFERENCES: &[Difference] = &[
     allow(Kind::MissingFrame, "chat/send-variants", "a event run", "chat error", MALFORMED_KEY),
     allow(Kind::MissingFrame, "chat/sessions", "* event session.message", "* stored again", ONCE),
     allow(Kind::Value, "chat/sessions", "* res sessions.preview", "*/items/*", ONCE),
-    allow(Kind::MissingFrame, "chat/sessions", "* event run", "agent lifecycle end", ONE_END),
+    allow(
+        Kind::MissingFrame,
+        "chat/sessions",
+        "* event run",
+        "agent lifecycle end stopped",
+        ONE_END,
+    ),
     allow(Kind::MissingFrame, "chat/sessions", "* event sessions.changed", "end", ONE_END),
     allow(
         Kind::Value,
@@ -480,8 +546,9 @@ pub const DIFFERENCES: &[Difference] = &[
     allow(Kind::Value, "methods/sessions", "* res sessions.preview", "*/items/*", EARLIER),
     allow(Kind::Absent, "methods/sessions", "* res sessions.preview", "*/items/*", EARLIER),
     allow(Kind::Absent, "methods/sessions", "* res sessions.get", "/payload/messages/*", EARLIER),
+    allow(Kind::Extra, "methods/sessions", "* res sessions.get", "/payload/messages/*", EARLIER),
     allow(Kind::Value, "methods/sessions", "* res sessions.get", "*/__openclaw/seq", EARLIER),
-    allow(Kind::Value, "methods/sessions", "* res sessions.get", "*/content/0/text", AS_WRITTEN),
+    instead_of("agent call", "methods/sessions", "* res sessions.get", "*/content/0/text", EARLIER),
     allow(Kind::MissingFrame, "methods/sessions", "op event run", "agent lifecycle error", ONE_END),
     allow(Kind::MissingFrame, "methods/sessions", "op event run", "chat final", ONE_END),
     allow(Kind::ExtraFrame, "methods/sessions", "op event run", "agent lifecycle start", ONE_END),
@@ -608,7 +675,409 @@ pub const DIFFERENCES: &[Difference] = &[
         "*",
         NO_SERVICE,
     ),
+    allow(
+        Kind::MissingFrame,
+        "chat/tool-error-and-parallel",
+        "a event run",
+        "agent * no_such_tool *",
+        NAMED_TOOL,
+    ),
+    allow(
+        Kind::MissingFrame,
+        "chat/tool-error-and-parallel",
+        "a event session.tool",
+        "no_such_tool *",
+        NAMED_TOOL,
+    ),
+    instead_of(
+        "I can't use the tool",
+        "chat/tool-error-and-parallel",
+        "a event *",
+        "/payload/message/content/0/text",
+        NAMED_TOOL,
+    ),
+    instead_of(
+        "abandoned",
+        "chat/tool-error-and-parallel",
+        "a event run",
+        "/payload/data/livenessState",
+        NAMED_TOOL,
+    ),
+    instead_of(
+        "toolUse",
+        "chat/tool-error-and-parallel",
+        "a event session.message",
+        "/payload/message/stopReason",
+        NAMED_TOOL,
+    ),
+    allow(
+        Kind::ExtraFrame,
+        "chat/tool-error-and-parallel",
+        "a event session.message",
+        "assistant stored",
+        NAMED_TOOL,
+    ),
+    only_recorded(
+        "{\"role\":\"toolResult\",\"toolCallId\":\"call_mock_",
+        "chat/tool-error-and-parallel",
+        NAMED_TOOL,
+    ),
+    only_recorded(
+        "{\"role\":\"assistant\",\"content\":[{\"type\":\"text\",\"text\":\"I can't use",
+        "chat/tool-error-and-parallel",
+        NAMED_TOOL,
+    ),
+    allow(
+        Kind::Extra,
+        "chat/tool-error-and-parallel",
+        "a res chat.history",
+        "/payload/messages/1*",
+        NAMED_TOOL,
+    ),
+    allow(
+        Kind::Value,
+        "chat/tool-error-and-parallel",
+        "a res chat.history",
+        "*/__openclaw/seq",
+        NAMED_TOOL,
+    ),
+    allow(Kind::MissingFrame, "chat/exec-approval", "* event run", "* of follow-up", NO_FOLLOW_UP),
+    allow(
+        Kind::MissingFrame,
+        "chat/exec-approval",
+        "a event sessions.changed",
+        "* of follow-up",
+        NO_FOLLOW_UP,
+    ),
+    allow(
+        Kind::MissingFrame,
+        "chat/exec-approval*",
+        "a event sessions.changed",
+        "send",
+        NO_FOLLOW_UP,
+    ),
+    follow_up_message("user stored", "An async command "),
+    follow_up_message("assistant stored", "Echo: "),
+    allow(Kind::Order, "chat/exec-approval*", "* event run", "agent approval requested", WAITS),
+    allow(Kind::ExtraFrame, "chat/exec-approval*", "* event run", "agent approval resolved", WAITS),
+    allow(Kind::ExtraFrame, "chat/exec-approval*", "* event run", "agent * exec update", WAITS),
+    allow(Kind::ExtraFrame, "chat/exec-approval*", "* event run", "agent command_output *", WAITS),
+    allow(Kind::ExtraFrame, "chat/exec-approval", "a event session.tool", "exec update", WAITS),
+    instead_of(
+        "Approval required",
+        "chat/exec-approval*",
+        "* event *",
+        "/payload/data/result/content/0/text",
+        TELLS_RESULT,
+    ),
+    instead_of(
+        "approval-pending",
+        "chat/exec-approval*",
+        "* event *",
+        "/payload/data/result/details/status",
+        TELLS_RESULT,
+    ),
+    allow(
+        Kind::Absent,
+        "chat/exec-approval*",
+        "* event *",
+        "/payload/data/result/details/*",
+        TELLS_RESULT,
+    ),
+    allow(
+        Kind::Extra,
+        "chat/exec-approval*",
+        "* event *",
+        "/payload/data/result/details/*",
+        TELLS_RESULT,
+    ),
+    instead_of(
+        "blocked",
+        "chat/exec-approval*",
+        "* event run",
+        "/payload/data/status",
+        TELLS_RESULT,
+    ),
+    instead_of(
+        "completed",
+        "chat/exec-approval*",
+        "* event run",
+        "/payload/data/status",
+        TELLS_RESULT,
+    ),
+    allow(Kind::Value, "chat/exec-approval*", "* event *", "/payload/data/isError", TELLS_RESULT),
+    allow(Kind::Extra, "chat/exec-approval*", "* event run", "/payload/data/error", TELLS_RESULT),
+    allow(
+        Kind::Absent,
+        "chat/exec-approval*",
+        "* event run",
+        "/payload/data/approval*",
+        TELLS_RESULT,
+    ),
+    instead_of(
+        "Awaiting approval",
+        "chat/exec-approval*",
+        "* event run",
+        "/payload/data/summary",
+        TELLS_RESULT,
+    ),
+    allow(Kind::Extra, "chat/exec-approval*", "* event run", "/payload/message", TELLS_RESULT),
+    instead_of(
+        "Approval required",
+        "chat/exec-approval",
+        "a res chat.history",
+        "*/content/0/text",
+        TELLS_RESULT,
+    ),
+    allow(Kind::Value, "chat/exec-approval", "a res chat.history", "*/isError", TELLS_RESULT),
+    only_recorded(
+        "{\"role\":\"user\",\"content\":[{\"type\":\"text\",\"text\":\"An async command ",
+        "chat/exec-approval",
+        NO_FOLLOW_UP,
+    ),
+    only_recorded(
+        "{\"role\":\"assistant\",\"content\":[{\"type\":\"text\",\"text\":\"Echo: ",
+        "chat/exec-approval",
+        NO_FOLLOW_UP,
+    ),
+    allow(
+        Kind::Value,
+        "chat/exec-approval",
+        "a res chat.history",
+        "*/__openclaw/seq",
+        NO_FOLLOW_UP,
+    ),
+    not_in("in 665cb2b1-", "chat/exec-approval", "* event run", "*", NOBODY_ANSWERS),
+    not_in("in 665cb2b1-", "chat/exec-approval", "a event *", "*", NOBODY_ANSWERS),
+    not_in("no question", "chat/exec-approval", "a event session.message", "*", NOBODY_ANSWERS),
+    only_recorded(
+        "{\"role\":\"toolResult\",\"toolCallId\":\"call_mock_42_0\"",
+        "chat/exec-approval",
+        NOBODY_ANSWERS,
+    ),
+    only_recorded(
+        "{\"role\":\"assistant\",\"content\":[{\"type\":\"text\",\"text\":\"no question\"",
+        "chat/exec-approval",
+        NOBODY_ANSWERS,
+    ),
+    allow(
+        Kind::Extra,
+        "chat/exec-approval",
+        "a res chat.history",
+        "/payload/activeRun",
+        NOBODY_ANSWERS,
+    ),
+    not_in("in 26eab167-", "chat/exec-approval-always", "a event run", "chat final", ONE_END),
+    not_in(
+        "in 26eab167-",
+        "chat/exec-approval-always",
+        "a event run",
+        "agent lifecycle end",
+        ONE_END,
+    ),
+    not_in("in 26eab167-", "chat/exec-approval-always", "a event sessions.changed", "end", ONE_END),
+    not_in(
+        "after",
+        "chat/exec-approval-always",
+        "a event session.message",
+        "assistant stored",
+        ONE_END,
+    ),
+    allow(Kind::Value, "chat/exec-approval-always", "a event *", "*/abortedLastRun", STOPPED),
+    allow(Kind::Extra, "chat/exec-approval-always", "a event run", "/payload*/status", FRESH_ROW),
+    allow(
+        Kind::Extra,
+        "chat/exec-approval-always",
+        "a event run",
+        "/payload*/startedAt",
+        FRESH_ROW,
+    ),
+    allow(
+        Kind::Extra,
+        "chat/exec-approval-always",
+        "a event session.tool",
+        "/payload*/status",
+        FRESH_ROW,
+    ),
+    allow(
+        Kind::Extra,
+        "chat/exec-approval-always",
+        "a event session.tool",
+        "/payload*/startedAt",
+        FRESH_ROW,
+    ),
+    allow(
+        Kind::Absent,
+        "chat/exec-approval-always",
+        "a res exec.approval.list",
+        "/payload/*",
+        ENDS_WITH_RUN,
+    ),
+    instead_of(
+        "gateway-client",
+        "chat/exec-approval-always",
+        "a event exec.approval.resolved",
+        "/payload/resolvedBy",
+        ENDS_WITH_RUN,
+    ),
+    not_in("in 63e29f5e-", "chat/abort", "a event run", "chat final", SWALLOWED),
+    allow(Kind::MissingFrame, "chat/abort", "* event run", "agent lifecycle end stopped", ONE_END),
+    allow(Kind::MissingFrame, "chat/abort", "* event run", "agent lifecycle error", ONE_END),
+    not_in("in 5ca5590b-", "chat/abort", "a event run", "chat final", ONE_END),
+    allow(Kind::MissingFrame, "chat/abort", "a event sessions.changed", "end", ONE_END),
+    allow(Kind::MissingFrame, "chat/abort", "a event sessions.changed", "error", ONE_END),
+    allow(Kind::MissingFrame, "chat/abort", "a event session.message", "* stored again", ONCE),
+    allow(Kind::Value, "chat/abort", "* event *", "/payload/message/content/0/text", PACE),
+    allow(Kind::Value, "chat/abort", "* event *", "*/abortedLastRun", STOPPED),
+    allow(Kind::Value, "chat/abort", "a res chat.history", "*/content/0/text", PACE),
+    allow(Kind::ExtraFrame, "chat/abort", "* event run", "agent lifecycle start", BEGUN_BEFORE),
+    allow(Kind::ExtraFrame, "chat/abort", "a event sessions.changed", "start", BEGUN_BEFORE),
+    allow(Kind::ExtraFrame, "chat/abort", "a event session.message", "user stored", BEGUN_BEFORE),
+    allow(
+        Kind::Absent,
+        "chat/abort",
+        "a event session.message",
+        "/payload/message/responseId",
+        CUT_ID,
+    ),
+    allow(Kind::Absent, "chat/abort", "a res chat.history", "*/responseId", CUT_ID),
+    instead_of("gateway-injected", "chat/abort", "a event *", "/payload*/model", OWN_MODEL),
+    instead_of("openclaw", "chat/abort", "a event *", "/payload*/modelProvider", OWN_MODEL),
+    allow(
+        Kind::Absent,
+        "chat/abort",
+        "a event sessions.changed",
+        "/payload/estimatedCostUsd",
+        COUNTED,
+    ),
+    allow(Kind::Value, "chat/abort", "a res chat.abort", "/ok", SPELLING),
+    allow(Kind::Absent, "chat/abort", "a res chat.abort", "/error", SPELLING),
+    allow(Kind::Extra, "chat/abort", "a res chat.abort", "/payload", SPELLING),
+    allow(Kind::Value, "chat/abort", "a res chat.abort", "/payload/aborted", SPELLING),
+    allow(Kind::Absent, "chat/abort", "a res chat.abort", "/payload/runIds/0", SPELLING),
+    only_recorded(
+        "{\"role\":\"assistant\",\"content\":[{\"type\":\"text\",\"text\":\"w1",
+        "chat/abort",
+        ONCE,
+    ),
+    only_recorded("{\"role\":\"assistant\",\"content\":[]", "chat/abort", NOTHING_SAID),
+    only_recorded(
+        "{\"role\":\"assistant\",\"content\":[{\"type\":\"text\",\"text\":\"⚠️ Agent failed",
+        "chat/abort",
+        ONE_END,
+    ),
+    allow(Kind::Extra, "chat/abort", "a res chat.history", "/payload/messages/*", ONCE),
+    allow(Kind::Value, "chat/abort", "a res chat.history", "*/__openclaw/seq", ONCE),
+    allow(Kind::Extra, "chat/abort", "a event sessions.changed", "/payload/endedAt", FRESH_ROW),
+    allow(Kind::Extra, "chat/abort", "a event sessions.changed", "/payload/runtimeMs", FRESH_ROW),
+    not_in(
+        "Request was aborted",
+        "chat/abort",
+        "a event session.message",
+        "assistant stored",
+        NOTHING_SAID,
+    ),
+    not_in("⚠️ Agent failed", "chat/abort", "a event session.message", "assistant stored", ONE_END),
+    allow(
+        Kind::ExtraFrame,
+        "chat/session-message-shapes",
+        "a event run",
+        "agent *",
+        "The recording leaves agent events out.",
+    ),
+    allow(
+        Kind::Extra,
+        "chat/session-message-shapes",
+        "a event run",
+        "/payload/error*",
+        ERROR_FACTS,
+    ),
+    not_in(
+        "500 scripted failure",
+        "chat/session-message-shapes",
+        "a event session.message",
+        "assistant stored",
+        STORED_ONCE,
+    ),
+    not_in(
+        "@mock err status=500",
+        "chat/session-message-shapes",
+        "a event session.message",
+        "user stored",
+        STORED_ONCE,
+    ),
+    not_in("in b5efeb34-", "chat/silent", "a event run", "agent lifecycle *", ASKED_ONCE),
+    allow(Kind::Order, "chat/silent", "a event run", "chat final", ASKED_ONCE),
+    not_in(
+        "@mock text text=\"\" n=1",
+        "chat/silent",
+        "a event session.message",
+        "user stored",
+        ASKED_ONCE,
+    ),
+    allow(
+        Kind::MissingFrame,
+        "chat/silent",
+        "a event session.message",
+        "assistant stored",
+        ASKED_ONCE,
+    ),
+    only_recorded(
+        "{\"role\":\"user\",\"content\":[{\"type\":\"text\",\"text\":\"@mock text text=\\\"\\\" n=1",
+        "chat/silent",
+        ASKED_ONCE,
+    ),
+    only_recorded("{\"role\":\"assistant\",\"content\":[]", "chat/silent", ASKED_ONCE),
+    allow(Kind::Value, "chat/silent", "a res chat.history", "*/__openclaw/seq", ASKED_ONCE),
+    not_in("in d017419a-", "chat/queue", "a event *", "*", OWN_RUN),
+    not_in("in 73bc09d1-", "chat/queue", "a event *", "*", OWN_RUN),
+    not_in("in 006d4421-", "chat/queue", "a event *", "*", OWN_RUN),
+    not_in("in 62155f85-", "chat/queue", "a event *", "*", OWN_RUN),
+    allow(Kind::ExtraFrame, "chat/queue", "a event run", "agent lifecycle *", OWN_RUN),
+    allow(Kind::ExtraFrame, "chat/queue", "a event sessions.changed", "*", OWN_RUN),
+    allow(Kind::Extra, "chat/queue", "a event run", "/payload/message", OWN_RUN),
+    not_in("second answer", "chat/queue", "a event session.message", "assistant stored", COLLECTED),
+    only_recorded(
+        "{\"role\":\"assistant\",\"content\":[{\"type\":\"text\",\"text\":\"second answer\"",
+        "chat/queue",
+        COLLECTED,
+    ),
+    allow(Kind::Value, "chat/queue", "a res chat.history", "*/__openclaw/seq", COLLECTED),
+    allow(
+        Kind::Absent,
+        "chat/queue",
+        "a event session.message",
+        "/payload/abortedLastRun",
+        STOPPED,
+    ),
+    allow(Kind::Value, "chat/queue", "a event *", "/payload*/abortedLastRun", STOPPED),
+    allow(Kind::Value, "chat/queue", "a *", "*/content/0/text", PACE),
+    allow(Kind::Absent, "chat/queue", "a *", "*/responseId", CUT_ID),
+    instead_of("gateway-injected", "chat/queue", "a event *", "/payload*/model", OWN_MODEL),
+    allow(Kind::Absent, "chat/queue", "a event run", "/payload/message*", INTERRUPTS),
+    not_in(
+        "⚠️ Previous run is still",
+        "chat/queue",
+        "a event session.message",
+        "assistant stored",
+        INTERRUPTS,
+    ),
+    only_recorded(
+        "{\"role\":\"assistant\",\"content\":[{\"type\":\"text\",\"text\":\"⚠️ Previous run",
+        "chat/queue",
+        INTERRUPTS,
+    ),
+    allow(Kind::Extra, "chat/queue", "a res chat.history", "/payload/messages/*", INTERRUPTS),
+    allow(Kind::ExtraFrame, "chat/queue", "a event session.message", "* stored", INTERRUPTS),
+    allow(Kind::Absent, "chat/queue", "a *", "*/senderLabel", NO_LABEL),
+    not_in("in q-interrupt-2", "chat/queue", "a event run", "chat final", INTERRUPTS),
+    allow(Kind::ExtraFrame, "chat/queue", "a event run", "chat aborted", INTERRUPTS),
 ];
+
+/// Whether the difference is there in some runs and not in others.
+pub fn depends_on_pace(difference: &Difference) -> bool {
+    [PACE, PIECES, BEGUN_BEFORE, INTERRUPTS].contains(&difference.reason)
+}
 
 /// Where an entry allows the finding.
 pub fn allowing(trace: &str, finding: &Finding) -> Option<usize> {

@@ -134,10 +134,12 @@ fn unused_differences(verdicts: &[Verdict], names: &[String]) -> Vec<String> {
         .enumerate()
         .filter(|(index, entry)| {
             let known = names.iter().filter(|name| glob(entry.trace, name)).all(replayed);
-            known && !verdicts.iter().any(|verdict| verdict.used.contains(index))
+            let is_sure = !differences::depends_on_pace(entry);
+            known && is_sure && !verdicts.iter().any(|verdict| verdict.used.contains(index))
         })
         .map(|(_, entry)| {
-            format!("{} {} {} {:?}", entry.trace, entry.place, entry.path, entry.kind)
+            let (trace, place, path) = (entry.trace, entry.place, entry.path);
+            format!("{trace} {place} {path} {:?} {:?}", entry.kind, entry.recorded)
         })
         .collect()
 }

@@ -6,35 +6,18 @@
 use super::differences::glob;
 use super::report::{Status, Table};
 
-const APPROVALS: &str = "A command waits for the decision inside its run, which ends once with the result; the original's call returns at once, its run ends, and a second run reports. That changes all frames of the call and all that follow.";
 const UNBUILT: &str = "Some of its methods are not built yet.";
 
 /// Traces, `*` stands for anything, and why they do not pass.
 const OPEN: &[(&str, &str)] = &[
-    (
-        "chat/abort",
-        "The original swallows a message that comes while a stopped run winds down; here it is answered, so that all later rows are others. It also stops only by the same spelling of the key.",
-    ),
     (
         "chat/agent",
         "The original does not find a run by another spelling of its key; here it is stopped, so that later answers are others. A failing model is told 15 s late there.",
     ),
     ("chat/attachments", "It ends with `artifacts.list`, which is not built yet."),
     (
-        "chat/queue",
-        "Followups are answered in the order they came and under their own run ids, not under new ones.",
-    ),
-    (
         "chat/send-variants",
         "It runs a message under a key that names no session, which is refused here, and pairs devices, which is not built yet.",
-    ),
-    (
-        "chat/session-message-shapes",
-        "The original begins a failed run anew and stores every failure; here there is one, told at once. The recording leaves out agent events.",
-    ),
-    (
-        "chat/silent",
-        "The original asks a second time when an answer is empty, and stores the message twice; that moves all later rows.",
     ),
     (
         "chat/subagent",
@@ -43,11 +26,6 @@ const OPEN: &[(&str, &str)] = &[
     (
         "chat/timeout",
         "A run that is given 1.5 s is stopped two minutes later, as recorded, but a replay ends after 30 s; all that comes before is as recorded.",
-    ),
-    ("chat/exec-approval*", APPROVALS),
-    (
-        "chat/tool-error-and-parallel",
-        "The original keeps the failure of an unknown tool from the model, which calls it again until it is stopped; here the model reads it and goes on, which moves all later rows. Which of two calls is done first is up to them.",
     ),
     (
         "methods/sessions",

@@ -26,11 +26,12 @@ impl Label {
             "chat" => text(&payload["state"]),
             "agent" => agent_detail(payload),
             "session.message" => message_detail(payload),
+            "session.tool" => tool_detail(payload),
             "sessions.changed" => changed_detail(payload),
             "cron" => text(&payload["action"]),
             _ => String::new(),
         };
-        Self { name, detail }
+        Self { name, detail: format!("{detail}{}", follow_up_of(payload)) }
     }
 
     pub fn is_periodic(&self) -> bool {
@@ -47,7 +48,7 @@ impl Label {
     pub fn is_text(&self) -> bool {
         let detail = self.detail.as_str();
         match self.name.as_str() {
-            "chat" => detail == "delta",
+            "chat" => detail == "delta" || detail.starts_with("delta of"),
             "agent" => {
                 detail.starts_with("assistant")
                     || detail.starts_with("thinking")
@@ -65,14 +66,29 @@ impl Label {
     }
 }
 
+/// Runs that the original begins by itself to report on an approved command are
+/// told apart from those that a client began.
+fn follow_up_of(payload: &Value) -> &'static str {
+    let is_follow_up = |run: &str| run.starts_with("exec-approval-followup:");
+    if payload["runId"].as_str().is_some_and(is_follow_up) { " of follow-up" } else { "" }
+}
+
 /// What tells messages of a session apart: of a failed answer why it failed,
-/// of others the text. Nothing for other events.
-fn said(frame: &Value) -> Option<&str> {
+/// of others the text or the tool that is called. Nothing for other events.
+pub fn said(frame: &Value) -> Option<&str> {
     let message = &frame["payload"]["message"];
     let content = &message["content"];
     let text = || if content.is_string() { content.as_str() } else { content[0]["text"].as_str() };
     let error = message["errorMessage"].as_str().and_then(|error| error.split(':').next());
-    error.or_else(text).filter(|_| frame["event"] == "session.message")
+    error
+        .or_else(text)
+        .or_else(|| content[0]["name"].as_str())
+        .filter(|_| frame["event"] == "session.message")
+}
+
+/// What a message begins with: a text, a call, …
+fn said_how(frame: &Value) -> &Value {
+    &frame["payload"]["message"]["content"][0]["type"]
 }
 
 /// The session that an event is about, or nothing.
@@ -87,18 +103,30 @@ pub fn run_of(frame: &Value) -> Option<&str> {
 }
 
 /// The run that an event tells of, also one about a session.
-fn told_run(frame: &Value) -> Option<&str> {
-    let changed = frame["event"] == "sessions.changed";
-    run_of(frame).or_else(|| frame["payload"]["runId"].as_str().filter(|_| changed))
+pub fn told_run(frame: &Value) -> Option<&str> {
+    let is_told = frame["event"] == "sessions.changed" || frame["event"] == "session.tool";
+    run_of(frame).or_else(|| frame["payload"]["runId"].as_str().filter(|_| is_told))
 }
 
 fn agent_detail(payload: &Value) -> String {
     let parts = [&payload["stream"], &payload["data"]["phase"], &payload["data"]["name"]];
     let parts: Vec<_> = parts.iter().filter_map(|part| part.as_str()).collect();
+    // The end that the gateway tells, and that of the runner which it has stopped.
+    let stopped = match payload["data"]["status"].as_str() {
+        Some("cancelled") => " cancelled",
+        _ if payload["data"]["aborted"] == true => " stopped",
+        _ => "",
+    };
     match parts.as_slice() {
         [stream, phase, name] => format!("{stream} {name} {phase}"),
-        others => others.join(" "),
+        others => others.join(" ") + stopped,
     }
+}
+
+/// The tool and what came of it: parallel calls may end in either order.
+fn tool_detail(payload: &Value) -> String {
+    let text = |name: &str| payload["data"][name].as_str().unwrap_or_default();
+    format!("{} {}", text("name"), text("phase"))
 }
 
 fn message_detail(payload: &Value) -> String {
@@ -150,9 +178,13 @@ pub fn pairs<'a>(recorded: &[&'a Value], actual: &[&'a Value], runs: &Runs) -> V
         let is_anothers = |actual: &Value| {
             recorded.iter().any(|frame| Label::of(frame) == label && said(frame) == said(actual))
         };
+        let is_like = |actual: &Value| said_how(actual) == said_how(frame);
         let at = rest
             .iter()
-            .position(|one| fits(one) && says_the_same(one.2))
+            .position(|one| fits(one) && says_the_same(one.2) && is_like(one.2))
+            .or_else(|| {
+                rest.iter().position(|one| fits(one) && is_like(one.2) && !is_anothers(one.2))
+            })
             .or_else(|| rest.iter().position(|one| fits(one) && !is_anothers(one.2)));
         let actual = at.map(|at| rest.remove(at).2);
         pairs.push(Pair { label, recorded: Some(frame), actual });

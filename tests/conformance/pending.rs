@@ -10,6 +10,7 @@ use super::differences;
 use super::ids::Learned;
 use super::pairing::{Label, run_of};
 use super::replay::{Conn, log_of, received};
+use super::setup::is_not_sent;
 use super::trace::{Line, Trace, What};
 
 /// Added to the time that the recording itself took.
@@ -117,7 +118,7 @@ fn counts(trace: &Trace, before: &[Line], wanted: impl Fn(&Label) -> bool) -> Co
             sent_at = line.at;
         }
         let Some((label, frame)) = received(line) else { continue };
-        if !wanted(&label) || trace.leaves_out(frame) {
+        if !wanted(&label) || trace.leaves_out(frame) || is_not_sent(&trace.name, frame) {
             continue;
         }
         let key = (line.conn.clone(), label);

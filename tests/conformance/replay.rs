@@ -16,6 +16,7 @@ use super::pending::Pending;
 use super::prelude;
 use super::proof::{self, Challenge};
 use super::raw::{self, Message};
+use super::setup;
 use super::text::Places;
 use super::trace::{Line, Raw, Trace, What};
 use crate::support::{Closed, Refusal, WsClient};
@@ -126,6 +127,7 @@ impl Replay<'_> {
         self.join_late(index).await;
         match &line.what {
             What::Open { headers } => self.open(index, line, headers).await,
+            What::Sent(frame) if setup::is_not_sent(&self.trace.name, frame) => {}
             What::Sent(frame) => {
                 self.catch_up(index, None).await;
                 self.send(line, frame).await;

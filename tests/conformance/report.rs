@@ -8,6 +8,7 @@ use super::classes::CLASSES;
 use super::compare::Kind;
 use super::differences::DIFFERENCES;
 use super::open::reason;
+use super::setup::NOT_SENT;
 use super::verdict::Verdict;
 
 /// What is expected of a trace.
@@ -101,6 +102,10 @@ pub fn render(table: &Table) -> String {
             entry.reason
         );
     }
+    text.push_str(NOT_SENT_HEAD);
+    for (trace, id, reason) in NOT_SENT {
+        let _ = writeln!(text, "| `{trace}` | `{id}` | {reason} |");
+    }
     text.push_str(CLASSES_HEAD);
     for (pattern, class) in CLASSES {
         let class = format!("{class:?}").to_lowercase();
@@ -147,6 +152,13 @@ An entry that no trace needs fails the tests.
 
 | trace | frame | member or event | difference | why |
 |---|---|---|---|---|
+";
+
+const NOT_SENT_HEAD: &str = "
+## Requests that are not sent
+
+| trace | request | why |
+|---|---|---|
 ";
 
 const CLASSES_HEAD: &str = "

@@ -17,7 +17,7 @@ use crate::support::{Gateway, GatewayOptions, MockProvider};
 /// More gateways than this disturb each other on a small machine.
 const AT_ONCE: usize = 3;
 /// No trace may take longer.
-const LONGEST: Duration = Duration::from_secs(30);
+const LONGEST: Duration = Duration::from_secs(45);
 const SHORTEST: Duration = Duration::from_secs(15);
 
 /// One verdict per name, in their order.

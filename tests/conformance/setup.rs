@@ -163,6 +163,19 @@ pub fn environment(trace: &str) -> Vec<(String, String)> {
     quick.then_some(limit).into_iter().collect()
 }
 
+/// Requests that are not sent, because what the original does with them would
+/// make all that follows another recording: trace, request id, why.
+pub const NOT_SENT: &[(&str, &str, &str)] = &[(
+    "chat/abort",
+    "a-6",
+    "A message under the id of a run that was stopped is swallowed by the original; here it is answered, and the next ones wait for that answer.",
+)];
+
+/// Whether this frame is, or answers, a request that is not sent.
+pub fn is_not_sent(trace: &str, frame: &Value) -> bool {
+    NOT_SENT.iter().any(|(name, id, _)| *name == trace && frame["id"] == *id)
+}
+
 /// Configuration per trace: pattern, JSON path, value.
 const CONFIG: &[(&str, &str, &str)] = &[
     ("chat/slash-commands", "/commands", r#"{"config":true,"restart":false}"#),

@@ -5,9 +5,9 @@
 
 use serde_json::Value;
 
-use super::compare::{Comparer, Finding, Kind};
+use super::compare::{Comparer, Finding, Kind, in_common};
 use super::ids::Learned;
-use super::pairing::Label;
+use super::pairing::{Label, run_of};
 use super::text::Places;
 
 /// What the runs of one connection are compared with.
@@ -89,39 +89,64 @@ fn is_piece(step: &str) -> bool {
 }
 
 fn order_findings(place: &str, recorded: &[&Value], actual: &[&Value]) -> Vec<Finding> {
-    let (wanted, got) = (steps(recorded), steps(actual));
-    let mut missing = wanted.clone();
-    let mut extra = Vec::new();
-    for step in &got {
-        match missing.iter().position(|want| want == step) {
-            Some(at) => drop(missing.remove(at)),
-            None => extra.push(step.clone()),
-        }
-    }
+    let (wanted, got) = (in_one_order(steps(recorded)), in_one_order(steps(actual)));
+    let missing = less(&wanted, &got);
+    let extra = less(&got, &wanted);
     let mut findings = Vec::new();
+    let run = recorded.first().and_then(|frame| run_of(frame)).unwrap_or_default();
     for step in &missing {
-        findings.push(finding(place, step, Kind::MissingFrame, format!("{step} did not come")));
+        let text = format!("recorded in {run}: {step} did not come");
+        findings.push(finding(place, step, Kind::MissingFrame, text));
     }
     for step in &extra {
         findings.push(finding(place, step, Kind::ExtraFrame, format!("{step} is not recorded")));
     }
-    let common = |all: &[String], not: &[String]| {
-        let mut not = not.to_vec();
-        let keep = all.iter().filter(|step| match not.iter().position(|n| n == *step) {
-            Some(at) => {
-                not.remove(at);
-                false
-            }
-            None => true,
-        });
-        keep.cloned().collect::<Vec<_>>()
-    };
-    let (wanted, got) = (common(&wanted, &missing), common(&got, &extra));
-    if wanted != got {
+    let (wanted, got) = (less(&wanted, &missing), less(&got, &extra));
+    for step in moved(&wanted, &got) {
         let text = format!("recorded {}, got {}", wanted.join(", "), got.join(", "));
-        findings.push(finding(place, "", Kind::Order, text));
+        findings.push(finding(place, &step, Kind::Order, text));
     }
     findings
+}
+
+/// Calls that run at the same time end in either order: what comes of them
+/// between two other steps is put in the order of their names. What comes of
+/// one call stays as it is.
+fn in_one_order(mut steps: Vec<String>) -> Vec<String> {
+    for block in steps.chunk_by_mut(|one, next| of_call(one).is_some() && of_call(next).is_some()) {
+        block.sort_by(|one, next| of_call(one).cmp(&of_call(next)));
+    }
+    steps
+}
+
+/// The tool, when the step tells what came of a call.
+fn of_call(step: &str) -> Option<&str> {
+    let parts: Vec<&str> = step.split(' ').collect();
+    match parts.as_slice() {
+        ["agent", "tool" | "item", name, "update" | "result" | "end"] => Some(name),
+        _ => None,
+    }
+}
+
+/// What of `all` is left when each of `others` takes one away.
+fn less(all: &[String], others: &[String]) -> Vec<String> {
+    let mut others = others.to_vec();
+    let is_left = |step: &&String| match others.iter().position(|other| other == *step) {
+        Some(at) => {
+            others.remove(at);
+            false
+        }
+        None => true,
+    };
+    all.iter().filter(is_left).cloned().collect()
+}
+
+/// The fewest steps that must be taken out of both for the order to be the
+/// same.
+fn moved(wanted: &[String], got: &[String]) -> Vec<String> {
+    let pairs = in_common(wanted.len(), got.len(), &|at, now| wanted[at] == got[now]);
+    let is_kept = |at: usize| pairs.iter().any(|(kept, _)| *kept == at);
+    (0..wanted.len()).filter(|at| !is_kept(*at)).map(|at| wanted[at].clone()).collect()
 }
 
 fn chat_text(frame: &Value) -> Option<&str> {

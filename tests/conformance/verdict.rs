@@ -4,8 +4,9 @@ use serde_json::Value;
 
 use super::compare::{Comparer, Finding, Kind};
 use super::differences::allowing;
-use super::pairing::{Label, Runs, pairs, run_of};
+use super::pairing::{Label, Runs, pairs, run_of, said, told_run};
 use super::replay::{ConnLog, Outcome};
+use super::setup::is_not_sent;
 use super::stream::Side;
 use super::trace::{Trace, What};
 
@@ -162,9 +163,13 @@ impl Connection<'_> {
                 comparer.frame(&without_seq(recorded), &without_seq(actual))
             }
             _ if label.is_periodic() => return None,
+            (Some(recorded), None) if is_not_sent(&self.trace.name, recorded) => return None,
             (None, Some(frame)) if self.trace.leaves_out(frame) => return None,
-            (Some(_), None) => {
-                let text = format!("{what} {} did not come", label.detail);
+            (Some(recorded), None) => {
+                let run = told_run(recorded).map(|run| format!("recorded in {run}: "));
+                let said = said(recorded).map(|said| format!("recorded {said}: "));
+                let said = run.or(said).unwrap_or_default();
+                let text = format!("{said}{what} {} did not come", label.detail);
                 vec![self.finding(&what, path, Kind::MissingFrame, text)]
             }
             _ => {

@@ -134,7 +134,7 @@ fn a_final_before_the_end_of_the_run_is_reported() {
         log.frames[last]["seq"] = log.frames[last - 2]["seq"].take();
         log.frames[last - 2]["seq"] = seq;
     });
-    assert_eq!(kinds(&findings), [(Kind::Order, "")]);
+    assert_eq!(kinds(&findings), [(Kind::Order, "chat final")]);
 }
 
 #[test]

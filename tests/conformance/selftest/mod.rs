@@ -1,5 +1,6 @@
 //! The runner can pass, and it can fail.
 
+mod aligning;
 mod comparing;
 mod playing_back;
 mod provider;
