@@ -50,6 +50,7 @@ mod skills;
 mod slow_reader;
 mod streaming;
 mod timeouts;
+mod tool_abort;
 mod tool_events;
 mod tool_methods;
 mod usage;
