@@ -11,6 +11,8 @@ mod aimock;
 #[path = "../scenario/stage.rs"]
 mod stage;
 
+mod agent_rights;
 mod exec_approvals;
 mod paths;
+mod session_ids;
 mod ssrf;
