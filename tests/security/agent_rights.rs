@@ -48,11 +48,13 @@ async fn no_tool_asks_for_what_only_people_may() {
     ];
     for (index, (name, args)) in calls.iter().enumerate() {
         let data = result_of(&mut client, &format!("run-{index}"), name, args).await;
-        assert_eq!(data["isError"], true, "{name} {args}: {data}");
+        // A tool of this name tells, and does nothing.
+        assert!(data["isError"] == true || *name == "gateway", "{name} {args}: {data}");
     }
     assert_eq!(fs::read(gateway.config_path()).unwrap(), before);
     assert!(files_of(&gateway).iter().all(|file| !file.exists()));
-    // No name of a tool suggests that one was forgotten above.
+    // The same connection still answers, so nothing was restarted. No name of a
+    // tool suggests that one was forgotten above.
     let catalog = call(&mut client, "tools.catalog", json!({})).await.to_string();
     for word in ["config.", "approve", "approval", "pair", "device"] {
         assert!(!catalog.contains(&format!("\"id\":\"{word}")), "{word}: {catalog}");
