@@ -79,30 +79,30 @@ impl Emitter {
     /// The run begins.
     pub fn start(&mut self) {
         self.run.note(|progress| progress.started_at = Some(self.started_at));
-        self.agent("lifecycle", &json!({"phase": "start", "startedAt": self.started_at}));
+        self.agent("lifecycle", json!({"phase": "start", "startedAt": self.started_at}));
     }
 
     /// The provider failed and is asked again.
     pub fn retry(&mut self, attempt: u32, max_attempts: u32, delay_ms: u64, error: &str) {
         let data = json!({"phase": "retry", "attempt": attempt, "maxAttempts": max_attempts,
             "delayMs": delay_ms, "error": error});
-        self.agent("lifecycle", &data);
+        self.agent("lifecycle", data);
     }
 
     /// The conversation is being summed up.
     pub fn compaction_start(&mut self) {
-        self.agent("compaction", &json!({"phase": "start"}));
+        self.agent("compaction", json!({"phase": "start"}));
     }
 
     /// That has ended, well or not; the model may be asked again.
     pub fn compaction_end(&mut self, will_retry: bool, completed: bool) {
         let data = json!({"phase": "end", "willRetry": will_retry, "completed": completed});
-        self.agent("compaction", &data);
+        self.agent("compaction", data);
     }
 
     /// Another model is asked, or answers.
     pub fn fallback(&mut self, notice: &FallbackNotice) {
-        self.agent("lifecycle", &fallback::data(notice));
+        self.agent("lifecycle", fallback::data(notice));
     }
 
     /// The model said more.
@@ -132,9 +132,13 @@ impl Emitter {
         let Some(delta) = said.get(self.shown..).filter(|delta| !delta.is_empty()) else {
             return false;
         };
-        let (data, shown) = (json!({"text": said, "delta": delta}), said.len());
-        self.shown = shown;
-        self.agent("assistant", &data);
+        // With nobody there the whole text need not be written again each time.
+        let data = self.is_watched().then(|| json!({"text": said, "delta": delta}));
+        self.shown = said.len();
+        match data {
+            Some(data) => self.agent("assistant", data),
+            None => self.seq += 1,
+        }
         true
     }
 
@@ -175,7 +179,7 @@ impl Emitter {
         let liveness = if self.is_abandoned { "abandoned" } else { "working" };
         let data = json!({"phase": "end", "livenessState": liveness,
             "replayInvalid": self.has_changed.then_some(true), "endedAt": self.clock.now_ms()});
-        self.agent("lifecycle", &without_nulls(data));
+        self.agent("lifecycle", without_nulls(data));
         let text = self.whole_text();
         self.show(&text);
         self.flush();
@@ -196,7 +200,7 @@ impl Emitter {
         let told = text_for_people(message, kind);
         let data = json!({"phase": "error", "error": told, "livenessState": "blocked",
             "endedAt": self.clock.now_ms()});
-        self.agent("lifecycle", &data);
+        self.agent("lifecycle", data);
         self.chat_end(json!({
             "runId": *self.run.id,
             "sessionKey": self.run.key.as_str(),
@@ -225,7 +229,7 @@ impl Emitter {
     pub fn interrupt(&mut self) {
         let data = json!({"phase": "end", "aborted": true, "livenessState": "blocked",
             "endedAt": self.clock.now_ms()});
-        self.agent("lifecycle", &data);
+        self.agent("lifecycle", data);
         self.flush();
         let text = self.whole_text();
         self.show(&text);
@@ -258,7 +262,7 @@ impl Emitter {
         let data = json!({"phase": "end", "status": "cancelled", "aborted": true,
             "stopReason": reason.as_str(), "startedAt": self.started_at,
             "endedAt": self.clock.now_ms()});
-        self.agent("lifecycle", &data);
+        self.agent("lifecycle", data);
     }
 
     /// Sends what the pace has held back.
@@ -309,21 +313,29 @@ impl Emitter {
             "timestamp": self.clock.now_ms()})
     }
 
-    fn agent(&mut self, stream: &str, data: &Value) {
+    fn agent(&mut self, stream: &str, data: Value) {
         let payload = self.payload(stream, data);
         self.bus.publish(EventKind::Agent, &Audience::Everyone, &payload);
     }
 
-    fn payload(&mut self, stream: &str, data: &Value) -> Value {
+    /// Whether anybody gets what the run says.
+    fn is_watched(&self) -> bool {
+        self.bus.wants(EventKind::Agent, &Audience::Everyone)
+    }
+
+    fn payload(&mut self, stream: &str, data: Value) -> Value {
         self.seq += 1;
-        json!({
+        let mut payload = json!({
             "runId": *self.run.id,
             "stream": stream,
-            "data": data,
+            "data": null,
             "sessionKey": self.run.key.as_str(),
             "seq": self.seq,
             "ts": self.clock.now_ms(),
-        })
+        });
+        // Moved: it may hold the whole text of the run.
+        payload["data"] = data;
+        payload
     }
 }
 

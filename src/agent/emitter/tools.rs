@@ -100,7 +100,7 @@ impl Emitter {
     /// command's card says so; what becomes of one that was denied, its end
     /// tells.
     pub fn tool_approval(&mut self, card: &Card, data: &Value) {
-        self.agent("approval", data);
+        self.agent("approval", data.clone());
         let (status, summary) = match (data["phase"].as_str(), data["status"].as_str()) {
             (Some("requested"), _) => ("blocked", Some(AWAITING)),
             (_, Some("approved")) => ("running", None),
@@ -146,7 +146,7 @@ impl Emitter {
         if let (Value::Object(members), Value::Object(more)) = (&mut data, more) {
             members.extend(more);
         }
-        self.agent("item", &without_nulls(data));
+        self.agent("item", without_nulls(data));
     }
 
     fn command_output(
@@ -162,13 +162,13 @@ impl Emitter {
             "name": card.call.name, "output": output, "status": status,
             "exitCode": details["exitCode"], "durationMs": details["durationMs"],
             "cwd": details["cwd"]});
-        self.agent("command_output", &without_nulls(data));
+        self.agent("command_output", without_nulls(data));
     }
 
     /// Tool events are for the run's owner, and for those who watch sessions;
     /// both get the session's row with them.
     fn tool(&mut self, data: Value, row: &Map<String, Value>) {
-        let mut payload = self.payload("tool", &without_nulls(data));
+        let mut payload = self.payload("tool", without_nulls(data));
         if let Value::Object(members) = &mut payload {
             members.extend(row.clone());
         }
