@@ -105,3 +105,51 @@ fn steps_of(message: &Value) -> Vec<Step> {
         _ => vec![],
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::panic::catch_unwind;
+
+    use serde_json::json;
+
+    use super::*;
+
+    /// Whether these requests are found to be wrong.
+    fn is_found(requests: &[Value]) -> bool {
+        let run_of = |text: &str| text.split_once(" @").map(|(run, _)| run.to_owned());
+        let check = || {
+            let mut asked = Asked::default();
+            requests
+                .iter()
+                .for_each(|messages| asked.check(&json!({"messages": messages}), run_of));
+        };
+        catch_unwind(check).is_err()
+    }
+
+    #[test]
+    fn what_is_wrong_with_a_conversation_is_found_in_both_dialects() {
+        let said = json!({"role": "user", "content": "r1 @mock"});
+        let more = json!({"role": "user", "content": "r2 @mock"});
+        let call = json!({"role": "assistant", "tool_calls": [{"id": "a"}, {"id": "b"}]});
+        let result = |id: &str| json!({"role": "tool", "tool_call_id": id, "content": "x"});
+        let cut =
+            json!({"role": "tool", "tool_call_id": "b", "content": format!("{STOPPED} (rpc).")});
+        let whole = json!([said, call, result("b"), result("a")]);
+        assert!(!is_found(&[json!([said]), whole.clone()]));
+        assert!(!is_found(&[json!([said, call, result("a"), cut, more])]));
+        assert!(is_found(&[whole.clone(), whole]), "asked twice");
+        assert!(is_found(&[json!([said, call, result("a"), cut])]), "asked after a stop");
+        assert!(is_found(&[json!([said, call, result("a")])]), "without a result");
+        assert!(is_found(&[json!([said, call, result("a"), more, result("b")])]), "too late");
+        assert!(is_found(&[json!([said, result("a")])]), "without a call");
+
+        let call = json!({"role": "assistant", "content": [{"type": "tool_use", "id": "a"}]});
+        let result = |id: &str| {
+            let part = json!({"type": "tool_result", "tool_use_id": id, "content": "x"});
+            json!({"role": "user", "content": [part, {"type": "text", "text": "r2 @mock"}]})
+        };
+        assert!(!is_found(&[json!([said, call, result("a")])]));
+        assert!(is_found(&[json!([said, call, more])]) && is_found(&[json!([said, call])]));
+        assert!(is_found(&[json!([said, call, result("c")])]));
+    }
+}
