@@ -7,9 +7,13 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod conversation;
 mod dice;
 mod disconnects;
 mod ledger;
+mod processes;
+mod tools;
+mod turns;
 mod view;
 
 use std::time::Duration;

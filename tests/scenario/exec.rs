@@ -57,7 +57,7 @@ async fn with_exec(settings: Value) -> (Gateway, MockProvider) {
 }
 
 /// Waits for a file that a command writes a process id to.
-async fn pid_in(path: &Path) -> u32 {
+pub async fn pid_in(path: &Path) -> u32 {
     until("a process id", async || fs::read_to_string(path).ok()?.trim().parse().ok()).await
 }
 
@@ -67,7 +67,7 @@ fn runs(pid: u32) -> bool {
     stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with('Z'))
 }
 
-async fn all_die(pids: &[u32]) {
+pub async fn all_die(pids: &[u32]) {
     let deadline = Instant::now() + DEAD_LIMIT;
     while pids.iter().any(|pid| runs(*pid)) {
         let alive: Vec<_> = pids.iter().filter(|pid| runs(**pid)).collect();

@@ -52,6 +52,7 @@ mod slow_reader;
 mod streaming;
 mod subagents;
 mod timeouts;
+mod tool_abort;
 mod tool_events;
 mod tool_methods;
 mod usage;

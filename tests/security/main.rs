@@ -11,7 +11,9 @@ mod aimock;
 #[path = "../scenario/stage.rs"]
 mod stage;
 
+mod agent_rights;
 mod exec_approvals;
 mod paths;
+mod session_ids;
 mod session_tools;
 mod ssrf;

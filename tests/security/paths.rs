@@ -12,9 +12,9 @@ use crate::stage::{Api, ask, config, connect, events};
 use crate::support::client::{ALL_SCOPES, standard_connect};
 use crate::support::{Gateway, GatewayOptions, MockProvider, SECRET, WsClient};
 
-const CANARY: &str = "canary-4711";
+pub const CANARY: &str = "canary-4711";
 
-async fn scene(only_workspace: bool) -> (Gateway, MockProvider, WsClient) {
+pub async fn scene(only_workspace: bool) -> (Gateway, MockProvider, WsClient) {
     let mock = MockProvider::start().await;
     let mut config = config(mock.address(), Api::OpenAi);
     config["tools"]["fs"]["workspaceOnly"] = json!(only_workspace);
@@ -26,7 +26,7 @@ async fn scene(only_workspace: bool) -> (Gateway, MockProvider, WsClient) {
 }
 
 /// Lets the model call a tool; the data of the result.
-async fn result_of(client: &mut WsClient, run: &str, name: &str, args: &Value) -> Value {
+pub async fn result_of(client: &mut WsClient, run: &str, name: &str, args: &Value) -> Value {
     let line = format!("@mock tool name={name} args={args} then=\"done\"");
     ask(client, run, &line, run).await;
     let told = events(client, "agent", run);
@@ -48,7 +48,7 @@ fn every_tool(path: &str) -> Vec<(&'static str, Value)> {
     ]
 }
 
-async fn all_refused(client: &mut WsClient, paths: &[String]) {
+pub async fn all_refused(client: &mut WsClient, paths: &[String]) {
     for (at, path) in paths.iter().enumerate() {
         for (index, (name, args)) in every_tool(path).into_iter().enumerate() {
             let data = result_of(client, &format!("run-{at}-{index}"), name, &args).await;
@@ -61,7 +61,7 @@ async fn all_refused(client: &mut WsClient, paths: &[String]) {
     }
 }
 
-fn text(path: &Path) -> String {
+pub fn text(path: &Path) -> String {
     path.to_str().unwrap().to_owned()
 }
 
