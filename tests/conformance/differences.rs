@@ -350,20 +350,6 @@ pub const DIFFERENCES: &[Difference] = &[
         STORED_ONCE,
     ),
     allow(
-        Kind::Absent,
-        "chat/provider-errors",
-        "a event session.message",
-        "/payload/endedAt",
-        FRESH_ROW,
-    ),
-    allow(
-        Kind::Absent,
-        "chat/provider-errors",
-        "a event session.message",
-        "/payload/runtimeMs",
-        FRESH_ROW,
-    ),
-    allow(
         Kind::Value,
         "chat/provider-errors",
         "a res chat.history",
@@ -636,7 +622,6 @@ pub const DIFFERENCES: &[Difference] = &[
     told("Echo: [", PLAIN_TEXT),
     told("Available tools", "The tools of this gateway are listed."),
     told("📋 Tasks", TASKS),
-    told("❌ Failed to submit approval", NO_SERVICE),
     told("agents:\n", NO_SERVICE),
     told("⚠️ /", NO_SERVICE),
     told("⚠️ bash", NO_SERVICE),
