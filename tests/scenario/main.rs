@@ -46,6 +46,7 @@ mod session_list;
 mod session_settings;
 mod sessions;
 mod shutdown;
+mod skill_use;
 mod skills;
 mod slow_reader;
 mod streaming;
