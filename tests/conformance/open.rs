@@ -46,10 +46,6 @@ const OPEN: &[(&str, &str)] = &[
         "chat/tool-error-and-parallel",
         "The original keeps the failure of an unknown tool from the model, which calls it again until it is stopped; here the model reads it and goes on, which moves all later rows. Which of two calls is done first is up to them.",
     ),
-    (
-        "methods/sessions",
-        "`usage.status` asks for quotas of subscriptions, which there are none of yet.",
-    ),
     ("handshake/pairing", "Pairing is not built yet."),
     ("devices/*", "Pairing is not built yet."),
     ("http/*", "The HTTP side is not built yet, nor is its replay."),

@@ -2,11 +2,14 @@
 //! them in the commands that the agent runs.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde_json::json;
 
-use crate::stage::{Api, admin, ask, call, config, scripted, text_of, told};
+use crate::stage::{
+    Api, RUN_LIMIT, admin, ask, call, config, connect, end_of, scripted, start, text_of, told,
+};
+use crate::support::client::{ALL_SCOPES, standard_connect};
 use crate::support::{Gateway, GatewayOptions, MockProvider};
 
 fn make(dir: &Path, name: &str, more: &str) {
@@ -97,4 +100,60 @@ async fn a_skill_that_names_a_tool_has_it_called_as_its_sender_could() {
         assert_eq!(text_of(&end["message"]), said);
         assert!(mock.requests().is_empty(), "no model is asked");
     }
+}
+
+#[tokio::test]
+async fn what_is_set_for_a_skill_reaches_commands_and_nobody_is_shown_it() {
+    const KEY: &str = "sk-a-very-secret-key";
+    let mock = MockProvider::start().await;
+    let mut config = config(mock.address(), Api::OpenAi);
+    config["tools"]["exec"] = json!({"ask": "always", "env": {"B": "own"}});
+    let gateway = Gateway::start(GatewayOptions::with_config(config)).await;
+    let more = "metadata: {openclaw: {primaryEnv: A_KEY}}";
+    make(&gateway.state_dir().join("skills/a"), "a", more);
+    let mut params = standard_connect(&ALL_SCOPES);
+    params["caps"] = json!(["tool-events"]);
+    let mut client = connect(&gateway, &params).await;
+    let update = json!({"skillKey": "a", "apiKey": KEY, "env": {"B": "skill", "C": "sea"}});
+    call(&mut client, "skills.update", update).await;
+    let command = json!({"command": "echo ${#A_KEY} $B $C ${D-none}", "env": {"D": "asked"}});
+    let line = format!("@mock tool name=exec args={command} then=\"done\"");
+    for (session, said) in [("one", "20 own sea asked"), ("two", "0 own asked")] {
+        start(&mut client, session, &line, session).await;
+        let asked = client.wait_for(RUN_LIMIT, |frame| {
+            let key = &frame["payload"]["request"]["sessionKey"];
+            frame["event"] == "exec.approval.requested" && *key == format!("agent:main:{session}")
+        });
+        let question = asked.await.expect("somebody is asked")["payload"].clone();
+        assert_eq!(question["request"]["envKeys"], json!(["D"]), "{question}");
+        let decision = json!({"id": question["id"], "decision": "allow-once"});
+        call(&mut client, "exec.approval.resolve", decision).await;
+        end_of(&client, session).await;
+        let told = told(&mut client, session).await;
+        assert!(told.contains(&("toolResult".into(), said.into())), "{told:?}");
+        call(&mut client, "skills.update", json!({"skillKey": "a", "enabled": false})).await;
+    }
+    let seen = client.frames().iter().map(ToString::to_string).collect::<String>();
+    let kept = files_with(&gateway.state_dir(), KEY);
+    let config = gateway.config_path().to_string_lossy().into_owned();
+    assert!(!kept.is_empty());
+    // And its earlier version, beside it.
+    assert!(kept.iter().all(|path| path.to_string_lossy().starts_with(&config)), "{kept:?}");
+    for text in [seen, gateway.stdout(), gateway.stderr()] {
+        assert!(!text.contains(KEY), "{text}");
+    }
+}
+
+/// The files below a folder that have these bytes in them.
+fn files_with(dir: &Path, wanted: &str) -> Vec<PathBuf> {
+    let entries = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path());
+    let found = entries.flat_map(|path| match path.is_dir() {
+        true => files_with(&path, wanted),
+        false => {
+            let bytes = fs::read(&path).unwrap_or_default();
+            let has_it = bytes.windows(wanted.len()).any(|part| part == wanted.as_bytes());
+            if has_it { vec![path] } else { Vec::new() }
+        }
+    });
+    found.collect()
 }
