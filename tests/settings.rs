@@ -296,6 +296,10 @@ fn a_wrong_value_is_named_with_its_path_and_what_it_must_be() {
             "{models: {providers: {p: {models: 'm'}}}}",
             "models: at providers.p.models: invalid type: string \"m\", expected a sequence (in <C>)",
         ),
+        (
+            "{agents: {defaults: {thinkingDefault: 'hard'}}}",
+            "agents.defaults.thinkingDefault: must be one of off, minimal, low, medium, high, xhigh, adaptive, max (in <C>)",
+        ),
         ("{session: {scope: 'all'}}", "session.scope: must be one of per-sender, global (in <C>)"),
         (
             "{session: {dmScope: 'per-person'}}",

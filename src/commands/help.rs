@@ -4,9 +4,9 @@ use super::table::{Category, Spec, offered};
 use crate::registry::Ctx;
 
 /// What most people need, with its forms.
-const SHORT: [(Category, &[(&str, &str)]); 3] = [
+const SHORT: [(&str, &[(&str, &str)]); 4] = [
     (
-        Category::Session,
+        "Session",
         &[
             ("new", "/new"),
             ("reset", "/reset"),
@@ -15,7 +15,7 @@ const SHORT: [(Category, &[(&str, &str)]); 3] = [
         ],
     ),
     (
-        Category::Options,
+        "Options",
         &[
             ("think", "/think <level>"),
             ("model", "/model <id>"),
@@ -26,7 +26,7 @@ const SHORT: [(Category, &[(&str, &str)]); 3] = [
         ],
     ),
     (
-        Category::Status,
+        "Status",
         &[
             ("status", "/status"),
             ("tasks", "/tasks"),
@@ -34,6 +34,7 @@ const SHORT: [(Category, &[(&str, &str)]); 3] = [
             ("context", "/context"),
         ],
     ),
+    ("Skills", &[("skill", "/skill <name> [input]")]),
 ];
 
 const MORE: &str = "More: /commands for full list, /tools for available capabilities";
@@ -42,11 +43,11 @@ const MORE: &str = "More: /commands for full list, /tools for available capabili
 pub fn short(cx: &Ctx) -> String {
     let known: Vec<_> = offered(cx.services.settings.commands.config).collect();
     let mut parts = vec!["ℹ️ Help".to_owned()];
-    for (category, forms) in SHORT {
+    for (title, forms) in SHORT {
         let is_there = |name: &str| known.iter().any(|spec| spec.name == name);
         let forms = forms.iter().filter(|(name, _)| is_there(name)).map(|(_, form)| *form);
         let line = forms.collect::<Vec<_>>().join("  |  ");
-        parts.push(format!("{}\n  {line}", category.title()));
+        parts.push(format!("{title}\n  {line}"));
     }
     parts.push(MORE.to_owned());
     parts.join("\n\n")

@@ -2,13 +2,31 @@
 
 use serde_json::{Value, json};
 
-use super::table::{Arg, Spec, offered};
+use super::skill;
+use super::table::{Arg, Category, Spec, offered};
+use crate::agent::skills::SkillCommand;
+use crate::config::AgentSettings;
 use crate::registry::Ctx;
 
 /// The commands there are, as the original lists them. All of them are for
 /// texts and for menus of clients alike.
-pub fn rows(cx: &Ctx, with_args: bool) -> Vec<Value> {
-    offered(cx.services.settings.commands.config).map(|spec| row(spec, with_args)).collect()
+pub async fn rows(cx: &Ctx, agent: AgentSettings, with_args: bool) -> Vec<Value> {
+    let skills = skill::commands(cx, agent).await;
+    let own = offered(cx.services.settings.commands.config).map(|spec| row(spec, with_args));
+    own.chain(skills.iter().map(skill_row)).collect()
+}
+
+fn skill_row(command: &SkillCommand) -> Value {
+    json!({
+        "name": command.name,
+        "nativeName": command.name,
+        "textAliases": [format!("/{}", command.name)],
+        "description": command.description,
+        "category": Category::Tools,
+        "source": "skill",
+        "scope": "both",
+        "acceptsArgs": true,
+    })
 }
 
 fn row(spec: &Spec, with_args: bool) -> Value {
@@ -30,6 +48,9 @@ fn row(spec: &Spec, with_args: bool) -> Value {
 
 fn arg(arg: &Arg) -> Value {
     let mut row = json!({"name": arg.name, "description": arg.description, "type": "string"});
+    if arg.is_required {
+        row["required"] = json!(true);
+    }
     if !arg.choices.is_empty() {
         let choices = arg.choices.iter().map(|value| json!({"value": value, "label": value}));
         row["choices"] = choices.collect();

@@ -18,6 +18,7 @@ mod model;
 mod queue;
 mod session;
 mod settings;
+mod skill;
 mod status;
 mod stop_words;
 mod subagents;
@@ -29,6 +30,8 @@ mod unoffered;
 pub use list::rows;
 pub use stop_words::is_stop_word;
 pub use table::{COMMANDS, Category, Spec};
+
+use serde_json::Value;
 
 use crate::agent::CommandAnswer;
 use crate::config::QueueMode;
@@ -52,14 +55,19 @@ pub enum Meaning {
 }
 
 impl Meaning {
-    /// What a message is for. One with attachments is always for the model.
-    pub fn of(message: &str, has_attachments: bool) -> Self {
+    /// What a message to a session is for. One with attachments is always for
+    /// the model.
+    pub async fn of(message: &str, has_attachments: bool, cx: &Ctx, key: &SessionKey) -> Self {
         if !has_attachments && is_stop_word(message) {
             return Self::Stop;
         }
-        let command = Some(message).filter(|_| !has_attachments).and_then(Command::parse);
-        if let Some(command) = command {
-            return Self::Command(command);
+        if !has_attachments && message.trim_start().starts_with('/') {
+            if let Some(command) = Command::parse(message) {
+                return Self::Command(command);
+            }
+            if let Some(meaning) = skill::meaning(message, cx, key).await {
+                return meaning;
+            }
         }
         match directives::thinking(message) {
             Some((level, text)) => Self::Plain(text, Some(level)),
@@ -75,8 +83,15 @@ pub enum Command {
     One(Action, String),
     /// Nothing but settings.
     Settings(Vec<Directive>),
-    /// One that the original has and this gateway does not; what is said to it.
-    Unoffered(String),
+    /// The tool that a skill names.
+    Tool {
+        /// Its name.
+        name: String,
+        /// Its arguments.
+        arguments: Value,
+    },
+    /// Nothing but this is said to it: the gateway does not have what it names.
+    Said(String),
 }
 
 /// What doing a command comes to.
@@ -115,7 +130,7 @@ impl Command {
         let (name, glued) = word.split_once(':').unwrap_or((word, ""));
         let args = [glued, " ", rest].concat().trim().to_owned();
         let Some(spec) = table::find(name) else {
-            return unoffered::told(name, !args.is_empty()).map(Self::Unoffered);
+            return unoffered::told(name, !args.is_empty()).map(Self::Said);
         };
         // A level and more words are a message with a directive in it.
         let is_message = spec.action == Some(Action::Setting(Setting::Think))
@@ -143,7 +158,12 @@ impl Command {
             Self::Settings(all) => {
                 return soon(async move { settings::change(&all, &cx, &key).await });
             }
-            Self::Unoffered(said) => return soon(async { said }),
+            Self::Tool { name, arguments } => {
+                return Work::Later(Box::pin(async move {
+                    CommandAnswer::Note(skill::call(&name, &arguments, &later, &key).await)
+                }));
+            }
+            Self::Said(said) => return soon(async { said }),
             Self::One(action, args) => (action, args),
         };
         match action {

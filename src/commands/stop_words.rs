@@ -2,7 +2,7 @@
 
 /// In any case and with any punctuation at the end; those of the original, and
 /// `/abort`.
-const STOP_WORDS: [&str; 25] = [
+pub const STOP_WORDS: [&str; 25] = [
     "stop",
     "/stop",
     "/abort",

@@ -44,6 +44,8 @@ pub struct Arg {
     pub description: &'static str,
     /// The values there are; any when empty.
     pub choices: &'static [&'static str],
+    /// Whether the command is nothing without it.
+    pub is_required: bool,
 }
 
 const fn arg(
@@ -51,7 +53,11 @@ const fn arg(
     description: &'static str,
     choices: &'static [&'static str],
 ) -> Arg {
-    Arg { name, description, choices }
+    Arg { name, description, choices, is_required: false }
+}
+
+const fn required(name: &'static str, description: &'static str) -> Arg {
+    Arg { name, description, choices: &[], is_required: true }
 }
 
 /// Who does a command.
@@ -110,7 +116,7 @@ pub struct Spec {
     pub takes_args: bool,
     /// Those words, where they are named.
     pub args: &'static [Arg],
-    /// Who does it; nobody here when it is a stop word.
+    /// Who does it; nobody here when it is a stop word or asks for a skill.
     pub action: Option<Action>,
     /// What it calls in the name of its sender, who needs the right to.
     pub methods: &'static [&'static str],
@@ -141,6 +147,9 @@ commands! {
         "List all slash commands.";
     "tools" ["/tools"] Status, true, &[arg("mode", "compact or verbose", &["compact", "verbose"])],
         Some(Action::Tools), [], "List available runtime tools.";
+    "skill" ["/skill"] Tools, true,
+        &[required("name", "Skill name"), arg("input", "Skill input", &[])],
+        None, ["tools.invoke"], "Run a skill by name.";
     "status" ["/status"] Status, false, NONE, Some(Action::Status), [], "Show current status.";
     "tasks" ["/tasks"] Status, false, NONE, Some(Action::Tasks), [],
         "List background tasks for this session.";

@@ -26,6 +26,11 @@ const UNOFFERED: &[(&[&str], bool, &str)] = &[
 /// The webchat of the original says so, too.
 const ALLOWLIST: &str = "⚠️ webchat does not expose allowlist configuration.";
 
+/// What they are all called, with their slashes.
+pub fn names() -> impl Iterator<Item = &'static str> {
+    UNOFFERED.iter().flat_map(|(names, ..)| *names).copied().chain(["/allowlist"])
+}
+
 /// What is said to a command of this name, with or without words after it.
 pub fn told(name: &str, has_args: bool) -> Option<String> {
     let name = name.to_lowercase();

@@ -235,7 +235,8 @@ fn defaults(
     ledger.settle_list(&key("models"), Choice::file(file, names), Vec::new());
     let fallbacks = model.as_ref().and_then(|model| model.fallbacks.clone());
     ledger.settle_list(&key("model.fallbacks"), Choice::file(file, fallbacks), Vec::new());
-    let thinking = Choice::file(file, node.member("thinkingDefault")?.text()?);
+    let thinking = node.member("thinkingDefault")?.word(THINKING_LEVELS, thinking_level)?;
+    let thinking = Choice::file(file, thinking.map(ToOwned::to_owned));
     let timeout = Choice::file(file, node.member("timeoutSeconds")?.count()?);
     let media = Choice::file(file, node.member("mediaMaxMb")?.count()?);
     let concurrent = Choice::file(file, node.member("maxConcurrent")?.count()?);
@@ -324,4 +325,21 @@ fn named_models(node: &Node<'_>) -> Result<Vec<NamedModel>, ConfigError> {
         Ok(NamedModel { name, alias: alias.filter(|alias| !alias.is_empty()) })
     };
     node.members()?.into_iter().map(named).collect()
+}
+
+/// The words of `thinkingDefault`.
+const THINKING_LEVELS: &str = "off, minimal, low, medium, high, xhigh, adaptive, max";
+
+/// The level that a word means. A model that cannot adapt thinks as with
+/// `medium`, one that is to think as much as it can as with `xhigh`.
+fn thinking_level(word: &str) -> Option<&'static str> {
+    Some(match word {
+        "off" => "off",
+        "minimal" => "minimal",
+        "low" => "low",
+        "medium" | "adaptive" => "medium",
+        "high" => "high",
+        "xhigh" | "max" => "xhigh",
+        _ => return None,
+    })
 }

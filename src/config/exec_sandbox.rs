@@ -119,6 +119,15 @@ impl SandboxSettings {
         let access = own.access.or(self.defaults.access).unwrap_or(ExecSandbox::ReadOnly);
         self.everywhere.max(if is_confined { access } else { ExecSandbox::Off })
     }
+
+    /// The same of a command that says nothing of its place itself; `host` is
+    /// the session's own word for it.
+    pub fn usual(&self, agent: &str, is_main_session: bool, host: Option<&str>) -> ExecSandbox {
+        let said = [host.and_then(ExecPlace::parse), Some(self.place)];
+        let is_confined = said.contains(&Some(ExecPlace::Sandbox));
+        let least = if is_confined { ExecSandbox::WorkspaceWrite } else { ExecSandbox::Off };
+        self.of(agent, is_main_session).max(least)
+    }
 }
 
 pub(super) fn read(

@@ -58,7 +58,9 @@ pub(super) async fn check(cx: &Ctx, key: SessionKey, p: ChatSendParams) -> Reply
         return Err(ErrorShape::invalid("message or attachment required"));
     }
     check_session(cx, &key).await?;
-    let (text, thinking, task) = match Meaning::of(&text, !p.attachments.is_empty()) {
+    let is_slash = text.starts_with('/');
+    let meaning = Meaning::of(&text, !p.attachments.is_empty(), cx, &key).await;
+    let (text, thinking, task) = match meaning {
         Meaning::Stop => (text, None, Task::Stop),
         Meaning::Plain(text, thinking) => (text, thinking, Task::Plain),
         Meaning::Command(command) => {
@@ -73,7 +75,7 @@ pub(super) async fn check(cx: &Ctx, key: SessionKey, p: ChatSendParams) -> Reply
     };
     let mut request = send_request(cx, &p, key, &text).await?;
     request.thinking = thinking.or(request.thinking);
-    if !matches!(task, Task::Plain) {
+    if is_slash || !matches!(task, Task::Plain) {
         // Two commands are two, though they read the same.
         request.dedupe_text = None;
     }
@@ -128,7 +130,7 @@ async fn send_request(
     key: SessionKey,
     text: &str,
 ) -> Reply<SendRequest> {
-    let is_plain = p.attachments.is_empty() && !text.starts_with('/');
+    let is_plain = p.attachments.is_empty();
     let thinking = p.thinking.as_deref().map(simple::thinking_in).and_then(ThinkingLevel::parse);
     let mut incoming = attachments::receive(cx, text, p.attachments.clone()).await?;
     let extra = &mut incoming.message.extra;

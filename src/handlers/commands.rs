@@ -10,10 +10,13 @@ use crate::registry::{Ctx, Reply};
 /// `commands.list`: the slash commands of an agent. All are for texts and for
 /// menus, so `scope` and `provider` leave none out.
 pub async fn list(cx: Ctx, p: CommandsListParams) -> Reply<Value> {
-    if let Some(agent) = p.agent_id.as_deref()
-        && !cx.services.settings.agents.has(agent.trim())
+    let agents = &cx.services.settings.agents;
+    let agent = p.agent_id.as_deref().map(str::trim);
+    if let Some(agent) = agent
+        && !agents.has(agent)
     {
-        return Err(ErrorShape::invalid(format!("unknown agent id \"{}\"", agent.trim())));
+        return Err(ErrorShape::invalid(format!("unknown agent id \"{agent}\"")));
     }
-    Ok(json!({"commands": commands::rows(&cx, p.include_args)}))
+    let agent = agents.agent_or_default(agent.unwrap_or(cx.services.keys.default_agent.as_str()));
+    Ok(json!({"commands": commands::rows(&cx, agent, p.include_args).await}))
 }

@@ -72,6 +72,7 @@ pub fn registry() -> Registry {
     r.add(read("sessions.usage"), usage::sessions);
     r.add(read("sessions.usage.timeseries"), usage::timeseries);
     r.add(read("sessions.usage.logs"), usage::logs);
+    r.add(read("usage.status"), usage::status);
     r.add(read("usage.cost"), usage::cost);
     r.add(write("sessions.send"), session_changes::send);
     r.add(write("sessions.steer"), session_changes::steer);

@@ -113,12 +113,14 @@ pub async fn abort(cx: Ctx, p: SessionsAbortParams) -> Reply<Value> {
     Ok(json!({"ok": true, "abortedRunId": aborted, "status": status}))
 }
 
-/// `sessions.reset`: a new, empty transcript under the same key.
+/// `sessions.reset`: a new, empty transcript under the same key. Its commands
+/// end.
 pub async fn reset(cx: Ctx, p: SessionsResetParams) -> Reply<Value> {
     let key = cx.enter_session(&p.key).await;
     interrupt(&cx, &key, &p.key).await?;
     let workspace = cx.services.runs.parts().agent_of(&key).workspace;
     let entry = cx.services.sessions.reset(&key, &workspace).await.map_err(unavailable)?;
+    cx.services.runs.parts().processes.end_of_session(&key);
     let mut answer = json!({"ok": true, "key": key.as_str(), "entry": entry});
     // Which model will answer, though none has yet.
     let model = cx.services.models.of_session(&key, Some(&entry)).name;
@@ -128,7 +130,8 @@ pub async fn reset(cx: Ctx, p: SessionsResetParams) -> Reply<Value> {
     Ok(answer)
 }
 
-/// `sessions.delete`: forgets a session and puts its transcript away.
+/// `sessions.delete`: forgets a session and puts its transcript away. Its
+/// commands end.
 pub async fn delete(cx: Ctx, p: SessionsDeleteParams) -> Reply<Value> {
     refuse_webchat(&cx, "delete")?;
     let key = cx.enter_session(&p.key).await;
@@ -145,6 +148,7 @@ pub async fn delete(cx: Ctx, p: SessionsDeleteParams) -> Reply<Value> {
     let answer =
         json!({"ok": true, "key": key.as_str(), "deleted": is_deleted, "archived": archived});
     if is_deleted {
+        cx.services.runs.parts().processes.end_of_session(&key);
         cx.after_answer(change(&cx, key, None, "delete"));
     }
     Ok(answer)

@@ -1,9 +1,10 @@
-//! `sessions.usage*`, `usage.cost`.
+//! `sessions.usage*`, `usage.*`.
 
 use serde_json::{Map, Value, json};
 
 use super::sessions::unavailable;
 use crate::protocol::ErrorShape;
+use crate::protocol::methods::AnyParams;
 use crate::protocol::methods::usage::{SessionUsageParams, SessionsUsageParams, UsageCostParams};
 use crate::registry::{Ctx, Reply};
 use crate::sessions::usage::{
@@ -18,6 +19,13 @@ const SESSIONS_MAX: usize = 1000;
 const LOGS: usize = 200;
 /// Most log lines.
 const LOGS_MAX: usize = 1000;
+
+/// `usage.status`: what is left of the quotas of model providers. They publish
+/// them to the logins of their own programs only; with the credentials that this
+/// gateway has nobody can ask, so none is listed.
+pub async fn status(cx: Ctx, _: AnyParams) -> Reply<Value> {
+    Ok(json!({"updatedAt": cx.now_ms(), "providers": []}))
+}
 
 /// `sessions.usage`: tokens and prices of sessions, over days.
 pub async fn sessions(cx: Ctx, p: SessionsUsageParams) -> Reply<Value> {

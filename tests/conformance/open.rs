@@ -27,10 +27,6 @@ const OPEN: &[(&str, &str)] = &[
         "chat/timeout",
         "A run that is given 1.5 s is stopped two minutes later, as recorded, but a replay ends after 30 s; all that comes before is as recorded.",
     ),
-    (
-        "methods/sessions",
-        "`usage.status` asks for quotas of subscriptions, which there are none of yet.",
-    ),
     ("handshake/pairing", "Pairing is not built yet."),
     ("devices/*", "Pairing is not built yet."),
     ("http/*", "The HTTP side is not built yet, nor is its replay."),

@@ -13,6 +13,7 @@ use crate::stage::{
 };
 use crate::support::client::{ALL_SCOPES, standard_connect};
 use crate::support::{Gateway, GatewayOptions, MockProvider, WsClient};
+use crate::workspace::system_prompt;
 
 /// What is ended is dead by then.
 const DEAD_LIMIT: Duration = Duration::from_secs(2);
@@ -405,4 +406,41 @@ async fn a_command_is_waited_for_where_nobody_could_look_after_it() {
     let mut client = owner(&gateway).await;
     let args = json!({"command": "sleep 0.3; echo over", "background": true});
     assert_eq!(text_of(&exec(&mut client, "main", args).await), "over");
+}
+
+#[tokio::test]
+async fn the_prompt_says_that_commands_of_a_session_are_confined() {
+    let (gateway, mock) = scripted(Api::OpenAi).await;
+    let mut client = owner(&gateway).await;
+    let hi = "@mock text text=hi";
+    crate::stage::ask(&mut client, "one", hi, "run-1").await;
+    assert!(!system_prompt(&mock).contains("## Sandbox"));
+    call(&mut client, "sessions.patch", json!({"key": "one", "execHost": "sandbox"})).await;
+    crate::stage::ask(&mut client, "one", hi, "run-2").await;
+    assert!(system_prompt(&mock).contains("can write only below the workspace"));
+}
+
+#[tokio::test]
+async fn commands_in_the_background_end_with_their_session() {
+    let (gateway, _mock) = scripted(Api::OpenAi).await;
+    let mut client = owner(&gateway).await;
+    for (method, session) in [("sessions.reset", "one"), ("sessions.delete", "two")] {
+        let args = json!({"command": STUBBORN, "background": true});
+        exec(&mut client, session, args).await;
+        let pids = stubborn(&gateway).await;
+        let quiet = json!({"command": "echo $$ > other.pid; sleep 600", "background": true});
+        exec(&mut client, "other", quiet).await;
+        let other = pid_in(&gateway.workspace().join("other.pid")).await;
+        call(&mut client, method, json!({"key": session})).await;
+        all_die(&pids).await;
+        assert!(runs(other), "that of another session goes on");
+        until("an empty list", async || {
+            let list = tool(&mut client, session, "process", json!({"action": "list"})).await;
+            list["details"]["sessions"].as_array()?.is_empty().then_some(())
+        })
+        .await;
+        for name in ["first.pid", "second.pid", "other.pid"] {
+            fs::remove_file(gateway.workspace().join(name)).unwrap();
+        }
+    }
 }

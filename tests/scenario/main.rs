@@ -47,6 +47,7 @@ mod session_settings;
 mod session_tools;
 mod sessions;
 mod shutdown;
+mod skill_use;
 mod skills;
 mod slow_reader;
 mod streaming;

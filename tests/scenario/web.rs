@@ -75,6 +75,7 @@ async fn answer(
         "/plain" => (200, "text/plain", Body::from("just text")),
         "/pdf" => (200, "application/pdf", Body::from("%PDF-1.7")),
         "/picture" => (200, "image/png", Body::from("\u{89}PNG")),
+        "/dot" => (200, "text/plain", Body::from(&b"\x89PNG\r\n\x1a\n.."[..])),
         "/gone" => (404, "text/html", Body::from("<p>nothing of <b>that</b> name</p>")),
         "/packed" => (200, "text/plain", Body::from("x")),
         "/slow" => {
@@ -427,5 +428,43 @@ async fn what_is_switched_off_is_not_there() {
         let args = json!({"url": "http://x/", "query": "x"});
         let error = invoke(&mut client, name, args).await.unwrap_err();
         assert_eq!(error, format!("Tool not available: {name}"));
+    }
+}
+
+#[tokio::test]
+async fn a_picture_of_the_web_is_described_and_counts_for_the_run() {
+    let site = Site::start().await;
+    let mock = MockProvider::start().await;
+    let mut config = config(mock.address(), Api::OpenAi);
+    config["tools"]["web"] = allowing(&site);
+    config["agents"]["defaults"]["imageModel"] = json!("mocka/mock-think");
+    let gateway = Gateway::start(GatewayOptions::with_config(config)).await;
+    let mut client = admin(&gateway).await;
+    let line = |url: &str| {
+        format!("@mock tool name=image args={{\"image\":\"{url}\",\"prompt\":\"Which?\"}} then=ok")
+    };
+    let used = |end: &Value| end["usage"]["totalTokens"].as_u64().unwrap();
+    let with = ask(&mut client, "one", &line(&site.url("/dot")), "run-1").await;
+    let rows = history(&mut client, "one").await;
+    let result = rows.iter().find(|row| row["role"] == "toolResult").unwrap();
+    assert_eq!(text_of(result), "Echo: Which?");
+    let args = json!({"image": site.url("/dot"), "prompt": "Which?"});
+    let again = invoke(&mut client, "image", args).await.unwrap();
+    let spent = again["usage"]["totalTokens"].as_u64().unwrap();
+    assert!(spent > 0, "{again}");
+    let own = rows.iter().filter_map(|row| row["usage"]["totalTokens"].as_u64()).sum::<u64>();
+    assert_eq!(used(&with), own + spent, "{with}");
+    let looked = mock.requests().into_iter().find(|it| it.body["model"] == "mock-think").unwrap();
+    assert!(looked.body.to_string().contains("iVBORw0KGgouLg=="), "{}", looked.body);
+    for (url, error) in [
+        (site.url("/plain"), "Unsupported media type: text/plain"),
+        (site.url("/gone"), "The server answers with 404."),
+        (site.url("/endless"), "The picture has more than"),
+        (site.url("/away"), "Blocked: localhost"),
+        ("http://169.254.169.254/latest".into(), "Blocked: 169.254.169.254"),
+        ("ftp://x.example/y.png".into(), "Unsupported image reference: ftp URL"),
+    ] {
+        let told = invoke(&mut client, "image", json!({"image": url})).await.unwrap_err();
+        assert!(told.starts_with(error), "{url}: {told}");
     }
 }

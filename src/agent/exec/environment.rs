@@ -1,12 +1,13 @@
 //! The environment of a command.
 //!
 //! Owns: what a call may add to it. Promises: nothing of the gateway's own gets
-//! in but what [`ExecSettings::env`] has; a call cannot choose which code a
+//! in but what [`ExecSettings::env`] has and what is set for skills; a call cannot choose which code a
 //! program loads. Must not: read any file of a workspace.
 
 use std::collections::BTreeMap;
 
 use crate::config::{ExecSettings, is_variable};
+use crate::support::Secret;
 
 /// Variables that decide which code a program runs, or where it is found.
 const REFUSED: [&str; 31] = [
@@ -45,12 +46,14 @@ const REFUSED: [&str; 31] = [
 /// The same for whole families.
 const REFUSED_BEGINNINGS: [&str; 5] = ["LD_", "DYLD_", "BASH_FUNC_", "GIT_CONFIG", "OPENCLAW_"];
 
-/// Everything that a command gets, with what the call adds.
+/// Everything that a command gets: what the config has, then what is set for
+/// skills and has no value yet, then what the call adds.
 ///
 /// # Errors
 /// For a variable that no call may set, in words for the model.
 pub fn merge(
     settings: &ExecSettings,
+    skills: &BTreeMap<String, Secret>,
     asked: &BTreeMap<String, String>,
     has_terminal: bool,
 ) -> Result<BTreeMap<String, String>, String> {
@@ -60,6 +63,9 @@ pub fn merge(
     }
     // Shell profiles look at it, as with the original.
     env.insert("OPENCLAW_SHELL".into(), "exec".into());
+    for (name, value) in skills {
+        env.entry(name.clone()).or_insert_with(|| value.expose().to_owned());
+    }
     for (name, value) in asked {
         let upper = name.to_uppercase();
         let is_refused = REFUSED.contains(&upper.as_str())

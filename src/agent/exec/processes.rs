@@ -172,6 +172,25 @@ impl Processes {
         self.list.lock().remove(id);
     }
 
+    /// Ends the commands of a session that is no more, and forgets them.
+    pub fn end_of_session(self: &Arc<Self>, session: &SessionKey) {
+        let own = self.of_session(session);
+        if own.is_empty() {
+            return;
+        }
+        for process in &own {
+            process.end();
+        }
+        // They count as running until they are gone.
+        let all = Arc::clone(self);
+        self.tasks.spawn("exec-end", async move {
+            for process in own {
+                process.gone().await;
+                all.forget(&process.id);
+            }
+        });
+    }
+
     /// How many commands run.
     pub fn count(&self) -> usize {
         self.list.lock().values().filter(|process| process.look(|state| !state.is_gone)).count()

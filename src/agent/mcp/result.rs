@@ -35,7 +35,7 @@ pub fn output(server: &str, tool: &str, result: CallToolResult) -> ToolOutput {
         made.text("(no output)");
     }
     let is_error = result.is_error == Some(true);
-    ToolOutput { content: made.content, details: Some(details), is_error }
+    ToolOutput { content: made.content, details: Some(details), is_error, usage: None }
 }
 
 /// The content made so far.

@@ -14,12 +14,15 @@ use jiff::tz::TimeZone;
 use super::parts::RunsParts;
 use super::tools::Toolbox;
 use super::workspace::{Audience, Injected};
-use crate::config::AgentSettings;
+use crate::config::{AgentSettings, ExecSandbox};
 use crate::providers::{ModelInfo, ThinkingLevel};
 use crate::sessions::{SessionEntry, SessionKey};
 
 /// Chats over the gateway are this channel.
 const CHANNEL: &str = "webchat";
+
+/// The tool that runs commands.
+const EXEC: &str = "exec";
 
 /// Everything a prompt is made of, but for what changes between two calls of
 /// one model.
@@ -30,6 +33,8 @@ pub struct Prompt {
     written: Option<String>,
     /// Name and first sentence of each tool.
     tools: Vec<(String, String)>,
+    /// What commands may write to; absent when there are none.
+    sandbox: Option<ExecSandbox>,
     files: Injected,
     /// The list of skills; empty when there are none.
     skills: String,
@@ -66,11 +71,15 @@ impl Prompt {
         // Only a gateway that stops gives work up.
         let (files, skills) = read.await.unwrap_or_else(|_| (Injected::nothing(), String::new()));
         let tools = toolbox.specs().into_iter();
+        let is_main = *key == SessionKey::main(&key.agent(&parts.keys), &parts.keys);
+        let sandbox = &parts.processes.settings().sandbox;
+        let sandbox = sandbox.usual(&agent.id, is_main, entry.exec_host.as_deref());
         Self {
             written: settings.prompt_override(&agent.id).map(str::to_owned),
             tools: tools
                 .map(|tool| (tool.name, sections::first_sentence(&tool.description)))
                 .collect(),
+            sandbox: toolbox.find(EXEC).map(|_| sandbox),
             files,
             skills,
             warns_of_truncation: settings.warns_of_truncation,
@@ -101,6 +110,7 @@ impl Prompt {
         sections::rules(&mut prompt, self.audience);
         sections::skills(&mut prompt, &self.skills);
         sections::workspace(&mut prompt, self);
+        sections::sandbox(&mut prompt, self.sandbox);
         sections::time(&mut prompt, self.zone.as_ref(), self.now_ms);
         sections::extra(&mut prompt, self.audience, self.extra.as_deref());
         sections::runtime(&mut prompt, self, model, thinking);

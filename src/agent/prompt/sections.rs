@@ -6,6 +6,7 @@ use jiff::tz::TimeZone;
 
 use super::Prompt;
 use crate::agent::workspace::{Audience, BootstrapFile};
+use crate::config::ExecSandbox;
 use crate::providers::{ModelInfo, ThinkingLevel};
 
 /// Longest line about a tool; its whole description goes with its schema.
@@ -95,6 +96,21 @@ pub fn workspace(prompt: &mut String, facts: &Prompt) {
             );
         }
     }
+}
+
+pub fn sandbox(prompt: &mut String, sandbox: Option<ExecSandbox>) {
+    let places = match sandbox {
+        None | Some(ExecSandbox::Off) => return,
+        Some(ExecSandbox::WorkspaceWrite) => {
+            "only below the workspace and the directories for temporary files"
+        }
+        Some(ExecSandbox::ReadOnly) => "nowhere",
+    };
+    let _ = write!(
+        prompt,
+        "\n## Sandbox\nCommands that you run are confined: they can write {places}. What fails \
+         because of that cannot be had by another way; tell the user what you need.\n"
+    );
 }
 
 /// The day, not the minute: a prompt that changes all the time cannot be kept.

@@ -25,6 +25,7 @@ fn facts(audience: Audience) -> Prompt {
         audience,
         written: None,
         tools: vec![("read".into(), "Reads a file.".into())],
+        sandbox: None,
         files: Injected {
             files: vec![
                 file(BootstrapFile::Agents, "the rules", false),
@@ -117,4 +118,18 @@ fn a_tool_gets_one_line() {
     assert_eq!(sections::first_sentence("Like e.g. this"), "Like e.g. this");
     assert_eq!(sections::first_sentence(&"x".repeat(500)).chars().count(), 160);
     assert_eq!(sections::first_sentence(""), "");
+}
+
+#[test]
+fn a_model_is_told_what_confined_commands_can_write_to() {
+    for (sandbox, told) in [
+        (None, None),
+        (Some(ExecSandbox::Off), None),
+        (Some(ExecSandbox::WorkspaceWrite), Some("can write only below the workspace")),
+        (Some(ExecSandbox::ReadOnly), Some("can write nowhere.")),
+    ] {
+        let prompt = rendered(&Prompt { sandbox, ..facts(Audience::Direct) }, &[]);
+        assert_eq!(prompt.contains("## Sandbox"), told.is_some(), "{prompt}");
+        assert!(prompt.contains(told.unwrap_or_default()), "{prompt}");
+    }
 }

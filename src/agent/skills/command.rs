@@ -36,8 +36,6 @@ pub enum Invocation {
         /// Its arguments: `command`, `commandName`, `skillName`.
         arguments: Value,
     },
-    /// `/skill` without a name: which ones there are.
-    Usage(Vec<SkillCommand>),
     /// `/skill` with a name that no skill has.
     Unknown(String),
 }
@@ -71,7 +69,8 @@ pub fn commands(verdicts: &[Verdict], reserved: &[&str]) -> Vec<SkillCommand> {
     commands
 }
 
-/// What `message` asks for; `None` when it names no skill.
+/// What `message` asks for; `None` when it names no skill. `/skill` alone is a
+/// question to the model, as in the original: it has the list.
 pub fn invoke(commands: &[SkillCommand], message: &str) -> Option<Invocation> {
     let (name, words) = split(message.trim().strip_prefix('/')?);
     if !name.eq_ignore_ascii_case(SKILL) {
@@ -80,7 +79,7 @@ pub fn invoke(commands: &[SkillCommand], message: &str) -> Option<Invocation> {
     }
     let (asked, words) = split(words);
     if asked.is_empty() {
-        return Some(Invocation::Usage(commands.to_vec()));
+        return None;
     }
     let found = commands
         .iter()
@@ -213,8 +212,7 @@ mod tests {
             Some(Invocation::Tool { tool: "exec".into(), arguments })
         );
         assert_eq!(invoke(&commands, "/skill x y"), Some(Invocation::Unknown("x".into())));
-        assert_eq!(invoke(&commands, "/skill"), Some(Invocation::Usage(commands.clone())));
-        for message in ["note_taker", "/other", "/", ""] {
+        for message in ["note_taker", "/skill", "/other", "/", ""] {
             assert_eq!(invoke(&commands, message), None, "{message}");
         }
     }

@@ -115,10 +115,13 @@ impl Skills {
     /// runs. The variables of the gateway itself are not among them: a skill
     /// could name any.
     pub async fn variables(self: &Arc<Self>, agent: AgentSettings) -> BTreeMap<String, Secret> {
+        let now = self.now.load_full();
+        if now.skills.entries.is_empty() {
+            return BTreeMap::new();
+        }
         let skills = Arc::clone(self);
         let work = move || skills.verdicts(&agent);
         let verdicts = tokio::task::spawn_blocking(work).await.unwrap_or_default();
-        let now = self.now.load_full();
         let usable = verdicts.iter().filter(|verdict| verdict.is_usable());
         let set = usable.filter_map(|verdict| {
             let head = &verdict.skill.head;

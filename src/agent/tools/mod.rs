@@ -26,6 +26,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::agent::mcp::Mcp;
+use crate::agent::web::Tls;
 use crate::config::{Env, Settings};
 use crate::protocol::message::ToolCall;
 use crate::providers::ToolSpec;
@@ -131,17 +132,18 @@ pub struct Tools {
 impl Tools {
     /// Those of a configuration. Nothing is started and nobody is asked.
     pub fn new(settings: &Settings, env: &Env, tasks: Tasks) -> Self {
+        let tls = Arc::new(Tls::default());
         let mut builtin: Vec<Arc<dyn Tool>> = vec![
             Arc::new(gateway::GatewayStatus),
             Arc::new(exec::Exec),
             Arc::new(exec::ProcessTool),
             Arc::new(memory::MemorySearch),
             Arc::new(memory::MemoryGet),
-            Arc::new(image::Image),
+            Arc::new(image::Image::new(&settings.web.fetch, env, Arc::clone(&tls))),
         ];
         builtin.extend(files::tools());
         builtin.extend(sessions::all());
-        builtin.extend(web::tools(settings, env));
+        builtin.extend(web::tools(settings, env, &tls));
         Self { builtin, mcp: Mcp::new(settings, env, tasks) }
     }
 

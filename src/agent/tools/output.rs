@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::protocol::message::{ContentBlock, text_of};
+use crate::protocol::message::{ContentBlock, Usage, text_of};
 
 /// What a tool answers, or has to show so far.
 #[derive(Debug, Clone, PartialEq)]
@@ -13,12 +13,15 @@ pub struct ToolOutput {
     pub details: Option<Value>,
     /// Whether it failed.
     pub is_error: bool,
+    /// What the models have used that the tool asked; it counts for the run.
+    pub usage: Option<Usage>,
 }
 
 impl ToolOutput {
     /// A good answer of one text.
     pub fn text(text: impl Into<String>) -> Self {
-        Self { content: vec![ContentBlock::text(text)], details: None, is_error: false }
+        let content = vec![ContentBlock::text(text)];
+        Self { content, details: None, is_error: false, usage: None }
     }
 
     /// A good answer that is data: the model reads it as JSON, and so do clients.

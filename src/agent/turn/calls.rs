@@ -10,6 +10,7 @@ use tokio::sync::mpsc;
 use super::{Stop, Turn};
 use crate::agent::emitter::Card;
 use crate::agent::run::AbortReason;
+use crate::agent::spent::add;
 use crate::agent::tools::{Tool, ToolContext, ToolKind, ToolNews, ToolOutput, Toolbox};
 use crate::protocol::message::{
     AgentMessage, AssistantMessage, ContentBlock, ToolCall, ToolResultMessage,
@@ -65,6 +66,9 @@ impl Turn<'_> {
         for (card, output) in calls.cards.into_iter().zip(calls.outputs) {
             let Some(output) = output else { continue };
             self.fill.grows(&output.content);
+            if let Some(usage) = &output.usage {
+                self.used = add(&self.used, usage);
+            }
             self.append(AgentMessage::ToolResult(ToolResultMessage {
                 tool_call_id: card.call.id,
                 tool_name: card.call.name,

@@ -18,10 +18,11 @@ use reqwest::{Client, Proxy, StatusCode, Url};
 
 use super::body::{self, Body};
 use super::error::FetchError;
-use super::lookup::Lookup;
+use super::lookup::{Lookup, SystemLookup};
 use super::policy::{Place, Policy};
 use super::tls::Tls;
 use crate::config::Env;
+use crate::config::web::FetchConfig;
 use crate::providers::root_cause;
 
 /// What is preferred: text that needs no work first.
@@ -71,6 +72,16 @@ impl GuardedClient {
     /// One under these rules. Costs nothing until the first call.
     pub fn new(policy: Policy, lookup: Arc<dyn Lookup>, proxies: Proxies, tls: Arc<Tls>) -> Self {
         Self { policy, lookup, proxies, tls }
+    }
+
+    /// One as `tools.web.fetch` wants it.
+    pub fn of(config: &FetchConfig, env: &Env, tls: Arc<Tls>) -> Self {
+        let proxies = if config.use_trusted_env_proxy {
+            Proxies::of_environment(env)
+        } else {
+            Proxies::default()
+        };
+        Self::new(Policy::new(&config.ssrf_policy), Arc::new(SystemLookup), proxies, tls)
     }
 
     /// Asks for a page.

@@ -1,5 +1,6 @@
 //! The tool `exec`.
 
+use std::collections::BTreeMap;
 use std::fs::DirBuilder;
 use std::os::unix::fs::DirBuilderExt;
 use std::sync::Arc;
@@ -11,7 +12,7 @@ use tokio::time::{Instant, sleep_until, timeout};
 
 use super::request::Arguments;
 use super::{told, words};
-use crate::agent::approvals::{ApprovalNews, Denial, ExecRequest};
+use crate::agent::approvals::{ApprovalNews, Denial, ExecHost, ExecRequest};
 use crate::agent::exec::{Cause, Ending, Foreground, How, Process, StartError, tail};
 use crate::agent::runs::Runs;
 use crate::agent::tools::{Tool, ToolContext, ToolKind, ToolNews, ToolOutput, ToolScope};
@@ -110,7 +111,12 @@ async fn plan(cx: &ToolContext, arguments: &Value) -> Result<Plan, String> {
         wanted.time_limit(settings).or(Some(settings.timeout))
     };
     let how = How { has_terminal: wanted.has_terminal(), time_limit, sandbox };
-    let request = wanted.request(cx, settings, host)?;
+    // What is confined is not trusted with keys.
+    let skills = match host {
+        ExecHost::Gateway => parts.skills.variables(cx.agent.clone()).await,
+        ExecHost::Sandbox => BTreeMap::new(),
+    };
+    let request = wanted.request(cx, settings, host, &skills)?;
     make_workspace(&request).await?;
     Ok(Plan { request, how, patience })
 }

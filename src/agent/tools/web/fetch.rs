@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 
 use crate::agent::tools::{Tool, ToolContext, ToolKind, ToolOutput};
 use crate::agent::web::{
-    Cache, ExtractMode, Extractor, FetchError, Fetched, GuardedClient, PageRequest, Policy,
-    Proxies, SystemLookup, Tls, wrap, wrap_page,
+    Cache, ExtractMode, Extractor, FetchError, Fetched, GuardedClient, PageRequest, Tls, wrap,
+    wrap_page,
 };
 use crate::config::Env;
 use crate::config::web::FetchConfig;
@@ -30,6 +30,11 @@ const MAX_COMPLAINT: usize = 4000;
 /// Longest title.
 const MAX_TITLE: usize = 500;
 
+/// What we say we are.
+pub fn user_agent(config: &FetchConfig) -> &str {
+    config.user_agent.as_deref().unwrap_or(USER_AGENT)
+}
+
 /// The tool.
 pub struct WebFetch {
     config: FetchConfig,
@@ -46,15 +51,9 @@ struct Wanted<'a> {
 
 impl WebFetch {
     pub fn new(config: &FetchConfig, env: &Env, tls: Arc<Tls>) -> Self {
-        let policy = Policy::new(&config.ssrf_policy);
-        let proxies = if config.use_trusted_env_proxy {
-            Proxies::of_environment(env)
-        } else {
-            Proxies::default()
-        };
         Self {
             config: config.clone(),
-            client: GuardedClient::new(policy, Arc::new(SystemLookup), proxies, tls),
+            client: GuardedClient::of(config, env, tls),
             extractor: Extractor::default(),
             cache: Cache::default(),
         }
@@ -68,7 +67,7 @@ impl WebFetch {
         let started = cx.parts().clock.now_ms();
         let request = PageRequest {
             url: wanted.url,
-            user_agent: self.config.user_agent.as_deref().unwrap_or(USER_AGENT),
+            user_agent: user_agent(&self.config),
             redirects: self.config.redirects(),
             max_bytes: self.config.response_bytes(),
             limit: self.config.timeout(),

@@ -11,15 +11,16 @@ use crate::agent::web::Tls;
 use crate::config::{Env, Settings};
 use crate::support::Ids;
 
+pub use fetch::user_agent;
+
 /// Those of them that the configuration wants.
-pub fn tools(settings: &Settings, env: &Env) -> Vec<Arc<dyn Tool>> {
-    let tls = Arc::new(Tls::default());
+pub fn tools(settings: &Settings, env: &Env, tls: &Arc<Tls>) -> Vec<Arc<dyn Tool>> {
     let mut tools: Vec<Arc<dyn Tool>> = Vec::new();
     if settings.web.search.enabled {
-        tools.push(Arc::new(search::WebSearch::new(settings, env, Arc::clone(&tls))));
+        tools.push(Arc::new(search::WebSearch::new(settings, env, Arc::clone(tls))));
     }
     if settings.web.fetch.enabled {
-        tools.push(Arc::new(fetch::WebFetch::new(&settings.web.fetch, env, tls)));
+        tools.push(Arc::new(fetch::WebFetch::new(&settings.web.fetch, env, Arc::clone(tls))));
     }
     tools
 }
