@@ -233,12 +233,14 @@ impl Drop for Staged<'_> {
 }
 
 /// Gives a file the owner and the rights of the one that it replaces. Only root
-/// can give files away; for others the owner is the same.
+/// can give files away; for others the owner is the same. A program that ran with
+/// its owner's rights does so no longer, as the system has it for writing.
 fn take_over(file: &File, before: &Stat) -> io::Result<()> {
     let now = fstat(file)?;
     if (now.st_uid, now.st_gid) != (before.st_uid, before.st_gid) {
         let (owner, group) = (Uid::from_raw(before.st_uid), Gid::from_raw(before.st_gid));
         let _ = fchown(file, Some(owner), Some(group));
     }
-    Ok(fchmod(file, Mode::from_raw_mode(before.st_mode))?)
+    let mode = Mode::from_raw_mode(before.st_mode);
+    Ok(fchmod(file, mode.difference(Mode::SUID | Mode::SGID))?)
 }
