@@ -29,7 +29,7 @@ use crate::config::{AgentSettings, Settings};
 pub use error::ReachError;
 pub use guard::Guard;
 pub use locks::FileLocks;
-pub use place::{Contents, Place, PlaceId, Staged};
+pub use place::{Place, PlaceId, Staged};
 
 /// Links that are followed one after the other, as on Linux.
 const LINKS_MAX: usize = 40;

@@ -31,12 +31,6 @@ pub struct Place {
     guard: Arc<Guard>,
 }
 
-/// What a file holds.
-pub struct Contents {
-    /// All of it.
-    pub bytes: Vec<u8>,
-}
-
 /// What a file is, whatever its name: its folder on the disk, and its name there.
 pub type PlaceId = (u64, u64, OsString);
 
@@ -84,7 +78,7 @@ impl Place {
     ///
     /// # Errors
     /// As [`Self::open`], or when it has more than `limit` bytes.
-    pub fn read(&self, limit: u64) -> Result<Contents, ReachError> {
+    pub fn read(&self, limit: u64) -> Result<Vec<u8>, ReachError> {
         let (file, size) = self.open()?;
         let too_large = |size| ReachError::TooLarge { path: self.path.clone(), size, limit };
         if size > limit {
@@ -95,7 +89,7 @@ impl Place {
         let read = file.take(limit + 1).read_to_end(&mut bytes);
         let read = read.map_err(|error| ReachError::io(error, "read", &self.path))?;
         let read = u64::try_from(read).unwrap_or(u64::MAX);
-        if read > limit { Err(too_large(read)) } else { Ok(Contents { bytes }) }
+        if read > limit { Err(too_large(read)) } else { Ok(bytes) }
     }
 
     /// Whether there is a file that may be touched.

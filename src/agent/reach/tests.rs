@@ -38,8 +38,8 @@ impl Scene {
 }
 
 fn read(reach: &Reach, path: &str) -> Result<String, ReachError> {
-    let contents = reach.find(path)?.read(1000)?;
-    Ok(String::from_utf8(contents.bytes).unwrap())
+    let bytes = reach.find(path)?.read(1000)?;
+    Ok(String::from_utf8(bytes).unwrap())
 }
 
 fn write(reach: &Reach, path: &str, text: &str) -> Result<(), ReachError> {

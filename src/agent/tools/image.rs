@@ -113,8 +113,7 @@ async fn from_file(cx: &ToolContext, written: &str) -> Result<(String, MediaType
     let reach = reach(cx);
     let read = blocking(NAME, move || {
         let place = reach.find(&path).map_err(|error| error.to_string())?;
-        let contents = place.read(PICTURE_MAX).map_err(|error| error.to_string())?;
-        picture(&contents.bytes)
+        picture(&place.read(PICTURE_MAX).map_err(|error| error.to_string())?)
     });
     read.await.map_err(|failed| failed.error_line().unwrap_or_default())
 }

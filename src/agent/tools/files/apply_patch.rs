@@ -77,22 +77,21 @@ struct Summary {
 impl Work {
     /// Looks up every file, and makes the folders of new ones.
     fn find(&mut self) -> Result<(), String> {
-        for change in self.changes.clone() {
-            let found = match &change {
-                FileChange::Add { path, .. } => self.look_up(path, true),
-                FileChange::Delete { path } => self.look_up(path, false),
-                FileChange::Update { path, move_to, .. } => {
-                    let to = move_to.as_ref().map(|to| (to, true));
-                    let mut paths = std::iter::once((path, false)).chain(to);
-                    paths.try_for_each(|(path, is_new)| self.look_up(path, is_new))
-                }
-            };
-            if let Err(error) = found {
-                self.reach.unmake(&self.folders);
-                return Err(error);
+        let changes = std::mem::take(&mut self.changes);
+        let found = changes.iter().try_for_each(|change| match change {
+            FileChange::Add { path, .. } => self.look_up(path, true),
+            FileChange::Delete { path } => self.look_up(path, false),
+            FileChange::Update { path, move_to, .. } => {
+                let to = move_to.as_ref().map(|to| (to, true));
+                let mut paths = std::iter::once((path, false)).chain(to);
+                paths.try_for_each(|(path, is_new)| self.look_up(path, is_new))
             }
+        });
+        self.changes = changes;
+        if found.is_err() {
+            self.reach.unmake(&self.folders);
         }
-        Ok(())
+        found
     }
 
     fn look_up(&mut self, path: &str, is_new: bool) -> Result<(), String> {
@@ -221,11 +220,8 @@ impl States<'_> {
     /// Reads a file that was not needed yet; its place among the known ones.
     fn load(&mut self, path: &str) -> Result<usize, String> {
         let place = self.work.place(path)?;
-        let read = |place: &Place| {
-            let contents = place.exists()?.then(|| place.read(EDIT_MAX)).transpose()?;
-            Ok::<_, ReachError>(contents.map(|contents| contents.bytes))
-        };
-        let before = read(place).map_err(|error| error.to_string())?;
+        let read = |place: &Place| place.exists()?.then(|| place.read(EDIT_MAX)).transpose();
+        let before = read(place).map_err(|error: ReachError| error.to_string())?;
         self.grow(before.as_ref().map_or(0, Vec::len))?;
         let after = before.clone();
         self.known.push(State { written: path.to_owned(), before, after });

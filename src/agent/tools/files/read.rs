@@ -138,9 +138,9 @@ impl Ask {
             );
             return Ok(ToolOutput::text(note));
         }
-        let contents = place.read(PICTURE_MAX as u64).map_err(|error| error.to_string())?;
+        let bytes = place.read(PICTURE_MAX as u64).map_err(|error| error.to_string())?;
         let mut output = ToolOutput::text(note);
-        output.content.push(ContentBlock::image(STANDARD.encode(contents.bytes), kind.mime));
+        output.content.push(ContentBlock::image(STANDARD.encode(bytes), kind.mime));
         Ok(output)
     }
 
