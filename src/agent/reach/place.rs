@@ -28,6 +28,7 @@ pub struct Place {
     folder: OwnedFd,
     name: OsString,
     path: PathBuf,
+    is_linked: bool,
     guard: Arc<Guard>,
 }
 
@@ -35,8 +36,14 @@ pub struct Place {
 pub type PlaceId = (u64, u64, OsString);
 
 impl Place {
-    pub(super) fn new(folder: OwnedFd, name: OsString, path: &Path, guard: Arc<Guard>) -> Self {
-        Self { folder, name, path: path.to_owned(), guard }
+    pub(super) fn new(
+        folder: OwnedFd,
+        name: OsString,
+        path: &Path,
+        is_linked: bool,
+        guard: Arc<Guard>,
+    ) -> Self {
+        Self { folder, name, path: path.to_owned(), is_linked, guard }
     }
 
     pub(super) fn judge_folder(&self) -> Result<(), ReachError> {
@@ -46,6 +53,11 @@ impl Place {
     /// The absolute path that was asked for.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Whether the name that was asked for is a link that leads here.
+    pub const fn is_linked(&self) -> bool {
+        self.is_linked
     }
 
     /// The same for every way to write the path.

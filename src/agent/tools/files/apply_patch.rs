@@ -134,7 +134,7 @@ impl Work {
                 }
                 FileChange::Delete { path } => {
                     states.existing(path)?;
-                    states.set(path, None)?;
+                    states.remove(path)?;
                     summary.deleted.push(path.clone());
                 }
                 FileChange::Update { path, move_to, chunks } => {
@@ -142,7 +142,7 @@ impl Work {
                         .map_err(|_| format!("Cannot patch {path}: it is not UTF-8 text."))?;
                     let after = patch::apply(&before, chunks, path)?.into_bytes();
                     if let Some(to) = move_to {
-                        states.set(path, None)?;
+                        states.remove(path)?;
                         states.set(to, Some(after))?;
                     } else {
                         states.set(path, Some(after))?;
@@ -243,6 +243,14 @@ impl States<'_> {
         self.grow(after.as_ref().map_or(0, Vec::len))?;
         self.state(path)?.after = after;
         Ok(())
+    }
+
+    /// Takes a file away. A link would stay, and what it leads to would be gone.
+    fn remove(&mut self, path: &str) -> Result<(), String> {
+        if self.work.place(path)?.is_linked() {
+            return Err(format!("Cannot remove {path}: it is a link to another file."));
+        }
+        self.set(path, None)
     }
 
     fn grow(&mut self, bytes: usize) -> Result<(), String> {
@@ -382,6 +390,21 @@ mod tests {
             assert!(found.contains(error), "{found}");
             assert_eq!((scene.text("a").as_str(), names(&scene)), ("one\n", vec!["a".to_owned()]));
         }
+    }
+
+    #[test]
+    fn a_link_is_patched_through_and_never_takes_its_file_along() {
+        let scene = Scene::new();
+        scene.put("a", "one\n");
+        std::os::unix::fs::symlink("a", scene.path("link")).unwrap();
+        run(&scene, "*** Update File: link\n@@\n-one\n+two").unwrap();
+        for body in
+            ["*** Delete File: link", "*** Update File: link\n*** Move to: b\n@@\n-two\n+three"]
+        {
+            assert!(run(&scene, body).unwrap_err().starts_with("Cannot remove link: "), "{body}");
+        }
+        assert_eq!((scene.text("a").as_str(), names(&scene).len()), ("two\n", 2));
+        assert!(scene.path("link").symlink_metadata().unwrap().is_symlink());
     }
 
     #[test]
