@@ -1,18 +1,21 @@
 //! Results of servers, as results of tools.
 //!
 //! Owns: what becomes of each kind of content. Promises: a result has bounds,
-//! however large the server makes it.
+//! however large the server makes it, and holds nothing that a model's API
+//! refuses: it would be refused again with every later turn.
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use rmcp::model::{CallToolResult, ContentBlock as Content, ResourceContents};
 use serde_json::json;
 
 use crate::agent::tools::ToolOutput;
+use crate::agent::tools::files::PICTURE_MAX;
 use crate::protocol::message::ContentBlock;
+use crate::sessions::MediaType;
 
 /// Longest text of a result; longer ones fill the model's context.
 const MAX_TEXT: usize = 100_000;
-/// Most bytes of a picture, in base64: what the APIs take.
-const MAX_PICTURE: usize = 7 * 1024 * 1024;
 /// Most pictures.
 const MAX_PICTURES: usize = 8;
 
@@ -50,7 +53,7 @@ impl Made {
     fn add(&mut self, content: Content) {
         match content {
             Content::Text(text) => self.text(&text.text),
-            Content::Image(image) => self.picture(image.data, image.mime_type),
+            Content::Image(image) => self.picture(image.data, &image.mime_type),
             Content::Audio(audio) => self.text(&format!("[audio, {}]", audio.mime_type)),
             Content::Resource(embedded) => match embedded.resource {
                 ResourceContents::TextResourceContents { uri, text, .. } => {
@@ -59,7 +62,7 @@ impl Made {
                 ResourceContents::BlobResourceContents { uri, mime_type, blob, .. } => {
                     let kind = mime_type.unwrap_or_else(|| "binary".into());
                     if kind.starts_with("image/") {
-                        self.picture(blob, kind);
+                        self.picture(blob, &kind);
                     } else {
                         self.text(&format!("[resource {uri}, {kind}]"));
                     }
@@ -74,6 +77,9 @@ impl Made {
     }
 
     fn text(&mut self, text: &str) {
+        if text.trim().is_empty() {
+            return;
+        }
         let room = MAX_TEXT.saturating_sub(self.texts);
         let taken: String = text.chars().take(room).collect();
         self.texts += taken.chars().count();
@@ -85,13 +91,16 @@ impl Made {
         self.content.push(ContentBlock::text(format!("{taken}{end}")));
     }
 
-    fn picture(&mut self, data: String, mime_type: String) {
-        if data.len() > MAX_PICTURE || self.pictures >= MAX_PICTURES {
+    fn picture(&mut self, data: String, mime_type: &str) {
+        let fits = data.len() <= PICTURE_MAX && self.pictures < MAX_PICTURES;
+        let bytes = fits.then(|| STANDARD.decode(&data).ok()).flatten();
+        let kind = bytes.map(|bytes| MediaType::of(&bytes, ""));
+        if let Some(kind) = kind.filter(|kind| kind.is_picture()) {
+            self.pictures += 1;
+            self.content.push(ContentBlock::image(data, kind.mime));
+        } else {
             self.text(&format!("[a picture that is left out, {mime_type}]"));
-            return;
         }
-        self.pictures += 1;
-        self.content.push(ContentBlock::image(data, mime_type));
     }
 }
 
@@ -105,11 +114,16 @@ mod tests {
         output("docs", "look", serde_json::from_value(result).unwrap())
     }
 
+    /// As little as tells what it is.
+    fn png() -> String {
+        STANDARD.encode(b"\x89PNG\r\n\x1a\n")
+    }
+
     #[test]
     fn every_kind_of_content_is_shown() {
         let shown = read(json!({"isError": true, "structuredContent": {"a": 1}, "content": [
             {"type": "text", "text": "hi"},
-            {"type": "image", "data": "AAAA", "mimeType": "image/png"},
+            {"type": "image", "data": png(), "mimeType": "image/png"},
             {"type": "audio", "data": "AAAA", "mimeType": "audio/wav"},
             {"type": "resource", "resource": {"uri": "x:1", "text": "inner"}},
             {"type": "resource", "resource": {"uri": "x:2", "blob": "AA", "mimeType": "a/b"}},
@@ -130,6 +144,8 @@ mod tests {
     fn data_alone_is_shown_as_json_and_nothing_as_such() {
         assert_eq!(read(json!({"structuredContent": {"a": 1}})).to_text(), "{\n  \"a\": 1\n}");
         assert_eq!(read(json!({"content": []})).to_text(), "(no output)");
+        let empty = json!({"type": "text", "text": "\n"});
+        assert_eq!(read(json!({"content": [empty, empty]})).content.len(), 1);
     }
 
     #[test]
@@ -138,9 +154,24 @@ mod tests {
         let item = json!({"type": "text", "text": text});
         let shown = read(json!({"content": [item, item, item]})).to_text();
         assert!(shown.len() < MAX_TEXT + 100, "{}", shown.len());
-        let picture = json!({"type": "image", "data": "A", "mimeType": "image/png"});
+        let picture = json!({"type": "image", "data": png(), "mimeType": "image/png"});
         let shown = read(json!({ "content": vec![picture; 20] }));
         let pictures = shown.content.iter().filter(|it| matches!(it, ContentBlock::Image(_)));
         assert_eq!(pictures.count(), MAX_PICTURES);
+    }
+
+    #[test]
+    fn a_picture_is_what_its_bytes_say_and_what_no_model_takes_is_left_out() {
+        let shown = |data: &str, mime: &str| {
+            read(json!({"content": [{"type": "image", "data": data, "mimeType": mime}]})).content
+        };
+        assert_eq!(shown(&png(), "image/jpeg"), [ContentBlock::image(png(), "image/png")]);
+        let svg = STANDARD.encode("<svg/>");
+        let mut large = b"\x89PNG\r\n\x1a\n".to_vec();
+        large.resize(PICTURE_MAX, 0);
+        for data in ["", "no base64!", &svg, &STANDARD.encode(large)] {
+            let left_out = ContentBlock::text("[a picture that is left out, image/svg+xml]");
+            assert_eq!(shown(data, "image/svg+xml"), [left_out]);
+        }
     }
 }

@@ -9,9 +9,13 @@ mod files;
 mod words;
 
 use crate::agent::reach::{Reach, ReachError};
-use crate::store::{MemoryHit, Store, StoreError};
+use crate::store::{MemoryHit, MemoryUpdate, Store, StoreError};
 
 pub use files::{Excerpt, excerpt, is_memory};
+
+/// Bytes that are indexed in one step: everybody else who writes to the database
+/// waits for it.
+const STEP_MAX: usize = 256 * 1024;
 
 /// Why memory is not searched.
 #[derive(Debug, thiserror::Error)]
@@ -43,12 +47,55 @@ pub async fn search(
     let known = store.memory_files(&workspace).await?;
     let looked = tokio::task::spawn_blocking(move || files::changes(&reach, known)).await;
     let (updates, gone) = looked.map_err(|_| MemoryError::Stopped)??;
-    if !updates.is_empty() || !gone.is_empty() {
-        store.update_memory(&workspace, updates, gone).await?;
+    if !gone.is_empty() {
+        store.update_memory(&workspace, Vec::new(), gone).await?;
+    }
+    for step in steps(updates) {
+        store.update_memory(&workspace, step, Vec::new()).await?;
     }
     let terms = words::terms(query);
     if terms.is_empty() {
         return Ok(Vec::new());
     }
     Ok(store.search_memory(&workspace, terms, limit).await?)
+}
+
+/// The updates in steps, in their order; one that is larger is a step alone.
+fn steps(updates: Vec<MemoryUpdate>) -> Vec<Vec<MemoryUpdate>> {
+    let mut steps: Vec<Vec<MemoryUpdate>> = Vec::new();
+    let mut room = 0;
+    for update in updates {
+        let chunks = update.chunks.iter().flatten();
+        let size: usize = chunks.map(|chunk| chunk.text.len() + chunk.words.len()).sum();
+        match steps.last_mut() {
+            Some(step) if size <= room => step.push(update),
+            _ => {
+                steps.push(vec![update]);
+                room = STEP_MAX;
+            }
+        }
+        room = room.saturating_sub(size);
+    }
+    steps
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::MemoryChunk;
+
+    #[test]
+    fn what_is_indexed_in_one_step_is_little() {
+        let update = |size: usize| {
+            let chunk = MemoryChunk { text: "x".repeat(size), ..MemoryChunk::default() };
+            MemoryUpdate { chunks: Some(vec![chunk]), ..MemoryUpdate::default() }
+        };
+        let half = STEP_MAX / 2;
+        let sizes = [1, half, half, half, 3 * half, 1, 2 * half];
+        let steps = steps(sizes.map(update).to_vec());
+        let counts: Vec<_> = steps.iter().map(Vec::len).collect();
+        assert_eq!(counts, [2, 2, 1, 1, 1]);
+        let flat: Vec<_> = steps.into_iter().flatten().collect();
+        assert_eq!(flat, sizes.map(update));
+    }
 }

@@ -29,7 +29,7 @@ use crate::config::{AgentSettings, Settings};
 pub use error::ReachError;
 pub use guard::Guard;
 pub use locks::FileLocks;
-pub use place::{Contents, Place, PlaceId, Staged};
+pub use place::{Place, PlaceId, Staged};
 
 /// Links that are followed one after the other, as on Linux.
 const LINKS_MAX: usize = 40;
@@ -191,7 +191,7 @@ impl Reach {
     fn walk(&self, wanted: &Path, made: &mut Option<Vec<PathBuf>>) -> Result<Place, ReachError> {
         let root = self.root(made.is_some())?;
         let mut path = wanted.to_owned();
-        for _ in 0..LINKS_MAX {
+        for links in 0..LINKS_MAX {
             let below = self.below(&root, &path)?;
             let (folder, name) = split(&below).ok_or_else(|| ReachError::folder(wanted))?;
             let dir = match open_folder(&root, &folder) {
@@ -204,7 +204,8 @@ impl Reach {
                 if dir.symlink_metadata(&name).is_ok_and(|facts| facts.is_dir()) {
                     return Err(ReachError::folder(wanted));
                 }
-                let place = Place::new(OwnedFd::from(dir), name, wanted, Arc::clone(&self.guard));
+                let (folder, guard) = (OwnedFd::from(dir), Arc::clone(&self.guard));
+                let place = Place::new(folder, name, wanted, links > 0, guard);
                 place.judge_folder()?;
                 return Ok(place);
             };

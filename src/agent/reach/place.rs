@@ -28,21 +28,22 @@ pub struct Place {
     folder: OwnedFd,
     name: OsString,
     path: PathBuf,
+    is_linked: bool,
     guard: Arc<Guard>,
-}
-
-/// What a file holds.
-pub struct Contents {
-    /// All of it.
-    pub bytes: Vec<u8>,
 }
 
 /// What a file is, whatever its name: its folder on the disk, and its name there.
 pub type PlaceId = (u64, u64, OsString);
 
 impl Place {
-    pub(super) fn new(folder: OwnedFd, name: OsString, path: &Path, guard: Arc<Guard>) -> Self {
-        Self { folder, name, path: path.to_owned(), guard }
+    pub(super) fn new(
+        folder: OwnedFd,
+        name: OsString,
+        path: &Path,
+        is_linked: bool,
+        guard: Arc<Guard>,
+    ) -> Self {
+        Self { folder, name, path: path.to_owned(), is_linked, guard }
     }
 
     pub(super) fn judge_folder(&self) -> Result<(), ReachError> {
@@ -52,6 +53,11 @@ impl Place {
     /// The absolute path that was asked for.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Whether the name that was asked for is a link that leads here.
+    pub const fn is_linked(&self) -> bool {
+        self.is_linked
     }
 
     /// The same for every way to write the path.
@@ -84,7 +90,7 @@ impl Place {
     ///
     /// # Errors
     /// As [`Self::open`], or when it has more than `limit` bytes.
-    pub fn read(&self, limit: u64) -> Result<Contents, ReachError> {
+    pub fn read(&self, limit: u64) -> Result<Vec<u8>, ReachError> {
         let (file, size) = self.open()?;
         let too_large = |size| ReachError::TooLarge { path: self.path.clone(), size, limit };
         if size > limit {
@@ -95,7 +101,7 @@ impl Place {
         let read = file.take(limit + 1).read_to_end(&mut bytes);
         let read = read.map_err(|error| ReachError::io(error, "read", &self.path))?;
         let read = u64::try_from(read).unwrap_or(u64::MAX);
-        if read > limit { Err(too_large(read)) } else { Ok(Contents { bytes }) }
+        if read > limit { Err(too_large(read)) } else { Ok(bytes) }
     }
 
     /// Whether there is a file that may be touched.
@@ -233,12 +239,14 @@ impl Drop for Staged<'_> {
 }
 
 /// Gives a file the owner and the rights of the one that it replaces. Only root
-/// can give files away; for others the owner is the same.
+/// can give files away; for others the owner is the same. A program that ran with
+/// its owner's rights does so no longer, as the system has it for writing.
 fn take_over(file: &File, before: &Stat) -> io::Result<()> {
     let now = fstat(file)?;
     if (now.st_uid, now.st_gid) != (before.st_uid, before.st_gid) {
         let (owner, group) = (Uid::from_raw(before.st_uid), Gid::from_raw(before.st_gid));
         let _ = fchown(file, Some(owner), Some(group));
     }
-    Ok(fchmod(file, Mode::from_raw_mode(before.st_mode))?)
+    let mode = Mode::from_raw_mode(before.st_mode);
+    Ok(fchmod(file, mode.difference(Mode::SUID | Mode::SGID))?)
 }

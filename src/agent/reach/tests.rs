@@ -38,8 +38,8 @@ impl Scene {
 }
 
 fn read(reach: &Reach, path: &str) -> Result<String, ReachError> {
-    let contents = reach.find(path)?.read(1000)?;
-    Ok(String::from_utf8(contents.bytes).unwrap())
+    let bytes = reach.find(path)?.read(1000)?;
+    Ok(String::from_utf8(bytes).unwrap())
 }
 
 fn write(reach: &Reach, path: &str, text: &str) -> Result<(), ReachError> {
@@ -58,6 +58,9 @@ fn files_are_written_whole_and_keep_their_rights() {
         write(&reach, path.to_str().unwrap(), "two").unwrap();
         assert_eq!(read(&reach, "@a/b/c.txt").unwrap(), "two");
         assert_eq!(path.metadata().unwrap().permissions().mode() & 0o7777, 0o751);
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o6755)).unwrap();
+        write(&reach, "a/b/c.txt", "three").unwrap();
+        assert_eq!(path.metadata().unwrap().permissions().mode() & 0o7777, 0o755);
         let names: Vec<_> = fs::read_dir(path.parent().unwrap()).unwrap().collect();
         assert_eq!(names.len(), 1, "nothing is left over");
         fs::remove_dir_all(scene.path(".openclaw/workspace/a")).unwrap();

@@ -19,7 +19,7 @@ pub mod search;
 mod tls;
 mod untrusted;
 
-pub use body::read as read_body;
+pub use body::{Body, read as read_body};
 pub use cache::Cache;
 pub use charset::decode;
 pub use client::{Fetched, GuardedClient, PageRequest, Proxies};

@@ -29,11 +29,11 @@ pub struct Wrapped {
 
 /// Marks a text. `id` is random, so that the text cannot hold the mark at its
 /// end; `source` says where it is from; at most `max` characters of it are
-/// taken.
+/// taken. No more of it is looked at: a page can be large.
 pub fn wrap(text: &str, source: &str, id: &str, max: usize) -> Wrapped {
-    let text = defuse(text);
     let end = text.char_indices().nth(max).map(|(at, _)| at);
-    let taken = text.get(..end.unwrap_or(text.len())).unwrap_or_default();
+    // What stands for a mark is shorter than any way to write one.
+    let taken = defuse(text.get(..end.unwrap_or(text.len())).unwrap_or_default());
     let raw_length = taken.chars().count();
     let text = format!(
         "<<<{MARK} id=\"{id}\">>>\nSource: {source}\n---\n{taken}\n<<<END_{MARK} id=\"{id}\">>>"
@@ -109,6 +109,8 @@ mod tests {
         assert_eq!((wrapped.raw_length, wrapped.is_cut), (5, false));
         let cut = wrap("grüße", "x", "1", 3);
         assert!(cut.text.contains("\ngrü\n") && cut.is_cut);
+        let marks = wrap(&MARK.repeat(10), "x", "1", 100);
+        assert!(marks.raw_length <= 100 && marks.is_cut, "{}", marks.text);
     }
 
     #[test]

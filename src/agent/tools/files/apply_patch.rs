@@ -77,22 +77,21 @@ struct Summary {
 impl Work {
     /// Looks up every file, and makes the folders of new ones.
     fn find(&mut self) -> Result<(), String> {
-        for change in self.changes.clone() {
-            let found = match &change {
-                FileChange::Add { path, .. } => self.look_up(path, true),
-                FileChange::Delete { path } => self.look_up(path, false),
-                FileChange::Update { path, move_to, .. } => {
-                    let to = move_to.as_ref().map(|to| (to, true));
-                    let mut paths = std::iter::once((path, false)).chain(to);
-                    paths.try_for_each(|(path, is_new)| self.look_up(path, is_new))
-                }
-            };
-            if let Err(error) = found {
-                self.reach.unmake(&self.folders);
-                return Err(error);
+        let changes = std::mem::take(&mut self.changes);
+        let found = changes.iter().try_for_each(|change| match change {
+            FileChange::Add { path, .. } => self.look_up(path, true),
+            FileChange::Delete { path } => self.look_up(path, false),
+            FileChange::Update { path, move_to, .. } => {
+                let to = move_to.as_ref().map(|to| (to, true));
+                let mut paths = std::iter::once((path, false)).chain(to);
+                paths.try_for_each(|(path, is_new)| self.look_up(path, is_new))
             }
+        });
+        self.changes = changes;
+        if found.is_err() {
+            self.reach.unmake(&self.folders);
         }
-        Ok(())
+        found
     }
 
     fn look_up(&mut self, path: &str, is_new: bool) -> Result<(), String> {
@@ -135,7 +134,7 @@ impl Work {
                 }
                 FileChange::Delete { path } => {
                     states.existing(path)?;
-                    states.set(path, None)?;
+                    states.remove(path)?;
                     summary.deleted.push(path.clone());
                 }
                 FileChange::Update { path, move_to, chunks } => {
@@ -143,7 +142,7 @@ impl Work {
                         .map_err(|_| format!("Cannot patch {path}: it is not UTF-8 text."))?;
                     let after = patch::apply(&before, chunks, path)?.into_bytes();
                     if let Some(to) = move_to {
-                        states.set(path, None)?;
+                        states.remove(path)?;
                         states.set(to, Some(after))?;
                     } else {
                         states.set(path, Some(after))?;
@@ -221,11 +220,8 @@ impl States<'_> {
     /// Reads a file that was not needed yet; its place among the known ones.
     fn load(&mut self, path: &str) -> Result<usize, String> {
         let place = self.work.place(path)?;
-        let read = |place: &Place| {
-            let contents = place.exists()?.then(|| place.read(EDIT_MAX)).transpose()?;
-            Ok::<_, ReachError>(contents.map(|contents| contents.bytes))
-        };
-        let before = read(place).map_err(|error| error.to_string())?;
+        let read = |place: &Place| place.exists()?.then(|| place.read(EDIT_MAX)).transpose();
+        let before = read(place).map_err(|error: ReachError| error.to_string())?;
         self.grow(before.as_ref().map_or(0, Vec::len))?;
         let after = before.clone();
         self.known.push(State { written: path.to_owned(), before, after });
@@ -247,6 +243,14 @@ impl States<'_> {
         self.grow(after.as_ref().map_or(0, Vec::len))?;
         self.state(path)?.after = after;
         Ok(())
+    }
+
+    /// Takes a file away. A link would stay, and what it leads to would be gone.
+    fn remove(&mut self, path: &str) -> Result<(), String> {
+        if self.work.place(path)?.is_linked() {
+            return Err(format!("Cannot remove {path}: it is a link to another file."));
+        }
+        self.set(path, None)
     }
 
     fn grow(&mut self, bytes: usize) -> Result<(), String> {
@@ -386,6 +390,21 @@ mod tests {
             assert!(found.contains(error), "{found}");
             assert_eq!((scene.text("a").as_str(), names(&scene)), ("one\n", vec!["a".to_owned()]));
         }
+    }
+
+    #[test]
+    fn a_link_is_patched_through_and_never_takes_its_file_along() {
+        let scene = Scene::new();
+        scene.put("a", "one\n");
+        std::os::unix::fs::symlink("a", scene.path("link")).unwrap();
+        run(&scene, "*** Update File: link\n@@\n-one\n+two").unwrap();
+        for body in
+            ["*** Delete File: link", "*** Update File: link\n*** Move to: b\n@@\n-two\n+three"]
+        {
+            assert!(run(&scene, body).unwrap_err().starts_with("Cannot remove link: "), "{body}");
+        }
+        assert_eq!((scene.text("a").as_str(), names(&scene).len()), ("two\n", 2));
+        assert!(scene.path("link").symlink_metadata().unwrap().is_symlink());
     }
 
     #[test]

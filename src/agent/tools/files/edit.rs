@@ -46,8 +46,8 @@ impl EditTool {
 }
 
 fn change(place: &Place, parts: &[Replacement], path: &str) -> Result<ToolOutput, String> {
-    let contents = place.read(EDIT_MAX).map_err(|error| not_editable(&error, path))?;
-    let before = String::from_utf8(contents.bytes)
+    let bytes = place.read(EDIT_MAX).map_err(|error| not_editable(&error, path))?;
+    let before = String::from_utf8(bytes)
         .map_err(|_| format!("Could not edit file: {path}. It is not UTF-8 text."))?;
     let after = replace(&before, parts, path)?;
     place.replace(after.as_bytes()).map_err(|error| not_editable(&error, path))?;

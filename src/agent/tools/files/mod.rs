@@ -26,6 +26,10 @@ use crate::config::FileRules;
 /// Largest file that is edited. A model writes text; what is larger is data.
 const EDIT_MAX: u64 = 10 * 1024 * 1024;
 
+/// Base64 bytes of a picture that goes to a model; the limit of providers is
+/// 5 MB.
+pub const PICTURE_MAX: usize = 4_718_592;
+
 /// The tools for files.
 pub fn tools() -> Vec<Arc<dyn Tool>> {
     let locks = FileLocks::default();

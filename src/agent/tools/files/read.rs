@@ -8,7 +8,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
 use super::window::{self, BYTES_MAX, Cut, LINES_MAX, Window, WindowError};
-use super::{blocking, count, reach, text};
+use super::{PICTURE_MAX, blocking, count, reach, text};
 use crate::agent::reach::{Place, Reach};
 use crate::agent::tools::{Tool, ToolContext, ToolKind, ToolOutput};
 use crate::protocol::message::ContentBlock;
@@ -16,9 +16,6 @@ use crate::providers::{InputKind, ModelInfo, ToolSpec};
 use crate::sessions::MediaType;
 use crate::support::BoxFuture;
 
-/// Base64 bytes of a picture that goes to a model; the limit of providers is
-/// 5 MB.
-const PICTURE_MAX: usize = 4_718_592;
 /// Bytes that tell what a file is.
 const HEAD: u64 = 64;
 
@@ -138,9 +135,9 @@ impl Ask {
             );
             return Ok(ToolOutput::text(note));
         }
-        let contents = place.read(PICTURE_MAX as u64).map_err(|error| error.to_string())?;
+        let bytes = place.read(PICTURE_MAX as u64).map_err(|error| error.to_string())?;
         let mut output = ToolOutput::text(note);
-        output.content.push(ContentBlock::image(STANDARD.encode(contents.bytes), kind.mime));
+        output.content.push(ContentBlock::image(STANDARD.encode(bytes), kind.mime));
         Ok(output)
     }
 

@@ -21,6 +21,8 @@ use crate::support::Secret;
 
 /// Results with long excerpts are far below.
 const MAX_ANSWER: usize = 2 * 1024 * 1024;
+/// Longest address of a result; longer ones are left out.
+const MAX_URL: usize = 2048;
 /// What is told of an error of the service, in characters.
 const MAX_COMPLAINT: usize = 400;
 
@@ -170,17 +172,25 @@ impl Service {
             SearchProvider::Tavily => tavily::hits(&answer),
             SearchProvider::Searxng => searxng::hits(&answer),
         };
-        hits.retain(|hit| hit.url.starts_with("http"));
+        hits.retain_mut(|hit| {
+            // Spelled as an address, it holds no sentence: the model gets it unmarked.
+            let url = Url::parse(&hit.url).ok().filter(is_http);
+            url.is_some_and(|url| {
+                hit.url = url.into();
+                hit.url.len() <= MAX_URL
+            })
+        });
         hits.truncate(query.count);
         Ok((hits, unsupported))
     }
 
     fn without_key(&self, text: &str) -> String {
-        let text: String = text.chars().take(MAX_COMPLAINT).collect();
-        match &self.key {
+        // Cut first, the end of the text might be the beginning of the key.
+        let text = match &self.key {
             Some(key) if !key.is_empty() => text.replace(key.expose(), "…"),
-            _ => text,
-        }
+            _ => text.to_owned(),
+        };
+        text.chars().take(MAX_COMPLAINT).collect()
     }
 }
 
