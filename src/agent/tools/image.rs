@@ -46,7 +46,7 @@ impl Image {
         let prompt = if prompt.is_empty() { PROMPT } else { prompt };
         let (data, kind) = match written.split_once(':') {
             Some(("data", rest)) => from_url(rest)?,
-            Some(("http" | "https", _)) => self.from_web(written).await?,
+            Some(("http" | "https", _)) => self.picture_of(written).await?,
             _ => from_file(cx, written).await?,
         };
         let mut models = models(cx).into_iter();
@@ -87,7 +87,7 @@ impl Image {
     }
 
     /// The picture at an address that may be asked.
-    async fn from_web(&self, url: &str) -> Result<(String, MediaType), String> {
+    async fn picture_of(&self, url: &str) -> Result<(String, MediaType), String> {
         let Some((config, client)) = &self.web else {
             return Err("Nothing is fetched from the web here (tools.web.fetch.enabled).".into());
         };
@@ -95,7 +95,7 @@ impl Image {
             url,
             user_agent: user_agent(config),
             redirects: config.redirects(),
-            max_bytes: usize::try_from(PICTURE_MAX).unwrap_or(usize::MAX),
+            max_bytes: PICTURE_MAX,
             limit: config.timeout(),
         };
         let fetched = client.get(&request).await.map_err(|error| error.to_string())?;
