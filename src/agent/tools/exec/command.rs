@@ -110,7 +110,8 @@ async fn plan(cx: &ToolContext, arguments: &Value) -> Result<Plan, String> {
         wanted.time_limit(settings).or(Some(settings.timeout))
     };
     let how = How { has_terminal: wanted.has_terminal(), time_limit, sandbox };
-    let request = wanted.request(cx, settings, host)?;
+    let of_skills = parts.skills.variables(&cx.agent).await;
+    let request = wanted.request(cx, settings, host, &of_skills)?;
     make_workspace(&request).await?;
     Ok(Plan { request, how, patience })
 }

@@ -11,6 +11,7 @@ use crate::agent::approvals::{ExecHost, ExecRequest};
 use crate::agent::exec::environment;
 use crate::agent::tools::ToolContext;
 use crate::config::{ExecAsk, ExecPlace, ExecSandbox, ExecSecurity, ExecSettings};
+use crate::support::Secret;
 
 /// The original's bounds on how long a call waits for its command.
 const MIN_YIELD: Duration = Duration::from_millis(10);
@@ -77,7 +78,8 @@ impl Arguments {
         }
     }
 
-    /// What somebody has to permit.
+    /// What somebody has to permit. `of_skills` are the variables of the agent's
+    /// skills.
     ///
     /// # Errors
     /// In words for the model, when something that it wants cannot be had.
@@ -86,13 +88,14 @@ impl Arguments {
         cx: &ToolContext,
         settings: &ExecSettings,
         host: ExecHost,
+        of_skills: &BTreeMap<String, Secret>,
     ) -> Result<ExecRequest, String> {
         let security = read_word("security", self.security.as_deref(), ExecSecurity::parse)?;
         let ask = read_word("ask", self.ask.as_deref(), ExecAsk::parse)?;
         Ok(ExecRequest {
             command: self.command.clone(),
             cwd: self.directory(&cx.agent.workspace, settings),
-            env: environment::merge(settings, &self.env, self.pty)?,
+            env: environment::merge(settings, of_skills, &self.env, self.pty)?,
             env_asked: self.env.keys().cloned().collect::<BTreeSet<_>>(),
             host,
             agent: cx.agent.id.clone(),
