@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use super::explain::{Choice, Ledger};
 use super::schema::Node;
-use super::{ConfigError, Env, Paths, SandboxSettings, exec_sandbox};
+use super::{ConfigError, Env, Paths, SandboxSettings, exec_sandbox, is_variable};
 
 /// As in the original.
 const DEFAULT_BACKGROUND_MS: u64 = 10_000;
@@ -124,13 +124,6 @@ fn variables(
         *path = places.join(":");
     }
     Ok(variables)
-}
-
-/// Whether programs take this for the name of a variable.
-pub fn is_variable(name: &str) -> bool {
-    let mut letters = name.bytes();
-    letters.next().is_some_and(|first| first.is_ascii_alphabetic() || first == b'_')
-        && letters.all(|letter| letter.is_ascii_alphanumeric() || letter == b'_')
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ use serde::Deserialize;
 
 use super::schema::Node;
 use super::secrets::{SecretInput, SecretRef};
-use super::{ConfigError, Paths};
+use super::{ConfigError, Paths, decides_code};
 
 /// Most servers; each is a process or a connection.
 const SERVERS_MAX: usize = 64;
@@ -23,45 +23,6 @@ const CONNECT: Duration = Duration::from_secs(30);
 const REQUEST: Duration = Duration::from_mins(1);
 /// Bound of both.
 const LIMIT_MAX: Duration = Duration::from_hours(1);
-
-/// Variables that change how an interpreter starts, which a server's `env` may
-/// not set: with them, a line of configuration is code.
-const REFUSED: [&str; 34] = [
-    "BASHOPTS",
-    "BASH_ENV",
-    "CLASSPATH",
-    "ENV",
-    "FPATH",
-    "GCONV_PATH",
-    "GIO_EXTRA_MODULES",
-    "IFS",
-    "JAVA_TOOL_OPTIONS",
-    "KSH_ENV",
-    "LUA_INIT",
-    "NODE_OPTIONS",
-    "NODE_PATH",
-    "NODE_REDIRECT_WARNINGS",
-    "NODE_REPL_EXTERNAL_MODULE",
-    "NODE_REPL_HISTORY",
-    "NODE_V8_COVERAGE",
-    "OPENSSL_CONF",
-    "PERL5DB",
-    "PERL5LIB",
-    "PERL5OPT",
-    "PROMPT_COMMAND",
-    "PS4",
-    "PYTHONBREAKPOINT",
-    "PYTHONHOME",
-    "PYTHONINSPECT",
-    "PYTHONPATH",
-    "PYTHONSTARTUP",
-    "RUBYLIB",
-    "RUBYOPT",
-    "SHELLOPTS",
-    "TCLLIBPATH",
-    "ZDOTDIR",
-    "_JAVA_OPTIONS",
-];
 
 /// `mcp`.
 #[derive(Debug, Clone, Default)]
@@ -232,15 +193,10 @@ fn way(written: Written, paths: &Paths) -> Result<McpWay, String> {
     }
 }
 
-/// Whether a variable may not be set.
+/// Whether a server's `env` may not set a variable: a line of configuration
+/// would be code.
 fn is_refused(name: &str) -> bool {
-    let name = name.to_uppercase();
-    let is_name = !name.is_empty() && !name.contains(['=', '\0']);
-    !is_name
-        || name.starts_with("LD_")
-        || name.starts_with("DYLD_")
-        || name.starts_with("BASH_FUNC_")
-        || REFUSED.contains(&name.as_str())
+    name.is_empty() || name.contains(['=', '\0']) || decides_code(name)
 }
 
 fn limit(seconds: Option<f64>, millis: Option<u64>, usual: Duration) -> Duration {

@@ -42,6 +42,7 @@ mod subagents;
 mod substitute;
 mod token;
 mod tools;
+mod variables;
 pub mod web;
 mod workspace;
 
@@ -53,7 +54,7 @@ pub use bind::{Bind, BindChoice};
 pub use commands::CommandsSettings;
 pub use env::Env;
 pub use error::ConfigError;
-pub use exec::{ExecSettings, is_variable};
+pub use exec::ExecSettings;
 pub use exec_policy::{ExecAsk, ExecPolicySettings, ExecRules, ExecSecurity};
 pub use exec_sandbox::{ExecPlace, ExecSandbox, SandboxSettings};
 pub use explain::{Explained, Origin};
@@ -73,4 +74,5 @@ pub use subagents::{SubagentChoice, SubagentLimits};
 pub use tools::{
     AgentToAgent, SessionVisibility, ToolPattern, ToolPolicy, ToolProfile, ToolRules, ToolsSettings,
 };
+pub use variables::{decides_code, is_variable};
 pub use workspace::WorkspaceSettings;

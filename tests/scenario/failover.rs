@@ -6,7 +6,7 @@ use std::path::Path;
 use clawgate::support::{Clock, SystemClock};
 use serde_json::{Value, json};
 
-use crate::stage::{admin, ask, events, history, text_of};
+use crate::stage::{admin, ask, events, history, text_of, until};
 use crate::support::{Gateway, GatewayOptions, MockProvider, WsClient, default_config};
 
 /// A gateway whose default model may fall back to `mocka/mock-think`.
@@ -267,11 +267,7 @@ async fn a_credential_that_rests_goes_on_resting_after_a_stop_and_after_a_kill()
         let open = rusqlite::Connection::open(&database).unwrap();
         open.query_row("SELECT count(*) FROM cooldowns", [], |row| row.get::<_, i64>(0)).unwrap()
     };
-    let deadline = tokio::time::Instant::now() + std::time::Duration::from_secs(10);
-    while rests() < 2 {
-        assert!(tokio::time::Instant::now() < deadline, "{} rests", rests());
-        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
-    }
+    until("a second rest", async || (rests() == 2).then_some(())).await;
     gateway.kill9();
     gateway.restart().await;
     assert_eq!(rests(), 2);

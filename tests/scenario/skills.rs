@@ -103,6 +103,25 @@ async fn a_key_counts_at_once_is_never_shown_and_survives_a_kill() {
 }
 
 #[tokio::test]
+async fn commands_of_an_agent_get_what_is_set_for_its_skills_until_these_are_switched_off() {
+    let (gateway, mock) = scripted(Api::OpenAi).await;
+    let more = "metadata: {openclaw: {primaryEnv: A_KEY, requires: {env: [A_KEY]}}}";
+    make(&gateway.state_dir().join("skills/a"), "a", more);
+    let mut client = admin(&gateway).await;
+    let set = json!({"skillKey": "a", "apiKey": "k-1", "env": {"A_URL": "u", "TERM": "mine"}});
+    call(&mut client, "skills.update", set).await;
+    let command = "echo key:$A_KEY:$A_URL:$TERM.";
+    let args = json!({"command": command, "env": {"A_URL": "asked"}});
+    let line = format!("@mock tool name=exec args={args} then=\"done\"");
+    ask(&mut client, "main", &line, "run-1").await;
+    let told = || mock.requests().pop().unwrap().body.to_string();
+    assert!(told().contains("key:k-1:asked:dumb."), "{}", told());
+    call(&mut client, "skills.update", json!({"skillKey": "a", "enabled": false})).await;
+    ask(&mut client, "other", &line, "run-2").await;
+    assert!(told().contains("key::asked:dumb."), "{}", told());
+}
+
+#[tokio::test]
 async fn only_one_who_may_change_everything_changes_skills() {
     let (gateway, _mock) = scripted(Api::OpenAi).await;
     let mut client = connect(&gateway, &standard_connect(&["operator.write"])).await;

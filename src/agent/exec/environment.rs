@@ -1,22 +1,20 @@
 //! The environment of a command.
 //!
-//! Owns: what a call may add to it. Promises: nothing of the gateway's own gets
-//! in but what [`ExecSettings::env`] has and what is set for skills; a call cannot choose which code a
-//! program loads. Must not: read any file of a workspace.
+//! Owns: what calls and skills may add to it. Promises: nothing of the gateway's
+//! own gets in but what [`ExecSettings::env`] has; neither a call nor a skill can
+//! choose which code a program loads. Must not: read any file of a workspace.
 
 use std::collections::BTreeMap;
 
-use crate::config::{ExecSettings, is_variable};
+use crate::config::{ExecSettings, decides_code, is_variable};
 use crate::support::Secret;
 
-/// Variables that decide which code a program runs, or where it is found.
-const REFUSED: [&str; 31] = [
-    "BASH_ENV",
+/// Variables that decide what programs start or where they are found, beside
+/// those of [`decides_code`].
+const REFUSED: [&str; 14] = [
     "BROWSER",
     "CDPATH",
     "EDITOR",
-    "ENV",
-    "GCONV_PATH",
     "GIT_ASKPASS",
     "GIT_EDITOR",
     "GIT_EXEC_PATH",
@@ -24,53 +22,44 @@ const REFUSED: [&str; 31] = [
     "GIT_SSH",
     "GIT_SSH_COMMAND",
     "HOME",
-    "IFS",
-    "JAVA_TOOL_OPTIONS",
     "LESSOPEN",
-    "NODE_OPTIONS",
-    "NODE_PATH",
     "PAGER",
     "PATH",
-    "PERL5LIB",
-    "PERL5OPT",
-    "PROMPT_COMMAND",
-    "PS4",
-    "PYTHONHOME",
-    "PYTHONPATH",
-    "PYTHONSTARTUP",
-    "RUBYLIB",
-    "RUBYOPT",
-    "SHELLOPTS",
     "SSLKEYLOGFILE",
 ];
 /// The same for whole families.
-const REFUSED_BEGINNINGS: [&str; 5] = ["LD_", "DYLD_", "BASH_FUNC_", "GIT_CONFIG", "OPENCLAW_"];
+const REFUSED_BEGINNINGS: [&str; 2] = ["GIT_CONFIG", "OPENCLAW_"];
 
-/// Everything that a command gets: what the config has, then what is set for
-/// skills and has no value yet, then what the call adds.
+/// Whether neither a call nor a skill may set this variable.
+pub fn is_refused(name: &str) -> bool {
+    let upper = name.to_uppercase();
+    decides_code(name)
+        || REFUSED.contains(&upper.as_str())
+        || REFUSED_BEGINNINGS.iter().any(|beginning| upper.starts_with(beginning))
+}
+
+/// Everything that a command gets: what every command gets, what is set for
+/// skills where nothing is there yet, and what the call adds.
 ///
 /// # Errors
 /// For a variable that no call may set, in words for the model.
 pub fn merge(
     settings: &ExecSettings,
-    skills: &BTreeMap<String, Secret>,
+    of_skills: &BTreeMap<String, Secret>,
     asked: &BTreeMap<String, String>,
     has_terminal: bool,
 ) -> Result<BTreeMap<String, String>, String> {
     let mut env = settings.env.clone();
+    for (name, value) in of_skills {
+        env.entry(name.clone()).or_insert_with(|| value.expose().to_owned());
+    }
     if has_terminal && env.get("TERM").is_none_or(|term| term == "dumb") {
         env.insert("TERM".into(), "xterm-256color".into());
     }
     // Shell profiles look at it, as with the original.
     env.insert("OPENCLAW_SHELL".into(), "exec".into());
-    for (name, value) in skills {
-        env.entry(name.clone()).or_insert_with(|| value.expose().to_owned());
-    }
     for (name, value) in asked {
-        let upper = name.to_uppercase();
-        let is_refused = REFUSED.contains(&upper.as_str())
-            || REFUSED_BEGINNINGS.iter().any(|beginning| upper.starts_with(beginning));
-        if is_refused {
+        if is_refused(name) {
             return Err(format!(
                 "Security Violation: Environment variable '{name}' is forbidden during host execution."
             ));

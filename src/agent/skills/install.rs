@@ -6,8 +6,11 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read as _, Write as _};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+
+use rustix::fs::{CWD, RenameFlags, renameat_with};
 
 use super::front::{Head, HeadError};
 use super::scan::FILE;
@@ -19,6 +22,9 @@ const MAX_ENTRIES: usize = 1_000;
 const MAX_BYTES: u64 = 64 * 1024 * 1024;
 /// Folders in folders.
 const MAX_DEPTH: usize = 16;
+/// How the folder begins that a skill is copied into first; the dot keeps it
+/// from being taken for one.
+const STAGED: &str = ".installing-";
 /// Longest name of a folder.
 const MAX_NAME: usize = 64;
 
@@ -95,19 +101,33 @@ pub fn install(from: &Path, managed: &Path, is_forced: bool) -> Result<Installed
     if is_there && !is_forced {
         return Err(InstallError::Exists(name));
     }
-    // Its name begins with a dot, so nobody takes it for a skill.
-    let staged = tempfile::Builder::new()
-        .prefix(".installing-")
-        .tempdir_in(&managed)
-        .map_err(on(&managed))?;
-    let (copied, old) = (staged.path().join("new"), staged.path().join("old"));
+    sweep(&managed);
+    let staged =
+        tempfile::Builder::new().prefix(STAGED).tempdir_in(&managed).map_err(on(&managed))?;
+    let copied = staged.path().join("new");
     copy(&source, &copied, 0, &mut Budget::default())?;
-    if is_there {
-        fs::rename(&target, &old).map_err(on(&target))?;
-    }
-    fs::rename(&copied, &target).map_err(on(&target))?;
+    // In one step, so that there is always one of them; the old one goes with
+    // the staging folder.
+    let placed = if is_there {
+        renameat_with(CWD, &copied, CWD, &target, RenameFlags::EXCHANGE).map_err(io::Error::from)
+    } else {
+        fs::rename(&copied, &target)
+    };
+    placed.map_err(on(&target))?;
     sync_dir(&managed)?;
     Ok(Installed { head, base_dir: target })
+}
+
+/// Takes away what installations have left that a kill ended. There is no other
+/// now: one gateway has the folder, and does one change at a time.
+fn sweep(managed: &Path) {
+    let entries = fs::read_dir(managed).into_iter().flatten().flatten();
+    for entry in entries.filter(|entry| entry.file_name().as_bytes().starts_with(STAGED.as_bytes()))
+    {
+        if let Err(error) = fs::remove_dir_all(entry.path()) {
+            tracing::warn!(path = %entry.path().display(), %error, "left of an installation");
+        }
+    }
 }
 
 /// What has been copied so far.
@@ -227,6 +247,8 @@ mod tests {
         let error = install(&from, &managed, false).unwrap_err().to_string();
         assert_eq!(error, "the skill \"My-Skill\" is there already; force replaces it");
         fs::remove_dir_all(from.join("scripts")).unwrap();
+        // As a kill in the middle leaves it.
+        fs::create_dir_all(managed.join(".installing-x/new")).unwrap();
         install(&from, &managed, true).unwrap();
         assert!(!installed.base_dir.join("scripts").exists());
         assert_eq!(left_in(&managed), ["My-Skill"]);

@@ -15,7 +15,7 @@ use super::listing;
 use super::scan::Heads;
 use super::update::{SkillChange, UpdateError, is_fit, redacted};
 use crate::config::secrets::resolve;
-use crate::config::skills::SkillsSettings;
+use crate::config::skills::{SkillEntry, SkillsSettings};
 use crate::config::{AgentSettings, Env, Settings};
 use crate::support::Secret;
 
@@ -114,12 +114,14 @@ impl Skills {
     /// The variables that are set for an agent's skills, for the commands of its
     /// runs. The variables of the gateway itself are not among them: a skill
     /// could name any.
-    pub async fn variables(self: &Arc<Self>, agent: AgentSettings) -> BTreeMap<String, Secret> {
+    pub async fn variables(self: &Arc<Self>, agent: &AgentSettings) -> BTreeMap<String, Secret> {
         let now = self.now.load_full();
-        if now.skills.entries.is_empty() {
+        let sets = |entry: &SkillEntry| entry.api_key.is_some() || !entry.env.is_empty();
+        // Each command asks: nobody looks through folders for nothing.
+        if !now.skills.entries.values().any(sets) {
             return BTreeMap::new();
         }
-        let skills = Arc::clone(self);
+        let (skills, agent) = (Arc::clone(self), agent.clone());
         let work = move || skills.verdicts(&agent);
         let verdicts = tokio::task::spawn_blocking(work).await.unwrap_or_default();
         let usable = verdicts.iter().filter(|verdict| verdict.is_usable());
@@ -234,7 +236,7 @@ mod tests {
         let settings = Arc::new(load(&env, &looking).unwrap());
         let agent = settings.agents.agent_or_default("main");
         let skills = Arc::new(Skills::new(settings, env));
-        let variables = skills.variables(agent).await;
+        let variables = skills.variables(&agent).await;
         let shown: Vec<_> =
             variables.iter().map(|(name, value)| (name.as_str(), value.expose())).collect();
         assert_eq!(shown, [("A_KEY", "key"), ("A_URL", "u")]);

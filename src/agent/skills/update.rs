@@ -5,15 +5,13 @@ use std::path::Path;
 
 use serde_json::{Map, Value, json};
 
+use crate::agent::exec::environment::is_refused;
 use crate::config::edit::{EditError, ValuePath, remove, set};
 use crate::config::secrets::SecretInput;
 use crate::config::skills::SkillEntry;
-use crate::config::{SaveError, edit_file};
+use crate::config::{REDACTED, SaveError, edit_file, is_variable};
 use crate::support::Secret;
 
-/// What stands for a secret in answers, as in the original. Sent back, it
-/// changes nothing.
-const REDACTED: &str = "__OPENCLAW_REDACTED__";
 /// Longest key of a skill.
 const MAX_KEY: usize = 128;
 /// Variables of one skill.
@@ -30,7 +28,8 @@ pub struct SkillChange {
     pub key: String,
     /// Whether it may be used.
     pub enabled: Option<bool>,
-    /// The value of its main variable; an empty one takes it away.
+    /// The value of its main variable; an empty one takes it away, and what
+    /// answers show in the place of secrets changes nothing.
     pub api_key: Option<Secret>,
     /// Variables; an empty value takes one away.
     pub env: BTreeMap<String, Secret>,
@@ -55,24 +54,6 @@ pub enum UpdateError {
     Stopped,
 }
 
-/// Variables that decide which code a program runs. A skill has no business
-/// with them (the child's environment is a list of what is allowed, too).
-const CODE_VARIABLES: [&str; 12] = [
-    "PATH",
-    "HOME",
-    "SHELL",
-    "ENV",
-    "BASH_ENV",
-    "IFS",
-    "NODE_OPTIONS",
-    "NODE_PATH",
-    "PYTHONPATH",
-    "PYTHONSTARTUP",
-    "RUBYOPT",
-    "PERL5OPT",
-];
-const CODE_PREFIXES: [&str; 4] = ["LD_", "DYLD_", "GIT_", "OPENCLAW_"];
-
 impl SkillChange {
     /// Checks the values; takes out those that stand for what is there already.
     pub(super) fn checked(mut self) -> Result<Self, UpdateError> {
@@ -92,7 +73,7 @@ impl SkillChange {
         }
         for (name, value) in &self.env {
             let path = || format!("/env/{}", name.replace('~', "~0").replace('/', "~1"));
-            if !is_variable(name) {
+            if !is_name(name) {
                 return wrong(path(), "must be the name of a variable");
             }
             if is_code_variable(name) && !value.is_empty() {
@@ -154,7 +135,11 @@ impl SkillChange {
 
 /// Whether a command may get this variable for a skill.
 pub(super) fn is_fit(name: &str) -> bool {
-    is_variable(name) && !is_code_variable(name)
+    is_name(name) && !is_code_variable(name)
+}
+
+fn is_name(name: &str) -> bool {
+    name.len() <= MAX_NAME && is_variable(name)
 }
 
 fn wrong_value(value: &Secret) -> Option<&'static str> {
@@ -171,17 +156,11 @@ fn wrong_value(value: &Secret) -> Option<&'static str> {
     }
 }
 
-fn is_variable(name: &str) -> bool {
-    let begins = |c: char| c.is_ascii_alphabetic() || c == '_';
-    name.len() <= MAX_NAME
-        && name.starts_with(begins)
-        && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
-}
-
-/// Whether a variable decides which code a program runs.
+/// Whether a variable decides which code a program runs. A skill has no business
+/// with the shell or with anything of git's.
 fn is_code_variable(name: &str) -> bool {
-    let name = name.to_ascii_uppercase();
-    CODE_VARIABLES.contains(&&*name) || CODE_PREFIXES.iter().any(|prefix| name.starts_with(prefix))
+    let upper = name.to_ascii_uppercase();
+    is_refused(name) || upper == "SHELL" || upper.starts_with("GIT_")
 }
 
 /// The entry without its secrets: `enabled` as it is, for all other texts what

@@ -98,9 +98,19 @@ pub struct Opened {
 
 /// Opens `file` in the workspace `dir`; `None` when there is none.
 pub fn open(dir: &Path, file: BootstrapFile) -> Result<Option<Opened>, FilesError> {
-    let name = file.name();
+    let opened = open_any_size(dir, file.name())?;
+    match opened {
+        Some(opened) if opened.metadata.len() > MAX_FILE_BYTES => {
+            Err(FilesError::TooLarge { name: file.name() })
+        }
+        opened => Ok(opened),
+    }
+}
+
+/// The same for a file of this name, a path below `dir`, however large it is.
+pub fn open_any_size(dir: &Path, name: &'static str) -> Result<Option<Opened>, FilesError> {
     let unreadable = |source| FilesError::Unreadable { name, source };
-    let Some(target) = target(dir, file)? else { return Ok(None) };
+    let Some(target) = target(dir, name)? else { return Ok(None) };
     let metadata = match fs::symlink_metadata(&target) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         found => found.map_err(unreadable)?,
@@ -113,9 +123,6 @@ pub fn open(dir: &Path, file: BootstrapFile) -> Result<Option<Opened>, FilesErro
     let metadata = opened.metadata().map_err(unreadable)?;
     if !metadata.is_file() {
         return Err(FilesError::Unsafe(name));
-    }
-    if metadata.len() > MAX_FILE_BYTES {
-        return Err(FilesError::TooLarge { name });
     }
     Ok(Some(Opened { file: opened, metadata }))
 }
@@ -135,7 +142,7 @@ pub fn text(opened: Opened, file: BootstrapFile) -> Result<String, FilesError> {
 
 /// What is known of `file` in `dir` without reading it.
 pub fn look(dir: &Path, file: BootstrapFile) -> Result<FileEntry, FilesError> {
-    let found = open(dir, file)?.map(|opened| found(&opened.metadata));
+    let found = open_any_size(dir, file.name())?.map(|opened| found(&opened.metadata));
     Ok(FileEntry { file, path: dir.join(file.name()), found, content: None })
 }
 
@@ -159,19 +166,15 @@ pub fn write(dir: &Path, file: BootstrapFile, content: &str) -> Result<FileEntry
         |source: Box<dyn std::error::Error + Send + Sync>| FilesError::Unwritable { name, source };
     atomic::create_private_dir(dir).map_err(|error| unwritable(Box::new(error)))?;
     // What stands there now decides: a link inside the workspace is kept.
-    open(dir, file).or_else(|error| match error {
-        FilesError::TooLarge { .. } => Ok(None),
-        other => Err(other),
-    })?;
+    open_any_size(dir, name)?;
     let path = dir.join(name);
     atomic::write_private(&path, content.as_bytes())
         .map_err(|error| unwritable(Box::new(error)))?;
     read(dir, file)
 }
 
-/// Where `file` really is; `None` when it is not there.
-fn target(dir: &Path, file: BootstrapFile) -> Result<Option<PathBuf>, FilesError> {
-    let name = file.name();
+/// Where the file of this name really is; `None` when it is not there.
+fn target(dir: &Path, name: &'static str) -> Result<Option<PathBuf>, FilesError> {
     let unreadable = |source| FilesError::Unreadable { name, source };
     let inside = match fs::canonicalize(dir) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -182,10 +185,15 @@ fn target(dir: &Path, file: BootstrapFile) -> Result<Option<PathBuf>, FilesError
         Ok(_) => Err(FilesError::Unsafe(name)),
         // A link to nowhere would be written through.
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            match fs::symlink_metadata(inside.join(name)) {
-                Ok(_) => Err(FilesError::Unsafe(name)),
-                Err(_) => Ok(None),
+            let path = inside.join(name);
+            let parent = path.parent().unwrap_or(&inside);
+            let is_out = fs::canonicalize(parent).is_ok_and(|real| !real.starts_with(&inside));
+            // Also a folder on the way that leads elsewhere, or to nowhere.
+            let is_link = |path: &Path| fs::symlink_metadata(path).is_ok_and(|it| it.is_symlink());
+            if is_out || is_link(&path) || (!parent.exists() && is_link(parent)) {
+                return Err(FilesError::Unsafe(name));
             }
+            Ok(None)
         }
         Err(source) => Err(unreadable(source)),
     }
@@ -260,6 +268,9 @@ mod tests {
         large.set_len(MAX_FILE_BYTES + 1).unwrap();
         let error = read(root.path(), BootstrapFile::Tools).unwrap_err().to_string();
         assert_eq!(error, "workspace file \"TOOLS.md\" is larger than 2097152 bytes");
+        // It spoils no list.
+        let found = look(root.path(), BootstrapFile::Tools).unwrap().found;
+        assert_eq!(found.unwrap().size, MAX_FILE_BYTES + 1);
         // It may be replaced by a smaller one.
         write(root.path(), BootstrapFile::Tools, "t").unwrap();
         let too_much = "x".repeat(2 * 1024 * 1024 + 1);

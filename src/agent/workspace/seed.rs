@@ -6,13 +6,13 @@
 //! original.
 
 use std::fs;
-use std::io::{self, Read as _};
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::BootstrapFile;
+use super::{BootstrapFile, files};
 use crate::store::atomic::{self, FileError};
 
 /// Files that a new workspace gets and an older one keeps, or not.
@@ -22,6 +22,8 @@ const OPTIONAL: [BootstrapFile; 4] =
 const REQUIRED: [BootstrapFile; 2] = [BootstrapFile::Agents, BootstrapFile::Tools];
 /// What only a workspace that is in use has.
 const TRACES_OF_USE: [&str; 4] = ["MEMORY.md", "memory", "skills", ".git"];
+/// Where the state is, below the workspace.
+const STATE: &str = ".openclaw/workspace-state.json";
 /// A state file is a few lines.
 const STATE_MAX_BYTES: u64 = 64 * 1024;
 
@@ -100,20 +102,21 @@ fn make(dir: &Path, file: BootstrapFile) -> Result<(), FileError> {
 }
 
 fn state_path(dir: &Path) -> PathBuf {
-    dir.join(".openclaw").join("workspace-state.json")
+    dir.join(STATE)
 }
 
 /// An unreadable state counts as one of a workspace that is set up, so that
-/// nobody is asked who he is a second time.
+/// nobody is asked who he is a second time. So does one that leads out of the
+/// workspace or is a pipe: commands of the agent can make it that.
 fn read_state(dir: &Path) -> State {
-    let read = || -> io::Result<State> {
+    let read = || -> Result<State, Box<dyn std::error::Error>> {
+        let Some(opened) = files::open_any_size(dir, STATE)? else { return Ok(State::default()) };
         let mut text = String::new();
-        fs::File::open(state_path(dir))?.take(STATE_MAX_BYTES).read_to_string(&mut text)?;
+        opened.file.take(STATE_MAX_BYTES).read_to_string(&mut text)?;
         Ok(serde_json::from_str(&text)?)
     };
     match read() {
         Ok(state) => state,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => State::default(),
         Err(error) => {
             tracing::warn!(workspace = %dir.display(), %error, "state of the workspace not readable");
             State { setup_completed_at: Some(String::new()), ..State::default() }
@@ -210,6 +213,36 @@ mod tests {
         write_state(root.path(), state).unwrap();
         assert!(!ensure(root.path(), NOW).unwrap());
         assert_eq!(names(root.path()).len(), 8);
+    }
+
+    #[test]
+    fn a_state_that_leads_elsewhere_or_never_ends_is_neither_read_nor_written() {
+        use std::os::unix::fs::symlink;
+        type Spoil = fn(&Path, &Path);
+        let spoils: [Spoil; 4] = [
+            |dir, outside| symlink(outside, dir.join(".openclaw")).unwrap(),
+            |dir, outside| symlink(outside.join("new"), dir.join(".openclaw")).unwrap(),
+            |dir, outside| {
+                fs::create_dir(dir.join(".openclaw")).unwrap();
+                symlink(outside.join("other.json"), state_path(dir)).unwrap();
+            },
+            |dir, _| {
+                fs::create_dir(dir.join(".openclaw")).unwrap();
+                let made = std::process::Command::new("mkfifo").arg(state_path(dir)).status();
+                assert!(made.unwrap().success());
+            },
+        ];
+        for spoil in spoils {
+            let root = tempfile::tempdir().unwrap();
+            let (dir, outside) = (root.path().join("w"), root.path().join("outside"));
+            fs::create_dir(&dir).unwrap();
+            fs::create_dir(&outside).unwrap();
+            fs::write(outside.join("other.json"), "{}").unwrap();
+            spoil(&dir, &outside);
+            assert!(ensure(&dir, NOW).unwrap());
+            assert_eq!(names(&outside), ["other.json"]);
+            assert_eq!(fs::read_to_string(outside.join("other.json")).unwrap(), "{}");
+        }
     }
 
     #[test]

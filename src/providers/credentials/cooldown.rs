@@ -13,6 +13,7 @@ use super::super::{ModelInfo, ProviderError, ProviderErrorKind};
 use super::usage_stats::ProfileRest;
 use crate::config::profiles::CooldownConfig;
 use crate::store::{CooldownChange, CooldownRow};
+use crate::support::millis;
 
 /// How long a credential rests after the first, second, … failure in a row.
 const STEPS: [Duration; 4] = [
@@ -341,10 +342,6 @@ fn change(state: Option<&State>, (credential, model): Key) -> CooldownChange {
         failed_at: state.failed_at,
         until_ms: state.rest.until_ms,
     })
-}
-
-fn millis(duration: Duration) -> u64 {
-    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]

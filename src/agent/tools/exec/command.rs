@@ -112,11 +112,11 @@ async fn plan(cx: &ToolContext, arguments: &Value) -> Result<Plan, String> {
     };
     let how = How { has_terminal: wanted.has_terminal(), time_limit, sandbox };
     // What is confined is not trusted with keys.
-    let skills = match host {
-        ExecHost::Gateway => parts.skills.variables(cx.agent.clone()).await,
+    let of_skills = match host {
+        ExecHost::Gateway => parts.skills.variables(&cx.agent).await,
         ExecHost::Sandbox => BTreeMap::new(),
     };
-    let request = wanted.request(cx, settings, host, &skills)?;
+    let request = wanted.request(cx, settings, host, &of_skills)?;
     make_workspace(&request).await?;
     Ok(Plan { request, how, patience })
 }

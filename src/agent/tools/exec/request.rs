@@ -78,7 +78,8 @@ impl Arguments {
         }
     }
 
-    /// What somebody has to permit; `skills` are the variables set for them.
+    /// What somebody has to permit. `of_skills` are the variables of the agent's
+    /// skills.
     ///
     /// # Errors
     /// In words for the model, when something that it wants cannot be had.
@@ -87,14 +88,14 @@ impl Arguments {
         cx: &ToolContext,
         settings: &ExecSettings,
         host: ExecHost,
-        skills: &BTreeMap<String, Secret>,
+        of_skills: &BTreeMap<String, Secret>,
     ) -> Result<ExecRequest, String> {
         let security = read_word("security", self.security.as_deref(), ExecSecurity::parse)?;
         let ask = read_word("ask", self.ask.as_deref(), ExecAsk::parse)?;
         Ok(ExecRequest {
             command: self.command.clone(),
             cwd: self.directory(&cx.agent.workspace, settings),
-            env: environment::merge(settings, skills, &self.env, self.pty)?,
+            env: environment::merge(settings, of_skills, &self.env, self.pty)?,
             env_asked: self.env.keys().cloned().collect::<BTreeSet<_>>(),
             host,
             agent: cx.agent.id.clone(),
