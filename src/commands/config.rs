@@ -20,9 +20,15 @@ pub fn line(words: &str) -> String {
     let kept = words.split_once('=').map_or(words, |(path, _)| path);
     let (action, rest) = kept.split_once(char::is_whitespace).unwrap_or((kept, ""));
     let shown = match action.to_lowercase().as_str() {
-        // A value without the sign may follow the path.
-        "set" => rest.split_whitespace().next().map(|path| format!("set {path}=…")),
-        _ => Some(kept.to_owned()),
+        // A value without the sign may follow the path, or be glued to it.
+        "set" => {
+            let path =
+                rest.split(|c: char| c.is_whitespace() || c == ':').find(|it| !it.is_empty());
+            path.map(|path| format!("set {path}=…"))
+        }
+        "" | "show" | "get" | "unset" => Some(kept.to_owned()),
+        // Who mistook the word may have written a value all the same.
+        _ => None,
     };
     ["/config", &shown.unwrap_or_else(|| action.to_owned())].join(" ").trim().to_owned()
 }
@@ -147,6 +153,8 @@ mod tests {
             ("set gateway.auth.token=geheim", "/config set gateway.auth.token=…"),
             ("set gateway.auth.token geheim", "/config set gateway.auth.token=…"),
             ("SET a = b c", "/config set a=…"),
+            ("set gateway.auth.token:geheim", "/config set gateway.auth.token=…"),
+            ("change gateway.auth.token geheim", "/config change"),
             ("set", "/config set"),
             ("get gateway.port", "/config get gateway.port"),
             ("", "/config"),

@@ -24,54 +24,49 @@ pub fn alone(text: &str) -> Option<Vec<Directive>> {
 }
 
 /// The level of thinking that a message asks for, and the message without
-/// that; `None` when it asks for none. The last one counts.
+/// that; `None` when it asks for none. The last one counts. The text is gone
+/// through once: it may be as long as a frame.
 pub fn thinking(text: &str) -> Option<(ThinkingLevel, String)> {
-    let mut rest = text.to_owned();
-    let mut level = None;
-    let mut from = 0;
-    while let Some((start, end, found)) = next_thinking(&rest, from) {
-        level = Some(found);
-        let before = rest.get(..start).unwrap_or_default();
-        let after = rest.get(end..).unwrap_or_default().trim_start_matches([' ', '\t']);
-        let joined = [before, after].concat();
-        from = start;
-        rest = joined;
+    let (mut kept, mut level, mut in_code) = (String::new(), None, false);
+    let mut rest = text.trim_start();
+    while let Some(at) = rest.find(['/', '`']) {
+        let (before, from) = rest.split_at(at);
+        kept.push_str(before);
+        let stands_alone = kept.chars().next_back().is_none_or(char::is_whitespace);
+        if stands_alone
+            && !in_code
+            && let Some((found, after)) = thinking_at(from, kept.is_empty())
+        {
+            level = Some(found);
+            rest = after.trim_start_matches([' ', '\t']);
+            if kept.is_empty() {
+                rest = rest.trim_start();
+            }
+            continue;
+        }
+        in_code ^= from.starts_with('`');
+        let (sign, after) = from.split_at(1);
+        kept.push_str(sign);
+        rest = after;
     }
-    let rest = rest.trim().to_owned();
-    level.map(|level| (level, rest))
+    let level = level?;
+    kept.push_str(rest);
+    Some((level, kept.trim_end().to_owned()))
 }
 
-/// Where the next directive for thinking stands, from byte `from` on.
-fn next_thinking(text: &str, from: usize) -> Option<(usize, usize, ThinkingLevel)> {
-    let mut at = from;
-    while let Some(offset) = text.get(at..)?.find('/') {
-        let start = at + offset;
-        at = start + 1;
-        let before = text.get(..start)?;
-        let stands_alone = before.chars().next_back().is_none_or(char::is_whitespace);
-        let in_code = before.matches('`').count() % 2 == 1;
-        if !stands_alone || in_code {
-            continue;
-        }
-        let (word, tail) = first_word(text.get(start..)?);
-        let (name, glued) = name_of(word);
-        // The short forms look like paths and switches in the midst of a text.
-        let is_short = name.chars().count() == 2 && !before.trim().is_empty();
-        if is_short || setting(name) != Some(Setting::Think) {
-            continue;
-        }
-        let (level, end) = if glued.is_empty() {
-            let skipped = tail.len() - tail.trim_start().len();
-            let (level, _) = first_word(tail.trim_start());
-            (level, start + word.len() + skipped + level.len())
-        } else {
-            (glued, start + word.len())
-        };
-        if let Some(level) = level_of(Setting::Think, level).and_then(ThinkingLevel::parse) {
-            return Some((start, end, level));
-        }
+/// The directive for thinking that a text begins with, and what follows it.
+fn thinking_at(text: &str, is_first: bool) -> Option<(ThinkingLevel, &str)> {
+    let (word, tail) = first_word(text);
+    let (name, glued) = name_of(word);
+    // The short forms look like paths and switches in the midst of a text.
+    let is_short = name.chars().count() == 2 && !is_first;
+    if is_short || setting(name) != Some(Setting::Think) {
+        return None;
     }
-    None
+    let (level, after) =
+        if glued.is_empty() { first_word(tail.trim_start()) } else { (glued, tail) };
+    let level = level_of(Setting::Think, level).and_then(ThinkingLevel::parse)?;
+    Some((level, after))
 }
 
 fn first_word(text: &str) -> (&str, &str) {
@@ -133,10 +128,22 @@ mod tests {
             ("do /thinking: Medium this\n\n  now", "medium", "do this\n\n  now"),
             ("/think low a /think high b", "high", "a b"),
             ("/think high", "high", ""),
+            (" /think low\n/t high  a `/think off` b /t low", "high", "a `/think off` b /t low"),
         ] {
             let level = ThinkingLevel::parse(level).unwrap();
             assert_eq!(thinking(text), Some((level, rest.to_owned())), "{text}");
         }
+    }
+
+    #[test]
+    fn a_long_text_is_gone_through_once() {
+        let begun = tokio::time::Instant::now();
+        let slashes = "/ ".repeat(1 << 20);
+        assert_eq!(thinking(&slashes), None);
+        let many = "/think low ".repeat(1 << 17);
+        assert_eq!(thinking(&many), Some((ThinkingLevel::Low, String::new())));
+        // Seconds; looked at from its start for each slash, it is many minutes.
+        assert!(begun.elapsed() < std::time::Duration::from_mins(1));
     }
 
     #[test]

@@ -231,8 +231,8 @@ const LEVELS: &[&str] = &["off", "minimal", "low", "medium", "high"];
 
 /// The command with this alias; the slash is part of it.
 pub fn find(alias: &str) -> Option<&'static Spec> {
-    let alias = alias.to_lowercase();
-    COMMANDS.iter().find(|spec| spec.aliases.contains(&alias.as_str()))
+    let is_it = |name: &&str| name.eq_ignore_ascii_case(alias);
+    COMMANDS.iter().find(|spec| spec.aliases.iter().any(is_it))
 }
 
 /// The commands that this gateway offers. `/config` is off unless the config
