@@ -290,6 +290,22 @@ async fn an_abort_ends_all_that_a_command_has_started() {
 }
 
 #[tokio::test]
+async fn a_command_that_stops_its_keeper_is_ended_all_the_same() {
+    let (gateway, _mock) = scripted(Api::OpenAi).await;
+    let mut client = owner(&gateway).await;
+    for (number, again) in
+        ["exec sleep 600", "while :; do kill -STOP $PPID; done"].iter().enumerate()
+    {
+        let command =
+            format!("trap '' TERM; echo $$ > {number}.pid; sleep 0.1; kill -STOP $PPID; {again}");
+        let args = json!({"command": command, "timeout": 1});
+        let result = exec(&mut client, "main", args).await;
+        assert_eq!(result["details"]["timedOut"], true, "{again}: {result}");
+        all_die(&[pid_in(&gateway.workspace().join(format!("{number}.pid"))).await]).await;
+    }
+}
+
+#[tokio::test]
 async fn nothing_outlives_a_gateway_that_is_killed() {
     let (mut gateway, _mock) = scripted(Api::OpenAi).await;
     let mut client = owner(&gateway).await;

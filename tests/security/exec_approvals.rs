@@ -14,11 +14,12 @@ use clawgate::agent::approvals::{
     ApprovalNews, Approvals, ApprovalsParts, Denial, ExecHost, ExecRequest, Permit, Program,
     QuestionKind, SHOWN_MAX,
 };
+use clawgate::agent::exec::{How, Processes};
 use clawgate::bus::{Audience, Backplane, Bus, Event, EventKind};
-use clawgate::config::{Env, Overrides, load};
+use clawgate::config::{Env, ExecSandbox, Overrides, load};
 use clawgate::sessions::{KeyRules, SessionKey, Sessions, SessionsOptions};
 use clawgate::store::SqliteStore;
-use clawgate::support::{BoxFuture, RandomIds, SystemClock};
+use clawgate::support::{BoxFuture, RandomIds, SystemClock, Tasks};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::time::timeout;
@@ -324,6 +325,30 @@ async fn a_program_that_is_another_by_now_takes_the_permit_away() {
     let permit = place.decide(&request).await.unwrap();
     fs::write(place.bin.join("uname"), "#!/bin/sh\nid\n").unwrap();
     assert_eq!(reason(&permit.redeem(&request).await.unwrap_err()), "changed-since-approval");
+}
+
+#[tokio::test]
+async fn a_start_that_is_given_up_takes_no_place_among_the_commands() {
+    let place = Place::new(&json!({}), true).await;
+    let settings = load(&Env::fixed([], place.root.path()), &Overrides::default()).unwrap();
+    let processes = Arc::new(Processes::new(
+        &settings,
+        env!("CARGO_BIN_EXE_clawgate").into(),
+        Arc::new(SystemClock),
+        Arc::new(RandomIds),
+        Tasks::default(),
+    ));
+    let request = place.request("true");
+    let permit = place.decide(&request).await.unwrap();
+    let how = How { has_terminal: false, time_limit: None, sandbox: ExecSandbox::Off };
+    let mut start = Box::pin(processes.start(permit, &request, how));
+    while processes.count() == 0 {
+        assert!(futures_util::poll!(&mut start).is_pending(), "given up before it has begun");
+        tokio::task::yield_now().await;
+    }
+    drop(start);
+    assert_eq!(processes.count(), 0);
+    assert!(processes.of_session(&request.session).is_empty());
 }
 
 #[tokio::test]

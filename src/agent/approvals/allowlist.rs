@@ -54,7 +54,7 @@ impl Entry {
         }
         let as_found = found.path.to_str().is_some_and(|path| matches(&pattern, path));
         // A plain path also speaks for the file that it leads to.
-        let is_plain = !pattern.contains(['*', '?']);
+        let is_plain = pattern.starts_with('/') && !pattern.contains(['*', '?']);
         let leads_there = || {
             let target = fs::canonicalize(PathBuf::from(&pattern)).ok();
             is_plain && !found.is_many_in_one() && target.as_ref() == Some(&found.real)

@@ -41,7 +41,7 @@ pub(super) struct Assessment {
     /// `commandAnalysis` on the wire.
     pub analysis: Value,
     /// Said to whoever decides, when there is something to watch out for.
-    pub warning: Option<String>,
+    pub warning: Option<&'static str>,
 }
 
 impl Assessment {
@@ -59,29 +59,35 @@ impl Assessment {
         let covered = words(&request.command)
             .filter(|_| has_tame_variables(&request.env_asked))
             .and_then(|words| covered(&words, first.as_ref(), can_be_listed, entries, home));
-        let risks: BTreeSet<_> =
-            parts.parts.iter().filter_map(|part| risk_in(part, &find)).map(Risk::as_str).collect();
-        let warning = has_hidden(&request.command).then(|| {
-            "The command has characters that are not shown or that change the order of others."
-                .to_owned()
-        });
-        let analysis = json!({
-            "commandCount": parts.parts.len(),
-            "nestedCommandCount": parts.nested,
-            "riskKinds": risks,
-            "warningLines": warning.iter().collect::<Vec<_>>(),
-        });
+        let warning = warning(&request.command);
+        let analysis = analysis(&parts, warning, &find);
         Self { covered, first, can_be_listed, analysis, warning }
     }
 }
 
 /// The analysis of a command of which only the text is known.
 pub fn analysis_of(command: &str) -> Value {
-    let parts = Parts::of(command);
-    let risks: BTreeSet<_> =
-        parts.parts.iter().filter_map(|part| risk_in(part, &|_| None)).map(Risk::as_str).collect();
-    json!({"commandCount": parts.parts.len(), "nestedCommandCount": parts.nested,
-        "riskKinds": risks, "warningLines": []})
+    analysis(&Parts::of(command), warning(command), &|_| None)
+}
+
+fn analysis(
+    parts: &Parts<'_>,
+    warning: Option<&str>,
+    find: &dyn Fn(&str) -> Option<Found>,
+) -> Value {
+    let risks = parts.parts.iter().filter_map(|part| risk_in(part, find)).map(Risk::as_str);
+    json!({
+        "commandCount": parts.parts.len(),
+        "nestedCommandCount": parts.nested,
+        "riskKinds": risks.collect::<BTreeSet<_>>(),
+        "warningLines": warning.as_slice(),
+    })
+}
+
+fn warning(command: &str) -> Option<&'static str> {
+    has_hidden(command).then_some(
+        "The command has characters that are not shown or that change the order of others.",
+    )
 }
 
 fn covered(

@@ -196,7 +196,9 @@ impl Pending {
             return Err(AskError::Taken);
         }
         if questions.len() >= MAX_QUESTIONS {
-            return Err(AskError::Full);
+            // What has ended gives way.
+            let ended = questions.iter().position(|question| !question.is_open());
+            questions.remove(ended.ok_or(AskError::Full)?);
         }
         let Draft { kind, request, allowed, limit } = draft;
         let limit_ms = u64::try_from(limit.as_millis()).unwrap_or(u64::MAX);
@@ -323,5 +325,8 @@ mod tests {
             pending.ask(id.to_string(), draft(MINUTE), 0).unwrap();
         }
         assert_eq!(pending.ask("x".into(), draft(MINUTE), 0).unwrap_err(), AskError::Full);
+        decide(&pending.find(QuestionKind::Exec, "7").unwrap(), Decision::Deny);
+        assert!(pending.ask("x".into(), draft(MINUTE), 0).is_ok(), "what has ended gives way");
+        assert_eq!(pending.ask("y".into(), draft(MINUTE), 0).unwrap_err(), AskError::Full);
     }
 }

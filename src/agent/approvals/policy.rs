@@ -56,6 +56,11 @@ impl Policy {
         }
     }
 
+    /// Whether every command runs, so that nothing has to be known of it.
+    pub fn lets_all(&self) -> bool {
+        self.security == ExecSecurity::Full && !self.asks(false)
+    }
+
     /// Whether a person has to be asked about a command.
     pub fn asks(&self, is_covered: bool) -> bool {
         match self.ask {
@@ -207,6 +212,10 @@ mod tests {
             for is_covered in [true, false] {
                 assert!(with(security, Ask::Always).asks(is_covered));
                 assert!(!with(security, Ask::Off).asks(is_covered));
+            }
+            for ask in Ask::ALL {
+                let lets_all = security == Security::Full && ask != Ask::Always;
+                assert_eq!(with(security, ask).lets_all(), lets_all);
             }
         }
         assert!(with(Security::Allowlist, Ask::OnMiss).asks(false));

@@ -53,7 +53,9 @@ const INTERPRETERS: &str = "python pythonw pypy ipython bpython perl raku ruby i
     guix patch ack msgfilter latexmk osascript applescript swig convert magick \
     mogrify qjs quickjs d8 rhino coffee pry vlc mpv cvs svn hg bzr darcs fossil \
     git-shell procmail formail crash openocd bpftrace stap dtrace sqlplus isql cqlsh k \
-    q msfconsole msfvenom pdb ptpython scapy";
+    q msfconsole msfvenom pdb ptpython scapy rename prename file-rename prove perldoc zless zmore \
+    bzless bzmore xzless xzmore lzless lzmore tig lazygit vimtutor vipw vigr visudo sensible-editor \
+    sensible-pager sensible-browser run-mailcap cscope ncdu";
 
 const WRAPPERS: &str = "env sudo sudoedit doas su runuser pkexec gosu su-exec setpriv capsh sg newgrp \
     nohup timeout nice ionice chrt taskset numactl setsid stdbuf unbuffer time command builtin exec \
@@ -191,13 +193,11 @@ fn of_name(name: &str, args: &[String]) -> Option<Risk> {
     if has(WRAPPERS, name) || LOADERS.iter().any(|loader| name.starts_with(loader)) {
         return Some(Risk::Wrapper);
     }
-    // `vim.basic`, `bash-static`, `python3-dbg`
-    let heads = name
+    // `vim.basic`, `bash-static`, `python3-dbg`, `x86_64-linux-gnu-gcc-12`
+    let pieces = name
         .split(['.', '-'])
-        .next()
-        .into_iter()
-        .flat_map(|head| [head, head.trim_end_matches(|letter: char| letter.is_ascii_digit())]);
-    for name in [name].into_iter().chain(heads) {
+        .flat_map(|piece| [piece, piece.trim_end_matches(|letter: char| letter.is_ascii_digit())]);
+    for name in [name].into_iter().chain(pieces) {
         if has(SHELLS, name) {
             return Some(Risk::Shell);
         }

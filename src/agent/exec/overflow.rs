@@ -67,14 +67,20 @@ fn make_room(dir: &Path, now: SystemTime) -> io::Result<()> {
     let mut files = Vec::new();
     for entry in fs::read_dir(dir)? {
         let entry = entry?;
-        files.push((entry.metadata()?.modified()?, entry.path()));
+        // What is gone meanwhile takes no room.
+        let Ok(found) = entry.metadata() else { continue };
+        files.push((found.modified()?, entry.path()));
     }
     files.sort();
     let too_many = (files.len() + 1).saturating_sub(MAX_FILES);
     for (index, (changed, path)) in files.iter().enumerate() {
         let age = now.duration_since(*changed).unwrap_or_default();
         if index < too_many || age > MAX_AGE {
-            fs::remove_file(path)?;
+            match fs::remove_file(path) {
+                // Another command has made room at the same time.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                removed => removed?,
+            }
         }
     }
     Ok(())

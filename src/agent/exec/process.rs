@@ -114,9 +114,12 @@ impl Process {
         self.state.lock().output.take_unread()
     }
 
-    /// From now on nobody waits for it.
-    pub fn put_to_background(&self) {
-        self.state.lock().is_background = true;
+    /// From now on nobody waits for it; whether it is still there for that. Of
+    /// what is gone already, whoever has waited knows the end.
+    pub fn put_to_background(&self) -> bool {
+        let mut state = self.state.lock();
+        state.is_background |= !state.is_gone;
+        state.is_background
     }
 
     /// Has it ended, with all that came from it.

@@ -121,15 +121,10 @@ impl Processes {
         let output = Receiver::from_owned_fd(reader.into())?;
         let (sender, inputs) = mpsc::channel(MAX_INPUTS);
         let process = self.enlist(request, &launch, how.has_terminal.then_some(sender))?;
+        let mut attempt = Attempt { all: self, id: process.id.clone(), has_begun: false };
         let plan = self.plan(launch, how.has_terminal, writable);
-        let started = self.spawn(&plan, writer).await;
-        let (keeper, socket) = match started {
-            Ok(started) => started,
-            Err(error) => {
-                self.forget(&process.id);
-                return Err(error.into());
-            }
-        };
+        let (keeper, socket) = self.spawn(&plan, writer).await?;
+        attempt.has_begun = true;
         let supervisor = Supervisor {
             process: Arc::clone(&process),
             keeper,
@@ -331,6 +326,22 @@ impl Processes {
             {
                 list.remove(id);
             }
+        }
+    }
+}
+
+/// A command on the list that has not begun: its start may fail, and whoever
+/// waits for it may give up.
+struct Attempt<'a> {
+    all: &'a Processes,
+    id: String,
+    has_begun: bool,
+}
+
+impl Drop for Attempt<'_> {
+    fn drop(&mut self) {
+        if !self.has_begun {
+            self.all.forget(&self.id);
         }
     }
 }

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader, Lines};
 use tokio::net::UnixStream;
 use tokio::net::unix::pipe::Receiver;
@@ -64,8 +64,10 @@ struct Course {
     is_settled: bool,
     /// When what the command itself has said is taken for complete.
     last_words: Option<Instant>,
-    /// When the keeper is given up.
+    /// When the keeper should have done what it was ordered to.
     last_resort: Option<Instant>,
+    /// How often that time has come.
+    resorts: u8,
     deadline: Option<Instant>,
 }
 
@@ -86,6 +88,7 @@ impl Supervisor {
             is_settled: false,
             last_words: None,
             last_resort: None,
+            resorts: 0,
             deadline: self.time_limit.map(|limit| Instant::now() + limit),
         };
         let mut piece = vec![0; PIECE];
@@ -126,17 +129,13 @@ impl Supervisor {
                 self.note(course, line.as_deref());
             }
             Some(bytes) = self.inputs.recv() => input(course, &bytes).await,
-            () = self.process.end.cancelled(), if !is_ordered => order(course, Cause::Killed).await,
+            () = self.process.end.cancelled(), if !is_ordered => {
+                self.order(course, Cause::Killed).await;
+            }
             () = at(course.deadline), if !is_ordered && !is_settled => {
-                order(course, Cause::Timeout).await;
+                self.order(course, Cause::Timeout).await;
             }
-            () = at(course.last_resort) => {
-                course.last_resort = None;
-                // Its process id is somebody else's once it has ended.
-                if course.ended.is_none() {
-                    self.give_up();
-                }
-            }
+            () = at(course.last_resort) => self.resort(course),
             () = at(course.last_words), if !is_settled => {}
         }
     }
@@ -235,11 +234,46 @@ impl Supervisor {
         });
     }
 
+    /// Tells the keeper to end everything.
+    async fn order(&self, course: &mut Course, cause: Cause) {
+        course.ordered = Some(cause);
+        course.last_resort = Some(Instant::now() + KEEPER_LIMIT);
+        self.wake_keeper();
+        // When the keeper is gone, its reports end.
+        let _ = course.orders.write_all(&[launcher::END]).await;
+    }
+
+    /// The keeper has not done it: first the command goes, then the keeper, and
+    /// what it had as a child with it.
+    fn resort(&mut self, course: &mut Course) {
+        course.last_resort = None;
+        // Its process id is somebody else's once it has ended.
+        if course.ended.is_some() || !course.has_keeper {
+            return;
+        }
+        course.resorts += 1;
+        if course.resorts > 1 {
+            // It may be gone already.
+            let _ = self.keeper.start_kill();
+            return;
+        }
+        self.give_up();
+        self.wake_keeper();
+        course.last_resort = Some(Instant::now() + KEEPER_LIMIT);
+    }
+
+    /// A command can stop its keeper, as it belongs to the same user.
+    fn wake_keeper(&self) {
+        if let Some(keeper) = self.keeper.id().and_then(process_id) {
+            // It may be gone already.
+            let _ = kill_process(keeper, Signal::CONT);
+        }
+    }
+
     /// Kills what can be found without the keeper.
     fn give_up(&self) {
         let pid = self.process.look(|state| state.pid);
-        let group = pid.and_then(|pid| i32::try_from(pid).ok()).and_then(Pid::from_raw);
-        if let Some(group) = group {
+        if let Some(group) = pid.and_then(process_id) {
             // It may be gone already.
             let _ = kill_process_group(group, Signal::KILL);
         }
@@ -254,10 +288,6 @@ async fn input(course: &mut Course, bytes: &[u8]) {
     let _ = course.orders.write_all(&frame).await;
 }
 
-/// Tells the keeper to end everything.
-async fn order(course: &mut Course, cause: Cause) {
-    course.ordered = Some(cause);
-    course.last_resort = Some(Instant::now() + KEEPER_LIMIT);
-    // When the keeper is gone, its reports end.
-    let _ = course.orders.write_all(&[launcher::END]).await;
+fn process_id(number: u32) -> Option<Pid> {
+    i32::try_from(number).ok().and_then(Pid::from_raw)
 }

@@ -25,7 +25,7 @@ use super::{INPUT, START, tree};
 /// How long a command may take to end when it is asked to; then it is killed.
 /// Everything has to be dead within two seconds.
 const POLITE: Duration = Duration::from_secs(1);
-/// How often it is looked after.
+/// How often what does not die is looked for again.
 const STEP: Duration = Duration::from_millis(20);
 /// How long processes that do not die are shot at. What another user owns, or
 /// hangs in the kernel, never dies of it.
@@ -39,6 +39,8 @@ pub fn run() -> ExitCode {
     match keep() {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
+            // Nothing goes on that nobody keeps.
+            tree::signal_all(&[Signal::KILL]);
             eprintln!("clawgate: the command cannot be kept: {error}");
             ExitCode::FAILURE
         }
@@ -70,7 +72,8 @@ fn keep() -> io::Result<()> {
     let nowhere = File::options().read(true).write(true).open("/dev/null")?;
     rustix::stdio::dup2_stdout(&nowhere)?;
     rustix::stdio::dup2_stderr(&nowhere)?;
-    Report::Started(main.as_raw_nonzero().get().unsigned_abs()).write(&mut gateway)?;
+    // When the gateway is gone, that is an order like another.
+    let _ = Report::Started(main.as_raw_nonzero().get().unsigned_abs()).write(&mut gateway);
     let orders = gateway.try_clone()?;
     thread::Builder::new().spawn(move || obey(orders, inputs.as_ref()))?;
     reap(main, gateway);
@@ -132,12 +135,10 @@ fn obey(mut gateway: UnixStream, inputs: Option<&SyncSender<Vec<u8>>>) {
     }
     // What is stopped does not see that it shall end.
     tree::signal_all(&[Signal::TERM, Signal::CONT]);
+    // Once nothing is left, this process goes while it sleeps.
+    thread::sleep(POLITE);
     let mut waited = Duration::ZERO;
-    while waited < POLITE {
-        thread::sleep(STEP);
-        waited += STEP;
-    }
-    while waited < POLITE + KILL_LIMIT && tree::signal_all(&[Signal::KILL]) {
+    while waited < KILL_LIMIT && tree::signal_all(&[Signal::KILL]) {
         thread::sleep(STEP);
         waited += STEP;
     }

@@ -83,10 +83,13 @@ async fn run(cx: &ToolContext, arguments: &Value) -> ToolOutput {
         Err(StartError::Denied(denial)) => return denied(denial),
         Err(error) => return ToolOutput::error(error.to_string()),
     };
-    if let Some(ending) = wait(cx, &process.0, plan.patience).await {
+    let ending = match wait(cx, &process.0, plan.patience).await {
+        None if !process.0.put_to_background() => process.0.look(|state| state.ending.clone()),
+        waited => waited,
+    };
+    if let Some(ending) = ending {
         return told::ended(&process.0, &ending, limit);
     }
-    process.0.put_to_background();
     note_its_end(&cx.runs, &process.0);
     told::goes_on(&process.0)
 }

@@ -83,13 +83,14 @@ async fn run(cx: &ToolContext, arguments: &Value) -> ToolOutput {
         Ok(arguments) => arguments,
         Err(error) => return failed(error.to_string()),
     };
-    let (processes, now) = (&cx.parts().processes, cx.parts().clock.now_ms());
+    let processes = &cx.parts().processes;
+    let now = || cx.parts().clock.now_ms();
     let action = arguments.action.as_str();
     if !ACTIONS.contains(&action) {
         return failed(format!("Unknown action {action}; one of {}.", ACTIONS.join(", ")));
     }
     if action == "list" {
-        return list(processes, &cx.key, now);
+        return list(processes, &cx.key, now());
     }
     let Some(id) = arguments.session_id.as_deref().filter(|id| !id.is_empty()) else {
         return failed("sessionId is required for this action.");
@@ -103,9 +104,9 @@ async fn run(cx: &ToolContext, arguments: &Value) -> ToolOutput {
     match action {
         "poll" => {
             poll(&process, arguments.timeout).await;
-            polled(&process, now)
+            polled(&process, now())
         }
-        "log" => log(&process, count(arguments.offset), count(arguments.limit), now),
+        "log" => log(&process, count(arguments.offset), count(arguments.limit), now()),
         "kill" => kill(&process),
         "clear" => clear(processes, &process),
         "remove" => remove(processes, &process),
@@ -207,12 +208,14 @@ async fn poll(process: &Process, timeout: Option<f64>) {
 }
 
 fn polled(process: &Process, now: u64) -> ToolOutput {
+    // First how it stands: what it says between the two is then new the next time,
+    // and nothing is new after its end.
+    let (ending, mut details) =
+        process.look(|state| (state.ending.clone(), told::ending_details(process, state)));
     let (unread, is_cut) = process.take_unread();
     let unread = unread.trim();
     let shown = if unread.is_empty() { "(no new output)" } else { unread };
     let cut = process.look(|state| if is_cut { told::left_out(state) } else { String::new() });
-    let (ending, mut details) =
-        process.look(|state| (state.ending.clone(), told::ending_details(process, state)));
     let aggregated = process.look(|state| state.output.text().trim().to_owned());
     extend(&mut details, json!({"aggregated": aggregated}));
     let after = if let Some(ending) = ending {
