@@ -604,7 +604,6 @@ pub const DIFFERENCES: &[Difference] = &[
     ),
     allow(Kind::MissingFrame, "methods/approvals-two-clients", "a event *.pair.*", "*", NO_PAIRING),
     told("🦞 OpenClaw", OWN_STATUS),
-    told("ℹ️ Help", OWN_COMMANDS),
     told("ℹ️ Slash commands", OWN_COMMANDS),
     told("Current: mock/mock-1", "There is one runtime, so none can be chosen."),
     told("Model \"mock/nope\" is not", "The name is not known, whatever is allowed."),
