@@ -101,9 +101,18 @@ mod tests {
         fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
     }
 
-    /// Not below the system's directory for temporary files, which is open to all.
+    /// Not below a directory that is open to all, as that for temporary files is:
+    /// beside the sources, or at home when they are in such a place.
     fn closed_dir() -> tempfile::TempDir {
-        tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap()
+        let homes = std::env::var_os("HOME").map(PathBuf::from);
+        let is_closed = |path: &PathBuf| {
+            let mode = |place: &Path| fs::metadata(place).map_or(OTHERS_WRITE, |it| it.mode());
+            path.ancestors().all(|place| mode(place) & OTHERS_WRITE == 0)
+        };
+        let places = [PathBuf::from(env!("CARGO_MANIFEST_DIR"))].into_iter().chain(homes);
+        let place =
+            places.into_iter().find(is_closed).expect("a directory that is not open to all");
+        tempfile::tempdir_in(place).unwrap()
     }
 
     #[test]
