@@ -363,7 +363,7 @@ async fn a_session_does_not_see_the_commands_of_another() {
 
 /// A file that is neither in a workspace nor temporary.
 fn outside(unique: u16) -> PathBuf {
-    Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("outside-{unique}"))
+    crate::support::closed_place().join(format!("clawgate-test-outside-{unique}"))
 }
 
 #[tokio::test]

@@ -117,7 +117,7 @@ async fn confined(mode: &str) -> (Gateway, MockProvider, WsClient) {
     let mock = MockProvider::start().await;
     let mut settings = config(mock.address(), Api::OpenAi);
     settings["tools"]["exec"] = json!({"sandbox": mode});
-    let root = TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let root = TempDir::new_in(crate::support::closed_place()).unwrap();
     let options = GatewayOptions::with_config(settings);
     let gateway = Gateway::start_in(root, options).await.unwrap();
     let mut params = standard_connect(&ALL_SCOPES);

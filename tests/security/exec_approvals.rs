@@ -72,7 +72,7 @@ struct Place {
 impl Place {
     async fn new(config: &Value, has_deciders: bool) -> Self {
         // Not where anybody may write, as in the directory for temporary files.
-        let root = TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+        let root = TempDir::new_in(crate::support::closed_place()).unwrap();
         let real = fs::canonicalize(root.path()).unwrap();
         let (bin, workspace) = (real.join("bin"), real.join("workspace"));
         fs::create_dir_all(&bin).unwrap();

@@ -11,6 +11,7 @@ pub mod device;
 pub mod gateway;
 pub mod mock;
 pub mod node;
+pub mod place;
 pub mod python;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -21,6 +22,7 @@ pub use config::{SECRET, default_config};
 pub use device::DeviceKey;
 pub use gateway::{Gateway, GatewayOptions};
 pub use mock::MockProvider;
+pub use place::closed_place;
 
 /// What a server at `host:port` has under a path, as JSON.
 pub async fn get_json(address: &str, path: &str) -> serde_json::Value {
