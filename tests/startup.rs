@@ -248,6 +248,16 @@ fn a_secret_of_the_gateway_that_is_nowhere_stops_the_start_with_its_key() {
 }
 
 #[test]
+fn a_secret_that_the_mode_does_not_ask_for_is_not_looked_up() {
+    let nowhere = serde_json::json!({"source": "file", "provider": "keys", "id": "/nope"});
+    let auth = serde_json::json!({"mode": "password", "password": "s3cret", "token": nowhere});
+    let user = with_secrets(&auth);
+    let _gateway = user.start(&["--port", "0"]);
+    let output = user.output(&["chat", "hi"]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+#[test]
 fn a_second_gateway_is_refused_until_the_first_one_is_killed() {
     let user = User::new();
     let mut first = user.start(&["--port", "0"]);

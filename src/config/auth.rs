@@ -72,8 +72,8 @@ pub struct AuthSettings {
     pub token: Option<Secret>,
     /// The shared password; always there in password mode, unless referred to.
     pub password: Option<Secret>,
-    /// Where token and password are that the file only refers to, by their
-    /// keys; see [`AuthSettings::follow`].
+    /// Where the secret of the mode is when the file only refers to it, by its
+    /// key; see [`AuthSettings::follow`].
     pub referred: Vec<(&'static str, SecretRef)>,
     /// What a shared secret is worth to a client without a device.
     pub shared_secret_scopes: ScopeSet,
@@ -166,18 +166,19 @@ pub(super) fn resolve(
     let rate_limit = rate_limit(&node.member("rateLimit")?, from, ledger)?;
     let token = if mode == AuthMode::Token { with_token_file(token, from)? } else { token };
     let mut referred = Vec::new();
-    let mut settle = |key, choice| match ledger.settle_secret(key, choice) {
+    // Only what the mode asks for is looked up: another one may lead nowhere.
+    let mut settle = |key, choice, is_used| match ledger.settle_secret(key, choice) {
         Some(SecretInput::Text(secret)) => Some(secret),
         Some(SecretInput::Ref(reference)) => {
-            referred.push((key, reference));
+            referred.extend(Some((key, reference)).filter(|_| is_used));
             None
         }
         None => None,
     };
     Ok(AuthSettings {
         mode,
-        token: settle(TOKEN_KEY, token),
-        password: settle(PASSWORD_KEY, password),
+        token: settle(TOKEN_KEY, token, mode == AuthMode::Token),
+        password: settle(PASSWORD_KEY, password, mode == AuthMode::Password),
         referred,
         shared_secret_scopes,
         rate_limit,

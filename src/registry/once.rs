@@ -4,6 +4,9 @@
 //! gateway stopped while it was doing something, nobody knows how far it came,
 //! and it is not done again.
 
+use std::panic::AssertUnwindSafe;
+
+use futures_util::FutureExt;
 use serde_json::Value;
 
 use crate::protocol::ErrorShape;
@@ -40,15 +43,18 @@ impl Ctx {
                 }
                 AnswerClaim::New => {}
             }
-            let answer = work.await;
+            let panicked = || Err(failed(method));
+            let answer = AssertUnwindSafe(work).catch_unwind().await.unwrap_or_else(|_| panicked());
             let kept = answer.as_ref().ok().map(Value::to_string);
             store.settle_answer(method, &key, kept).await.map_err(unavailable)?;
             answer
         });
-        let broken =
-            || ErrorShape::unavailable(format!("Error: {method} failed inside the gateway"));
-        doing.await.ok().flatten().unwrap_or_else(|| Err(broken()))
+        doing.await.ok().flatten().unwrap_or_else(|| Err(failed(method)))
     }
+}
+
+fn failed(method: &str) -> ErrorShape {
+    ErrorShape::unavailable(format!("Error: {method} failed inside the gateway"))
 }
 
 fn unavailable(error: impl Into<AnswerError>) -> ErrorShape {

@@ -14,10 +14,10 @@ use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::protocol::{CloseFrame, WebSocketConfig};
 use tokio_tungstenite::{WebSocketStream, accept_async_with_config};
 
-use super::ids::{is_uuid, made_up};
+use super::ids::{Learned, is_uuid, made_up};
 use super::prelude;
 use super::setup::{self, Profile};
-use super::trace::{Trace, What};
+use super::trace::{Line, Trace, What};
 
 /// What happens to the sockets, in the order in which they are opened.
 enum Role {
@@ -59,14 +59,14 @@ impl Playback {
     /// Plays the trace back with other ids than the recorded ones, wherever the
     /// server had made them up.
     pub async fn start_renamed(trace: &Trace) -> Self {
-        let ids = server_made(trace);
+        let renames = renames(&server_made(trace));
         let mut renamed = trace.clone();
         for line in &mut renamed.lines {
             match &mut line.what {
                 What::Received(frame) | What::Sent(frame) => {
-                    *frame = serde_json::from_str(&rename(&frame.to_string(), &ids)).unwrap();
+                    *frame = renames.apply(frame);
                 }
-                What::ClosedByServer { reason, .. } => *reason = rename(reason, &ids),
+                What::ClosedByServer { reason, .. } => *reason = renames.apply_text(reason),
                 _ => {}
             }
         }
@@ -109,12 +109,15 @@ fn server_made(trace: &Trace) -> Vec<String> {
     seen.into_iter().filter(|(_, by_server)| *by_server).map(|(id, _)| id).collect()
 }
 
-/// Another first digit for each of these ids.
-fn rename(text: &str, ids: &[String]) -> String {
-    ids.iter().fold(text.to_owned(), |text, id| {
+/// Other ids for these: another first digit each.
+fn renames(ids: &[String]) -> Learned {
+    let mut renames = Learned::default();
+    for id in ids {
         let first = if id.starts_with('0') { '1' } else { '0' };
-        text.replace(id, &format!("{first}{}", &id[1..]))
-    })
+        let renamed = format!("{first}{}", &id[1..]);
+        renames.learn(&json!(id), &json!(renamed));
+    }
+    renames
 }
 
 fn roles(trace: &Trace) -> VecDeque<Role> {
@@ -146,15 +149,21 @@ fn roles(trace: &Trace) -> VecDeque<Role> {
 }
 
 fn steps(trace: &Trace, conn: &str) -> VecDeque<Step> {
+    let is_left_out = |line: &&Line| match &line.what {
+        What::Received(frame) | What::Sent(frame) => setup::is_not_sent(&trace.name, frame),
+        _ => false,
+    };
     let mine = trace.lines.iter().filter(|line| line.conn == conn);
-    mine.filter_map(|line| match &line.what {
-        What::Received(frame) => Some(Step::Send(frame.clone())),
-        What::Sent(frame) => Some(Step::Take(Some(frame["params"].clone()))),
-        What::SentRaw(_) => Some(Step::Take(None)),
-        What::ClosedByServer { code, reason } => Some(Step::Close(*code, reason.clone())),
-        _ => None,
-    })
-    .collect()
+    let played = mine.filter(|line| !is_left_out(line));
+    played
+        .filter_map(|line| match &line.what {
+            What::Received(frame) => Some(Step::Send(frame.clone())),
+            What::Sent(frame) => Some(Step::Take(Some(frame["params"].clone()))),
+            What::SentRaw(_) => Some(Step::Take(None)),
+            What::ClosedByServer { code, reason } => Some(Step::Close(*code, reason.clone())),
+            _ => None,
+        })
+        .collect()
 }
 
 async fn serve(mut stream: TcpStream, role: Role, began: Arc<Barrier>) {
