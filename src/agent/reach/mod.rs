@@ -27,7 +27,7 @@ use rustix::fs::readlinkat;
 use crate::config::{AgentSettings, Settings};
 
 pub use error::ReachError;
-pub use guard::Guard;
+pub use guard::{Guard, PrivatePlaces};
 pub use locks::FileLocks;
 pub use place::{Place, PlaceId, Staged};
 
