@@ -11,6 +11,8 @@ mod guard;
 mod locks;
 mod place;
 #[cfg(test)]
+pub mod testing;
+#[cfg(test)]
 mod tests;
 
 use std::ffi::OsString;
