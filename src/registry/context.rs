@@ -18,6 +18,7 @@ use crate::support::{Clock, Ids, Tasks, millis};
 
 use super::exchange::Exchange;
 use super::lanes::Lanes;
+use super::restart::Restart;
 use super::table::Registry;
 
 /// Everything the gateway is made of, below the wire.
@@ -54,6 +55,8 @@ pub struct Services {
     pub identity: Arc<crate::auth::DeviceIdentity>,
     /// The last health snapshot.
     pub health: crate::handlers::HealthCache,
+    /// Whether it is to begin again.
+    pub restart: Restart,
     /// When the gateway started.
     pub started: tokio::time::Instant,
 }
