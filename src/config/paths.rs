@@ -70,6 +70,11 @@ impl Paths {
         self.state_dir.join("identity").join("device.json")
     }
 
+    /// Where OpenClaw keeps paired devices.
+    pub fn devices_dir(&self) -> PathBuf {
+        self.state_dir.join("devices")
+    }
+
     /// Which commands may run: OpenClaw keeps this file in the home, wherever
     /// the state is.
     pub fn exec_approvals(&self) -> PathBuf {
@@ -149,6 +154,7 @@ mod tests {
             (paths.database(), "/h/.openclaw/clawgate.sqlite"),
             (paths.sessions_dir("main"), "/h/.openclaw/agents/main/sessions"),
             (paths.identity_file(), "/h/.openclaw/identity/device.json"),
+            (paths.devices_dir(), "/h/.openclaw/devices"),
             (paths.instance_lock(), "/h/.openclaw/clawgate.lock"),
             (paths.token_file(), "/h/.openclaw/gateway-token"),
         ] {
