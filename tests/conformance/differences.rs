@@ -217,6 +217,13 @@ pub const DIFFERENCES: &[Difference] = &[
     allow(Kind::Extra, "*", "*", "/payload/runs", HEALTH_FACTS),
     allow(Kind::Extra, "*", "*", "/payload/taskPanics", HEALTH_FACTS),
     allow(Kind::Extra, "*", "*", "/payload/commands", HEALTH_FACTS),
+    allow(
+        Kind::ExtraFrame,
+        "devices/tokens",
+        "f event device.pair.resolved",
+        "*",
+        "It has left in the recording before the next one came, and is told of it in the replay.",
+    ),
     allow(Kind::Extra, "*", "* res connect", "/error/details/approveCommand", WHAT_TO_DO),
     allow(Kind::Extra, "*", "* res connect", "/error/details/expiresAtMs", WHAT_TO_DO),
     allow(
