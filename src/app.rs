@@ -150,6 +150,7 @@ pub async fn run(
     };
     start_periodic(&services);
     let mut server = services.tasks.spawn("listener", gateway::serve(listener, gateway));
+    let control = pairing::control(&services);
     on_ready(&ready);
     tracing::info!(%address, model = %ready.model, "ready");
     let failed = tokio::select! {
@@ -162,6 +163,7 @@ pub async fn run(
         () = signals.next() => tracing::warn!("stopped at once"),
     }
     server.abort();
+    pairing::end(control).await;
     failed.map_or(Ok(()), Err)
 }
 

@@ -14,6 +14,9 @@ pub enum Owner {
 /// What no connection is called.
 const GATEWAY: &str = "gateway";
 
+/// What no other connection is called either.
+const MACHINE: &str = "this machine";
+
 impl Owner {
     /// The gateway itself: only an admin may stop what it began.
     pub fn gateway() -> Self {
@@ -51,6 +54,12 @@ pub struct Principal {
 impl Principal {
     pub(super) const fn new(role: Role, scopes: ScopeSet, owner: Owner) -> Self {
         Self { role, scopes, owner, has_own_token: false }
+    }
+
+    /// Whoever can open a file that only the gateway's user can.
+    pub fn of_this_machine() -> Self {
+        let scopes = Scope::ALL.into_iter().collect();
+        Self::new(Role::Operator, scopes, Owner::Connection(MACHINE.into()))
     }
 
     /// The same for a device that has shown nothing but a token of its own.

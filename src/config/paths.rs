@@ -92,6 +92,11 @@ impl Paths {
         self.state_dir.join("clawgate.lock")
     }
 
+    /// Where commands of the gateway's user reach it without a token.
+    pub fn control_socket(&self) -> PathBuf {
+        self.state_dir.join("clawgate.sock")
+    }
+
     /// The generated gateway token.
     pub fn token_file(&self) -> PathBuf {
         self.state_dir.join("gateway-token")
@@ -156,6 +161,7 @@ mod tests {
             (paths.identity_file(), "/h/.openclaw/identity/device.json"),
             (paths.devices_dir(), "/h/.openclaw/devices"),
             (paths.instance_lock(), "/h/.openclaw/clawgate.lock"),
+            (paths.control_socket(), "/h/.openclaw/clawgate.sock"),
             (paths.token_file(), "/h/.openclaw/gateway-token"),
         ] {
             assert_eq!(path, Path::new(expected));
