@@ -149,8 +149,8 @@ pub async fn run(
         model_reason: choice.reason.clone(),
     };
     start_periodic(&services);
-    let mut server = services.tasks.spawn("listener", gateway::serve(listener, gateway));
     let control = pairing::control(&services);
+    let mut server = services.tasks.spawn("listener", gateway::serve(listener, gateway));
     on_ready(&ready);
     tracing::info!(%address, model = %ready.model, "ready");
     let failed = tokio::select! {
