@@ -28,9 +28,12 @@ pub fn pairing(runs: &Runs, identity: &Arc<DeviceIdentity>, bus: &Bus) -> Arc<Pa
     Arc::new(Pairing::new(Arc::clone(&parts.store), minter, folder, Box::new(tell)))
 }
 
-/// Opens the control socket. A gateway without one works, too.
+/// Opens the control socket, if it is wanted. A gateway without one works, too.
 pub fn control(services: &Arc<Services>) -> Option<JoinHandle<Option<()>>> {
     let path = services.settings.paths.control_socket();
+    if !services.settings.gateway.control_socket {
+        return None;
+    }
     match ControlSocket::open(&path) {
         Ok(socket) => {
             Some(services.tasks.spawn("control socket", socket.serve(Arc::clone(services))))

@@ -112,7 +112,8 @@ impl DeviceIdentity {
         URL_SAFE_NO_PAD.encode(self.key.sign(payload.as_bytes()).to_bytes())
     }
 
-    fn load(path: &Path) -> Result<Option<Self>, IdentityError> {
+    /// The identity in `path`, if there is one.
+    pub fn load(path: &Path) -> Result<Option<Self>, IdentityError> {
         let text = match fs::read_to_string(path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             read => read.on_path("read", path)?,

@@ -1,6 +1,6 @@
 //! The control socket of this machine's gateway, from the other side.
 //!
-//! Promises: who can use it needs no token; a gateway that is not there is no
+//! Promises: who can use it needs no token but the gateway's key; a gateway that is not there is no
 //! error, since another way may lead to it.
 
 use std::io;
@@ -12,6 +12,9 @@ use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::UnixStream;
 
 use super::CliError;
+use crate::auth::DeviceIdentity;
+use crate::gateway::control_challenge;
+
 use super::client::{ClientError, GatewayError};
 
 /// The socket, while the gateway serves it.
@@ -21,10 +24,21 @@ pub struct Control {
 }
 
 impl Control {
-    /// Connects, if a gateway serves the socket.
-    pub async fn connect(path: &Path, limit: Duration) -> Result<Option<Self>, CliError> {
-        match tokio::time::timeout(limit, UnixStream::connect(path)).await {
-            Ok(Ok(stream)) => Ok(Some(Self { stream: BufReader::new(stream), limit })),
+    /// Connects, if a gateway serves the socket and its key can be read.
+    pub async fn connect(
+        socket: &Path,
+        key: &Path,
+        limit: Duration,
+    ) -> Result<Option<Self>, CliError> {
+        // Without the key there is only the other way.
+        let Ok(Some(identity)) = DeviceIdentity::load(key) else { return Ok(None) };
+        match tokio::time::timeout(limit, UnixStream::connect(socket)).await {
+            Ok(Ok(stream)) => {
+                let mut control = Self { stream: BufReader::new(stream), limit };
+                let proving = tokio::time::timeout(limit, control.prove(&identity)).await;
+                proving.map_err(|_| timeout("connecting to the gateway", limit))??;
+                Ok(Some(control))
+            }
             Ok(Err(error)) => match error.kind() {
                 io::ErrorKind::NotFound
                 | io::ErrorKind::ConnectionRefused
@@ -33,8 +47,25 @@ impl Control {
                 | io::ErrorKind::InvalidInput => Ok(None),
                 _ => Err(error.into()),
             },
-            Err(_) => Err(self::timeout("connecting to the gateway", limit)),
+            Err(_) => Err(timeout("connecting to the gateway", limit)),
         }
+    }
+
+    async fn prove(&mut self, identity: &DeviceIdentity) -> Result<(), CliError> {
+        let greeting = self.line().await?;
+        let nonce = greeting["nonce"].as_str().unwrap_or_default();
+        let signature = identity.sign(&control_challenge(nonce));
+        self.send(&json!({"signature": signature})).await
+    }
+
+    async fn send(&mut self, value: &Value) -> Result<(), CliError> {
+        Ok(self.stream.get_mut().write_all(format!("{value}\n").as_bytes()).await?)
+    }
+
+    async fn line(&mut self) -> Result<Value, CliError> {
+        let mut line = String::new();
+        self.stream.read_line(&mut line).await?;
+        Ok(serde_json::from_str(&line).map_err(io::Error::from)?)
     }
 
     /// Asks, and waits for the answer.
@@ -45,11 +76,8 @@ impl Control {
     }
 
     async fn ask(&mut self, method: &str, params: Value) -> Result<Value, CliError> {
-        let line = format!("{}\n", json!({"method": method, "params": params}));
-        self.stream.get_mut().write_all(line.as_bytes()).await?;
-        let mut answer = String::new();
-        self.stream.read_line(&mut answer).await?;
-        let mut answer: Value = serde_json::from_str(&answer).map_err(io::Error::from)?;
+        self.send(&json!({"method": method, "params": params})).await?;
+        let mut answer = self.line().await?;
         if answer["ok"] == true {
             return Ok(answer["payload"].take());
         }

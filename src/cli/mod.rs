@@ -81,7 +81,7 @@ enum Command {
     Token(TokenArgs),
     /// Look at the effective configuration.
     Config(ConfigArgs),
-    /// Take over the sessions of an OpenClaw state directory.
+    /// Take over the sessions and devices of an OpenClaw state directory.
     Import(ImportArgs),
     /// Show models and credentials, choose the default model.
     Models(ModelsArgs),

@@ -17,8 +17,8 @@ pub struct Surroundings {
     pub local: LocalGateway,
     /// Where `chat` keeps the lines that were typed; none: only in memory.
     pub history: Option<PathBuf>,
-    /// The control socket of its gateway.
-    pub control: Option<PathBuf>,
+    /// The control socket of its gateway, and the key that it asks for.
+    pub control: Option<(PathBuf, PathBuf)>,
 }
 
 impl Surroundings {
@@ -38,7 +38,10 @@ impl Surroundings {
                         password: settings.gateway.auth.password.clone(),
                     },
                     history: Some(settings.paths.state_dir.join("chat_history")),
-                    control: Some(settings.paths.control_socket()),
+                    control: Some((
+                        settings.paths.control_socket(),
+                        settings.paths.identity_file(),
+                    )),
                     env,
                 }
             }

@@ -2,7 +2,8 @@
 //! decide about devices, also without its token.
 //!
 //! Owns: `clawgate.sock`. Promises: only the user of the gateway (and root) is
-//! served, and only with methods about devices; what is left of a gateway that
+//! served, who can also read its private key, which commands in the sandbox
+//! cannot; and only with methods about devices. What is left of a gateway that
 //! was killed is replaced. Must not: be reached over a network.
 
 use std::io;
@@ -14,7 +15,9 @@ use std::time::Duration;
 use serde::Deserialize;
 use serde_json::json;
 use serde_json::value::RawValue;
-use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::io::{
+    AsyncBufRead, AsyncBufReadExt, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader,
+};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::Semaphore;
 
@@ -22,6 +25,7 @@ use crate::auth::Principal;
 use crate::bus::Subscriber;
 use crate::protocol::{ErrorShape, Profile, Version};
 use crate::registry::{Caller, Ctx, Services};
+use crate::support::Secret;
 
 /// What may be asked here begins so.
 const METHODS: &str = "device.";
@@ -39,6 +43,17 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(200);
 pub struct ControlSocket {
     listener: UnixListener,
     path: PathBuf,
+}
+
+/// What whoever connects has to sign with the gateway's key.
+pub fn challenge(nonce: &str) -> String {
+    format!("clawgate control socket|{nonce}")
+}
+
+/// The first line from the other end.
+#[derive(Deserialize)]
+struct Proof {
+    signature: Secret,
 }
 
 #[derive(Deserialize)]
@@ -104,29 +119,52 @@ fn is_own_user(stream: &UnixStream) -> bool {
     stream.peer_cred().is_ok_and(|peer| peer.uid() == own || peer.uid() == 0)
 }
 
-/// Answers one line after the other.
+/// Answers one line after the other, once the other end has proved itself.
 async fn converse(mut stream: UnixStream, services: Arc<Services>) -> io::Result<()> {
     let caller = owner(&services);
     let (read, mut write) = stream.split();
     let mut read = BufReader::new(read);
-    loop {
-        let mut line = Vec::new();
-        let mut bounded = (&mut read).take(MAX_LINE);
-        let reading = bounded.read_until(b'\n', &mut line);
-        let Ok(taken) = tokio::time::timeout(IDLE_LIMIT, reading).await else { return Ok(()) };
-        if taken? == 0 || line.last() != Some(&b'\n') {
-            return Ok(());
-        }
-        let answer = match answer(&services, &caller, &line).await {
-            Ok(payload) => format!("{{\"ok\":true,\"payload\":{payload}}}\n"),
-            Err(error) => {
-                let error = error.to_wire(Profile::Standard(Version::V3));
-                format!("{}\n", json!({"ok": false, "error": error}))
-            }
-        };
-        let writing = write.write_all(answer.as_bytes());
-        tokio::time::timeout(IDLE_LIMIT, writing).await.map_err(io::Error::other)??;
+    let nonce = services.ids.uuid();
+    say(&mut write, &json!({"nonce": nonce}).to_string()).await?;
+    let Some(line) = line(&mut read).await? else { return Ok(()) };
+    let signed = services.identity.sign(&challenge(&nonce));
+    let proof = serde_json::from_slice::<Proof>(&line).ok();
+    if !proof.is_some_and(|proof| proof.signature.matches(&signed)) {
+        tracing::warn!("somebody without the gateway's key was refused at the control socket");
+        let error = ErrorShape::denied("prove that you can read the gateway's key");
+        return say(&mut write, &refusal(&error)).await;
     }
+    while let Some(line) = line(&mut read).await? {
+        let answer = match answer(&services, &caller, &line).await {
+            Ok(payload) => format!("{{\"ok\":true,\"payload\":{payload}}}"),
+            Err(error) => refusal(&error),
+        };
+        say(&mut write, &answer).await?;
+    }
+    Ok(())
+}
+
+/// The next line; `None` when none comes, or one that is too long.
+async fn line(read: &mut (impl AsyncBufRead + Unpin)) -> io::Result<Option<Vec<u8>>> {
+    let mut line = Vec::new();
+    let mut bounded = read.take(MAX_LINE);
+    let reading = bounded.read_until(b'\n', &mut line);
+    let Ok(taken) = tokio::time::timeout(IDLE_LIMIT, reading).await else { return Ok(None) };
+    taken?;
+    Ok((line.last() == Some(&b'\n')).then_some(line))
+}
+
+async fn say(write: &mut (impl AsyncWrite + Unpin), line: &str) -> io::Result<()> {
+    let writing = async {
+        write.write_all(line.as_bytes()).await?;
+        write.write_all(b"\n").await
+    };
+    tokio::time::timeout(IDLE_LIMIT, writing).await.map_err(io::Error::other)?
+}
+
+fn refusal(error: &ErrorShape) -> String {
+    let error = error.to_wire(Profile::Standard(Version::V3));
+    json!({"ok": false, "error": error}).to_string()
 }
 
 async fn answer(

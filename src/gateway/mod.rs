@@ -14,5 +14,5 @@ mod render;
 mod socket;
 mod upgrade;
 
-pub use control::ControlSocket;
+pub use control::{ControlSocket, challenge as control_challenge};
 pub use upgrade::{Gateway, serve};

@@ -3,6 +3,7 @@
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::time::Duration;
 
+use clawgate::auth::DeviceIdentity;
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::UnixStream;
@@ -16,11 +17,22 @@ async fn gateway() -> Gateway {
     Gateway::start(GatewayOptions::with_config(proxied_config())).await
 }
 
-/// One request at the control socket.
+/// One line at the control socket, from somebody with this key file.
 async fn at_the_socket(gateway: &Gateway, line: &str) -> Value {
+    let key = gateway.state_dir().join("identity/device.json");
+    let identity = DeviceIdentity::load(&key).unwrap().unwrap();
+    say_with(gateway, &identity, line).await
+}
+
+async fn say_with(gateway: &Gateway, identity: &DeviceIdentity, line: &str) -> Value {
     let stream = UnixStream::connect(gateway.state_dir().join("clawgate.sock")).await.unwrap();
     let mut stream = BufReader::new(stream);
-    stream.get_mut().write_all(format!("{line}\n").as_bytes()).await.unwrap();
+    let mut greeting = String::new();
+    stream.read_line(&mut greeting).await.unwrap();
+    let greeting: Value = serde_json::from_str(&greeting).unwrap();
+    let text = format!("clawgate control socket|{}", greeting["nonce"].as_str().unwrap());
+    let proof = json!({"signature": identity.sign(&text)});
+    stream.get_mut().write_all(format!("{proof}\n{line}\n").as_bytes()).await.unwrap();
     let mut answer = String::new();
     stream.read_line(&mut answer).await.unwrap();
     serde_json::from_str(&answer).unwrap()
@@ -51,7 +63,7 @@ async fn a_device_of_this_machine_is_paired_at_once_and_its_token_outlasts_a_res
 #[tokio::test]
 async fn a_device_from_elsewhere_gets_in_with_the_command_that_the_error_names() {
     let gateway = gateway().await;
-    let mut operator = admin(&gateway).await;
+    let operator = admin(&gateway).await;
     let guest = Guest::new("phone", &["operator.read"]).far();
     let (error, closed) = guest.refused(&gateway).await;
     let details = &error["details"];
@@ -154,6 +166,10 @@ async fn the_control_socket_is_private_about_devices_only_and_gone_with_the_gate
         let message = answer["error"]["message"].as_str().unwrap_or_default();
         assert!(message.contains(expected), "{line}: {answer}");
     }
+    // A command in the sandbox reaches the socket, but not the key.
+    let stranger = DeviceIdentity::from_seed(&[9; 32]);
+    let answer = say_with(&gateway, &stranger, r#"{"method":"device.pair.list"}"#).await;
+    assert_eq!(answer["ok"], false, "{answer}");
     // What a killed gateway leaves is in nobody's way.
     gateway.kill9();
     assert!(path.exists());

@@ -123,8 +123,8 @@ impl Way {
             || connect.token.is_some()
             || connect.password.is_some()
             || around.env.get("OPENCLAW_GATEWAY_URL").is_some_and(|url| !url.trim().is_empty());
-        if let Some(path) = around.control.as_ref().filter(|_| !is_named)
-            && let Some(control) = Control::connect(path, connect.limit()).await?
+        if let Some((socket, key)) = around.control.as_ref().filter(|_| !is_named)
+            && let Some(control) = Control::connect(socket, key, connect.limit()).await?
         {
             return Ok(Self::Control(control));
         }
