@@ -126,7 +126,7 @@ async fn converse(mut stream: UnixStream, services: Arc<Services>) -> io::Result
     let mut read = BufReader::new(read);
     let nonce = services.ids.uuid();
     say(&mut write, &json!({"nonce": nonce}).to_string()).await?;
-    let Some(line) = line(&mut read).await? else { return Ok(()) };
+    let Some(line) = next_line(&mut read).await? else { return Ok(()) };
     let signed = services.identity.sign(&challenge(&nonce));
     let proof = serde_json::from_slice::<Proof>(&line).ok();
     if !proof.is_some_and(|proof| proof.signature.matches(&signed)) {
@@ -134,7 +134,7 @@ async fn converse(mut stream: UnixStream, services: Arc<Services>) -> io::Result
         let error = ErrorShape::denied("prove that you can read the gateway's key");
         return say(&mut write, &refusal(&error)).await;
     }
-    while let Some(line) = line(&mut read).await? {
+    while let Some(line) = next_line(&mut read).await? {
         let answer = match answer(&services, &caller, &line).await {
             Ok(payload) => format!("{{\"ok\":true,\"payload\":{payload}}}"),
             Err(error) => refusal(&error),
@@ -145,7 +145,7 @@ async fn converse(mut stream: UnixStream, services: Arc<Services>) -> io::Result
 }
 
 /// The next line; `None` when none comes, or one that is too long.
-async fn line(read: &mut (impl AsyncBufRead + Unpin)) -> io::Result<Option<Vec<u8>>> {
+async fn next_line(read: &mut (impl AsyncBufRead + Unpin)) -> io::Result<Option<Vec<u8>>> {
     let mut line = Vec::new();
     let mut bounded = read.take(MAX_LINE);
     let reading = bounded.read_until(b'\n', &mut line);
