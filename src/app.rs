@@ -21,6 +21,7 @@ use crate::agent::workspace::Workspaces;
 use crate::agent::{
     Models, Notices, Runs, RunsParts, SendError, SessionEvents, Tally, UnknownModel,
 };
+use crate::auth::pairing::Pairing;
 use crate::auth::{Auth, DeviceIdentity, IdentityError};
 use crate::bus::{Audience, Bus, EventKind, Hub, LocalBackplane, Presence};
 use crate::config::secrets::{SecretError, resolve};
@@ -39,6 +40,7 @@ use crate::support::{Clock, Ids, RandomIds, SystemClock, Tasks};
 
 mod ending;
 mod own_beacon;
+mod pairing;
 
 use ending::Signals;
 
@@ -160,6 +162,7 @@ pub async fn run(
         model_reason: choice.reason.clone(),
     };
     start_periodic(&services);
+    let control = pairing::control(&services);
     let mut server = services.tasks.spawn("listener", gateway::serve(listener, gateway));
     on_ready(&ready);
     tracing::info!(%address, model = %ready.model, "ready");
@@ -174,15 +177,15 @@ pub async fn run(
         // Who comes now is let in by the next one.
         server.abort();
     }
-    tokio::select! {
-        () = ending::stop(&services, &hub, restarts) => {}
+    let ended = tokio::select! {
+        () = ending::stop(&services, &hub, restarts) => ended,
         () = signals.next() => {
             tracing::warn!("stopped at once");
-            server.abort();
-            return ended.map(|_| Ended::Stopped);
+            ended.map(|_| Ended::Stopped)
         }
-    }
+    };
     server.abort();
+    pairing::end(control).await;
     ended
 }
 
@@ -266,7 +269,9 @@ async fn build(
     });
     runs.recover().await?;
     let identity = DeviceIdentity::load_or_create(&settings.paths.identity_file(), &*clock)?;
-    let auth = auth(&settings.gateway);
+    let identity = Arc::new(identity);
+    let pairing = pairing::pairing(&runs, &identity, &bus);
+    let auth = auth(&settings.gateway, Arc::clone(&pairing));
     let services = Arc::new(Services {
         lanes: Lanes::default(),
         env: env.clone(),
@@ -282,7 +287,8 @@ async fn build(
         models,
         runs,
         keys,
-        identity: Arc::new(identity),
+        identity,
+        pairing,
         health: HealthCache::default(),
         restart: Restart::default(),
         started: tokio::time::Instant::now(),
@@ -291,8 +297,9 @@ async fn build(
 }
 
 /// Who is let in.
-fn auth(settings: &GatewaySettings) -> Auth {
-    Auth::new(settings.auth.clone(), settings.control_ui.clone(), settings.trusted_proxies.clone())
+fn auth(settings: &GatewaySettings, pairing: Arc<Pairing>) -> Auth {
+    let GatewaySettings { auth, control_ui, trusted_proxies, .. } = settings;
+    Auth::new(auth.clone(), control_ui.clone(), trusted_proxies.clone(), pairing)
 }
 
 /// The commands of agents, kept by this very program.

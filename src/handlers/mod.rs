@@ -11,6 +11,7 @@ mod chat;
 mod cleanup;
 mod commands;
 mod compaction;
+mod devices;
 mod health;
 mod history;
 mod models;
@@ -26,7 +27,9 @@ mod usage;
 pub use cleanup::keep_tidy;
 pub use health::{HealthCache, keep_fresh, tell_presence};
 
-use crate::registry::{Registry, admin, approvals as decides, node, open, read, write};
+use crate::registry::{
+    Registry, admin, approvals as decides, node, open, pairing as pairs, read, write,
+};
 
 /// `server.version` of hello-ok. Clients compare it with releases of the
 /// original, so it names the one we speak like; what we are follows the plus.
@@ -40,6 +43,7 @@ pub fn registry() -> Registry {
     of_sessions(&mut r);
     of_chats(&mut r);
     of_approvals(&mut r);
+    of_devices(&mut r);
     r
 }
 
@@ -135,6 +139,18 @@ fn of_approvals(r: &mut Registry) {
     r.add(decides("plugin.approval.request"), approvals::plugin_request);
     r.add(decides("plugin.approval.waitDecision"), approvals::plugin_wait);
     r.add(decides("plugin.approval.resolve"), approvals::plugin_resolve);
+}
+
+/// Methods about devices.
+fn of_devices(r: &mut Registry) {
+    r.add(pairs("device.pair.list"), devices::list);
+    r.add(pairs("device.pair.approve"), devices::approve);
+    r.add(pairs("device.pair.reject"), devices::reject);
+    r.add(pairs("device.pair.remove"), devices::remove);
+    r.add(pairs("device.token.rotate"), devices::rotate);
+    r.add(pairs("device.token.revoke"), devices::revoke);
+    r.add(admin("device.pair.setupCode"), devices::setup_code);
+    r.add(admin("device.pair.clearCodes"), devices::clear_codes);
 }
 
 #[cfg(test)]

@@ -12,8 +12,14 @@ mod aimock;
 mod stage;
 
 mod agent_rights;
+mod device_matrix;
 mod exec_approvals;
+mod granted_scopes;
+mod locality;
+mod minting;
 mod paths;
+mod revocation;
 mod session_ids;
 mod session_tools;
+mod setup_codes;
 mod ssrf;
