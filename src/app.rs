@@ -28,6 +28,7 @@ use crate::config::secrets::{SecretError, resolve};
 use crate::config::{Env, GatewaySettings, SessionScope, Settings};
 use crate::gateway::{self, Gateway};
 use crate::handlers::{self, HealthCache};
+use crate::nodes::{Nodes, NodesParts};
 use crate::protocol::hello::TICK_INTERVAL_MS;
 use crate::protocol::message::Usage;
 use crate::providers::credentials::Credentials;
@@ -209,6 +210,13 @@ async fn build(
         clock: Arc::clone(&clock),
         ids: Arc::clone(&ids),
     });
+    let nodes = Arc::new(Nodes::new(NodesParts {
+        settings: settings.nodes.clone(),
+        store: Arc::clone(&store),
+        bus: bus.clone(),
+        clock: Arc::clone(&clock),
+        ids: Arc::clone(&ids),
+    }));
     let runs = Runs::new(RunsParts {
         settings: Arc::clone(&settings),
         keys: Arc::clone(&keys),
@@ -219,6 +227,7 @@ async fn build(
         events: SessionEvents::new(bus.clone(), models.clone(), Arc::clone(&clock)),
         approvals,
         tools,
+        nodes: Arc::clone(&nodes),
         processes: processes(&settings, &clock, &ids, &tasks)?,
         workspaces: Arc::new(Workspaces::new(&settings.workspace, Arc::clone(&clock))),
         skills: Arc::new(Skills::new(Arc::clone(&settings), env.clone())),
@@ -245,6 +254,7 @@ async fn build(
         usage,
         models,
         runs,
+        nodes,
         keys,
         identity: Arc::new(identity),
         health: HealthCache::default(),

@@ -1,17 +1,19 @@
 //! What runs work with, and what they all do with it: store a message, tell of
 //! it.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
 
 use crate::bus::{Audience, Bus, ChatMark, Event, EventKind};
 use crate::config::{AgentSettings, Settings};
+use crate::nodes::Nodes;
 use crate::protocol::message::AgentMessage;
 use crate::sessions::{
     AppendOptions, KeyRules, SessionError, SessionKey, Sessions, StoredMessage, message_display,
 };
-use crate::store::{RunOutcome, Store};
+use crate::store::{RunOutcome, Store, StoreError};
 use crate::support::{Clock, Ids, Tasks};
 
 use super::approvals::Approvals;
@@ -45,6 +47,8 @@ pub struct RunsParts {
     pub approvals: Approvals,
     /// Tools.
     pub tools: Tools,
+    /// Machines that offer commands.
+    pub nodes: Arc<Nodes>,
     /// Commands that run.
     pub processes: Arc<Processes>,
     /// Folders of agents.
@@ -67,6 +71,14 @@ impl RunsParts {
     /// The agent that a session belongs to; the default one for an unknown id.
     pub fn agent_of(&self, key: &SessionKey) -> AgentSettings {
         self.settings.agents.agent_or_default(key.agent(&self.keys).as_str())
+    }
+
+    /// The devices that were approved as nodes, and when.
+    ///
+    /// # Errors
+    /// When they cannot be read.
+    pub async fn node_devices(&self) -> Result<BTreeMap<String, u64>, StoreError> {
+        Ok(BTreeMap::new())
     }
 
     /// Adds a message to a transcript, making the session if need be.

@@ -14,6 +14,10 @@ mod compaction;
 mod health;
 mod history;
 mod models;
+mod node_events;
+mod node_pairing;
+mod node_work;
+mod nodes;
 mod session_changes;
 mod session_settings;
 mod sessions;
@@ -25,7 +29,9 @@ mod usage;
 pub use cleanup::keep_tidy;
 pub use health::{HealthCache, keep_fresh, tell_presence};
 
-use crate::registry::{Registry, admin, approvals as decides, node, open, read, write};
+use crate::registry::{
+    Registry, admin, approvals as decides, node, open, pairing as pairs, read, write,
+};
 
 /// `server.version` of hello-ok. Clients compare it with releases of the
 /// original, so it names the one we speak like; what we are follows the plus.
@@ -106,6 +112,23 @@ pub fn registry() -> Registry {
     r.add(decides("plugin.approval.request"), approvals::plugin_request);
     r.add(decides("plugin.approval.waitDecision"), approvals::plugin_wait);
     r.add(decides("plugin.approval.resolve"), approvals::plugin_resolve);
+    r.add(pairs("node.pair.request"), node_pairing::request);
+    r.add(pairs("node.pair.list"), node_pairing::list);
+    r.add(pairs("node.pair.approve"), node_pairing::approve);
+    r.add(pairs("node.pair.reject"), node_pairing::reject);
+    r.add(pairs("node.pair.remove"), node_pairing::remove);
+    r.add(pairs("node.pair.verify"), node_pairing::verify);
+    r.add(pairs("node.rename"), nodes::rename);
+    r.add(read("node.list"), nodes::list);
+    r.add(read("node.describe"), nodes::describe);
+    r.add(write("node.invoke"), nodes::invoke);
+    r.add(write("node.pending.enqueue"), node_work::enqueue);
+    r.add(node("node.pending.drain"), node_work::drain);
+    r.add(node("node.pending.pull"), node_work::pull);
+    r.add(node("node.pending.ack"), node_work::ack);
+    r.add(node("node.invoke.result"), nodes::result);
+    r.add(node("node.event"), node_events::event);
+    r.add(node("node.canvas.capability.refresh"), node_work::refresh_canvas);
     r
 }
 

@@ -17,4 +17,6 @@ mod table;
 pub use context::{Caller, Ctx, KeyNames, Services};
 pub use exchange::Exchange;
 pub use lanes::Lanes;
-pub use table::{Denial, Method, Need, Registry, Reply, admin, approvals, node, open, read, write};
+pub use table::{
+    Denial, Method, Need, Registry, Reply, admin, approvals, node, open, pairing, read, write,
+};

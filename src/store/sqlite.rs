@@ -27,6 +27,11 @@ impl SqliteStore {
     pub fn new(database: Database) -> Self {
         Self { database }
     }
+
+    /// The database, for the parts of the store that have a file of their own.
+    pub(super) const fn database(&self) -> &Database {
+        &self.database
+    }
 }
 
 impl Store for SqliteStore {

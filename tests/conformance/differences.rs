@@ -149,7 +149,6 @@ const NAMED_RUN: &str = "The final of a message that was taken into another run 
 const PLAIN_MESSAGE: &str =
     "The model reads a message of agent as it is, without the time put before it.";
 
-const NO_NODES: &str = "Nodes are not built yet: none can be asked, and whoever asks is told so.";
 const NO_PAIRING: &str = "Pairing is not built yet, so nobody is told of it.";
 const OWN_STATUS: &str = "`/status` tells of this gateway.";
 const OWN_COMMANDS: &str = "Commands are listed that this gateway offers.";
@@ -558,51 +557,7 @@ pub const DIFFERENCES: &[Difference] = &[
     allow(Kind::Value, "methods/sessions", "* res sessions.patch", "/ok", LOST_PATCH),
     allow(Kind::Absent, "methods/sessions", "* res sessions.patch", "/payload", LOST_PATCH),
     allow(Kind::Extra, "methods/sessions", "* res sessions.patch", "/error", LOST_PATCH),
-    allow(Kind::MissingFrame, "methods/approvals*", "n event node.invoke.request", "*", NO_NODES),
-    allow(Kind::ExtraFrame, "methods/approvals", "op res exec.approvals.node.get", "*", NO_NODES),
-    allow(
-        Kind::Value,
-        "methods/approvals-two-clients",
-        "a res exec.approvals.node.*",
-        "/ok",
-        NO_NODES,
-    ),
-    allow(
-        Kind::Absent,
-        "methods/approvals-two-clients",
-        "a res exec.approvals.node.*",
-        "/payload",
-        NO_NODES,
-    ),
-    allow(
-        Kind::Extra,
-        "methods/approvals-two-clients",
-        "a res exec.approvals.node.*",
-        "/error",
-        NO_NODES,
-    ),
-    allow(
-        Kind::Value,
-        "methods/approvals-two-clients",
-        "n res node.invoke.result",
-        "/ok",
-        NO_NODES,
-    ),
-    allow(
-        Kind::Absent,
-        "methods/approvals-two-clients",
-        "n res node.invoke.result",
-        "/payload",
-        NO_NODES,
-    ),
-    allow(
-        Kind::Extra,
-        "methods/approvals-two-clients",
-        "n res node.invoke.result",
-        "/error",
-        NO_NODES,
-    ),
-    allow(Kind::MissingFrame, "methods/approvals-two-clients", "a event *.pair.*", "*", NO_PAIRING),
+    allow(Kind::MissingFrame, "methods/approvals-two-clients", "a event device.pair.*", "*", NO_PAIRING),
     told("🦞 OpenClaw", OWN_STATUS),
     told("ℹ️ Slash commands", OWN_COMMANDS),
     told("Current: mock/mock-1", "There is one runtime, so none can be chosen."),

@@ -154,6 +154,11 @@ pub fn records_the_prelude(trace: &str) -> bool {
     trace == "methods/health-status"
 }
 
+/// Whether work was queued for the node in an earlier recording.
+pub fn has_node_work(trace: &str) -> bool {
+    trace == "methods/nodes-by-node"
+}
+
 /// Environment beside the usual one.
 pub fn environment(trace: &str) -> Vec<(String, String)> {
     // The recording waits for the 15 s of the handshake timer; that it fires
