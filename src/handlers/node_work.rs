@@ -33,7 +33,11 @@ pub async fn drain(cx: Ctx, p: NodePendingDrainParams) -> Reply<Value> {
 pub async fn pull(cx: Ctx, _: NoParams) -> Reply<Value> {
     let node_id = own_id(&cx)?;
     let actions = cx.services.nodes.pull(&node_id).await.map_err(unrecorded)?;
-    Ok(json!({"nodeId": node_id, "actions": actions}))
+    let actions = actions.iter().map(|action| {
+        json!({"id": action.id, "command": action.command, "paramsJSON": action.params_json,
+            "enqueuedAtMs": action.enqueued_at_ms})
+    });
+    Ok(json!({"nodeId": node_id, "actions": actions.collect::<Vec<_>>()}))
 }
 
 /// `node.pending.ack`: the node has dealt with them.

@@ -150,6 +150,8 @@ async fn invoke_once(cx: &Ctx, node_id: &str, call: NodeCall, is_ios: bool) -> R
             error.retryable = Some(true);
             Err(error)
         }
+        // It was there when it was asked.
+        Err(InvokeError::NotConnected) => Err(failed(&InvokeError::Gone(command))),
         Err(error) => Err(failed(&error)),
     }
 }

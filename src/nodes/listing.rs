@@ -55,6 +55,11 @@ impl NodeRow {
         self.facts(|facts| facts.display_name.as_deref())
     }
 
+    /// Its system, in its own words.
+    pub fn platform(&self) -> &str {
+        self.facts(|facts| facts.platform.as_deref()).unwrap_or("unknown")
+    }
+
     /// Whether it is connected.
     pub const fn is_connected(&self) -> bool {
         self.live.is_some()

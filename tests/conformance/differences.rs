@@ -149,6 +149,14 @@ const NAMED_RUN: &str = "The final of a message that was taken into another run 
 const PLAIN_MESSAGE: &str =
     "The model reads a message of agent as it is, without the time put before it.";
 
+const NOT_NAMED: &str =
+    "The recording does not show the id of its node before it is named, so another one is asked.";
+const TOKEN_ONCE: &str =
+    "The token of a node is told when it is approved, and only its hash is kept.";
+const OTHER_SESSIONS: &str = "Sessions of earlier recordings.";
+const OTHER_NODE: &str = "A node of an earlier recording still waits.";
+const FOLLOWS: &str = "A node that follows a session by another spelling of its key is told what is said there; \
+     one that goes is asked up to that moment.";
 const NO_PAIRING: &str = "Pairing is not built yet, so nobody is told of it.";
 const OWN_STATUS: &str = "`/status` tells of this gateway.";
 const OWN_COMMANDS: &str = "Commands are listed that this gateway offers.";
@@ -557,7 +565,43 @@ pub const DIFFERENCES: &[Difference] = &[
     allow(Kind::Value, "methods/sessions", "* res sessions.patch", "/ok", LOST_PATCH),
     allow(Kind::Absent, "methods/sessions", "* res sessions.patch", "/payload", LOST_PATCH),
     allow(Kind::Extra, "methods/sessions", "* res sessions.patch", "/error", LOST_PATCH),
-    allow(Kind::MissingFrame, "methods/approvals-two-clients", "a event device.pair.*", "*", NO_PAIRING),
+    allow(Kind::MissingFrame, "methods/approvals", "n event node.invoke.request", "*", NOT_NAMED),
+    allow(Kind::ExtraFrame, "methods/approvals", "op res exec.approvals.node.get", "*", NOT_NAMED),
+    allow(Kind::Absent, "nodes/*", "* res node.pair.list", "/payload/paired/*/token", TOKEN_ONCE),
+    allow(
+        Kind::Absent,
+        "nodes/legacy-pairing",
+        "* res node.pair.list",
+        "/payload/pending/*",
+        OTHER_NODE,
+    ),
+    allow(Kind::Value, "methods/nodes-by-node", "* res health", "*/sessions/*", OTHER_SESSIONS),
+    allow(Kind::Absent, "methods/nodes-by-node", "* res health", "*/sessions/*", OTHER_SESSIONS),
+    allow(Kind::Value, "*", "n res node.canvas.capability.refresh", "/ok", CANVAS),
+    allow(Kind::Absent, "*", "n res node.canvas.capability.refresh", "/payload", CANVAS),
+    allow(Kind::Extra, "*", "n res node.canvas.capability.refresh", "/error", CANVAS),
+    allow(
+        Kind::Absent,
+        "methods/nodes-by-node",
+        "n res skills.bins",
+        "/payload/bins/*",
+        OTHER_SKILLS,
+    ),
+    allow(
+        Kind::Value,
+        "methods/nodes-by-node",
+        "n res skills.bins",
+        "/payload/bins/*",
+        OTHER_SKILLS,
+    ),
+    allow(Kind::ExtraFrame, "nodes/invoke", "n event *", "*", FOLLOWS),
+    allow(
+        Kind::MissingFrame,
+        "methods/approvals-two-clients",
+        "a event device.pair.*",
+        "*",
+        NO_PAIRING,
+    ),
     told("🦞 OpenClaw", OWN_STATUS),
     told("ℹ️ Slash commands", OWN_COMMANDS),
     told("Current: mock/mock-1", "There is one runtime, so none can be chosen."),

@@ -120,6 +120,7 @@ pub fn profile(trace: &str, conn: &str) -> Profile {
         ("chat/send-variants" | "chat/slash-commands", "w") => {
             Profile::operator(&["operator.read", "operator.write"])
         }
+        ("nodes/invoke", "w") => Profile::operator(&["operator.write"]),
         ("nodes/legacy-pairing", "pw") => Profile::operator(&["operator.pairing"]),
         ("chat/send-variants", "web") => {
             Profile { client_id: "webchat-ui", mode: "webchat", device: true, ..all() }
@@ -145,7 +146,7 @@ pub fn prelude(trace: &str) -> Prelude {
 /// Whether connections of this recording may join in the middle. They are told
 /// nothing of what happened before.
 pub fn some_come_late(trace: &str) -> bool {
-    trace.starts_with("chat/")
+    trace.starts_with("chat/") || trace.starts_with("nodes/")
 }
 
 /// Whether what happened while the connections were made is part of the
