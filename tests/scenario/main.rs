@@ -30,6 +30,7 @@ mod maintenance;
 mod marks;
 mod mcp;
 mod models;
+mod nodes;
 mod offline;
 mod ollama;
 mod passed_on;

@@ -13,6 +13,7 @@ mod stage;
 
 mod agent_rights;
 mod exec_approvals;
+mod nodes;
 mod paths;
 mod session_ids;
 mod session_tools;
