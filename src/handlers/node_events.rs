@@ -18,7 +18,7 @@ use crate::providers::ThinkingLevel;
 use crate::registry::{Ctx, Reply};
 use crate::sessions::SessionKey;
 
-/// `node.event`.
+/// `node.event`: takes what a node reports by itself.
 pub async fn event(cx: Ctx, p: NodeEventParams) -> Reply<Value> {
     let node_id = own_id(&cx)?;
     let nodes = &cx.services.nodes;

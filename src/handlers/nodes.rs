@@ -1,9 +1,8 @@
 //! `node.list`, `node.describe`, `node.rename`, `node.invoke` and its answer.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
-use parking_lot::Mutex;
 use serde_json::{Value, json};
 
 use crate::agent::approvals::NodeRunError;
@@ -96,7 +95,7 @@ pub async fn invoke(cx: Ctx, p: NodeInvokeParams) -> Reply<Value> {
         idempotency_key: Some(p.idempotency_key.clone()),
         session: None,
     };
-    let large = Arc::new(Mutex::new(None));
+    let large = Arc::new(OnceLock::new());
     let work = {
         let (cx, node_id, large) = (cx.clone(), node_id.clone(), Arc::clone(&large));
         async move {
@@ -104,13 +103,14 @@ pub async fn invoke(cx: Ctx, p: NodeInvokeParams) -> Reply<Value> {
             if answer.to_string().len() <= MAX_KEPT_ANSWER {
                 return Ok(answer);
             }
-            *large.lock() = Some(answer);
+            // Set once, since this is done once.
+            let _ = large.set(answer);
             Ok(Value::Null)
         }
     };
     let key = format!("{node_id} {command} {}", p.idempotency_key);
     let answer = cx.once("node.invoke", Some(key), work).await?;
-    let answer = if answer.is_null() { large.lock().take() } else { Some(answer) };
+    let answer = if answer.is_null() { large.get().cloned() } else { Some(answer) };
     answer.ok_or_else(|| {
         ErrorShape::unavailable(
             "this was done already, and its answer was too large to be kept; ask with another \

@@ -31,6 +31,7 @@ mod marks;
 mod mcp;
 mod models;
 mod nodes;
+mod nodes_cli;
 mod offline;
 mod ollama;
 mod passed_on;

@@ -85,16 +85,15 @@ async fn run(cx: &ToolContext, arguments: &Value) -> Result<ToolOutput, String> 
         return Ok(ToolOutput::json(json!({"ts": parts.clock.now_ms(), "nodes": rows})));
     }
     let named = arguments["node"].as_str().map(str::trim).filter(|name| !name.is_empty());
-    let row = match named {
-        Some(name) => parts.nodes.find(&devices, name).await.map_err(|error| error.to_string())?,
-        None => {
-            let mut there = parts.nodes.list(&devices).await.map_err(|error| error.to_string())?;
-            there.retain(NodeRow::is_connected);
-            match there.as_slice() {
-                [one] => one.clone(),
-                [] => return Err("no node is connected".into()),
-                _ => return Err("more than one node is connected: say which (node)".into()),
-            }
+    let row = if let Some(name) = named {
+        parts.nodes.find(&devices, name).await.map_err(|error| error.to_string())?
+    } else {
+        let mut there = parts.nodes.list(&devices).await.map_err(|error| error.to_string())?;
+        there.retain(NodeRow::is_connected);
+        match there.as_slice() {
+            [one] => one.clone(),
+            [] => return Err("no node is connected".into()),
+            _ => return Err("more than one node is connected: say which (node)".into()),
         }
     };
     if action == "describe" {

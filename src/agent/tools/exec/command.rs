@@ -71,7 +71,7 @@ struct Plan {
 /// Where a call goes.
 enum Way {
     Here(Box<Plan>),
-    OnNode(Arguments, Option<Box<SessionEntry>>),
+    OnNode(Box<Arguments>, Option<Box<SessionEntry>>),
 }
 
 async fn run(cx: &ToolContext, arguments: &Value) -> ToolOutput {
@@ -116,7 +116,7 @@ async fn plan(cx: &ToolContext, arguments: &Value) -> Result<Way, String> {
     let session = entry.as_ref().and_then(|entry| entry.exec_host.as_deref());
     let host = wanted.host(session, settings, sandbox)?;
     if host == ExecHost::Node {
-        return Ok(Way::OnNode(wanted, entry.map(Box::new)));
+        return Ok(Way::OnNode(Box::new(wanted), entry.map(Box::new)));
     }
     let can_look_after = scope.allows(&parts.settings, "process");
     let patience = can_look_after.then(|| wanted.patience(settings));

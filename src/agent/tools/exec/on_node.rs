@@ -110,19 +110,19 @@ async fn find(
         }
         (asked, bound) => asked.or(bound).map(str::to_owned),
     };
-    let row = match name {
-        Some(name) => parts.nodes.find(&devices, &name).await.map_err(|error| error.to_string())?,
-        None => {
-            let mut able = parts.nodes.list(&devices).await.map_err(|error| error.to_string())?;
-            able.retain(|row| row.is_connected() && row.commands().contains("system.run"));
-            match able.as_slice() {
-                [] => return Err(NEEDS_ONE.into()),
-                [one] => one.clone(),
-                many => {
-                    let names = many.iter().map(|row| row.name().unwrap_or(&row.node_id));
-                    let names = names.collect::<Vec<_>>().join(", ");
-                    return Err(format!("exec host=node: say which node ({names})"));
-                }
+    let unreadable = |error: crate::store::StoreError| error.to_string();
+    let row = if let Some(name) = name {
+        parts.nodes.find(&devices, &name).await.map_err(|error| error.to_string())?
+    } else {
+        let mut able = parts.nodes.list(&devices).await.map_err(unreadable)?;
+        able.retain(|row| row.is_connected() && row.commands().contains("system.run"));
+        match able.as_slice() {
+            [] => return Err(NEEDS_ONE.into()),
+            [one] => one.clone(),
+            many => {
+                let names = many.iter().map(|row| row.name().unwrap_or(&row.node_id));
+                let names = names.collect::<Vec<_>>().join(", ");
+                return Err(format!("exec host=node: say which node ({names})"));
             }
         }
     };
