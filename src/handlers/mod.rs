@@ -112,6 +112,12 @@ pub fn registry() -> Registry {
     r.add(decides("plugin.approval.request"), approvals::plugin_request);
     r.add(decides("plugin.approval.waitDecision"), approvals::plugin_wait);
     r.add(decides("plugin.approval.resolve"), approvals::plugin_resolve);
+    add_nodes(&mut r);
+    r
+}
+
+/// Methods for nodes and about them.
+fn add_nodes(r: &mut Registry) {
     r.add(pairs("node.pair.request"), node_pairing::request);
     r.add(pairs("node.pair.list"), node_pairing::list);
     r.add(pairs("node.pair.approve"), node_pairing::approve);
@@ -129,7 +135,6 @@ pub fn registry() -> Registry {
     r.add(node("node.invoke.result"), nodes::result);
     r.add(node("node.event"), node_events::event);
     r.add(node("node.canvas.capability.refresh"), node_work::refresh_canvas);
-    r
 }
 
 #[cfg(test)]
