@@ -22,6 +22,7 @@ use crate::agent::workspace::Workspaces;
 use crate::agent::{
     Models, Notices, Runs, RunsParts, SendError, SessionEvents, Tally, UnknownModel,
 };
+use crate::auth::pairing::Pairing;
 use crate::auth::{Auth, DeviceIdentity, IdentityError};
 use crate::bus::{Audience, Bus, Closing, EventKind, Hub, LocalBackplane, Presence};
 use crate::config::secrets::{SecretError, resolve};
@@ -40,6 +41,7 @@ use crate::store::{SqliteStore, Store, StoreError};
 use crate::support::{Clock, Ids, RandomIds, SystemClock, Tasks};
 
 mod own_beacon;
+mod pairing;
 
 /// How long runs may go on after the gateway was told to stop.
 const DRAIN_LIMIT: Duration = Duration::from_secs(10);
@@ -148,6 +150,7 @@ pub async fn run(
         model_reason: choice.reason.clone(),
     };
     start_periodic(&services);
+    let control = pairing::control(&services);
     let mut server = services.tasks.spawn("listener", gateway::serve(listener, gateway));
     on_ready(&ready);
     tracing::info!(%address, model = %ready.model, "ready");
@@ -161,6 +164,7 @@ pub async fn run(
         () = signals.next() => tracing::warn!("stopped at once"),
     }
     server.abort();
+    pairing::end(control).await;
     failed.map_or(Ok(()), Err)
 }
 
@@ -239,7 +243,9 @@ async fn build(
     });
     runs.recover().await?;
     let identity = DeviceIdentity::load_or_create(&settings.paths.identity_file(), &*clock)?;
-    let auth = auth(&settings.gateway);
+    let identity = Arc::new(identity);
+    let pairing = pairing::pairing(&runs, &identity, &bus);
+    let auth = auth(&settings.gateway, Arc::clone(&pairing));
     let services = Arc::new(Services {
         lanes: Lanes::default(),
         env: env.clone(),
@@ -256,7 +262,8 @@ async fn build(
         runs,
         nodes,
         keys,
-        identity: Arc::new(identity),
+        identity,
+        pairing,
         health: HealthCache::default(),
         started: tokio::time::Instant::now(),
     });
@@ -264,8 +271,9 @@ async fn build(
 }
 
 /// Who is let in.
-fn auth(settings: &GatewaySettings) -> Auth {
-    Auth::new(settings.auth.clone(), settings.control_ui.clone(), settings.trusted_proxies.clone())
+fn auth(settings: &GatewaySettings, pairing: Arc<Pairing>) -> Auth {
+    let GatewaySettings { auth, control_ui, trusted_proxies, .. } = settings;
+    Auth::new(auth.clone(), control_ui.clone(), trusted_proxies.clone(), pairing)
 }
 
 /// The commands of agents, kept by this very program.

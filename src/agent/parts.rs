@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use crate::bus::{Audience, Bus, ChatMark, Event, EventKind};
 use crate::config::{AgentSettings, Settings};
 use crate::nodes::Nodes;
+use crate::protocol::Role;
 use crate::protocol::message::AgentMessage;
 use crate::sessions::{
     AppendOptions, KeyRules, SessionError, SessionKey, Sessions, StoredMessage, message_display,
@@ -78,7 +79,13 @@ impl RunsParts {
     /// # Errors
     /// When they cannot be read.
     pub async fn node_devices(&self) -> Result<BTreeMap<String, u64>, StoreError> {
-        Ok(BTreeMap::new())
+        let devices = self.store.devices(self.clock.now_ms()).await?;
+        let nodes = devices.into_iter().filter_map(|device| {
+            let paired = device.paired?;
+            let token = paired.tokens.get(Role::Node.as_str())?;
+            token.revoked_at_ms.is_none().then_some((device.device_id, paired.approved_at_ms))
+        });
+        Ok(nodes.collect())
     }
 
     /// Adds a message to a transcript, making the session if need be.

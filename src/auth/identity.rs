@@ -160,6 +160,12 @@ fn pem_encode(label: &str, der: &[u8]) -> String {
     pem
 }
 
+/// The raw key in the PEM text of an Ed25519 public key.
+pub(super) fn public_key_of_pem(pem: &str) -> Option<Vec<u8>> {
+    let der = pem_decode(PUBLIC_LABEL, pem)?;
+    der.strip_prefix(&PUBLIC_PREFIX).map(<[u8]>::to_vec)
+}
+
 fn pem_decode(label: &str, pem: &str) -> Option<Vec<u8>> {
     let body = pem
         .trim()

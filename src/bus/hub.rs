@@ -65,6 +65,17 @@ impl Hub {
         }
     }
 
+    /// Closes the connections of a device, in one role or in all. They are cut
+    /// off: only the connection `last` gets what waits for it.
+    pub fn close_device(&self, device_id: &str, role: Option<&str>, closing: &Closing, last: &str) {
+        for subscriber in self.subscribers.read().values() {
+            if subscriber.principal.is_device(device_id, role) {
+                let drains = *subscriber.conn_id == *last;
+                subscriber.outbox.close(Closing { drains, ..closing.clone() });
+            }
+        }
+    }
+
     /// Closes every connection after what waits for it.
     pub fn close_all(&self, closing: &Closing) {
         for subscriber in self.subscribers.read().values() {

@@ -74,6 +74,10 @@ events! {
     PluginApprovalRequested = "plugin.approval.requested", Gate::Scope(Scope::Approvals);
     /// A person decided on that.
     PluginApprovalResolved = "plugin.approval.resolved", Gate::Scope(Scope::Approvals);
+    /// A device asks to be paired.
+    DevicePairRequested = "device.pair.requested", Gate::Scope(Scope::Pairing);
+    /// Somebody decided on that, or it needed nobody.
+    DevicePairResolved = "device.pair.resolved", Gate::Scope(Scope::Pairing);
     /// A node waits for its approval.
     NodePairRequested = "node.pair.requested", Gate::Scope(Scope::Pairing);
     /// A node was approved, rejected or removed.

@@ -4,7 +4,7 @@
 //! Promises: what a script reads goes to stdout, everything else to stderr; an
 //! error says what to do; no credential is printed unless it was asked for.
 //! Must not: do what a library module can do, or reach into a running gateway
-//! but through its WebSocket.
+//! but through its WebSocket and its control socket.
 
 mod args;
 mod banner;
@@ -12,6 +12,8 @@ mod call;
 mod chat;
 pub mod client;
 mod config;
+mod control;
+mod devices;
 mod env;
 mod error;
 mod format;
@@ -40,6 +42,7 @@ pub use call::CallArgs;
 pub use chat::ChatArgs;
 pub use client::LocalGateway;
 pub use config::ConfigArgs;
+pub use devices::{DevicesArgs, QrArgs};
 pub use error::CliError;
 pub use gateway::{GatewayArgs, OverrideArgs};
 pub use import::ImportArgs;
@@ -88,6 +91,10 @@ enum Command {
     Nodes(NodesArgs),
     /// Show, install and switch skills.
     Skills(SkillsArgs),
+    /// Show, approve and remove devices.
+    Devices(DevicesArgs),
+    /// Print a code that sets up one phone.
+    Qr(QrArgs),
 }
 
 /// Parses the arguments and runs the command. A usage error exits with 2.
@@ -116,6 +123,12 @@ fn run(cli: Cli, env: Env) -> anyhow::Result<ExitCode> {
         }
         Some(Command::Skills(args)) => {
             client(env, async |around, screen| skills::run(args, around, screen).await)
+        }
+        Some(Command::Devices(args)) => {
+            client(env, async |around, screen| devices::run(args, around, screen).await)
+        }
+        Some(Command::Qr(args)) => {
+            client(env, async |around, screen| devices::qr(args, around, screen).await)
         }
         Some(Command::Call(args)) => {
             client(env, async |around, screen| call::run(args, around, screen).await)

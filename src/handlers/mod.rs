@@ -11,6 +11,7 @@ mod chat;
 mod cleanup;
 mod commands;
 mod compaction;
+mod devices;
 mod health;
 mod history;
 mod models;
@@ -112,6 +113,14 @@ pub fn registry() -> Registry {
     r.add(decides("plugin.approval.request"), approvals::plugin_request);
     r.add(decides("plugin.approval.waitDecision"), approvals::plugin_wait);
     r.add(decides("plugin.approval.resolve"), approvals::plugin_resolve);
+    r.add(pairs("device.pair.list"), devices::list);
+    r.add(pairs("device.pair.approve"), devices::approve);
+    r.add(pairs("device.pair.reject"), devices::reject);
+    r.add(pairs("device.pair.remove"), devices::remove);
+    r.add(pairs("device.token.rotate"), devices::rotate);
+    r.add(pairs("device.token.revoke"), devices::revoke);
+    r.add(admin("device.pair.setupCode"), devices::setup_code);
+    r.add(admin("device.pair.clearCodes"), devices::clear_codes);
     add_nodes(&mut r);
     r
 }

@@ -55,6 +55,8 @@ pub struct Services {
     pub keys: Arc<KeyRules>,
     /// The gateway's own key pair.
     pub identity: Arc<crate::auth::DeviceIdentity>,
+    /// Which devices are paired.
+    pub pairing: Arc<crate::auth::pairing::Pairing>,
     /// The last health snapshot.
     pub health: crate::handlers::HealthCache,
     /// When the gateway started.

@@ -163,6 +163,21 @@ const STEPS: &[&str] = &[
     CREATE INDEX subagents_by_parent ON subagents (parent_key, state);
     CREATE INDEX subagents_by_child ON subagents (child_key);
     CREATE INDEX subagents_by_state ON subagents (state, ended_at);",
+    // Devices, and codes that set one up; what is known of a device is JSON.
+    "CREATE TABLE devices (
+        device_id TEXT PRIMARY KEY NOT NULL,
+        paired TEXT,
+        pending TEXT,
+        request_id TEXT UNIQUE,
+        requested_at INTEGER
+    ) STRICT;
+    CREATE TABLE setup_codes (
+        hash TEXT PRIMARY KEY NOT NULL,
+        granted TEXT NOT NULL,
+        issued_by TEXT NOT NULL,
+        expires_at INTEGER NOT NULL
+    ) STRICT, WITHOUT ROWID;
+    CREATE TABLE marks (name TEXT PRIMARY KEY NOT NULL) STRICT, WITHOUT ROWID;",
     // Nodes: as they last connected and what they may use; who was approved, who
     // waits for that, and what waits for them.
     "CREATE TABLE nodes (

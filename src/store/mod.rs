@@ -12,6 +12,7 @@ mod checkpoint;
 mod column;
 mod cooldowns;
 mod database;
+mod devices;
 mod entry;
 mod error;
 mod group;
@@ -32,6 +33,10 @@ pub use atomic::{FileError, create_private, move_private, write_private};
 pub use checkpoint::{CheckpointPlace, CompactionCheckpoint, CompactionReason};
 pub use cooldowns::{CooldownChange, CooldownRow};
 pub use database::Database;
+pub use devices::{
+    DeviceEdit, DeviceFacts, DeviceRow, DeviceStore, DeviceToken, PairedDevice, PendingDevice,
+    SetupCode,
+};
 pub use entry::{SessionEntry, TranscriptFacts};
 pub use error::StoreError;
 pub use memory::{MemoryChunk, MemoryFile, MemoryHit, MemoryUpdate};

@@ -14,7 +14,7 @@ use super::{
 /// The store of a gateway on one machine.
 #[derive(Clone)]
 pub struct SqliteStore {
-    database: Database,
+    pub(super) database: Database,
 }
 
 impl SqliteStore {
@@ -26,11 +26,6 @@ impl SqliteStore {
     /// A store on a database that is open already.
     pub fn new(database: Database) -> Self {
         Self { database }
-    }
-
-    /// The database, for the parts of the store that have a file of their own.
-    pub(super) const fn database(&self) -> &Database {
-        &self.database
     }
 }
 

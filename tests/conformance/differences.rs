@@ -88,8 +88,9 @@ const PRESENCE: &str =
     "Who was connected earlier: the recordings share one gateway among several files.";
 const HEALTH_AT_ONCE: &str = "The health snapshot exists from the first hello on.";
 const HEALTH_FACTS: &str = "Uptime, runs and task panics: what is wrong is shown.";
-const NO_DEVICE_TOKENS: &str =
-    "Device tokens are not built yet; a proved local device is let in without one.";
+const WHAT_TO_DO: &str = "The error says with which command to approve, and until when.";
+const NO_TOKEN_FOR_A_PLACE: &str =
+    "Coming from this machine is worth no token: it would outlast the mode (CVE-2026-53817).";
 const NO_VOICE: &str = "Voice wake is not built yet.";
 const TASKS: &str = "Runs are the tasks of this gateway; there is no task ledger to audit.";
 const WHICH_MODEL: &str = "Which model answers and why is shown wherever one looks.";
@@ -157,7 +158,6 @@ const OTHER_SESSIONS: &str = "Sessions of earlier recordings.";
 const OTHER_NODE: &str = "A node of an earlier recording still waits.";
 const FOLLOWS: &str = "A node that follows a session by another spelling of its key is told what is said there; \
      one that goes is asked up to that moment.";
-const NO_PAIRING: &str = "Pairing is not built yet, so nobody is told of it.";
 const OWN_STATUS: &str = "`/status` tells of this gateway.";
 const OWN_COMMANDS: &str = "Commands are listed that this gateway offers.";
 const OWN_CONTEXT: &str = "It names what it can break down, and no commands inside of messages.";
@@ -224,8 +224,29 @@ pub const DIFFERENCES: &[Difference] = &[
     allow(Kind::Extra, "*", "*", "/payload/runs", HEALTH_FACTS),
     allow(Kind::Extra, "*", "*", "/payload/taskPanics", HEALTH_FACTS),
     allow(Kind::Extra, "*", "*", "/payload/commands", HEALTH_FACTS),
-    allow(Kind::Absent, "*", "* res connect", "/payload/auth/deviceToken", NO_DEVICE_TOKENS),
-    allow(Kind::Absent, "*", "* res connect", "/payload/auth/issuedAtMs", NO_DEVICE_TOKENS),
+    allow(
+        Kind::ExtraFrame,
+        "devices/tokens",
+        "f event device.pair.resolved",
+        "*",
+        "It has left in the recording before the next one came, and is told of it in the replay.",
+    ),
+    allow(Kind::Extra, "*", "* res connect", "/error/details/approveCommand", WHAT_TO_DO),
+    allow(Kind::Extra, "*", "* res connect", "/error/details/expiresAtMs", WHAT_TO_DO),
+    allow(
+        Kind::Absent,
+        "handshake/none",
+        "* res connect",
+        "/payload/auth/deviceToken",
+        NO_TOKEN_FOR_A_PLACE,
+    ),
+    allow(
+        Kind::Absent,
+        "handshake/none",
+        "* res connect",
+        "/payload/auth/issuedAtMs",
+        NO_TOKEN_FOR_A_PLACE,
+    ),
     allow(Kind::MissingFrame, "*", "* event voicewake.*", "*", NO_VOICE),
     allow(Kind::Value, "*", "*", "*/heartbeat*/enabled", NO_HEARTBEAT),
     allow(Kind::Absent, "*", "*", "*/heartbeat/prompt", NO_HEARTBEAT),
@@ -595,13 +616,6 @@ pub const DIFFERENCES: &[Difference] = &[
         OTHER_SKILLS,
     ),
     allow(Kind::ExtraFrame, "nodes/invoke", "n event *", "*", FOLLOWS),
-    allow(
-        Kind::MissingFrame,
-        "methods/approvals-two-clients",
-        "a event device.pair.*",
-        "*",
-        NO_PAIRING,
-    ),
     told("🦞 OpenClaw", OWN_STATUS),
     told("ℹ️ Slash commands", OWN_COMMANDS),
     told("Current: mock/mock-1", "There is one runtime, so none can be chosen."),

@@ -93,7 +93,9 @@ pub async fn replay(trace: &Trace, target: &Target) -> Outcome {
         outcome: Outcome { places: target.places.clone(), ..Outcome::default() },
         deadline: Instant::now() + target.limit,
     };
-    if let Err(text) = prelude::open(trace, target, &mut replay.conns).await {
+    if let Err(text) =
+        prelude::open(trace, target, &mut replay.conns, &mut replay.outcome.learned).await
+    {
         replay.report("prelude", Kind::MissingFrame, text);
         return replay.outcome;
     }
@@ -160,7 +162,7 @@ impl Replay<'_> {
                 continue;
             }
             self.catch_up(index, None).await;
-            match prelude::connect(&name, &profile, self.target).await {
+            match prelude::connect(&name, &profile, self.target, &mut self.outcome.learned).await {
                 Ok(conn) => drop(self.conns.insert(name, conn)),
                 Err(text) => self.report(&format!("{name} open"), Kind::MissingFrame, text),
             }

@@ -12,9 +12,15 @@ mod aimock;
 mod stage;
 
 mod agent_rights;
+mod device_matrix;
 mod exec_approvals;
+mod granted_scopes;
+mod locality;
+mod minting;
 mod nodes;
 mod paths;
+mod revocation;
 mod session_ids;
 mod session_tools;
+mod setup_codes;
 mod ssrf;

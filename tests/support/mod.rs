@@ -9,6 +9,7 @@ pub mod client;
 pub mod config;
 pub mod device;
 pub mod gateway;
+pub mod guest;
 pub mod mock;
 pub mod node;
 pub mod node_client;

@@ -9,6 +9,7 @@ pub mod approvals;
 pub mod chat;
 pub mod commands;
 pub mod compaction;
+pub mod devices;
 pub mod models;
 pub mod nodes;
 pub mod session_settings;

@@ -127,16 +127,16 @@ impl NodeStore for SqliteStore {
         now_ms: u64,
     ) -> StoreFuture<'_, NodeAdmitted> {
         let admit = move |c: &_| pairing::admit(c, &node_id, &facts, request_id, &live, now_ms);
-        Box::pin(self.database().write("admit a node", admit))
+        Box::pin(self.database.write("admit a node", admit))
     }
 
     fn known_nodes(&self) -> StoreFuture<'_, Vec<KnownNode>> {
-        Box::pin(self.database().read("list nodes", pairing::known))
+        Box::pin(self.database.read("list nodes", pairing::known))
     }
 
     fn node_pairings(&self, live: Vec<String>, now_ms: u64) -> StoreFuture<'_, NodePairings> {
         let list = move |c: &_| pairing::list(c, &live, now_ms);
-        Box::pin(self.database().read("list node pairings", list))
+        Box::pin(self.database.read("list node pairings", list))
     }
 
     fn request_node_pairing(
@@ -145,7 +145,7 @@ impl NodeStore for SqliteStore {
         live: Vec<String>,
     ) -> StoreFuture<'_, Option<(NodePairRequest, bool)>> {
         let file = move |c: &_| pairing::file(c, request, &live);
-        Box::pin(self.database().write("file a node pairing", file))
+        Box::pin(self.database.write("file a node pairing", file))
     }
 
     fn approve_node<'a>(
@@ -158,7 +158,7 @@ impl NodeStore for SqliteStore {
     ) -> StoreFuture<'a, NodeApproval> {
         let id = request_id.to_owned();
         let approve = move |c: &_| pairing::approve(c, &id, &token_hash, check, &live, now_ms);
-        Box::pin(self.database().write("approve a node", approve))
+        Box::pin(self.database.write("approve a node", approve))
     }
 
     fn reject_node<'a>(
@@ -169,27 +169,27 @@ impl NodeStore for SqliteStore {
     ) -> StoreFuture<'a, Option<String>> {
         let id = request_id.to_owned();
         let reject = move |c: &_| pairing::reject(c, &id, &live, now_ms);
-        Box::pin(self.database().write("reject a node", reject))
+        Box::pin(self.database.write("reject a node", reject))
     }
 
     fn remove_node<'a>(&'a self, node_id: &'a str) -> StoreFuture<'a, bool> {
         let id = node_id.to_owned();
-        Box::pin(self.database().write("remove a node", move |c| pairing::remove(c, &id)))
+        Box::pin(self.database.write("remove a node", move |c| pairing::remove(c, &id)))
     }
 
     fn forget_node<'a>(&'a self, node_id: &'a str) -> StoreFuture<'a, ()> {
         let id = node_id.to_owned();
-        Box::pin(self.database().write("forget a node", move |c| pairing::forget(c, &id)))
+        Box::pin(self.database.write("forget a node", move |c| pairing::forget(c, &id)))
     }
 
     fn rename_node<'a>(&'a self, node_id: &'a str, name: &'a str) -> StoreFuture<'a, bool> {
         let (id, name) = (node_id.to_owned(), name.to_owned());
-        Box::pin(self.database().write("rename a node", move |c| pairing::rename(c, &id, &name)))
+        Box::pin(self.database.write("rename a node", move |c| pairing::rename(c, &id, &name)))
     }
 
     fn node_pair<'a>(&'a self, node_id: &'a str) -> StoreFuture<'a, Option<(NodePair, String)>> {
         let id = node_id.to_owned();
-        Box::pin(self.database().read("look up a node", move |c| pairing::pair(c, &id)))
+        Box::pin(self.database.read("look up a node", move |c| pairing::pair(c, &id)))
     }
 
     fn node_seen<'a>(
@@ -200,7 +200,7 @@ impl NodeStore for SqliteStore {
     ) -> StoreFuture<'a, bool> {
         let (id, reason) = (node_id.to_owned(), reason.to_owned());
         let seen = move |c: &_| pairing::seen(c, &id, &reason, now_ms);
-        Box::pin(self.database().write("note that a node is there", seen))
+        Box::pin(self.database.write("note that a node is there", seen))
     }
 
     fn enqueue_node_work<'a>(
@@ -211,7 +211,7 @@ impl NodeStore for SqliteStore {
     ) -> StoreFuture<'a, Option<(u64, NodeWork)>> {
         let id = node_id.to_owned();
         let enqueue = move |c: &_| work::enqueue(c, &id, item, now_ms);
-        Box::pin(self.database().write("queue work for a node", enqueue))
+        Box::pin(self.database.write("queue work for a node", enqueue))
     }
 
     fn drain_node_work<'a>(
@@ -222,7 +222,7 @@ impl NodeStore for SqliteStore {
     ) -> StoreFuture<'a, NodeDrain> {
         let id = node_id.to_owned();
         let drain = move |c: &_| work::drain(c, &id, limit, now_ms);
-        Box::pin(self.database().read("list work for a node", drain))
+        Box::pin(self.database.read("list work for a node", drain))
     }
 
     fn queue_node_action<'a>(
@@ -232,7 +232,7 @@ impl NodeStore for SqliteStore {
     ) -> StoreFuture<'a, Option<NodeAction>> {
         let id = node_id.to_owned();
         let queue = move |c: &_| work::queue_action(c, &id, action);
-        Box::pin(self.database().write("queue a command for a node", queue))
+        Box::pin(self.database.write("queue a command for a node", queue))
     }
 
     fn node_actions<'a>(
@@ -242,7 +242,7 @@ impl NodeStore for SqliteStore {
     ) -> StoreFuture<'a, Vec<NodeAction>> {
         let id = node_id.to_owned();
         let list = move |c: &_| work::actions(c, &id, now_ms);
-        Box::pin(self.database().read("list commands for a node", list))
+        Box::pin(self.database.read("list commands for a node", list))
     }
 
     fn ack_node<'a>(
@@ -253,6 +253,6 @@ impl NodeStore for SqliteStore {
     ) -> StoreFuture<'a, usize> {
         let id = node_id.to_owned();
         let ack = move |c: &_| work::ack(c, &id, &ids, now_ms);
-        Box::pin(self.database().write("forget what a node has done", ack))
+        Box::pin(self.database.write("forget what a node has done", ack))
     }
 }
