@@ -29,7 +29,6 @@ use crate::config::secrets::{SecretError, resolve};
 use crate::config::{Env, GatewaySettings, SessionScope, Settings};
 use crate::gateway::{self, Gateway};
 use crate::handlers::{self, HealthCache};
-use crate::nodes::{Nodes, NodesParts};
 use crate::protocol::hello::TICK_INTERVAL_MS;
 use crate::protocol::message::Usage;
 use crate::providers::credentials::Credentials;
@@ -40,6 +39,7 @@ use crate::sessions::{AgentId, KeyRules, SessionError, Sessions, SessionsOptions
 use crate::store::{SqliteStore, Store, StoreError};
 use crate::support::{Clock, Ids, RandomIds, SystemClock, Tasks};
 
+mod nodes;
 mod own_beacon;
 mod pairing;
 
@@ -214,13 +214,7 @@ async fn build(
         clock: Arc::clone(&clock),
         ids: Arc::clone(&ids),
     });
-    let nodes = Arc::new(Nodes::new(NodesParts {
-        settings: settings.nodes.clone(),
-        store: Arc::clone(&store),
-        bus: bus.clone(),
-        clock: Arc::clone(&clock),
-        ids: Arc::clone(&ids),
-    }));
+    let nodes = nodes::nodes(&settings, &store, &bus, &clock, &ids);
     let runs = Runs::new(RunsParts {
         settings: Arc::clone(&settings),
         keys: Arc::clone(&keys),

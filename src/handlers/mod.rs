@@ -113,6 +113,13 @@ pub fn registry() -> Registry {
     r.add(decides("plugin.approval.request"), approvals::plugin_request);
     r.add(decides("plugin.approval.waitDecision"), approvals::plugin_wait);
     r.add(decides("plugin.approval.resolve"), approvals::plugin_resolve);
+    add_devices(&mut r);
+    add_nodes(&mut r);
+    r
+}
+
+/// Methods about devices.
+fn add_devices(r: &mut Registry) {
     r.add(pairs("device.pair.list"), devices::list);
     r.add(pairs("device.pair.approve"), devices::approve);
     r.add(pairs("device.pair.reject"), devices::reject);
@@ -121,8 +128,6 @@ pub fn registry() -> Registry {
     r.add(pairs("device.token.revoke"), devices::revoke);
     r.add(admin("device.pair.setupCode"), devices::setup_code);
     r.add(admin("device.pair.clearCodes"), devices::clear_codes);
-    add_nodes(&mut r);
-    r
 }
 
 /// Methods for nodes and about them.
