@@ -39,6 +39,7 @@ use crate::store::{SqliteStore, Store, StoreError};
 use crate::support::{Clock, Ids, RandomIds, SystemClock, Tasks};
 
 mod ending;
+mod nodes;
 mod own_beacon;
 mod pairing;
 
@@ -248,6 +249,7 @@ async fn build(
         clock: Arc::clone(&clock),
         ids: Arc::clone(&ids),
     });
+    let nodes = nodes::nodes(&settings, &store, &bus, &clock, &ids);
     let runs = Runs::new(RunsParts {
         settings: Arc::clone(&settings),
         keys: Arc::clone(&keys),
@@ -258,6 +260,7 @@ async fn build(
         events: SessionEvents::new(bus.clone(), models.clone(), Arc::clone(&clock)),
         approvals,
         tools,
+        nodes: Arc::clone(&nodes),
         processes: processes(&settings, &clock, &ids, &tasks)?,
         workspaces: Arc::new(Workspaces::new(&settings.workspace, Arc::clone(&clock))),
         skills: Arc::new(Skills::new(Arc::clone(&settings), env.clone())),
@@ -286,6 +289,7 @@ async fn build(
         usage,
         models,
         runs,
+        nodes,
         keys,
         identity,
         pairing,

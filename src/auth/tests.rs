@@ -70,6 +70,7 @@ fn connect(id: &str, mode: &str, token: Option<&str>, scopes: &[&str]) -> Standa
             ..ClientInfo::default()
         },
         caps: vec![],
+        offers: crate::protocol::connect::NodeOffers::default(),
         role: None,
         scopes: scopes.iter().map(|scope| (*scope).to_owned()).collect(),
         device: None,

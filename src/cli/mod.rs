@@ -20,6 +20,7 @@ mod format;
 mod gateway;
 mod import;
 mod models;
+mod nodes;
 mod output;
 mod screen;
 mod skills;
@@ -46,6 +47,7 @@ pub use error::CliError;
 pub use gateway::{GatewayArgs, OverrideArgs};
 pub use import::ImportArgs;
 pub use models::ModelsArgs;
+pub use nodes::NodesArgs;
 pub use output::say;
 pub use screen::Screen;
 pub use skills::SkillsArgs;
@@ -85,6 +87,8 @@ enum Command {
     Import(ImportArgs),
     /// Show models and credentials, choose the default model.
     Models(ModelsArgs),
+    /// Show, approve and ask nodes: machines that offer commands.
+    Nodes(NodesArgs),
     /// Show, install and switch skills.
     Skills(SkillsArgs),
     /// Show, approve and remove devices.
@@ -113,6 +117,9 @@ fn run(cli: Cli, env: Env) -> anyhow::Result<ExitCode> {
         Some(Command::Models(args)) => models::run(&args, &env),
         Some(Command::Chat(args)) => {
             client(env, async |around, screen| chat::run(args, around, screen).await)
+        }
+        Some(Command::Nodes(args)) => {
+            client(env, async |around, screen| nodes::run(args, around, screen).await)
         }
         Some(Command::Skills(args)) => {
             client(env, async |around, screen| skills::run(args, around, screen).await)

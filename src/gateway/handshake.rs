@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use crate::auth::{Admission, DeviceGrant, Peer, Principal};
 use crate::bus::{Beacon, Closing, Event, EventKind, Subscriber};
+use crate::nodes::Joining;
 use crate::protocol::connect::{Connect, StandardConnect, parse_connect};
 use crate::protocol::hello::{
     Features, Granted, GrantedToken, HelloOk, Policy, ServerInfo, SessionDefaults, Snapshot,
@@ -17,6 +18,7 @@ use crate::protocol::{
 };
 use crate::registry::{Caller, KeyNames};
 use crate::sessions::SessionKey;
+use crate::store::NodeFacts;
 
 use super::leave::Leave;
 use super::render::View;
@@ -228,6 +230,11 @@ impl Attempt<'_> {
         };
         let conn_id = Arc::clone(&self.conn_id);
         let leave = Leave::new(Arc::clone(self.gateway), conn_id, presence_key);
+        if principal.role() == Role::Node
+            && let (Connect::Standard(connect), Some(node_id)) = (&connect, &admission.device_id)
+        {
+            services.nodes.join(self.joining(connect, node_id)).await;
+        }
         let key_names = Arc::new(KeyNames::default());
         let subscriber =
             Arc::new(Subscriber::new(Arc::clone(&self.conn_id), Arc::clone(&principal), &caps));
@@ -278,6 +285,32 @@ impl Attempt<'_> {
             key_names,
         };
         Some(Welcome { caller, view, leave })
+    }
+
+    /// A node that comes in, in its own words.
+    fn joining(&self, connect: &StandardConnect, node_id: &str) -> Joining {
+        let (client, offers) = (connect.client.clone(), connect.offers.clone());
+        let is_near = self.peer.is_local();
+        let remote_ip = (!is_near).then(|| self.gateway.auth.client_ip(self.peer).to_string());
+        Joining {
+            node_id: node_id.to_owned(),
+            conn_id: Arc::clone(&self.conn_id),
+            facts: NodeFacts {
+                display_name: client.display_name,
+                platform: Some(client.platform),
+                version: Some(client.version),
+                client_id: Some(client.id),
+                client_mode: Some(client.mode),
+                device_family: client.device_family,
+                model_identifier: client.model_identifier,
+                caps: Some(connect.caps.clone()),
+                commands: Some(offers.commands),
+                remote_ip,
+                ..NodeFacts::default()
+            },
+            permissions: offers.permissions,
+            path_env: offers.path_env,
+        }
     }
 
     fn announce(

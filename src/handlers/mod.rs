@@ -15,6 +15,10 @@ mod devices;
 mod health;
 mod history;
 mod models;
+mod node_events;
+mod node_pairing;
+mod node_work;
+mod nodes;
 mod restart;
 mod session_changes;
 mod session_settings;
@@ -44,6 +48,7 @@ pub fn registry() -> Registry {
     of_chats(&mut r);
     of_approvals(&mut r);
     of_devices(&mut r);
+    of_nodes(&mut r);
     r
 }
 
@@ -151,6 +156,27 @@ fn of_devices(r: &mut Registry) {
     r.add(pairs("device.token.revoke"), devices::revoke);
     r.add(admin("device.pair.setupCode"), devices::setup_code);
     r.add(admin("device.pair.clearCodes"), devices::clear_codes);
+}
+
+/// Methods for nodes and about them.
+fn of_nodes(r: &mut Registry) {
+    r.add(pairs("node.pair.request"), node_pairing::request);
+    r.add(pairs("node.pair.list"), node_pairing::list);
+    r.add(pairs("node.pair.approve"), node_pairing::approve);
+    r.add(pairs("node.pair.reject"), node_pairing::reject);
+    r.add(pairs("node.pair.remove"), node_pairing::remove);
+    r.add(pairs("node.pair.verify"), node_pairing::verify);
+    r.add(pairs("node.rename"), nodes::rename);
+    r.add(read("node.list"), nodes::list);
+    r.add(read("node.describe"), nodes::describe);
+    r.add(write("node.invoke"), nodes::invoke);
+    r.add(write("node.pending.enqueue"), node_work::enqueue);
+    r.add(node("node.pending.drain"), node_work::drain);
+    r.add(node("node.pending.pull"), node_work::pull);
+    r.add(node("node.pending.ack"), node_work::ack);
+    r.add(node("node.invoke.result"), nodes::result);
+    r.add(node("node.event"), node_events::event);
+    r.add(node("node.canvas.capability.refresh"), node_work::refresh_canvas);
 }
 
 #[cfg(test)]

@@ -19,6 +19,7 @@ mod group;
 pub mod instance;
 mod memory;
 mod migrations;
+mod nodes;
 mod query;
 mod runs;
 mod sessions;
@@ -39,6 +40,10 @@ pub use devices::{
 pub use entry::{SessionEntry, TranscriptFacts};
 pub use error::StoreError;
 pub use memory::{MemoryChunk, MemoryFile, MemoryHit, MemoryUpdate};
+pub use nodes::{
+    KnownNode, NodeAction, NodeAdmitted, NodeApproval, NodeCheck, NodeDrain, NodeFacts, NodePair,
+    NodePairRequest, NodePairings, NodeStore, NodeWork,
+};
 pub use query::{SessionPage, SessionQuery, SessionRow};
 pub use runs::{Claim, NewRun, RunOutcome, RunRecord, RunState};
 pub use sqlite::SqliteStore;

@@ -6,9 +6,9 @@
 
 use super::{
     AnswerClaim, Claim, CooldownChange, CooldownRow, DeviceStore, MemoryFile, MemoryHit,
-    MemoryUpdate, NewRun, RunOutcome, RunRecord, SessionEntry, SessionPage, SessionQuery,
-    SessionRow, Spending, StoreError, SubagentQuery, SubagentRow, SubagentState, UsageFacts,
-    UsageFile, UsageScan,
+    MemoryUpdate, NewRun, NodeStore, RunOutcome, RunRecord, SessionEntry, SessionPage,
+    SessionQuery, SessionRow, Spending, StoreError, SubagentQuery, SubagentRow, SubagentState,
+    UsageFacts, UsageFile, UsageScan,
 };
 use crate::support::BoxFuture;
 
@@ -49,8 +49,8 @@ pub struct NewSession {
     pub entry: SessionEntry,
 }
 
-/// Session index, run records, usage, credentials that rest, and devices.
-pub trait Store: DeviceStore {
+/// Session index, run records, usage, credentials that rest, devices, and nodes.
+pub trait Store: DeviceStore + NodeStore {
     /// The session with this key.
     fn session<'a>(&'a self, key: &'a str) -> StoreFuture<'a, Option<SessionEntry>>;
 

@@ -150,7 +150,14 @@ const NAMED_RUN: &str = "The final of a message that was taken into another run 
 const PLAIN_MESSAGE: &str =
     "The model reads a message of agent as it is, without the time put before it.";
 
-const NO_NODES: &str = "Nodes are not built yet: none can be asked, and whoever asks is told so.";
+const NOT_NAMED: &str =
+    "The recording does not show the id of its node before it is named, so another one is asked.";
+const TOKEN_ONCE: &str =
+    "The token of a node is told when it is approved, and only its hash is kept.";
+const OTHER_SESSIONS: &str = "Sessions of earlier recordings.";
+const OTHER_NODE: &str = "A node of an earlier recording still waits.";
+const FOLLOWS: &str = "A node that follows a session by another spelling of its key is told what is said there; \
+     one that goes is asked up to that moment.";
 const OWN_STATUS: &str = "`/status` tells of this gateway.";
 const OWN_COMMANDS: &str = "Commands are listed that this gateway offers.";
 const OWN_CONTEXT: &str = "It names what it can break down, and no commands inside of messages.";
@@ -582,51 +589,36 @@ pub const DIFFERENCES: &[Difference] = &[
     allow(Kind::Value, "methods/sessions", "* res sessions.patch", "/ok", LOST_PATCH),
     allow(Kind::Absent, "methods/sessions", "* res sessions.patch", "/payload", LOST_PATCH),
     allow(Kind::Extra, "methods/sessions", "* res sessions.patch", "/error", LOST_PATCH),
-    allow(Kind::MissingFrame, "methods/approvals*", "n event node.invoke.request", "*", NO_NODES),
-    allow(Kind::ExtraFrame, "methods/approvals", "op res exec.approvals.node.get", "*", NO_NODES),
-    allow(
-        Kind::Value,
-        "methods/approvals-two-clients",
-        "a res exec.approvals.node.*",
-        "/ok",
-        NO_NODES,
-    ),
+    allow(Kind::MissingFrame, "methods/approvals", "n event node.invoke.request", "*", NOT_NAMED),
+    allow(Kind::ExtraFrame, "methods/approvals", "op res exec.approvals.node.get", "*", NOT_NAMED),
+    allow(Kind::Absent, "nodes/*", "* res node.pair.list", "/payload/paired/*/token", TOKEN_ONCE),
     allow(
         Kind::Absent,
-        "methods/approvals-two-clients",
-        "a res exec.approvals.node.*",
-        "/payload",
-        NO_NODES,
+        "nodes/legacy-pairing",
+        "* res node.pair.list",
+        "/payload/pending/*",
+        OTHER_NODE,
     ),
+    allow(Kind::Value, "methods/nodes-by-node", "* res health", "*/sessions/*", OTHER_SESSIONS),
+    allow(Kind::Absent, "methods/nodes-by-node", "* res health", "*/sessions/*", OTHER_SESSIONS),
+    allow(Kind::Value, "*", "n res node.canvas.capability.refresh", "/ok", CANVAS),
+    allow(Kind::Absent, "*", "n res node.canvas.capability.refresh", "/payload", CANVAS),
+    allow(Kind::Extra, "*", "n res node.canvas.capability.refresh", "/error", CANVAS),
     allow(
-        Kind::Extra,
-        "methods/approvals-two-clients",
-        "a res exec.approvals.node.*",
-        "/error",
-        NO_NODES,
+        Kind::Absent,
+        "methods/nodes-by-node",
+        "n res skills.bins",
+        "/payload/bins/*",
+        OTHER_SKILLS,
     ),
     allow(
         Kind::Value,
-        "methods/approvals-two-clients",
-        "n res node.invoke.result",
-        "/ok",
-        NO_NODES,
+        "methods/nodes-by-node",
+        "n res skills.bins",
+        "/payload/bins/*",
+        OTHER_SKILLS,
     ),
-    allow(
-        Kind::Absent,
-        "methods/approvals-two-clients",
-        "n res node.invoke.result",
-        "/payload",
-        NO_NODES,
-    ),
-    allow(
-        Kind::Extra,
-        "methods/approvals-two-clients",
-        "n res node.invoke.result",
-        "/error",
-        NO_NODES,
-    ),
-    allow(Kind::MissingFrame, "*", "* event node.pair.requested", "*", NO_NODES),
+    allow(Kind::ExtraFrame, "nodes/invoke", "n event *", "*", FOLLOWS),
     told("🦞 OpenClaw", OWN_STATUS),
     told("ℹ️ Slash commands", OWN_COMMANDS),
     told("Current: mock/mock-1", "There is one runtime, so none can be chosen."),

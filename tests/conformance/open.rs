@@ -28,7 +28,6 @@ const OPEN: &[(&str, &str)] = &[
         "A run that is given 1.5 s is stopped two minutes later, as recorded, but a replay ends after 30 s; all that comes before is as recorded.",
     ),
     ("http/*", "The HTTP side is not built yet, nor is its replay."),
-    ("nodes/*", "Nodes are not built yet."),
     ("config/*", UNBUILT),
     ("cron/*", UNBUILT),
     ("lifecycle/*", UNBUILT),

@@ -32,6 +32,8 @@ mod maintenance;
 mod marks;
 mod mcp;
 mod models;
+mod nodes;
+mod nodes_cli;
 mod offline;
 mod ollama;
 mod passed_on;

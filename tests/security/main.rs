@@ -17,6 +17,7 @@ mod exec_approvals;
 mod granted_scopes;
 mod locality;
 mod minting;
+mod nodes;
 mod paths;
 mod revocation;
 mod session_ids;

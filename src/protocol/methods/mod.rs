@@ -11,6 +11,7 @@ pub mod commands;
 pub mod compaction;
 pub mod devices;
 pub mod models;
+pub mod nodes;
 pub mod session_settings;
 pub mod sessions;
 pub mod skills;
