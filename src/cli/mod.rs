@@ -12,6 +12,7 @@ mod call;
 mod chat;
 pub mod client;
 mod config;
+mod doctor;
 mod env;
 mod error;
 mod format;
@@ -20,6 +21,7 @@ mod import;
 mod models;
 mod output;
 mod screen;
+mod security;
 mod skills;
 mod status;
 mod surroundings;
@@ -39,12 +41,14 @@ pub use call::CallArgs;
 pub use chat::ChatArgs;
 pub use client::LocalGateway;
 pub use config::ConfigArgs;
+pub use doctor::DoctorArgs;
 pub use error::CliError;
 pub use gateway::{GatewayArgs, OverrideArgs};
 pub use import::ImportArgs;
 pub use models::ModelsArgs;
 pub use output::say;
 pub use screen::Screen;
+pub use security::SecurityArgs;
 pub use skills::SkillsArgs;
 pub use status::{HealthArgs, StatusArgs};
 pub use surroundings::Surroundings;
@@ -78,6 +82,10 @@ enum Command {
     Token(TokenArgs),
     /// Look at the effective configuration.
     Config(ConfigArgs),
+    /// Look whether a gateway works here, and say what to do.
+    Doctor(DoctorArgs),
+    /// Look at what the configuration opens to others.
+    Security(SecurityArgs),
     /// Take over the sessions of an OpenClaw state directory.
     Import(ImportArgs),
     /// Show models and credentials, choose the default model.
@@ -102,6 +110,8 @@ fn run(cli: Cli, env: Env) -> anyhow::Result<ExitCode> {
         Some(Command::Gateway(args)) => gateway::run(&args, &env),
         Some(Command::Token(args)) => token::run(&args, &env),
         Some(Command::Config(args)) => config::run(&args, &env),
+        Some(Command::Doctor(args)) => doctor::run(&args, &env),
+        Some(Command::Security(args)) => security::run(&args, &env),
         Some(Command::Import(args)) => import::run(&args, &env),
         Some(Command::Models(args)) => models::run(&args, &env),
         Some(Command::Chat(args)) => {

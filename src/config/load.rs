@@ -12,10 +12,11 @@ use super::gateway::{self, Sources};
 use super::schema::Node;
 use super::{
     ConfigError, ConfigFile, Env, Overrides, Paths, Settings, agents, cli_backend, commands, exec,
-    exec_policy, mcp, messages, models, nesting, profiles, secrets, session, skills, substitute,
-    tools, web, workspace,
+    exec_policy, mcp, messages, models, nesting, profiles, redact, secrets, session, skills,
+    substitute, tools, web, workspace,
 };
-use crate::support::hex;
+use crate::support::{Secret, hex};
+use crate::telemetry;
 
 /// The sections that are read; the rest is kept as it is.
 const SECTIONS: [&str; 11] = [
@@ -59,6 +60,7 @@ fn settings(
         None => Value::Object(serde_json::Map::new()),
     };
     let filled = substitute::sections(&raw, &SECTIONS, env, &file.path)?;
+    hide_credentials(&filled);
     let root = Node::root(&filled, &file.path);
     let from = Sources { env, overrides, paths: &paths, file: &file.path };
     let mut ledger = Ledger::default();
@@ -104,6 +106,19 @@ fn settings(
         file,
         explained,
     })
+}
+
+/// Keeps what is written in the file out of the log.
+fn hide_credentials(filled: &Value) {
+    for (path, value) in redact::credentials(filled) {
+        let is_shown = redact::redacted_at(&path, value) == *value;
+        if let Some(text) = value.as_str().filter(|_| !is_shown) {
+            telemetry::hide(&Secret::new(text));
+            for part in redact::address::parts(text) {
+                telemetry::hide(&Secret::new(part));
+            }
+        }
+    }
 }
 
 /// Parses JSON5; `path` is for the error.

@@ -14,6 +14,7 @@ mod compaction;
 mod health;
 mod history;
 mod models;
+mod secrets;
 mod session_changes;
 mod session_settings;
 mod sessions;
@@ -42,6 +43,8 @@ pub fn registry() -> Registry {
     r.add(read("gateway.identity.get"), system::identity);
     r.add(read("models.list"), models::list);
     r.add(read("models.authStatus"), models::auth_status);
+    r.add(admin("secrets.reload"), secrets::reload);
+    r.add(admin("secrets.resolve"), secrets::resolve);
     r.add(read("commands.list"), commands::list);
     r.add(read("agents.list"), agents::list);
     r.add(read("agent.identity.get"), agents::identity);

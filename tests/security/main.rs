@@ -12,8 +12,10 @@ mod aimock;
 mod stage;
 
 mod agent_rights;
+mod canary;
 mod exec_approvals;
 mod paths;
+mod rights;
 mod session_ids;
 mod session_tools;
 mod ssrf;

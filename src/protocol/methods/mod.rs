@@ -10,6 +10,7 @@ pub mod chat;
 pub mod commands;
 pub mod compaction;
 pub mod models;
+pub mod secrets;
 pub mod session_settings;
 pub mod sessions;
 pub mod skills;
