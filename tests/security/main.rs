@@ -13,6 +13,7 @@ mod stage;
 
 mod agent_rights;
 mod canary;
+mod doctor;
 mod exec_approvals;
 mod paths;
 mod rights;
