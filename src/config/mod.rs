@@ -10,6 +10,7 @@ mod auth;
 mod bind;
 pub mod cli_backend;
 mod commands;
+pub mod document;
 pub mod edit;
 mod env;
 mod error;

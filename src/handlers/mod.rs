@@ -11,6 +11,7 @@ mod chat;
 mod cleanup;
 mod commands;
 mod compaction;
+mod config;
 mod health;
 mod history;
 mod models;
@@ -43,6 +44,10 @@ pub fn registry() -> Registry {
     r.add(read("gateway.identity.get"), system::identity);
     r.add(read("models.list"), models::list);
     r.add(read("models.authStatus"), models::auth_status);
+    r.add(read("config.get"), config::get);
+    r.add(admin("config.set"), config::set);
+    r.add(admin("config.patch"), config::patch);
+    r.add(admin("config.apply"), config::apply);
     r.add(admin("secrets.reload"), secrets::reload);
     r.add(admin("secrets.resolve"), secrets::resolve);
     r.add(read("commands.list"), commands::list);

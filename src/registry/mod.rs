@@ -8,6 +8,7 @@
 #![deny(missing_docs)]
 
 mod context;
+mod control_writes;
 mod exchange;
 mod inner;
 mod lanes;
@@ -15,6 +16,7 @@ mod once;
 mod table;
 
 pub use context::{Caller, Ctx, KeyNames, Services};
+pub use control_writes::ControlWrites;
 pub use exchange::Exchange;
 pub use lanes::Lanes;
 pub use table::{Denial, Method, Need, Registry, Reply, admin, approvals, node, open, read, write};

@@ -9,6 +9,7 @@ pub mod approvals;
 pub mod chat;
 pub mod commands;
 pub mod compaction;
+pub mod config;
 pub mod models;
 pub mod secrets;
 pub mod session_settings;
