@@ -267,11 +267,11 @@ pub fn transcript(data: &[u8]) -> Outcome {
         let options = HistoryOptions { limit: 200, ..HistoryOptions::default() };
         let history = sessions.history(&key, options).await;
         let context = sessions.context(&key).await;
-        let count = |all: usize| ["none", "one", "two", "some"][all.min(3)];
+        let count = |all: usize| "abcdefghij"[all.min(9)..].to_owned();
         format!(
-            "{:?} {:?}",
-            history.map(|page| count(page.messages.len())).map_err(|error| error.to_string()),
-            context.map(|messages| count(messages.len())).map_err(|error| error.to_string()),
+            "{} / {}",
+            history.map_or_else(|error| error.to_string(), |page| count(page.messages.len())),
+            context.map_or_else(|error| error.to_string(), |messages| count(messages.len())),
         )
     });
     assert_eq!(fs::read(&file).unwrap(), data, "reading changes no transcript");

@@ -83,7 +83,8 @@ fn read_path(written: &str) -> Result<ValuePath, String> {
 /// JSON5, or else just a text.
 fn read_value(written: &str) -> Value {
     let written = written.trim();
-    json5::from_str(written).unwrap_or_else(|_| Value::String(written.to_owned()))
+    let read = config::parse_value(written, std::path::Path::new("value"));
+    read.unwrap_or_else(|_| Value::String(written.to_owned()))
 }
 
 fn change(
@@ -132,6 +133,13 @@ fn show(file: &std::path::Path, path: &str) -> Result<String, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_value_that_is_nested_without_end_is_a_text() {
+        let deep = "[".repeat(100_000);
+        assert_eq!(read_value(&deep), Value::String(deep.clone()));
+        assert_eq!(read_value(" [1] "), serde_json::json!([1]));
+    }
 
     #[test]
     fn a_value_is_not_kept_with_the_line() {

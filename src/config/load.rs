@@ -121,11 +121,22 @@ fn hide_credentials(filled: &Value) {
     }
 }
 
-/// Parses JSON5; `path` is for the error.
+/// Parses a JSON5 object; `path` is for the error.
 pub fn parse(text: &str, path: &Path) -> Result<Value, ConfigError> {
     if text.trim().is_empty() {
         return Ok(Value::Object(serde_json::Map::new()));
     }
+    let value = parse_value(text, path)?;
+    if value.is_object() {
+        Ok(value)
+    } else {
+        Err(Node::root(&value, path).wrong("must be an object"))
+    }
+}
+
+/// Parses any JSON5; `path` is for the error. Whatever comes from outside goes
+/// through here: the parser itself has no bound of its depth.
+pub fn parse_value(text: &str, path: &Path) -> Result<Value, ConfigError> {
     let syntax = |at: Option<json5::Position>, reason: String| {
         let (line, column) = at.map_or((1, 1), |at| (at.line + 1, at.column + 1));
         ConfigError::Syntax { path: path.to_owned(), line, column, reason }
@@ -136,15 +147,10 @@ pub fn parse(text: &str, path: &Path) -> Result<Value, ConfigError> {
             "nested too deep".into(),
         ));
     }
-    let value: Value = json5::from_str(text).map_err(|error| {
+    json5::from_str(text).map_err(|error| {
         let reason = error.code().map_or_else(|| error.to_string(), |code| code.to_string());
         syntax(error.position(), reason)
-    })?;
-    if value.is_object() {
-        Ok(value)
-    } else {
-        Err(Node::root(&value, path).wrong("must be an object"))
-    }
+    })
 }
 
 /// The text of the file, `None` when there is no file.

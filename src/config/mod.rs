@@ -61,7 +61,7 @@ pub use exec_sandbox::{ExecPlace, ExecSandbox, SandboxSettings};
 pub use explain::{Explained, Origin};
 pub use file_rules::FileRules;
 pub use gateway::{ControlUiSettings, GatewayMode, GatewaySettings};
-pub use load::{check, load, parse};
+pub use load::{check, load, parse, parse_value};
 pub use maintenance::{DiskBudget, MaintenanceMode, MaintenanceSettings};
 pub use messages::{DropPolicy, MessagesSettings, QueueMode, QueueSettings};
 pub use paths::Paths;

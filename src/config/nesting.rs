@@ -7,7 +7,7 @@
 use serde_json::Value;
 
 /// As `serde_json` has it; a config needs about ten.
-const MAX_DEPTH: usize = 128;
+pub(super) const MAX_DEPTH: usize = 128;
 
 /// Whether a value is nested deeper than a text may be.
 pub(super) fn is_too_deep(value: &Value) -> bool {

@@ -44,12 +44,6 @@ pub fn registry() -> Registry {
     r.add(read("gateway.identity.get"), system::identity);
     r.add(read("models.list"), models::list);
     r.add(read("models.authStatus"), models::auth_status);
-    r.add(read("config.get"), config::get);
-    r.add(admin("config.set"), config::set);
-    r.add(admin("config.patch"), config::patch);
-    r.add(admin("config.apply"), config::apply);
-    r.add(admin("secrets.reload"), secrets::reload);
-    r.add(admin("secrets.resolve"), secrets::resolve);
     r.add(read("commands.list"), commands::list);
     r.add(read("agents.list"), agents::list);
     r.add(read("agent.identity.get"), agents::identity);
@@ -114,7 +108,18 @@ pub fn registry() -> Registry {
     r.add(decides("plugin.approval.request"), approvals::plugin_request);
     r.add(decides("plugin.approval.waitDecision"), approvals::plugin_wait);
     r.add(decides("plugin.approval.resolve"), approvals::plugin_resolve);
+    add_config(&mut r);
     r
+}
+
+/// The config file, and what it refers to.
+fn add_config(r: &mut Registry) {
+    r.add(read("config.get"), config::get);
+    r.add(admin("config.set"), config::set);
+    r.add(admin("config.patch"), config::patch);
+    r.add(admin("config.apply"), config::apply);
+    r.add(admin("secrets.reload"), secrets::reload);
+    r.add(admin("secrets.resolve"), secrets::resolve);
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ mod merge;
 
 use std::fs;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
@@ -17,7 +17,7 @@ use sha2::{Digest, Sha256};
 use super::edit::{self, EditError};
 use super::redact::{LostSecret, redacted, restored};
 use super::save::{SaveError, write_with};
-use super::{ConfigError, Env, Paths, check, parse, substitute};
+use super::{ConfigError, Env, Paths, check, parse, parse_value, substitute};
 use crate::support::hex;
 
 /// Something that is wrong with a config.
@@ -196,12 +196,7 @@ fn refused(error: &ConfigError) -> ConfigWriteError {
 
 /// The text of a client, with its secrets put back. Plain JSON has no comments:
 /// then those that are in the file stay.
-fn replaced(
-    text: &str,
-    known: &Value,
-    raw: &str,
-    path: &std::path::Path,
-) -> Result<String, ConfigWriteError> {
+fn replaced(text: &str, known: &Value, raw: &str, path: &Path) -> Result<String, ConfigWriteError> {
     let mut wanted = parse(raw, path).map_err(|error| syntax(&error))?;
     let secrets = restored(&wanted, known)?;
     let is_plain = serde_json::from_str::<serde::de::IgnoredAny>(raw).is_ok();
@@ -219,10 +214,7 @@ fn replaced(
 }
 
 fn patched(text: &str, known: &Value, raw: &str) -> Result<String, ConfigWriteError> {
-    let patch: Value = json5::from_str(raw).map_err(|error| {
-        let at = error.position().map(|at| format!(" at {}:{}", at.line + 1, at.column + 1));
-        ConfigWriteError::Syntax(format!("{error}{}", at.unwrap_or_default()))
-    })?;
+    let patch = parse_value(raw, Path::new("patch")).map_err(|error| syntax(&error))?;
     if !patch.is_object() {
         return Err(ConfigWriteError::NoObject);
     }

@@ -1,7 +1,5 @@
 //! Reading and writing real files.
 
-use std::path::Path;
-
 use serde_json::json;
 use tempfile::TempDir;
 
@@ -140,6 +138,12 @@ fn nothing_is_written_that_is_stale_wrong_or_lost() {
     assert!(refused("{gateway: {port: 'x'}}").starts_with("invalid config: gateway.port: must be"));
     let lost = refused(&format!("{{session: {{mainKey: '{REDACTED}'}}}}"));
     assert!(lost.starts_with("invalid config: session.mainKey: the placeholder"), "{lost}");
+    for deep in ["[".repeat(100_000), format!("{}1{}", "{a:".repeat(200), "}".repeat(200))] {
+        for change in [ConfigWrite::Merge(deep.clone()), ConfigWrite::Replace(deep)] {
+            let error = write(&change, Some(&base), &place.env).unwrap_err().to_string();
+            assert!(error.starts_with("SyntaxError: JSON5: nested too deep at "), "{error}");
+        }
+    }
     let list = ConfigWrite::Merge("[]".into());
     let error = write(&list, Some(&base), &place.env).unwrap_err();
     assert_eq!(error.to_string(), "config.patch raw must be an object");

@@ -53,6 +53,10 @@ pub enum EditError {
 /// When the text is no JSON5 object, or the path leads through something that
 /// has no members.
 pub fn set(text: &str, path: &ValuePath, value: &Value) -> Result<String, EditError> {
+    // Before anything is built that is as deep as the path is long.
+    if path.steps().len() > nesting::MAX_DEPTH {
+        return Err(EditError::TooDeep(path.to_string()));
+    }
     let mut expected = parse(text)?;
     let edited = match scan::scan(text) {
         Some(root) => Editor::new(text, &root).set(&root, path, value)?,

@@ -36,6 +36,10 @@ const CONFIG: &str = "\
 
 #[test]
 fn a_way_that_is_too_deep_to_be_read_again_is_refused() {
+    for length in [129, 200, 100_000] {
+        let error = set("{}", &ValuePath::of(&vec!["a"; length]), &json!(1)).unwrap_err();
+        assert!(matches!(error, EditError::TooDeep(_)), "{length}");
+    }
     let keys = ["a"; 200];
     let error = set("{}", &ValuePath::of(&keys), &json!(1)).unwrap_err();
     assert!(matches!(error, EditError::TooDeep(_)), "{error}");
