@@ -56,7 +56,7 @@ pub use commands::CommandsSettings;
 pub use env::Env;
 pub use error::ConfigError;
 pub use exec::ExecSettings;
-pub use exec_policy::{ExecAsk, ExecPolicySettings, ExecRules, ExecSecurity};
+pub use exec_policy::{APPROVAL_TIMEOUT_MAX, ExecAsk, ExecPolicySettings, ExecRules, ExecSecurity};
 pub use exec_sandbox::{ExecPlace, ExecSandbox, SandboxSettings};
 pub use explain::{Explained, Origin};
 pub use file_rules::FileRules;

@@ -9,6 +9,7 @@ use crate::agent::approvals::{
     Approvals, ApprovalsFileError, AskError, DecideError, Decision, Draft, Question, QuestionKind,
     SHOWN_MAX, analysis_of,
 };
+use crate::config::APPROVAL_TIMEOUT_MAX;
 use crate::protocol::methods::approvals::{
     ApprovalResolveParams, ExecApprovalGetParams, ExecApprovalRequestParams,
     ExecApprovalsNodeGetParams, ExecApprovalsNodeSetParams, ExecApprovalsSetParams,
@@ -20,8 +21,6 @@ use crate::registry::{Ctx, Reply};
 
 /// How long a plugin's question waits when nobody says so, as in the original.
 const PLUGIN_TIMEOUT: Duration = Duration::from_mins(2);
-/// A day: a question that is older than that is answered by nobody.
-const TIMEOUT_MAX: Duration = Duration::from_hours(24);
 
 fn approvals(cx: &Ctx) -> &Approvals {
     &cx.services.runs.parts().approvals
@@ -54,7 +53,12 @@ pub async fn exec_request(cx: Ctx, p: ExecApprovalRequestParams) -> Reply<Value>
     let settings = &cx.services.settings.exec_policy;
     let limit = p.timeout_ms.map_or(settings.approval_timeout, Duration::from_millis);
     let request = shown(&p, &command, &allowed, is_on_node);
-    let draft = Draft { kind: QuestionKind::Exec, request, allowed, limit: limit.min(TIMEOUT_MAX) };
+    let draft = Draft {
+        kind: QuestionKind::Exec,
+        request,
+        allowed,
+        limit: limit.min(APPROVAL_TIMEOUT_MAX),
+    };
     ask(&cx, p.id, draft, p.two_phase).await
 }
 

@@ -152,7 +152,6 @@ const STEPS: &[&str] = &[
         label TEXT,
         task TEXT NOT NULL,
         message TEXT NOT NULL,
-        thinking TEXT,
         timeout_seconds INTEGER NOT NULL,
         is_temporary INTEGER NOT NULL,
         state TEXT NOT NULL,
