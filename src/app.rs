@@ -10,7 +10,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::json;
-use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::agent::approvals::{Approvals, ApprovalsParts};
@@ -26,6 +25,7 @@ use crate::auth::{Auth, DeviceIdentity, IdentityError};
 use crate::bus::{Audience, Bus, Closing, EventKind, Hub, LocalBackplane, Presence};
 use crate::config::secrets::{SecretError, resolve};
 use crate::config::{Env, GatewaySettings, SessionScope, Settings};
+use crate::gateway::tls::TlsError;
 use crate::gateway::{self, Gateway};
 use crate::handlers::{self, HealthCache};
 use crate::protocol::hello::TICK_INTERVAL_MS;
@@ -36,8 +36,9 @@ use crate::registry::{Lanes, Services};
 use crate::sessions::usage::UsageReports;
 use crate::sessions::{AgentId, KeyRules, SessionError, Sessions, SessionsOptions};
 use crate::store::{SqliteStore, Store, StoreError};
-use crate::support::{Clock, Ids, RandomIds, SystemClock, Tasks};
+use crate::support::{Clock, Fingerprint, Ids, RandomIds, SystemClock, Tasks};
 
+mod listen;
 mod own_beacon;
 
 /// How long runs may go on after the gateway was told to stop.
@@ -56,6 +57,8 @@ pub struct Ready {
     pub model: String,
     /// Why that one.
     pub model_reason: String,
+    /// Of the certificate, when it speaks TLS.
+    pub tls: Option<Fingerprint>,
 }
 
 /// Why the gateway stopped, or never ran.
@@ -111,6 +114,9 @@ pub enum AppError {
     OwnProgram(#[source] io::Error),
     #[error("cannot recover the runs of the last stop: {0}")]
     Recovery(#[from] SendError),
+    /// There is no certificate.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
     /// The gateway's own key is not readable.
     #[error(transparent)]
     Identity(#[from] IdentityError),
@@ -134,7 +140,8 @@ pub async fn run(
 ) -> Result<(), AppError> {
     let mut signals = Signals::new()?;
     // The port first: whoever cannot have it should not touch the state.
-    let (listener, address) = listen(&settings).await?;
+    let (listener, address) = listen::listen(&settings).await?;
+    let tls = listen::tls(&settings, &SystemClock).await?;
     let followed = settings.gateway.auth.follow(&settings.secrets, env).await;
     followed.map_err(AppError::lost)?;
     let hub = Arc::new(Hub::default());
@@ -145,9 +152,13 @@ pub async fn run(
         address,
         model: choice.model.reference().to_string(),
         model_reason: choice.reason.clone(),
+        tls: tls.as_ref().map(|tls| tls.fingerprint()),
     };
     start_periodic(&services);
-    let mut server = services.tasks.spawn("listener", gateway::serve(listener, gateway));
+    if let Some(tls) = &tls {
+        services.tasks.spawn("certificate", Arc::clone(tls).keep_fresh());
+    }
+    let mut server = services.tasks.spawn("listener", gateway::serve(listener, tls, gateway));
     on_ready(&ready);
     tracing::info!(%address, model = %ready.model, "ready");
     let failed = tokio::select! {
@@ -170,16 +181,6 @@ fn why_it_ended(ended: Result<Option<io::Result<()>>, tokio::task::JoinError>) -
         Ok(Some(Ok(()))) => io::Error::other("it stopped"),
         Ok(None) | Err(_) => io::Error::other("it panicked"),
     }
-}
-
-async fn listen(settings: &Settings) -> Result<(TcpListener, SocketAddr), AppError> {
-    let address = SocketAddr::new(settings.gateway.bind.host(), settings.gateway.port);
-    let listener = TcpListener::bind(address).await.map_err(|source| match source.kind() {
-        io::ErrorKind::AddrInUse => AppError::PortInUse { address },
-        _ => AppError::Listen { address, source },
-    })?;
-    let address = listener.local_addr().map_err(|source| AppError::Listen { address, source })?;
-    Ok((listener, address))
 }
 
 async fn build(

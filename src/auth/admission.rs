@@ -9,7 +9,7 @@ use crate::protocol::connect::{ClientInfo, ConnectAuth, SimpleConnect, StandardC
 use crate::protocol::{ErrorShape, Role, Scope, ScopeSet};
 
 use super::limiter::Limiter;
-use super::peer::{Peer, bucket};
+use super::peer::{Peer, bucket, canonical};
 use super::principal::{Owner, Principal};
 use super::shared_secret::{self, AuthFailure};
 use super::{device, origin};
@@ -64,6 +64,11 @@ impl Auth {
     /// Where logs see this client.
     pub fn client_ip(&self, peer: &Peer) -> IpAddr {
         peer.client_ip(&self.trusted_proxies)
+    }
+
+    /// Whether a connection from this address is a trusted proxy's.
+    pub fn is_proxy(&self, remote: IpAddr) -> bool {
+        self.trusted_proxies.iter().any(|proxy| canonical(*proxy) == canonical(remote))
     }
 
     /// Where limits see this client: its address, or the network of a v6 one,

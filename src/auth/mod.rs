@@ -20,5 +20,5 @@ mod tests;
 pub use admission::{Admission, Auth, Refusal};
 pub use identity::{DeviceIdentity, IdentityError};
 pub use limiter::Limiter;
-pub use peer::Peer;
+pub use peer::{Peer, bucket};
 pub use principal::{Owner, Principal};

@@ -10,7 +10,7 @@ use super::{banner, output};
 use crate::app;
 use crate::config::{self, AuthMode, BindChoice, Env, GatewayMode, Overrides};
 use crate::store::atomic::create_private_dir;
-use crate::store::instance::InstanceLock;
+use crate::store::instance::{InstanceLock, Running};
 use crate::support::Secret;
 use crate::telemetry::{self, LogOptions, filter_for_level};
 
@@ -91,7 +91,8 @@ pub fn run(args: &GatewayArgs, env: &Env) -> anyhow::Result<ExitCode> {
         .context("cannot start the threads of the gateway")?;
     let shown = settings.clone();
     runtime.block_on(app::run(settings, env, |ready| {
-        if let Err(error) = lock.publish(banner::reachable(ready.address).0) {
+        let address = banner::reachable(ready.address).0;
+        if let Err(error) = lock.publish(Running { address, is_tls: ready.tls.is_some() }) {
             tracing::warn!(%error, "clients on this machine have to be told the address");
         }
         if let Err(error) = output::say(&banner::start_text(&shown, ready)) {

@@ -7,7 +7,10 @@ use std::time::Duration;
 
 use super::explain::{Choice, Ledger};
 use super::schema::{Node, env_integer};
-use super::{AuthMode, AuthSettings, Bind, ConfigError, Env, Overrides, Paths, auth, bind};
+use super::{
+    AuthMode, AuthSettings, Bind, ConfigError, Env, Overrides, Paths, RemoteSettings, TlsSettings,
+    auth, bind, tls,
+};
 
 /// OpenClaw's port, which its clients try first.
 const DEFAULT_PORT: u16 = 18789;
@@ -39,6 +42,10 @@ pub struct GatewaySettings {
     pub trusted_proxies: Vec<IpAddr>,
     /// Rules for browsers.
     pub control_ui: ControlUiSettings,
+    /// The gateway's certificate.
+    pub tls: TlsSettings,
+    /// The gateway that client commands are for when `mode` is `remote`.
+    pub remote: RemoteSettings,
 }
 
 /// `gateway.mode`.
@@ -101,6 +108,8 @@ pub(super) fn read(
     let trusted_proxies = ledger.settle_list("gateway.trustedProxies", trusted, Vec::new());
     let (handshake_timeout, max_preauth_per_ip) = limits(&node, from, ledger)?;
     let control_ui = control_ui(&node.member("controlUi")?, from.file, ledger)?;
+    let tls = tls::read(&node, from, ledger)?;
+    let remote = tls::remote(&node, from, ledger)?;
     // Last, because it may generate a token, and that only for a valid config.
     let auth = auth::resolve(&node.member("auth")?, bind, from, ledger)?;
     if auth.mode == AuthMode::TrustedProxy && trusted_proxies.is_empty() {
@@ -115,6 +124,8 @@ pub(super) fn read(
         max_preauth_per_ip,
         trusted_proxies,
         control_ui,
+        tls,
+        remote,
     })
 }
 

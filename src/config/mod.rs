@@ -40,6 +40,7 @@ mod settings;
 pub mod skills;
 mod subagents;
 mod substitute;
+mod tls;
 mod token;
 mod tools;
 mod variables;
@@ -71,6 +72,7 @@ pub use save::{SaveError, edit_file};
 pub use session::{DmScope, SessionScope, SessionSettings, TranscriptFormat};
 pub use settings::{ConfigFile, Overrides, Settings};
 pub use subagents::{SubagentChoice, SubagentLimits};
+pub use tls::{RemoteSettings, TlsSettings};
 pub use tools::{
     AgentToAgent, SessionVisibility, ToolPattern, ToolPolicy, ToolProfile, ToolRules, ToolsSettings,
 };

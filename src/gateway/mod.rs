@@ -8,9 +8,12 @@ mod connection;
 mod handshake;
 mod io;
 mod leave;
+mod meter;
 mod preauth;
 mod render;
 mod socket;
+pub mod tls;
+mod transport;
 mod upgrade;
 
 pub use upgrade::{Gateway, serve};

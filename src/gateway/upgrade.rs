@@ -20,6 +20,7 @@ use super::connection;
 use super::io::{Incoming, Wire};
 use super::preauth::PreauthBudget;
 use super::socket::Socket;
+use super::tls::Tls;
 
 /// Most bytes of a message before `connect`.
 const PREAUTH_MESSAGE: u32 = 64 * 1024;
@@ -56,10 +57,14 @@ impl Gateway {
 
 /// Serves the listener until the task is dropped: an upgrade is taken on any
 /// path.
-pub async fn serve(listener: TcpListener, gateway: Arc<Gateway>) -> std::io::Result<()> {
-    let routes = Router::new().fallback(answer).with_state(gateway);
+pub async fn serve(
+    listener: TcpListener,
+    tls: Option<Arc<Tls>>,
+    gateway: Arc<Gateway>,
+) -> std::io::Result<()> {
+    let routes = Router::new().fallback(answer).with_state(Arc::clone(&gateway));
     let service = routes.into_make_service_with_connect_info::<Wire>();
-    axum::serve(Incoming(listener), service).await
+    axum::serve(Incoming { listener, gateway, tls }, service).await
 }
 
 async fn answer(
@@ -72,14 +77,14 @@ async fn answer(
         return about(&gateway, &parts);
     }
     let peer = peer_of(wire.remote.ip(), &parts.headers);
-    let Some(permit) = gateway.preauth.enter(gateway.auth.place_of(&peer)) else {
+    if !wire.permit.upgrade(gateway.auth.place_of(&peer)) {
         return (
             StatusCode::SERVICE_UNAVAILABLE,
             [(header::CONNECTION, "close"), (header::CONTENT_TYPE, "text/plain; charset=utf-8")],
             "Too many unauthenticated sockets",
         )
             .into_response();
-    };
+    }
     let upgrade = match WebSocketUpgrade::from_request_parts(&mut parts, &gateway).await {
         Ok(upgrade) => upgrade,
         Err(refusal) => return refusal.into_response(),
@@ -97,7 +102,7 @@ async fn answer(
             let tasks = gateway.services.tasks.clone();
             let socket = Socket::new(socket, wire);
             // Boxed, or both this task and the one below would have its size.
-            let connection = Box::pin(connection::run(gateway, socket, peer, permit));
+            let connection = Box::pin(connection::run(gateway, socket, peer));
             // A panic ends this connection only; the supervisor has counted it.
             let _ = tasks.spawn("connection", connection).await;
         })

@@ -13,6 +13,7 @@ pub mod mock;
 pub mod node;
 pub mod place;
 pub mod python;
+pub mod tls;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;

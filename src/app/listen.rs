@@ -1,0 +1,56 @@
+//! Where clients come in: the port, its certificate, room for connections.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use tokio::net::TcpListener;
+
+use super::AppError;
+use crate::config::Settings;
+use crate::gateway::tls::Tls;
+use crate::support::Clock;
+
+/// Enough for every connection that the budgets in `docs/benchmarks.md` speak
+/// of. Many systems give 1024 unless one asks.
+const FILES: u64 = 65_536;
+
+/// Takes the port.
+pub(super) async fn listen(settings: &Settings) -> Result<(TcpListener, SocketAddr), AppError> {
+    let address = SocketAddr::new(settings.gateway.bind.host(), settings.gateway.port);
+    let listener = TcpListener::bind(address).await.map_err(|source| match source.kind() {
+        io::ErrorKind::AddrInUse => AppError::PortInUse { address },
+        _ => AppError::Listen { address, source },
+    })?;
+    let address = listener.local_addr().map_err(|source| AppError::Listen { address, source })?;
+    allow_many_files();
+    Ok((listener, address))
+}
+
+/// Asks the system for as many open files as it allows, up to [`FILES`].
+fn allow_many_files() {
+    let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
+    let wanted = maximum.map_or(FILES, |maximum| maximum.min(FILES));
+    if current.is_some_and(|current| current < wanted) {
+        let limit = Rlimit { current: Some(wanted), maximum };
+        if let Err(error) = setrlimit(Resource::Nofile, limit) {
+            tracing::debug!(%error, "the limit of open files stays");
+        }
+    }
+}
+
+/// The certificate, if the settings want one.
+pub(super) async fn tls(
+    settings: &Settings,
+    clock: &dyn Clock,
+) -> Result<Option<Arc<Tls>>, AppError> {
+    let tls = settings.gateway.tls.clone();
+    if !tls.enabled {
+        return Ok(None);
+    }
+    let now_ms = clock.now_ms();
+    let loaded = tokio::task::spawn_blocking(move || Tls::load(tls, now_ms)).await;
+    let loaded = loaded.map_err(|error| AppError::Serve(io::Error::other(error)))?;
+    Ok(Some(Arc::new(loaded?)))
+}
