@@ -256,7 +256,7 @@ async fn build(
 
 /// Who is let in.
 fn auth(settings: &GatewaySettings) -> Auth {
-    Auth::new(settings.auth.clone(), settings.control_ui.clone(), settings.trusted_proxies.clone())
+    Auth::new(settings.auth.clone(), settings.control_ui.clone(), settings.proxies.clone())
 }
 
 /// The commands of agents, kept by this very program.

@@ -4,14 +4,15 @@ use std::net::IpAddr;
 
 use serde_json::json;
 
-use crate::config::{AuthMode, AuthSettings, ControlUiSettings, RateLimitSettings};
+use crate::config::{AuthMode, AuthSettings, ControlUiSettings, ProxySettings, RateLimitSettings};
 use crate::protocol::connect::{ClientInfo, ConnectAuth, SimpleConnect, StandardConnect};
 use crate::protocol::{ErrorShape, Role, Scope, ScopeSet};
 
 use super::limiter::Limiter;
-use super::peer::{Peer, bucket, canonical};
+use super::peer::{Peer, bucket};
 use super::principal::{Owner, Principal};
 use super::shared_secret::{self, AuthFailure};
+use super::vouch::{Vouch, Voucher, Vouchers};
 use super::{device, origin};
 
 /// A connect that was let in.
@@ -33,7 +34,7 @@ pub type Refusal = ErrorShape;
 pub struct Auth {
     settings: AuthSettings,
     control_ui: ControlUiSettings,
-    trusted_proxies: Vec<IpAddr>,
+    vouchers: Vouchers,
     /// Per client address, when the configuration asks for it.
     by_address: Option<Limiter>,
     /// Per page origin, always: any web page can reach a loopback gateway.
@@ -45,14 +46,14 @@ impl Auth {
     pub fn new(
         settings: AuthSettings,
         control_ui: ControlUiSettings,
-        trusted_proxies: Vec<IpAddr>,
+        proxies: ProxySettings,
     ) -> Self {
         Self {
+            vouchers: Vouchers::new(proxies, settings.mode),
             by_address: settings.rate_limit.map(Limiter::new),
             by_origin: Limiter::new(RateLimitSettings::default()),
             settings,
             control_ui,
-            trusted_proxies,
         }
     }
 
@@ -63,12 +64,22 @@ impl Auth {
 
     /// Where logs see this client.
     pub fn client_ip(&self, peer: &Peer) -> IpAddr {
-        peer.client_ip(&self.trusted_proxies)
+        peer.client_ip(self.vouchers.settings())
     }
 
     /// Whether a connection from this address is a trusted proxy's.
     pub fn is_proxy(&self, remote: IpAddr) -> bool {
-        self.trusted_proxies.iter().any(|proxy| canonical(*proxy) == canonical(remote))
+        self.vouchers.settings().includes(remote)
+    }
+
+    /// Who is asked about users.
+    pub const fn vouchers(&self) -> &Vouchers {
+        &self.vouchers
+    }
+
+    /// The rules for web pages.
+    pub const fn pages(&self) -> &ControlUiSettings {
+        &self.control_ui
     }
 
     /// Where limits see this client: its address, or the network of a v6 one,
@@ -88,7 +99,7 @@ impl Auth {
     ) -> Result<Admission, Refusal> {
         let role = Role::parse(connect.role.as_deref().unwrap_or("operator"))
             .ok_or_else(|| ErrorShape::invalid("invalid role"))?;
-        if peer.origin.is_some() || is_browser(&connect.client) {
+        if peer.origin.is_some() || peer.is_cross_site || is_browser(&connect.client) {
             self.check_origin(peer)?;
         }
         let Some(proof) = &connect.device else {
@@ -100,6 +111,11 @@ impl Auth {
         device::verify(proof, connect, role.as_str(), nonce, now_ms)
             .map_err(device::ProofError::to_error)?;
         self.check_credentials(&connect.auth, Some(&connect.client), true, peer, now_ms)?;
+        // As in the original: who is vouched for needs no pairing in a browser.
+        let is_vouched = peer.voucher().is_some() && is_control_ui(&connect.client);
+        if is_vouched && role == Role::Operator {
+            return Ok(self.vouched(connect, &proof.id));
+        }
         if !peer.is_local() {
             return Err(pairing_required(&proof.id, role, &connect.scopes));
         }
@@ -111,6 +127,15 @@ impl Auth {
         Ok(Admission { scope_names: normalized(&connect.scopes), ..admitted })
     }
 
+    /// A user gets what he asks for of what a login without a device is worth:
+    /// nobody has approved this device.
+    fn vouched(&self, connect: &StandardConnect, device_id: &str) -> Admission {
+        let worth = self.settings.shared_secret_scopes;
+        let is_granted = |name: &&String| Scope::parse(name).is_some_and(|it| worth.allows(it));
+        let granted: Vec<_> = connect.scopes.iter().filter(is_granted).cloned().collect();
+        admission(Role::Operator, &granted, Owner::Device(device_id.to_owned()))
+    }
+
     /// Decides about a connect of the simple profile.
     pub fn admit_simple(
         &self,
@@ -119,7 +144,7 @@ impl Auth {
         conn_id: &str,
         now_ms: u64,
     ) -> Result<Admission, Refusal> {
-        if peer.origin.is_some() {
+        if peer.origin.is_some() || peer.is_cross_site {
             self.check_origin(peer)?;
         }
         if connect.has_device {
@@ -127,7 +152,8 @@ impl Auth {
                 "device is not paired with this gateway; leave deviceAuth out and pass the gateway token",
             ));
         }
-        if self.settings.mode == AuthMode::None && !peer.is_local() {
+        let is_stranger = !peer.is_local() && peer.voucher().is_none();
+        if self.settings.mode == AuthMode::None && is_stranger {
             return Err(ErrorShape::denied(
                 "unauthorized: auth mode none serves direct loopback connections only (set gateway.auth.mode to token)",
             ));
@@ -146,13 +172,13 @@ impl Auth {
     }
 
     fn check_origin(&self, peer: &Peer) -> Result<(), Refusal> {
-        origin::check(peer, &self.control_ui).map_err(|refusal| {
+        origin::check(peer, &self.control_ui).map(drop).map_err(|refusal| {
             ErrorShape::denied(
                 "origin not allowed (open the Control UI from the gateway host or allow it in gateway.controlUi.allowedOrigins)",
             )
             .details(json!({
                 "code": "CONTROL_UI_ORIGIN_NOT_ALLOWED",
-                "reason": refusal.reason(),
+                "reason": refusal.to_string(),
             }))
         })
     }
@@ -176,15 +202,24 @@ impl Auth {
         if role == Role::Node {
             return Err(needs_device());
         }
-        if is_own_ui && !ui_is_excused {
+        // A proxy's word is a login like the shared secret. Tailscale's is one for
+        // browsers with a device.
+        let is_vouched = peer.voucher() == Some(Voucher::Proxy);
+        if is_own_ui && !ui_is_excused && !is_vouched {
             return Err(ErrorShape::denied(
                 "control ui requires device identity (use HTTPS or localhost secure context)",
             )
             .details(json!({"code": "CONTROL_UI_DEVICE_IDENTITY_REQUIRED"})));
         }
         let auth = &connect.auth;
-        if self.settings.mode == AuthMode::None || (auth.token.is_none() && auth.password.is_none())
+        let gives_secret = auth.token.is_some() || auth.password.is_some();
+        if let Vouch::Refused(failure) = peer.vouch
+            && self.settings.mode == AuthMode::TrustedProxy
+            && !gives_secret
         {
+            return Err(failure.to_error(Some(client), false));
+        }
+        if !is_vouched && (self.settings.mode == AuthMode::None || !gives_secret) {
             return Err(needs_device());
         }
         self.check_credentials(auth, Some(client), false, peer, now_ms)?;
@@ -192,7 +227,7 @@ impl Auth {
             && client.mode == "backend"
             && peer.is_local()
             && peer.origin.is_none();
-        Ok(is_backend || is_own_ui)
+        Ok(is_backend || (is_own_ui && ui_is_excused))
     }
 
     /// Checks the shared secret, paying for each try first.
@@ -204,14 +239,18 @@ impl Auth {
         peer: &Peer,
         now_ms: u64,
     ) -> Result<(), Refusal> {
+        if peer.voucher().is_some() {
+            return Ok(());
+        }
+        let mode = self.secret_mode(peer);
         let can_retry = has_device && given.token.is_some() && given.device_token.is_none();
         let refuse = |failure: AuthFailure| {
             failure.to_error(client, failure == AuthFailure::TokenMismatch && can_retry)
         };
-        let is_a_try = shared_secret::is_a_try(&self.settings, given);
+        let is_a_try = shared_secret::is_a_try(mode, given);
         let place = if is_a_try { self.limited_place("shared-secret", peer) } else { None };
         pay(place.as_ref(), now_ms).map_err(refuse)?;
-        let Err(failure) = shared_secret::check(&self.settings, given) else {
+        let Err(failure) = shared_secret::check(&self.settings, mode, given) else {
             forgive(place.as_ref());
             return Ok(());
         };
@@ -226,7 +265,20 @@ impl Auth {
             pay(place.as_ref(), now_ms).map_err(refuse)?;
             return Err(refuse(AuthFailure::DeviceTokenMismatch));
         }
-        Err(refuse(failure))
+        match peer.vouch {
+            Vouch::Refused(why) if !is_a_try => Err(refuse(why)),
+            _ => Err(refuse(failure)),
+        }
+    }
+
+    /// Which secret a client at this place is asked for. Beside a proxy that
+    /// logs users in, programs of this machine use the password.
+    fn secret_mode(&self, peer: &Peer) -> AuthMode {
+        let has_password = self.settings.password.is_some();
+        match self.settings.mode {
+            AuthMode::TrustedProxy if peer.is_local() && has_password => AuthMode::Password,
+            mode => mode,
+        }
     }
 
     /// The limiter and the place in it that this peer pays at, if any.
@@ -254,6 +306,10 @@ fn forgive(place: Option<&(&Limiter, String)>) {
     if let Some((limiter, place)) = place {
         limiter.forgive(place);
     }
+}
+
+fn is_control_ui(client: &ClientInfo) -> bool {
+    client.id == "openclaw-control-ui"
 }
 
 fn is_browser(client: &ClientInfo) -> bool {

@@ -73,7 +73,7 @@ pub async fn run(
     let attempt = Attempt { gateway, peer, conn_id, nonce };
     let request = attempt.first_request(socket, &message).await.map_err(Some)?;
     drop(message);
-    match attempt.decide(&request) {
+    match attempt.decide(&request).await {
         Ok(decision) => {
             socket.authenticated();
             attempt.welcome(socket, &request.id, decision).await.ok_or(None)
@@ -161,23 +161,24 @@ impl Attempt<'_> {
     }
 
     /// Who is it, and may it come in?
-    fn decide(&self, request: &Request) -> Result<Decision, Refused> {
-        let now_ms = self.gateway.services.clock.now_ms();
+    async fn decide(&self, request: &Request) -> Result<Decision, Refused> {
         let auth = &self.gateway.auth;
         let connect = parse_connect(request.params.as_deref()).map_err(Refused::standard)?;
+        let peer = &auth.vouchers().ask(self.peer).await;
+        let now_ms = self.gateway.services.clock.now_ms();
         let (profile, admission) = match &connect {
             Connect::Standard(connect) => {
                 let version = Version::negotiate(connect.min_protocol, connect.max_protocol)
                     .ok_or_else(Refused::version)?;
                 let admission = auth
-                    .admit_standard(connect, self.peer, &self.conn_id, &self.nonce, now_ms)
+                    .admit_standard(connect, peer, &self.conn_id, &self.nonce, now_ms)
                     .map_err(Refused::standard)?;
                 (Profile::Standard(version), admission)
             }
             Connect::Simple(connect) => {
                 let profile = Profile::Simple;
                 let admission = auth
-                    .admit_simple(connect, self.peer, &self.conn_id, now_ms)
+                    .admit_simple(connect, peer, &self.conn_id, now_ms)
                     .map_err(|error| Refused { error, profile, code: 1008 })?;
                 (profile, admission)
             }

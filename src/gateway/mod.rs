@@ -6,6 +6,7 @@
 
 mod connection;
 mod handshake;
+mod headers;
 mod io;
 mod leave;
 mod meter;

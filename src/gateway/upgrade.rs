@@ -1,22 +1,22 @@
 //! The HTTP request that becomes a WebSocket.
 
-use std::net::IpAddr;
 use std::sync::Arc;
 
 use axum::Router;
 use axum::extract::ws::WebSocketUpgrade;
 use axum::extract::{ConnectInfo, FromRequestParts, Request, State};
-use axum::http::header::{self, HeaderMap, HeaderName};
+use axum::http::header;
 use axum::http::{StatusCode, request};
 use axum::response::{IntoResponse, Response};
 use tokio::net::TcpListener;
 
-use crate::auth::{Auth, Peer};
+use crate::auth::{Auth, origin};
 use crate::bus::Hub;
 use crate::protocol::hello::MAX_PAYLOAD;
 use crate::registry::Services;
 
 use super::connection;
+use super::headers::peer_of;
 use super::io::{Incoming, Wire};
 use super::preauth::PreauthBudget;
 use super::socket::Socket;
@@ -31,10 +31,6 @@ const FRAME_HEADER: u32 = 14;
 const READ_BUFFER: usize = 4 * 1024;
 /// Write buffer after which a flush is tried.
 const WRITE_BUFFER: usize = 16 * 1024;
-/// Headers that a proxy adds; a request with one is never local.
-const FORWARDING: [&str; 5] =
-    ["forwarded", "x-forwarded-for", "x-forwarded-proto", "x-forwarded-host", "x-real-ip"];
-
 /// What every connection shares.
 pub struct Gateway {
     /// What the methods work with.
@@ -73,10 +69,14 @@ async fn answer(
     request: Request,
 ) -> Response {
     let (mut parts, _) = request.into_parts();
+    let auth = &gateway.auth;
+    let peer = peer_of(wire.remote.ip(), &parts.headers, auth.vouchers().wanted_headers());
     if !is_upgrade(&parts) {
-        return about(&gateway, &parts);
+        return match origin::check_request(&peer, auth.pages(), auth.is_proxy(peer.remote)) {
+            Ok(()) => about(&gateway, &parts),
+            Err(refusal) => (StatusCode::FORBIDDEN, format!("{refusal}\n")).into_response(),
+        };
     }
-    let peer = peer_of(wire.remote.ip(), &parts.headers);
     if !wire.permit.upgrade(gateway.auth.place_of(&peer)) {
         return (
             StatusCode::SERVICE_UNAVAILABLE,
@@ -113,27 +113,6 @@ fn is_upgrade(parts: &request::Parts) -> bool {
         .headers
         .get(header::UPGRADE)
         .is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"websocket"))
-}
-
-fn peer_of(remote: IpAddr, headers: &HeaderMap) -> Peer {
-    let text = |name: HeaderName| {
-        let value = headers.get(name)?.to_str().ok()?.trim();
-        (!value.is_empty()).then(|| value.to_owned())
-    };
-    // All lines of the header form one chain, in order.
-    let forwarded_for: Vec<_> =
-        headers.get_all("x-forwarded-for").iter().filter_map(|line| line.to_str().ok()).collect();
-    Peer {
-        remote,
-        forwarded_for: (!forwarded_for.is_empty()).then(|| forwarded_for.join(",")),
-        is_forwarded: FORWARDING.iter().any(|name| headers.contains_key(*name)),
-        // An origin that is no text is still an origin, only not an allowed one.
-        origin: headers
-            .get(header::ORIGIN)
-            .filter(|value| !value.is_empty())
-            .map(|value| value.to_str().unwrap_or("null").to_owned()),
-        host: text(header::HOST),
-    }
 }
 
 /// What a browser or curl sees that came without upgrading.

@@ -12,8 +12,13 @@ mod aimock;
 mod stage;
 
 mod agent_rights;
+mod brute_force;
+mod constant_time;
 mod exec_approvals;
+mod forwarded_headers;
+mod pages;
 mod paths;
 mod session_ids;
 mod session_tools;
+mod silent_sockets;
 mod ssrf;
