@@ -36,7 +36,7 @@ pub struct DeviceGrant {
 enum Shown {
     /// None is asked for.
     Nothing,
-    /// The gateway's own secret.
+    /// The gateway's own secret, or the word of a proxy for its user.
     Secret,
     /// A token of the device.
     Token(LetIn),
@@ -144,10 +144,14 @@ impl Auth {
         if self.settings.mode == AuthMode::None {
             return self.own_token(connect, ask, now_ms).await;
         }
-        let is_a_try = shared_secret::is_a_try(&self.settings, given);
+        if peer.voucher().is_some() {
+            return Ok(Shown::Secret);
+        }
+        let mode = self.secret_mode(peer);
+        let is_a_try = shared_secret::is_a_try(mode, given);
         let secret = if is_a_try { self.limited_place("shared-secret", peer) } else { None };
         pay(secret.as_ref(), now_ms).map_err(refuse)?;
-        let Err(failure) = shared_secret::check(&self.settings, given) else {
+        let Err(failure) = shared_secret::check(&self.settings, mode, given) else {
             forgive(secret.as_ref());
             return Ok(Shown::Secret);
         };
@@ -163,7 +167,7 @@ impl Auth {
             }
         }
         let Some(token) = given.device_token.as_ref().or(given.token.as_ref()) else {
-            return Err(refuse(failure));
+            return Err(refuse(peer.refused(is_a_try).unwrap_or(failure)));
         };
         // A token in the member of the secret is paid for already.
         let is_paid = is_a_try && given.device_token.is_none();
