@@ -32,7 +32,7 @@ use crate::protocol::hello::TICK_INTERVAL_MS;
 use crate::protocol::message::Usage;
 use crate::providers::credentials::Credentials;
 use crate::providers::{Adapters, Catalog, CatalogError, CatalogSources, Failover, ModelRef};
-use crate::registry::{Lanes, Restart, Services};
+use crate::registry::{ControlWrites, Lanes, Restart, Services};
 use crate::sessions::usage::UsageReports;
 use crate::sessions::{AgentId, KeyRules, SessionError, Sessions, SessionsOptions};
 use crate::store::{SqliteStore, Store, StoreError};
@@ -277,6 +277,7 @@ async fn build(
     let auth = auth(&settings.gateway, Arc::clone(&pairing));
     let services = Arc::new(Services {
         lanes: Lanes::default(),
+        control_writes: ControlWrites::default(),
         env: env.clone(),
         registry: Arc::new(handlers::registry()),
         settings,

@@ -14,6 +14,7 @@ pub mod client;
 mod config;
 mod control;
 mod devices;
+mod doctor;
 mod env;
 mod error;
 mod format;
@@ -23,6 +24,7 @@ mod models;
 mod nodes;
 mod output;
 mod screen;
+mod security;
 mod skills;
 mod status;
 mod surroundings;
@@ -43,6 +45,7 @@ pub use chat::ChatArgs;
 pub use client::LocalGateway;
 pub use config::ConfigArgs;
 pub use devices::{DevicesArgs, QrArgs};
+pub use doctor::DoctorArgs;
 pub use error::CliError;
 pub use gateway::{GatewayArgs, OverrideArgs};
 pub use import::ImportArgs;
@@ -50,6 +53,7 @@ pub use models::ModelsArgs;
 pub use nodes::NodesArgs;
 pub use output::say;
 pub use screen::Screen;
+pub use security::SecurityArgs;
 pub use skills::SkillsArgs;
 pub use status::{HealthArgs, StatusArgs};
 pub use surroundings::Surroundings;
@@ -83,6 +87,10 @@ enum Command {
     Token(TokenArgs),
     /// Look at the effective configuration.
     Config(ConfigArgs),
+    /// Look whether a gateway works here, and say what to do.
+    Doctor(DoctorArgs),
+    /// Look at what the configuration opens to others.
+    Security(SecurityArgs),
     /// Take over the sessions and devices of an OpenClaw state directory.
     Import(ImportArgs),
     /// Show models and credentials, choose the default model.
@@ -113,6 +121,8 @@ fn run(cli: Cli, env: Env) -> anyhow::Result<ExitCode> {
         Some(Command::Gateway(args)) => gateway::run(&args, &env),
         Some(Command::Token(args)) => token::run(&args, &env),
         Some(Command::Config(args)) => config::run(&args, &env),
+        Some(Command::Doctor(args)) => doctor::run(&args, &env),
+        Some(Command::Security(args)) => security::run(&args, &env),
         Some(Command::Import(args)) => import::run(&args, &env),
         Some(Command::Models(args)) => models::run(&args, &env),
         Some(Command::Chat(args)) => {

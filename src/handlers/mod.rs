@@ -11,6 +11,7 @@ mod chat;
 mod cleanup;
 mod commands;
 mod compaction;
+mod config;
 mod devices;
 mod health;
 mod history;
@@ -20,6 +21,7 @@ mod node_pairing;
 mod node_work;
 mod nodes;
 mod restart;
+mod secrets;
 mod session_changes;
 mod session_settings;
 mod sessions;
@@ -49,6 +51,7 @@ pub fn registry() -> Registry {
     of_approvals(&mut r);
     of_devices(&mut r);
     of_nodes(&mut r);
+    of_config(&mut r);
     r
 }
 
@@ -177,6 +180,16 @@ fn of_nodes(r: &mut Registry) {
     r.add(node("node.invoke.result"), nodes::result);
     r.add(node("node.event"), node_events::event);
     r.add(node("node.canvas.capability.refresh"), node_work::refresh_canvas);
+}
+
+/// The config file, and what it refers to.
+fn of_config(r: &mut Registry) {
+    r.add(read("config.get"), config::get);
+    r.add(admin("config.set"), config::set);
+    r.add(admin("config.patch"), config::patch);
+    r.add(admin("config.apply"), config::apply);
+    r.add(admin("secrets.reload"), secrets::reload);
+    r.add(admin("secrets.resolve"), secrets::resolve);
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@
 #![deny(missing_docs)]
 
 mod context;
+mod control_writes;
 mod exchange;
 mod inner;
 mod lanes;
@@ -16,6 +17,7 @@ mod restart;
 mod table;
 
 pub use context::{Caller, Ctx, KeyNames, Services};
+pub use control_writes::ControlWrites;
 pub use exchange::Exchange;
 pub use lanes::Lanes;
 pub use restart::Restart;

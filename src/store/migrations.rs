@@ -219,15 +219,21 @@ const STEPS: &[&str] = &[
 
 /// Brings the schema up to date.
 pub(super) fn migrate(connection: &mut Connection, path: &Path) -> Result<(), StoreError> {
+    let (found, known) = check(connection, path)?;
+    if found == known {
+        return Ok(());
+    }
+    apply(connection, known).map_err(|e| Fault::Sql(e).at("bring the schema up to date", path))
+}
+
+/// The schema that is there and the one of this release.
+pub(super) fn check(connection: &Connection, path: &Path) -> Result<(i64, i64), StoreError> {
     let known = i64::try_from(STEPS.len()).unwrap_or(i64::MAX);
     let found = version(connection).map_err(|e| Fault::Sql(e).at("read the schema", path))?;
     if found > known {
         return Err(StoreError::TooNew { path: path.to_owned(), found, known });
     }
-    if found == known {
-        return Ok(());
-    }
-    apply(connection, known).map_err(|e| Fault::Sql(e).at("bring the schema up to date", path))
+    Ok((found, known))
 }
 
 fn version(connection: &Connection) -> rusqlite::Result<i64> {

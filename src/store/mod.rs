@@ -8,6 +8,7 @@
 
 mod answers;
 pub mod atomic;
+mod check;
 mod checkpoint;
 mod column;
 mod cooldowns;
@@ -30,6 +31,7 @@ mod usage;
 
 pub use answers::AnswerClaim;
 pub use atomic::{FileError, create_private, move_private, write_private};
+pub use check::check;
 pub use checkpoint::{CheckpointPlace, CompactionCheckpoint, CompactionReason};
 pub use cooldowns::{CooldownChange, CooldownRow};
 pub use database::Database;

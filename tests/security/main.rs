@@ -12,7 +12,9 @@ mod aimock;
 mod stage;
 
 mod agent_rights;
+mod canary;
 mod device_matrix;
+mod doctor;
 mod exec_approvals;
 mod granted_scopes;
 mod locality;
@@ -20,6 +22,7 @@ mod minting;
 mod nodes;
 mod paths;
 mod revocation;
+mod rights;
 mod session_ids;
 mod session_tools;
 mod setup_codes;

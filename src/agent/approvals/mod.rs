@@ -31,3 +31,4 @@ pub use pending::{AskError, Decision, Draft, Question, QuestionKind};
 pub use permit::{Launch, Permit, Program};
 pub use request::{ExecHost, ExecRequest};
 pub use service::{Approvals, ApprovalsParts, DecideError};
+pub use words::words as plain_words;
