@@ -15,6 +15,7 @@ mod devices;
 mod health;
 mod history;
 mod models;
+mod restart;
 mod session_changes;
 mod session_settings;
 mod sessions;
@@ -37,12 +38,29 @@ pub const SERVER_VERSION: &str = concat!("2026.5.7+clawgate.", env!("CARGO_PKG_V
 /// Every method there is.
 pub fn registry() -> Registry {
     let mut r = Registry::default();
+    of_gateway(&mut r);
+    of_agents(&mut r);
+    of_sessions(&mut r);
+    of_chats(&mut r);
+    of_approvals(&mut r);
+    of_devices(&mut r);
+    r
+}
+
+/// The gateway itself.
+fn of_gateway(r: &mut Registry) {
     r.add(open("health"), health::health);
     r.add(read("status"), system::status);
     r.add(read("system-presence"), system::presence);
     r.add(admin("system-event"), system::event);
     r.add(read("last-heartbeat"), system::last_heartbeat);
     r.add(read("gateway.identity.get"), system::identity);
+    r.add(read("gateway.restart.preflight"), restart::preflight);
+    r.add(admin("gateway.restart.request"), restart::request);
+}
+
+/// What agents are and can use.
+fn of_agents(r: &mut Registry) {
     r.add(read("models.list"), models::list);
     r.add(read("models.authStatus"), models::auth_status);
     r.add(read("commands.list"), commands::list);
@@ -58,6 +76,10 @@ pub fn registry() -> Registry {
     r.add(read("tools.catalog"), tools::catalog);
     r.add(read("tools.effective"), tools::effective);
     r.add(write("tools.invoke"), tools::invoke);
+}
+
+/// Sessions and what they used.
+fn of_sessions(r: &mut Registry) {
     r.add(read("sessions.list"), sessions::list);
     r.add(read("sessions.subscribe"), sessions::subscribe);
     r.add(read("sessions.unsubscribe"), sessions::unsubscribe);
@@ -87,6 +109,10 @@ pub fn registry() -> Registry {
     r.add(read("sessions.compaction.get"), compaction::get);
     r.add(write("sessions.compaction.branch"), compaction::branch);
     r.add(admin("sessions.compaction.restore"), compaction::restore);
+}
+
+/// Messages and their runs.
+fn of_chats(r: &mut Registry) {
     r.add(read("chat.history"), history::history);
     r.add(read("chat.message.get"), history::message);
     r.add(write("chat.send"), chat::send);
@@ -94,6 +120,10 @@ pub fn registry() -> Registry {
     r.add(write("agent"), agent::run);
     r.add(write("agent.wait"), agent::wait);
     r.add(admin("chat.inject"), chat::inject);
+}
+
+/// Questions to people, and what needs none.
+fn of_approvals(r: &mut Registry) {
     r.add(admin("exec.approvals.get"), approvals::file_get);
     r.add(admin("exec.approvals.set"), approvals::file_set);
     r.add(admin("exec.approvals.node.get"), approvals::node_get);
@@ -109,12 +139,10 @@ pub fn registry() -> Registry {
     r.add(decides("plugin.approval.request"), approvals::plugin_request);
     r.add(decides("plugin.approval.waitDecision"), approvals::plugin_wait);
     r.add(decides("plugin.approval.resolve"), approvals::plugin_resolve);
-    add_devices(&mut r);
-    r
 }
 
 /// Methods about devices.
-fn add_devices(r: &mut Registry) {
+fn of_devices(r: &mut Registry) {
     r.add(pairs("device.pair.list"), devices::list);
     r.add(pairs("device.pair.approve"), devices::approve);
     r.add(pairs("device.pair.reject"), devices::reject);

@@ -18,6 +18,7 @@ use crate::support::{Clock, Ids, Tasks, millis};
 
 use super::exchange::Exchange;
 use super::lanes::Lanes;
+use super::restart::Restart;
 use super::table::Registry;
 
 /// Everything the gateway is made of, below the wire.
@@ -56,6 +57,8 @@ pub struct Services {
     pub pairing: Arc<crate::auth::pairing::Pairing>,
     /// The last health snapshot.
     pub health: crate::handlers::HealthCache,
+    /// Whether it is to begin again.
+    pub restart: Restart,
     /// When the gateway started.
     pub started: tokio::time::Instant,
 }

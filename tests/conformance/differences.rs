@@ -188,6 +188,9 @@ const INTERRUPTS: &str = "A message that interrupts is answered; the original te
 const NO_LABEL: &str =
     "Which client sent a message that was taken into a run is not noted in it yet.";
 
+const ONE_LANE: &str = "A run stands in one queue; the original's stands in two.";
+const STAYS_OPEN: &str = "The port stays open during a restart, so that nobody is refused.";
+
 /// The list.
 pub const DIFFERENCES: &[Difference] = &[
     allow(Kind::Value, "handshake/ok-token", "c5 res connect", "/payload/protocol", VERSIONS),
@@ -1100,6 +1103,11 @@ pub const DIFFERENCES: &[Difference] = &[
     allow(Kind::Absent, "chat/queue", "a *", "*/senderLabel", NO_LABEL),
     not_in("in q-interrupt-2", "chat/queue", "a event run", "chat final", INTERRUPTS),
     allow(Kind::ExtraFrame, "chat/queue", "a event run", "chat aborted", INTERRUPTS),
+    allow(Kind::Value, "lifecycle/restart", "r0 upgrade", "*", STAYS_OPEN),
+    allow(Kind::Value, "lifecycle/restart", "a res gateway.restart.*", "*/queueSize", ONE_LANE),
+    allow(Kind::Value, "lifecycle/restart", "a res gateway.restart.*", "*/totalActive", ONE_LANE),
+    allow(Kind::Value, "lifecycle/restart", "a res gateway.restart.*", "*/blockers/0/*", ONE_LANE),
+    allow(Kind::Value, "lifecycle/restart", "a res gateway.restart.*", "*/summary", ONE_LANE),
 ];
 
 /// Whether the difference is there in some runs and not in others.
