@@ -3,7 +3,7 @@
 
 use crate::config::AuthMode;
 use crate::protocol::connect::{DeviceProof, StandardConnect};
-use crate::protocol::{Role, Scope};
+use crate::protocol::{ErrorShape, Role, Scope};
 use crate::store::DeviceFacts;
 use crate::support::Secret;
 
@@ -17,6 +17,11 @@ use super::shared_secret::{self, AuthFailure};
 
 /// Apps whose system is updated below them.
 const NATIVE_APPS: [&str; 3] = ["openclaw-macos", "openclaw-ios", "openclaw-android"];
+
+/// Scopes that one device can ask for; there are ten times fewer.
+const MAX_SCOPES: usize = 64;
+/// Characters that are kept of what a device says of itself; people read them.
+const MAX_TEXT: usize = 200;
 
 /// What a paired device is given in hello.
 #[derive(Debug)]
@@ -102,7 +107,13 @@ impl Auth {
     ) -> Result<Ask, Refusal> {
         let (device_id, public_key) =
             id_of_key(&proof.public_key).ok_or_else(|| ProofError::IdMismatch.to_error())?;
+        if connect.scopes.len() > MAX_SCOPES {
+            return Err(ErrorShape::invalid(format!(
+                "invalid connect params: at /scopes: must NOT have more than {MAX_SCOPES} items"
+            )));
+        }
         let client = &connect.client;
+        let kept = |text: &str| text.chars().take(MAX_TEXT).collect::<String>();
         let is_native = NATIVE_APPS.contains(&client.id.as_str())
             && client.mode == "ui"
             && peer.origin.is_none();
@@ -113,14 +124,14 @@ impl Auth {
         };
         let facts = DeviceFacts {
             public_key,
-            display_name: client.display_name.clone(),
-            platform: Some(client.platform.clone()),
-            device_family: client.device_family.clone(),
+            display_name: client.display_name.as_deref().map(kept),
+            platform: Some(kept(&client.platform)),
+            device_family: client.device_family.as_deref().map(kept),
             client_id: Some(client.id.clone()),
             client_mode: Some(client.mode.clone()),
             role: role.as_str().to_owned(),
             roles: vec![role.as_str().to_owned()],
-            scopes: connect.scopes.clone(),
+            scopes: connect.scopes.iter().map(|scope| kept(scope)).collect(),
             remote_ip: self.remote_ip(peer).map(|ip| ip.to_string()),
         };
         Ok(Ask { device_id, role, facts, trust })
