@@ -16,6 +16,7 @@
 //! | [`sessions`] | conversations and their transcripts |
 //! | [`providers`] | model APIs behind one trait |
 //! | [`agent`] | a run: lane, turn, abort |
+//! | [`nodes`] | machines that connect and offer commands |
 //! | [`commands`] | slash commands |
 //! | [`registry`] | the table of methods and the one door to them |
 //! | [`handlers`] | one function per method |
@@ -43,6 +44,7 @@ pub mod commands;
 pub mod config;
 pub mod gateway;
 pub mod handlers;
+pub mod nodes;
 pub mod protocol;
 pub mod providers;
 pub mod registry;

@@ -72,6 +72,8 @@ impl Backplane for Listening {
             _ => {}
         }
     }
+
+    fn close_device(&self, _: &str, _: Option<&str>, _: &clawgate::bus::Closing, _: &str) {}
 }
 
 struct Place {

@@ -87,8 +87,8 @@ impl Runs {
         answer: impl Future<Output = CommandAnswer> + Send + 'static,
     ) -> Taken {
         self.claimed(request, None, move |runs, run, line| async move {
-            let tasks = runs.parts().tasks.clone();
-            let work = async move {
+            let (tasks, commands) = (runs.parts().tasks.clone(), runs.commands.clone());
+            let work = commands.track_future(async move {
                 runs.tell_line(&run, line);
                 let news = runs.work_out(&run, answer).await;
                 let end = runs.settle_command(&run, &news).await;
@@ -97,7 +97,7 @@ impl Runs {
                     Err(error) => runs.emitter(&run).fail(&error.to_string(), "unknown"),
                 }
                 runs.tell_ended(&run, end);
-            };
+            });
             let begin = move || drop(tasks.spawn("command", work));
             Ok((Accepted::Started, Some(AfterAnswer::new(begin))))
         })
@@ -170,12 +170,13 @@ impl Runs {
         T: Future<Output = Taken> + Send,
     {
         let runs = Arc::clone(self);
-        let working = self.parts().tasks.spawn("command", async move {
+        let work = self.commands.track_future(async move {
             match runs.claim_command(request, mode).await? {
                 Ok((run, line)) => go_on(runs, run, line).await,
                 Err(known) => Ok((known, None)),
             }
         });
+        let working = self.parts().tasks.spawn("command", work);
         working.await.ok().flatten().unwrap_or(Err(SendError::Broken))
     }
 

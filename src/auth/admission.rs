@@ -1,21 +1,24 @@
 //! The decision about a `connect`.
 
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use serde_json::json;
 
 use crate::config::{AuthMode, AuthSettings, ControlUiSettings, RateLimitSettings};
 use crate::protocol::connect::{ClientInfo, ConnectAuth, SimpleConnect, StandardConnect};
-use crate::protocol::{ErrorShape, Role, Scope, ScopeSet};
+use crate::protocol::{ErrorShape, Role};
 
+use super::arrival::DeviceGrant;
 use super::limiter::Limiter;
+use super::pairing::{Pairing, worth};
 use super::peer::{Peer, bucket};
 use super::principal::{Owner, Principal};
 use super::shared_secret::{self, AuthFailure};
 use super::{device, origin};
 
 /// A connect that was let in.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub struct Admission {
     /// What it may do.
     pub principal: Principal,
@@ -23,6 +26,8 @@ pub struct Admission {
     pub scope_names: Vec<String>,
     /// Id of its proved device.
     pub device_id: Option<String>,
+    /// What its device got, if it is paired.
+    pub granted: Option<DeviceGrant>,
 }
 
 /// A connect that was not let in: the error to answer. The socket is closed
@@ -31,13 +36,14 @@ pub type Refusal = ErrorShape;
 
 /// Decides about connects.
 pub struct Auth {
-    settings: AuthSettings,
+    pub(super) settings: AuthSettings,
     control_ui: ControlUiSettings,
     trusted_proxies: Vec<IpAddr>,
     /// Per client address, when the configuration asks for it.
     by_address: Option<Limiter>,
     /// Per page origin, always: any web page can reach a loopback gateway.
     by_origin: Limiter,
+    pub(super) pairing: Arc<Pairing>,
 }
 
 impl Auth {
@@ -46,6 +52,7 @@ impl Auth {
         settings: AuthSettings,
         control_ui: ControlUiSettings,
         trusted_proxies: Vec<IpAddr>,
+        pairing: Arc<Pairing>,
     ) -> Self {
         Self {
             by_address: settings.rate_limit.map(Limiter::new),
@@ -53,6 +60,7 @@ impl Auth {
             settings,
             control_ui,
             trusted_proxies,
+            pairing,
         }
     }
 
@@ -66,6 +74,11 @@ impl Auth {
         peer.client_ip(&self.trusted_proxies)
     }
 
+    /// Where a client comes from, unless from this machine itself.
+    pub fn remote_ip(&self, peer: &Peer) -> Option<IpAddr> {
+        (!peer.is_local()).then(|| self.client_ip(peer))
+    }
+
     /// Where limits see this client: its address, or the network of a v6 one,
     /// since that has more addresses than any limit.
     pub fn place_of(&self, peer: &Peer) -> IpAddr {
@@ -73,7 +86,7 @@ impl Auth {
     }
 
     /// Decides about a connect of the standard profile, in the recorded order.
-    pub fn admit_standard(
+    pub async fn admit_standard(
         &self,
         connect: &StandardConnect,
         peer: &Peer,
@@ -94,16 +107,7 @@ impl Auth {
         };
         device::verify(proof, connect, role.as_str(), nonce, now_ms)
             .map_err(device::ProofError::to_error)?;
-        self.check_credentials(&connect.auth, Some(&connect.client), true, peer, now_ms)?;
-        if !peer.is_local() {
-            return Err(pairing_required(&proof.id, role, &connect.scopes));
-        }
-        let admitted = admission(role, &connect.scopes, Owner::Device(proof.id.clone()));
-        let needs_no_token = self.settings.mode == AuthMode::None && is_browser(&connect.client);
-        if needs_no_token {
-            return Ok(admitted);
-        }
-        Ok(Admission { scope_names: normalized(&connect.scopes), ..admitted })
+        self.admit_device(connect, proof, role, peer, now_ms).await
     }
 
     /// Decides about a connect of the simple profile.
@@ -127,7 +131,7 @@ impl Auth {
                 "unauthorized: auth mode none serves direct loopback connections only (set gateway.auth.mode to token)",
             ));
         }
-        self.check_credentials(&connect.auth, None, false, peer, now_ms)?;
+        self.check_secret(&connect.auth, None, peer, now_ms)?;
         let scopes = self.settings.shared_secret_scopes;
         Ok(Admission {
             principal: Principal::new(
@@ -137,6 +141,7 @@ impl Auth {
             ),
             scope_names: scopes.iter().map(|scope| scope.as_str().to_owned()).collect(),
             device_id: None,
+            granted: None,
         })
     }
 
@@ -182,50 +187,29 @@ impl Auth {
         {
             return Err(needs_device());
         }
-        self.check_credentials(auth, Some(client), false, peer, now_ms)?;
-        let is_backend = client.id == "gateway-client"
-            && client.mode == "backend"
-            && peer.is_local()
-            && peer.origin.is_none();
-        Ok(is_backend || is_own_ui)
+        self.check_secret(auth, Some(client), peer, now_ms)?;
+        Ok(is_backend(client, peer) || is_own_ui)
     }
 
     /// Checks the shared secret, paying for each try first.
-    fn check_credentials(
+    fn check_secret(
         &self,
         given: &ConnectAuth,
         client: Option<&ClientInfo>,
-        has_device: bool,
         peer: &Peer,
         now_ms: u64,
     ) -> Result<(), Refusal> {
-        let can_retry = has_device && given.token.is_some() && given.device_token.is_none();
-        let refuse = |failure: AuthFailure| {
-            failure.to_error(client, failure == AuthFailure::TokenMismatch && can_retry)
-        };
+        let refuse = |failure: AuthFailure| failure.to_error(client, false);
         let is_a_try = shared_secret::is_a_try(&self.settings, given);
         let place = if is_a_try { self.limited_place("shared-secret", peer) } else { None };
         pay(place.as_ref(), now_ms).map_err(refuse)?;
-        let Err(failure) = shared_secret::check(&self.settings, given) else {
-            forgive(place.as_ref());
-            return Ok(());
-        };
-        // No device token and no bootstrap token has been issued yet, so any is wrong.
-        let has_device_token = has_device && given.device_token.is_some();
-        let counts_bootstrap = has_device && (has_device_token || !is_a_try);
-        if counts_bootstrap && given.bootstrap_token.is_some() {
-            return Err(refuse(AuthFailure::BootstrapTokenInvalid));
-        }
-        if has_device_token {
-            let place = self.limited_place("device-token", peer);
-            pay(place.as_ref(), now_ms).map_err(refuse)?;
-            return Err(refuse(AuthFailure::DeviceTokenMismatch));
-        }
-        Err(refuse(failure))
+        shared_secret::check(&self.settings, given).map_err(refuse)?;
+        forgive(place.as_ref());
+        Ok(())
     }
 
     /// The limiter and the place in it that this peer pays at, if any.
-    fn limited_place(&self, purpose: &str, peer: &Peer) -> Option<(&Limiter, String)> {
+    pub(super) fn limited_place(&self, purpose: &str, peer: &Peer) -> Option<Place<'_>> {
         let place = self.place_of(peer);
         if let Some(origin) = &peer.origin
             && place.is_loopback()
@@ -238,58 +222,44 @@ impl Auth {
     }
 }
 
-fn pay(place: Option<&(&Limiter, String)>, now_ms: u64) -> Result<(), AuthFailure> {
+/// Where a try is paid for.
+pub(super) type Place<'a> = (&'a Limiter, String);
+
+pub(super) fn pay(place: Option<&Place<'_>>, now_ms: u64) -> Result<(), AuthFailure> {
     match place {
         Some((limiter, place)) if !limiter.pay(place, now_ms) => Err(AuthFailure::RateLimited),
         _ => Ok(()),
     }
 }
 
-fn forgive(place: Option<&(&Limiter, String)>) {
+pub(super) fn forgive(place: Option<&Place<'_>>) {
     if let Some((limiter, place)) = place {
         limiter.forgive(place);
     }
 }
 
-fn is_browser(client: &ClientInfo) -> bool {
+/// A program of the gateway's own machine, as it is recorded. Whoever knows the
+/// secret and comes from this machine could get the same with a device.
+pub(super) fn is_backend(client: &ClientInfo, peer: &Peer) -> bool {
+    client.id == "gateway-client"
+        && client.mode == "backend"
+        && peer.is_local()
+        && peer.origin.is_none()
+}
+
+pub(super) fn is_browser(client: &ClientInfo) -> bool {
     ["openclaw-control-ui", "webchat-ui"].contains(&client.id.as_str()) || client.mode == "webchat"
 }
 
-fn admission(role: Role, asked: &[String], owner: Owner) -> Admission {
-    let scopes: ScopeSet = asked.iter().filter_map(|name| Scope::parse(name)).collect();
+pub(super) fn admission(role: Role, asked: &[String], owner: Owner) -> Admission {
     let device_id = match &owner {
         Owner::Device(id) => Some(id.clone()),
         Owner::Connection(_) => None,
     };
     Admission {
-        principal: Principal::new(role, scopes, owner),
+        principal: Principal::new(role, worth(asked), owner),
         scope_names: asked.to_vec(),
         device_id,
+        granted: None,
     }
-}
-
-/// A device's scopes as they are shown: sorted, with what they imply.
-fn normalized(scopes: &[String]) -> Vec<String> {
-    let mut names: std::collections::BTreeSet<&str> =
-        scopes.iter().map(|name| name.trim()).collect();
-    if names.contains(Scope::Admin.as_str()) {
-        names.extend([Scope::Read.as_str(), Scope::Write.as_str()]);
-    }
-    if names.contains(Scope::Write.as_str()) {
-        names.insert(Scope::Read.as_str());
-    }
-    names.into_iter().map(str::to_owned).collect()
-}
-
-/// Pairing over the network needs an approval that cannot be given yet, so a
-/// device is let in only from this machine.
-fn pairing_required(device_id: &str, role: Role, scopes: &[String]) -> Refusal {
-    ErrorShape::not_paired("pairing required: device is not approved yet").details(json!({
-        "code": "PAIRING_REQUIRED",
-        "reason": "not-paired",
-        "deviceId": device_id,
-        "requestedRole": role.as_str(),
-        "requestedScopes": scopes,
-        "remediationHint": "connect from the gateway's own machine, for instance through `ssh -N -L 18789:127.0.0.1:18789 HOST`",
-    }))
 }

@@ -34,10 +34,15 @@ pub fn check(peer: &Peer, settings: &ControlUiSettings) -> Result<(), OriginRefu
     let listed = settings.allowed_origins.iter().any(|allowed| {
         allowed == "*" || allowed.trim_end_matches('/').eq_ignore_ascii_case(origin)
     });
-    let own_page = peer.is_local() && is_loopback_name(host_of(authority));
     let same_host = settings.dangerously_allow_host_header_origin_fallback
         && peer.host.as_deref().is_some_and(|host| host.eq_ignore_ascii_case(authority));
-    if listed || own_page || same_host { Ok(()) } else { Err(OriginRefusal::NotAllowed) }
+    if listed || is_own_page(peer) || same_host { Ok(()) } else { Err(OriginRefusal::NotAllowed) }
+}
+
+/// Whether the page comes from this machine, over a connection that does.
+pub fn is_own_page(peer: &Peer) -> bool {
+    let origin = peer.origin.as_deref().unwrap_or_default().trim();
+    peer.is_local() && authority(origin).is_some_and(|it| is_loopback_name(host_of(it)))
 }
 
 /// `host[:port]` of an origin.

@@ -4,7 +4,7 @@
 //! Promises: what a script reads goes to stdout, everything else to stderr; an
 //! error says what to do; no credential is printed unless it was asked for.
 //! Must not: do what a library module can do, or reach into a running gateway
-//! but through its WebSocket.
+//! but through its WebSocket and its control socket.
 
 mod args;
 mod banner;
@@ -12,6 +12,8 @@ mod call;
 mod chat;
 pub mod client;
 mod config;
+mod control;
+mod devices;
 mod doctor;
 mod env;
 mod error;
@@ -19,6 +21,7 @@ mod format;
 mod gateway;
 mod import;
 mod models;
+mod nodes;
 mod output;
 mod screen;
 mod security;
@@ -41,11 +44,13 @@ pub use call::CallArgs;
 pub use chat::ChatArgs;
 pub use client::LocalGateway;
 pub use config::ConfigArgs;
+pub use devices::{DevicesArgs, QrArgs};
 pub use doctor::DoctorArgs;
 pub use error::CliError;
 pub use gateway::{GatewayArgs, OverrideArgs};
 pub use import::ImportArgs;
 pub use models::ModelsArgs;
+pub use nodes::NodesArgs;
 pub use output::say;
 pub use screen::Screen;
 pub use security::SecurityArgs;
@@ -86,12 +91,18 @@ enum Command {
     Doctor(DoctorArgs),
     /// Look at what the configuration opens to others.
     Security(SecurityArgs),
-    /// Take over the sessions of an OpenClaw state directory.
+    /// Take over the sessions and devices of an OpenClaw state directory.
     Import(ImportArgs),
     /// Show models and credentials, choose the default model.
     Models(ModelsArgs),
+    /// Show, approve and ask nodes: machines that offer commands.
+    Nodes(NodesArgs),
     /// Show, install and switch skills.
     Skills(SkillsArgs),
+    /// Show, approve and remove devices.
+    Devices(DevicesArgs),
+    /// Print a code that sets up one phone.
+    Qr(QrArgs),
 }
 
 /// Parses the arguments and runs the command. A usage error exits with 2.
@@ -117,8 +128,17 @@ fn run(cli: Cli, env: Env) -> anyhow::Result<ExitCode> {
         Some(Command::Chat(args)) => {
             client(env, async |around, screen| chat::run(args, around, screen).await)
         }
+        Some(Command::Nodes(args)) => {
+            client(env, async |around, screen| nodes::run(args, around, screen).await)
+        }
         Some(Command::Skills(args)) => {
             client(env, async |around, screen| skills::run(args, around, screen).await)
+        }
+        Some(Command::Devices(args)) => {
+            client(env, async |around, screen| devices::run(args, around, screen).await)
+        }
+        Some(Command::Qr(args)) => {
+            client(env, async |around, screen| devices::qr(args, around, screen).await)
         }
         Some(Command::Call(args)) => {
             client(env, async |around, screen| call::run(args, around, screen).await)

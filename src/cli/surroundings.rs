@@ -17,6 +17,8 @@ pub struct Surroundings {
     pub local: LocalGateway,
     /// Where `chat` keeps the lines that were typed; none: only in memory.
     pub history: Option<PathBuf>,
+    /// The control socket of its gateway, and the key that it asks for.
+    pub control: Option<(PathBuf, PathBuf)>,
 }
 
 impl Surroundings {
@@ -36,6 +38,10 @@ impl Surroundings {
                         password: settings.gateway.auth.password.clone(),
                     },
                     history: Some(settings.paths.state_dir.join("chat_history")),
+                    control: Some((
+                        settings.paths.control_socket(),
+                        settings.paths.identity_file(),
+                    )),
                     env,
                 }
             }
@@ -43,7 +49,7 @@ impl Surroundings {
                 // Nothing can be done about a terminal that is gone.
                 let _ = screen
                     .note(&format!("the configuration of this machine is not readable: {error}"));
-                Self { env, local: LocalGateway::default(), history: None }
+                Self { env, local: LocalGateway::default(), history: None, control: None }
             }
         }
     }

@@ -37,6 +37,8 @@ pub struct GatewaySettings {
     pub max_preauth_per_ip: usize,
     /// Addresses whose forwarding headers are believed.
     pub trusted_proxies: Vec<IpAddr>,
+    /// Whether the gateway's user manages devices without a token; ours.
+    pub control_socket: bool,
     /// Rules for browsers.
     pub control_ui: ControlUiSettings,
 }
@@ -100,6 +102,8 @@ pub(super) fn read(
     let trusted = Choice::file(from.file, addresses(&node.member("trustedProxies")?)?);
     let trusted_proxies = ledger.settle_list("gateway.trustedProxies", trusted, Vec::new());
     let (handshake_timeout, max_preauth_per_ip) = limits(&node, from, ledger)?;
+    let socket = Choice::file(from.file, node.member("controlSocket")?.boolean()?);
+    let control_socket = ledger.settle("gateway.controlSocket", socket, true);
     let control_ui = control_ui(&node.member("controlUi")?, from.file, ledger)?;
     // Last, because it may generate a token, and that only for a valid config.
     let auth = auth::resolve(&node.member("auth")?, bind, from, ledger)?;
@@ -114,6 +118,7 @@ pub(super) fn read(
         handshake_timeout,
         max_preauth_per_ip,
         trusted_proxies,
+        control_socket,
         control_ui,
     })
 }

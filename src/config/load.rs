@@ -12,7 +12,7 @@ use super::gateway::{self, Sources};
 use super::schema::Node;
 use super::{
     ConfigError, ConfigFile, Env, Overrides, Paths, Settings, agents, cli_backend, commands, exec,
-    exec_policy, mcp, messages, models, nesting, profiles, redact, secrets, session, skills,
+    exec_policy, mcp, messages, models, nesting, nodes, profiles, redact, secrets, session, skills,
     substitute, tools, web, workspace,
 };
 use crate::support::{Secret, hex};
@@ -71,6 +71,7 @@ fn settings(
     let messages = messages::read(&root, &file.path, &mut ledger)?;
     let exec_policy = exec_policy::read(&root, &file.path, &mut ledger)?;
     let exec = exec::read(&root, env, &paths, &file.path, &mut ledger)?;
+    let nodes = nodes::read(&root, &file.path, &mut ledger)?;
     let tools = tools::read(&root, &file.path, &mut ledger)?;
     let history_max_chars = gateway::history_max_chars(&root, &file.path, &mut ledger)?;
     let commands = commands::read(&root, &file.path, &mut ledger)?;
@@ -93,6 +94,7 @@ fn settings(
         messages,
         exec,
         exec_policy,
+        nodes,
         tools,
         history_max_chars,
         models,

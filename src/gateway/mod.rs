@@ -5,6 +5,7 @@
 //! every close says why. Must not: know what a method does.
 
 mod connection;
+mod control;
 mod handshake;
 mod io;
 mod leave;
@@ -13,4 +14,5 @@ mod render;
 mod socket;
 mod upgrade;
 
+pub use control::{ControlSocket, challenge as control_challenge};
 pub use upgrade::{Gateway, serve};

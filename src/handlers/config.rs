@@ -56,7 +56,7 @@ pub async fn patch(cx: Ctx, p: ConfigApplyParams) -> Reply<Value> {
     Ok(answer)
 }
 
-fn count(cx: &Ctx, method: &str) -> Reply<()> {
+pub(super) fn count(cx: &Ctx, method: &str) -> Reply<()> {
     cx.services.control_writes.count(cx.caller.principal.owner(), method, cx.now_ms())
 }
 

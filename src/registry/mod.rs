@@ -13,10 +13,14 @@ mod exchange;
 mod inner;
 mod lanes;
 mod once;
+mod restart;
 mod table;
 
 pub use context::{Caller, Ctx, KeyNames, Services};
 pub use control_writes::ControlWrites;
 pub use exchange::Exchange;
 pub use lanes::Lanes;
-pub use table::{Denial, Method, Need, Registry, Reply, admin, approvals, node, open, read, write};
+pub use restart::Restart;
+pub use table::{
+    Denial, Method, Need, Registry, Reply, admin, approvals, node, open, pairing, read, write,
+};

@@ -67,6 +67,11 @@ pub const fn approvals(name: &'static str) -> Method {
     method(name, Need::Operator(Scope::Approvals))
 }
 
+/// A method that needs `operator.pairing`.
+pub const fn pairing(name: &'static str) -> Method {
+    method(name, Need::Operator(Scope::Pairing))
+}
+
 /// A method for nodes.
 pub const fn node(name: &'static str) -> Method {
     method(name, Need::Node)

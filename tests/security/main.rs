@@ -13,10 +13,17 @@ mod stage;
 
 mod agent_rights;
 mod canary;
+mod device_matrix;
 mod doctor;
 mod exec_approvals;
+mod granted_scopes;
+mod locality;
+mod minting;
+mod nodes;
 mod paths;
+mod revocation;
 mod rights;
 mod session_ids;
 mod session_tools;
+mod setup_codes;
 mod ssrf;

@@ -11,7 +11,7 @@ mod guard;
 mod locks;
 mod place;
 #[cfg(test)]
-pub mod testing;
+pub(in crate::agent) mod testing;
 #[cfg(test)]
 mod tests;
 
