@@ -11,6 +11,7 @@ use crate::config::secrets::SecretInput;
 use crate::config::skills::SkillEntry;
 use crate::config::{REDACTED, SaveError, edit_file, is_variable};
 use crate::support::Secret;
+use crate::telemetry;
 
 /// Longest key of a skill.
 const MAX_KEY: usize = 128;
@@ -119,6 +120,7 @@ impl SkillChange {
 
     /// Does the same to what is in memory.
     pub(super) fn apply(&self, entry: &mut SkillEntry) {
+        self.api_key.iter().chain(self.env.values()).for_each(telemetry::hide);
         entry.enabled = self.enabled.or(entry.enabled);
         if let Some(secret) = &self.api_key {
             entry.api_key = (!secret.is_empty()).then(|| SecretInput::Text(secret.clone()));

@@ -28,12 +28,15 @@ struct Private {
     facts: Metadata,
 }
 
+/// A finding: its id, how bad it is, what is so, why that matters, and of what.
+type Group<'a> = (&'static str, Severity, &'a str, &'a str, &'a dyn Fn(&Private) -> bool);
+
 /// Files and directories of the gateway that others can read or change.
 pub fn check(paths: &Paths) -> Vec<Finding> {
     let private = private(paths);
     let us = rustix::process::getuid().as_raw();
     let mut findings = Vec::new();
-    let groups: [(&'static str, Severity, &str, &str, &dyn Fn(&Private) -> bool); 4] = [
+    let groups: [Group<'_>; 4] = [
         (
             "fs.state.writable",
             Severity::Critical,
@@ -134,7 +137,9 @@ fn walk(path: &Path, found: &mut Vec<Private>) {
     look(path, found);
     let is_folder = found.last().is_some_and(|it| it.path == path && it.facts.is_dir());
     if is_folder && found.len() < FILES_MAX {
-        children(path).iter().for_each(|child| walk(child, found));
+        for child in children(path) {
+            walk(&child, found);
+        }
     }
 }
 

@@ -148,7 +148,7 @@ impl Finding {
         let mut text = format!("{mark}  {}  [{}]\n", self.title, self.id);
         let mut say = |label: &str, words: &str| {
             if !words.is_empty() {
-                text.push_str(&format!("    {label}: {words}\n"));
+                text.extend(["    ", label, ": ", words, "\n"]);
             }
         };
         say("why", &self.detail);

@@ -14,14 +14,14 @@ const PATHS_MAX: usize = 12;
 /// Everything about it.
 pub fn check(settings: &Settings) -> Vec<Finding> {
     let mut findings = Vec::new();
-    findings.extend(plain(settings));
+    findings.push(plain(settings));
     findings.extend(providers(settings));
     findings.extend(transport(settings));
     findings
 }
 
 /// Credentials that are in the file itself.
-fn plain(settings: &Settings) -> Option<Finding> {
+fn plain(settings: &Settings) -> Finding {
     let is_plain = |path: &[_], value: &Value| {
         !is_reference(value)
             && !value.as_str().is_some_and(is_variable)
@@ -31,19 +31,19 @@ fn plain(settings: &Settings) -> Option<Finding> {
         credentials(&settings.raw).into_iter().filter(|(path, value)| is_plain(path, value));
     let paths: Vec<_> = found.map(|(path, _)| ValuePath::from(path).to_string()).collect();
     if paths.is_empty() {
-        return Some(Finding::ok("config.secrets", "no secret is written in the config"));
+        return Finding::ok("config.secrets", "no secret is written in the config");
     }
     let shown: Vec<_> = paths.iter().take(PATHS_MAX).cloned().collect();
     let more = paths.len().saturating_sub(shown.len());
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-    Some(Finding::new(
+    Finding::new(
         "config.secrets.plain",
         Severity::Warn,
         format!("secrets are written in the config: {}{more}", shown.join(", ")),
         "they are in every copy and backup of the file, and commands of agents can read it",
         "a reference in the place of each: {source: \"env\", id: \"NAME\"}, or a file or program \
          (docs/configuration.md, Secrets); then delete the .bak files",
-    ))
+    )
 }
 
 /// Providers of secrets that others can change.

@@ -10,7 +10,7 @@ const STRONG: [&str; 5] = ["exec", "process", "write", "edit", "apply_patch"];
 pub fn check(settings: &Settings) -> Vec<Finding> {
     let mut findings = Vec::new();
     let is_open = !settings.gateway.bind.host().is_loopback();
-    findings.extend(commands(settings, is_open));
+    findings.push(commands(settings, is_open));
     findings.extend(clients(settings));
     findings.extend(files(settings));
     findings.extend(backend(settings));
@@ -36,7 +36,7 @@ pub fn check(settings: &Settings) -> Vec<Finding> {
 }
 
 /// Commands that nobody is asked about.
-fn commands(settings: &Settings, is_open: bool) -> Option<Finding> {
+fn commands(settings: &Settings, is_open: bool) -> Finding {
     let policy = &settings.exec_policy;
     let one = |agent: Option<&str>| {
         let own = agent.and_then(|id| policy.agents.get(id)).copied().unwrap_or_default();
@@ -48,25 +48,25 @@ fn commands(settings: &Settings, is_open: bool) -> Option<Finding> {
     let is_denied = denied.iter().any(|pattern| pattern.matches("exec"));
     let is_free = one(None) || policy.agents.keys().any(|id| one(Some(id)));
     if !is_free || is_denied {
-        return Some(Finding::ok("tools.exec.security", "commands are limited, or asked about"));
+        return Finding::ok("tools.exec.security", "commands are limited, or asked about");
     }
     let ids = settings.agents.list.iter().map(|agent| agent.id.as_str());
     let confined = |id| settings.exec.sandbox.usual(id, true, None) != ExecSandbox::Off;
     if std::iter::once(settings.agents.default_id.as_str()).chain(ids).all(confined) {
         let title = "commands run unasked, and are confined";
-        return Some(Finding::ok("tools.exec.security", title));
+        return Finding::ok("tools.exec.security", title);
     }
     // The default, which trusts the model like the user: worth knowing.
     let is_written = policy.rules.security == Some(ExecSecurity::Full);
     let severity = if is_open || is_written { Severity::Warn } else { Severity::Info };
-    Some(Finding::new(
+    Finding::new(
         "tools.exec.security_full",
         severity,
         "every command runs unasked and unconfined",
         "a web page or a message that the agent reads can make it do anything that its user can",
         "tools.exec.security: \"allowlist\" with ask: \"on-miss\", or tools.exec.sandbox: \
          \"workspace-write\", or tools.deny: [\"exec\", \"process\"]",
-    ))
+    )
 }
 
 /// Tools that clients call without an agent.

@@ -144,8 +144,8 @@ fn nothing_is_written_that_is_stale_wrong_or_lost() {
             assert!(error.starts_with("SyntaxError: JSON5: nested too deep at "), "{error}");
         }
     }
-    let list = ConfigWrite::Merge("[]".into());
-    let error = write(&list, Some(&base), &place.env).unwrap_err();
+    let items = ConfigWrite::Merge("[]".into());
+    let error = write(&items, Some(&base), &place.env).unwrap_err();
     assert_eq!(error.to_string(), "config.patch raw must be an object");
     assert_eq!(place.text(), FILE);
     assert_eq!(fs::read_dir(place.path().parent().unwrap()).unwrap().count(), 1, "and no backup");
