@@ -15,6 +15,7 @@ mod agent_rights;
 mod brute_force;
 mod constant_time;
 mod exec_approvals;
+mod floods;
 mod forwarded_headers;
 mod pages;
 mod paths;
