@@ -136,6 +136,7 @@ async fn place() -> Place {
     });
     let nodes = Nodes::new(NodesParts {
         settings: settings.nodes.clone(),
+        original: root.path().join("nodes"),
         store: Arc::clone(&store),
         bus: bus.clone(),
         clock: Arc::clone(&clock),
