@@ -38,6 +38,7 @@ use crate::sessions::{AgentId, KeyRules, SessionError, Sessions, SessionsOptions
 use crate::store::{SqliteStore, Store, StoreError};
 use crate::support::{Clock, Ids, RandomIds, SystemClock, Tasks};
 
+mod jobs;
 mod own_beacon;
 
 /// How long runs may go on after the gateway was told to stop.
@@ -209,6 +210,7 @@ async fn build(
         clock: Arc::clone(&clock),
         ids: Arc::clone(&ids),
     });
+    let cron = jobs::jobs(&settings, env, &sessions, &store, &bus, &clock, &ids);
     let runs = Runs::new(RunsParts {
         settings: Arc::clone(&settings),
         keys: Arc::clone(&keys),
@@ -223,6 +225,7 @@ async fn build(
         workspaces: Arc::new(Workspaces::new(&settings.workspace, Arc::clone(&clock))),
         skills: Arc::new(Skills::new(Arc::clone(&settings), env.clone())),
         notices: Notices::default(),
+        cron,
         tally: Tally::default(),
         clock: Arc::clone(&clock),
         ids: Arc::clone(&ids),
@@ -368,6 +371,9 @@ fn start_periodic(services: &Arc<Services>) {
     tasks.spawn("tick", tick(Arc::clone(services)));
     tasks.spawn("prune", prune(Arc::clone(services)));
     tasks.spawn("subagents", Arc::clone(&services.runs).keep_subagents());
+    let (cron, runs) = (&services.runs.parts().cron, &services.runs);
+    tasks.spawn("cron", Arc::clone(cron).schedule(Arc::clone(runs)));
+    tasks.spawn("heartbeats", Arc::clone(cron).beat(Arc::clone(runs)));
     tasks.spawn("maintenance", handlers::keep_tidy(Arc::clone(services)));
 }
 

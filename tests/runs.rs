@@ -19,12 +19,13 @@ use clawgate::agent::approvals::{Approvals, ApprovalsParts};
 use clawgate::agent::skills::Skills;
 use clawgate::agent::workspace::Workspaces;
 use clawgate::agent::{
-    AbortReason, Accepted, CommandAnswer, Family, Models, Notices, RunEnd, Runs, RunsParts,
-    SendRequest, SessionEvents, Tally,
+    AbortReason, Accepted, CommandAnswer, Family, Models, Notices, RunEnd, RunTerms, Runs,
+    RunsParts, SendRequest, SessionEvents, Tally,
 };
 use clawgate::auth::Owner;
 use clawgate::bus::{Audience, Backplane, Bus, Event, EventKind};
 use clawgate::config::{Env, Overrides, Settings, load};
+use clawgate::cron::{Cron, CronParts, NoChannels};
 use clawgate::protocol::message::UserMessage;
 use clawgate::sessions::{
     HistoryOptions, KeyRules, SessionKey, Sessions, SessionsOptions, TranscriptFormat,
@@ -131,6 +132,19 @@ async fn place() -> Place {
         clock: Arc::clone(&clock),
         ids: ids.clone(),
     });
+    let cron = Cron::new(
+        CronParts {
+            settings: Arc::clone(&settings),
+            keys: Arc::clone(&keys),
+            sessions: sessions.clone(),
+            store: Arc::clone(&store),
+            bus: bus.clone(),
+            clock: Arc::clone(&clock),
+            ids: ids.clone(),
+            outlet: Arc::new(NoChannels),
+        },
+        &env,
+    );
     let runs = Runs::new(RunsParts {
         settings: Arc::clone(&settings),
         keys,
@@ -145,6 +159,7 @@ async fn place() -> Place {
         workspaces: Arc::new(Workspaces::new(&settings.workspace, Arc::clone(&clock))),
         skills: Arc::new(Skills::new(settings, Env::fixed([], root.path()))),
         notices: Notices::default(),
+        cron,
         tally: Tally::default(),
         clock,
         ids,
@@ -169,6 +184,7 @@ fn request(session: u64, id: &str, text: &str, family: Family) -> SendRequest {
         owner: Owner::Connection("c".into()),
         dedupe_text: None,
         limit: None,
+        terms: RunTerms::default(),
     }
 }
 

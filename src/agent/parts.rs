@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use crate::bus::{Audience, Bus, ChatMark, Event, EventKind};
 use crate::config::{AgentSettings, Settings};
+use crate::cron::Cron;
 use crate::protocol::message::AgentMessage;
 use crate::sessions::{
     AppendOptions, KeyRules, SessionError, SessionKey, Sessions, StoredMessage, message_display,
@@ -53,6 +54,8 @@ pub struct RunsParts {
     pub skills: Arc<Skills>,
     /// System events that wait for a turn.
     pub notices: Notices,
+    /// Jobs and heartbeats.
+    pub cron: Arc<Cron>,
     /// How runs have ended.
     pub tally: Tally,
     /// Wall-clock time.

@@ -71,6 +71,10 @@ events! {
     PluginApprovalRequested = "plugin.approval.requested", Gate::Scope(Scope::Approvals);
     /// A person decided on that.
     PluginApprovalResolved = "plugin.approval.resolved", Gate::Scope(Scope::Approvals);
+    /// Something happened to a job of the scheduler.
+    Cron = "cron", Gate::Scope(Scope::Read);
+    /// What came of a heartbeat.
+    Heartbeat = "heartbeat", Gate::Open;
     /// The list of those present changed.
     Presence = "presence", Gate::Open;
     /// The gateway is alive.

@@ -11,6 +11,7 @@ mod chat;
 mod cleanup;
 mod commands;
 mod compaction;
+mod cron;
 mod health;
 mod history;
 mod models;
@@ -38,7 +39,7 @@ pub fn registry() -> Registry {
     r.add(read("status"), system::status);
     r.add(read("system-presence"), system::presence);
     r.add(admin("system-event"), system::event);
-    r.add(read("last-heartbeat"), system::last_heartbeat);
+    add_cron(&mut r);
     r.add(read("gateway.identity.get"), system::identity);
     r.add(read("models.list"), models::list);
     r.add(read("models.authStatus"), models::auth_status);
@@ -107,6 +108,20 @@ pub fn registry() -> Registry {
     r.add(decides("plugin.approval.waitDecision"), approvals::plugin_wait);
     r.add(decides("plugin.approval.resolve"), approvals::plugin_resolve);
     r
+}
+
+/// Jobs and heartbeats.
+fn add_cron(r: &mut Registry) {
+    r.add(read("last-heartbeat"), cron::last_heartbeat);
+    r.add(admin("set-heartbeats"), cron::set_heartbeats);
+    r.add(write("wake"), cron::wake);
+    r.add(read("cron.list"), cron::list);
+    r.add(read("cron.status"), cron::status);
+    r.add(admin("cron.add"), cron::add);
+    r.add(admin("cron.update"), cron::update);
+    r.add(admin("cron.remove"), cron::remove);
+    r.add(admin("cron.run"), cron::run);
+    r.add(read("cron.runs"), cron::runs);
 }
 
 #[cfg(test)]

@@ -163,6 +163,26 @@ const STEPS: &[&str] = &[
     CREATE INDEX subagents_by_parent ON subagents (parent_key, state);
     CREATE INDEX subagents_by_child ON subagents (child_key);
     CREATE INDEX subagents_by_state ON subagents (state, ended_at);",
+    // Jobs of the scheduler and their runs, each instant once.
+    "CREATE TABLE cron_jobs (
+        id TEXT PRIMARY KEY NOT NULL,
+        job TEXT NOT NULL,
+        due_at INTEGER,
+        origin TEXT
+    ) STRICT;
+    CREATE INDEX cron_jobs_by_time ON cron_jobs (due_at) WHERE due_at IS NOT NULL;
+    CREATE TABLE cron_runs (
+        id TEXT PRIMARY KEY NOT NULL,
+        job_id TEXT NOT NULL,
+        instant INTEGER NOT NULL,
+        status TEXT NOT NULL,
+        delivery TEXT NOT NULL,
+        entry TEXT NOT NULL,
+        at INTEGER NOT NULL
+    ) STRICT;
+    CREATE INDEX cron_runs_by_job ON cron_runs (job_id, at);
+    CREATE INDEX cron_runs_by_time ON cron_runs (at);
+    CREATE INDEX cron_runs_open ON cron_runs (job_id) WHERE status = 'started';",
 ];
 
 /// Brings the schema up to date.

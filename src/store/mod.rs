@@ -11,6 +11,7 @@ pub mod atomic;
 mod checkpoint;
 mod column;
 mod cooldowns;
+mod cron;
 mod database;
 mod entry;
 mod error;
@@ -30,6 +31,9 @@ pub use answers::AnswerClaim;
 pub use atomic::{FileError, create_private, move_private, write_private};
 pub use checkpoint::{CheckpointPlace, CompactionCheckpoint, CompactionReason};
 pub use cooldowns::{CooldownChange, CooldownRow};
+pub use cron::{
+    CronChange, CronEdit, CronEdited, CronJobChange, CronJobRow, CronRunQuery, CronRunRow,
+};
 pub use database::Database;
 pub use entry::{SessionEntry, TranscriptFacts};
 pub use error::StoreError;

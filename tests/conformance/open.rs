@@ -32,7 +32,6 @@ const OPEN: &[(&str, &str)] = &[
     ("http/*", "The HTTP side is not built yet, nor is its replay."),
     ("nodes/*", "Nodes are not built yet."),
     ("config/*", UNBUILT),
-    ("cron/*", UNBUILT),
     ("lifecycle/*", UNBUILT),
     ("methods/*", UNBUILT),
 ];

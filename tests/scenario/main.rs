@@ -17,6 +17,7 @@ mod claude_cli;
 mod command_rights;
 mod commands;
 mod compaction;
+mod cron;
 mod exec;
 mod failover;
 mod failures;

@@ -9,6 +9,7 @@ pub mod approvals;
 pub mod chat;
 pub mod commands;
 pub mod compaction;
+pub mod cron;
 pub mod models;
 pub mod session_settings;
 pub mod sessions;
