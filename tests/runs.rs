@@ -4,6 +4,8 @@
 //! `CLAWGATE_CHAOS_SEED` repeats a run's choices.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+#[path = "runs/by_the_clock.rs"]
+mod by_the_clock;
 #[path = "chaos/dice.rs"]
 #[allow(dead_code, reason = "each test crate uses its own part of this module")]
 mod dice;
@@ -95,9 +97,12 @@ fn settings(root: &TempDir, mock: &MockProvider) -> Settings {
 }
 
 async fn place() -> Place {
+    place_at(Arc::new(SystemClock)).await
+}
+
+async fn place_at(clock: Arc<dyn Clock>) -> Place {
     let (root, mock) = (TempDir::new().unwrap(), MockProvider::start().await);
     let settings = settings(&root, &mock);
-    let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let store: Arc<dyn Store> =
         Arc::new(SqliteStore::open(&root.path().join("clawgate.sqlite")).unwrap());
     let options = SessionsOptions {

@@ -14,10 +14,12 @@ use super::format::{count, size, table};
 use super::screen::Screen;
 use crate::app;
 use crate::config::{self, Env, Overrides};
-use crate::sessions::import::{Import, ImportReport, Progress};
+use crate::cron::Imported;
+use crate::sessions::import::{Import, ImportReport, LeftOut, Progress};
 use crate::store::atomic::create_private_dir;
 use crate::store::instance::InstanceLock;
 use crate::store::{SqliteStore, Store};
+use crate::support::{Clock, SystemClock};
 
 /// Exit code when something was left out.
 const LEFT_OUT: u8 = 3;
@@ -68,9 +70,18 @@ pub fn run(args: &ImportArgs, env: &Env) -> anyhow::Result<ExitCode> {
     let rules = app::key_rules(&settings);
     let import = Import { from, to, rules, store, is_dry: args.dry_run };
     let bar = Bar::new(std::io::stderr().is_terminal());
-    let report = super::one_thread()?.block_on(import.run(bar.progress()))?;
+    let runtime = super::one_thread()?;
+    let mut report = runtime.block_on(import.run(bar.progress()))?;
+    let taken = import.store.as_ref().filter(|_| !import.is_dry);
+    let now = SystemClock.now_ms();
+    let jobs = runtime.block_on(Imported::take(&import.from, taken, now))?;
+    let lost = jobs.left_out.iter();
+    report
+        .left_out
+        .extend(lost.map(|(what, why)| LeftOut { what: what.clone(), why: why.clone() }));
     bar.clear();
-    let text = if args.json { as_json(&import, &report) } else { as_text(&import, &report) };
+    let text =
+        if args.json { as_json(&import, &report, &jobs) } else { as_text(&import, &report, &jobs) };
     // Names of files can hold what steers a terminal; the screen takes it out.
     match Screen::stdio(true).text(&text) {
         Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => return Err(error.into()),
@@ -142,18 +153,19 @@ fn draw(text: &str) {
     let _ = write!(err, "\r{text}").and_then(|()| err.flush());
 }
 
-fn as_json(import: &Import, report: &ImportReport) -> String {
+fn as_json(import: &Import, report: &ImportReport, jobs: &Imported) -> String {
     let answer = json!({
         "from": import.from,
         "to": import.to,
         "dryRun": import.is_dry,
         "agents": report.agents,
+        "cron": {"jobs": jobs.jobs, "knownJobs": jobs.known, "runs": jobs.runs},
         "leftOut": report.left_out,
     });
     format!("{answer:#}\n")
 }
 
-fn as_text(import: &Import, report: &ImportReport) -> String {
+fn as_text(import: &Import, report: &ImportReport, jobs: &Imported) -> String {
     let head = ["agent", "sessions", "messages", "files", "size", "here before", "left out"];
     let mut rows = vec![head.map(str::to_owned)];
     for agent in &report.agents {
@@ -170,6 +182,10 @@ fn as_text(import: &Import, report: &ImportReport) -> String {
     let verb = if import.is_dry { "Would import" } else { "Imported" };
     let mut text = format!("{verb} {} into {}\n\n", shown(&import.from), shown(&import.to));
     text.push_str(&table(&rows));
+    if jobs.jobs + jobs.known > 0 {
+        let (new, known, runs) = (count(jobs.jobs), count(jobs.known), count(jobs.runs));
+        text.extend(["\ncron: ", &new, " jobs, ", &runs, " runs, ", &known, " here before\n"]);
+    }
     let mut left_out = report.all_left_out().peekable();
     if left_out.peek().is_some() {
         text.push_str("\nLeft out or changed:\n");

@@ -12,6 +12,7 @@ mod call;
 mod chat;
 pub mod client;
 mod config;
+mod cron;
 mod env;
 mod error;
 mod format;
@@ -39,6 +40,7 @@ pub use call::CallArgs;
 pub use chat::ChatArgs;
 pub use client::LocalGateway;
 pub use config::ConfigArgs;
+pub use cron::CronArgs;
 pub use error::CliError;
 pub use gateway::{GatewayArgs, OverrideArgs};
 pub use import::ImportArgs;
@@ -82,6 +84,8 @@ enum Command {
     Import(ImportArgs),
     /// Show models and credentials, choose the default model.
     Models(ModelsArgs),
+    /// Show, make, change and run jobs.
+    Cron(CronArgs),
     /// Show, install and switch skills.
     Skills(SkillsArgs),
 }
@@ -109,6 +113,9 @@ fn run(cli: Cli, env: Env) -> anyhow::Result<ExitCode> {
         }
         Some(Command::Skills(args)) => {
             client(env, async |around, screen| skills::run(args, around, screen).await)
+        }
+        Some(Command::Cron(args)) => {
+            client(env, async |around, screen| cron::run(args, around, screen).await)
         }
         Some(Command::Call(args)) => {
             client(env, async |around, screen| call::run(args, around, screen).await)

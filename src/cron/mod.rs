@@ -13,6 +13,7 @@ mod error;
 mod execute;
 pub mod heartbeat;
 
+mod import;
 mod job;
 mod jobs;
 mod missed;
@@ -29,7 +30,9 @@ mod webhook;
 
 pub use error::CronError;
 
+pub use import::Imported;
 pub use job::{Job, JobState, Origin};
 pub use jobs::JOBS_MAX;
+pub use missed::duration;
 pub use outlet::{Announcement, NoChannels, Outlet, OutletError};
 pub use service::{Asked, Cron, CronParts, Ticket};

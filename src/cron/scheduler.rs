@@ -35,6 +35,9 @@ impl Cron {
         let permits = Semaphore::new(self.parts.settings.cron.max_concurrent.max(1));
         let worker = Arc::new(Worker { cron: self, runs, permits });
         let cron = &worker.cron;
+        if let Err(error) = cron.adopt().await {
+            tracing::error!(%error, "jobs of OpenClaw not taken over");
+        }
         while let Err(error) = cron.recover().await {
             tracing::error!(%error, "runs of jobs of the last process not ended");
             tokio::time::sleep(REST).await;

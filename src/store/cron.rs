@@ -263,6 +263,14 @@ pub(super) fn runs(
     Ok((rows, unsigned(total)))
 }
 
+/// Notes that a file of jobs is taken over; false when it was before.
+pub(super) fn note_import(connection: &Connection, path: &str, at: u64) -> Result<bool, Fault> {
+    let noted = connection
+        .prepare_cached("INSERT OR IGNORE INTO cron_imports (path, at) VALUES (?1, ?2)")?
+        .execute(params![path, signed(at)])?;
+    Ok(noted > 0)
+}
+
 /// Forgets the oldest runs of a job beyond the `kept` newest.
 pub(super) fn prune(connection: &Connection, job_id: &str, kept: u32) -> Result<(), Fault> {
     connection

@@ -170,6 +170,10 @@ const STEPS: &[&str] = &[
         due_at INTEGER,
         origin TEXT
     ) STRICT;
+    CREATE TABLE cron_imports (
+        path TEXT PRIMARY KEY NOT NULL,
+        at INTEGER NOT NULL
+    ) STRICT;
     CREATE INDEX cron_jobs_by_time ON cron_jobs (due_at) WHERE due_at IS NOT NULL;
     CREATE TABLE cron_runs (
         id TEXT PRIMARY KEY NOT NULL,

@@ -313,6 +313,12 @@ impl Store for SqliteStore {
         }))
     }
 
+    fn note_cron_import<'a>(&'a self, path: &'a str, now_ms: u64) -> StoreFuture<'a, bool> {
+        let path = path.to_owned();
+        let note = move |c: &_| cron::note_import(c, &path, now_ms);
+        Box::pin(self.database.write("note an import", note))
+    }
+
     fn cron_runs(&self, query: CronRunQuery) -> StoreFuture<'_, (Vec<CronRunRow>, u64)> {
         Box::pin(self.database.read("list runs of jobs", move |c| cron::runs(c, &query)))
     }

@@ -247,6 +247,9 @@ pub trait Store: Send + Sync + 'static {
     /// Adds runs of another gateway; those whose ids are taken stay.
     fn add_cron_runs(&self, runs: Vec<CronRunRow>) -> StoreFuture<'_, ()>;
 
+    /// Notes that a file of jobs is taken over; false when it was before.
+    fn note_cron_import<'a>(&'a self, path: &'a str, now_ms: u64) -> StoreFuture<'a, bool>;
+
     /// Runs that have ended, and how many there are of those that are wanted.
     fn cron_runs(&self, query: CronRunQuery) -> StoreFuture<'_, (Vec<CronRunRow>, u64)>;
 

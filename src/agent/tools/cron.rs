@@ -190,12 +190,11 @@ fn read<P: Params>(method: &str, params: Value) -> Result<P, String> {
 }
 
 async fn add(cx: &ToolContext, arguments: &Value) -> Result<Value, String> {
-    let job = match &arguments["job"] {
-        Value::Object(job) => job.clone(),
-        _ => {
-            let own = |name: &&str| Some(((*name).to_owned(), arguments.get(*name)?.clone()));
-            OF_JOB.iter().filter_map(own).collect::<Map<_, _>>()
-        }
+    let job = if let Value::Object(job) = &arguments["job"] {
+        job.clone()
+    } else {
+        let own = |name: &&str| Some(((*name).to_owned(), arguments.get(*name)?.clone()));
+        OF_JOB.iter().filter_map(own).collect::<Map<_, _>>()
     };
     let mut job: NewJob = read("cron.add", Value::Object(job))?;
     let caller = caller(cx).await?;

@@ -1,5 +1,6 @@
 //! Jobs: what runs when, where its answer goes, and what is written of it.
 
+mod cli;
 mod crash;
 mod delivery;
 mod heartbeat;

@@ -175,3 +175,15 @@ impl Rule for FalseOr {
         None
     }
 }
+
+/// Puts older spellings of a whole job right, as files of older releases have
+/// them.
+pub fn modernize(job: &mut Map<String, Value>) {
+    if let Some(Value::Object(members)) = job.get_mut("schedule") {
+        schedule(members);
+    }
+    if let Some(Value::Object(members)) = job.get_mut("payload") {
+        payload(members);
+    }
+    rename(job, "id", &["jobId"]);
+}

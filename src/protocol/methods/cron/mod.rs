@@ -15,6 +15,7 @@ use super::super::decode::{
     Fields, Params, any, boolean, integer_from, list, literal, non_empty, text,
 };
 use lenient::Id;
+pub use lenient::modernize;
 
 /// Most entries of one page.
 const PAGE_MAX: u64 = 200;
