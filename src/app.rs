@@ -38,12 +38,15 @@ use crate::sessions::{AgentId, KeyRules, SessionError, Sessions, SessionsOptions
 use crate::store::{SqliteStore, Store, StoreError};
 use crate::support::{Clock, Ids, RandomIds, SystemClock, Tasks};
 
+mod channels;
 mod own_beacon;
 
 /// How long runs may go on after the gateway was told to stop.
 const DRAIN_LIMIT: Duration = Duration::from_secs(10);
 /// How long connections may take to be closed.
 const CLOSE_LIMIT: Duration = Duration::from_secs(2);
+/// How long what is being sent to channels may take to its end.
+const CHANNELS_LIMIT: Duration = Duration::from_secs(3);
 /// How often records of ended runs are pruned.
 const PRUNE_EVERY: Duration = Duration::from_hours(1);
 
@@ -209,6 +212,7 @@ async fn build(
         clock: Arc::clone(&clock),
         ids: Arc::clone(&ids),
     });
+    let channels = channels::build(&settings, env, &store, &sessions, &clock, &tasks);
     let runs = Runs::new(RunsParts {
         settings: Arc::clone(&settings),
         keys: Arc::clone(&keys),
@@ -218,6 +222,7 @@ async fn build(
         bus: bus.clone(),
         events: SessionEvents::new(bus.clone(), models.clone(), Arc::clone(&clock)),
         approvals,
+        channels,
         tools,
         processes: processes(&settings, &clock, &ids, &tasks)?,
         workspaces: Arc::new(Workspaces::new(&settings.workspace, Arc::clone(&clock))),
@@ -369,6 +374,7 @@ fn start_periodic(services: &Arc<Services>) {
     tasks.spawn("prune", prune(Arc::clone(services)));
     tasks.spawn("subagents", Arc::clone(&services.runs).keep_subagents());
     tasks.spawn("maintenance", handlers::keep_tidy(Arc::clone(services)));
+    channels::begin(services);
 }
 
 /// Tells everybody at once that the gateway is alive.
@@ -398,6 +404,9 @@ async fn stop(services: &Services, hub: &Hub) {
     services.bus.publish(EventKind::Shutdown, &Audience::Everyone, &payload);
     services.runs.drain(DRAIN_LIMIT).await;
     let parts = services.runs.parts();
+    // Closed first: nothing new comes in, and what was said last goes out.
+    parts.channels.drain(CHANNELS_LIMIT).await;
+    parts.channels.end();
     tokio::join!(parts.processes.end_all(), parts.tools.mcp().stop());
     hub.close_all(&Closing { code: 1012, reason: "service restart".into(), drains: true });
     let all_gone = async {

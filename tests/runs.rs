@@ -24,6 +24,7 @@ use clawgate::agent::{
 };
 use clawgate::auth::Owner;
 use clawgate::bus::{Audience, Backplane, Bus, Event, EventKind};
+use clawgate::channels::{Channels, ChannelsParts};
 use clawgate::config::{Env, Overrides, Settings, load};
 use clawgate::protocol::message::UserMessage;
 use clawgate::sessions::{
@@ -131,6 +132,15 @@ async fn place() -> Place {
         clock: Arc::clone(&clock),
         ids: ids.clone(),
     });
+    let channels = Channels::new(ChannelsParts {
+        settings: Arc::clone(&settings),
+        env: env.clone(),
+        store: Arc::clone(&store),
+        sessions: sessions.clone(),
+        keys: Arc::clone(&keys),
+        clock: Arc::clone(&clock),
+        tasks: tasks.clone(),
+    });
     let runs = Runs::new(RunsParts {
         settings: Arc::clone(&settings),
         keys,
@@ -140,6 +150,7 @@ async fn place() -> Place {
         bus: bus.clone(),
         events: SessionEvents::new(bus, models, Arc::clone(&clock)),
         approvals,
+        channels,
         tools,
         processes,
         workspaces: Arc::new(Workspaces::new(&settings.workspace, Arc::clone(&clock))),

@@ -65,4 +65,5 @@ pub use run::{AbortReason, ActiveRun, RunEnd};
 pub use runs::{AbortError, Accepted, Runs, SendError, SendRequest, Start, StillActive};
 pub use session_events::SessionEvents;
 pub use tally::Tally;
+pub use visible::shown_text;
 pub use weight::ContextWeight;

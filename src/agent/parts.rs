@@ -6,6 +6,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use crate::bus::{Audience, Bus, ChatMark, Event, EventKind};
+use crate::channels::Channels;
 use crate::config::{AgentSettings, Settings};
 use crate::protocol::message::AgentMessage;
 use crate::sessions::{
@@ -43,6 +44,8 @@ pub struct RunsParts {
     pub events: SessionEvents,
     /// Which commands may run.
     pub approvals: Approvals,
+    /// Chat services.
+    pub channels: Channels,
     /// Tools.
     pub tools: Tools,
     /// Commands that run.

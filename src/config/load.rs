@@ -11,16 +11,16 @@ use super::explain::Ledger;
 use super::gateway::{self, Sources};
 use super::schema::Node;
 use super::{
-    ConfigError, ConfigFile, Env, Overrides, Paths, Settings, agents, cli_backend, commands, exec,
-    exec_policy, mcp, messages, models, nesting, profiles, secrets, session, skills, substitute,
-    tools, web, workspace,
+    ConfigError, ConfigFile, Env, Overrides, Paths, Settings, agents, channels, cli_backend,
+    commands, exec, exec_policy, mcp, messages, models, nesting, profiles, secrets, session,
+    skills, substitute, tools, web, workspace,
 };
 use crate::support::hex;
 
 /// The sections that are read; the rest is kept as it is.
-const SECTIONS: [&str; 11] = [
+const SECTIONS: [&str; 12] = [
     "gateway", "session", "agents", "messages", "tools", "commands", "models", "auth", "secrets",
-    "skills", "mcp",
+    "skills", "mcp", "bindings",
 ];
 /// Far more than anybody writes by hand; keeps a wrong path from filling memory.
 const FILE_LIMIT: u64 = 8 * 1024 * 1024;
@@ -58,7 +58,12 @@ fn settings(
         Some(text) => parse(text, &file.path)?,
         None => Value::Object(serde_json::Map::new()),
     };
-    let filled = substitute::sections(&raw, &SECTIONS, env, &file.path)?;
+    let mut filled = substitute::sections(&raw, &SECTIONS, env, &file.path)?;
+    let built = channels::ChannelKind::ALL.map(channels::ChannelKind::as_str);
+    let offered = substitute::members(&raw, "channels", &built, env, &file.path)?;
+    if let (Value::Object(members), Some(offered)) = (&mut filled, offered) {
+        members.insert("channels".into(), offered);
+    }
     let root = Node::root(&filled, &file.path);
     let from = Sources { env, overrides, paths: &paths, file: &file.path };
     let mut ledger = Ledger::default();
@@ -76,6 +81,7 @@ fn settings(
     let models = models::read(&root.member("models")?)?;
     let profiles = profiles::read(&root.member("auth")?)?;
     let secrets = secrets::read(&root.member("secrets")?, &paths)?;
+    let channels = channels::read(&root)?;
     let (web, mcp) = (web::read(&root)?, mcp::read(&root, &paths)?);
     // The gateway last: its token is only made for a valid config.
     let gateway = gateway::read(&root, &from, &mut ledger)?;
@@ -100,6 +106,7 @@ fn settings(
         secrets,
         web,
         mcp,
+        channels,
         raw,
         file,
         explained,

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use serde_json::Value;
 
+use super::channels::ChannelsSettings;
 use super::cli_backend::CliBackend;
 use super::mcp::McpConfig;
 use super::models::ModelsConfig;
@@ -75,6 +76,8 @@ pub struct Settings {
     pub web: WebConfig,
     /// The `mcp` section: servers that bring tools along.
     pub mcp: McpConfig,
+    /// The `channels` section and `bindings`: chat services.
+    pub channels: ChannelsSettings,
     /// The config file as written, unknown keys included.
     pub raw: Value,
     /// The config file.

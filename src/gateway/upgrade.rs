@@ -13,6 +13,7 @@ use tokio::net::TcpListener;
 
 use crate::auth::{Auth, Peer};
 use crate::bus::Hub;
+use crate::http;
 use crate::protocol::hello::MAX_PAYLOAD;
 use crate::registry::Services;
 
@@ -67,11 +68,12 @@ async fn answer(
     ConnectInfo(wire): ConnectInfo<Wire>,
     request: Request,
 ) -> Response {
-    let (mut parts, _) = request.into_parts();
-    if !is_upgrade(&parts) {
-        return about(&gateway, &parts);
-    }
+    let (mut parts, body) = request.into_parts();
     let peer = peer_of(wire.remote.ip(), &parts.headers);
+    if !is_upgrade(&parts) {
+        let answer = http::answer(&gateway, &peer, &parts, body).await;
+        return answer.unwrap_or_else(|| about(&gateway, &parts));
+    }
     let Some(permit) = gateway.preauth.enter(gateway.auth.place_of(&peer)) else {
         return (
             StatusCode::SERVICE_UNAVAILABLE,

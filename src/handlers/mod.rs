@@ -7,13 +7,17 @@ mod agent_files;
 mod agents;
 mod approvals;
 mod attachments;
+mod channel_inlet;
+mod channels;
 mod chat;
 mod cleanup;
 mod commands;
 mod compaction;
 mod health;
 mod history;
+mod messages;
 mod models;
+mod reply;
 mod session_changes;
 mod session_settings;
 mod sessions;
@@ -22,6 +26,7 @@ mod system;
 mod tools;
 mod usage;
 
+pub use channel_inlet::ChannelInlet;
 pub use cleanup::keep_tidy;
 pub use health::{HealthCache, keep_fresh, tell_presence};
 
@@ -91,6 +96,7 @@ pub fn registry() -> Registry {
     r.add(write("agent"), agent::run);
     r.add(write("agent.wait"), agent::wait);
     r.add(admin("chat.inject"), chat::inject);
+    add_channels(&mut r);
     r.add(admin("exec.approvals.get"), approvals::file_get);
     r.add(admin("exec.approvals.set"), approvals::file_set);
     r.add(admin("exec.approvals.node.get"), approvals::node_get);
@@ -107,6 +113,21 @@ pub fn registry() -> Registry {
     r.add(decides("plugin.approval.waitDecision"), approvals::plugin_wait);
     r.add(decides("plugin.approval.resolve"), approvals::plugin_resolve);
     r
+}
+
+/// People of chat services.
+fn add_channels(r: &mut Registry) {
+    r.add(read("channels.status"), channels::status);
+    r.add(admin("channels.start"), channels::start);
+    r.add(admin("channels.stop"), channels::stop);
+    r.add(admin("channels.logout"), channels::logout);
+    r.add(admin("channels.pairing.list"), channels::pairings);
+    r.add(admin("channels.pairing.approve"), channels::approve);
+    r.add(admin("channels.pairing.reject"), channels::reject);
+    r.add(admin("channels.pairing.remove"), channels::remove);
+    r.add(write("send"), messages::send);
+    r.add(write("poll"), messages::poll);
+    r.add(write("message.action"), messages::action);
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use super::{
     AnswerClaim, Claim, CooldownChange, CooldownRow, Database, Edited, MemoryFile, MemoryHit,
     MemoryUpdate, NewRun, NewSession, RunOutcome, RunRecord, SessionChange, SessionEdit,
     SessionEntry, SessionPage, SessionQuery, SessionRow, Spending, Store, StoreError,
-    SubagentQuery, SubagentRow, SubagentState, UsageFacts, UsageFile, UsageScan, answers,
+    SubagentQuery, SubagentRow, SubagentState, UsageFacts, UsageFile, UsageScan, answers, channels,
     cooldowns, memory, runs, sessions, subagents, usage,
 };
 
@@ -26,6 +26,10 @@ impl SqliteStore {
     /// A store on a database that is open already.
     pub fn new(database: Database) -> Self {
         Self { database }
+    }
+
+    pub(super) const fn database(&self) -> &Database {
+        &self.database
     }
 }
 
@@ -147,6 +151,7 @@ impl Store for SqliteStore {
         let prune = move |c: &_| {
             answers::prune(c, now_ms)?;
             subagents::prune(c)?;
+            channels::prune(c, now_ms)?;
             runs::prune(c, now_ms)
         };
         Box::pin(self.database.write("prune runs", prune))

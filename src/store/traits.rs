@@ -5,9 +5,10 @@
 //! keys are text, each call is one transaction.
 
 use super::{
-    AnswerClaim, Claim, CooldownChange, CooldownRow, MemoryFile, MemoryHit, MemoryUpdate, NewRun,
-    RunOutcome, RunRecord, SessionEntry, SessionPage, SessionQuery, SessionRow, Spending,
-    StoreError, SubagentQuery, SubagentRow, SubagentState, UsageFacts, UsageFile, UsageScan,
+    AnswerClaim, ChannelStore, Claim, CooldownChange, CooldownRow, MemoryFile, MemoryHit,
+    MemoryUpdate, NewRun, RunOutcome, RunRecord, SessionEntry, SessionPage, SessionQuery,
+    SessionRow, Spending, StoreError, SubagentQuery, SubagentRow, SubagentState, UsageFacts,
+    UsageFile, UsageScan,
 };
 use crate::support::BoxFuture;
 
@@ -49,7 +50,7 @@ pub struct NewSession {
 }
 
 /// Session index, run records, usage, and credentials that rest.
-pub trait Store: Send + Sync + 'static {
+pub trait Store: ChannelStore + Send + Sync + 'static {
     /// The session with this key.
     fn session<'a>(&'a self, key: &'a str) -> StoreFuture<'a, Option<SessionEntry>>;
 

@@ -13,6 +13,7 @@ mod agent_method;
 mod apis;
 mod approvals;
 mod attachments;
+mod channels;
 mod claude_cli;
 mod command_rights;
 mod commands;

@@ -12,6 +12,7 @@ pub(super) mod files;
 mod gateway;
 mod image;
 mod memory;
+mod message;
 mod output;
 mod policy;
 mod sessions;
@@ -139,6 +140,7 @@ impl Tools {
             Arc::new(exec::ProcessTool),
             Arc::new(memory::MemorySearch),
             Arc::new(memory::MemoryGet),
+            Arc::new(message::MessageTool),
             Arc::new(image::Image::new(&settings.web.fetch, env, Arc::clone(&tls))),
         ];
         builtin.extend(files::tools());
