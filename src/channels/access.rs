@@ -129,6 +129,7 @@ mod tests {
             sender: Sender { id: id.into(), name: Some(name.into()) },
             text: "hi".into(),
             attachments: vec![],
+            files: vec![],
             is_mention: false,
             quoted: None,
         }

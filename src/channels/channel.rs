@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::body::Body;
 use super::chunk::Measure;
 use super::hook::{HookRefusal, HookRequest};
-use super::inbound::{Inbound, Received};
+use super::inbound::{Inbound, Received, RemoteFile};
 use crate::sessions::SessionKey;
 use crate::store::{OutboxAddress, OutboxPart};
 use crate::support::BoxFuture;
@@ -89,6 +89,11 @@ pub trait Channel: Send + Sync {
     /// there is one.
     fn read_hook(&self, _request: &HookRequest<'_>) -> Result<Option<Inbound>, HookRefusal> {
         Err(HookRefusal::Unauthorized)
+    }
+
+    /// Gets a file that is still with the service.
+    fn fetch<'a>(&'a self, _file: &'a RemoteFile) -> BoxFuture<'a, Result<Vec<u8>, String>> {
+        Box::pin(std::future::ready(Err("this channel keeps no files".into())))
     }
 
     /// Does something with a message that is there.

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
 use super::access::{self, Verdict};
@@ -41,6 +43,20 @@ pub struct Sender {
     pub name: Option<String>,
 }
 
+/// A file that is still with the service: it is fetched for people who may
+/// write only.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RemoteFile {
+    /// The service's id of it.
+    pub id: String,
+    /// Its name.
+    pub name: String,
+    /// What the service says that it is.
+    pub mime_type: Option<String>,
+    /// How many bytes the service says that it has.
+    pub size: Option<u64>,
+}
+
 /// A message as a channel has read it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Inbound {
@@ -54,6 +70,8 @@ pub struct Inbound {
     pub text: String,
     /// Files, as `chat.send` takes them.
     pub attachments: Vec<Value>,
+    /// Files that are still with the service.
+    pub files: Vec<RemoteFile>,
     /// Whether it is to the agent by its name, or answers it.
     pub is_mention: bool,
     /// What it answers, in words.
@@ -95,7 +113,11 @@ impl Channels {
         self.pass_on(account, inbound).await
     }
 
-    async fn pass_on(&self, account: &Arc<Account>, inbound: Inbound) -> Result<Received, String> {
+    async fn pass_on(
+        &self,
+        account: &Arc<Account>,
+        mut inbound: Inbound,
+    ) -> Result<Received, String> {
         let (parts, config) = (&self.0.parts, &account.config);
         let key = route::session_of(&parts.settings.channels, config, &inbound.chat, &parts.keys);
         let entry = parts.sessions.entry(&key).await.map_err(|error| error.to_string())?;
@@ -110,6 +132,7 @@ impl Channels {
             inbound.message_id
         );
         let address = address(account, &inbound);
+        fetch_files(account, &mut inbound).await;
         self.note_context(account, &key, &inbound).await?;
         let reply = ReplyTo {
             run_id: run_id.clone(),
@@ -169,6 +192,24 @@ impl Channels {
         };
         let noted = parts.sessions.update(key, change).await;
         noted.map(drop).map_err(|error| error.to_string())
+    }
+}
+
+/// Gets the files of a message. One that cannot be had is told instead: the
+/// words of the message are not lost for it.
+async fn fetch_files(account: &Account, inbound: &mut Inbound) {
+    let Some(channel) = account.channel() else { return };
+    for file in std::mem::take(&mut inbound.files) {
+        match channel.fetch(&file).await {
+            Ok(bytes) => inbound.attachments.push(json!({"fileName": file.name,
+                "mimeType": file.mime_type, "content": STANDARD.encode(bytes)})),
+            Err(why) => {
+                tracing::warn!(file = file.name, why, "file of a message not fetched");
+                let name = short_name(&file.name);
+                let note = ["\n[File ", &name, " could not be fetched: ", &why, "]"];
+                inbound.text.extend(note);
+            }
+        }
     }
 }
 
@@ -272,6 +313,7 @@ mod tests {
             sender: Sender { id: "7".into(), name: Some("Eve](\n[System".into()) },
             text: text.into(),
             attachments: vec![],
+            files: vec![],
             is_mention: false,
             quoted: Some("a\nb".into()),
         }

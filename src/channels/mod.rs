@@ -13,6 +13,7 @@ mod channel;
 mod chunk;
 mod hook;
 mod inbound;
+mod media;
 mod outbox;
 mod pairing;
 mod replies;
@@ -22,6 +23,7 @@ mod service;
 mod state;
 mod supervisor;
 mod target;
+mod telegram;
 pub mod webhook;
 
 pub use body::{Body, MediaItem, Poll};
@@ -30,7 +32,8 @@ pub use channel::{
 };
 pub use chunk::{Measure, chunks};
 pub use hook::{HookAnswer, HookRefusal, HookRequest};
-pub use inbound::{Chat, Inbound, Received, Sender};
+pub use inbound::{Chat, Inbound, Received, RemoteFile, Sender};
+pub use media::MediaKeepError;
 pub use outbox::{Delivered, DeliveryError};
 pub use pairing::PairingError;
 pub use replies::ReplyTo;

@@ -78,6 +78,7 @@ impl Channels {
             tracing::error!(%error, "replies of the last process are not resumed");
         }
         drop(runs);
+        self.sweep_files().await;
         let all: Vec<_> = self.0.accounts.values().cloned().collect();
         for account in all.into_iter().filter(|account| account.config.enabled) {
             if let Err(error) = self.open_account(&account).await {

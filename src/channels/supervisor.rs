@@ -13,7 +13,8 @@ use super::channel::{Channel, Ear};
 use super::inbound::{Inbound, Received};
 use super::service::Channels;
 use super::state::Account;
-use super::webhook::Webhook;
+use super::telegram::{Telegram, TelegramParts};
+use super::webhook::{Webhook, WebhookParts};
 use crate::config::channels::{ChannelKind, ChannelWay};
 use crate::config::secrets::resolve;
 use crate::support::BoxFuture;
@@ -117,11 +118,28 @@ impl Channels {
         match way {
             ChannelWay::Webhook(webhook) => {
                 let secret = webhook.secret.resolve(&secrets).ok_or("secret is empty")?;
-                let webhook =
-                    Webhook::new(config, webhook, secret, self.0.tls.clone(), parts.clock.clone());
-                Ok(Arc::new(webhook))
+                let around = WebhookParts {
+                    secret,
+                    media: self.media_folder(),
+                    tls: self.0.tls.clone(),
+                    clock: parts.clock.clone(),
+                };
+                Ok(Arc::new(Webhook::new(config, webhook, around)))
             }
-            ChannelWay::Telegram(_) => Err("telegram is not built in".into()),
+            ChannelWay::Telegram(telegram) => {
+                let token = telegram.token.resolve(&secrets).ok_or("botToken is empty")?;
+                let secret = telegram.webhook_secret.as_ref();
+                let bot = TelegramParts {
+                    token,
+                    webhook_secret: secret.and_then(|secret| secret.resolve(&secrets)),
+                    media: self.media_folder(),
+                    tls: self.0.tls.clone(),
+                };
+                if telegram.webhook_url.is_some() && bot.webhook_secret.is_none() {
+                    return Err("webhookSecret is empty".into());
+                }
+                Ok(Arc::new(Telegram::new(config, telegram, bot)))
+            }
         }
     }
 

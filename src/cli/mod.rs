@@ -9,6 +9,7 @@
 mod args;
 mod banner;
 mod call;
+mod channels;
 mod chat;
 pub mod client;
 mod config;
@@ -17,8 +18,10 @@ mod error;
 mod format;
 mod gateway;
 mod import;
+mod message;
 mod models;
 mod output;
+mod pairing;
 mod screen;
 mod skills;
 mod status;
@@ -36,14 +39,17 @@ use crate::config::{Env, Settings};
 pub use args::ConnectArgs;
 pub use banner::start_text;
 pub use call::CallArgs;
+pub use channels::ChannelsArgs;
 pub use chat::ChatArgs;
 pub use client::LocalGateway;
 pub use config::ConfigArgs;
 pub use error::CliError;
 pub use gateway::{GatewayArgs, OverrideArgs};
 pub use import::ImportArgs;
+pub use message::MessageArgs;
 pub use models::ModelsArgs;
 pub use output::say;
+pub use pairing::PairingArgs;
 pub use screen::Screen;
 pub use skills::SkillsArgs;
 pub use status::{HealthArgs, StatusArgs};
@@ -84,6 +90,12 @@ enum Command {
     Models(ModelsArgs),
     /// Show, install and switch skills.
     Skills(SkillsArgs),
+    /// Show the channels and how they are.
+    Channels(ChannelsArgs),
+    /// Write to people of channels.
+    Message(MessageArgs),
+    /// Show and decide who may write by a channel.
+    Pairing(PairingArgs),
 }
 
 /// Parses the arguments and runs the command. A usage error exits with 2.
@@ -109,6 +121,15 @@ fn run(cli: Cli, env: Env) -> anyhow::Result<ExitCode> {
         }
         Some(Command::Skills(args)) => {
             client(env, async |around, screen| skills::run(args, around, screen).await)
+        }
+        Some(Command::Channels(args)) => {
+            client(env, async |around, screen| channels::run(args, around, screen).await)
+        }
+        Some(Command::Message(args)) => {
+            client(env, async |around, screen| message::run(args, around, screen).await)
+        }
+        Some(Command::Pairing(args)) => {
+            client(env, async |around, screen| pairing::run(args, around, screen).await)
         }
         Some(Command::Call(args)) => {
             client(env, async |around, screen| call::run(args, around, screen).await)

@@ -13,7 +13,7 @@ use crate::protocol::methods::NoParams;
 use crate::protocol::methods::channels::{
     ChannelParams, ChannelsStatusParams, PairingCodeParams, PairingRemoveParams,
 };
-use crate::registry::{Ctx, Reply};
+use crate::registry::{Ctx, Reply, Services};
 use crate::store::{OutboxCounts, StoreError};
 use crate::support::without_nulls;
 
@@ -40,18 +40,18 @@ pub async fn status(cx: Ctx, p: ChannelsStatusParams) -> Reply<Value> {
     let limit = p.probe.then(|| limit.clamp(PROBE_BOUNDS.0, PROBE_BOUNDS.1));
     let mut answer = json!({"ts": cx.now_ms()});
     if let Value::Object(members) = &mut answer {
-        members.extend(listing(&cx, limit).await.map_err(unavailable)?);
+        members.extend(listing(&cx.services, limit).await.map_err(unavailable)?);
     }
     Ok(answer)
 }
 
 /// What `channels.status` and `health` tell of channels.
 pub(super) async fn listing(
-    cx: &Ctx,
+    services: &Services,
     probe: Option<Duration>,
 ) -> Result<Map<String, Value>, StoreError> {
-    let channels = channels_of(cx);
-    let kinds: Vec<_> = cx.services.settings.channels.kinds().collect();
+    let channels = &services.runs.parts().channels;
+    let kinds: Vec<_> = services.settings.channels.kinds().collect();
     let by_name = |value: fn(ChannelKind) -> Value| -> Map<String, Value> {
         kinds.iter().map(|kind| (kind.as_str().to_owned(), value(*kind))).collect()
     };
@@ -70,7 +70,7 @@ pub(super) async fn listing(
                 let slow = || Err(format!("no answer within {limit:?}"));
                 let told = tokio::time::timeout(limit, asked).await.unwrap_or_else(|_| slow());
                 row["probe"] = told.unwrap_or_else(|error| json!({"ok": false, "error": error}));
-                row["lastProbeAt"] = json!(cx.now_ms());
+                row["lastProbeAt"] = json!(services.clock.now_ms());
             }
             rows.push((config.is_default, config.id.clone(), row));
         }
@@ -238,6 +238,21 @@ pub async fn remove(cx: Ctx, p: PairingRemoveParams) -> Reply<Value> {
     let account = account.ok_or_else(|| ErrorShape::invalid("unknown account"))?;
     let removed = channels_of(&cx).unpair(kind, &account.id, &p.person).await;
     Ok(json!({"removed": removed.map_err(unavailable)?}))
+}
+
+/// `channelSummary` of `status`: a line for each channel.
+pub(super) fn summary(services: &Services) -> Vec<String> {
+    let accounts = services.runs.parts().channels.accounts();
+    let lines = accounts.map(|(config, state)| {
+        let word = match () {
+            () if config.way.is_err() => "not configured",
+            () if !state.running => "stopped",
+            () if state.connected => "connected",
+            () => "lost",
+        };
+        format!("{} ({}): {word}", label(config.kind).0, config.id)
+    });
+    lines.collect()
 }
 
 #[allow(clippy::needless_pass_by_value)] // used as a plain function in map_err

@@ -62,7 +62,7 @@ pub async fn status(cx: Ctx, _: AnyParams) -> Reply<Value> {
                 "agentId": agent.id, "enabled": false, "every": "0m", "everyMs": null,
             })).collect::<Vec<_>>(),
         },
-        "channelSummary": [],
+        "channelSummary": super::channels::summary(services),
         "queuedSystemEvents": services.runs.parts().notices.of_all(),
         "tasks": services.runs.tasks(),
         "sessions": {

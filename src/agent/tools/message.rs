@@ -5,6 +5,7 @@
 
 use serde_json::{Value, json};
 
+use super::files::{blocking, reach};
 use super::{Tool, ToolContext, ToolOutput};
 use crate::channels::{
     Channels, DeliveryError, MediaItem, Outgoing, Refused, Target, TargetError, Wanted,
@@ -14,6 +15,9 @@ use crate::support::BoxFuture;
 
 /// The actions, with those that a channel may not have.
 const ACTIONS: [&str; 5] = ["send", "reply", "react", "edit", "delete"];
+
+/// Largest file that is read: what the largest service takes.
+const FILE_MAX: u64 = 50 * 1024 * 1024;
 
 /// The tool.
 pub struct MessageTool;
@@ -44,8 +48,8 @@ impl Tool for MessageTool {
                     "messageId": {"type": "string", "description": "The message that is \
                         replied to, reacted to, edited or deleted."},
                     "emoji": {"type": "string"},
-                    "media": {"type": "string", "description": "http or https address of a \
-                        file to send along."},
+                    "media": {"type": "string", "description": "A file to send along: its \
+                        path, or an http or https address."},
                     "silent": {"type": "boolean"},
                 },
                 "required": ["action"],
@@ -78,7 +82,7 @@ enum MessageError {
     Delivery(#[from] DeliveryError),
     #[error("{action} needs {member}")]
     Missing { action: String, member: &'static str },
-    #[error("media must be an http or https address")]
+    #[error("media must be a path, or an http or https address")]
     Media,
     #[error("{action} is not possible on {channel}")]
     Unsupported { action: String, channel: &'static str },
@@ -147,10 +151,13 @@ async fn send(
     if action == "reply" && reply_to.is_none() {
         return Err(missing("messageId"));
     }
-    let media = media.as_deref().map(address).transpose()?;
+    let media = match media.as_deref().map(str::trim) {
+        Some(written) => vec![item(cx, channels, written).await?],
+        None => vec![],
+    };
     let message = Outgoing {
         text: words,
-        media: media.into_iter().collect(),
+        media,
         poll: None,
         reply_to,
         is_silent: arguments["silent"].as_bool().unwrap_or_default(),
@@ -163,11 +170,29 @@ async fn send(
     Ok(json!({"status": status, "messageId": sent.message_id}))
 }
 
-/// A file that the service fetches by itself.
-fn address(text: &str) -> Result<MediaItem, MessageError> {
-    let parsed = reqwest::Url::parse(text.trim()).map_err(|_| MessageError::Media)?;
-    if !matches!(parsed.scheme(), "http" | "https") {
+/// A file that the service fetches by itself, or one that the agent may read.
+async fn item(
+    cx: &ToolContext,
+    channels: &Channels,
+    written: &str,
+) -> Result<MediaItem, MessageError> {
+    if written.starts_with("http://") || written.starts_with("https://") {
+        let url = reqwest::Url::parse(written).map_err(|_| MessageError::Media)?;
+        let url = Some(url.to_string());
+        return Ok(MediaItem { url, file: None, name: None, mime_type: None });
+    }
+    if written.contains("://") {
         return Err(MessageError::Media);
     }
-    Ok(MediaItem { url: Some(parsed.to_string()), file: None, name: None, mime_type: None })
+    let (reach, path) = (reach(cx), written.to_owned());
+    let read = blocking("message", move || {
+        let place = reach.find(&path).map_err(|error| error.to_string())?;
+        let name = place.path().file_name().unwrap_or_default().to_string_lossy().into_owned();
+        Ok((name, place.read(FILE_MAX).map_err(|error| error.to_string())?))
+    });
+    let failed =
+        |output: ToolOutput| MessageError::Refused(output.error_line().unwrap_or_default());
+    let (name, bytes) = read.await.map_err(failed)?;
+    let kept = channels.keep_file(&cx.parts().ids.uuid(), &name, bytes).await;
+    kept.map_err(|error| MessageError::Refused(error.to_string()))
 }

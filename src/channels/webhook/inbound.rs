@@ -83,6 +83,7 @@ pub fn read(body: &[u8]) -> Result<Inbound, String> {
         sender: Sender { id: from.id, name: from.name },
         text,
         attachments,
+        files: Vec::new(),
         is_mention: mentioned,
         quoted: quoted_text,
     })

@@ -7,14 +7,17 @@
 mod inbound;
 mod signature;
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, RETRY_AFTER};
 use reqwest::{StatusCode, Url};
 use serde_json::{Value, json};
 
-use super::body::Body;
+use super::body::{Body, MediaItem};
 use super::channel::{Action, Channel, Refused, SendFailure, Sent};
 use super::hook::{HookRefusal, HookRequest};
 use super::inbound::Inbound;
@@ -38,30 +41,28 @@ const ACTIONS: &[&str] = &["react", "edit", "delete"];
 /// One account.
 pub struct Webhook {
     account: String,
-    secret: Secret,
     url: Option<String>,
     replay_seconds: u64,
-    tls: Arc<Tls>,
-    clock: Arc<dyn Clock>,
+    around: WebhookParts,
+}
+
+/// What an account needs beside its settings.
+pub struct WebhookParts {
+    /// What signs.
+    pub secret: Secret,
+    /// Where files are that are sent.
+    pub media: PathBuf,
+    /// Certificates.
+    pub tls: Arc<Tls>,
+    /// Wall-clock time.
+    pub clock: Arc<dyn Clock>,
 }
 
 impl Webhook {
     /// One with these settings. Nobody is asked.
-    pub fn new(
-        account: &ChannelAccount,
-        settings: &WebhookSettings,
-        secret: Secret,
-        tls: Arc<Tls>,
-        clock: Arc<dyn Clock>,
-    ) -> Self {
-        Self {
-            account: account.id.clone(),
-            secret,
-            url: settings.url.clone(),
-            replay_seconds: settings.replay_seconds,
-            tls,
-            clock,
-        }
+    pub fn new(account: &ChannelAccount, settings: &WebhookSettings, around: WebhookParts) -> Self {
+        let (account, url) = (account.id.clone(), settings.url.clone());
+        Self { account, url, replay_seconds: settings.replay_seconds, around }
     }
 
     /// Sends one signed request; `id` lets the other side know it again.
@@ -70,12 +71,12 @@ impl Webhook {
         let url = self.url.as_deref().ok_or_else(|| refused("channels.webhook.url is not set"))?;
         let url = Url::parse(url).map_err(|_| refused("channels.webhook.url is no address"))?;
         let later = |why: String| SendFailure::Later { after: None, why };
-        let builder = self.tls.trusted(&url).await.map_err(later)?;
+        let builder = self.around.tls.trusted(&url).await.map_err(later)?;
         let client = builder.timeout(REQUEST_LIMIT).build();
         let client = client.map_err(|error| later(root_cause(&error)))?;
         let body = payload.to_string();
         let (timestamp, signature) =
-            sign(&self.secret, self.clock.now_ms() / 1000, body.as_bytes());
+            sign(&self.around.secret, self.around.clock.now_ms() / 1000, body.as_bytes());
         let request = client
             .post(url)
             .header(CONTENT_TYPE, "application/json")
@@ -95,6 +96,17 @@ impl Webhook {
         // It has taken it, whatever it says about it.
         let answer = answer.ok().map(|body| body.bytes);
         Ok(answer.and_then(|bytes| serde_json::from_slice(&bytes).ok()).unwrap_or_default())
+    }
+
+    /// A file as it is sent.
+    async fn file(&self, media: &MediaItem) -> Result<Value, SendFailure> {
+        let refused = |why: String| SendFailure::Refused(why);
+        let name = media.file.as_deref().filter(|name| !name.contains(['/', '\\']));
+        let name = name.ok_or_else(|| refused("there is no file to send".into()))?;
+        let bytes = tokio::fs::read(self.around.media.join(name)).await;
+        let bytes = bytes.map_err(|error| refused(format!("the file cannot be read: {error}")))?;
+        Ok(json!({"fileName": media.name, "mimeType": media.mime_type,
+            "content": STANDARD.encode(bytes)}))
     }
 
     fn payload(&self, kind: &str, to: &str, thread: &str) -> Value {
@@ -150,9 +162,10 @@ impl Channel for Webhook {
             if let Some(answered) = &body.reply_to {
                 payload["replyToId"] = json!(answered);
             }
-            if let Some(media) = &body.media {
-                let shown = media.url.as_deref().or(media.name.as_deref());
-                payload["mediaUrl"] = json!(shown);
+            if let Some(url) = body.media.as_ref().and_then(|media| media.url.as_ref()) {
+                payload["mediaUrl"] = json!(url);
+            } else if let Some(media) = &body.media {
+                payload["media"] = self.file(media).await?;
             }
             let answer = self.post(&id, &payload).await?;
             Ok(Sent { message_id: message_id(&answer) })
@@ -179,7 +192,7 @@ impl Channel for Webhook {
                 }
                 _ => {}
             }
-            let id = format!("{}:{message}:{}", action.name, self.clock.now_ms());
+            let id = format!("{}:{message}:{}", action.name, self.around.clock.now_ms());
             let answer = self.post(&id, &payload).await;
             let answer = answer.map_err(|failure| Refused::Failed(failure.to_string()))?;
             Ok(json!({"ok": true, "action": action.name, "messageId": message, "answer": answer}))
@@ -187,11 +200,18 @@ impl Channel for Webhook {
     }
 
     fn read_hook(&self, request: &HookRequest<'_>) -> Result<Option<Inbound>, HookRefusal> {
-        let now = self.clock.now_ms() / 1000;
+        let now = self.around.clock.now_ms() / 1000;
         let header = |name: &str| (request.header)(name).ok_or(HookRefusal::Unauthorized);
         let (timestamp, signature) = (header(TIMESTAMP)?, header(SIGNATURE)?);
         let window = self.replay_seconds;
-        if !signature::verify(&self.secret, &timestamp, &signature, request.body, now, window) {
+        if !signature::verify(
+            &self.around.secret,
+            &timestamp,
+            &signature,
+            request.body,
+            now,
+            window,
+        ) {
             return Err(HookRefusal::Unauthorized);
         }
         inbound::read(request.body).map(Some).map_err(HookRefusal::Malformed)

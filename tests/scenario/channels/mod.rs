@@ -1,6 +1,9 @@
 //! Channels through the real binary, with services of this process.
 
+mod bot_api;
 mod receiver;
+mod telegram;
+mod tool;
 mod webhook;
 
 use serde_json::{Value, json};

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::receiver::{Behaviour, Receiver, bring, bring_signed, post};
 use super::{SIGNING, with_channels};
 use crate::stage::{admin, call, events, history, lines, refusal, row, told, until};
-use crate::support::{Gateway, GatewayOptions, MockProvider, now_ms};
+use crate::support::{Gateway, GatewayOptions, MockProvider, SECRET, now_ms};
 
 const PATH: &str = "/webhooks/default";
 
@@ -384,4 +384,45 @@ async fn bindings_choose_the_agent_and_a_config_that_cannot_work_says_why() {
         })
         .await;
     }
+}
+
+/// What the command prints, with its exit code.
+async fn clawgate(gateway: &Gateway, args: &[&str]) -> (i32, String) {
+    let output = tokio::process::Command::new(env!("CARGO_BIN_EXE_clawgate"))
+        .args(args)
+        .args(["--url", &format!("ws://{}", gateway.address()), "--token", SECRET])
+        .env_clear()
+        .env("HOME", gateway.home())
+        .output()
+        .await
+        .unwrap();
+    let printed = String::from_utf8_lossy(&output.stdout).into_owned();
+    (output.status.code().unwrap(), printed + &String::from_utf8_lossy(&output.stderr))
+}
+
+#[tokio::test]
+async fn the_command_shows_channels_sends_and_lets_people_in() {
+    let place = place(&json!({})).await;
+    let gateway = &place.gateway;
+    let (code, shown) = clawgate(gateway, &["channels", "status"]).await;
+    assert_eq!(code, 0, "{shown}");
+    assert!(shown.contains("webhook (default)") && shown.contains("connected"), "{shown}");
+    let (_, status) = clawgate(gateway, &["channels", "status", "--json"]).await;
+    let status: Value = serde_json::from_str(&status).unwrap();
+    assert_eq!(status["channelOrder"], json!(["webhook"]));
+    let line = ["message", "send", "--target", "bob", "--message", "hi", "--json"];
+    let (code, sent) = clawgate(gateway, &line).await;
+    assert_eq!(code, 0, "{sent}");
+    let sent: Value = serde_json::from_str(&sent).unwrap();
+    assert_eq!((&sent["channel"], &sent["messageId"]), (&json!("webhook"), &json!("m1")));
+    let eve = json!({"id": "1", "text": "hi", "from": {"id": "eve"}});
+    place.bring(&eve).await;
+    let told = place.receiver.texts(2).await;
+    let code = told[1].split("Pairing code: ").nth(1).unwrap().lines().next().unwrap();
+    let (_, list) = clawgate(gateway, &["pairing", "list"]).await;
+    assert!(list.contains(code) && list.contains("eve"), "{list}");
+    let (done, shown) = clawgate(gateway, &["pairing", "approve", "webhook", code]).await;
+    assert_eq!((done, shown.as_str()), (0, "eve of webhook is let in\n"));
+    let (refused, shown) = clawgate(gateway, &["pairing", "approve", "webhook", code]).await;
+    assert!(refused != 0 && shown.contains("no pending pairing request"), "{shown}");
 }
