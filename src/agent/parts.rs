@@ -7,6 +7,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use crate::bus::{Audience, Bus, ChatMark, Event, EventKind};
+use crate::channels::Channels;
 use crate::config::{AgentSettings, Settings};
 use crate::cron::Cron;
 use crate::nodes::Nodes;
@@ -47,6 +48,8 @@ pub struct RunsParts {
     pub events: SessionEvents,
     /// Which commands may run.
     pub approvals: Approvals,
+    /// Chat services.
+    pub channels: Channels,
     /// Tools.
     pub tools: Tools,
     /// Machines that offer commands.

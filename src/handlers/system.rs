@@ -61,7 +61,7 @@ pub async fn status(cx: Ctx, _: AnyParams) -> Reply<Value> {
                 .map(|agent| super::health::heartbeat(services, &agent.id, false))
                 .collect::<Vec<_>>(),
         },
-        "channelSummary": [],
+        "channelSummary": super::channels::summary(services),
         "queuedSystemEvents": services.runs.parts().notices.of_all(),
         "tasks": services.runs.tasks(),
         "sessions": {

@@ -8,6 +8,7 @@
 
 mod answers;
 pub mod atomic;
+mod channels;
 mod check;
 mod checkpoint;
 mod column;
@@ -32,6 +33,10 @@ mod usage;
 
 pub use answers::AnswerClaim;
 pub use atomic::{FileError, create_private, move_private, write_private};
+pub use channels::{
+    ChannelPerson, ChannelStore, ExpectedReply, NewPart, OutboxAddress, OutboxCounts, OutboxNext,
+    OutboxPart, OutboxSettled, OutboxState, PairingClaim, PairingRequest,
+};
 pub use check::check;
 pub use checkpoint::{CheckpointPlace, CompactionCheckpoint, CompactionReason};
 pub use cooldowns::{CooldownChange, CooldownRow};

@@ -8,8 +8,8 @@ use super::{
     CronRunQuery, CronRunRow, Database, Edited, MemoryFile, MemoryHit, MemoryUpdate, NewRun,
     NewSession, RunOutcome, RunRecord, SessionChange, SessionEdit, SessionEntry, SessionPage,
     SessionQuery, SessionRow, Spending, Store, StoreError, SubagentQuery, SubagentRow,
-    SubagentState, UsageFacts, UsageFile, UsageScan, answers, cooldowns, cron, memory, runs,
-    sessions, subagents, usage,
+    SubagentState, UsageFacts, UsageFile, UsageScan, answers, channels, cooldowns, cron, memory,
+    runs, sessions, subagents, usage,
 };
 
 /// The store of a gateway on one machine.
@@ -27,6 +27,10 @@ impl SqliteStore {
     /// A store on a database that is open already.
     pub fn new(database: Database) -> Self {
         Self { database }
+    }
+
+    pub(super) const fn database(&self) -> &Database {
+        &self.database
     }
 }
 
@@ -148,6 +152,7 @@ impl Store for SqliteStore {
         let prune = move |c: &_| {
             answers::prune(c, now_ms)?;
             subagents::prune(c)?;
+            channels::prune(c, now_ms)?;
             runs::prune(c, now_ms)
         };
         Box::pin(self.database.write("prune runs", prune))

@@ -5,10 +5,11 @@
 //! keys are text, each call is one transaction.
 
 use super::{
-    AnswerClaim, Claim, CooldownChange, CooldownRow, CronEdit, CronEdited, CronJobRow,
-    CronRunQuery, CronRunRow, DeviceStore, MemoryFile, MemoryHit, MemoryUpdate, NewRun, NodeStore,
-    RunOutcome, RunRecord, SessionEntry, SessionPage, SessionQuery, SessionRow, Spending,
-    StoreError, SubagentQuery, SubagentRow, SubagentState, UsageFacts, UsageFile, UsageScan,
+    AnswerClaim, ChannelStore, Claim, CooldownChange, CooldownRow, CronEdit, CronEdited,
+    CronJobRow, CronRunQuery, CronRunRow, DeviceStore, MemoryFile, MemoryHit, MemoryUpdate, NewRun,
+    NodeStore, RunOutcome, RunRecord, SessionEntry, SessionPage, SessionQuery, SessionRow,
+    Spending, StoreError, SubagentQuery, SubagentRow, SubagentState, UsageFacts, UsageFile,
+    UsageScan,
 };
 use crate::support::BoxFuture;
 
@@ -49,8 +50,9 @@ pub struct NewSession {
     pub entry: SessionEntry,
 }
 
-/// Session index, run records, usage, credentials that rest, devices, and nodes.
-pub trait Store: DeviceStore + NodeStore {
+/// Session index, run records, usage, credentials that rest, devices, nodes, and
+/// channels.
+pub trait Store: ChannelStore + DeviceStore + NodeStore {
     /// The session with this key.
     fn session<'a>(&'a self, key: &'a str) -> StoreFuture<'a, Option<SessionEntry>>;
 
