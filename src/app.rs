@@ -10,7 +10,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::json;
-use tokio::net::TcpListener;
 
 use crate::agent::approvals::{Approvals, ApprovalsParts};
 use crate::agent::exec::Processes;
@@ -26,6 +25,7 @@ use crate::auth::{Auth, DeviceIdentity, IdentityError};
 use crate::bus::{Audience, Bus, EventKind, Hub, LocalBackplane, Presence};
 use crate::config::secrets::{SecretError, resolve};
 use crate::config::{Env, GatewaySettings, SessionScope, Settings};
+use crate::gateway::tls::TlsError;
 use crate::gateway::{self, Gateway};
 use crate::handlers::{self, HealthCache};
 use crate::protocol::hello::TICK_INTERVAL_MS;
@@ -36,9 +36,12 @@ use crate::registry::{Lanes, Restart, Services};
 use crate::sessions::usage::UsageReports;
 use crate::sessions::{AgentId, KeyRules, SessionError, Sessions, SessionsOptions};
 use crate::store::{SqliteStore, Store, StoreError};
-use crate::support::{Clock, Ids, RandomIds, SystemClock, Tasks};
+use crate::support::{Clock, Fingerprint, Ids, RandomIds, SystemClock, Tasks};
 
 mod ending;
+mod jobs;
+mod listen;
+mod nodes;
 mod own_beacon;
 mod pairing;
 
@@ -56,6 +59,8 @@ pub struct Ready {
     pub model: String,
     /// Why that one.
     pub model_reason: String,
+    /// Of the certificate, when it speaks TLS.
+    pub tls: Option<Fingerprint>,
 }
 
 /// How a gateway ended that ran.
@@ -120,6 +125,9 @@ pub enum AppError {
     /// What the last process left unfinished cannot be completed.
     #[error("cannot recover the runs of the last stop: {0}")]
     Recovery(#[from] SendError),
+    /// There is no certificate.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
     /// The gateway's own key is not readable.
     #[error(transparent)]
     Identity(#[from] IdentityError),
@@ -149,7 +157,8 @@ pub async fn run(
 ) -> Result<Ended, AppError> {
     let (mut signals, mut restart) = (Signals::new()?, ending::restart_signal()?);
     // The port first: whoever cannot have it should not touch the state.
-    let (listener, address) = listen(&settings, socket).await?;
+    let (listener, address) = listen::listen(&settings, socket).await?;
+    let tls = listen::tls(&settings, &SystemClock).await?;
     let followed = settings.gateway.auth.follow(&settings.secrets, env).await;
     followed.map_err(AppError::lost)?;
     let hub = Arc::new(Hub::default());
@@ -160,10 +169,14 @@ pub async fn run(
         address,
         model: choice.model.reference().to_string(),
         model_reason: choice.reason.clone(),
+        tls: tls.as_ref().map(|tls| tls.fingerprint()),
     };
     start_periodic(&services);
     let control = pairing::control(&services);
-    let mut server = services.tasks.spawn("listener", gateway::serve(listener, gateway));
+    if let Some(tls) = &tls {
+        services.tasks.spawn("certificate", Arc::clone(tls).keep_fresh());
+    }
+    let mut server = services.tasks.spawn("listener", gateway::serve(listener, tls, gateway));
     on_ready(&ready);
     tracing::info!(%address, model = %ready.model, "ready");
     let ended = tokio::select! {
@@ -198,29 +211,6 @@ fn why_it_ended(ended: Result<Option<io::Result<()>>, tokio::task::JoinError>) -
     }
 }
 
-async fn listen(
-    settings: &Settings,
-    socket: &mut Option<std::net::TcpListener>,
-) -> Result<(TcpListener, SocketAddr), AppError> {
-    let address = SocketAddr::new(settings.gateway.bind.host(), settings.gateway.port);
-    let failed = |source: io::Error| match source.kind() {
-        io::ErrorKind::AddrInUse => AppError::PortInUse { address },
-        _ => AppError::Listen { address, source },
-    };
-    let fits = |known: &std::net::TcpListener| {
-        let known = known.local_addr().ok();
-        known.is_some_and(|it| it.ip() == address.ip() && [0, it.port()].contains(&address.port()))
-    };
-    let kept = match socket.take().filter(fits) {
-        Some(kept) => kept,
-        None => TcpListener::bind(address).await.and_then(TcpListener::into_std).map_err(failed)?,
-    };
-    let listener = kept.try_clone().and_then(TcpListener::from_std).map_err(failed)?;
-    let address = listener.local_addr().map_err(failed)?;
-    *socket = Some(kept);
-    Ok((listener, address))
-}
-
 async fn build(
     settings: Arc<Settings>,
     env: &Env,
@@ -248,6 +238,8 @@ async fn build(
         clock: Arc::clone(&clock),
         ids: Arc::clone(&ids),
     });
+    let nodes = nodes::nodes(&settings, &store, &bus, &clock, &ids);
+    let cron = jobs::jobs(&settings, env, &sessions, &store, &bus, &clock, &ids);
     let runs = Runs::new(RunsParts {
         settings: Arc::clone(&settings),
         keys: Arc::clone(&keys),
@@ -258,10 +250,12 @@ async fn build(
         events: SessionEvents::new(bus.clone(), models.clone(), Arc::clone(&clock)),
         approvals,
         tools,
+        nodes: Arc::clone(&nodes),
         processes: processes(&settings, &clock, &ids, &tasks)?,
         workspaces: Arc::new(Workspaces::new(&settings.workspace, Arc::clone(&clock))),
         skills: Arc::new(Skills::new(Arc::clone(&settings), env.clone())),
         notices: Notices::default(),
+        cron,
         tally: Tally::default(),
         clock: Arc::clone(&clock),
         ids: Arc::clone(&ids),
@@ -286,6 +280,7 @@ async fn build(
         usage,
         models,
         runs,
+        nodes,
         keys,
         identity,
         pairing,
@@ -298,8 +293,8 @@ async fn build(
 
 /// Who is let in.
 fn auth(settings: &GatewaySettings, pairing: Arc<Pairing>) -> Auth {
-    let GatewaySettings { auth, control_ui, trusted_proxies, .. } = settings;
-    Auth::new(auth.clone(), control_ui.clone(), trusted_proxies.clone(), pairing)
+    let GatewaySettings { auth, control_ui, proxies, .. } = settings;
+    Auth::new(auth.clone(), control_ui.clone(), proxies.clone(), pairing)
 }
 
 /// The commands of agents, kept by this very program.
@@ -412,6 +407,9 @@ fn start_periodic(services: &Arc<Services>) {
     tasks.spawn("tick", tick(Arc::clone(services)));
     tasks.spawn("prune", prune(Arc::clone(services)));
     tasks.spawn("subagents", Arc::clone(&services.runs).keep_subagents());
+    let (cron, runs) = (&services.runs.parts().cron, &services.runs);
+    tasks.spawn("cron", Arc::clone(cron).schedule(Arc::clone(runs)));
+    tasks.spawn("heartbeats", Arc::clone(cron).beat(Arc::clone(runs)));
     tasks.spawn("maintenance", handlers::keep_tidy(Arc::clone(services)));
 }
 

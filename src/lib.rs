@@ -16,6 +16,8 @@
 //! | [`sessions`] | conversations and their transcripts |
 //! | [`providers`] | model APIs behind one trait |
 //! | [`agent`] | a run: lane, turn, abort |
+//! | [`nodes`] | machines that connect and offer commands |
+//! | [`cron`] | jobs and heartbeats |
 //! | [`commands`] | slash commands |
 //! | [`registry`] | the table of methods and the one door to them |
 //! | [`handlers`] | one function per method |
@@ -41,8 +43,10 @@ pub mod bus;
 pub mod cli;
 pub mod commands;
 pub mod config;
+pub mod cron;
 pub mod gateway;
 pub mod handlers;
+pub mod nodes;
 pub mod protocol;
 pub mod providers;
 pub mod registry;

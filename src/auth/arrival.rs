@@ -41,7 +41,7 @@ pub struct DeviceGrant {
 enum Shown {
     /// None is asked for.
     Nothing,
-    /// The gateway's own secret.
+    /// The gateway's own secret, or the word of a proxy for its user.
     Secret,
     /// A token of the device.
     Token(LetIn),
@@ -155,10 +155,14 @@ impl Auth {
         if self.settings.mode == AuthMode::None {
             return self.own_token(connect, ask, now_ms).await;
         }
-        let is_a_try = shared_secret::is_a_try(&self.settings, given);
+        if peer.voucher().is_some() {
+            return Ok(Shown::Secret);
+        }
+        let mode = self.secret_mode(peer);
+        let is_a_try = shared_secret::is_a_try(mode, given);
         let secret = if is_a_try { self.limited_place("shared-secret", peer) } else { None };
         pay(secret.as_ref(), now_ms).map_err(refuse)?;
-        let Err(failure) = shared_secret::check(&self.settings, given) else {
+        let Err(failure) = shared_secret::check(&self.settings, mode, given) else {
             forgive(secret.as_ref());
             return Ok(Shown::Secret);
         };
@@ -174,7 +178,7 @@ impl Auth {
             }
         }
         let Some(token) = given.device_token.as_ref().or(given.token.as_ref()) else {
-            return Err(refuse(failure));
+            return Err(refuse(peer.refused(is_a_try).unwrap_or(failure)));
         };
         // A token in the member of the secret is paid for already.
         let is_paid = is_a_try && given.device_token.is_none();
@@ -206,7 +210,7 @@ impl Auth {
 /// end.
 fn is_own_place(connect: &StandardConnect, peer: &Peer) -> bool {
     let is_own_page = || is_browser(&connect.client) && origin::is_own_page(peer);
-    peer.is_local() && (peer.origin.is_none() || is_own_page())
+    peer.is_local() && !peer.is_cross_site && (peer.origin.is_none() || is_own_page())
 }
 
 /// Gives tries back that were no guesses.

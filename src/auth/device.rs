@@ -163,6 +163,7 @@ mod tests {
                 ..ClientInfo::default()
             },
             caps: vec![],
+            offers: crate::protocol::connect::NodeOffers::default(),
             role: None,
             scopes: vec!["operator.read".into(), "operator.write".into()],
             device: None,

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use super::identity::DeviceIdentity;
 use super::pairing::{Minter, Pairing};
 use super::*;
-use crate::config::{AuthMode, AuthSettings, ControlUiSettings, RateLimitSettings};
+use crate::config::{AuthMode, AuthSettings, ControlUiSettings, ProxySettings, RateLimitSettings};
 use crate::protocol::connect::{
     ClientInfo, ConnectAuth, DeviceProof, SimpleConnect, StandardConnect,
 };
@@ -41,16 +41,17 @@ fn auth(mode: AuthMode) -> Auth {
         shared_secret_scopes: [Scope::Read, Scope::Write].into_iter().collect(),
         rate_limit: None,
     };
-    Auth::new(settings, ControlUiSettings::default(), vec!["127.0.0.1".parse().unwrap()], pairing())
+    let ranges = vec!["127.0.0.1".parse().unwrap()];
+    let proxies = ProxySettings { ranges, ..ProxySettings::default() };
+    Auth::new(settings, ControlUiSettings::default(), proxies, pairing())
 }
 
 fn peer(remote: &str, forwarded: bool, origin: Option<&str>) -> Peer {
     Peer {
-        remote: remote.parse().unwrap(),
         forwarded_for: forwarded.then(|| "198.51.100.7".into()),
         is_forwarded: forwarded,
         origin: origin.map(Into::into),
-        host: None,
+        ..Peer::direct(remote.parse().unwrap())
     }
 }
 
@@ -70,6 +71,7 @@ fn connect(id: &str, mode: &str, token: Option<&str>, scopes: &[&str]) -> Standa
             ..ClientInfo::default()
         },
         caps: vec![],
+        offers: crate::protocol::connect::NodeOffers::default(),
         role: None,
         scopes: scopes.iter().map(|scope| (*scope).to_owned()).collect(),
         device: None,
@@ -172,7 +174,8 @@ fn a_good_device_token_gives_back_its_own_try_and_no_other() {
         }),
         ..auth(AuthMode::Token).settings
     };
-    let auth = Auth::new(settings, ControlUiSettings::default(), Vec::new(), pairing());
+    let proxies = ProxySettings::default();
+    let auth = Auth::new(settings, ControlUiSettings::default(), proxies, pairing());
     let guest = with_proof(connect("cli", "cli", Some("right"), &[]), NONCE, "");
     let admitted = wait(auth.admit_standard(&guest, &local(), "conn", NONCE, NOW)).unwrap();
     let token = admitted.granted.unwrap().token.unwrap();

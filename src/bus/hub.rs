@@ -44,13 +44,22 @@ impl Hub {
     /// Whether anybody would get such an event; spares building payloads for
     /// nobody.
     pub fn has_audience(&self, kind: EventKind, audience: &Audience) -> bool {
-        self.subscribers.read().values().any(|subscriber| admits(subscriber, kind, audience))
+        let is_for_all = *audience == Audience::Everyone;
+        self.subscribers.read().values().any(|subscriber| {
+            admits(subscriber, kind, audience) || (is_for_all && subscriber.follows(kind, None))
+        })
     }
 
     /// Puts an event into the outbox of everybody who gets it.
     pub fn deliver(&self, event: &Arc<Event>, audience: &Audience) {
         for subscriber in self.subscribers.read().values() {
-            if admits(subscriber, event.kind, audience) {
+            let follows = || {
+                let key = event.session_key.as_ref();
+                key.is_some()
+                    && *audience == Audience::Everyone
+                    && subscriber.follows(event.kind, key)
+            };
+            if admits(subscriber, event.kind, audience) || follows() {
                 subscriber.outbox.event(event);
             }
         }

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use crate::auth::{Admission, DeviceGrant, Peer, Principal};
 use crate::bus::{Beacon, Closing, Event, EventKind, Subscriber};
+use crate::nodes::Joining;
 use crate::protocol::connect::{Connect, StandardConnect, parse_connect};
 use crate::protocol::hello::{
     Features, Granted, GrantedToken, HelloOk, Policy, ServerInfo, SessionDefaults, Snapshot,
@@ -17,6 +18,7 @@ use crate::protocol::{
 };
 use crate::registry::{Caller, KeyNames};
 use crate::sessions::SessionKey;
+use crate::store::NodeFacts;
 
 use super::leave::Leave;
 use super::render::View;
@@ -162,15 +164,16 @@ impl Attempt<'_> {
 
     /// Who is it, and may it come in?
     async fn decide(&self, request: &Request) -> Result<Decision, Refused> {
-        let now_ms = self.gateway.services.clock.now_ms();
         let auth = &self.gateway.auth;
         let connect = parse_connect(request.params.as_deref()).map_err(Refused::standard)?;
+        let peer = &auth.vouchers().ask(self.peer).await;
+        let now_ms = self.gateway.services.clock.now_ms();
         let (profile, admission) = match &connect {
             Connect::Standard(connect) => {
                 let version = Version::negotiate(connect.min_protocol, connect.max_protocol)
                     .ok_or_else(Refused::version)?;
                 let admission = auth
-                    .admit_standard(connect, self.peer, &self.conn_id, &self.nonce, now_ms)
+                    .admit_standard(connect, peer, &self.conn_id, &self.nonce, now_ms)
                     .await
                     .map_err(Refused::standard)?;
                 (Profile::Standard(version), admission)
@@ -178,7 +181,7 @@ impl Attempt<'_> {
             Connect::Simple(connect) => {
                 let profile = Profile::Simple;
                 let admission = auth
-                    .admit_simple(connect, self.peer, &self.conn_id, now_ms)
+                    .admit_simple(connect, peer, &self.conn_id, now_ms)
                     .map_err(|error| Refused { error, profile, code: 1008 })?;
                 (profile, admission)
             }
@@ -228,6 +231,11 @@ impl Attempt<'_> {
         };
         let conn_id = Arc::clone(&self.conn_id);
         let leave = Leave::new(Arc::clone(self.gateway), conn_id, presence_key);
+        if principal.role() == Role::Node
+            && let (Connect::Standard(connect), Some(node_id)) = (&connect, &admission.device_id)
+        {
+            services.nodes.join(self.joining(connect, node_id)).await;
+        }
         let key_names = Arc::new(KeyNames::default());
         let subscriber =
             Arc::new(Subscriber::new(Arc::clone(&self.conn_id), Arc::clone(&principal), &caps));
@@ -278,6 +286,32 @@ impl Attempt<'_> {
             key_names,
         };
         Some(Welcome { caller, view, leave })
+    }
+
+    /// A node that comes in, in its own words.
+    fn joining(&self, connect: &StandardConnect, node_id: &str) -> Joining {
+        let (client, offers) = (connect.client.clone(), connect.offers.clone());
+        let is_near = self.peer.is_local();
+        let remote_ip = (!is_near).then(|| self.gateway.auth.client_ip(self.peer).to_string());
+        Joining {
+            node_id: node_id.to_owned(),
+            conn_id: Arc::clone(&self.conn_id),
+            facts: NodeFacts {
+                display_name: client.display_name,
+                platform: Some(client.platform),
+                version: Some(client.version),
+                client_id: Some(client.id),
+                client_mode: Some(client.mode),
+                device_family: client.device_family,
+                model_identifier: client.model_identifier,
+                caps: Some(connect.caps.clone()),
+                commands: Some(offers.commands),
+                remote_ip,
+                ..NodeFacts::default()
+            },
+            permissions: offers.permissions,
+            path_env: offers.path_env,
+        }
     }
 
     fn announce(

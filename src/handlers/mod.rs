@@ -11,11 +11,18 @@ mod chat;
 mod cleanup;
 mod commands;
 mod compaction;
+mod config;
+mod cron;
 mod devices;
 mod health;
 mod history;
 mod models;
+mod node_events;
+mod node_pairing;
+mod node_work;
+mod nodes;
 mod restart;
+mod secrets;
 mod session_changes;
 mod session_settings;
 mod sessions;
@@ -44,6 +51,9 @@ pub fn registry() -> Registry {
     of_chats(&mut r);
     of_approvals(&mut r);
     of_devices(&mut r);
+    of_nodes(&mut r);
+    of_config(&mut r);
+    of_cron(&mut r);
     r
 }
 
@@ -53,10 +63,9 @@ fn of_gateway(r: &mut Registry) {
     r.add(read("status"), system::status);
     r.add(read("system-presence"), system::presence);
     r.add(admin("system-event"), system::event);
-    r.add(read("last-heartbeat"), system::last_heartbeat);
     r.add(read("gateway.identity.get"), system::identity);
     r.add(read("gateway.restart.preflight"), restart::preflight);
-    r.add(admin("gateway.restart.request"), restart::request);
+    r.add(admin("gateway.restart.request").limited(), restart::request);
 }
 
 /// What agents are and can use.
@@ -151,6 +160,51 @@ fn of_devices(r: &mut Registry) {
     r.add(pairs("device.token.revoke"), devices::revoke);
     r.add(admin("device.pair.setupCode"), devices::setup_code);
     r.add(admin("device.pair.clearCodes"), devices::clear_codes);
+}
+
+/// Methods for nodes and about them.
+fn of_nodes(r: &mut Registry) {
+    r.add(pairs("node.pair.request"), node_pairing::request);
+    r.add(pairs("node.pair.list"), node_pairing::list);
+    r.add(pairs("node.pair.approve"), node_pairing::approve);
+    r.add(pairs("node.pair.reject"), node_pairing::reject);
+    r.add(pairs("node.pair.remove"), node_pairing::remove);
+    r.add(pairs("node.pair.verify"), node_pairing::verify);
+    r.add(pairs("node.rename"), nodes::rename);
+    r.add(read("node.list"), nodes::list);
+    r.add(read("node.describe"), nodes::describe);
+    r.add(write("node.invoke"), nodes::invoke);
+    r.add(write("node.pending.enqueue"), node_work::enqueue);
+    r.add(node("node.pending.drain"), node_work::drain);
+    r.add(node("node.pending.pull"), node_work::pull);
+    r.add(node("node.pending.ack"), node_work::ack);
+    r.add(node("node.invoke.result"), nodes::result);
+    r.add(node("node.event"), node_events::event);
+    r.add(node("node.canvas.capability.refresh"), node_work::refresh_canvas);
+}
+
+/// The config file, and what it refers to.
+fn of_config(r: &mut Registry) {
+    r.add(read("config.get"), config::get);
+    r.add(admin("config.set"), config::set);
+    r.add(admin("config.patch").limited(), config::patch);
+    r.add(admin("config.apply").limited(), config::apply);
+    r.add(admin("secrets.reload"), secrets::reload);
+    r.add(admin("secrets.resolve"), secrets::resolve);
+}
+
+/// Jobs and heartbeats.
+fn of_cron(r: &mut Registry) {
+    r.add(read("last-heartbeat"), cron::last_heartbeat);
+    r.add(admin("set-heartbeats"), cron::set_heartbeats);
+    r.add(write("wake"), cron::wake);
+    r.add(read("cron.list"), cron::list);
+    r.add(read("cron.status"), cron::status);
+    r.add(admin("cron.add"), cron::add);
+    r.add(admin("cron.update"), cron::update);
+    r.add(admin("cron.remove"), cron::remove);
+    r.add(admin("cron.run"), cron::run);
+    r.add(read("cron.runs"), cron::runs);
 }
 
 #[cfg(test)]

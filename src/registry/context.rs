@@ -11,6 +11,7 @@ use crate::agent::{Models, Runs};
 use crate::auth::Principal;
 use crate::bus::{Bus, Presence, Subscriber};
 use crate::config::{Env, Settings};
+use crate::nodes::Nodes;
 use crate::protocol::{Profile, response_ok};
 use crate::sessions::usage::UsageReports;
 use crate::sessions::{AgentId, KeyRules, SessionKey, Sessions};
@@ -43,6 +44,8 @@ pub struct Services {
     pub models: Models,
     /// Runs of the agent.
     pub runs: Arc<Runs>,
+    /// Machines that offer commands.
+    pub nodes: Arc<Nodes>,
     /// The order of requests to one session.
     pub lanes: Lanes,
     /// The surroundings of the process.

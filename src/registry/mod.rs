@@ -7,6 +7,7 @@
 //! requests arrive.
 #![deny(missing_docs)]
 
+mod budget;
 mod context;
 mod exchange;
 mod inner;

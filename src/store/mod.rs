@@ -8,9 +8,11 @@
 
 mod answers;
 pub mod atomic;
+mod check;
 mod checkpoint;
 mod column;
 mod cooldowns;
+mod cron;
 mod database;
 mod devices;
 mod entry;
@@ -19,6 +21,7 @@ mod group;
 pub mod instance;
 mod memory;
 mod migrations;
+mod nodes;
 mod query;
 mod runs;
 mod sessions;
@@ -29,8 +32,12 @@ mod usage;
 
 pub use answers::AnswerClaim;
 pub use atomic::{FileError, create_private, move_private, write_private};
+pub use check::check;
 pub use checkpoint::{CheckpointPlace, CompactionCheckpoint, CompactionReason};
 pub use cooldowns::{CooldownChange, CooldownRow};
+pub use cron::{
+    CronChange, CronEdit, CronEdited, CronJobChange, CronJobRow, CronRunQuery, CronRunRow,
+};
 pub use database::Database;
 pub use devices::{
     DeviceEdit, DeviceFacts, DeviceRow, DeviceStore, DeviceToken, PairedDevice, PendingDevice,
@@ -39,6 +46,10 @@ pub use devices::{
 pub use entry::{SessionEntry, TranscriptFacts};
 pub use error::StoreError;
 pub use memory::{MemoryChunk, MemoryFile, MemoryHit, MemoryUpdate};
+pub use nodes::{
+    KnownNode, NodeAction, NodeAdmitted, NodeApproval, NodeCheck, NodeDrain, NodeFacts, NodePair,
+    NodePairRequest, NodePairings, NodeStore, NodeWork,
+};
 pub use query::{SessionPage, SessionQuery, SessionRow};
 pub use runs::{Claim, NewRun, RunOutcome, RunRecord, RunState};
 pub use sqlite::SqliteStore;

@@ -97,7 +97,6 @@ const NO_TOKEN_FOR_A_PLACE: &str =
 const NO_VOICE: &str = "Voice wake is not built yet.";
 const TASKS: &str = "Runs are the tasks of this gateway; there is no task ledger to audit.";
 const WHICH_MODEL: &str = "Which model answers and why is shown wherever one looks.";
-const NO_HEARTBEAT: &str = "Heartbeats are not built yet, so none is called enabled.";
 
 const FINAL_FACTS: &str = "final tells usage and stop reason as well.";
 const FRESH_ROW: &str = "A row in an event is as new as the event.";
@@ -153,7 +152,14 @@ const NAMED_RUN: &str = "The final of a message that was taken into another run 
 const PLAIN_MESSAGE: &str =
     "The model reads a message of agent as it is, without the time put before it.";
 
-const NO_NODES: &str = "Nodes are not built yet: none can be asked, and whoever asks is told so.";
+const NOT_NAMED: &str =
+    "The recording does not show the id of its node before it is named, so another one is asked.";
+const TOKEN_ONCE: &str =
+    "The token of a node is told when it is approved, and only its hash is kept.";
+const OTHER_SESSIONS: &str = "Sessions of earlier recordings.";
+const OTHER_NODE: &str = "A node of an earlier recording still waits.";
+const FOLLOWS: &str = "A node that follows a session by another spelling of its key is told what is said there; \
+     one that goes is asked up to that moment.";
 const OWN_STATUS: &str = "`/status` tells of this gateway.";
 const OWN_COMMANDS: &str = "Commands are listed that this gateway offers.";
 const OWN_CONTEXT: &str = "It names what it can break down, and no commands inside of messages.";
@@ -190,6 +196,14 @@ const NO_LABEL: &str =
 
 const ONE_LANE: &str = "A run stands in one queue; the original's stands in two.";
 const STAYS_OPEN: &str = "The port stays open during a restart, so that nobody is refused.";
+const LONG_AGO: &str = "How long ago a moment was depends on when one asks.";
+const TRUE_CAUSE: &str =
+    "A failed call is told in the words of the provider, which say what is wrong.";
+const ONE_BEAT: &str = "The heartbeat that a job wakes is asked once the job is done and told once; the original first tells that it waits for the job.";
+const REMINDED: &str = "What a reminder makes the agent say is told in the chat.";
+const JOB_ROW: &str =
+    "The row of a job tells how its last run went, and is as new as the end of that.";
+const WEBHOOK_FATE: &str = "What became of an answer on its way to a web server is told.";
 
 /// The list.
 pub const DIFFERENCES: &[Difference] = &[
@@ -247,9 +261,6 @@ pub const DIFFERENCES: &[Difference] = &[
         NO_TOKEN_FOR_A_PLACE,
     ),
     allow(Kind::MissingFrame, "*", "* event voicewake.*", "*", NO_VOICE),
-    allow(Kind::Value, "*", "*", "*/heartbeat*/enabled", NO_HEARTBEAT),
-    allow(Kind::Absent, "*", "*", "*/heartbeat/prompt", NO_HEARTBEAT),
-    allow(Kind::Absent, "*", "*", "*/heartbeat/ackMaxChars", NO_HEARTBEAT),
     allow(Kind::MissingFrame, "methods/chat", "op event run", "agent lifecycle error", ONE_END),
     allow(Kind::MissingFrame, "methods/chat", "op event run", "chat final", ONE_END),
     allow(Kind::ExtraFrame, "methods/chat", "op event run", "agent lifecycle start", ONE_END),
@@ -605,51 +616,36 @@ pub const DIFFERENCES: &[Difference] = &[
     allow(Kind::Value, "methods/sessions", "* res sessions.patch", "/ok", LOST_PATCH),
     allow(Kind::Absent, "methods/sessions", "* res sessions.patch", "/payload", LOST_PATCH),
     allow(Kind::Extra, "methods/sessions", "* res sessions.patch", "/error", LOST_PATCH),
-    allow(Kind::MissingFrame, "methods/approvals*", "n event node.invoke.request", "*", NO_NODES),
-    allow(Kind::ExtraFrame, "methods/approvals", "op res exec.approvals.node.get", "*", NO_NODES),
-    allow(
-        Kind::Value,
-        "methods/approvals-two-clients",
-        "a res exec.approvals.node.*",
-        "/ok",
-        NO_NODES,
-    ),
+    allow(Kind::MissingFrame, "methods/approvals", "n event node.invoke.request", "*", NOT_NAMED),
+    allow(Kind::ExtraFrame, "methods/approvals", "op res exec.approvals.node.get", "*", NOT_NAMED),
+    allow(Kind::Absent, "nodes/*", "* res node.pair.list", "/payload/paired/*/token", TOKEN_ONCE),
     allow(
         Kind::Absent,
-        "methods/approvals-two-clients",
-        "a res exec.approvals.node.*",
-        "/payload",
-        NO_NODES,
+        "nodes/legacy-pairing",
+        "* res node.pair.list",
+        "/payload/pending/*",
+        OTHER_NODE,
     ),
+    allow(Kind::Value, "methods/nodes-by-node", "* res health", "*/sessions/*", OTHER_SESSIONS),
+    allow(Kind::Absent, "methods/nodes-by-node", "* res health", "*/sessions/*", OTHER_SESSIONS),
+    allow(Kind::Value, "*", "n res node.canvas.capability.refresh", "/ok", CANVAS),
+    allow(Kind::Absent, "*", "n res node.canvas.capability.refresh", "/payload", CANVAS),
+    allow(Kind::Extra, "*", "n res node.canvas.capability.refresh", "/error", CANVAS),
     allow(
-        Kind::Extra,
-        "methods/approvals-two-clients",
-        "a res exec.approvals.node.*",
-        "/error",
-        NO_NODES,
+        Kind::Absent,
+        "methods/nodes-by-node",
+        "n res skills.bins",
+        "/payload/bins/*",
+        OTHER_SKILLS,
     ),
     allow(
         Kind::Value,
-        "methods/approvals-two-clients",
-        "n res node.invoke.result",
-        "/ok",
-        NO_NODES,
+        "methods/nodes-by-node",
+        "n res skills.bins",
+        "/payload/bins/*",
+        OTHER_SKILLS,
     ),
-    allow(
-        Kind::Absent,
-        "methods/approvals-two-clients",
-        "n res node.invoke.result",
-        "/payload",
-        NO_NODES,
-    ),
-    allow(
-        Kind::Extra,
-        "methods/approvals-two-clients",
-        "n res node.invoke.result",
-        "/error",
-        NO_NODES,
-    ),
-    allow(Kind::MissingFrame, "*", "* event node.pair.requested", "*", NO_NODES),
+    allow(Kind::ExtraFrame, "nodes/invoke", "n event *", "*", FOLLOWS),
     told("🦞 OpenClaw", OWN_STATUS),
     told("ℹ️ Slash commands", OWN_COMMANDS),
     told("Current: mock/mock-1", "There is one runtime, so none can be chosen."),
@@ -1108,6 +1104,36 @@ pub const DIFFERENCES: &[Difference] = &[
     allow(Kind::Value, "lifecycle/restart", "a res gateway.restart.*", "*/totalActive", ONE_LANE),
     allow(Kind::Value, "lifecycle/restart", "a res gateway.restart.*", "*/blockers/0/*", ONE_LANE),
     allow(Kind::Value, "lifecycle/restart", "a res gateway.restart.*", "*/summary", ONE_LANE),
+    instead_of(
+        "schedule.at is in the past",
+        "methods/cron",
+        "op res cron.add",
+        "/error/message",
+        LONG_AGO,
+    ),
+    allow(Kind::Value, "cron/jobs", "a event run", "/payload/data/error", TRUE_CAUSE),
+    allow(Kind::Value, "cron/jobs", "a event run", "/payload/errorMessage", TRUE_CAUSE),
+    allow(Kind::Extra, "cron/jobs", "a event run", "/payload/error*", ERROR_FACTS),
+    instead_of("LLM request failed", "cron/jobs", "*", "*iagnostic*", TRUE_CAUSE),
+    instead_of("FailoverError: LLM request failed", "cron/jobs", "*", "*rror", TRUE_CAUSE),
+    allow(Kind::ExtraFrame, "cron/jobs", "a event run", "chat final of heartbeat", REMINDED),
+    allow(Kind::Value, "cron/jobs", "a event heartbeat", "/payload/reason", ONE_BEAT),
+    allow(Kind::Extra, "cron/jobs", "a event heartbeat", "/payload/preview", ONE_BEAT),
+    allow(Kind::Extra, "cron/jobs", "a event heartbeat", "/payload/hasMedia", ONE_BEAT),
+    allow(Kind::MissingFrame, "cron/jobs", "a event heartbeat", "", ONE_BEAT),
+    allow(Kind::Extra, "cron/jobs", "a res sessions.list", "/payload/sessions/*", JOB_ROW),
+    allow(Kind::Absent, "cron/jobs", "a res sessions.list", "/payload/sessions/*", JOB_ROW),
+    allow(Kind::Value, "cron/jobs", "a res sessions.list", "/payload/sessions/*/key", JOB_ROW),
+    allow(
+        Kind::Value,
+        "cron/jobs",
+        "a res sessions.list",
+        "/payload/sessions/*/sessionId",
+        JOB_ROW,
+    ),
+    allow(Kind::Value, "cron/jobs", "a event cron", "*eliveryStatus", WEBHOOK_FATE),
+    allow(Kind::Extra, "cron/jobs", "a event cron", "*eliveryError", WEBHOOK_FATE),
+    allow(Kind::Extra, "cron/jobs", "a event cron", "*/lastDelivered", WEBHOOK_FATE),
 ];
 
 /// Whether the difference is there in some runs and not in others.

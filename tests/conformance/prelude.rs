@@ -11,7 +11,7 @@ use super::proof;
 use super::replay::{Conn, Target};
 use super::setup::{self, Prelude, Profile};
 use super::trace::{Line, Trace, What};
-use crate::support::WsClient;
+use crate::support::{DeviceKey, WsClient};
 
 /// Each step of the prelude may take this long.
 const LIMIT: Duration = Duration::from_secs(5);
@@ -77,6 +77,13 @@ pub async fn open(
     skip(&operators, conns).await?;
     for (name, profile) in &nodes {
         conns.insert(name.clone(), connect(name, profile, target, learned).await?);
+        if setup::has_node_work(&trace.name)
+            && let Some((operator, _)) = operators.first()
+        {
+            let work = json!({ "nodeId": DeviceKey::named(name).id(), "type": "status.request" });
+            let conn = conns.get_mut(operator).ok_or("not open")?;
+            request(conn, "node.pending.enqueue", work).await?;
+        }
     }
     if !nodes.is_empty() && !setup::records_the_prelude(&trace.name) {
         skip(&operators, conns).await?;

@@ -152,6 +152,7 @@ pub fn profile(trace: &str, conn: &str) -> Profile {
         ("chat/send-variants" | "chat/slash-commands", "w") => {
             Profile::operator(&["operator.read", "operator.write"])
         }
+        ("nodes/invoke", "w") => Profile::operator(&["operator.write"]),
         ("devices/tokens", "f") => Profile::device(
             &["operator.read", "operator.pairing"],
             "vOF_xxn6HGSljc7HEUkRzSxYT2jioMj-L8ewKihoWa8",
@@ -185,13 +186,18 @@ pub fn prelude(trace: &str) -> Prelude {
 /// Whether connections of this recording may join in the middle. They are told
 /// nothing of what happened before.
 pub fn some_come_late(trace: &str) -> bool {
-    trace.starts_with("chat/")
+    trace.starts_with("chat/") || trace.starts_with("nodes/")
 }
 
 /// Whether what happened while the connections were made is part of the
 /// recording.
 pub fn records_the_prelude(trace: &str) -> bool {
     ["methods/health-status", "devices/tokens"].contains(&trace)
+}
+
+/// Whether work was queued for the node in an earlier recording.
+pub fn has_node_work(trace: &str) -> bool {
+    trace == "methods/nodes-by-node"
 }
 
 /// Environment beside the usual one.

@@ -228,6 +228,9 @@ impl Processes {
         let least = match request.host {
             ExecHost::Gateway => ExecSandbox::Off,
             ExecHost::Sandbox => ExecSandbox::WorkspaceWrite,
+            ExecHost::Node => {
+                return Err(StartError::Io(io::Error::other("it is for another machine")));
+            }
         };
         let mode = sandbox.max(least);
         let places = sandbox::writable(mode, &request.workspace, &self.settings.temporary);

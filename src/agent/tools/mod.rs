@@ -7,11 +7,13 @@
 mod arguments;
 pub mod catalog;
 mod context;
+mod cron;
 mod exec;
 pub(super) mod files;
 mod gateway;
 mod image;
 mod memory;
+mod nodes;
 mod output;
 mod policy;
 mod sessions;
@@ -135,10 +137,12 @@ impl Tools {
         let tls = Arc::new(Tls::default());
         let mut builtin: Vec<Arc<dyn Tool>> = vec![
             Arc::new(gateway::GatewayStatus),
+            Arc::new(cron::CronTool),
             Arc::new(exec::Exec),
             Arc::new(exec::ProcessTool),
             Arc::new(memory::MemorySearch),
             Arc::new(memory::MemoryGet),
+            Arc::new(nodes::Nodes),
             Arc::new(image::Image::new(&settings.web.fetch, env, Arc::clone(&tls))),
         ];
         builtin.extend(files::tools());

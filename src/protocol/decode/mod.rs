@@ -111,7 +111,7 @@ impl Path {
         Self(format!("{}/{escaped}", self.0))
     }
 
-    fn say(&self, text: &str) -> String {
+    pub(crate) fn say(&self, text: &str) -> String {
         if self.0.is_empty() { text.to_owned() } else { format!("at {}: {text}", self.0) }
     }
 }
@@ -150,6 +150,14 @@ impl Fields {
     /// A member that may be absent, or `null` to take back what was set.
     pub fn setting<R: Rule>(&mut self, name: &str, rule: R) -> Setting<R::Out> {
         self.optional(name, nullable(rule)).unwrap_or_default()
+    }
+
+    /// A member that may be absent, where `null` is the same as that.
+    pub fn maybe<R: Rule>(&mut self, name: &str, rule: R) -> Option<R::Out> {
+        if self.members.get(name).is_some_and(Value::is_null) {
+            self.members.shift_remove(name);
+        }
+        self.optional(name, rule)
     }
 
     /// Another name of `name`; answers whether it was used.
