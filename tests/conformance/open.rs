@@ -23,7 +23,6 @@ const OPEN: &[(&str, &str)] = &[
         "chat/timeout",
         "A run that is given 1.5 s is stopped two minutes later, as recorded, but a replay ends after 30 s; all that comes before is as recorded.",
     ),
-    ("handshake/pairing", "It ends with `node.pair.list`, which is not built yet."),
     ("http/*", "The HTTP side is not built yet, nor is its replay."),
     ("config/*", UNBUILT),
     ("lifecycle/*", UNBUILT),
