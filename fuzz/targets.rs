@@ -7,7 +7,8 @@ use std::process::Command;
 use std::sync::Arc;
 
 use clawgate::agent::approvals::{analysis_of, plain_words};
-use clawgate::auth::{Auth, Peer};
+use clawgate::auth::pairing::{Minter, Pairing};
+use clawgate::auth::{Auth, DeviceIdentity, Peer};
 use clawgate::config::edit::{self, ValuePath};
 use clawgate::config::redact::{redacted, restored};
 use clawgate::config::{self, Env, Overrides, ResetSettings};
@@ -107,6 +108,8 @@ const NOW_MS: u64 = 1_795_318_528_398;
 pub struct Proofs {
     auth: Auth,
     good: Value,
+    runtime: tokio::runtime::Runtime,
+    _home: tempfile::TempDir,
 }
 
 impl Proofs {
@@ -115,7 +118,13 @@ impl Proofs {
         let env = Env::fixed([("OPENCLAW_GATEWAY_TOKEN", SECRET)], home.path());
         let looking = Overrides { read_only: true, ..Overrides::default() };
         let gateway = config::load(&env, &looking).unwrap().gateway;
-        let auth = Auth::new(gateway.auth, gateway.control_ui, gateway.trusted_proxies);
+        let state = home.path().join(".openclaw");
+        let identity = DeviceIdentity::load_or_create(&state.join("device.json"), &SystemClock);
+        let minter = Minter::new(Arc::new(identity.unwrap()), Arc::new(RandomIds));
+        let store = Arc::new(SqliteStore::open(&state.join("x.sqlite")).unwrap());
+        let pairing = Pairing::new(store, minter, state.join("devices"), Box::new(|_| {}));
+        let proxies = gateway.trusted_proxies;
+        let auth = Auth::new(gateway.auth, gateway.control_ui, proxies, Arc::new(pairing));
         let mut good = json!({
             "minProtocol": 3, "maxProtocol": 3,
             "client": {"id": "cli", "version": "1", "platform": "linux", "mode": "cli"},
@@ -124,7 +133,8 @@ impl Proofs {
         });
         let signed_at = i64::try_from(NOW_MS).unwrap();
         good["device"] = DeviceKey::named("fuzz").proof(&good, NONCE, signed_at);
-        let proofs = Self { auth, good };
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let proofs = Self { auth, good, runtime, _home: home };
         assert_eq!(proofs.admit(&proofs.good), "admitted");
         proofs
     }
@@ -141,7 +151,8 @@ impl Proofs {
             origin: None,
             host: None,
         };
-        match self.auth.admit_standard(&connect, &peer, "c", NONCE, NOW_MS) {
+        let admitted = self.auth.admit_standard(&connect, &peer, "c", NONCE, NOW_MS);
+        match self.runtime.block_on(admitted) {
             Ok(_) => "admitted".to_owned(),
             Err(error) => words(&error),
         }
@@ -159,7 +170,8 @@ impl Proofs {
         let Some(target) = params.pointer_mut(place) else { return String::new() };
         merge(target, &patch);
         let outcome = self.admit(&params);
-        if outcome == "admitted" {
+        // Without a proof the token alone counts, and is worth no scopes.
+        if outcome == "admitted" && params.get("device").is_some() {
             for signed in
                 ["/role", "/scopes", "/client/id", "/client/mode", "/auth/token", "/device/id"]
             {
