@@ -23,6 +23,8 @@ use clawgate::store::SqliteStore;
 use clawgate::support::{RandomIds, SystemClock};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::runtime::{Builder, Runtime};
 
 use crate::device::DeviceKey;
 use crate::harness::Outcome;
@@ -108,8 +110,8 @@ const NOW_MS: u64 = 1_795_318_528_398;
 pub struct Proofs {
     auth: Auth,
     good: Value,
-    runtime: tokio::runtime::Runtime,
-    _home: tempfile::TempDir,
+    runtime: Runtime,
+    _home: TempDir,
 }
 
 impl Proofs {
@@ -118,13 +120,13 @@ impl Proofs {
         let env = Env::fixed([("OPENCLAW_GATEWAY_TOKEN", SECRET)], home.path());
         let looking = Overrides { read_only: true, ..Overrides::default() };
         let gateway = config::load(&env, &looking).unwrap().gateway;
-        let state = home.path().join(".openclaw");
-        let identity = DeviceIdentity::load_or_create(&state.join("device.json"), &SystemClock);
-        let minter = Minter::new(Arc::new(identity.unwrap()), Arc::new(RandomIds));
-        let store = Arc::new(SqliteStore::open(&state.join("x.sqlite")).unwrap());
-        let pairing = Pairing::new(store, minter, state.join("devices"), Box::new(|_| {}));
-        let proxies = gateway.trusted_proxies;
-        let auth = Auth::new(gateway.auth, gateway.control_ui, proxies, Arc::new(pairing));
+        let store = SqliteStore::open(&home.path().join("fuzz.sqlite")).unwrap();
+        let identity = home.path().join("identity.json");
+        let identity = DeviceIdentity::load_or_create(&identity, &SystemClock).unwrap();
+        let minter = Minter::new(Arc::new(identity), Arc::new(RandomIds));
+        let devices = home.path().join("devices");
+        let pairing = Pairing::new(Arc::new(store), minter, devices, Box::new(|_| {}));
+        let auth = Auth::new(gateway.auth, gateway.control_ui, gateway.proxies, Arc::new(pairing));
         let mut good = json!({
             "minProtocol": 3, "maxProtocol": 3,
             "client": {"id": "cli", "version": "1", "platform": "linux", "mode": "cli"},
@@ -133,7 +135,7 @@ impl Proofs {
         });
         let signed_at = i64::try_from(NOW_MS).unwrap();
         good["device"] = DeviceKey::named("fuzz").proof(&good, NONCE, signed_at);
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let runtime = Builder::new_current_thread().enable_all().build().unwrap();
         let proofs = Self { auth, good, runtime, _home: home };
         assert_eq!(proofs.admit(&proofs.good), "admitted");
         proofs
@@ -144,13 +146,7 @@ impl Proofs {
         let Ok(Connect::Standard(connect)) = parse_connect(Some(&raw)) else {
             return "no connect".to_owned();
         };
-        let peer = Peer {
-            remote: IpAddr::V4(Ipv4Addr::LOCALHOST),
-            forwarded_for: None,
-            is_forwarded: false,
-            origin: None,
-            host: None,
-        };
+        let peer = Peer::direct(IpAddr::V4(Ipv4Addr::LOCALHOST));
         let admitted = self.auth.admit_standard(&connect, &peer, "c", NONCE, NOW_MS);
         match self.runtime.block_on(admitted) {
             Ok(_) => "admitted".to_owned(),

@@ -10,7 +10,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::json;
-use tokio::net::TcpListener;
 
 use crate::agent::approvals::{Approvals, ApprovalsParts};
 use crate::agent::exec::Processes;
@@ -26,19 +25,21 @@ use crate::auth::{Auth, DeviceIdentity, IdentityError};
 use crate::bus::{Audience, Bus, EventKind, Hub, LocalBackplane, Presence};
 use crate::config::secrets::{SecretError, resolve};
 use crate::config::{Env, GatewaySettings, SessionScope, Settings};
+use crate::gateway::tls::TlsError;
 use crate::gateway::{self, Gateway};
 use crate::handlers::{self, HealthCache};
 use crate::protocol::hello::TICK_INTERVAL_MS;
 use crate::protocol::message::Usage;
 use crate::providers::credentials::Credentials;
 use crate::providers::{Adapters, Catalog, CatalogError, CatalogSources, Failover, ModelRef};
-use crate::registry::{ControlWrites, Lanes, Restart, Services};
+use crate::registry::{Lanes, Restart, Services};
 use crate::sessions::usage::UsageReports;
 use crate::sessions::{AgentId, KeyRules, SessionError, Sessions, SessionsOptions};
 use crate::store::{SqliteStore, Store, StoreError};
-use crate::support::{Clock, Ids, RandomIds, SystemClock, Tasks};
+use crate::support::{Clock, Fingerprint, Ids, RandomIds, SystemClock, Tasks};
 
 mod ending;
+mod listen;
 mod nodes;
 mod own_beacon;
 mod pairing;
@@ -57,6 +58,8 @@ pub struct Ready {
     pub model: String,
     /// Why that one.
     pub model_reason: String,
+    /// Of the certificate, when it speaks TLS.
+    pub tls: Option<Fingerprint>,
 }
 
 /// How a gateway ended that ran.
@@ -121,6 +124,9 @@ pub enum AppError {
     /// What the last process left unfinished cannot be completed.
     #[error("cannot recover the runs of the last stop: {0}")]
     Recovery(#[from] SendError),
+    /// There is no certificate.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
     /// The gateway's own key is not readable.
     #[error(transparent)]
     Identity(#[from] IdentityError),
@@ -150,7 +156,8 @@ pub async fn run(
 ) -> Result<Ended, AppError> {
     let (mut signals, mut restart) = (Signals::new()?, ending::restart_signal()?);
     // The port first: whoever cannot have it should not touch the state.
-    let (listener, address) = listen(&settings, socket).await?;
+    let (listener, address) = listen::listen(&settings, socket).await?;
+    let tls = listen::tls(&settings, &SystemClock).await?;
     let followed = settings.gateway.auth.follow(&settings.secrets, env).await;
     followed.map_err(AppError::lost)?;
     let hub = Arc::new(Hub::default());
@@ -161,10 +168,14 @@ pub async fn run(
         address,
         model: choice.model.reference().to_string(),
         model_reason: choice.reason.clone(),
+        tls: tls.as_ref().map(|tls| tls.fingerprint()),
     };
     start_periodic(&services);
     let control = pairing::control(&services);
-    let mut server = services.tasks.spawn("listener", gateway::serve(listener, gateway));
+    if let Some(tls) = &tls {
+        services.tasks.spawn("certificate", Arc::clone(tls).keep_fresh());
+    }
+    let mut server = services.tasks.spawn("listener", gateway::serve(listener, tls, gateway));
     on_ready(&ready);
     tracing::info!(%address, model = %ready.model, "ready");
     let ended = tokio::select! {
@@ -197,29 +208,6 @@ fn why_it_ended(ended: Result<Option<io::Result<()>>, tokio::task::JoinError>) -
         Ok(Some(Ok(()))) => io::Error::other("it stopped"),
         Ok(None) | Err(_) => io::Error::other("it panicked"),
     }
-}
-
-async fn listen(
-    settings: &Settings,
-    socket: &mut Option<std::net::TcpListener>,
-) -> Result<(TcpListener, SocketAddr), AppError> {
-    let address = SocketAddr::new(settings.gateway.bind.host(), settings.gateway.port);
-    let failed = |source: io::Error| match source.kind() {
-        io::ErrorKind::AddrInUse => AppError::PortInUse { address },
-        _ => AppError::Listen { address, source },
-    };
-    let fits = |known: &std::net::TcpListener| {
-        let known = known.local_addr().ok();
-        known.is_some_and(|it| it.ip() == address.ip() && [0, it.port()].contains(&address.port()))
-    };
-    let kept = match socket.take().filter(fits) {
-        Some(kept) => kept,
-        None => TcpListener::bind(address).await.and_then(TcpListener::into_std).map_err(failed)?,
-    };
-    let listener = kept.try_clone().and_then(TcpListener::from_std).map_err(failed)?;
-    let address = listener.local_addr().map_err(failed)?;
-    *socket = Some(kept);
-    Ok((listener, address))
 }
 
 async fn build(
@@ -277,7 +265,6 @@ async fn build(
     let auth = auth(&settings.gateway, Arc::clone(&pairing));
     let services = Arc::new(Services {
         lanes: Lanes::default(),
-        control_writes: ControlWrites::default(),
         env: env.clone(),
         registry: Arc::new(handlers::registry()),
         settings,
@@ -303,8 +290,8 @@ async fn build(
 
 /// Who is let in.
 fn auth(settings: &GatewaySettings, pairing: Arc<Pairing>) -> Auth {
-    let GatewaySettings { auth, control_ui, trusted_proxies, .. } = settings;
-    Auth::new(auth.clone(), control_ui.clone(), trusted_proxies.clone(), pairing)
+    let GatewaySettings { auth, control_ui, proxies, .. } = settings;
+    Auth::new(auth.clone(), control_ui.clone(), proxies.clone(), pairing)
 }
 
 /// The commands of agents, kept by this very program.

@@ -25,6 +25,7 @@ use clawgate::agent::{
 use clawgate::auth::Owner;
 use clawgate::bus::{Audience, Backplane, Bus, Event, EventKind};
 use clawgate::config::{Env, Overrides, Settings, load};
+use clawgate::nodes::{Nodes, NodesParts};
 use clawgate::protocol::message::UserMessage;
 use clawgate::sessions::{
     HistoryOptions, KeyRules, SessionKey, Sessions, SessionsOptions, TranscriptFormat,
@@ -133,8 +134,17 @@ async fn place() -> Place {
         clock: Arc::clone(&clock),
         ids: ids.clone(),
     });
+    let nodes = Nodes::new(NodesParts {
+        settings: settings.nodes.clone(),
+        original: root.path().join("nodes"),
+        store: Arc::clone(&store),
+        bus: bus.clone(),
+        clock: Arc::clone(&clock),
+        ids: ids.clone(),
+    });
     let runs = Runs::new(RunsParts {
         settings: Arc::clone(&settings),
+        nodes: Arc::new(nodes),
         keys,
         sessions: sessions.clone(),
         store: Arc::clone(&store),

@@ -22,5 +22,6 @@ pub(super) fn nodes(
         bus: bus.clone(),
         clock: Arc::clone(clock),
         ids: Arc::clone(ids),
+        original: settings.paths.nodes_dir(),
     }))
 }

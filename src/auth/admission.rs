@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use serde_json::json;
 
-use crate::config::{AuthMode, AuthSettings, ControlUiSettings, RateLimitSettings};
+use crate::config::{AuthMode, AuthSettings, ControlUiSettings, ProxySettings, RateLimitSettings};
 use crate::protocol::connect::{ClientInfo, ConnectAuth, SimpleConnect, StandardConnect};
-use crate::protocol::{ErrorShape, Role};
+use crate::protocol::{ErrorShape, Role, Scope};
 
 use super::arrival::DeviceGrant;
 use super::limiter::Limiter;
@@ -15,6 +15,7 @@ use super::pairing::{Pairing, worth};
 use super::peer::{Peer, bucket};
 use super::principal::{Owner, Principal};
 use super::shared_secret::{self, AuthFailure};
+use super::vouch::{Vouch, Voucher, Vouchers};
 use super::{device, origin};
 
 /// A connect that was let in.
@@ -38,7 +39,7 @@ pub type Refusal = ErrorShape;
 pub struct Auth {
     pub(super) settings: AuthSettings,
     control_ui: ControlUiSettings,
-    trusted_proxies: Vec<IpAddr>,
+    vouchers: Vouchers,
     /// Per client address, when the configuration asks for it.
     by_address: Option<Limiter>,
     /// Per page origin, always: any web page can reach a loopback gateway.
@@ -51,15 +52,15 @@ impl Auth {
     pub fn new(
         settings: AuthSettings,
         control_ui: ControlUiSettings,
-        trusted_proxies: Vec<IpAddr>,
+        proxies: ProxySettings,
         pairing: Arc<Pairing>,
     ) -> Self {
         Self {
+            vouchers: Vouchers::new(proxies, settings.mode),
             by_address: settings.rate_limit.map(Limiter::new),
             by_origin: Limiter::new(RateLimitSettings::default()),
             settings,
             control_ui,
-            trusted_proxies,
             pairing,
         }
     }
@@ -71,7 +72,22 @@ impl Auth {
 
     /// Where logs see this client.
     pub fn client_ip(&self, peer: &Peer) -> IpAddr {
-        peer.client_ip(&self.trusted_proxies)
+        peer.client_ip(self.vouchers.settings())
+    }
+
+    /// Whether a connection from this address is a trusted proxy's.
+    pub fn is_proxy(&self, remote: IpAddr) -> bool {
+        self.vouchers.settings().includes(remote)
+    }
+
+    /// Who is asked about users.
+    pub const fn vouchers(&self) -> &Vouchers {
+        &self.vouchers
+    }
+
+    /// The rules for web pages.
+    pub const fn pages(&self) -> &ControlUiSettings {
+        &self.control_ui
     }
 
     /// Where a client comes from, unless from this machine itself.
@@ -96,7 +112,7 @@ impl Auth {
     ) -> Result<Admission, Refusal> {
         let role = Role::parse(connect.role.as_deref().unwrap_or("operator"))
             .ok_or_else(|| ErrorShape::invalid("invalid role"))?;
-        if peer.origin.is_some() || is_browser(&connect.client) {
+        if peer.origin.is_some() || peer.is_cross_site || is_browser(&connect.client) {
             self.check_origin(peer)?;
         }
         let Some(proof) = &connect.device else {
@@ -107,7 +123,21 @@ impl Auth {
         };
         device::verify(proof, connect, role.as_str(), nonce, now_ms)
             .map_err(device::ProofError::to_error)?;
+        // As in the original: who is vouched for needs no pairing in a browser.
+        let is_vouched = peer.voucher().is_some() && is_control_ui(&connect.client);
+        if is_vouched && role == Role::Operator {
+            return Ok(self.vouched(connect, &proof.id));
+        }
         self.admit_device(connect, proof, role, peer, now_ms).await
+    }
+
+    /// A user gets what he asks for of what a login without a device is worth:
+    /// nobody has approved this device.
+    fn vouched(&self, connect: &StandardConnect, device_id: &str) -> Admission {
+        let worth = self.settings.shared_secret_scopes;
+        let is_granted = |name: &&String| Scope::parse(name).is_some_and(|it| worth.allows(it));
+        let granted: Vec<_> = connect.scopes.iter().filter(is_granted).cloned().collect();
+        admission(Role::Operator, &granted, Owner::Device(device_id.to_owned()))
     }
 
     /// Decides about a connect of the simple profile.
@@ -118,7 +148,7 @@ impl Auth {
         conn_id: &str,
         now_ms: u64,
     ) -> Result<Admission, Refusal> {
-        if peer.origin.is_some() {
+        if peer.origin.is_some() || peer.is_cross_site {
             self.check_origin(peer)?;
         }
         if connect.has_device {
@@ -126,7 +156,8 @@ impl Auth {
                 "device is not paired with this gateway; leave deviceAuth out and pass the gateway token",
             ));
         }
-        if self.settings.mode == AuthMode::None && !peer.is_local() {
+        let is_stranger = !peer.is_local() && peer.voucher().is_none();
+        if self.settings.mode == AuthMode::None && is_stranger {
             return Err(ErrorShape::denied(
                 "unauthorized: auth mode none serves direct loopback connections only (set gateway.auth.mode to token)",
             ));
@@ -146,13 +177,13 @@ impl Auth {
     }
 
     fn check_origin(&self, peer: &Peer) -> Result<(), Refusal> {
-        origin::check(peer, &self.control_ui).map_err(|refusal| {
+        origin::check(peer, &self.control_ui).map(drop).map_err(|refusal| {
             ErrorShape::denied(
                 "origin not allowed (open the Control UI from the gateway host or allow it in gateway.controlUi.allowedOrigins)",
             )
             .details(json!({
                 "code": "CONTROL_UI_ORIGIN_NOT_ALLOWED",
-                "reason": refusal.reason(),
+                "reason": refusal.to_string(),
             }))
         })
     }
@@ -176,19 +207,28 @@ impl Auth {
         if role == Role::Node {
             return Err(needs_device());
         }
-        if is_own_ui && !ui_is_excused {
+        // A proxy's word is a login like the shared secret. Tailscale's is one for
+        // browsers with a device.
+        let is_vouched = peer.voucher() == Some(Voucher::Proxy);
+        if is_own_ui && !ui_is_excused && !is_vouched {
             return Err(ErrorShape::denied(
                 "control ui requires device identity (use HTTPS or localhost secure context)",
             )
             .details(json!({"code": "CONTROL_UI_DEVICE_IDENTITY_REQUIRED"})));
         }
         let auth = &connect.auth;
-        if self.settings.mode == AuthMode::None || (auth.token.is_none() && auth.password.is_none())
+        let gives_secret = auth.token.is_some() || auth.password.is_some();
+        if let Vouch::Refused(failure) = peer.vouch
+            && self.settings.mode == AuthMode::TrustedProxy
+            && !gives_secret
         {
+            return Err(failure.to_error(Some(client), false));
+        }
+        if !is_vouched && (self.settings.mode == AuthMode::None || !gives_secret) {
             return Err(needs_device());
         }
         self.check_secret(auth, Some(client), peer, now_ms)?;
-        Ok(is_backend(client, peer) || is_own_ui)
+        Ok(is_backend(client, peer) || (is_own_ui && ui_is_excused))
     }
 
     /// Checks the shared secret, paying for each try first.
@@ -199,13 +239,28 @@ impl Auth {
         peer: &Peer,
         now_ms: u64,
     ) -> Result<(), Refusal> {
+        if peer.voucher().is_some() {
+            return Ok(());
+        }
         let refuse = |failure: AuthFailure| failure.to_error(client, false);
-        let is_a_try = shared_secret::is_a_try(&self.settings, given);
+        let mode = self.secret_mode(peer);
+        let is_a_try = shared_secret::is_a_try(mode, given);
         let place = if is_a_try { self.limited_place("shared-secret", peer) } else { None };
         pay(place.as_ref(), now_ms).map_err(refuse)?;
-        shared_secret::check(&self.settings, given).map_err(refuse)?;
+        shared_secret::check(&self.settings, mode, given)
+            .map_err(|failure| refuse(peer.refused(is_a_try).unwrap_or(failure)))?;
         forgive(place.as_ref());
         Ok(())
+    }
+
+    /// Which secret a client at this place is asked for. Beside a proxy that
+    /// logs users in, programs of this machine use the password.
+    pub(super) fn secret_mode(&self, peer: &Peer) -> AuthMode {
+        let has_password = self.settings.password.is_some();
+        match self.settings.mode {
+            AuthMode::TrustedProxy if peer.is_local() && has_password => AuthMode::Password,
+            mode => mode,
+        }
     }
 
     /// The limiter and the place in it that this peer pays at, if any.
@@ -217,7 +272,8 @@ impl Auth {
             return Some((&self.by_origin, format!("{purpose} {}", origin.to_ascii_lowercase())));
         }
         let limiter = self.by_address.as_ref()?;
-        let exempt = place.is_loopback() && limiter.exempts_loopback();
+        // Who comes through a proxy that nobody knows is not from this machine.
+        let exempt = peer.is_local() && limiter.exempts_loopback();
         (!exempt).then(|| (limiter, format!("{purpose} {place}")))
     }
 }
@@ -245,6 +301,10 @@ pub(super) fn is_backend(client: &ClientInfo, peer: &Peer) -> bool {
         && client.mode == "backend"
         && peer.is_local()
         && peer.origin.is_none()
+}
+
+fn is_control_ui(client: &ClientInfo) -> bool {
+    client.id == "openclaw-control-ui"
 }
 
 pub(super) fn is_browser(client: &ClientInfo) -> bool {

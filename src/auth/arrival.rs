@@ -3,7 +3,7 @@
 
 use crate::config::AuthMode;
 use crate::protocol::connect::{DeviceProof, StandardConnect};
-use crate::protocol::{Role, Scope};
+use crate::protocol::{ErrorShape, Role, Scope};
 use crate::store::DeviceFacts;
 use crate::support::Secret;
 
@@ -17,6 +17,11 @@ use super::shared_secret::{self, AuthFailure};
 
 /// Apps whose system is updated below them.
 const NATIVE_APPS: [&str; 3] = ["openclaw-macos", "openclaw-ios", "openclaw-android"];
+
+/// Scopes that one device can ask for; there are ten times fewer.
+const MAX_SCOPES: usize = 64;
+/// Characters that are kept of what a device says of itself; people read them.
+const MAX_TEXT: usize = 200;
 
 /// What a paired device is given in hello.
 #[derive(Debug)]
@@ -36,7 +41,7 @@ pub struct DeviceGrant {
 enum Shown {
     /// None is asked for.
     Nothing,
-    /// The gateway's own secret.
+    /// The gateway's own secret, or the word of a proxy for its user.
     Secret,
     /// A token of the device.
     Token(LetIn),
@@ -102,7 +107,13 @@ impl Auth {
     ) -> Result<Ask, Refusal> {
         let (device_id, public_key) =
             id_of_key(&proof.public_key).ok_or_else(|| ProofError::IdMismatch.to_error())?;
+        if connect.scopes.len() > MAX_SCOPES {
+            return Err(ErrorShape::invalid(format!(
+                "invalid connect params: at /scopes: must NOT have more than {MAX_SCOPES} items"
+            )));
+        }
         let client = &connect.client;
+        let kept = |text: &str| text.chars().take(MAX_TEXT).collect::<String>();
         let is_native = NATIVE_APPS.contains(&client.id.as_str())
             && client.mode == "ui"
             && peer.origin.is_none();
@@ -113,14 +124,14 @@ impl Auth {
         };
         let facts = DeviceFacts {
             public_key,
-            display_name: client.display_name.clone(),
-            platform: Some(client.platform.clone()),
-            device_family: client.device_family.clone(),
+            display_name: client.display_name.as_deref().map(kept),
+            platform: Some(kept(&client.platform)),
+            device_family: client.device_family.as_deref().map(kept),
             client_id: Some(client.id.clone()),
             client_mode: Some(client.mode.clone()),
             role: role.as_str().to_owned(),
             roles: vec![role.as_str().to_owned()],
-            scopes: connect.scopes.clone(),
+            scopes: connect.scopes.iter().map(|scope| kept(scope)).collect(),
             remote_ip: self.remote_ip(peer).map(|ip| ip.to_string()),
         };
         Ok(Ask { device_id, role, facts, trust })
@@ -144,10 +155,14 @@ impl Auth {
         if self.settings.mode == AuthMode::None {
             return self.own_token(connect, ask, now_ms).await;
         }
-        let is_a_try = shared_secret::is_a_try(&self.settings, given);
+        if peer.voucher().is_some() {
+            return Ok(Shown::Secret);
+        }
+        let mode = self.secret_mode(peer);
+        let is_a_try = shared_secret::is_a_try(mode, given);
         let secret = if is_a_try { self.limited_place("shared-secret", peer) } else { None };
         pay(secret.as_ref(), now_ms).map_err(refuse)?;
-        let Err(failure) = shared_secret::check(&self.settings, given) else {
+        let Err(failure) = shared_secret::check(&self.settings, mode, given) else {
             forgive(secret.as_ref());
             return Ok(Shown::Secret);
         };
@@ -163,7 +178,7 @@ impl Auth {
             }
         }
         let Some(token) = given.device_token.as_ref().or(given.token.as_ref()) else {
-            return Err(refuse(failure));
+            return Err(refuse(peer.refused(is_a_try).unwrap_or(failure)));
         };
         // A token in the member of the secret is paid for already.
         let is_paid = is_a_try && given.device_token.is_none();

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use super::identity::DeviceIdentity;
 use super::pairing::{Minter, Pairing};
 use super::*;
-use crate::config::{AuthMode, AuthSettings, ControlUiSettings};
+use crate::config::{AuthMode, AuthSettings, ControlUiSettings, ProxySettings};
 use crate::protocol::connect::{
     ClientInfo, ConnectAuth, DeviceProof, SimpleConnect, StandardConnect,
 };
@@ -41,16 +41,17 @@ fn auth(mode: AuthMode) -> Auth {
         shared_secret_scopes: [Scope::Read, Scope::Write].into_iter().collect(),
         rate_limit: None,
     };
-    Auth::new(settings, ControlUiSettings::default(), vec!["127.0.0.1".parse().unwrap()], pairing())
+    let ranges = vec!["127.0.0.1".parse().unwrap()];
+    let proxies = ProxySettings { ranges, ..ProxySettings::default() };
+    Auth::new(settings, ControlUiSettings::default(), proxies, pairing())
 }
 
 fn peer(remote: &str, forwarded: bool, origin: Option<&str>) -> Peer {
     Peer {
-        remote: remote.parse().unwrap(),
         forwarded_for: forwarded.then(|| "198.51.100.7".into()),
         is_forwarded: forwarded,
         origin: origin.map(Into::into),
-        host: None,
+        ..Peer::direct(remote.parse().unwrap())
     }
 }
 

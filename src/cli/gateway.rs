@@ -11,7 +11,7 @@ use super::{banner, output};
 use crate::app::{self, Ended, Ready};
 use crate::config::{self, AuthMode, BindChoice, Env, GatewayMode, Overrides, Settings};
 use crate::store::atomic::create_private_dir;
-use crate::store::instance::InstanceLock;
+use crate::store::instance::{InstanceLock, Running};
 use crate::support::Secret;
 use crate::telemetry::{self, LogOptions, filter_for_level};
 
@@ -108,7 +108,8 @@ fn run_again_and_again(
             .build()
             .context("cannot start the threads of the gateway")?;
         let on_ready = |ready: &Ready| {
-            if let Err(error) = lock.publish(banner::reachable(ready.address).0) {
+            let address = banner::reachable(ready.address).0;
+            if let Err(error) = lock.publish(Running { address, is_tls: ready.tls.is_some() }) {
                 tracing::warn!(%error, "clients on this machine have to be told the address");
             }
             if let Err(error) = output::say(&banner::start_text(&settings, ready)) {

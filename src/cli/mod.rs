@@ -37,6 +37,7 @@ use clap::{Parser, Subcommand};
 
 use crate::agent::exec::launcher::run_step;
 use crate::config::{Env, Settings};
+use crate::support::Secret;
 
 pub use args::ConnectArgs;
 pub use banner::start_text;
@@ -174,6 +175,12 @@ fn follow_secrets(settings: &mut Settings, env: &Env) -> anyhow::Result<()> {
     }
     let followed = one_thread()?.block_on(auth.follow(&settings.secrets, env));
     followed.map_err(|(key, error)| anyhow::Error::new(error).context(key))
+}
+
+/// Token and password of `gateway.remote`.
+fn remote_credentials(settings: &Settings, env: &Env) -> anyhow::Result<[Option<Secret>; 2]> {
+    let found = settings.gateway.remote.credentials(&settings.secrets, env);
+    one_thread()?.block_on(found).context("gateway.remote")
 }
 
 /// A runtime for a command that only talks to others.

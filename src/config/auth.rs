@@ -182,7 +182,12 @@ pub(super) fn resolve(
     Ok(AuthSettings {
         mode,
         token: settle(TOKEN_KEY, token, mode == AuthMode::Token),
-        password: settle(PASSWORD_KEY, password, mode == AuthMode::Password),
+        // Beside a proxy, it is for programs on this machine.
+        password: settle(
+            PASSWORD_KEY,
+            password,
+            matches!(mode, AuthMode::Password | AuthMode::TrustedProxy),
+        ),
         referred,
         shared_secret_scopes,
         rate_limit,

@@ -75,6 +75,11 @@ impl Paths {
         self.state_dir.join("devices")
     }
 
+    /// Where OpenClaw keeps nodes that were approved.
+    pub fn nodes_dir(&self) -> PathBuf {
+        self.state_dir.join("nodes")
+    }
+
     /// Which commands may run: OpenClaw keeps this file in the home, wherever
     /// the state is.
     pub fn exec_approvals(&self) -> PathBuf {
@@ -160,6 +165,7 @@ mod tests {
             (paths.sessions_dir("main"), "/h/.openclaw/agents/main/sessions"),
             (paths.identity_file(), "/h/.openclaw/identity/device.json"),
             (paths.devices_dir(), "/h/.openclaw/devices"),
+            (paths.nodes_dir(), "/h/.openclaw/nodes"),
             (paths.instance_lock(), "/h/.openclaw/clawgate.lock"),
             (paths.control_socket(), "/h/.openclaw/clawgate.sock"),
             (paths.token_file(), "/h/.openclaw/gateway-token"),

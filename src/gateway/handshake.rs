@@ -164,15 +164,16 @@ impl Attempt<'_> {
 
     /// Who is it, and may it come in?
     async fn decide(&self, request: &Request) -> Result<Decision, Refused> {
-        let now_ms = self.gateway.services.clock.now_ms();
         let auth = &self.gateway.auth;
         let connect = parse_connect(request.params.as_deref()).map_err(Refused::standard)?;
+        let peer = &auth.vouchers().ask(self.peer).await;
+        let now_ms = self.gateway.services.clock.now_ms();
         let (profile, admission) = match &connect {
             Connect::Standard(connect) => {
                 let version = Version::negotiate(connect.min_protocol, connect.max_protocol)
                     .ok_or_else(Refused::version)?;
                 let admission = auth
-                    .admit_standard(connect, self.peer, &self.conn_id, &self.nonce, now_ms)
+                    .admit_standard(connect, peer, &self.conn_id, &self.nonce, now_ms)
                     .await
                     .map_err(Refused::standard)?;
                 (Profile::Standard(version), admission)
@@ -180,7 +181,7 @@ impl Attempt<'_> {
             Connect::Simple(connect) => {
                 let profile = Profile::Simple;
                 let admission = auth
-                    .admit_simple(connect, self.peer, &self.conn_id, now_ms)
+                    .admit_simple(connect, peer, &self.conn_id, now_ms)
                     .map_err(|error| Refused { error, profile, code: 1008 })?;
                 (profile, admission)
             }

@@ -7,11 +7,15 @@
 mod connection;
 mod control;
 mod handshake;
+mod headers;
 mod io;
 mod leave;
+mod meter;
 mod preauth;
 mod render;
 mod socket;
+pub mod tls;
+mod transport;
 mod upgrade;
 
 pub use control::{ControlSocket, challenge as control_challenge};

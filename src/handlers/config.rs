@@ -41,19 +41,13 @@ pub async fn set(cx: Ctx, p: ConfigSetParams) -> Reply<Value> {
 
 /// `config.apply`: the same as `config.set`, not more than three times a minute.
 pub async fn apply(cx: Ctx, p: ConfigApplyParams) -> Reply<Value> {
-    count(&cx, "config.apply")?;
     write(&cx, p.0, ConfigWrite::Replace).await
 }
 
 /// `config.patch`: merges members into the config file, `null` takes away; not
 /// more than three times a minute.
 pub async fn patch(cx: Ctx, p: ConfigApplyParams) -> Reply<Value> {
-    count(&cx, "config.patch")?;
     write(&cx, p.0, ConfigWrite::Merge).await
-}
-
-pub(super) fn count(cx: &Ctx, method: &str) -> Reply<()> {
-    cx.services.control_writes.count(cx.caller.principal.owner(), method, cx.now_ms())
 }
 
 async fn write(

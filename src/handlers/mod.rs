@@ -64,7 +64,7 @@ fn of_gateway(r: &mut Registry) {
     r.add(read("last-heartbeat"), system::last_heartbeat);
     r.add(read("gateway.identity.get"), system::identity);
     r.add(read("gateway.restart.preflight"), restart::preflight);
-    r.add(admin("gateway.restart.request"), restart::request);
+    r.add(admin("gateway.restart.request").limited(), restart::request);
 }
 
 /// What agents are and can use.
@@ -186,8 +186,8 @@ fn of_nodes(r: &mut Registry) {
 fn of_config(r: &mut Registry) {
     r.add(read("config.get"), config::get);
     r.add(admin("config.set"), config::set);
-    r.add(admin("config.patch"), config::patch);
-    r.add(admin("config.apply"), config::apply);
+    r.add(admin("config.patch").limited(), config::patch);
+    r.add(admin("config.apply").limited(), config::apply);
     r.add(admin("secrets.reload"), secrets::reload);
     r.add(admin("secrets.resolve"), secrets::resolve);
 }

@@ -13,7 +13,6 @@ pub async fn preflight(cx: Ctx, _: AnyParams) -> Reply<Value> {
 
 /// `gateway.restart.request`: asks for a restart once nothing runs.
 pub async fn request(cx: Ctx, p: RestartRequestParams) -> Reply<Value> {
-    super::config::count(&cx, "gateway.restart.request")?;
     let preflight = report(&cx);
     let is_pending = cx.services.restart.ask();
     let status = match (is_pending, preflight["safe"] == true) {

@@ -68,6 +68,7 @@ impl Nodes {
     /// Takes a node in: files a request for its approval where that is needed
     /// and tells those who can give it. Without the store it gets no command.
     pub async fn join(&self, mut node: Joining) {
+        self.imported().await;
         let now_ms = self.parts.clock.now_ms();
         let settings = &self.parts.settings;
         let facts = &mut node.facts;

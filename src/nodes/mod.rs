@@ -7,6 +7,7 @@
 //! its answer, its time or the end of its connection; only the node that was
 //! asked can answer. Must not: know about sockets or methods.
 
+mod import;
 mod invoke;
 mod listing;
 mod live;
@@ -23,9 +24,11 @@ pub use pairing::{ApproveError, required_scopes};
 pub use reports::{AgentRequest, ExecReport, NodeReport};
 pub use system_run::{NodePlan, RunResult, forwarded, shell_argv};
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
+use tokio::sync::OnceCell;
 
 use crate::bus::Bus;
 use crate::config::NodesSettings;
@@ -44,6 +47,8 @@ pub struct NodesParts {
     pub clock: Arc<dyn Clock>,
     /// Identifiers.
     pub ids: Arc<dyn Ids>,
+    /// Where OpenClaw keeps its nodes.
+    pub original: PathBuf,
 }
 
 /// All nodes.
@@ -51,12 +56,14 @@ pub struct Nodes {
     parts: NodesParts,
     // Never held across an await; see docs/locks.md.
     state: Mutex<live::State>,
+    /// Whether OpenClaw's nodes were looked for.
+    imported: OnceCell<()>,
 }
 
 impl Nodes {
     /// Nobody is connected yet.
     pub fn new(parts: NodesParts) -> Self {
-        Self { parts, state: Mutex::default() }
+        Self { parts, state: Mutex::default(), imported: OnceCell::new() }
     }
 
     /// What the config says of them.

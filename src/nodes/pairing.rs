@@ -56,6 +56,7 @@ impl Nodes {
         facts: NodeFacts,
         silent: bool,
     ) -> Result<Option<(NodePairRequest, bool)>, StoreError> {
+        self.imported().await;
         let (request_id, ts) = (self.parts.ids.uuid(), self.parts.clock.now_ms());
         let request = NodePairRequest { request_id, node_id, facts, silent, ts };
         let filed = self.parts.store.request_node_pairing(request, self.live_ids()).await?;
@@ -70,6 +71,7 @@ impl Nodes {
     /// # Errors
     /// When they cannot be read.
     pub async fn pairings(&self) -> Result<NodePairings, StoreError> {
+        self.imported().await;
         self.parts.store.node_pairings(self.live_ids(), self.parts.clock.now_ms()).await
     }
 
@@ -129,6 +131,7 @@ impl Nodes {
     /// # Errors
     /// When it cannot be recorded.
     pub async fn remove(&self, node_id: &str) -> Result<bool, StoreError> {
+        self.imported().await;
         let removed = self.parts.store.remove_node(node_id).await?;
         if removed {
             self.grant(node_id, &[]);
@@ -142,6 +145,7 @@ impl Nodes {
     /// # Errors
     /// When it cannot be recorded.
     pub async fn rename(&self, node_id: &str, name: &str) -> Result<bool, StoreError> {
+        self.imported().await;
         self.parts.store.rename_node(node_id, name).await
     }
 
@@ -150,6 +154,7 @@ impl Nodes {
     /// # Errors
     /// When it cannot be looked up.
     pub async fn verify(&self, node_id: &str, token: &str) -> Result<Option<Value>, StoreError> {
+        self.imported().await;
         let Some((pair, expected)) = self.parts.store.node_pair(node_id).await? else {
             return Ok(None);
         };
@@ -177,6 +182,6 @@ fn token() -> Result<String, getrandom::Error> {
 }
 
 /// What is kept of a token.
-fn hash(token: &str) -> String {
+pub(super) fn hash(token: &str) -> String {
     hex(Sha256::digest(token.as_bytes()))
 }

@@ -151,7 +151,9 @@ fn notification_line(payload: &Value, node: &str) -> Option<String> {
     let (package, title, text) = (part("packageName"), part("title"), part("text"));
     let package = if package.is_empty() { package } else { format!(" package={package}") };
     let said: Vec<_> = [title, text].into_iter().filter(|it| !it.is_empty()).collect();
-    let said = if said.is_empty() { String::new() } else { format!(": {}", said.join(" - ")) };
+    // In quotes, since anybody can send a notification.
+    let said = said.join(" - ").replace('"', "'");
+    let said = if said.is_empty() { said } else { format!(", it says: \"{said}\"") };
     let node = one_line(node, MAX_NAME);
     Some(format!("Notification {what} (node={node} key={key}{package}){said}"))
 }
@@ -207,7 +209,11 @@ mod tests {
         else {
             panic!("a notification");
         };
-        assert!(text.starts_with("Notification posted (node=Phone key=k): a System: b - xxx"));
+        assert!(
+            text.starts_with(
+                "Notification posted (node=Phone key=k), it says: \"a System: b - xxx"
+            )
+        );
         assert!(!text.contains('\n') && text.len() < 600, "{text}");
     }
 }

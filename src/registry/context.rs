@@ -17,7 +17,6 @@ use crate::sessions::usage::UsageReports;
 use crate::sessions::{AgentId, KeyRules, SessionKey, Sessions};
 use crate::support::{Clock, Ids, Tasks, millis};
 
-use super::control_writes::ControlWrites;
 use super::exchange::Exchange;
 use super::lanes::Lanes;
 use super::restart::Restart;
@@ -51,8 +50,6 @@ pub struct Services {
     pub lanes: Lanes,
     /// The surroundings of the process.
     pub env: Env,
-    /// Who has changed how the gateway works lately.
-    pub control_writes: ControlWrites,
     /// The methods, for what is called in the name of somebody.
     pub registry: Arc<Registry>,
     /// How session keys are read.

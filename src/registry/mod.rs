@@ -7,8 +7,8 @@
 //! requests arrive.
 #![deny(missing_docs)]
 
+mod budget;
 mod context;
-mod control_writes;
 mod exchange;
 mod inner;
 mod lanes;
@@ -17,7 +17,6 @@ mod restart;
 mod table;
 
 pub use context::{Caller, Ctx, KeyNames, Services};
-pub use control_writes::ControlWrites;
 pub use exchange::Exchange;
 pub use lanes::Lanes;
 pub use restart::Restart;

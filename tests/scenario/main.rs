@@ -59,6 +59,7 @@ mod slow_reader;
 mod streaming;
 mod subagents;
 mod timeouts;
+mod tls;
 mod tool_abort;
 mod tool_events;
 mod tool_methods;

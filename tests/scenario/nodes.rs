@@ -369,3 +369,64 @@ async fn who_watches_only_sees_no_requests_of_nodes_and_a_node_sees_no_conversat
     let seen = reader.frames();
     assert!(seen.iter().all(|frame| frame["event"] != "node.pair.requested"), "{seen:?}");
 }
+
+#[tokio::test]
+async fn what_was_under_way_when_the_gateway_was_killed_is_not_done_again_under_its_key() {
+    let mut gateway = gateway().await;
+    let mut client = admin(&gateway).await;
+    let node = NodeClient::connect(&gateway, "Phone", "iOS 18", &["location.get"]).await;
+    let params = json!({"timeoutMs": 60_000});
+    invoke(&mut client, "key", &node.id, "location.get", params).await;
+    let old = node.asked("location.get", 1).await;
+    gateway.kill9();
+    gateway.restart().await;
+    let mut client = admin(&gateway).await;
+    let mut node = NodeClient::connect(&gateway, "Phone", "iOS 18", &["location.get"]).await;
+    let ignored = node.answer(&old, json!({"lat": 1})).await;
+    assert_eq!(ignored["payload"], json!({"ok": true, "ignored": true}));
+    invoke(&mut client, "key", &node.id, "location.get", json!({})).await;
+    let answer = invoked(&client, "key").await;
+    let text = answer["error"]["message"].as_str().unwrap();
+    assert!(text.contains("the gateway stopped while it did this"), "{answer}");
+    assert!(node.requests().is_empty());
+}
+
+#[tokio::test]
+async fn a_large_answer_arrives_whole_and_is_not_kept() {
+    let gateway = gateway().await;
+    let mut client = admin(&gateway).await;
+    let mut node = NodeClient::connect(&gateway, "Phone", "iOS 18", &["canvas.snapshot"]).await;
+    invoke(&mut client, "big", &node.id, "canvas.snapshot", json!({})).await;
+    let request = node.asked("canvas.snapshot", 1).await;
+    let picture = json!({"format": "png", "base64": "A".repeat(1_000_000)});
+    node.answer(&request, picture.clone()).await;
+    assert_eq!(invoked(&client, "big").await["payload"]["payload"], picture);
+    let mut other = admin(&gateway).await;
+    invoke(&mut other, "big", &node.id, "canvas.snapshot", json!({})).await;
+    let again = invoked(&other, "big").await;
+    assert!(again["error"]["message"].as_str().unwrap().contains("too large"), "{again}");
+    assert_eq!(node.requests().len(), 1);
+}
+
+#[tokio::test]
+async fn nodes_that_openclaw_approved_are_taken_over_once() {
+    let mut gateway = gateway().await;
+    gateway.kill9();
+    let folder = gateway.state_dir().join("nodes");
+    std::fs::create_dir_all(&folder).unwrap();
+    let row = json!({"nodeId": "old", "token": "their-token", "displayName": "Old Phone",
+        "commands": ["location.get"], "createdAtMs": 1, "approvedAtMs": 2});
+    std::fs::write(folder.join("paired.json"), json!({"old": row}).to_string()).unwrap();
+    gateway.restart().await;
+    let mut client = admin(&gateway).await;
+    let list = call(&mut client, "node.list", json!({})).await;
+    assert_eq!(list["nodes"][0]["displayName"], "Old Phone", "{list}");
+    let verify = json!({"nodeId": "old", "token": "their-token"});
+    assert_eq!(call(&mut client, "node.pair.verify", verify).await["ok"], true);
+    call(&mut client, "node.pair.remove", json!({"nodeId": "old"})).await;
+    gateway.kill9();
+    gateway.restart().await;
+    let mut client = admin(&gateway).await;
+    let list = call(&mut client, "node.list", json!({})).await;
+    assert_eq!(list["nodes"], json!([]), "it does not come back");
+}

@@ -15,6 +15,7 @@ pub mod node;
 pub mod node_client;
 pub mod place;
 pub mod python;
+pub mod tls;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;

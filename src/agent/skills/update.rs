@@ -63,7 +63,7 @@ impl SkillChange {
         {
             return wrong("/skillKey".into(), "must have 1 to 128 characters of one line");
         }
-        let is_kept = |secret: &Secret| secret.expose() == REDACTED;
+        let is_kept = |secret: &Secret| secret.matches(REDACTED);
         self.api_key = self.api_key.filter(|secret| !is_kept(secret));
         self.env.retain(|_, value| !is_kept(value));
         if let Some(rule) = self.api_key.as_ref().and_then(wrong_value) {

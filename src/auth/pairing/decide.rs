@@ -12,6 +12,9 @@ use crate::store::{DeviceFacts, DeviceRow, DeviceToken, PairedDevice, PendingDev
 use super::scopes::{covers, covers_all, is_of_role, merge};
 use super::token::Minter;
 
+/// Scopes after which a request is begun anew, instead of being added to.
+const MAX_ASKED: usize = 64;
+
 /// A device that has proved its key and shown a credential.
 #[derive(Debug, Clone)]
 pub struct Ask {
@@ -205,7 +208,9 @@ fn wait(row: &mut DeviceRow, ask: &Ask, reason: Reason, request_id: &str, now_ms
         }
         before => {
             let was_silent = before.as_ref().is_none_or(|before| before.silent);
-            if let Some(before) = before {
+            // Who asks for something else each time is not remembered without end.
+            let has_room = |before: &PendingDevice| before.facts.scopes.len() < MAX_ASKED;
+            if let Some(before) = before.filter(has_room) {
                 let (mut roles, mut scopes) = (before.facts.roles, before.facts.scopes);
                 merge(&mut roles, &facts.roles);
                 merge(&mut scopes, &facts.scopes);

@@ -36,7 +36,7 @@ pub async fn run(args: QrArgs, around: &Surroundings, screen: &mut Screen) -> Re
                     .into(),
             )
         })?,
-        None => GatewayUrl::at(around.local.address)
+        None => GatewayUrl::at(around.local.address, around.local.is_tls)
             .map_err(|error| CliError::Usage(error.to_string()))?,
     };
     if url.is_loopback() {

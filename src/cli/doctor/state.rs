@@ -98,7 +98,7 @@ pub fn running(paths: &Paths, settings: Option<&Settings>) -> Vec<Finding> {
     let Some(settings) = settings else { return Vec::new() };
     let address = SocketAddr::new(settings.gateway.bind.host(), settings.gateway.port);
     if let Some(running) = running {
-        let title = format!("a gateway runs on this state directory, at {running}");
+        let title = format!("a gateway runs on this state directory, at {}", running.address);
         return vec![Finding::ok("gateway.running", title)];
     }
     match TcpListener::bind(address) {

@@ -137,6 +137,38 @@ pub(super) fn file(
     Ok(Some((request, !is_same)))
 }
 
+/// Takes approved nodes over, once for this mark.
+pub(super) fn import(
+    connection: &Connection,
+    rows: &[(NodePair, String)],
+    mark: &str,
+) -> Result<usize, Fault> {
+    let is_first = connection
+        .prepare_cached("INSERT INTO marks (name) VALUES (?1) ON CONFLICT DO NOTHING")?
+        .execute([mark])?
+        > 0;
+    let mut taken = 0;
+    for (pair, token_hash) in rows.iter().filter(|_| is_first) {
+        taken += connection
+            .prepare_cached(
+                "INSERT INTO node_pairs (node_id, facts, token_hash, created_at, approved_at,
+                    seen_at, seen_reason, connected_at)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8) ON CONFLICT DO NOTHING",
+            )?
+            .execute(params![
+                pair.node_id,
+                serde_json::to_string(&pair.facts)?,
+                token_hash,
+                signed(pair.created_at_ms),
+                signed(pair.approved_at_ms),
+                pair.last_seen_at_ms.map(signed),
+                pair.last_seen_reason,
+                pair.last_connected_at_ms.map(signed)
+            ])?;
+    }
+    Ok(taken)
+}
+
 pub(super) fn approve(
     connection: &Connection,
     request_id: &str,

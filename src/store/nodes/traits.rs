@@ -38,6 +38,15 @@ pub trait NodeStore: Send + Sync + 'static {
         live: Vec<String>,
     ) -> StoreFuture<'_, Option<(NodePairRequest, bool)>>;
 
+    /// Takes approved nodes over from another program, with the hashes of their
+    /// tokens, those that are known excepted; answers how many. It happens once
+    /// for this mark.
+    fn import_nodes(
+        &self,
+        rows: Vec<(NodePair, String)>,
+        mark: &'static str,
+    ) -> StoreFuture<'_, usize>;
+
     /// Approves a request unless `check` refuses.
     fn approve_node<'a>(
         &'a self,
@@ -146,6 +155,15 @@ impl NodeStore for SqliteStore {
     ) -> StoreFuture<'_, Option<(NodePairRequest, bool)>> {
         let file = move |c: &_| pairing::file(c, request, &live);
         Box::pin(self.database.write("file a node pairing", file))
+    }
+
+    fn import_nodes(
+        &self,
+        rows: Vec<(NodePair, String)>,
+        mark: &'static str,
+    ) -> StoreFuture<'_, usize> {
+        let import = move |c: &_| pairing::import(c, &rows, mark);
+        Box::pin(self.database.write("take nodes over", import))
     }
 
     fn approve_node<'a>(
