@@ -19,7 +19,7 @@ use crate::support::{Secret, hex};
 use crate::telemetry;
 
 /// The sections that are read; the rest is kept as it is.
-const SECTIONS: [&str; 13] = [
+pub(super) const SECTIONS: [&str; 13] = [
     "gateway", "session", "agents", "messages", "tools", "commands", "models", "auth", "secrets",
     "skills", "mcp", "cron", "bindings",
 ];

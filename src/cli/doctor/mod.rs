@@ -33,6 +33,9 @@ pub struct DoctorArgs {
     /// Print JSON
     #[arg(long)]
     json: bool,
+    /// Also tell whether a page at this address may connect
+    #[arg(long, value_name = "URL")]
+    url: Option<String>,
 }
 
 /// Looks at everything.
@@ -40,6 +43,9 @@ pub fn run(args: &DoctorArgs, env: &Env) -> anyhow::Result<ExitCode> {
     let paths = Paths::resolve(env)?;
     let loaded = config::load(env, &Overrides { read_only: true, ..Overrides::default() });
     let mut findings = vec![setup::config(&loaded)];
+    if let (Some(url), Ok(settings)) = (&args.url, &loaded) {
+        findings.push(setup::page(url, settings));
+    }
     findings.extend(state::directory(&paths));
     findings.extend(check_files(&paths));
     findings.extend(state::running(&paths, loaded.as_ref().ok()));

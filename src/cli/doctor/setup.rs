@@ -7,6 +7,7 @@ use std::sync::Arc;
 use super::finding::{Finding, Severity};
 use crate::agent::exec::sandbox_availability;
 use crate::app;
+use crate::auth::origin::page_verdict;
 use crate::config::secrets::{self, targets};
 use crate::config::{ConfigError, Env, Settings};
 use crate::support::{Clock, SystemClock};
@@ -37,6 +38,26 @@ pub fn config(loaded: &Result<Settings, ConfigError>) -> Finding {
             "mend the place that is named; earlier versions are beside the file, as .bak",
         ),
     }
+}
+
+/// Whether a page may connect, from somewhere at least.
+pub fn page(url: &str, settings: &Settings) -> Finding {
+    let Some(verdict) = page_verdict(url, &settings.gateway.control_ui) else {
+        let title = format!("{url} is no address of a page");
+        let fix = "give one such as https://chat.example.com";
+        return Finding::new("gateway.page", Severity::Warn, title, "", fix);
+    };
+    let text = verdict.to_string();
+    let (title, fix) = text.split_once("; ").unwrap_or((&text, ""));
+    if verdict.elsewhere.is_ok() && verdict.is_secure {
+        return Finding::ok("gateway.page", title);
+    }
+    let severity = match (&verdict.here, &verdict.elsewhere) {
+        (Err(_), Err(_)) => Severity::Critical,
+        _ => Severity::Info,
+    };
+    let why = "a page that is not allowed gets no connection, whatever it knows";
+    Finding::new("gateway.page", severity, title, why, fix)
 }
 
 /// Whether every reference leads to a secret.
