@@ -163,13 +163,19 @@ const STEPS: &[&str] = &[
     CREATE INDEX subagents_by_parent ON subagents (parent_key, state);
     CREATE INDEX subagents_by_child ON subagents (child_key);
     CREATE INDEX subagents_by_state ON subagents (state, ended_at);",
-    // Jobs of the scheduler and their runs, each instant once.
+    // Jobs of the scheduler and their runs, each instant once; system events.
     "CREATE TABLE cron_jobs (
         id TEXT PRIMARY KEY NOT NULL,
         job TEXT NOT NULL,
         due_at INTEGER,
         origin TEXT
     ) STRICT;
+    CREATE TABLE notices (
+        id INTEGER PRIMARY KEY AUTOINCREMENT,
+        session_key TEXT NOT NULL,
+        text TEXT NOT NULL
+    ) STRICT;
+    CREATE INDEX notices_by_session ON notices (session_key, id);
     CREATE TABLE cron_imports (
         path TEXT PRIMARY KEY NOT NULL,
         at INTEGER NOT NULL
