@@ -215,13 +215,19 @@ const STEPS: &[&str] = &[
         UNIQUE (node_id, id)
     ) STRICT;
     CREATE INDEX node_work_by_expiry ON node_work (expires_at) WHERE expires_at IS NOT NULL;",
-    // Jobs of the scheduler and their runs, each instant once.
+    // Jobs of the scheduler and their runs, each instant once; system events.
     "CREATE TABLE cron_jobs (
         id TEXT PRIMARY KEY NOT NULL,
         job TEXT NOT NULL,
         due_at INTEGER,
         origin TEXT
     ) STRICT;
+    CREATE TABLE notices (
+        id INTEGER PRIMARY KEY AUTOINCREMENT,
+        session_key TEXT NOT NULL,
+        text TEXT NOT NULL
+    ) STRICT;
+    CREATE INDEX notices_by_session ON notices (session_key, id);
     CREATE TABLE cron_imports (
         path TEXT PRIMARY KEY NOT NULL,
         at INTEGER NOT NULL

@@ -23,6 +23,7 @@ pub mod instance;
 mod memory;
 mod migrations;
 mod nodes;
+mod notices;
 mod query;
 mod runs;
 mod sessions;
@@ -55,6 +56,7 @@ pub use nodes::{
     KnownNode, NodeAction, NodeAdmitted, NodeApproval, NodeCheck, NodeDrain, NodeFacts, NodePair,
     NodePairRequest, NodePairings, NodeStore, NodeWork,
 };
+pub use notices::NoticeRow;
 pub use query::{SessionPage, SessionQuery, SessionRow};
 pub use runs::{Claim, NewRun, RunOutcome, RunRecord, RunState};
 pub use sqlite::SqliteStore;
