@@ -17,6 +17,7 @@
 //! | [`providers`] | model APIs behind one trait |
 //! | [`agent`] | a run: lane, turn, abort |
 //! | [`channels`] | chat services: accounts, who may write, the way in and out |
+//! | [`nodes`] | machines that connect and offer commands |
 //! | [`commands`] | slash commands |
 //! | [`registry`] | the table of methods and the one door to them |
 //! | [`handlers`] | one function per method |
@@ -47,6 +48,7 @@ pub mod config;
 pub mod gateway;
 pub mod handlers;
 pub mod http;
+pub mod nodes;
 pub mod protocol;
 pub mod providers;
 pub mod registry;

@@ -106,6 +106,7 @@ fn methods_page() -> String {
     for kind in EventKind::ALL {
         let scope = match kind.gate() {
             Gate::Open => "none".to_owned(),
+            Gate::Node => "node".to_owned(),
             Gate::Scope(scope) => format!("`{}`", scope.as_str()),
         };
         page.push_str(&format!("| `{}` | {scope} | {} |\n", kind.name(), event_doc(kind.name())));

@@ -26,6 +26,7 @@ use clawgate::auth::Owner;
 use clawgate::bus::{Audience, Backplane, Bus, Event, EventKind};
 use clawgate::channels::{Channels, ChannelsParts};
 use clawgate::config::{Env, Overrides, Settings, load};
+use clawgate::nodes::{Nodes, NodesParts};
 use clawgate::protocol::message::UserMessage;
 use clawgate::sessions::{
     HistoryOptions, KeyRules, SessionKey, Sessions, SessionsOptions, TranscriptFormat,
@@ -73,6 +74,8 @@ impl Backplane for Listening {
             _ => {}
         }
     }
+
+    fn close_device(&self, _: &str, _: Option<&str>, _: &clawgate::bus::Closing, _: &str) {}
 }
 
 struct Place {
@@ -141,8 +144,16 @@ async fn place() -> Place {
         clock: Arc::clone(&clock),
         tasks: tasks.clone(),
     });
+    let nodes = Nodes::new(NodesParts {
+        settings: settings.nodes.clone(),
+        store: Arc::clone(&store),
+        bus: bus.clone(),
+        clock: Arc::clone(&clock),
+        ids: ids.clone(),
+    });
     let runs = Runs::new(RunsParts {
         settings: Arc::clone(&settings),
+        nodes: Arc::new(nodes),
         keys,
         sessions: sessions.clone(),
         store: Arc::clone(&store),

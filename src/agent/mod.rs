@@ -50,6 +50,7 @@ mod visible;
 mod wait;
 pub mod web;
 mod weight;
+mod work;
 pub mod workspace;
 
 pub use changes::{Change, CompactionChange};

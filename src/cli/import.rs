@@ -1,4 +1,5 @@
-//! `clawgate import`: takes over the sessions of an OpenClaw state directory.
+//! `clawgate import`: takes over the sessions and devices of an OpenClaw state
+//! directory.
 
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
@@ -13,8 +14,9 @@ use serde_json::json;
 use super::format::{count, size, table};
 use super::screen::Screen;
 use crate::app;
+use crate::auth::pairing::PairedFile;
 use crate::config::{self, Env, Overrides};
-use crate::sessions::import::{Import, ImportReport, Progress};
+use crate::sessions::import::{Import, ImportReport, LeftOut, Progress};
 use crate::store::atomic::create_private_dir;
 use crate::store::instance::InstanceLock;
 use crate::store::{SqliteStore, Store};
@@ -68,9 +70,15 @@ pub fn run(args: &ImportArgs, env: &Env) -> anyhow::Result<ExitCode> {
     let rules = app::key_rules(&settings);
     let import = Import { from, to, rules, store, is_dry: args.dry_run };
     let bar = Bar::new(std::io::stderr().is_terminal());
-    let report = super::one_thread()?.block_on(import.run(bar.progress()))?;
+    let runtime = super::one_thread()?;
+    let mut report = runtime.block_on(import.run(bar.progress()))?;
     bar.clear();
-    let text = if args.json { as_json(&import, &report) } else { as_text(&import, &report) };
+    let devices = runtime.block_on(devices(&import, &mut report))?;
+    let text = if args.json {
+        as_json(&import, &report, devices)
+    } else {
+        as_text(&import, &report, devices)
+    };
     // Names of files can hold what steers a terminal; the screen takes it out.
     match Screen::stdio(true).text(&text) {
         Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => return Err(error.into()),
@@ -78,6 +86,31 @@ pub fn run(args: &ImportArgs, env: &Env) -> anyhow::Result<ExitCode> {
     }
     let is_whole = report.all_left_out().next().is_none();
     Ok(if is_whole { ExitCode::SUCCESS } else { ExitCode::from(LEFT_OUT) })
+}
+
+/// Takes over paired devices that are not known here; answers how many.
+async fn devices(import: &Import, report: &mut ImportReport) -> anyhow::Result<usize> {
+    let folder = import.from.join("devices");
+    let file = PairedFile::read(&folder);
+    let file = file.unwrap_or_else(|error| {
+        let what = folder.join("paired.json").display().to_string();
+        report.left_out.push(LeftOut { what, why: error.to_string() });
+        PairedFile::default()
+    });
+    for id in file.left_out {
+        let why = "its entry is not one of a paired device".to_owned();
+        report.left_out.push(LeftOut { what: format!("device {id}"), why });
+    }
+    let mut rows = file.rows;
+    let Some(store) = &import.store else { return Ok(rows.len()) };
+    if import.is_dry {
+        let known = store.devices(0).await?;
+        rows.retain(|row| {
+            !known.iter().any(|it| it.device_id == row.device_id && it.paired.is_some())
+        });
+        return Ok(rows.len());
+    }
+    Ok(store.import_devices(rows, None).await?)
 }
 
 fn source(args: &ImportArgs, env: &Env) -> anyhow::Result<PathBuf> {
@@ -142,18 +175,19 @@ fn draw(text: &str) {
     let _ = write!(err, "\r{text}").and_then(|()| err.flush());
 }
 
-fn as_json(import: &Import, report: &ImportReport) -> String {
+fn as_json(import: &Import, report: &ImportReport, devices: usize) -> String {
     let answer = json!({
         "from": import.from,
         "to": import.to,
         "dryRun": import.is_dry,
         "agents": report.agents,
+        "devices": devices,
         "leftOut": report.left_out,
     });
     format!("{answer:#}\n")
 }
 
-fn as_text(import: &Import, report: &ImportReport) -> String {
+fn as_text(import: &Import, report: &ImportReport, devices: usize) -> String {
     let head = ["agent", "sessions", "messages", "files", "size", "here before", "left out"];
     let mut rows = vec![head.map(str::to_owned)];
     for agent in &report.agents {
@@ -170,6 +204,9 @@ fn as_text(import: &Import, report: &ImportReport) -> String {
     let verb = if import.is_dry { "Would import" } else { "Imported" };
     let mut text = format!("{verb} {} into {}\n\n", shown(&import.from), shown(&import.to));
     text.push_str(&table(&rows));
+    if devices > 0 {
+        text.extend(["\nPaired devices: ", &devices.to_string(), "\n"]);
+    }
     let mut left_out = report.all_left_out().peekable();
     if left_out.peek().is_some() {
         text.push_str("\nLeft out or changed:\n");

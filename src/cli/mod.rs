@@ -4,7 +4,7 @@
 //! Promises: what a script reads goes to stdout, everything else to stderr; an
 //! error says what to do; no credential is printed unless it was asked for.
 //! Must not: do what a library module can do, or reach into a running gateway
-//! but through its WebSocket.
+//! but through its WebSocket and its control socket.
 
 mod args;
 mod banner;
@@ -13,6 +13,9 @@ mod channels;
 mod chat;
 pub mod client;
 mod config;
+mod control;
+mod devices;
+mod doctor;
 mod env;
 mod error;
 mod format;
@@ -20,9 +23,11 @@ mod gateway;
 mod import;
 mod message;
 mod models;
+mod nodes;
 mod output;
 mod pairing;
 mod screen;
+mod security;
 mod skills;
 mod status;
 mod surroundings;
@@ -35,6 +40,7 @@ use clap::{Parser, Subcommand};
 
 use crate::agent::exec::launcher::run_step;
 use crate::config::{Env, Settings};
+use crate::support::Secret;
 
 pub use args::ConnectArgs;
 pub use banner::start_text;
@@ -43,14 +49,18 @@ pub use channels::ChannelsArgs;
 pub use chat::ChatArgs;
 pub use client::LocalGateway;
 pub use config::ConfigArgs;
+pub use devices::{DevicesArgs, QrArgs};
+pub use doctor::DoctorArgs;
 pub use error::CliError;
 pub use gateway::{GatewayArgs, OverrideArgs};
 pub use import::ImportArgs;
 pub use message::MessageArgs;
 pub use models::ModelsArgs;
+pub use nodes::NodesArgs;
 pub use output::say;
 pub use pairing::PairingArgs;
 pub use screen::Screen;
+pub use security::SecurityArgs;
 pub use skills::SkillsArgs;
 pub use status::{HealthArgs, StatusArgs};
 pub use surroundings::Surroundings;
@@ -84,10 +94,16 @@ enum Command {
     Token(TokenArgs),
     /// Look at the effective configuration.
     Config(ConfigArgs),
-    /// Take over the sessions of an OpenClaw state directory.
+    /// Look whether a gateway works here, and say what to do.
+    Doctor(DoctorArgs),
+    /// Look at what the configuration opens to others.
+    Security(SecurityArgs),
+    /// Take over the sessions and devices of an OpenClaw state directory.
     Import(ImportArgs),
     /// Show models and credentials, choose the default model.
     Models(ModelsArgs),
+    /// Show, approve and ask nodes: machines that offer commands.
+    Nodes(NodesArgs),
     /// Show, install and switch skills.
     Skills(SkillsArgs),
     /// Show the channels and how they are.
@@ -96,6 +112,10 @@ enum Command {
     Message(MessageArgs),
     /// Show and decide who may write by a channel.
     Pairing(PairingArgs),
+    /// Show, approve and remove devices.
+    Devices(DevicesArgs),
+    /// Print a code that sets up one phone.
+    Qr(QrArgs),
 }
 
 /// Parses the arguments and runs the command. A usage error exits with 2.
@@ -114,10 +134,15 @@ fn run(cli: Cli, env: Env) -> anyhow::Result<ExitCode> {
         Some(Command::Gateway(args)) => gateway::run(&args, &env),
         Some(Command::Token(args)) => token::run(&args, &env),
         Some(Command::Config(args)) => config::run(&args, &env),
+        Some(Command::Doctor(args)) => doctor::run(&args, &env),
+        Some(Command::Security(args)) => security::run(&args, &env),
         Some(Command::Import(args)) => import::run(&args, &env),
         Some(Command::Models(args)) => models::run(&args, &env),
         Some(Command::Chat(args)) => {
             client(env, async |around, screen| chat::run(args, around, screen).await)
+        }
+        Some(Command::Nodes(args)) => {
+            client(env, async |around, screen| nodes::run(args, around, screen).await)
         }
         Some(Command::Skills(args)) => {
             client(env, async |around, screen| skills::run(args, around, screen).await)
@@ -130,6 +155,12 @@ fn run(cli: Cli, env: Env) -> anyhow::Result<ExitCode> {
         }
         Some(Command::Pairing(args)) => {
             client(env, async |around, screen| pairing::run(args, around, screen).await)
+        }
+        Some(Command::Devices(args)) => {
+            client(env, async |around, screen| devices::run(args, around, screen).await)
+        }
+        Some(Command::Qr(args)) => {
+            client(env, async |around, screen| devices::qr(args, around, screen).await)
         }
         Some(Command::Call(args)) => {
             client(env, async |around, screen| call::run(args, around, screen).await)
@@ -165,6 +196,12 @@ fn follow_secrets(settings: &mut Settings, env: &Env) -> anyhow::Result<()> {
     }
     let followed = one_thread()?.block_on(auth.follow(&settings.secrets, env));
     followed.map_err(|(key, error)| anyhow::Error::new(error).context(key))
+}
+
+/// Token and password of `gateway.remote`.
+fn remote_credentials(settings: &Settings, env: &Env) -> anyhow::Result<[Option<Secret>; 2]> {
+    let found = settings.gateway.remote.credentials(&settings.secrets, env);
+    one_thread()?.block_on(found).context("gateway.remote")
 }
 
 /// A runtime for a command that only talks to others.

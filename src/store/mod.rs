@@ -9,16 +9,19 @@
 mod answers;
 pub mod atomic;
 mod channels;
+mod check;
 mod checkpoint;
 mod column;
 mod cooldowns;
 mod database;
+mod devices;
 mod entry;
 mod error;
 mod group;
 pub mod instance;
 mod memory;
 mod migrations;
+mod nodes;
 mod query;
 mod runs;
 mod sessions;
@@ -33,12 +36,21 @@ pub use channels::{
     ChannelPerson, ChannelStore, ExpectedReply, NewPart, OutboxAddress, OutboxCounts, OutboxNext,
     OutboxPart, OutboxSettled, OutboxState, PairingClaim, PairingRequest,
 };
+pub use check::check;
 pub use checkpoint::{CheckpointPlace, CompactionCheckpoint, CompactionReason};
 pub use cooldowns::{CooldownChange, CooldownRow};
 pub use database::Database;
+pub use devices::{
+    DeviceEdit, DeviceFacts, DeviceRow, DeviceStore, DeviceToken, PairedDevice, PendingDevice,
+    SetupCode,
+};
 pub use entry::{SessionEntry, TranscriptFacts};
 pub use error::StoreError;
 pub use memory::{MemoryChunk, MemoryFile, MemoryHit, MemoryUpdate};
+pub use nodes::{
+    KnownNode, NodeAction, NodeAdmitted, NodeApproval, NodeCheck, NodeDrain, NodeFacts, NodePair,
+    NodePairRequest, NodePairings, NodeStore, NodeWork,
+};
 pub use query::{SessionPage, SessionQuery, SessionRow};
 pub use runs::{Claim, NewRun, RunOutcome, RunRecord, RunState};
 pub use sqlite::SqliteStore;

@@ -5,10 +5,10 @@
 //! keys are text, each call is one transaction.
 
 use super::{
-    AnswerClaim, ChannelStore, Claim, CooldownChange, CooldownRow, MemoryFile, MemoryHit,
-    MemoryUpdate, NewRun, RunOutcome, RunRecord, SessionEntry, SessionPage, SessionQuery,
-    SessionRow, Spending, StoreError, SubagentQuery, SubagentRow, SubagentState, UsageFacts,
-    UsageFile, UsageScan,
+    AnswerClaim, ChannelStore, Claim, CooldownChange, CooldownRow, DeviceStore, MemoryFile,
+    MemoryHit, MemoryUpdate, NewRun, NodeStore, RunOutcome, RunRecord, SessionEntry, SessionPage,
+    SessionQuery, SessionRow, Spending, StoreError, SubagentQuery, SubagentRow, SubagentState,
+    UsageFacts, UsageFile, UsageScan,
 };
 use crate::support::BoxFuture;
 
@@ -49,8 +49,9 @@ pub struct NewSession {
     pub entry: SessionEntry,
 }
 
-/// Session index, run records, usage, and credentials that rest.
-pub trait Store: ChannelStore + Send + Sync + 'static {
+/// Session index, run records, usage, credentials that rest, devices, nodes, and
+/// channels.
+pub trait Store: ChannelStore + DeviceStore + NodeStore {
     /// The session with this key.
     fn session<'a>(&'a self, key: &'a str) -> StoreFuture<'a, Option<SessionEntry>>;
 

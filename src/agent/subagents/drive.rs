@@ -10,7 +10,6 @@ use crate::agent::run::{AbortReason, RunEnd};
 use crate::agent::runs::{Accepted, Runs, SendError, SendRequest};
 use crate::auth::Owner;
 use crate::protocol::message::UserMessage;
-use crate::providers::ThinkingLevel;
 use crate::sessions::{HistoryOptions, SessionEntry, SessionError, SessionKey};
 use crate::store::{StoreError, SubagentQuery, SubagentRow, SubagentState};
 
@@ -147,7 +146,7 @@ impl Runs {
             idempotency_key: row.run_id.clone(),
             message: UserMessage::text(row.message.as_str(), self.parts.clock.now_ms()),
             media: None,
-            thinking: row.thinking.as_deref().and_then(ThinkingLevel::parse),
+            thinking: None,
             owner: Owner::from_text(&row.owner),
             dedupe_text: None,
             limit,

@@ -13,6 +13,7 @@ mod gateway;
 mod image;
 mod memory;
 mod message;
+mod nodes;
 mod output;
 mod policy;
 mod sessions;
@@ -141,6 +142,7 @@ impl Tools {
             Arc::new(memory::MemorySearch),
             Arc::new(memory::MemoryGet),
             Arc::new(message::MessageTool),
+            Arc::new(nodes::Nodes),
             Arc::new(image::Image::new(&settings.web.fetch, env, Arc::clone(&tls))),
         ];
         builtin.extend(files::tools());
