@@ -40,6 +40,7 @@ use crate::support::{Clock, Fingerprint, Ids, RandomIds, SystemClock, Tasks};
 
 mod channels;
 mod ending;
+mod jobs;
 mod listen;
 mod nodes;
 mod own_beacon;
@@ -240,6 +241,7 @@ async fn build(
     });
     let channels = channels::build(&settings, env, &store, &sessions, &clock, &tasks);
     let nodes = nodes::nodes(&settings, &store, &bus, &clock, &ids);
+    let cron = jobs::jobs(&settings, env, &sessions, &store, &bus, &clock, &ids);
     let runs = Runs::new(RunsParts {
         settings: Arc::clone(&settings),
         keys: Arc::clone(&keys),
@@ -256,6 +258,7 @@ async fn build(
         workspaces: Arc::new(Workspaces::new(&settings.workspace, Arc::clone(&clock))),
         skills: Arc::new(Skills::new(Arc::clone(&settings), env.clone())),
         notices: Notices::default(),
+        cron,
         tally: Tally::default(),
         clock: Arc::clone(&clock),
         ids: Arc::clone(&ids),
@@ -407,6 +410,9 @@ fn start_periodic(services: &Arc<Services>) {
     tasks.spawn("tick", tick(Arc::clone(services)));
     tasks.spawn("prune", prune(Arc::clone(services)));
     tasks.spawn("subagents", Arc::clone(&services.runs).keep_subagents());
+    let (cron, runs) = (&services.runs.parts().cron, &services.runs);
+    tasks.spawn("cron", Arc::clone(cron).schedule(Arc::clone(runs)));
+    tasks.spawn("heartbeats", Arc::clone(cron).beat(Arc::clone(runs)));
     tasks.spawn("maintenance", handlers::keep_tidy(Arc::clone(services)));
     channels::begin(services);
 }

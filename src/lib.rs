@@ -18,6 +18,7 @@
 //! | [`agent`] | a run: lane, turn, abort |
 //! | [`channels`] | chat services: accounts, who may write, the way in and out |
 //! | [`nodes`] | machines that connect and offer commands |
+//! | [`cron`] | jobs and heartbeats |
 //! | [`commands`] | slash commands |
 //! | [`registry`] | the table of methods and the one door to them |
 //! | [`handlers`] | one function per method |
@@ -45,6 +46,7 @@ pub mod channels;
 pub mod cli;
 pub mod commands;
 pub mod config;
+pub mod cron;
 pub mod gateway;
 pub mod handlers;
 pub mod http;

@@ -12,16 +12,16 @@ use super::gateway::{self, Sources};
 use super::schema::Node;
 use super::{
     ConfigError, ConfigFile, Env, Overrides, Paths, Settings, agents, channels, cli_backend,
-    commands, exec, exec_policy, mcp, messages, models, nesting, nodes, profiles, redact, secrets,
-    session, skills, substitute, tools, web, workspace,
+    commands, cron, exec, exec_policy, heartbeat, mcp, messages, models, nesting, nodes, profiles,
+    redact, secrets, session, skills, substitute, tools, web, workspace,
 };
 use crate::support::{Secret, hex};
 use crate::telemetry;
 
 /// The sections that are read; the rest is kept as it is.
-const SECTIONS: [&str; 12] = [
+const SECTIONS: [&str; 13] = [
     "gateway", "session", "agents", "messages", "tools", "commands", "models", "auth", "secrets",
-    "skills", "mcp", "bindings",
+    "skills", "mcp", "bindings", "cron",
 ];
 /// Far more than anybody writes by hand; keeps a wrong path from filling memory.
 const FILE_LIMIT: u64 = 8 * 1024 * 1024;
@@ -85,6 +85,8 @@ fn settings(
     let profiles = profiles::read(&root.member("auth")?)?;
     let secrets = secrets::read(&root.member("secrets")?, &paths)?;
     let channels = channels::read(&root)?;
+    let cron = cron::read(&root.member("cron")?, env, &file.path, &mut ledger)?;
+    let heartbeats = heartbeat::read(&root, &agents, &file.path, &mut ledger)?;
     let (web, mcp) = (web::read(&root)?, mcp::read(&root, &paths)?);
     // The gateway last: its token is only made for a valid config.
     let gateway = gateway::read(&root, &from, &mut ledger)?;
@@ -111,6 +113,8 @@ fn settings(
         web,
         mcp,
         channels,
+        cron,
+        heartbeats,
         raw,
         file,
         explained,

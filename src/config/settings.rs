@@ -14,9 +14,9 @@ use super::secrets::SecretsConfig;
 use super::skills::SkillsSettings;
 use super::web::WebConfig;
 use super::{
-    AgentsSettings, AuthMode, BindChoice, CommandsSettings, ExecPolicySettings, ExecSettings,
-    Explained, GatewaySettings, MessagesSettings, NodesSettings, Paths, SessionSettings,
-    ToolsSettings, WorkspaceSettings,
+    AgentsSettings, AuthMode, BindChoice, CommandsSettings, CronSettings, ExecPolicySettings,
+    ExecSettings, Explained, GatewaySettings, HeartbeatSettings, MessagesSettings, NodesSettings,
+    Paths, SessionSettings, ToolsSettings, WorkspaceSettings,
 };
 use crate::support::Secret;
 
@@ -80,6 +80,10 @@ pub struct Settings {
     pub mcp: McpConfig,
     /// The `channels` section and `bindings`: chat services.
     pub channels: ChannelsSettings,
+    /// The `cron` section: jobs.
+    pub cron: CronSettings,
+    /// How often each agent is asked whether something is to be done.
+    pub heartbeats: Vec<HeartbeatSettings>,
     /// The config file as written, unknown keys included.
     pub raw: Value,
     /// The config file.

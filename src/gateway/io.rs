@@ -68,18 +68,19 @@ impl AsyncRead for MeteredStream {
         buf: &mut ReadBuf<'_>,
     ) -> Poll<std::io::Result<()>> {
         match self.meter.phase() {
-            Phase::Request => {
+            Phase::Request(left) => {
                 self.meter.watch(cx.waker());
                 if let Some(deadline) = &mut self.deadline
                     && deadline.as_mut().poll(cx).is_ready()
                 {
                     return Poll::Ready(Err(std::io::ErrorKind::TimedOut.into()));
                 }
-                let polled = Pin::new(&mut self.inner).poll_read(cx, buf);
+                let polled = self.poll_limited(cx, buf, left);
                 if polled.is_pending() { self.or_cut(polled) } else { polled }
             }
             Phase::Closing(0) => self.poll_discard(cx),
             Phase::Limited(left) => {
+                self.deadline = None;
                 self.meter.watch(cx.waker());
                 let polled = self.poll_limited(cx, buf, left);
                 if polled.is_pending() { self.or_cut(polled) } else { polled }
@@ -111,7 +112,6 @@ impl MeteredStream {
         buf: &mut ReadBuf<'_>,
         left: usize,
     ) -> Poll<std::io::Result<()>> {
-        self.deadline = None;
         if left == 0 {
             let error = std::io::Error::other("too much before connect");
             return Poll::Ready(Err(error));

@@ -5,6 +5,9 @@ use std::task::Waker;
 
 use futures_util::task::AtomicWaker;
 
+/// What a connection may send before it is a WebSocket: the head of a request,
+/// which takes a few KiB even with many cookies.
+const REQUEST_BYTES: i64 = 64 * 1024;
 /// What is still read, as frames, from a client that we are closing; its close
 /// frame should be among it.
 const CLOSING_BYTES: i64 = 64 * 1024;
@@ -12,8 +15,8 @@ const CLOSING_BYTES: i64 = 64 * 1024;
 /// A stage of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Phase {
-    /// It is no WebSocket yet.
-    Request,
+    /// It is no WebSocket yet: so many bytes are left.
+    Request(usize),
     /// It has logged in.
     Open,
     /// It has not logged in: so many bytes are left.
@@ -42,7 +45,7 @@ pub struct Meter {
 impl Meter {
     /// For a connection that was just accepted.
     pub fn new() -> Self {
-        let (phase, left) = (AtomicU8::new(REQUEST), AtomicI64::new(0));
+        let (phase, left) = (AtomicU8::new(REQUEST), AtomicI64::new(REQUEST_BYTES));
         Self { phase, left, reader: AtomicWaker::new() }
     }
 
@@ -50,7 +53,7 @@ impl Meter {
     pub fn phase(&self) -> Phase {
         let left = || usize::try_from(self.left.load(Ordering::Acquire)).unwrap_or(0);
         match self.phase.load(Ordering::Acquire) {
-            REQUEST => Phase::Request,
+            REQUEST => Phase::Request(left()),
             LIMITED => Phase::Limited(left()),
             CLOSING => Phase::Closing(left()),
             CUT => Phase::Cut,
@@ -69,7 +72,8 @@ impl Meter {
         drop(self.reader.take());
     }
 
-    /// From now on at most `bytes`; more is an error of the read.
+    /// It is a WebSocket. From now on at most `bytes`; more is an error of the
+    /// read.
     pub fn limit(&self, bytes: u32) {
         self.left.store(i64::from(bytes), Ordering::Release);
         let _ = self.phase.compare_exchange(REQUEST, LIMITED, Ordering::AcqRel, Ordering::Acquire);

@@ -125,9 +125,10 @@ fn about(gateway: &Gateway, parts: &request::Parts) -> Response {
     if parts.uri.path() != "/" {
         return (StatusCode::NOT_FOUND, "Not Found\n").into_response();
     }
-    let port = gateway.services.settings.gateway.port;
+    let settings = &gateway.services.settings.gateway;
+    let (port, s) = (settings.port, if settings.tls.enabled { "s" } else { "" });
     let text = format!(
-        "clawgate {} is running.\n\nThis address speaks the OpenClaw gateway protocol over WebSocket: ws://<this host>:{port}/\nTry: clawgate chat \"hi\"\n",
+        "clawgate {} is running.\n\nThis address speaks the OpenClaw gateway protocol over WebSocket: ws{s}://<this host>:{port}/\nTry: clawgate chat \"hi\"\n",
         env!("CARGO_PKG_VERSION"),
     );
     ([(header::CONTENT_TYPE, "text/plain; charset=utf-8")], text).into_response()

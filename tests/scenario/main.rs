@@ -20,6 +20,7 @@ mod command_rights;
 mod commands;
 mod compaction;
 mod config;
+mod cron;
 mod devices;
 mod exec;
 mod failover;

@@ -18,6 +18,7 @@ mod constant_time;
 mod device_matrix;
 mod doctor;
 mod exec_approvals;
+mod floods;
 mod forwarded_headers;
 mod granted_scopes;
 mod locality;

@@ -16,14 +16,45 @@ async fn gateway(mode: &str) -> Gateway {
     Gateway::start(GatewayOptions::with_config(config)).await
 }
 
-/// The status of a request for `/` with these headers.
-async fn status(gateway: &Gateway, headers: &str) -> String {
+/// What the answer to a request is.
+async fn ask(gateway: &Gateway, line: &str, headers: &str) -> String {
     let mut tcp = TcpStream::connect(gateway.address()).await.unwrap();
-    let request = format!("GET / HTTP/1.1\r\n{headers}Connection: close\r\n\r\n");
+    let request = format!("{line} HTTP/1.1\r\n{headers}Connection: close\r\n\r\n");
     tcp.write_all(request.as_bytes()).await.unwrap();
     let mut answer = String::new();
     tcp.read_to_string(&mut answer).await.unwrap();
+    answer
+}
+
+/// The status of a request for `/` with these headers.
+async fn status(gateway: &Gateway, headers: &str) -> String {
+    let answer = ask(gateway, "GET /", headers).await;
     answer.split(' ').nth(1).unwrap_or_default().to_owned()
+}
+
+/// Nothing of the state, the settings or the users (CVE-2026-41335).
+#[tokio::test]
+async fn who_has_not_logged_in_reads_that_a_gateway_is_here_and_nothing_else() {
+    let gateway = gateway("token").await;
+    let about = format!(
+        "clawgate {} is running.\n\nThis address speaks the OpenClaw gateway protocol over \
+         WebSocket: ws://<this host>:{}/\nTry: clawgate chat \"hi\"\n",
+        env!("CARGO_PKG_VERSION"),
+        gateway.port(),
+    );
+    for (line, expected) in [
+        ("GET /", about.as_str()),
+        ("GET /api/chat/ws", "Not Found\n"),
+        ("GET /..%2fopenclaw.json", "Not Found\n"),
+        ("POST /hooks/agent", "Not Found\n"),
+    ] {
+        let answer = ask(&gateway, line, "Host: localhost\r\nContent-Length: 0\r\n").await;
+        let (_, body) = answer.split_once("\r\n\r\n").unwrap();
+        assert_eq!(body, expected, "{line}");
+    }
+    let refused = ask(&gateway, "GET /", "Host: evil.example\r\n").await;
+    let (_, body) = refused.split_once("\r\n\r\n").unwrap();
+    assert!(body.starts_with("host not allowed") && body.lines().count() == 1, "{body}");
 }
 
 #[tokio::test]
