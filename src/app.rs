@@ -241,7 +241,7 @@ async fn build(
     });
     let channels = channels::build(&settings, env, &store, &sessions, &clock, &tasks);
     let nodes = nodes::nodes(&settings, &store, &bus, &clock, &ids);
-    let cron = jobs::jobs(&settings, env, &sessions, &store, &bus, &clock, &ids);
+    let cron = jobs::jobs(&settings, env, &sessions, &store, &bus, &clock, &ids, &channels);
     let runs = Runs::new(RunsParts {
         settings: Arc::clone(&settings),
         keys: Arc::clone(&keys),

@@ -28,7 +28,7 @@ use clawgate::auth::Owner;
 use clawgate::bus::{Audience, Backplane, Bus, Event, EventKind};
 use clawgate::channels::{Channels, ChannelsParts};
 use clawgate::config::{Env, Overrides, Settings, load};
-use clawgate::cron::{Cron, CronParts, NoChannels};
+use clawgate::cron::{Cron, CronParts};
 use clawgate::nodes::{Nodes, NodesParts};
 use clawgate::protocol::message::UserMessage;
 use clawgate::sessions::{
@@ -167,7 +167,7 @@ async fn place_at(clock: Arc<dyn Clock>) -> Place {
             bus: bus.clone(),
             clock: Arc::clone(&clock),
             ids: ids.clone(),
-            outlet: Arc::new(NoChannels),
+            outlet: Arc::new(channels.clone()),
         },
         &env,
     );

@@ -3,13 +3,15 @@
 use std::sync::Arc;
 
 use crate::bus::Bus;
+use crate::channels::Channels;
 use crate::config::{Env, Settings};
-use crate::cron::{Cron, CronParts, NoChannels};
+use crate::cron::{Cron, CronParts};
 use crate::sessions::Sessions;
 use crate::store::Store;
 use crate::support::{Clock, Ids};
 
 /// Jobs and heartbeats. Nothing runs before its tasks do.
+#[allow(clippy::too_many_arguments)] // all that is put together comes by here
 pub fn jobs(
     settings: &Arc<Settings>,
     env: &Env,
@@ -18,6 +20,7 @@ pub fn jobs(
     bus: &Bus,
     clock: &Arc<dyn Clock>,
     ids: &Arc<dyn Ids>,
+    channels: &Channels,
 ) -> Arc<Cron> {
     let parts = CronParts {
         settings: Arc::clone(settings),
@@ -27,7 +30,7 @@ pub fn jobs(
         bus: bus.clone(),
         clock: Arc::clone(clock),
         ids: Arc::clone(ids),
-        outlet: Arc::new(NoChannels),
+        outlet: Arc::new(channels.clone()),
     };
     Cron::new(parts, env)
 }
