@@ -239,9 +239,9 @@ async fn build(
         clock: Arc::clone(&clock),
         ids: Arc::clone(&ids),
     });
-    let nodes = nodes::nodes(&settings, &store, &bus, &clock, &ids);
     let channels = channels::build(&settings, env, &store, &sessions, &clock, &tasks);
-    let cron = jobs::jobs(&settings, env, &sessions, &channels, &store, &bus, &clock, &ids);
+    let nodes = nodes::nodes(&settings, &store, &bus, &clock, &ids);
+    let cron = jobs::jobs(&settings, env, &sessions, &store, &bus, &clock, &ids, &channels);
     let runs = Runs::new(RunsParts {
         settings: Arc::clone(&settings),
         keys: Arc::clone(&keys),

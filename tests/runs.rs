@@ -28,7 +28,7 @@ use clawgate::auth::Owner;
 use clawgate::bus::{Audience, Backplane, Bus, Event, EventKind};
 use clawgate::channels::{Channels, ChannelsParts};
 use clawgate::config::{Env, Overrides, Settings, load};
-use clawgate::cron::{Cron, CronParts, NoChannels};
+use clawgate::cron::{Cron, CronParts};
 use clawgate::nodes::{Nodes, NodesParts};
 use clawgate::protocol::message::UserMessage;
 use clawgate::sessions::{
@@ -141,6 +141,15 @@ async fn place_at(clock: Arc<dyn Clock>) -> Place {
         clock: Arc::clone(&clock),
         ids: ids.clone(),
     });
+    let channels = Channels::new(ChannelsParts {
+        settings: Arc::clone(&settings),
+        env: env.clone(),
+        store: Arc::clone(&store),
+        sessions: sessions.clone(),
+        keys: Arc::clone(&keys),
+        clock: Arc::clone(&clock),
+        tasks: tasks.clone(),
+    });
     let nodes = Nodes::new(NodesParts {
         settings: settings.nodes.clone(),
         original: root.path().join("nodes"),
@@ -158,19 +167,10 @@ async fn place_at(clock: Arc<dyn Clock>) -> Place {
             bus: bus.clone(),
             clock: Arc::clone(&clock),
             ids: ids.clone(),
-            outlet: Arc::new(NoChannels),
+            outlet: Arc::new(channels.clone()),
         },
         &env,
     );
-    let channels = Channels::new(ChannelsParts {
-        settings: Arc::clone(&settings),
-        env: env.clone(),
-        store: Arc::clone(&store),
-        sessions: sessions.clone(),
-        keys: Arc::clone(&keys),
-        clock: Arc::clone(&clock),
-        tasks: tasks.clone(),
-    });
     let runs = Runs::new(RunsParts {
         settings: Arc::clone(&settings),
         nodes: Arc::new(nodes),

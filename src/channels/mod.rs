@@ -8,6 +8,7 @@
 //! the HTTP side.
 
 mod access;
+mod announce;
 mod body;
 mod channel;
 mod chunk;

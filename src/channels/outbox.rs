@@ -195,7 +195,10 @@ impl Channels {
                 }
                 Ok(OutboxNext::Wait(until)) => {
                     let wait = Duration::from_millis(until.saturating_sub(clock.now_ms()));
-                    tokio::time::sleep(wait).await;
+                    tokio::select! {
+                        () = self.0.closing.cancelled() => {}
+                        () = tokio::time::sleep(wait) => {}
+                    }
                 }
                 Ok(OutboxNext::Send(part)) => self.send_part(&account, &*channel, &part).await,
             }

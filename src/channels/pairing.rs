@@ -54,15 +54,20 @@ impl Channels {
             code,
             created_at: parts.clock.now_ms(),
         };
-        let PairingClaim::New(code) = parts.store.claim_pairing(request).await? else {
-            return Ok(());
+        let code = match parts.store.claim_pairing(request).await? {
+            PairingClaim::New(code) => {
+                tracing::info!(
+                    channel = config.kind.as_str(),
+                    account = config.id,
+                    person = inbound.sender.id,
+                    "somebody unknown has asked to be let in"
+                );
+                code
+            }
+            // In the outbox already, unless the gateway stopped in between.
+            PairingClaim::Known(code) => code,
+            PairingClaim::Full => return Ok(()),
         };
-        tracing::info!(
-            channel = config.kind.as_str(),
-            account = config.id,
-            person = inbound.sender.id,
-            "somebody unknown has asked to be let in"
-        );
         let channel = config.kind.as_str();
         let text = format!(
             "You are not known here yet.\nYour id: {}\nPairing code: {code}\n\nAsk the owner to run:\n\

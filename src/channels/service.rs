@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock, Weak};
 
+use tokio_util::sync::CancellationToken;
+
 use super::channel::Inlet;
 use super::outbox::Outbox;
 use super::state::{Account, AccountState};
@@ -37,6 +39,8 @@ pub(super) struct Inner {
     pub accounts: BTreeMap<(ChannelKind, String), Arc<Account>>,
     pub outbox: Outbox,
     pub tls: Arc<Tls>,
+    /// Cancelled at the end: nobody waits for anything any more.
+    pub closing: CancellationToken,
     runs: OnceLock<Weak<Runs>>,
     inlet: OnceLock<Arc<dyn Inlet>>,
 }
@@ -57,6 +61,7 @@ impl Channels {
             accounts,
             outbox: Outbox::default(),
             tls: Arc::new(Tls::default()),
+            closing: CancellationToken::new(),
             runs: OnceLock::new(),
             inlet: OnceLock::new(),
         }))
@@ -90,6 +95,7 @@ impl Channels {
 
     /// Ends every account; what waits to be sent is sent after the next start.
     pub fn end(&self) {
+        self.0.closing.cancel();
         let now = self.0.parts.clock.now_ms();
         for account in self.0.accounts.values() {
             account.close(now);

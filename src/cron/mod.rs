@@ -35,5 +35,5 @@ pub use import::Imported;
 pub use job::{Job, JobState, Origin};
 pub use jobs::JOBS_MAX;
 pub use missed::duration;
-pub use outlet::{Announcement, NoChannels, Outlet, OutletError};
+pub use outlet::{Announcement, Outlet, OutletError};
 pub use service::{Asked, Cron, CronParts, Ticket};

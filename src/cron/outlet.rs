@@ -39,13 +39,3 @@ pub trait Outlet: Send + Sync + 'static {
     /// Says it. Ready when the channel has it, or when it is certain to.
     fn say(&self, announcement: Announcement) -> BoxFuture<'_, Result<(), OutletError>>;
 }
-
-/// There are no channels.
-#[derive(Debug, Default, Clone, Copy)]
-pub struct NoChannels;
-
-impl Outlet for NoChannels {
-    fn say(&self, announcement: Announcement) -> BoxFuture<'_, Result<(), OutletError>> {
-        Box::pin(std::future::ready(Err(OutletError::NoChannel(announcement.channel))))
-    }
-}

@@ -73,12 +73,14 @@ async fn answer(
     let auth = &gateway.auth;
     let peer = peer_of(wire.remote.ip(), &parts.headers, auth.vouchers().wanted_headers());
     if !is_upgrade(&parts) {
-        if let Err(refusal) = origin::check_request(&peer, auth.pages(), auth.is_proxy(peer.remote))
-        {
-            return (StatusCode::FORBIDDEN, format!("{refusal}\n")).into_response();
+        // What proves by itself who sent it may come from anywhere.
+        if let Some(answer) = http::answer(&gateway, &peer, &parts, body).await {
+            return answer;
         }
-        let answer = http::answer(&gateway, &peer, &parts, body).await;
-        return answer.unwrap_or_else(|| about(&gateway, &parts));
+        return match origin::check_request(&peer, auth.pages(), auth.is_proxy(peer.remote)) {
+            Ok(()) => about(&gateway, &parts),
+            Err(refusal) => (StatusCode::FORBIDDEN, format!("{refusal}\n")).into_response(),
+        };
     }
     if !wire.permit.upgrade(gateway.auth.place_of(&peer)) {
         return (

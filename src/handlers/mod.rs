@@ -54,12 +54,12 @@ pub fn registry() -> Registry {
     of_agents(&mut r);
     of_sessions(&mut r);
     of_chats(&mut r);
+    of_channels(&mut r);
     of_approvals(&mut r);
     of_devices(&mut r);
     of_nodes(&mut r);
     of_config(&mut r);
     of_cron(&mut r);
-    of_channels(&mut r);
     r
 }
 
@@ -199,20 +199,6 @@ fn of_config(r: &mut Registry) {
     r.add(admin("secrets.resolve"), secrets::resolve);
 }
 
-/// Jobs and heartbeats.
-fn of_cron(r: &mut Registry) {
-    r.add(read("last-heartbeat"), cron::last_heartbeat);
-    r.add(admin("set-heartbeats"), cron::set_heartbeats);
-    r.add(write("wake"), cron::wake);
-    r.add(read("cron.list"), cron::list);
-    r.add(read("cron.status"), cron::status);
-    r.add(admin("cron.add"), cron::add);
-    r.add(admin("cron.update"), cron::update);
-    r.add(admin("cron.remove"), cron::remove);
-    r.add(admin("cron.run"), cron::run);
-    r.add(read("cron.runs"), cron::runs);
-}
-
 /// People of chat services.
 fn of_channels(r: &mut Registry) {
     r.add(read("channels.status"), channels::status);
@@ -226,6 +212,20 @@ fn of_channels(r: &mut Registry) {
     r.add(write("send"), messages::send);
     r.add(write("poll"), messages::poll);
     r.add(write("message.action"), messages::action);
+}
+
+/// Jobs and heartbeats.
+fn of_cron(r: &mut Registry) {
+    r.add(read("last-heartbeat"), cron::last_heartbeat);
+    r.add(admin("set-heartbeats"), cron::set_heartbeats);
+    r.add(write("wake"), cron::wake);
+    r.add(read("cron.list"), cron::list);
+    r.add(read("cron.status"), cron::status);
+    r.add(admin("cron.add"), cron::add);
+    r.add(admin("cron.update"), cron::update);
+    r.add(admin("cron.remove"), cron::remove);
+    r.add(admin("cron.run"), cron::run);
+    r.add(read("cron.runs"), cron::runs);
 }
 
 #[cfg(test)]

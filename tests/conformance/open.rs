@@ -28,7 +28,7 @@ const OPEN: &[(&str, &str)] = &[
     ("lifecycle/*", UNBUILT),
     (
         "methods/channels-push",
-        "Its part on channels is as recorded, but for how busy an event loop is, of which there is none here. Logins by QR code, push, native hooks and the browser are not built yet.",
+        "Its part on channels is as recorded. Logins by QR code, push, native hooks and the browser are not built yet.",
     ),
     ("methods/*", UNBUILT),
 ];

@@ -143,8 +143,8 @@ impl Tools {
             Arc::new(exec::ProcessTool),
             Arc::new(memory::MemorySearch),
             Arc::new(memory::MemoryGet),
-            Arc::new(nodes::Nodes),
             Arc::new(message::MessageTool),
+            Arc::new(nodes::Nodes),
             Arc::new(image::Image::new(&settings.web.fetch, env, Arc::clone(&tls))),
         ];
         builtin.extend(files::tools());

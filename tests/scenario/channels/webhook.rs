@@ -426,3 +426,27 @@ async fn the_command_shows_channels_sends_and_lets_people_in() {
     let (refused, shown) = clawgate(gateway, &["pairing", "approve", "webhook", code]).await;
     assert!(refused != 0 && shown.contains("no pending pairing request"), "{shown}");
 }
+
+#[tokio::test]
+async fn a_job_announces_its_answer_in_a_chat() {
+    let place = place(&json!({})).await;
+    let mut client = admin(&place.gateway).await;
+    let job = |name: &str, channel: &str| {
+        json!({"name": name, "enabled": true, "schedule": {"kind": "every", "everyMs": 3_600_000},
+            "sessionTarget": "isolated", "wakeMode": "now",
+            "payload": {"kind": "agentTurn", "message": "@mock text text=done"},
+            "delivery": {"mode": "announce", "channel": channel, "to": "ann"}})
+    };
+    let added = call(&mut client, "cron.add", job("tells", "webhook")).await;
+    call(&mut client, "cron.run", json!({"id": added["id"], "mode": "force"})).await;
+    let sent = place.receiver.wait(1).await;
+    assert_eq!((&sent[0]["to"], &sent[0]["text"]), (&json!("ann"), &json!("done")));
+    let added = call(&mut client, "cron.add", job("cannot", "telegram")).await;
+    call(&mut client, "cron.run", json!({"id": added["id"], "mode": "force"})).await;
+    let error = until("it has ended", async || {
+        let runs = call(&mut client, "cron.runs", json!({"id": added["id"]})).await;
+        runs["entries"][0]["error"].as_str().map(str::to_owned)
+    })
+    .await;
+    assert!(error.contains("no channel \"telegram\" is configured"), "{error}");
+}

@@ -1,0 +1,55 @@
+//! Answers of jobs: the scheduler's way to chats.
+
+use serde_json::Value;
+
+use super::outbox::DeliveryError;
+use super::sending::Outgoing;
+use super::service::Channels;
+use super::target::{Target, TargetError, Wanted};
+use crate::cron::{Announcement, Outlet, OutletError};
+use crate::sessions::{AgentId, SessionKey};
+use crate::support::BoxFuture;
+
+impl Outlet for Channels {
+    fn say(&self, announcement: Announcement) -> BoxFuture<'_, Result<(), OutletError>> {
+        Box::pin(async move {
+            let target = self.place_of(&announcement).await?;
+            let message = Outgoing { text: announcement.text, ..Outgoing::default() };
+            let sent = self.send(&announcement.idempotency_key, &target, &message).await;
+            sent.map(drop).map_err(|error: DeliveryError| OutletError::Failed(error.to_string()))
+        })
+    }
+}
+
+impl Channels {
+    /// Where an announcement goes: to the chat it names, else to where the main
+    /// session of its agent was last written to from, else to the usual one.
+    async fn place_of(&self, announcement: &Announcement) -> Result<Target, OutletError> {
+        let failed = |error: TargetError| match error {
+            TargetError::Unsupported(name) => OutletError::NoChannel(name),
+            other => OutletError::Failed(other.to_string()),
+        };
+        let kind = self.kind(Some(&announcement.channel)).map_err(failed)?;
+        if announcement.to.is_none() {
+            let parts = &self.0.parts;
+            let main = SessionKey::main(&AgentId::normalize(&announcement.agent_id), &parts.keys);
+            let entry = parts.sessions.entry(&main).await.ok().flatten();
+            let last = entry.as_ref().and_then(|entry| self.context_target(entry));
+            if let Some(last) = last.filter(|last| last.kind == kind) {
+                return Ok(last);
+            }
+        }
+        let thread = match &announcement.thread_id {
+            Some(Value::String(id)) => Some(id.clone()),
+            Some(Value::Number(id)) => Some(id.to_string()),
+            _ => None,
+        };
+        self.target(&Wanted {
+            channel: Some(kind.as_str()),
+            account: announcement.account_id.as_deref(),
+            to: announcement.to.as_deref(),
+            thread: thread.as_deref(),
+        })
+        .map_err(failed)
+    }
+}
