@@ -39,6 +39,7 @@ use crate::store::{SqliteStore, Store, StoreError};
 use crate::support::{Clock, Fingerprint, Ids, RandomIds, SystemClock, Tasks};
 
 mod ending;
+mod jobs;
 mod listen;
 mod nodes;
 mod own_beacon;
@@ -238,6 +239,7 @@ async fn build(
         ids: Arc::clone(&ids),
     });
     let nodes = nodes::nodes(&settings, &store, &bus, &clock, &ids);
+    let cron = jobs::jobs(&settings, env, &sessions, &store, &bus, &clock, &ids);
     let runs = Runs::new(RunsParts {
         settings: Arc::clone(&settings),
         keys: Arc::clone(&keys),
@@ -253,6 +255,7 @@ async fn build(
         workspaces: Arc::new(Workspaces::new(&settings.workspace, Arc::clone(&clock))),
         skills: Arc::new(Skills::new(Arc::clone(&settings), env.clone())),
         notices: Notices::default(),
+        cron,
         tally: Tally::default(),
         clock: Arc::clone(&clock),
         ids: Arc::clone(&ids),
@@ -404,6 +407,9 @@ fn start_periodic(services: &Arc<Services>) {
     tasks.spawn("tick", tick(Arc::clone(services)));
     tasks.spawn("prune", prune(Arc::clone(services)));
     tasks.spawn("subagents", Arc::clone(&services.runs).keep_subagents());
+    let (cron, runs) = (&services.runs.parts().cron, &services.runs);
+    tasks.spawn("cron", Arc::clone(cron).schedule(Arc::clone(runs)));
+    tasks.spawn("heartbeats", Arc::clone(cron).beat(Arc::clone(runs)));
     tasks.spawn("maintenance", handlers::keep_tidy(Arc::clone(services)));
 }
 

@@ -17,6 +17,7 @@
 //! | [`providers`] | model APIs behind one trait |
 //! | [`agent`] | a run: lane, turn, abort |
 //! | [`nodes`] | machines that connect and offer commands |
+//! | [`cron`] | jobs and heartbeats |
 //! | [`commands`] | slash commands |
 //! | [`registry`] | the table of methods and the one door to them |
 //! | [`handlers`] | one function per method |
@@ -42,6 +43,7 @@ pub mod bus;
 pub mod cli;
 pub mod commands;
 pub mod config;
+pub mod cron;
 pub mod gateway;
 pub mod handlers;
 pub mod nodes;

@@ -4,6 +4,8 @@
 //! `CLAWGATE_CHAOS_SEED` repeats a run's choices.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+#[path = "runs/by_the_clock.rs"]
+mod by_the_clock;
 #[path = "chaos/dice.rs"]
 #[allow(dead_code, reason = "each test crate uses its own part of this module")]
 mod dice;
@@ -19,12 +21,13 @@ use clawgate::agent::approvals::{Approvals, ApprovalsParts};
 use clawgate::agent::skills::Skills;
 use clawgate::agent::workspace::Workspaces;
 use clawgate::agent::{
-    AbortReason, Accepted, CommandAnswer, Family, Models, Notices, RunEnd, Runs, RunsParts,
-    SendRequest, SessionEvents, Tally,
+    AbortReason, Accepted, CommandAnswer, Family, Models, Notices, RunEnd, RunTerms, Runs,
+    RunsParts, SendRequest, SessionEvents, Tally,
 };
 use clawgate::auth::Owner;
 use clawgate::bus::{Audience, Backplane, Bus, Event, EventKind};
 use clawgate::config::{Env, Overrides, Settings, load};
+use clawgate::cron::{Cron, CronParts, NoChannels};
 use clawgate::nodes::{Nodes, NodesParts};
 use clawgate::protocol::message::UserMessage;
 use clawgate::sessions::{
@@ -97,9 +100,12 @@ fn settings(root: &TempDir, mock: &MockProvider) -> Settings {
 }
 
 async fn place() -> Place {
+    place_at(Arc::new(SystemClock)).await
+}
+
+async fn place_at(clock: Arc<dyn Clock>) -> Place {
     let (root, mock) = (TempDir::new().unwrap(), MockProvider::start().await);
     let settings = settings(&root, &mock);
-    let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let store: Arc<dyn Store> =
         Arc::new(SqliteStore::open(&root.path().join("clawgate.sqlite")).unwrap());
     let options = SessionsOptions {
@@ -142,6 +148,19 @@ async fn place() -> Place {
         clock: Arc::clone(&clock),
         ids: ids.clone(),
     });
+    let cron = Cron::new(
+        CronParts {
+            settings: Arc::clone(&settings),
+            keys: Arc::clone(&keys),
+            sessions: sessions.clone(),
+            store: Arc::clone(&store),
+            bus: bus.clone(),
+            clock: Arc::clone(&clock),
+            ids: ids.clone(),
+            outlet: Arc::new(NoChannels),
+        },
+        &env,
+    );
     let runs = Runs::new(RunsParts {
         settings: Arc::clone(&settings),
         nodes: Arc::new(nodes),
@@ -157,6 +176,7 @@ async fn place() -> Place {
         workspaces: Arc::new(Workspaces::new(&settings.workspace, Arc::clone(&clock))),
         skills: Arc::new(Skills::new(settings, Env::fixed([], root.path()))),
         notices: Notices::default(),
+        cron,
         tally: Tally::default(),
         clock,
         ids,
@@ -181,6 +201,7 @@ fn request(session: u64, id: &str, text: &str, family: Family) -> SendRequest {
         owner: Owner::Connection("c".into()),
         dedupe_text: None,
         limit: None,
+        terms: RunTerms::default(),
     }
 }
 

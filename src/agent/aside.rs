@@ -74,7 +74,7 @@ impl Runs {
         let text = format!("{ABOUT}\n\n<btw_side_question>\n{question}\n</btw_side_question>");
         let now_ms = parts.clock.now_ms();
         messages.push(AgentMessage::User(UserMessage::text(text, now_ms)));
-        let toolbox = self.toolbox(key, &entry).await?;
+        let toolbox = self.toolbox(key, &entry, None).await?;
         let prompt = Prompt::gather(parts, key, &entry, &toolbox).await;
         let mut request = ModelRequest {
             model: Arc::clone(&model),

@@ -283,7 +283,7 @@ impl Emitter {
         self.sent = text.len();
         self.last_delta = Some(Instant::now());
         let shown = self.show(&text);
-        if !self.bus.wants(EventKind::Chat, &Audience::Everyone) {
+        if self.run.terms.is_heartbeat || !self.bus.wants(EventKind::Chat, &Audience::Everyone) {
             return;
         }
         let payload = json!({
@@ -309,6 +309,13 @@ impl Emitter {
 
     fn chat_end(&self, payload: Value) {
         self.run.set_over();
+        // Of a heartbeat only an answer is told that says something.
+        if self.run.terms.is_heartbeat {
+            let text = payload["message"]["content"][0]["text"].as_str().unwrap_or_default();
+            if payload["state"] != "final" || directives::is_heartbeat(text) || text.is_empty() {
+                return;
+            }
+        }
         let payload = without_nulls(payload);
         let mark = ChatMark { run_id: Arc::clone(&self.run.id), text: None, begins: false };
         let event = Event::new(EventKind::Chat, &payload).about(self.run.key.clone()).chat(mark);
@@ -322,12 +329,15 @@ impl Emitter {
 
     fn agent(&mut self, stream: &str, data: Value) {
         let payload = self.payload(stream, data);
+        if self.run.terms.is_heartbeat {
+            return;
+        }
         self.bus.publish(EventKind::Agent, &Audience::Everyone, &payload);
     }
 
     /// Whether anybody gets what the run says.
     fn is_watched(&self) -> bool {
-        self.bus.wants(EventKind::Agent, &Audience::Everyone)
+        !self.run.terms.is_heartbeat && self.bus.wants(EventKind::Agent, &Audience::Everyone)
     }
 
     fn payload(&mut self, stream: &str, data: Value) -> Value {

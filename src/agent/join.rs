@@ -23,6 +23,10 @@ const SUMMARY_CHARS: usize = 160;
 impl Runs {
     /// The messages that steer the run from its next model call on.
     pub(super) fn steering(&self, run: &ActiveRun) -> Vec<Arc<ActiveRun>> {
+        // Who speaks into a heartbeat would not see the answer.
+        if run.terms.is_heartbeat {
+            return Vec::new();
+        }
         self.state.lock().lanes.steer(run)
     }
 
@@ -34,6 +38,9 @@ impl Runs {
         taken: &[Arc<ActiveRun>],
     ) -> Result<(), SessionError> {
         for message in taken {
+            if !message.owned.get() {
+                run.owned.give_up();
+            }
             let stored = recovery::append_user_message(&self.parts, message).await?;
             self.parts.announce(&message.key, &stored);
             // One that has a turn of its own is not over yet.

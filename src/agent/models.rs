@@ -92,6 +92,17 @@ impl Models {
         SessionModel { name: info.reference(), info: Some(info) }
     }
 
+    /// The model that one run in a session wants, by its name.
+    pub fn wanted(&self, written: &str, key: &SessionKey) -> SessionModel {
+        if let Ok(name) = self.named(written, &key.agent(&self.keys)) {
+            return SessionModel { info: self.catalog.find_or_guess(&name), name };
+        }
+        // What may not be chosen is as if it were not there.
+        let own = || self.of_agent(&key.agent(&self.keys)).provider.clone();
+        let other = || ModelRef { provider: own(), model: written.to_owned() };
+        SessionModel { name: ModelRef::parse(written).unwrap_or_else(other), info: None }
+    }
+
     /// The model that a session's row shows: the one that answered last, which
     /// may be a fallback, until another one is chosen.
     pub fn shown(&self, key: &SessionKey, entry: &SessionEntry) -> SessionModel {

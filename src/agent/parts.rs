@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use crate::bus::{Audience, Bus, ChatMark, Event, EventKind};
 use crate::config::{AgentSettings, Settings};
+use crate::cron::Cron;
 use crate::nodes::Nodes;
 use crate::protocol::Role;
 use crate::protocol::message::AgentMessage;
@@ -58,6 +59,8 @@ pub struct RunsParts {
     pub skills: Arc<Skills>,
     /// System events that wait for a turn.
     pub notices: Notices,
+    /// Jobs and heartbeats.
+    pub cron: Arc<Cron>,
     /// How runs have ended.
     pub tally: Tally,
     /// Wall-clock time.

@@ -17,6 +17,7 @@ use crate::sessions::SessionKey;
 use super::queue::QueueRules;
 use super::report::{Family, Progress};
 use super::runs::SendRequest;
+use super::terms::{Owned, RunTerms};
 
 /// Why somebody stops a run; the text is `stopReason`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -84,6 +85,10 @@ pub struct ActiveRun {
     pub limit: Option<Duration>,
     /// When it was accepted, in milliseconds since the epoch.
     pub accepted_at: u64,
+    /// What it may do, and who sees it.
+    pub terms: RunTerms,
+    /// Whether all that it has heard comes from the gateway's owner.
+    pub owned: Owned,
     /// The session that spawned this one.
     pub spawned_by: Option<String>,
     /// Set once, when somebody stops it.
@@ -123,6 +128,8 @@ impl ActiveRun {
             entered: Instant::now(),
             limit: request.limit,
             accepted_at,
+            owned: Owned::new(request.terms.is_owner),
+            terms: request.terms,
             spawned_by: None,
             abort_reason: Mutex::new(None),
             stored: AtomicBool::new(false),
@@ -247,6 +254,7 @@ pub mod tests {
             owner: Owner::Connection("c".into()),
             dedupe_text: None,
             limit: None,
+            terms: RunTerms::default(),
         };
         Arc::new(ActiveRun::new(request, queue, "m".into(), 0))
     }

@@ -26,6 +26,7 @@ use super::recovery;
 use super::report::{Family, Reports};
 use super::run::{AbortReason, ActiveRun, RunEnd};
 use super::subagents::Subagents;
+use super::terms::RunTerms;
 
 /// How long an abort waits for the run to wind down before it answers anyway.
 pub(super) const ABORT_WAIT: Duration = Duration::from_secs(5);
@@ -53,6 +54,8 @@ pub struct SendRequest {
     pub dedupe_text: Option<String>,
     /// Its run is stopped after so long.
     pub limit: Option<Duration>,
+    /// What the run may do, and who sees it.
+    pub terms: RunTerms,
 }
 
 /// Answer to a message.

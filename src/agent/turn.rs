@@ -115,7 +115,7 @@ impl Turn<'_> {
             let toolbox = tokio::select! {
                 biased;
                 reason = self.run.aborted() => return Err(Stop::Aborted(reason)),
-                toolbox = self.runs.toolbox(&self.run.key, &entry) => toolbox?,
+                toolbox = self.runs.toolbox(&self.run.key, &entry, Some(self.run)) => toolbox?,
             };
             let mut message = match self.ask(&entry, &toolbox, &mut route).await {
                 Err(Stop::Failed { message, kind: TOO_LONG }) if !has_compacted => {
@@ -158,7 +158,11 @@ impl Turn<'_> {
     }
 
     fn model(&self, entry: &SessionEntry) -> Result<Arc<ModelInfo>, Stop> {
-        let SessionModel { name, info } = self.parts.models.of_session(&self.run.key, Some(entry));
+        let models = &self.parts.models;
+        let SessionModel { name, info } = match &self.run.terms.model {
+            Some(wanted) => models.wanted(wanted, &self.run.key),
+            None => models.of_session(&self.run.key, Some(entry)),
+        };
         info.ok_or_else(|| Stop::Failed {
             message: format!("Unknown model: {name}"),
             kind: "unknown",

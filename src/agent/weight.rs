@@ -7,6 +7,7 @@ use crate::providers::{ModelInfo, ThinkingLevel};
 use crate::sessions::{SessionEntry, SessionError, SessionKey};
 
 use super::prompt::Prompt;
+use super::run::ActiveRun;
 use super::runs::Runs;
 use super::tools::{ToolScope, Toolbox};
 
@@ -26,7 +27,8 @@ pub struct ContextWeight {
 }
 
 impl Runs {
-    /// The tools of a session.
+    /// The tools of a session, or of a run in it; without a run those that its
+    /// owner has.
     ///
     /// # Errors
     /// When the session is not readable.
@@ -34,9 +36,14 @@ impl Runs {
         &self,
         key: &SessionKey,
         entry: &SessionEntry,
+        run: Option<&ActiveRun>,
     ) -> Result<Toolbox, SessionError> {
         let parts = self.parts();
         let scope = ToolScope::of_session(parts, key, Some(entry)).await?;
+        let scope = match run {
+            Some(run) => scope.owned(run.owned.get()).limited(&run.terms.tools),
+            None => scope.owned(true),
+        };
         Ok(parts.tools.toolbox(&parts.settings, &scope).await)
     }
 
@@ -49,7 +56,7 @@ impl Runs {
         let entry = parts.sessions.entry(key).await?;
         let model = parts.models.of_session(key, entry.as_ref());
         let entry = entry.unwrap_or_default();
-        let toolbox = self.toolbox(key, &entry).await?;
+        let toolbox = self.toolbox(key, &entry, None).await?;
         let prompt = Prompt::gather(parts, key, &entry, &toolbox).await;
         let rendered = |model: &Arc<ModelInfo>| prompt.render(model, ThinkingLevel::Off, &[]);
         let sized = toolbox.specs().into_iter().map(|spec| {

@@ -84,6 +84,10 @@ events! {
     NodePairResolved = "node.pair.resolved", Gate::Scope(Scope::Pairing);
     /// A node is asked to do something.
     NodeInvokeRequest = "node.invoke.request", Gate::Node;
+    /// Something happened to a job of the scheduler.
+    Cron = "cron", Gate::Scope(Scope::Read);
+    /// What came of a heartbeat.
+    Heartbeat = "heartbeat", Gate::Open;
     /// The list of those present changed.
     Presence = "presence", Gate::Open;
     /// The gateway is alive.

@@ -16,10 +16,12 @@ use super::screen::Screen;
 use crate::app;
 use crate::auth::pairing::PairedFile;
 use crate::config::{self, Env, Overrides};
+use crate::cron::Imported;
 use crate::sessions::import::{Import, ImportReport, LeftOut, Progress};
 use crate::store::atomic::create_private_dir;
 use crate::store::instance::InstanceLock;
 use crate::store::{SqliteStore, Store};
+use crate::support::{Clock, SystemClock};
 
 /// Exit code when something was left out.
 const LEFT_OUT: u8 = 3;
@@ -72,12 +74,20 @@ pub fn run(args: &ImportArgs, env: &Env) -> anyhow::Result<ExitCode> {
     let bar = Bar::new(std::io::stderr().is_terminal());
     let runtime = super::one_thread()?;
     let mut report = runtime.block_on(import.run(bar.progress()))?;
+    let taken = import.store.as_ref().filter(|_| !import.is_dry);
+    let now = SystemClock.now_ms();
+    let jobs = runtime.block_on(Imported::take(&import.from, taken, now))?;
+    let lost = jobs.left_out.iter();
+    report
+        .left_out
+        .extend(lost.map(|(what, why)| LeftOut { what: what.clone(), why: why.clone() }));
     bar.clear();
     let devices = runtime.block_on(devices(&import, &mut report))?;
+    let beside = Beside { devices, jobs };
     let text = if args.json {
-        as_json(&import, &report, devices)
+        as_json(&import, &report, &beside)
     } else {
-        as_text(&import, &report, devices)
+        as_text(&import, &report, &beside)
     };
     // Names of files can hold what steers a terminal; the screen takes it out.
     match Screen::stdio(true).text(&text) {
@@ -175,19 +185,28 @@ fn draw(text: &str) {
     let _ = write!(err, "\r{text}").and_then(|()| err.flush());
 }
 
-fn as_json(import: &Import, report: &ImportReport, devices: usize) -> String {
+/// What is taken over beside sessions.
+struct Beside {
+    devices: usize,
+    jobs: Imported,
+}
+
+fn as_json(import: &Import, report: &ImportReport, beside: &Beside) -> String {
+    let jobs = &beside.jobs;
     let answer = json!({
         "from": import.from,
         "to": import.to,
         "dryRun": import.is_dry,
         "agents": report.agents,
-        "devices": devices,
+        "devices": beside.devices,
+        "cron": {"jobs": jobs.jobs, "knownJobs": jobs.known, "runs": jobs.runs},
         "leftOut": report.left_out,
     });
     format!("{answer:#}\n")
 }
 
-fn as_text(import: &Import, report: &ImportReport, devices: usize) -> String {
+fn as_text(import: &Import, report: &ImportReport, beside: &Beside) -> String {
+    let Beside { devices, jobs } = beside;
     let head = ["agent", "sessions", "messages", "files", "size", "here before", "left out"];
     let mut rows = vec![head.map(str::to_owned)];
     for agent in &report.agents {
@@ -204,8 +223,12 @@ fn as_text(import: &Import, report: &ImportReport, devices: usize) -> String {
     let verb = if import.is_dry { "Would import" } else { "Imported" };
     let mut text = format!("{verb} {} into {}\n\n", shown(&import.from), shown(&import.to));
     text.push_str(&table(&rows));
-    if devices > 0 {
+    if *devices > 0 {
         text.extend(["\nPaired devices: ", &devices.to_string(), "\n"]);
+    }
+    if jobs.jobs + jobs.known > 0 {
+        let (new, known, runs) = (count(jobs.jobs), count(jobs.known), count(jobs.runs));
+        text.extend(["\ncron: ", &new, " jobs, ", &runs, " runs, ", &known, " here before\n"]);
     }
     let mut left_out = report.all_left_out().peekable();
     if left_out.peek().is_some() {

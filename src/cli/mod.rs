@@ -13,6 +13,7 @@ mod chat;
 pub mod client;
 mod config;
 mod control;
+mod cron;
 mod devices;
 mod doctor;
 mod env;
@@ -45,6 +46,7 @@ pub use call::CallArgs;
 pub use chat::ChatArgs;
 pub use client::LocalGateway;
 pub use config::ConfigArgs;
+pub use cron::CronArgs;
 pub use devices::{DevicesArgs, QrArgs};
 pub use doctor::DoctorArgs;
 pub use error::CliError;
@@ -98,6 +100,8 @@ enum Command {
     Models(ModelsArgs),
     /// Show, approve and ask nodes: machines that offer commands.
     Nodes(NodesArgs),
+    /// Show, make, change and run jobs.
+    Cron(CronArgs),
     /// Show, install and switch skills.
     Skills(SkillsArgs),
     /// Show, approve and remove devices.
@@ -140,6 +144,9 @@ fn run(cli: Cli, env: Env) -> anyhow::Result<ExitCode> {
         }
         Some(Command::Qr(args)) => {
             client(env, async |around, screen| devices::qr(args, around, screen).await)
+        }
+        Some(Command::Cron(args)) => {
+            client(env, async |around, screen| cron::run(args, around, screen).await)
         }
         Some(Command::Call(args)) => {
             client(env, async |around, screen| call::run(args, around, screen).await)

@@ -16,7 +16,7 @@ pub async fn run(mode: &str, cx: &Ctx, key: &SessionKey) -> String {
         let runs = &cx.services.runs;
         let scope = ToolScope::of_session(runs.parts(), key, Some(&entry)).await?;
         let profile = scope.profile(&cx.services.settings);
-        Ok::<_, SessionError>((runs.toolbox(key, &entry).await?.specs(), profile))
+        Ok::<_, SessionError>((runs.toolbox(key, &entry, None).await?.specs(), profile))
     };
     let (specs, profile) = match listed.await {
         Ok(listed) => listed,

@@ -11,17 +11,17 @@ use super::explain::Ledger;
 use super::gateway::{self, Sources};
 use super::schema::Node;
 use super::{
-    ConfigError, ConfigFile, Env, Overrides, Paths, Settings, agents, cli_backend, commands, exec,
-    exec_policy, mcp, messages, models, nesting, nodes, profiles, redact, secrets, session, skills,
-    substitute, tools, web, workspace,
+    ConfigError, ConfigFile, Env, Overrides, Paths, Settings, agents, cli_backend, commands, cron,
+    exec, exec_policy, heartbeat, mcp, messages, models, nesting, nodes, profiles, redact, secrets,
+    session, skills, substitute, tools, web, workspace,
 };
 use crate::support::{Secret, hex};
 use crate::telemetry;
 
 /// The sections that are read; the rest is kept as it is.
-pub(super) const SECTIONS: [&str; 11] = [
+pub(super) const SECTIONS: [&str; 12] = [
     "gateway", "session", "agents", "messages", "tools", "commands", "models", "auth", "secrets",
-    "skills", "mcp",
+    "skills", "mcp", "cron",
 ];
 /// Far more than anybody writes by hand; keeps a wrong path from filling memory.
 const FILE_LIMIT: u64 = 8 * 1024 * 1024;
@@ -79,6 +79,8 @@ fn settings(
     let models = models::read(&root.member("models")?)?;
     let profiles = profiles::read(&root.member("auth")?)?;
     let secrets = secrets::read(&root.member("secrets")?, &paths)?;
+    let cron = cron::read(&root.member("cron")?, env, &file.path, &mut ledger)?;
+    let heartbeats = heartbeat::read(&root, &agents, &file.path, &mut ledger)?;
     let (web, mcp) = (web::read(&root)?, mcp::read(&root, &paths)?);
     // The gateway last: its token is only made for a valid config.
     let gateway = gateway::read(&root, &from, &mut ledger)?;
@@ -104,6 +106,8 @@ fn settings(
         secrets,
         web,
         mcp,
+        cron,
+        heartbeats,
         raw,
         file,
         explained,

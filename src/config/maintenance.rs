@@ -147,6 +147,11 @@ pub(super) fn minutes(text: &str) -> Option<u64> {
     amount(text, &TIMES, 60_000).filter(|millis| *millis > 0)
 }
 
+/// The same where 0 is a time, too.
+pub(super) fn minutes_or_zero(text: &str) -> Option<u64> {
+    amount(text, &TIMES, 60_000)
+}
+
 const TIMES: [(&str, u64); 5] =
     [("ms", 1), ("s", 1000), ("m", 60_000), ("h", 3_600_000), ("d", DAY_MS)];
 

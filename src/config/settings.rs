@@ -13,9 +13,9 @@ use super::secrets::SecretsConfig;
 use super::skills::SkillsSettings;
 use super::web::WebConfig;
 use super::{
-    AgentsSettings, AuthMode, BindChoice, CommandsSettings, ExecPolicySettings, ExecSettings,
-    Explained, GatewaySettings, MessagesSettings, NodesSettings, Paths, SessionSettings,
-    ToolsSettings, WorkspaceSettings,
+    AgentsSettings, AuthMode, BindChoice, CommandsSettings, CronSettings, ExecPolicySettings,
+    ExecSettings, Explained, GatewaySettings, HeartbeatSettings, MessagesSettings, NodesSettings,
+    Paths, SessionSettings, ToolsSettings, WorkspaceSettings,
 };
 use crate::support::Secret;
 
@@ -77,6 +77,10 @@ pub struct Settings {
     pub web: WebConfig,
     /// The `mcp` section: servers that bring tools along.
     pub mcp: McpConfig,
+    /// The `cron` section: jobs.
+    pub cron: CronSettings,
+    /// How often each agent is asked whether something is to be done.
+    pub heartbeats: Vec<HeartbeatSettings>,
     /// The config file as written, unknown keys included.
     pub raw: Value,
     /// The config file.

@@ -146,6 +146,7 @@ async fn request(cx: &Ctx, p: AgentParams, key: SessionKey, text: &str) -> Reply
         owner: cx.caller.principal.owner().clone(),
         dedupe_text: None,
         limit: p.timeout_seconds.map(Duration::from_secs),
+        terms: chat::terms(cx),
     })
 }
 

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use unicode_normalization::UnicodeNormalization;
 
 use super::session_settings::refuse_malformed;
-use crate::agent::{AbortError, AbortReason, Accepted, Family, SendError, SendRequest};
+use crate::agent::{AbortError, AbortReason, Accepted, Family, RunTerms, SendError, SendRequest};
 use crate::commands::{Meaning, Work};
 use crate::protocol::message::{AgentMessage, AssistantMessage};
 use crate::protocol::methods::chat::{ChatAbortParams, ChatInjectParams, ChatSendParams, Route};
@@ -148,7 +148,13 @@ async fn send_request(
         owner: cx.caller.principal.owner().clone(),
         dedupe_text: is_plain.then(|| text.trim().to_owned()),
         limit: p.timeout_ms.map(run_limit),
+        terms: terms(cx),
     })
+}
+
+/// What runs of this caller may do.
+pub(super) fn terms(cx: &Ctx) -> RunTerms {
+    RunTerms { is_owner: cx.caller.principal.allows(Scope::Admin), ..RunTerms::default() }
 }
 
 /// When a run of `chat.send` is stopped that was given `timeoutMs`: never at

@@ -114,7 +114,7 @@ async fn snapshot(services: &Services) -> Result<Value, SessionError> {
         agents.push(json!({
             "agentId": agent.id,
             "isDefault": is_default,
-            "heartbeat": {"enabled": false, "every": "0m", "everyMs": null, "target": "none"},
+            "heartbeat": heartbeat(services, &agent.id, true),
             "sessions": sessions_of(services, &agent.id, now_ms).await?,
         }));
     }
@@ -135,7 +135,7 @@ async fn snapshot(services: &Services) -> Result<Value, SessionError> {
         "channels": {},
         "channelOrder": [],
         "channelLabels": {},
-        "heartbeatSeconds": 0,
+        "heartbeatSeconds": heartbeat_seconds(services),
         "defaultAgentId": services.keys.default_agent.as_str(),
         "agents": agents,
         "sessions": default_sessions,
@@ -143,6 +143,30 @@ async fn snapshot(services: &Services) -> Result<Value, SessionError> {
         "commands": without_nulls(commands),
         "taskPanics": panics,
     }))
+}
+
+/// How often an agent is asked whether something is to be done; in full what it
+/// is asked, too.
+pub fn heartbeat(services: &Services, agent_id: &str, in_full: bool) -> Value {
+    let own = services.settings.heartbeats.iter().find(|it| it.agent_id == agent_id);
+    let (every, every_ms) = own.map_or(("0m", None), |own| (own.every.as_str(), own.every_ms));
+    let mut shown = json!({"enabled": own.is_some(), "every": every, "everyMs": every_ms});
+    if let Some(own) = own.filter(|_| in_full) {
+        shown["prompt"] = own.prompt.as_str().into();
+        shown["target"] = own.target.as_str().into();
+        shown["ackMaxChars"] = own.ack_max_chars.into();
+    }
+    if !in_full {
+        shown["agentId"] = agent_id.into();
+    }
+    shown
+}
+
+/// The same of the default agent, in seconds; 0 is never.
+fn heartbeat_seconds(services: &Services) -> u64 {
+    let default = services.keys.default_agent.as_str();
+    let own = services.settings.heartbeats.iter().find(|it| it.agent_id == default);
+    own.and_then(|own| own.every_ms).unwrap_or_default() / 1000
 }
 
 async fn sessions_of(services: &Services, agent: &str, now_ms: u64) -> Result<Value, SessionError> {

@@ -12,6 +12,7 @@ mod cleanup;
 mod commands;
 mod compaction;
 mod config;
+mod cron;
 mod devices;
 mod health;
 mod history;
@@ -52,6 +53,7 @@ pub fn registry() -> Registry {
     of_devices(&mut r);
     of_nodes(&mut r);
     of_config(&mut r);
+    of_cron(&mut r);
     r
 }
 
@@ -61,7 +63,6 @@ fn of_gateway(r: &mut Registry) {
     r.add(read("status"), system::status);
     r.add(read("system-presence"), system::presence);
     r.add(admin("system-event"), system::event);
-    r.add(read("last-heartbeat"), system::last_heartbeat);
     r.add(read("gateway.identity.get"), system::identity);
     r.add(read("gateway.restart.preflight"), restart::preflight);
     r.add(admin("gateway.restart.request").limited(), restart::request);
@@ -190,6 +191,20 @@ fn of_config(r: &mut Registry) {
     r.add(admin("config.apply").limited(), config::apply);
     r.add(admin("secrets.reload"), secrets::reload);
     r.add(admin("secrets.resolve"), secrets::resolve);
+}
+
+/// Jobs and heartbeats.
+fn of_cron(r: &mut Registry) {
+    r.add(read("last-heartbeat"), cron::last_heartbeat);
+    r.add(admin("set-heartbeats"), cron::set_heartbeats);
+    r.add(write("wake"), cron::wake);
+    r.add(read("cron.list"), cron::list);
+    r.add(read("cron.status"), cron::status);
+    r.add(admin("cron.add"), cron::add);
+    r.add(admin("cron.update"), cron::update);
+    r.add(admin("cron.remove"), cron::remove);
+    r.add(admin("cron.run"), cron::run);
+    r.add(read("cron.runs"), cron::runs);
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::chat::{check_session, clean};
 use super::nodes::{own_id, unrecorded};
-use crate::agent::{Family, SendRequest};
+use crate::agent::{Family, RunTerms, SendRequest};
 use crate::nodes::{AgentRequest, NodeReport};
 use crate::protocol::message::UserMessage;
 use crate::protocol::methods::nodes::NodeEventParams;
@@ -105,6 +105,7 @@ async fn ask(cx: &Ctx, key: SessionKey, run_id: String, p: AgentRequest) -> Repl
         owner: cx.caller.principal.owner().clone(),
         dedupe_text: None,
         limit: p.timeout_seconds.map(Duration::from_secs),
+        terms: RunTerms::default(),
     };
     let (_, start) = cx
         .services

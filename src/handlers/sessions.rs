@@ -37,6 +37,7 @@ pub async fn list(cx: Ctx, p: SessionsListParams) -> Reply<Value> {
     let now_ms = cx.now_ms();
     let limit = p.limit.unwrap_or(DEFAULT_LIMIT);
     let query = SessionQuery {
+        hides_job_runs: true,
         limit: Some(u32::try_from(limit).unwrap_or(u32::MAX)),
         active_since_ms: p
             .active_minutes

@@ -1,5 +1,4 @@
-//! `status`, `system-presence`, `system-event`, `last-heartbeat`,
-//! `gateway.identity.get`.
+//! `status`, `system-presence`, `system-event`, `gateway.identity.get`.
 
 use serde_json::{Value, json};
 
@@ -58,9 +57,9 @@ pub async fn status(cx: Ctx, _: AnyParams) -> Reply<Value> {
             "reason": services.models.default_choice().reason},
         "heartbeat": {
             "defaultAgentId": services.keys.default_agent.as_str(),
-            "agents": services.settings.agents.list.iter().map(|agent| json!({
-                "agentId": agent.id, "enabled": false, "every": "0m", "everyMs": null,
-            })).collect::<Vec<_>>(),
+            "agents": services.settings.agents.list.iter()
+                .map(|agent| super::health::heartbeat(services, &agent.id, false))
+                .collect::<Vec<_>>(),
         },
         "channelSummary": [],
         "queuedSystemEvents": services.runs.parts().notices.of_all(),
@@ -129,11 +128,6 @@ pub async fn event(cx: Ctx, p: SystemEventParams) -> Reply<Value> {
     }
     publish_presence(services);
     Ok(json!({"ok": true}))
-}
-
-/// `last-heartbeat`: the last one, `null` when there was none.
-pub async fn last_heartbeat(_: Ctx, _: AnyParams) -> Reply<Value> {
-    Ok(Value::Null)
 }
 
 /// `gateway.identity.get`: the gateway's own device id and public key.

@@ -6,11 +6,11 @@ use serde_json::{Map, Value, json};
 
 use crate::agent::tools::{CallError, Tool, ToolContext, ToolScope, catalog};
 use crate::config::ToolProfile;
-use crate::protocol::ErrorShape;
 use crate::protocol::message::{ToolCall, ToolCallTag};
 use crate::protocol::methods::tools::{
     ToolsCatalogParams, ToolsEffectiveParams, ToolsInvokeParams,
 };
+use crate::protocol::{ErrorShape, Scope};
 use crate::registry::{Ctx, Reply};
 use crate::sessions::AgentId;
 use crate::support::without_nulls;
@@ -57,6 +57,7 @@ pub async fn effective(cx: Ctx, p: ToolsEffectiveParams) -> Reply<Value> {
     }
     let parts = services.runs.parts();
     let scope = ToolScope::of_session(parts, &key, Some(&entry)).await.map_err(unavailable)?;
+    let scope = scope.owned(cx.caller.principal.allows(Scope::Admin));
     let toolbox = parts.tools.toolbox(&services.settings, &scope).await;
     let mut tools: Vec<_> = toolbox.iter().collect();
     tools.sort_by(|a, b| a.name().cmp(b.name()));
@@ -108,14 +109,16 @@ pub async fn invoke(cx: Ctx, p: ToolsInvokeParams) -> Reply<Value> {
     let agent = agent.unwrap_or_else(|| services.keys.default_agent.clone());
     let key = cx.session_key_for(p.session_key.as_deref().unwrap_or("main"), &agent);
     let runs = Arc::clone(&services.runs);
+    let is_owner = cx.caller.principal.allows(Scope::Admin);
     let call = call_of(services.ids.uuid(), p.name, p.args.unwrap_or_default());
     let work = async move {
         let parts = runs.parts();
         let entry = parts.sessions.entry(&key).await.map_err(unavailable)?;
         let scope = ToolScope::of_session(parts, &key, entry.as_ref()).await;
-        let scope = scope.map_err(unavailable)?.by_client();
+        let scope = scope.map_err(unavailable)?.by_client().owned(is_owner);
         let toolbox = parts.tools.toolbox(&parts.settings, &scope).await;
         let cx = ToolContext::new(Arc::clone(&runs), key.clone(), parts.agent_of(&key));
+        let cx = cx.owned(is_owner);
         let outcome = match toolbox.check(&call) {
             Ok((tool, arguments)) => {
                 let output = tool.call(&cx, &arguments).await;

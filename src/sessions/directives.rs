@@ -13,7 +13,7 @@ pub fn is_silent(text: &str) -> bool {
 }
 
 /// Whether a whole text only acknowledges a heartbeat.
-pub(super) fn is_heartbeat(text: &str) -> bool {
+pub fn is_heartbeat(text: &str) -> bool {
     text.trim() == HEARTBEAT_OK
 }
 

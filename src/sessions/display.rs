@@ -28,6 +28,12 @@ const TRUNCATED: &str = "\n...(truncated)...";
 /// (`systemProvenanceReceipt` of `chat.send`); people do not see it.
 pub const RECEIPT_MEMBER: &str = "systemProvenanceReceipt";
 
+/// `provenance.kind` of what a heartbeat asks, which nobody need see.
+pub const HEARTBEAT_KIND: &str = "heartbeat";
+
+/// `provenance.kind` of what a job asks.
+pub const JOB_KIND: &str = "cron";
+
 /// Usage members that clients see, in the recorded order.
 const USAGE: &[&str] = &["input", "output", "totalTokens", "cacheRead", "cacheWrite"];
 
@@ -187,7 +193,8 @@ fn strip_internal(message: &mut Map<String, Value>) {
 /// A tool call beside them is shown: its result would have no beginning.
 fn is_hidden(message: &Map<String, Value>) -> bool {
     if role(message) != "assistant" {
-        return false;
+        let kind = message.get("provenance").and_then(|provenance| provenance.get("kind"));
+        return kind.is_some_and(|kind| kind == HEARTBEAT_KIND);
     }
     let text = match message.get("content") {
         Some(Value::String(text)) => text.clone(),

@@ -7,6 +7,75 @@ use super::{SessionError, SessionKey};
 use crate::store::{Edited, SessionEntry};
 
 impl Sessions {
+    /// Begins a session whose transcript has this id; one that is there stays as
+    /// it is, but for what `edit` changes.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub async fn begin_as(
+        &self,
+        key: &SessionKey,
+        id: &str,
+        cwd: &Path,
+        edit: impl FnOnce(&mut SessionEntry) + Send + 'static,
+    ) -> Result<SessionEntry, SessionError> {
+        let mut new = self.new_session(key);
+        id.clone_into(&mut new.entry.session_id);
+        new.entry.session_file = self.new_file(key, id);
+        let edit = move |entry: &mut SessionEntry| {
+            edit(entry);
+            Ok(())
+        };
+        match self.inner.store.edit_session(new, Box::new(edit)).await? {
+            Edited::Written { entry, is_new } => {
+                if is_new {
+                    self.inner.writer.begin(self.place(key, &entry, Some(cwd))?).await?;
+                }
+                Ok(*entry)
+            }
+            Edited::LabelTaken(label) => Err(SessionError::LabelTaken(label)),
+            Edited::Refused(reason) => Err(SessionError::Refused(reason)),
+        }
+    }
+
+    /// Lets a session show the transcript of another one, under a name of its
+    /// own; it is begun if there is none.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub async fn follow(
+        &self,
+        key: &SessionKey,
+        other: &SessionEntry,
+        name: &str,
+    ) -> Result<SessionEntry, SessionError> {
+        let shown = SessionEntry {
+            session_id: other.session_id.clone(),
+            session_file: other.session_file.clone(),
+            session_started_at: other.session_started_at,
+            updated_at: other.updated_at,
+            status: Some("running".into()),
+            ..SessionEntry::default()
+        };
+        for label in [Some(name.to_owned()), None] {
+            let (mut entry, name) = (shown.clone(), name.to_owned());
+            entry.label = label;
+            entry.display_name = Some(name);
+            let edit = move |old: &mut SessionEntry| {
+                *old = entry;
+                Ok(())
+            };
+            let edited = self.inner.store.edit_session(self.new_session(key), Box::new(edit));
+            match edited.await? {
+                Edited::Written { entry, .. } => return Ok(*entry),
+                // A label is given to one session only; the name stays.
+                Edited::LabelTaken(_) => {}
+                Edited::Refused(reason) => return Err(SessionError::Refused(reason)),
+            }
+        }
+        Err(SessionError::LabelTaken(name.to_owned()))
+    }
+
     /// Changes the settings of a session, which is begun if there is none;
     /// `cwd` is noted in a new transcript. A label is given to one session of an
     /// agent only, also when two ask for it at the same time.

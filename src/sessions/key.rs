@@ -129,6 +129,16 @@ impl SessionKey {
         Self(format!("agent:{agent}:subagent:{id}"))
     }
 
+    /// The session in which lists show a job of the scheduler.
+    pub fn job(agent: &AgentId, job_id: &str) -> Self {
+        Self(format!("agent:{agent}:cron:{}", job_id.to_lowercase()))
+    }
+
+    /// The session of one run of a job.
+    pub fn job_run(agent: &AgentId, job_id: &str, run_id: &str) -> Self {
+        Self(format!("{}:run:{}", Self::job(agent, job_id), run_id.to_lowercase()))
+    }
+
     /// A key that is known to be canonical, as read back from the store.
     pub fn from_canonical(text: impl Into<String>) -> Self {
         Self(text.into())

@@ -39,7 +39,9 @@ pub use crate::store::{
 };
 pub use context::ContextEntry;
 pub use directives::{INTERNAL_BEGIN, INTERNAL_END};
-pub use display::{RECEIPT_MEMBER, message_display, waiting_message, whole_message};
+pub use display::{
+    HEARTBEAT_KIND, JOB_KIND, RECEIPT_MEMBER, message_display, waiting_message, whole_message,
+};
 pub use error::{SessionError, TranscriptError};
 pub use history::{HistoryOptions, HistoryPage};
 pub use id::SessionId;

@@ -7,11 +7,12 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
+use super::display::{HEARTBEAT_KIND, JOB_KIND};
 use super::error::{At, SessionError, TranscriptError};
 use super::service::Sessions;
 use super::transcript::{Birth, NewEntry, NewKind, Place, Placed, Position, position};
 use super::{SessionId, SessionKey, TranscriptFacts, digest, paths, time};
-use crate::protocol::message::AgentMessage;
+use crate::protocol::message::{AgentMessage, UserMessage};
 use crate::store::{NewSession, SessionEntry};
 
 /// The channel of clients that chat with the gateway itself.
@@ -121,7 +122,8 @@ impl Sessions {
             }
             if let Some(message) = &message {
                 digest::note(&mut entry.transcript, message);
-                if matches!(message, AgentMessage::User(_)) {
+                // What the gateway asks by itself is no visit of anybody.
+                if matches!(message, AgentMessage::User(user) if !is_by_gateway(user)) {
                     entry.last_interaction_at = Some(now);
                     note_source(entry);
                 }
@@ -200,6 +202,13 @@ pub(super) fn remember(entry: &mut SessionEntry, end: Position) {
     entry.transcript.bytes = end.bytes;
     entry.transcript.message_count = end.messages;
     entry.transcript.leaf_id = end.leaf;
+}
+
+/// Whether a heartbeat or a job asks.
+fn is_by_gateway(message: &UserMessage) -> bool {
+    let provenance = message.extra.get("provenance").and_then(|provenance| provenance.get("kind"));
+    let kind = provenance.and_then(Value::as_str);
+    kind.is_some_and(|kind| kind == HEARTBEAT_KIND || kind == JOB_KIND)
 }
 
 /// A session that no channel has claimed is a chat of the gateway itself.

@@ -181,6 +181,10 @@ pub struct SessionEntry {
     /// `children` or `none`: which sessions it may steer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub subagent_control_scope: Option<String>,
+    /// Lists of tools that it may use at all: one that is not in all of them is
+    /// not. Sub-agents inherit them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub tool_limits: Vec<Vec<String>>,
     /// Session that this one was branched off.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parent_session_key: Option<String>,

@@ -215,6 +215,30 @@ const STEPS: &[&str] = &[
         UNIQUE (node_id, id)
     ) STRICT;
     CREATE INDEX node_work_by_expiry ON node_work (expires_at) WHERE expires_at IS NOT NULL;",
+    // Jobs of the scheduler and their runs, each instant once.
+    "CREATE TABLE cron_jobs (
+        id TEXT PRIMARY KEY NOT NULL,
+        job TEXT NOT NULL,
+        due_at INTEGER,
+        origin TEXT
+    ) STRICT;
+    CREATE TABLE cron_imports (
+        path TEXT PRIMARY KEY NOT NULL,
+        at INTEGER NOT NULL
+    ) STRICT;
+    CREATE INDEX cron_jobs_by_time ON cron_jobs (due_at) WHERE due_at IS NOT NULL;
+    CREATE TABLE cron_runs (
+        id TEXT PRIMARY KEY NOT NULL,
+        job_id TEXT NOT NULL,
+        instant INTEGER NOT NULL,
+        status TEXT NOT NULL,
+        delivery TEXT NOT NULL,
+        entry TEXT NOT NULL,
+        at INTEGER NOT NULL
+    ) STRICT;
+    CREATE INDEX cron_runs_by_job ON cron_runs (job_id, at);
+    CREATE INDEX cron_runs_by_time ON cron_runs (at);
+    CREATE INDEX cron_runs_open ON cron_runs (job_id) WHERE status = 'started';",
 ];
 
 /// Brings the schema up to date.

@@ -12,6 +12,7 @@ mod check;
 mod checkpoint;
 mod column;
 mod cooldowns;
+mod cron;
 mod database;
 mod devices;
 mod entry;
@@ -34,6 +35,9 @@ pub use atomic::{FileError, create_private, move_private, write_private};
 pub use check::check;
 pub use checkpoint::{CheckpointPlace, CompactionCheckpoint, CompactionReason};
 pub use cooldowns::{CooldownChange, CooldownRow};
+pub use cron::{
+    CronChange, CronEdit, CronEdited, CronJobChange, CronJobRow, CronRunQuery, CronRunRow,
+};
 pub use database::Database;
 pub use devices::{
     DeviceEdit, DeviceFacts, DeviceRow, DeviceStore, DeviceToken, PairedDevice, PendingDevice,

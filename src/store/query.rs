@@ -20,6 +20,8 @@ pub struct SessionQuery {
     pub label: Option<String>,
     /// Only those that this session spawned.
     pub spawned_by: Option<String>,
+    /// Not those of single runs of jobs: the job has a session that shows them.
+    pub hides_job_runs: bool,
     /// Also `global`.
     pub include_global: bool,
     /// Also `unknown`.

@@ -211,6 +211,9 @@ fn condition(query: &SessionQuery) -> (String, Vec<Box<dyn ToSql>>) {
     if !query.include_unknown {
         clauses.push("key <> 'unknown'");
     }
+    if query.hides_job_runs {
+        clauses.push("key NOT GLOB 'agent:*:cron:*:run:*'");
+    }
     if let Some(since) = query.active_since_ms {
         clauses.push("updated_at >= ?");
         values.push(Box::new(signed(since)));

@@ -4,11 +4,12 @@ use std::path::Path;
 
 use super::traits::StoreFuture;
 use super::{
-    AnswerClaim, Claim, CooldownChange, CooldownRow, Database, Edited, MemoryFile, MemoryHit,
-    MemoryUpdate, NewRun, NewSession, RunOutcome, RunRecord, SessionChange, SessionEdit,
-    SessionEntry, SessionPage, SessionQuery, SessionRow, Spending, Store, StoreError,
-    SubagentQuery, SubagentRow, SubagentState, UsageFacts, UsageFile, UsageScan, answers,
-    cooldowns, memory, runs, sessions, subagents, usage,
+    AnswerClaim, Claim, CooldownChange, CooldownRow, CronEdit, CronEdited, CronJobRow,
+    CronRunQuery, CronRunRow, Database, Edited, MemoryFile, MemoryHit, MemoryUpdate, NewRun,
+    NewSession, RunOutcome, RunRecord, SessionChange, SessionEdit, SessionEntry, SessionPage,
+    SessionQuery, SessionRow, Spending, Store, StoreError, SubagentQuery, SubagentRow,
+    SubagentState, UsageFacts, UsageFile, UsageScan, answers, cooldowns, cron, memory, runs,
+    sessions, subagents, usage,
 };
 
 /// The store of a gateway on one machine.
@@ -266,5 +267,64 @@ impl Store for SqliteStore {
     fn forget_subagent<'a>(&'a self, child_key: &'a str) -> StoreFuture<'a, ()> {
         let key = child_key.to_owned();
         Box::pin(self.database.write("forget a sub-agent", move |c| subagents::forget(c, &key)))
+    }
+
+    fn cron_jobs(&self) -> StoreFuture<'_, Vec<CronJobRow>> {
+        Box::pin(self.database.read("list jobs", cron::jobs))
+    }
+
+    fn cron_job<'a>(&'a self, id: &'a str) -> StoreFuture<'a, Option<CronJobRow>> {
+        let id = id.to_owned();
+        Box::pin(self.database.read("look up a job", move |c| cron::job(c, &id)))
+    }
+
+    fn add_cron_job(&self, row: CronJobRow, max: u64) -> StoreFuture<'_, bool> {
+        Box::pin(self.database.write("add a job", move |c| cron::add(c, &row, max)))
+    }
+
+    fn edit_cron_job<'a>(
+        &'a self,
+        id: &'a str,
+        edit: CronEdit,
+    ) -> StoreFuture<'a, Option<CronEdited>> {
+        let id = id.to_owned();
+        Box::pin(self.database.write("change a job", move |c| cron::edit(c, &id, edit)))
+    }
+
+    fn due_cron_jobs(&self, now_ms: u64) -> StoreFuture<'_, Vec<String>> {
+        Box::pin(self.database.read("look for due jobs", move |c| cron::due(c, now_ms)))
+    }
+
+    fn next_cron_job(&self) -> StoreFuture<'_, Option<u64>> {
+        Box::pin(self.database.read("look for the next job", cron::next_due))
+    }
+
+    fn open_cron_runs(&self) -> StoreFuture<'_, Vec<CronRunRow>> {
+        Box::pin(self.database.read("list open runs of jobs", cron::open_runs))
+    }
+
+    fn end_cron_run(&self, run: CronRunRow) -> StoreFuture<'_, bool> {
+        Box::pin(self.database.write("end a run of a job", move |c| cron::end_run(c, &run)))
+    }
+
+    fn add_cron_runs(&self, runs: Vec<CronRunRow>) -> StoreFuture<'_, ()> {
+        Box::pin(self.database.write("add runs of jobs", move |c| {
+            runs.iter().try_for_each(|run| cron::add_run(c, run).map(drop))
+        }))
+    }
+
+    fn note_cron_import<'a>(&'a self, path: &'a str, now_ms: u64) -> StoreFuture<'a, bool> {
+        let path = path.to_owned();
+        let note = move |c: &_| cron::note_import(c, &path, now_ms);
+        Box::pin(self.database.write("note an import", note))
+    }
+
+    fn cron_runs(&self, query: CronRunQuery) -> StoreFuture<'_, (Vec<CronRunRow>, u64)> {
+        Box::pin(self.database.read("list runs of jobs", move |c| cron::runs(c, &query)))
+    }
+
+    fn prune_cron_runs<'a>(&'a self, job_id: &'a str, kept: u32) -> StoreFuture<'a, ()> {
+        let id = job_id.to_owned();
+        Box::pin(self.database.write("forget runs of a job", move |c| cron::prune(c, &id, kept)))
     }
 }

@@ -5,10 +5,10 @@
 //! keys are text, each call is one transaction.
 
 use super::{
-    AnswerClaim, Claim, CooldownChange, CooldownRow, DeviceStore, MemoryFile, MemoryHit,
-    MemoryUpdate, NewRun, NodeStore, RunOutcome, RunRecord, SessionEntry, SessionPage,
-    SessionQuery, SessionRow, Spending, StoreError, SubagentQuery, SubagentRow, SubagentState,
-    UsageFacts, UsageFile, UsageScan,
+    AnswerClaim, Claim, CooldownChange, CooldownRow, CronEdit, CronEdited, CronJobRow,
+    CronRunQuery, CronRunRow, DeviceStore, MemoryFile, MemoryHit, MemoryUpdate, NewRun, NodeStore,
+    RunOutcome, RunRecord, SessionEntry, SessionPage, SessionQuery, SessionRow, Spending,
+    StoreError, SubagentQuery, SubagentRow, SubagentState, UsageFacts, UsageFile, UsageScan,
 };
 use crate::support::BoxFuture;
 
@@ -213,4 +213,46 @@ pub trait Store: DeviceStore + NodeStore {
 
     /// Forgets the runs that are over of a sub-agent whose session is gone.
     fn forget_subagent<'a>(&'a self, child_key: &'a str) -> StoreFuture<'a, ()>;
+
+    /// The jobs of the scheduler, in the order they were made.
+    fn cron_jobs(&self) -> StoreFuture<'_, Vec<CronJobRow>>;
+
+    /// The job with this id.
+    fn cron_job<'a>(&'a self, id: &'a str) -> StoreFuture<'a, Option<CronJobRow>>;
+
+    /// Adds a job, unless there are `max` already or its id is taken; answers
+    /// whether it did.
+    fn add_cron_job(&self, row: CronJobRow, max: u64) -> StoreFuture<'_, bool>;
+
+    /// Changes a job and its runs with one commit; `None` when there is no such
+    /// job, or the edit wants nothing.
+    fn edit_cron_job<'a>(
+        &'a self,
+        id: &'a str,
+        edit: CronEdit,
+    ) -> StoreFuture<'a, Option<CronEdited>>;
+
+    /// Ids of the jobs that are due, the earliest first.
+    fn due_cron_jobs(&self, now_ms: u64) -> StoreFuture<'_, Vec<String>>;
+
+    /// When the next job is due.
+    fn next_cron_job(&self) -> StoreFuture<'_, Option<u64>>;
+
+    /// The runs of jobs that have begun and not ended.
+    fn open_cron_runs(&self) -> StoreFuture<'_, Vec<CronRunRow>>;
+
+    /// Notes how a run has ended whose job is gone.
+    fn end_cron_run(&self, run: CronRunRow) -> StoreFuture<'_, bool>;
+
+    /// Adds runs of another gateway; those whose ids are taken stay.
+    fn add_cron_runs(&self, runs: Vec<CronRunRow>) -> StoreFuture<'_, ()>;
+
+    /// Notes that a file of jobs is taken over; false when it was before.
+    fn note_cron_import<'a>(&'a self, path: &'a str, now_ms: u64) -> StoreFuture<'a, bool>;
+
+    /// Runs that have ended, and how many there are of those that are wanted.
+    fn cron_runs(&self, query: CronRunQuery) -> StoreFuture<'_, (Vec<CronRunRow>, u64)>;
+
+    /// Forgets the oldest runs of a job beyond the `kept` newest.
+    fn prune_cron_runs<'a>(&'a self, job_id: &'a str, kept: u32) -> StoreFuture<'a, ()>;
 }

@@ -39,6 +39,8 @@ pub const CLASSES: &[(&str, Class)] = &[
     ("*At", Class::Time),
     ("*AtMs", Class::Time),
     ("durationMs", Class::Time),
+    ("lastDurationMs", Class::Time),
+    ("anchorMs", Class::Time),
     ("runtimeMs", Class::Time),
     ("uptimeMs", Class::Time),
     ("age", Class::Time),

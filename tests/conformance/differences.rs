@@ -97,7 +97,6 @@ const NO_TOKEN_FOR_A_PLACE: &str =
 const NO_VOICE: &str = "Voice wake is not built yet.";
 const TASKS: &str = "Runs are the tasks of this gateway; there is no task ledger to audit.";
 const WHICH_MODEL: &str = "Which model answers and why is shown wherever one looks.";
-const NO_HEARTBEAT: &str = "Heartbeats are not built yet, so none is called enabled.";
 
 const FINAL_FACTS: &str = "final tells usage and stop reason as well.";
 const FRESH_ROW: &str = "A row in an event is as new as the event.";
@@ -197,6 +196,14 @@ const NO_LABEL: &str =
 
 const ONE_LANE: &str = "A run stands in one queue; the original's stands in two.";
 const STAYS_OPEN: &str = "The port stays open during a restart, so that nobody is refused.";
+const LONG_AGO: &str = "How long ago a moment was depends on when one asks.";
+const TRUE_CAUSE: &str =
+    "A failed call is told in the words of the provider, which say what is wrong.";
+const ONE_BEAT: &str = "The heartbeat that a job wakes is asked once the job is done and told once; the original first tells that it waits for the job.";
+const REMINDED: &str = "What a reminder makes the agent say is told in the chat.";
+const JOB_ROW: &str =
+    "The row of a job tells how its last run went, and is as new as the end of that.";
+const WEBHOOK_FATE: &str = "What became of an answer on its way to a web server is told.";
 
 /// The list.
 pub const DIFFERENCES: &[Difference] = &[
@@ -254,9 +261,6 @@ pub const DIFFERENCES: &[Difference] = &[
         NO_TOKEN_FOR_A_PLACE,
     ),
     allow(Kind::MissingFrame, "*", "* event voicewake.*", "*", NO_VOICE),
-    allow(Kind::Value, "*", "*", "*/heartbeat*/enabled", NO_HEARTBEAT),
-    allow(Kind::Absent, "*", "*", "*/heartbeat/prompt", NO_HEARTBEAT),
-    allow(Kind::Absent, "*", "*", "*/heartbeat/ackMaxChars", NO_HEARTBEAT),
     allow(Kind::MissingFrame, "methods/chat", "op event run", "agent lifecycle error", ONE_END),
     allow(Kind::MissingFrame, "methods/chat", "op event run", "chat final", ONE_END),
     allow(Kind::ExtraFrame, "methods/chat", "op event run", "agent lifecycle start", ONE_END),
@@ -1100,6 +1104,36 @@ pub const DIFFERENCES: &[Difference] = &[
     allow(Kind::Value, "lifecycle/restart", "a res gateway.restart.*", "*/totalActive", ONE_LANE),
     allow(Kind::Value, "lifecycle/restart", "a res gateway.restart.*", "*/blockers/0/*", ONE_LANE),
     allow(Kind::Value, "lifecycle/restart", "a res gateway.restart.*", "*/summary", ONE_LANE),
+    instead_of(
+        "schedule.at is in the past",
+        "methods/cron",
+        "op res cron.add",
+        "/error/message",
+        LONG_AGO,
+    ),
+    allow(Kind::Value, "cron/jobs", "a event run", "/payload/data/error", TRUE_CAUSE),
+    allow(Kind::Value, "cron/jobs", "a event run", "/payload/errorMessage", TRUE_CAUSE),
+    allow(Kind::Extra, "cron/jobs", "a event run", "/payload/error*", ERROR_FACTS),
+    instead_of("LLM request failed", "cron/jobs", "*", "*iagnostic*", TRUE_CAUSE),
+    instead_of("FailoverError: LLM request failed", "cron/jobs", "*", "*rror", TRUE_CAUSE),
+    allow(Kind::ExtraFrame, "cron/jobs", "a event run", "chat final of heartbeat", REMINDED),
+    allow(Kind::Value, "cron/jobs", "a event heartbeat", "/payload/reason", ONE_BEAT),
+    allow(Kind::Extra, "cron/jobs", "a event heartbeat", "/payload/preview", ONE_BEAT),
+    allow(Kind::Extra, "cron/jobs", "a event heartbeat", "/payload/hasMedia", ONE_BEAT),
+    allow(Kind::MissingFrame, "cron/jobs", "a event heartbeat", "", ONE_BEAT),
+    allow(Kind::Extra, "cron/jobs", "a res sessions.list", "/payload/sessions/*", JOB_ROW),
+    allow(Kind::Absent, "cron/jobs", "a res sessions.list", "/payload/sessions/*", JOB_ROW),
+    allow(Kind::Value, "cron/jobs", "a res sessions.list", "/payload/sessions/*/key", JOB_ROW),
+    allow(
+        Kind::Value,
+        "cron/jobs",
+        "a res sessions.list",
+        "/payload/sessions/*/sessionId",
+        JOB_ROW,
+    ),
+    allow(Kind::Value, "cron/jobs", "a event cron", "*eliveryStatus", WEBHOOK_FATE),
+    allow(Kind::Extra, "cron/jobs", "a event cron", "*eliveryError", WEBHOOK_FATE),
+    allow(Kind::Extra, "cron/jobs", "a event cron", "*/lastDelivered", WEBHOOK_FATE),
 ];
 
 /// Whether the difference is there in some runs and not in others.

@@ -6,7 +6,7 @@
 //! | `corpus`, `trace` | where the recordings are, and how a line is read |
 //! | `setup`, `prelude` | how the recorded gateway was configured and what came before |
 //! | `replay`, `pending` | sending the frames when their time has come |
-//! | `raw`, `proof`, `ids` | rebuilt messages, device proofs made anew, learned ids |
+//! | `raw`, `proof`, `ids`, `moments` | rebuilt messages, device proofs made anew, learned ids, times to come |
 //! | `text`, `classes`, `compare` | when two values are the same |
 //! | `pairing`, `stream`, `verdict` | which frames belong together, and the checks |
 //! | `differences` | the reviewed list of what may differ |
@@ -25,6 +25,7 @@ mod compare;
 mod corpus;
 mod differences;
 mod ids;
+mod moments;
 mod open;
 mod pairing;
 mod pending;

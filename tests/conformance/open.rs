@@ -26,7 +26,6 @@ const OPEN: &[(&str, &str)] = &[
     ("handshake/pairing", "It ends with `node.pair.list`, which is not built yet."),
     ("http/*", "The HTTP side is not built yet, nor is its replay."),
     ("config/*", UNBUILT),
-    ("cron/*", UNBUILT),
     ("lifecycle/*", UNBUILT),
     ("methods/*", UNBUILT),
 ];

@@ -67,11 +67,19 @@ impl Label {
 }
 
 /// Runs that the original begins by itself to report on an approved command are
-/// told apart from those that a client began.
+/// told apart from those that a client began, and so are our heartbeats.
 fn follow_up_of(payload: &Value) -> &'static str {
-    let is_follow_up = |run: &str| run.starts_with("exec-approval-followup:");
-    if payload["runId"].as_str().is_some_and(is_follow_up) { " of follow-up" } else { "" }
+    let run = payload["runId"].as_str().unwrap_or_default();
+    match run.split(':').next() {
+        Some("exec-approval-followup") => " of follow-up",
+        Some(HEARTBEAT) => " of heartbeat",
+        _ => "",
+    }
 }
+
+/// What the ids of our heartbeats begin with; the original tells nothing of such
+/// runs.
+const HEARTBEAT: &str = "heartbeat";
 
 /// What tells messages of a session apart: of a failed answer why it failed,
 /// of others the text or the tool that is called. Nothing for other events.
@@ -217,6 +225,7 @@ impl Runs {
             names
         };
         let mut left = names(actual);
+        left.retain(|run| run.split(':').next() != Some(HEARTBEAT));
         let mut known = Vec::new();
         let mut unknown = Vec::new();
         for run in names(recorded) {

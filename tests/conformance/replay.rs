@@ -11,6 +11,7 @@ use tokio::time::Instant;
 
 use super::compare::{Finding, Kind};
 use super::ids::Learned;
+use super::moments;
 use super::pairing::{Label, Runs, pairs};
 use super::pending::Pending;
 use super::prelude;
@@ -240,6 +241,11 @@ impl Replay<'_> {
         }
         if let Some(params) = frame.get_mut("params") {
             *params = self.here(&self.outcome.learned.apply(params));
+            // Only a server that plays back wants the recorded times.
+            if let (true, Some(began)) = (self.target.new_devices, moments::began(self.trace)) {
+                let recorded = began + i64::try_from(line.at).unwrap_or_default();
+                *params = moments::moved(params, recorded, moments::now() - recorded);
+            }
         }
         if connects
             && self.target.new_devices

@@ -19,6 +19,7 @@ mod command_rights;
 mod commands;
 mod compaction;
 mod config;
+mod cron;
 mod devices;
 mod exec;
 mod failover;

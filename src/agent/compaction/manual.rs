@@ -10,6 +10,7 @@ use crate::protocol::message::UserMessage;
 use crate::sessions::{CompactionReason, SessionKey};
 
 use super::{CompactError, Compacted, compact_as};
+use crate::agent::RunTerms;
 use crate::agent::emitter::Emitter;
 use crate::agent::queue::QueueRules;
 use crate::agent::report::Family;
@@ -69,6 +70,7 @@ impl Runs {
             owner,
             dedupe_text: None,
             limit: None,
+            terms: RunTerms::default(),
         };
         let rules = QueueRules::of(&parts.settings.messages.queue, None);
         let now = parts.clock.now_ms();

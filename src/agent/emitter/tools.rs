@@ -173,6 +173,9 @@ impl Emitter {
             members.extend(row.clone());
         }
         let to = Audience::ToolWatchers(Arc::clone(&self.run.owner));
+        if self.run.terms.is_heartbeat {
+            return;
+        }
         self.bus.publish(EventKind::Agent, &to, &payload);
         self.bus.publish(EventKind::SessionTool, &Audience::SessionWatchers, &payload);
     }

@@ -9,6 +9,7 @@ use std::time::Duration;
 use crate::agent::inter_session::{self, Source};
 use crate::agent::report::Family;
 use crate::agent::runs::{Runs, SendError, SendRequest};
+use crate::agent::terms::RunTerms;
 use crate::auth::Owner;
 use crate::sessions::{SessionEntry, SessionKey, directives};
 use crate::store::{StoreError, SubagentRow, SubagentState};
@@ -80,6 +81,7 @@ impl Runs {
                 owner: Owner::from_text(&row.owner),
                 dedupe_text: None,
                 limit: None,
+                terms: RunTerms::default(),
             });
             match sent.await {
                 Ok((_, start)) => {

@@ -8,6 +8,7 @@ use serde_json::Value;
 use crate::agent::report::{Family, RunReport};
 use crate::agent::run::{AbortReason, RunEnd};
 use crate::agent::runs::{Accepted, Runs, SendError, SendRequest};
+use crate::agent::terms::RunTerms;
 use crate::auth::Owner;
 use crate::protocol::message::UserMessage;
 use crate::sessions::{HistoryOptions, SessionEntry, SessionError, SessionKey};
@@ -150,6 +151,7 @@ impl Runs {
             owner: Owner::from_text(&row.owner),
             dedupe_text: None,
             limit,
+            terms: RunTerms::default(),
         }
     }
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use crate::agent::RunTerms;
 use crate::agent::inter_session::{self, Source};
 use crate::agent::report::Family;
 use crate::agent::run::{AbortReason, ActiveRun};
@@ -155,6 +156,7 @@ impl Runs {
                 owner,
                 dedupe_text: None,
                 limit: None,
+                terms: RunTerms::default(),
             });
             return match sent.await {
                 Ok((Accepted::Started, start)) => {

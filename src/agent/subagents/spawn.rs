@@ -91,7 +91,7 @@ impl Runs {
         request: SpawnRequest,
     ) -> Result<Spawned, SpawnError> {
         let entry = self.parts.sessions.entry(&parent).await?.unwrap_or_default();
-        let plan = self.plan(&parent, &entry, request)?;
+        let plan = self.plan(&parent, &entry, run.as_deref(), request)?;
         let child = plan.child.clone();
         let row = self.subagent_row(&plan, &parent, run.as_deref());
         let entry = self.begin_session(plan).await?;
@@ -147,6 +147,7 @@ impl Runs {
         &self,
         parent: &SessionKey,
         entry: &SessionEntry,
+        run: Option<&ActiveRun>,
         mut request: SpawnRequest,
     ) -> Result<Plan, SpawnError> {
         let (settings, keys) = (&self.parts.settings, &self.parts.keys);
@@ -186,6 +187,7 @@ impl Runs {
             agent,
             request,
             inherited,
+            limits: run.map_or_else(Vec::new, |run| run.terms.tools.clone()),
             channel: (entry.last_channel.clone(), entry.delivery_context.clone()),
         })
     }
@@ -275,6 +277,8 @@ struct Plan {
     request: SpawnRequest,
     /// The parent's entry, when the child is of the same agent.
     inherited: Option<SessionEntry>,
+    /// The tools that the run may use which asks; the child has no others.
+    limits: Vec<Vec<String>>,
     /// Channel and delivery context of the parent.
     channel: (Option<String>, Option<Value>),
 }
@@ -285,6 +289,7 @@ impl Plan {
         let leads = self.depth < max_depth;
         entry.extra_system_prompt = Some(role(&self, leads));
         entry.spawned_by = Some(self.parent.to_string());
+        entry.tool_limits.extend(self.limits);
         entry.spawn_depth = Some(self.depth);
         entry.spawned_workspace_dir = Some(folder);
         entry.subagent_role = Some(if leads { "orchestrator" } else { "leaf" }.into());

@@ -41,13 +41,15 @@ pub struct ToolContext {
     pub run: Option<Arc<ActiveRun>>,
     /// The model's name for the call.
     pub call_id: String,
+    is_owner: bool,
     news: Option<(usize, NewsSender)>,
 }
 
 impl ToolContext {
     /// For a call that nobody follows.
     pub const fn new(runs: Arc<Runs>, key: SessionKey, agent: AgentSettings) -> Self {
-        Self { runs, key, agent, model: None, run: None, call_id: String::new(), news: None }
+        let call_id = String::new();
+        Self { runs, key, agent, model: None, run: None, call_id, is_owner: false, news: None }
     }
 
     /// The same for a call of a run, whose news go to `sender`.
@@ -60,6 +62,17 @@ impl ToolContext {
     #[must_use]
     pub fn followed(self, index: usize, sender: NewsSender) -> Self {
         Self { news: Some((index, sender)), ..self }
+    }
+
+    /// The same for a client that calls, who is the gateway's owner or not.
+    #[must_use]
+    pub fn owned(self, is_owner: bool) -> Self {
+        Self { is_owner, ..self }
+    }
+
+    /// Whether the gateway's owner calls, and nobody else had a word in it.
+    pub fn is_owner(&self) -> bool {
+        self.run.as_ref().map_or(self.is_owner, |run| run.owned.get())
     }
 
     /// What runs work with.

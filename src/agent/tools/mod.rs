@@ -7,6 +7,7 @@
 mod arguments;
 pub mod catalog;
 mod context;
+mod cron;
 mod exec;
 pub(super) mod files;
 mod gateway;
@@ -136,6 +137,7 @@ impl Tools {
         let tls = Arc::new(Tls::default());
         let mut builtin: Vec<Arc<dyn Tool>> = vec![
             Arc::new(gateway::GatewayStatus),
+            Arc::new(cron::CronTool),
             Arc::new(exec::Exec),
             Arc::new(exec::ProcessTool),
             Arc::new(memory::MemorySearch),

@@ -22,6 +22,8 @@ const NOT_FOR_SUBAGENTS: [&str; 5] =
 /// Not for sub-agents that may not have sub-agents of their own.
 const NOT_FOR_LEAVES: [&str; 4] =
     ["subagents", "sessions_list", "sessions_history", "sessions_spawn"];
+/// Only for the gateway's owner, whatever lists say.
+const OWNER_ONLY: [&str; 1] = ["cron"];
 /// Not for clients that call tools themselves, unless `gateway.tools` allows it.
 const NOT_FOR_CLIENTS: [&str; 6] =
     ["group:fs", "group:runtime", "sessions_spawn", "sessions_send", "gateway", "cron"];
@@ -36,6 +38,10 @@ pub struct ToolScope {
     links: Vec<Link>,
     /// Whether a client calls them itself.
     by_client: bool,
+    /// Whether the gateway's owner asks.
+    is_owner: bool,
+    /// What one run may use: tools that are in all lists.
+    limits: Vec<ToolRules>,
 }
 
 /// One session of a chain.
@@ -45,6 +51,8 @@ struct Link {
     model: ModelRef,
     /// How deep it is below a session that nobody spawned.
     depth: u64,
+    /// What it may use at all: tools that are in all lists.
+    limits: Vec<ToolRules>,
 }
 
 impl ToolScope {
@@ -65,13 +73,32 @@ impl ToolScope {
                 agent: key.agent(&parts.keys).to_string(),
                 model: parts.models.of_session(&key, entry.as_ref()).name,
                 depth: depth.unwrap_or_else(|| u64::from(key.is_spawned())),
+                limits: limits(entry.as_ref().map_or(&[], |entry| &entry.tool_limits)),
             });
             let parent = entry.and_then(|entry| entry.spawned_by);
             let Some(parent) = parent.filter(|_| links.len() <= CHAIN_MAX) else { break };
             key = SessionKey::from_canonical(&parent);
             entry = parts.sessions.entry(&key).await?;
         }
-        Ok(Self { links, by_client: false })
+        Ok(Self { links, by_client: false, is_owner: false, limits: Vec::new() })
+    }
+
+    /// The same for the gateway's owner, or for somebody else.
+    #[must_use]
+    pub fn owned(self, is_owner: bool) -> Self {
+        Self { is_owner, ..self }
+    }
+
+    /// The same for a run that may only use what is in all of these lists.
+    #[must_use]
+    pub fn limited(self, lists: &[Vec<String>]) -> Self {
+        Self { limits: limits(lists), ..self }
+    }
+
+    /// Whether it may use less than another session of its agent.
+    pub fn is_narrowed(&self) -> bool {
+        let is_narrow = |link: &Link| link.depth > 0 || !link.limits.is_empty();
+        !self.limits.is_empty() || self.links.iter().any(is_narrow)
     }
 
     /// The same for a client that calls a tool itself.
@@ -91,6 +118,8 @@ impl ToolScope {
     pub fn allows(&self, settings: &Settings, name: &str) -> bool {
         let is_short = self.links.len() <= CHAIN_MAX;
         is_short
+            && (self.is_owner || !OWNER_ONLY.contains(&name))
+            && self.limits.iter().all(|rules| allows(rules, name))
             && self.links.iter().all(|link| link.allows(settings, name))
             && (!self.by_client || allows_clients(settings, name))
     }
@@ -105,6 +134,7 @@ impl Link {
         let mut also = also_allowed(Some(everyone)).chain(also_allowed(agent));
         let in_profile = is_in(name, profile) || also.any(|pattern| means(pattern, name));
         in_profile
+            && self.limits.iter().all(|rules| allows(rules, name))
             && self.allows_by(everyone, name)
             && agent.is_none_or(|agent| self.allows_by(agent, name))
             && (self.depth == 0 || self.allows_subagents(settings, name))
@@ -128,6 +158,15 @@ impl Link {
             !(NOT_FOR_SUBAGENTS.contains(&name) || is_leaf && NOT_FOR_LEAVES.contains(&name));
         (by_default || is_named(rules, name)) && allows(rules, name)
     }
+}
+
+/// Lists of names as rules. What is no name lets nothing pass.
+fn limits(lists: &[Vec<String>]) -> Vec<ToolRules> {
+    let rules = |list: &Vec<String>| ToolRules {
+        allow: Some(list.iter().filter_map(|name| ToolPattern::parse(name)).collect()),
+        ..ToolRules::default()
+    };
+    lists.iter().map(rules).collect()
 }
 
 fn allows_clients(settings: &Settings, name: &str) -> bool {

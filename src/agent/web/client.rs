@@ -24,6 +24,7 @@ use super::tls::Tls;
 use crate::config::Env;
 use crate::config::web::FetchConfig;
 use crate::providers::root_cause;
+use crate::support::Secret;
 
 /// What is preferred: text that needs no work first.
 const ACCEPTED: &str = "text/markdown, text/html;q=0.9, */*;q=0.1";
@@ -94,6 +95,33 @@ impl GuardedClient {
         tokio::time::timeout(limit, self.follow(request))
             .await
             .unwrap_or(Err(FetchError::Slow(limit)))
+    }
+
+    /// Posts JSON. Redirects are not followed: a post is not to be done twice.
+    ///
+    /// # Errors
+    /// When the address may not be asked, or there is no answer in time. Any
+    /// status is an answer.
+    pub async fn post(
+        &self,
+        url: &str,
+        token: Option<&Secret>,
+        body: String,
+        limit: Duration,
+    ) -> Result<StatusCode, FetchError> {
+        let posting = async {
+            let (url, place) = self.policy.parse(url)?;
+            let way = self.way(&url, place).await?;
+            let client = self.client(&url, way).await?;
+            let mut request = client.post(url).header(CONTENT_TYPE, "application/json").body(body);
+            if let Some(token) = token {
+                request = request.bearer_auth(token.expose());
+            }
+            let sent = request.send().await;
+            let response = sent.map_err(|error| FetchError::Connection(root_cause(&error)))?;
+            Ok(response.status())
+        };
+        tokio::time::timeout(limit, posting).await.unwrap_or(Err(FetchError::Slow(limit)))
     }
 
     async fn follow(&self, request: &PageRequest<'_>) -> Result<Fetched, FetchError> {

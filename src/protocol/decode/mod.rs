@@ -111,7 +111,7 @@ impl Path {
         Self(format!("{}/{escaped}", self.0))
     }
 
-    fn say(&self, text: &str) -> String {
+    pub(crate) fn say(&self, text: &str) -> String {
         if self.0.is_empty() { text.to_owned() } else { format!("at {}: {text}", self.0) }
     }
 }

@@ -10,6 +10,7 @@ pub mod chat;
 pub mod commands;
 pub mod compaction;
 pub mod config;
+pub mod cron;
 pub mod devices;
 pub mod models;
 pub mod nodes;

@@ -29,11 +29,11 @@ fn settings(document: &Value) -> Settings {
 
 fn link(agent: &str, depth: u64) -> Link {
     let model = ModelRef { provider: "mock".into(), model: "m-1".into() };
-    Link { agent: agent.into(), model, depth }
+    Link { agent: agent.into(), model, depth, limits: Vec::new() }
 }
 
 fn of(links: Vec<Link>) -> ToolScope {
-    ToolScope { links, by_client: false }
+    ToolScope { links, by_client: false, is_owner: false, limits: Vec::new() }
 }
 
 fn allowed(settings: &Settings, scope: &ToolScope) -> Vec<&'static str> {

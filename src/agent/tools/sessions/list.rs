@@ -108,6 +108,7 @@ async fn list(cx: &ToolContext, arguments: &Value) -> Result<Vec<Value>, Session
     let page = parts
         .sessions
         .list(SessionQuery {
+            hides_job_runs: true,
             limit: Some(LOOKED_AT_MAX),
             active_since_ms: minutes.map(|minutes| {
                 parts.clock.now_ms().saturating_sub(minutes.saturating_mul(MINUTE_MS))

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use super::super::{Tool, ToolContext, ToolOutput};
 use super::reach::{self, Doing};
 use super::{number, refused, session_key, text};
+use crate::agent::RunTerms;
 use crate::agent::inter_session::{self, Source};
 use crate::agent::report::{Family, RunReport};
 use crate::agent::run::RunEnd;
@@ -155,6 +156,7 @@ async fn say(
         owner: cx.owner(),
         dedupe_text: None,
         limit: None,
+        terms: RunTerms::default(),
     });
     let start = match sent.await {
         Ok((_, start)) => start,

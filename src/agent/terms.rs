@@ -1,0 +1,38 @@
+//! What a run may do, and who sees it, beside what its session says.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// The terms of a run. By default nobody in particular asks, in the open.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct RunTerms {
+    /// Whether its message comes from the owner of the gateway: an admin, or a
+    /// job or heartbeat of the gateway itself. Some tools are for them only.
+    pub is_owner: bool,
+    /// Whether it is a heartbeat: only an answer that says something is told.
+    pub is_heartbeat: bool,
+    /// The model that answers, when it is not the session's.
+    pub model: Option<String>,
+    /// Lists of tools that it may use: one that is not in all of them is not.
+    pub tools: Vec<Vec<String>>,
+}
+
+/// Whether everything that a run has heard comes from the owner.
+#[derive(Debug)]
+pub struct Owned(AtomicBool);
+
+impl Owned {
+    /// For a run that begins like this.
+    pub const fn new(is_owner: bool) -> Self {
+        Self(AtomicBool::new(is_owner))
+    }
+
+    /// Whether it does.
+    pub fn get(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    /// It has heard somebody else.
+    pub fn give_up(&self) {
+        self.0.store(false, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,276 @@
+//! `cron`: jobs and reminders, so that a session can come back to something.
+//!
+//! Promises: a job has no tool that the session has not which made it; a session
+//! that may use less than its agent makes jobs that run apart, and touches no
+//! others. Only for the gateway's owner.
+
+use serde_json::{Map, Value, json};
+
+use super::{Tool, ToolContext, ToolKind, ToolOutput, ToolScope};
+use crate::cron::{Asked, CronError, Origin};
+use crate::protocol::decode::{Params, Unknown, decode};
+use crate::protocol::methods::cron::{
+    CronListParams, CronRunsParams, CronUpdateParams, NewJob, WakeMode,
+};
+use crate::providers::ToolSpec;
+use crate::sessions::{AgentId, SessionKey};
+use crate::support::BoxFuture;
+
+/// What a job may be made of, for models that write it beside the action.
+const OF_JOB: [&str; 10] = [
+    "name",
+    "description",
+    "schedule",
+    "sessionTarget",
+    "payload",
+    "delivery",
+    "wakeMode",
+    "enabled",
+    "deleteAfterRun",
+    "agentId",
+];
+
+const DESCRIPTION: &str = "Manage scheduled jobs and reminders of the gateway. Use it for anything \
+    that is to happen later or again: reminders, \"check back in an hour\", daily reports.\n\
+    Actions: status; list {includeDisabled?}; add {job}; update {jobId, patch}; remove {jobId}; run \
+    {jobId} (now); runs {jobId} (how its runs ended); wake {text, mode?} (tell the main session \
+    something).\n\
+    A job is {name, schedule, payload, sessionTarget, delivery?, deleteAfterRun?}.\n\
+    schedule: {kind:\"at\", at:\"<ISO 8601>\"} once, {kind:\"every\", everyMs} again and again, \
+    {kind:\"cron\", expr, tz?} by the calendar. Times without a zone are UTC.\n\
+    payload and sessionTarget: {kind:\"systemEvent\", text} with \"main\" reminds the main session; \
+    {kind:\"agentTurn\", message, model?, thinking?, timeoutSeconds?, toolsAllow?} with \"isolated\" \
+    runs apart, with \"current\" in this very session. The message must say all that is needed.\n\
+    delivery (of agentTurn): {mode:\"announce\", channel?, to?} tells the answer where this session \
+    talks to the user (the default), {mode:\"webhook\", to:\"<URL>\"} posts it, {mode:\"none\"}.";
+
+/// The tool.
+pub struct CronTool;
+
+impl Tool for CronTool {
+    fn name(&self) -> &'static str {
+        "cron"
+    }
+
+    fn kind(&self) -> ToolKind {
+        ToolKind::Changes
+    }
+
+    fn spec(&self) -> ToolSpec {
+        ToolSpec {
+            name: self.name().into(),
+            description: DESCRIPTION.into(),
+            parameters: json!({
+                "type": "object",
+                "properties": {
+                    "action": {"type": "string", "enum": ["status", "list", "add", "update",
+                        "remove", "run", "runs", "wake"]},
+                    "job": {"type": "object", "description": "For add."},
+                    "jobId": {"type": "string", "description": "For update, remove, run, runs."},
+                    "id": {"type": "string", "description": "The same as jobId."},
+                    "patch": {"type": "object", "description": "For update: what changes."},
+                    "includeDisabled": {"type": "boolean"},
+                    "text": {"type": "string", "description": "For wake."},
+                    "mode": {"type": "string", "enum": ["now", "next-heartbeat"]},
+                    "runMode": {"type": "string", "enum": ["due", "force"]},
+                    "limit": {"type": "integer", "minimum": 1, "maximum": 200},
+                },
+                "required": ["action"],
+            }),
+        }
+    }
+
+    fn meta(&self, arguments: &Value) -> Option<String> {
+        let action = arguments["action"].as_str()?;
+        let about = arguments["job"]["name"].as_str().or_else(|| arguments["name"].as_str());
+        let about = about.or_else(|| job_id(arguments));
+        Some(about.map_or_else(|| action.to_owned(), |about| format!("{action} {about}")))
+    }
+
+    fn call<'a>(&'a self, cx: &'a ToolContext, arguments: &'a Value) -> BoxFuture<'a, ToolOutput> {
+        Box::pin(async move {
+            if !cx.is_owner() {
+                return ToolOutput::error("cron is only for the owner of the gateway");
+            }
+            match act(cx, arguments).await {
+                Ok(answer) => ToolOutput::json(answer),
+                Err(error) => ToolOutput::error(error),
+            }
+        })
+    }
+}
+
+/// What of the caller decides which jobs it may make and touch.
+struct Caller {
+    /// Which session it is.
+    origin: Origin,
+    /// Whether it may use less than its agent.
+    is_narrowed: bool,
+}
+
+async fn act(cx: &ToolContext, arguments: &Value) -> Result<Value, String> {
+    let cron = &cx.parts().cron;
+    let told = |error: CronError| error.to_string();
+    match arguments["action"].as_str().unwrap_or_default() {
+        "status" => cron.status().await.map_err(told),
+        "list" => {
+            let include_disabled = arguments["includeDisabled"] == true;
+            let wanted = CronListParams { include_disabled, ..CronListParams::default() };
+            cron.list(wanted).await.map_err(told)
+        }
+        "add" => add(cx, arguments).await,
+        "runs" => {
+            let limit = arguments["limit"].as_u64();
+            let id = job_id(arguments).map(str::to_owned);
+            let wanted = CronRunsParams { id, limit, ..CronRunsParams::default() };
+            cron.runs(wanted).await.map_err(told)
+        }
+        "update" => {
+            let id = own_job(cx, arguments).await?;
+            let params = json!({"id": id, "patch": arguments["patch"]});
+            let params: CronUpdateParams = read("cron.update", params)?;
+            let caller = caller(cx).await?;
+            if let Some(target) = &params.patch.session_target {
+                check_target(&caller, target)?;
+            }
+            let agent = match &params.patch.agent_id {
+                crate::protocol::decode::Setting::Set(agent) => Some(agent.as_str()),
+                _ => None,
+            };
+            check_agent(cx, agent)?;
+            let job = cron.update(&params.id, params.patch).await.map_err(told)?;
+            Ok(json!(job))
+        }
+        "remove" => {
+            let id = own_job(cx, arguments).await?;
+            let removed = cron.remove(&id).await.map_err(told)?;
+            Ok(json!({"ok": true, "removed": removed}))
+        }
+        "run" => {
+            let id = own_job(cx, arguments).await?;
+            let asked = cron.ask(&id, arguments["runMode"] == "due").await.map_err(told)?;
+            Ok(match asked {
+                // It begins as this goes.
+                Asked::Enqueued(run_id, _) => {
+                    json!({"ok": true, "enqueued": true, "runId": run_id})
+                }
+                Asked::NotDue => json!({"ok": true, "ran": false, "reason": "not-due"}),
+                Asked::Running => json!({"ok": true, "ran": false, "reason": "already-running"}),
+            })
+        }
+        "wake" => {
+            if caller(cx).await?.is_narrowed {
+                return Err(NARROWED.into());
+            }
+            let text = arguments["text"].as_str().map(str::trim).unwrap_or_default();
+            if text.is_empty() {
+                return Err("wake needs text".into());
+            }
+            let keys = &cx.parts().keys;
+            let agent = cx.key.agent(keys);
+            cx.parts().notices.add(&SessionKey::main(&agent, keys), text);
+            if WakeMode::parse(arguments["mode"].as_str().unwrap_or("now")) == WakeMode::Now {
+                cron.heartbeats.wake(agent.as_str());
+            }
+            Ok(json!({"ok": true}))
+        }
+        other => Err(format!("unknown action \"{other}\"")),
+    }
+}
+
+const NARROWED: &str = "this session may use less than its agent, so it can only make jobs with \
+    sessionTarget \"isolated\", and touch those that it made";
+
+fn job_id(arguments: &Value) -> Option<&str> {
+    arguments["jobId"].as_str().or_else(|| arguments["id"].as_str())
+}
+
+fn read<P: Params>(method: &str, params: Value) -> Result<P, String> {
+    decode(method, params, Unknown::Refuse).map_err(|error| error.message)
+}
+
+async fn add(cx: &ToolContext, arguments: &Value) -> Result<Value, String> {
+    let job = if let Value::Object(job) = &arguments["job"] {
+        job.clone()
+    } else {
+        let own = |name: &&str| Some(((*name).to_owned(), arguments.get(*name)?.clone()));
+        OF_JOB.iter().filter_map(own).collect::<Map<_, _>>()
+    };
+    let mut job: NewJob = read("cron.add", Value::Object(job))?;
+    let caller = caller(cx).await?;
+    check_target(&caller, &job.session_target)?;
+    check_agent(cx, job.agent_id.as_deref())?;
+    let keys = &cx.parts().keys;
+    let own = cx.key.agent(keys);
+    if job.agent_id.is_none() && own != keys.default_agent {
+        job.agent_id = Some(own.to_string());
+    }
+    // Where the answer is told, unless the job says where.
+    job.session_key.get_or_insert_with(|| cx.key.to_string());
+    let job = cx.parts().cron.add(job, Some(caller.origin)).await;
+    job.map(|job| json!(job)).map_err(|error| error.to_string())
+}
+
+async fn caller(cx: &ToolContext) -> Result<Caller, String> {
+    let parts = cx.parts();
+    let entry = parts.sessions.entry(&cx.key).await.map_err(|error| error.to_string())?;
+    let scope = ToolScope::of_session(parts, &cx.key, entry.as_ref()).await;
+    let scope = scope.map_err(|error| error.to_string())?.owned(true);
+    let limits = cx.run.as_ref().map_or(&[][..], |run| &run.terms.tools);
+    let scope = scope.limited(limits);
+    let is_narrowed = scope.is_narrowed();
+    let tools = if is_narrowed {
+        let toolbox = parts.tools.toolbox(&parts.settings, &scope).await;
+        Some(toolbox.iter().map(|tool| tool.name().to_owned()).collect())
+    } else {
+        None
+    };
+    let origin = Origin { session_key: cx.key.to_string(), tools };
+    Ok(Caller { origin, is_narrowed })
+}
+
+fn check_target(caller: &Caller, target: &str) -> Result<(), String> {
+    if caller.is_narrowed && target != "isolated" {
+        return Err(NARROWED.into());
+    }
+    Ok(())
+}
+
+/// Another agent may have tools that this one has not.
+fn check_agent(cx: &ToolContext, written: Option<&str>) -> Result<(), String> {
+    let Some(written) = written else { return Ok(()) };
+    let (own, agent) = (cx.key.agent(&cx.parts().keys), AgentId::normalize(written));
+    let allowed = cx.parts().settings.agents.spawnable(own.as_str());
+    if agent == own || allowed.iter().any(|id| id == "*" || id == agent.as_str()) {
+        return Ok(());
+    }
+    Err(format!("agentId is not allowed for cron (allowed: {own} and its subagents.allowAgents)"))
+}
+
+/// The job that is meant, which the caller may touch.
+async fn own_job(cx: &ToolContext, arguments: &Value) -> Result<String, String> {
+    let id = job_id(arguments).ok_or("jobId required")?;
+    let caller = caller(cx).await?;
+    if caller.is_narrowed {
+        let (_, origin) = cx.parts().cron.job(id).await.map_err(|error| error.to_string())?;
+        if origin.is_none_or(|origin| origin.session_key != cx.key.as_str()) {
+            return Err(NARROWED.into());
+        }
+    }
+    Ok(id.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_card_says_which_job_is_meant() {
+        let meta = |arguments: Value| CronTool.meta(&arguments);
+        assert_eq!(meta(json!({"action": "list"})).as_deref(), Some("list"));
+        let add = json!({"action": "add", "job": {"name": "tea"}});
+        assert_eq!(meta(add).as_deref(), Some("add tea"));
+        assert_eq!(meta(json!({"action": "run", "jobId": "j"})).as_deref(), Some("run j"));
+        assert_eq!(meta(json!({"action": 5})), None);
+    }
+}

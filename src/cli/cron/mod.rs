@@ -1,0 +1,283 @@
+//! `clawgate cron`: the jobs of the running gateway.
+//!
+//! Owns: what the commands show and ask for. Must not: decide anything of jobs;
+//! the gateway does.
+
+mod fields;
+
+use clap::{Args, Subcommand};
+use serde_json::{Value, json};
+
+use self::fields::JobFlags;
+use super::{CliError, ConnectArgs, Screen, Surroundings, format};
+use crate::sessions::iso_time;
+use crate::support::{Clock, SystemClock};
+
+/// Arguments of `clawgate cron`.
+#[derive(Debug, Args)]
+pub struct CronArgs {
+    #[command(subcommand)]
+    command: CronCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum CronCommand {
+    /// Show whether jobs run, and when the next one does
+    Status {
+        /// How to reach the gateway.
+        #[command(flatten)]
+        connect: ConnectArgs,
+    },
+    /// List jobs
+    List {
+        /// Also those that are turned off
+        #[arg(long)]
+        all: bool,
+        /// How to reach the gateway.
+        #[command(flatten)]
+        connect: ConnectArgs,
+    },
+    /// Make a job
+    #[command(visible_alias = "create")]
+    Add {
+        /// What it is.
+        #[command(flatten)]
+        flags: Box<JobFlags>,
+        /// Make it, but turned off
+        #[arg(long)]
+        disabled: bool,
+        /// How to reach the gateway.
+        #[command(flatten)]
+        connect: ConnectArgs,
+    },
+    /// Change a job; what is not named stays
+    Edit {
+        /// Its id
+        id: String,
+        /// What changes.
+        #[command(flatten)]
+        flags: Box<JobFlags>,
+        /// How to reach the gateway.
+        #[command(flatten)]
+        connect: ConnectArgs,
+    },
+    /// Run a job now
+    Run {
+        /// Its id
+        id: String,
+        /// Only if it is due
+        #[arg(long)]
+        due: bool,
+        /// How to reach the gateway.
+        #[command(flatten)]
+        connect: ConnectArgs,
+    },
+    /// Show how runs have ended, the newest first
+    Runs {
+        /// The id of a job; all jobs when absent
+        id: Option<String>,
+        /// At most so many
+        #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u64).range(1..=200))]
+        limit: u64,
+        /// How to reach the gateway.
+        #[command(flatten)]
+        connect: ConnectArgs,
+    },
+    /// Remove a job
+    #[command(visible_alias = "remove")]
+    Rm {
+        /// Its id
+        id: String,
+        /// How to reach the gateway.
+        #[command(flatten)]
+        connect: ConnectArgs,
+    },
+    /// Turn a job on
+    Enable {
+        /// Its id
+        id: String,
+        /// How to reach the gateway.
+        #[command(flatten)]
+        connect: ConnectArgs,
+    },
+    /// Turn a job off
+    Disable {
+        /// Its id
+        id: String,
+        /// How to reach the gateway.
+        #[command(flatten)]
+        connect: ConnectArgs,
+    },
+}
+
+/// Runs one of them.
+pub async fn run(
+    args: CronArgs,
+    around: &Surroundings,
+    screen: &mut Screen,
+) -> Result<u8, CliError> {
+    let now = SystemClock.now_ms();
+    let (connect, method, params, tell): (_, _, _, fn(&Value) -> String) = match args.command {
+        CronCommand::Status { connect } => (connect, "cron.status", json!({}), status_text),
+        CronCommand::List { all, connect } => {
+            (connect, "cron.list", json!({"includeDisabled": all}), list_text)
+        }
+        CronCommand::Add { flags, disabled, connect } => {
+            let mut job = flags.members(now)?;
+            for (name, flag) in [("name", "--name"), ("schedule", "--at, --every or --cron")] {
+                if !job.contains_key(name) {
+                    return Err(CliError::Usage(format!("cron add needs {flag}")));
+                }
+            }
+            if disabled {
+                job.insert("enabled".into(), false.into());
+            }
+            (connect, "cron.add", Value::Object(job), job_text)
+        }
+        CronCommand::Edit { id, flags, connect } => {
+            let patch = flags.members(now)?;
+            if patch.is_empty() {
+                return Err(CliError::Usage(
+                    "cron edit needs a flag that says what changes".into(),
+                ));
+            }
+            (connect, "cron.update", json!({"id": id, "patch": patch}), job_text)
+        }
+        CronCommand::Run { id, due, connect } => {
+            let mode = if due { "due" } else { "force" };
+            (connect, "cron.run", json!({"id": id, "mode": mode}), run_text)
+        }
+        CronCommand::Runs { id, limit, connect } => {
+            let params = match id {
+                Some(id) => json!({"id": id, "limit": limit}),
+                None => json!({"scope": "all", "limit": limit}),
+            };
+            (connect, "cron.runs", params, runs_text)
+        }
+        CronCommand::Rm { id, connect } => {
+            (connect, "cron.remove", json!({"id": id}), removed_text)
+        }
+        CronCommand::Enable { id, connect } => {
+            (connect, "cron.update", switch(&id, true), job_text)
+        }
+        CronCommand::Disable { id, connect } => {
+            (connect, "cron.update", switch(&id, false), job_text)
+        }
+    };
+    let mut client = connect.connect(around).await?;
+    let answer = client.request(method, params).await?;
+    if connect.json {
+        screen.line(&format::compact(&answer))?;
+    } else {
+        screen.text(&tell(&answer))?;
+    }
+    client.close().await;
+    Ok(u8::from(answer["removed"] == false))
+}
+
+fn switch(id: &str, enabled: bool) -> Value {
+    json!({"id": id, "patch": {"enabled": enabled}})
+}
+
+fn text(value: &Value) -> String {
+    value.as_str().unwrap_or_default().to_owned()
+}
+
+fn time(value: &Value) -> String {
+    value.as_u64().map_or_else(|| "-".to_owned(), iso_time)
+}
+
+fn status_text(status: &Value) -> String {
+    let is_on = if status["enabled"] == true { "on" } else { "off" };
+    format::table(&[
+        ["scheduler".to_owned(), is_on.to_owned()],
+        ["jobs".to_owned(), status["jobs"].to_string()],
+        ["next".to_owned(), time(&status["nextWakeAtMs"])],
+    ])
+}
+
+/// When a job runs, in a few words.
+fn when(schedule: &Value) -> String {
+    match schedule["kind"].as_str() {
+        Some("at") => format!("at {}", text(&schedule["at"])),
+        Some("every") => {
+            format!("every {}", format::span(schedule["everyMs"].as_u64().unwrap_or_default()))
+        }
+        _ => {
+            let tz = schedule["tz"].as_str().map(|tz| format!(" {tz}")).unwrap_or_default();
+            format!("cron {}{tz}", text(&schedule["expr"]))
+        }
+    }
+}
+
+fn row(job: &Value) -> [String; 6] {
+    let state = if job["enabled"] == false {
+        "off".to_owned()
+    } else if job["state"]["runningAtMs"].is_u64() {
+        "running".to_owned()
+    } else {
+        job["state"]["lastRunStatus"].as_str().unwrap_or("waiting").to_owned()
+    };
+    [
+        text(&job["id"]),
+        text(&job["name"]).chars().take(40).collect(),
+        when(&job["schedule"]),
+        text(&job["sessionTarget"]),
+        state,
+        time(&job["state"]["nextRunAtMs"]),
+    ]
+}
+
+fn list_text(page: &Value) -> String {
+    let jobs: Vec<_> = page["jobs"].as_array().into_iter().flatten().map(row).collect();
+    if jobs.is_empty() {
+        return "No jobs. `clawgate cron add --help` shows how to make one.\n".to_owned();
+    }
+    let head = ["id", "name", "when", "session", "state", "next"].map(str::to_owned);
+    format::table(&[vec![head], jobs].concat())
+}
+
+fn job_text(job: &Value) -> String {
+    let [id, name, when, target, state, next] = row(job);
+    let rows = [
+        ("id", id),
+        ("name", name),
+        ("when", when),
+        ("session", target),
+        ("state", state),
+        ("next", next),
+    ];
+    format::table(&rows.map(|(label, value)| [label.to_owned(), value]))
+}
+
+fn run_text(answer: &Value) -> String {
+    match answer["runId"].as_str() {
+        Some(run_id) => format!("Runs now: {run_id}\n"),
+        None => format!("Does not run: {}\n", text(&answer["reason"])),
+    }
+}
+
+fn removed_text(answer: &Value) -> String {
+    if answer["removed"] == true { "Removed\n".into() } else { "There is no such job\n".into() }
+}
+
+fn runs_text(page: &Value) -> String {
+    let rows: Vec<_> = page["entries"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .map(|entry| {
+            let said = entry["error"].as_str().or(entry["summary"].as_str()).unwrap_or_default();
+            let job = entry["jobName"].as_str().or(entry["jobId"].as_str()).unwrap_or_default();
+            let status = if entry["missed"] == true { "missed" } else { &text(&entry["status"]) };
+            [
+                time(&entry["runAtMs"]),
+                job.chars().take(40).collect(),
+                status.to_owned(),
+                format::span(entry["durationMs"].as_u64().unwrap_or_default()),
+                said.lines().next().unwrap_or_default().chars().take(80).collect(),
+            ]
+        })
+        .collect();
+    if rows.is_empty() { "No runs\n".to_owned() } else { format::table(&rows) }
+}

@@ -1,0 +1,191 @@
+//! The `cron` section: jobs.
+
+use std::path::Path;
+
+use super::explain::{Choice, Ledger};
+use super::maintenance::{MINUTES, minutes, minutes_or_zero};
+use super::schema::Node;
+use super::{ConfigError, Env};
+use crate::support::Secret;
+
+/// Turns the scheduler off when it is set, as in the original.
+const SKIP: &str = "OPENCLAW_SKIP_CRON";
+/// Runs of jobs at a time: a job mostly waits for its provider, and many are
+/// due at the same full hour.
+const DEFAULT_MAX_CONCURRENT: usize = 4;
+/// As in the original.
+const DEFAULT_SESSION_RETENTION_MS: u64 = 24 * 60 * 60 * 1000;
+/// As in the original.
+const DEFAULT_KEEP_LINES: u32 = 2000;
+/// An hour: a reminder that is a little late is worth something, a report of
+/// this morning in the evening is not.
+const DEFAULT_MISSED: &str = "1h";
+/// As in the original.
+const DEFAULT_ALERT_AFTER: u64 = 2;
+/// As in the original.
+const DEFAULT_COOLDOWN_MS: u64 = 60 * 60 * 1000;
+/// More of them would make the list of runs slow to read.
+const KEEP_LINES_MAX: u64 = 100_000;
+
+/// How jobs run.
+#[derive(Debug, Clone)]
+pub struct CronSettings {
+    /// Whether the scheduler runs at all; jobs can be edited in any case.
+    pub enabled: bool,
+    /// Runs at a time.
+    pub max_concurrent: usize,
+    /// What web servers get as `Authorization: Bearer`.
+    pub webhook_token: Option<Secret>,
+    /// Sessions of runs go after so many milliseconds; never when absent.
+    pub session_retention_ms: Option<u64>,
+    /// How many runs of a job are remembered.
+    pub keep_lines: u32,
+    /// What becomes of instants that passed while nobody could run the job, for
+    /// jobs that say nothing else: `run`, `skip`, or a time within which it
+    /// still runs.
+    pub missed: String,
+    /// Who hears of failures, for jobs that say nothing else.
+    pub failure_alert: FailureAlertSettings,
+}
+
+/// Who hears of failures.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FailureAlertSettings {
+    /// Whether anybody does.
+    pub enabled: bool,
+    /// After so many in a row.
+    pub after: u64,
+    /// Not again for so many milliseconds.
+    pub cooldown_ms: u64,
+    /// Whether runs count that were skipped.
+    pub include_skipped: bool,
+    /// Whether a web server hears of them, and not a chat.
+    pub by_webhook: bool,
+}
+
+pub(super) fn read(
+    node: &Node<'_>,
+    env: &Env,
+    file: &Path,
+    ledger: &mut Ledger,
+) -> Result<CronSettings, ConfigError> {
+    let key = |name: &str| format!("cron.{name}");
+    let skipped = env.get(SKIP).is_some_and(|word| !matches!(word.trim(), "" | "0" | "false"));
+    let enabled = Choice::env(SKIP, skipped.then_some(false))
+        .or_file(file, node.member("enabled")?.boolean()?);
+    let concurrent = Choice::file(file, node.member("maxConcurrentRuns")?.count()?);
+    let token = node.member("webhookToken")?.text()?.filter(|token| !token.trim().is_empty());
+    let token = Choice::file(file, token.map(Secret::new));
+    let keep = node.at("runLog.keepLines")?.integer(KEEP_LINES_MAX)?;
+    let missed_node = node.member("missed")?;
+    let missed = missed_node.quantity("run, skip, or a time such as 30m", |text| {
+        let is_known = matches!(text, "run" | "skip") || minutes_or_zero(text).is_some();
+        is_known.then(|| text.to_owned())
+    })?;
+    Ok(CronSettings {
+        enabled: ledger.settle(&key("enabled"), enabled, true),
+        max_concurrent: ledger.settle(
+            &key("maxConcurrentRuns"),
+            concurrent,
+            DEFAULT_MAX_CONCURRENT,
+        ),
+        webhook_token: ledger.settle_secret(&key("webhookToken"), token),
+        session_retention_ms: retention(&node.member("sessionRetention")?, file, ledger)?,
+        keep_lines: ledger.settle(
+            &key("runLog.keepLines"),
+            Choice::file(file, keep),
+            DEFAULT_KEEP_LINES,
+        ),
+        missed: ledger.settle(&key("missed"), Choice::file(file, missed), DEFAULT_MISSED.into()),
+        failure_alert: failure_alert(&node.member("failureAlert")?, file, ledger)?,
+    })
+}
+
+/// A time, or `false` for never.
+fn retention(
+    node: &Node<'_>,
+    file: &Path,
+    ledger: &mut Ledger,
+) -> Result<Option<u64>, ConfigError> {
+    let written = match node.value() {
+        Some(serde_json::Value::Bool(false)) => Some(None),
+        _ => node.quantity(MINUTES, minutes)?.map(Some),
+    };
+    let retention = written.unwrap_or(Some(DEFAULT_SESSION_RETENTION_MS));
+    let show = |time: Option<u64>| time.map_or("never".into(), |time| format!("{time} ms"));
+    let shown = written.map(show);
+    let standard = show(Some(DEFAULT_SESSION_RETENTION_MS));
+    ledger.settle("cron.sessionRetention", Choice::file(file, shown), standard);
+    Ok(retention)
+}
+
+fn failure_alert(
+    node: &Node<'_>,
+    file: &Path,
+    ledger: &mut Ledger,
+) -> Result<FailureAlertSettings, ConfigError> {
+    let key = |name: &str| format!("cron.failureAlert.{name}");
+    let enabled = Choice::file(file, node.member("enabled")?.boolean()?);
+    let after = Choice::file(file, node.member("after")?.count()?);
+    let cooldown = node.member("cooldownMs")?.integer_or_zero(u64::MAX)?;
+    let skipped = Choice::file(file, node.member("includeSkipped")?.boolean()?);
+    let mode = node.member("mode")?.word("announce, webhook", |word| match word {
+        "announce" => Some("announce"),
+        "webhook" => Some("webhook"),
+        _ => None,
+    })?;
+    let mode = ledger.settle(&key("mode"), Choice::file(file, mode), "announce");
+    Ok(FailureAlertSettings {
+        enabled: ledger.settle(&key("enabled"), enabled, false),
+        after: ledger.settle(&key("after"), after, DEFAULT_ALERT_AFTER),
+        cooldown_ms: ledger.settle(
+            &key("cooldownMs"),
+            Choice::file(file, cooldown),
+            DEFAULT_COOLDOWN_MS,
+        ),
+        include_skipped: ledger.settle(&key("includeSkipped"), skipped, false),
+        by_webhook: mode == "webhook",
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    fn load(cron: &Value, skip: &str) -> Result<CronSettings, String> {
+        let file = Path::new("x.json");
+        let env = Env::fixed([(SKIP, skip)], Path::new("/"));
+        let read = read(&Node::root(cron, file), &env, file, &mut Ledger::default());
+        read.map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn without_a_word_jobs_run_and_are_bounded() {
+        let settings = load(&json!({}), "").unwrap();
+        assert!(settings.enabled && !settings.failure_alert.enabled);
+        assert_eq!((settings.keep_lines, settings.missed.as_str()), (2000, "1h"));
+        assert_eq!(settings.session_retention_ms, Some(86_400_000));
+        assert!(!load(&json!({"enabled": true}), "1").unwrap().enabled);
+        assert_eq!(
+            load(&json!({"sessionRetention": false}), "").unwrap().session_retention_ms,
+            None
+        );
+        assert_eq!(load(&json!({"missed": "Skip"}), "").unwrap().missed, "skip");
+    }
+
+    #[test]
+    fn a_wrong_value_is_an_error_that_names_it() {
+        for (wrong, key) in [
+            (json!({"enabled": "yes"}), "enabled"),
+            (json!({"maxConcurrentRuns": 0}), "maxConcurrentRuns"),
+            (json!({"sessionRetention": "soon"}), "sessionRetention"),
+            (json!({"runLog": {"keepLines": 0}}), "runLog.keepLines"),
+            (json!({"missed": "later"}), "missed: must be run, skip"),
+            (json!({"failureAlert": {"mode": "sms"}}), "failureAlert.mode"),
+        ] {
+            let error = load(&wrong, "").unwrap_err();
+            assert!(error.contains(key), "{error} names {key}");
+        }
+    }
+}

@@ -1,0 +1,208 @@
+//! The instants of a job that are due: which rows they get, and which begins.
+//!
+//! Pure: it is called inside the transaction that reads and writes the job.
+
+use serde_json::{Value, json};
+
+use crate::store::{CronChange, CronJobChange, CronJobRow, CronRunRow};
+
+use super::job::{Job, Origin};
+use super::missed::{MissedPolicy, passed};
+use super::run_log::{NOT_REQUESTED, row_id};
+use super::service::Ticket;
+
+/// What becomes of the instants that are due.
+pub(super) struct Claim {
+    /// What is written.
+    pub change: CronChange,
+    /// The run that begins, if one does.
+    pub ticket: Option<Ticket>,
+    /// The job as it is then.
+    pub job: Job,
+    /// What is told of the last instant when it does not begin.
+    pub entry: Value,
+}
+
+impl Claim {
+    /// Looks at a job; `None` when nothing of it is due.
+    pub fn of(
+        row: &CronJobRow,
+        now: u64,
+        policy: MissedPolicy,
+        is_free: bool,
+        keep: usize,
+    ) -> Option<Self> {
+        let due = row.due_at.filter(|due| *due <= now)?;
+        let (Ok(mut job), keep) = (Job::of_row(row), keep.max(1)) else {
+            return Some(Self::unreadable(row));
+        };
+        let Ok(timing) = job.timing() else { return Some(Self::unreadable(row)) };
+        let policy = job.missed.as_deref().and_then(MissedPolicy::parse).unwrap_or(policy);
+        let instants = passed(&timing, due, now, keep - 1);
+        let next = if timing.is_once() { None } else { timing.next_after(now) };
+        let is_young = policy.runs(now.saturating_sub(instants.last));
+        let begins = is_free && is_young;
+        if begins {
+            job.state.running_at_ms = Some(now);
+        } else {
+            let error = why(is_young, instants.last);
+            let skipped = job.state.consecutive_skipped.unwrap_or_default();
+            job.state.consecutive_skipped = Some(skipped.saturating_add(1));
+            // What runs will say itself how it ended.
+            if is_free {
+                job.state.last_run_status = Some("skipped".into());
+                job.state.last_status = Some("skipped".into());
+                job.state.last_error = Some(error);
+            }
+        }
+        match (timing.is_once(), begins || !is_free) {
+            // Until it has run, people see when it was due.
+            (true, true) => {}
+            (true, false) => {
+                job.enabled = false;
+                job.state.next_run_at_ms = None;
+            }
+            (false, _) => job.state.next_run_at_ms = next,
+        }
+        let (id, origin) = (job.id.clone(), origin(row));
+        let mut added: Vec<_> =
+            instants.before.iter().map(|at| lost(&job, *at, now, next, false)).collect();
+        let ticket = begins.then(|| Ticket {
+            row_id: row_id(&id, instants.last),
+            origin,
+            run_id: None,
+            instant: instants.last,
+            started_at: now,
+            job: job.clone(),
+        });
+        let last = match &ticket {
+            Some(ticket) => started(ticket),
+            None => lost(&job, instants.last, now, next, is_young),
+        };
+        let entry = serde_json::from_str(&last.entry).unwrap_or_default();
+        added.push(last);
+        let change = CronChange {
+            job: CronJobChange::Put(job.to_row(next, row.origin.clone())),
+            added,
+            ended: Vec::new(),
+        };
+        Some(Self { change, ticket, job, entry })
+    }
+
+    /// A job that cannot be read is due no more, and stays as it is.
+    fn unreadable(row: &CronJobRow) -> Self {
+        tracing::error!(job = %row.id, "cron job not readable; it does not run");
+        let put = CronJobRow { due_at: None, ..row.clone() };
+        Self {
+            change: CronChange::of_job(CronJobChange::Put(put)),
+            ticket: None,
+            job: Job::of_row(row).unwrap_or_else(|_| Job::nameless(&row.id)),
+            entry: Value::Null,
+        }
+    }
+}
+
+/// A run that somebody wants now. When it has to be due, it is the run of that
+/// instant; else the schedule goes on beside it.
+pub(super) fn asked(
+    row: &CronJobRow,
+    run_id: &str,
+    now: u64,
+    only_due: bool,
+) -> Option<(Ticket, CronChange)> {
+    let mut job = Job::of_row(row).ok()?;
+    let due = row.due_at.filter(|due| *due <= now);
+    let (row_id, instant, next) = match (only_due, due) {
+        (true, None) => return None,
+        (true, Some(due)) => {
+            let timing = job.timing().ok()?;
+            let next = if timing.is_once() { None } else { timing.next_after(now) };
+            if !timing.is_once() {
+                job.state.next_run_at_ms = next;
+            }
+            (row_id(&row.id, due), due, next)
+        }
+        (false, _) => (run_id.to_owned(), now, row.due_at),
+    };
+    job.state.running_at_ms = Some(now);
+    let ticket = Ticket {
+        job: job.clone(),
+        origin: origin(row),
+        row_id,
+        run_id: Some(run_id.to_owned()),
+        instant,
+        started_at: now,
+    };
+    let change = CronChange {
+        job: CronJobChange::Put(job.to_row(next, row.origin.clone())),
+        added: vec![started(&ticket)],
+        ended: Vec::new(),
+    };
+    Some((ticket, change))
+}
+
+/// A job whose instant has had its run already: it waits for the next.
+pub(super) fn not_again(row: &CronJobRow) -> Option<CronChange> {
+    let mut job = Job::of_row(row).ok()?;
+    job.state.running_at_ms = None;
+    if job.timing().is_ok_and(|timing| timing.is_once()) {
+        job.enabled = false;
+        job.state.next_run_at_ms = None;
+    }
+    Some(CronChange::of_job(CronJobChange::Put(job.to_row(row.due_at, row.origin.clone()))))
+}
+
+fn origin(row: &CronJobRow) -> Option<Origin> {
+    // What cannot be read may use nothing.
+    row.origin.as_ref().map(|text| {
+        let unknown = || Origin { tools: Some(Vec::new()), ..Origin::default() };
+        serde_json::from_str(text).unwrap_or_else(|_| unknown())
+    })
+}
+
+fn why(is_young: bool, instant: u64) -> String {
+    if is_young {
+        "skipped: its previous run was still going on".to_owned()
+    } else {
+        format!(
+            "missed: nobody could run it at {} (see cron.missed)",
+            crate::sessions::iso_time(instant)
+        )
+    }
+}
+
+fn started(ticket: &Ticket) -> CronRunRow {
+    let entry = json!({"jobId": ticket.job.id, "jobName": ticket.job.name,
+        "runId": ticket.run_id, "runAtMs": ticket.started_at});
+    CronRunRow {
+        id: ticket.row_id.clone(),
+        job_id: ticket.job.id.clone(),
+        instant: ticket.instant,
+        status: "started".into(),
+        delivery: NOT_REQUESTED.into(),
+        entry: entry.to_string(),
+        at: ticket.started_at,
+    }
+}
+
+/// The row of an instant at which nothing began.
+fn lost(job: &Job, instant: u64, now: u64, next: Option<u64>, is_young: bool) -> CronRunRow {
+    let mut entry = json!({"ts": now, "jobId": job.id, "action": "finished", "status": "skipped",
+        "error": why(is_young, instant), "runAtMs": instant, "durationMs": 0,
+        "deliveryStatus": NOT_REQUESTED, "jobName": job.name});
+    if !is_young {
+        entry["missed"] = true.into();
+    }
+    if let Some(next) = next {
+        entry["nextRunAtMs"] = next.into();
+    }
+    CronRunRow {
+        id: row_id(&job.id, instant),
+        job_id: job.id.clone(),
+        instant,
+        status: if is_young { "skipped" } else { "missed" }.into(),
+        delivery: NOT_REQUESTED.into(),
+        entry: entry.to_string(),
+        at: now,
+    }
+}

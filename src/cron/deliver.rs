@@ -1,0 +1,139 @@
+//! Answers on their way to those who are to hear them.
+
+use serde_json::{Value, json};
+
+use crate::agent::RunsParts;
+use crate::protocol::message::{AgentMessage, AssistantMessage};
+use crate::protocol::methods::cron::{Delivery, DeliveryMode};
+use crate::sessions::{SessionKey, directives};
+
+use super::outcome::Outcome;
+use super::outlet::Announcement;
+use super::run_log::NOT_REQUESTED;
+use super::scheduler::Worker;
+use super::service::Ticket;
+use super::target::{Place, Wanted};
+
+/// What the original says of a web server where it looks for a chat.
+const NO_CHAT: &str = "webhook delivery has no chat target";
+
+impl Worker {
+    /// Delivers the answer of a run as its job wants it; what becomes of that
+    /// is part of the outcome. `said` is the whole answer.
+    pub(super) async fn deliver(&self, ticket: &Ticket, outcome: &mut Outcome, said: &str) {
+        let delivery = ticket.job.delivery.clone().unwrap_or_default();
+        let wanted = Wanted::of(&delivery);
+        let report = |resolved: Option<Value>, delivered: bool| {
+            let mut report = json!({"intended": wanted.intended()});
+            if let Some(resolved) = resolved {
+                report["resolved"] = resolved;
+            }
+            report["fallbackUsed"] = false.into();
+            report["delivered"] = delivered.into();
+            Some(report)
+        };
+        match delivery.mode() {
+            DeliveryMode::None => outcome.delivery = report(None, false),
+            DeliveryMode::Webhook => {
+                let resolved = wanted.resolved(Err(NO_CHAT));
+                outcome.delivery = report(Some(resolved.clone()), false);
+                let now = self.cron.now_ms();
+                let entry = outcome.entry(ticket, now, ticket.job.state.next_run_at_ms);
+                let url = delivery.to.as_deref().unwrap_or_default();
+                let posted = self.cron.post(url, &entry).await;
+                outcome.delivery = report(Some(resolved), posted.is_ok());
+                outcome.delivery_status =
+                    if posted.is_ok() { "delivered" } else { "not-delivered" };
+                outcome.delivery_error = posted.err();
+            }
+            DeliveryMode::Announce => {
+                let (job, now) = (&ticket.job, self.cron.now_ms());
+                let (agent, home) = (self.cron.agent_of(job), self.cron.home_of(job));
+                let place = match self.cron.place(&wanted, &agent, &home).await {
+                    Ok(place) => place,
+                    Err(error) => {
+                        outcome.delivery = report(Some(wanted.resolved(Err(&error))), false);
+                        outcome.delivery_status = "unknown";
+                        give_up(outcome, &delivery, &error, now);
+                        return;
+                    }
+                };
+                let resolved = wanted.resolved(Ok(&place));
+                if said.trim().is_empty() || directives::is_silent(said) {
+                    outcome.delivery = report(Some(resolved), false);
+                    outcome.delivery_status = NOT_REQUESTED;
+                    return;
+                }
+                let told = self.say(&wanted, &place, agent.as_str(), said, &ticket.row_id).await;
+                outcome.delivery = report(Some(resolved), told.is_ok());
+                match told {
+                    Ok(()) => outcome.delivery_status = "delivered",
+                    Err(error) => {
+                        outcome.delivery_status = "not-delivered";
+                        outcome.delivery_error = Some(error.clone());
+                        give_up(outcome, &delivery, &error, now);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Says something in a session or in a chat of a channel. `id` is the same
+    /// for the same thing.
+    ///
+    /// # Errors
+    /// Why it is not said.
+    pub(super) async fn say(
+        &self,
+        wanted: &Wanted,
+        place: &Place,
+        agent_id: &str,
+        text: &str,
+        id: &str,
+    ) -> Result<(), String> {
+        match place {
+            Place::Session(key) => say_in_session(self.runs.parts(), key, text, id).await,
+            Place::Chat { channel, to } => {
+                let said = self.cron.parts.outlet.say(Announcement {
+                    agent_id: agent_id.to_owned(),
+                    channel: channel.clone(),
+                    to: to.clone(),
+                    thread_id: wanted.thread_id.clone(),
+                    account_id: wanted.account_id.clone(),
+                    text: text.to_owned(),
+                    idempotency_key: id.to_owned(),
+                });
+                said.await.map_err(|error| error.to_string())
+            }
+        }
+    }
+}
+
+/// A run whose answer did not arrive has failed, unless its job says that this
+/// does not matter.
+fn give_up(outcome: &mut Outcome, delivery: &Delivery, error: &str, now: u64) {
+    if delivery.best_effort == Some(true) {
+        outcome.delivery_error = Some(error.to_owned());
+    } else {
+        outcome.fail(error, error, "delivery", now);
+    }
+}
+
+/// Adds a message to a session, which everybody who watches it sees.
+async fn say_in_session(
+    parts: &RunsParts,
+    key: &SessionKey,
+    text: &str,
+    id: &str,
+) -> Result<(), String> {
+    let message = AssistantMessage::from_gateway(text, parts.clock.now_ms());
+    let message = AgentMessage::Assistant(message);
+    let entry_id = parts.ids.entry_id();
+    let stored = parts.append_once(key, message, &entry_id, &format!("cron-{id}")).await;
+    let stored = stored.map_err(|error| error.to_string())?;
+    if !stored.is_repeated {
+        parts.publish_note(key, &format!("cron-{id}"), 0, &stored);
+        parts.announce(key, &stored);
+    }
+    Ok(())
+}

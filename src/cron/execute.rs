@@ -1,0 +1,285 @@
+//! A run of a job, from its start to its end.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::agent::{AbortReason, Family, RunEnd, RunReport, RunTerms, SendRequest};
+use crate::auth::Owner;
+use crate::protocol::message::UserMessage;
+use crate::protocol::methods::cron::{AgentTurn, Payload, WakeMode};
+use crate::providers::ThinkingLevel;
+use crate::sessions::{JOB_KIND, SessionEntry, SessionError, SessionKey};
+
+use super::job::Job;
+use super::outcome::Outcome;
+use super::scheduler::Worker;
+use super::service::Ticket;
+use super::texts;
+
+/// A run that says nothing else is stopped after so long: one that hangs must
+/// not keep its job from running for days.
+const USUAL_LIMIT: Duration = Duration::from_hours(1);
+/// Longest time that a job may ask for.
+const LIMIT_MAX_SECONDS: f64 = 7.0 * 86_400.0;
+/// What is told of a run that took too long, in the words of the original.
+const TIMED_OUT: &str = "cron: job execution timed out";
+
+/// The session of a run.
+struct Room {
+    key: SessionKey,
+    /// The session in which lists show the job.
+    base: Option<SessionKey>,
+}
+
+impl Worker {
+    /// Runs a job whose row is written, to its end.
+    pub(super) async fn run(self: &Arc<Self>, ticket: Ticket) {
+        // The semaphore is never closed.
+        let permit = self.permits.acquire().await.ok();
+        let job = &ticket.job;
+        self.cron.tell("started", job, &json!({"runAtMs": ticket.started_at}));
+        let outcome = match &job.payload {
+            Payload::SystemEvent { text } => self.tell_main(job, text),
+            Payload::AgentTurn(turn) => Box::pin(self.ask_agent(&ticket, turn)).await,
+        };
+        drop(permit);
+        self.finish(&ticket, &outcome).await;
+        if matches!(job.payload, Payload::SystemEvent { .. }) && job.wake_mode == WakeMode::Now {
+            self.cron.heartbeats.wake(self.cron.agent_of(job).as_str());
+        }
+        // What is due meanwhile was looked at while this ran.
+        self.cron.changed.notify_one();
+    }
+
+    /// Writes down how a run ended, and tells of it.
+    async fn finish(&self, ticket: &Ticket, outcome: &Outcome) {
+        let now = self.cron.now_ms();
+        let (sender, mut told) = tokio::sync::oneshot::channel();
+        let (of_end, of_ticket) = (outcome.clone(), ticket.clone());
+        let edited = self.cron.edit(&ticket.job.id, move |row| {
+            let ended = of_end.change(row, &of_ticket, now)?;
+            let change = ended.change.clone();
+            // The receiver waits for the commit.
+            let _ = sender.send(ended);
+            Some(change)
+        });
+        let store = &self.cron.parts.store;
+        let edited = edited.await;
+        // Whoever hears of the end may run it again.
+        self.cron.release(&ticket.job.id);
+        let written = match edited {
+            Ok(Some(_)) => Ok(()),
+            Ok(None) => {
+                // Somebody has removed it meanwhile.
+                let entry = outcome.entry(ticket, now, None);
+                self.cron.tell_finished(&ticket.job, &entry);
+                store.end_cron_run(outcome.row(ticket, &entry, now)).await.map(drop)
+            }
+            Err(error) => Err(error),
+        };
+        if let Err(error) = written {
+            tracing::error!(job = %ticket.job.id, %error,
+                "end of a run not written; the next start tells that it was interrupted");
+            return;
+        }
+        if let Ok(ended) = told.try_recv() {
+            self.cron.tell_finished(&ended.job, &ended.entry);
+            if ended.goes {
+                self.cron.tell("removed", &ended.job, &Value::Null);
+            }
+            if let Some(error) = &outcome.error {
+                self.alert(&ended.job, error, &ticket.row_id).await;
+            }
+        }
+        let kept = self.cron.parts.settings.cron.keep_lines;
+        if let Err(error) = store.prune_cron_runs(&ticket.job.id, kept).await {
+            tracing::warn!(job = %ticket.job.id, %error, "old runs of a job not forgotten");
+        }
+    }
+
+    /// Tells the main session something; it answers at its next turn.
+    fn tell_main(&self, job: &Job, text: &str) -> Outcome {
+        let keys = &self.cron.parts.keys;
+        let main = SessionKey::main(&self.cron.agent_of(job), keys);
+        self.runs.parts().notices.add(&main, text);
+        Outcome::ok(text)
+    }
+
+    /// Asks an agent, and delivers its answer.
+    async fn ask_agent(self: &Arc<Self>, ticket: &Ticket, turn: &AgentTurn) -> Outcome {
+        let now = self.cron.now_ms();
+        let run_id = self.cron.parts.ids.uuid();
+        let terms = terms(ticket, turn);
+        let room = match self.room(ticket, &run_id, &terms).await {
+            Ok(room) => room,
+            Err(error) => return Outcome::failed(&error.to_string(), "cron-setup", now),
+        };
+        let sent = self.runs.send(self.request(ticket, turn, &room, &run_id, terms)).await;
+        let report = match sent {
+            // The run begins as its start goes.
+            Ok((_, start)) => {
+                drop(start);
+                self.runs.ends(Some(Family::Agent), &run_id).await.map_err(|it| it.to_string())
+            }
+            Err(error) => Err(error.to_string()),
+        };
+        let now = self.cron.now_ms();
+        let mut outcome = match &report {
+            Ok(report) => of_report(report, now),
+            Err(error) => Outcome::failed(error, "agent-run", now),
+        };
+        outcome.session_key = Some(room.key.to_string());
+        outcome.session_id = self.close(&room).await;
+        if outcome.status == "ok" {
+            let said = report.map(|report| report.progress.text.to_string()).unwrap_or_default();
+            self.deliver(ticket, &mut outcome, &said).await;
+        }
+        outcome
+    }
+
+    fn request(
+        &self,
+        ticket: &Ticket,
+        turn: &AgentTurn,
+        room: &Room,
+        run_id: &str,
+        terms: RunTerms,
+    ) -> SendRequest {
+        let now = self.cron.now_ms();
+        let zone = self.cron.zone();
+        let text = texts::turn(&ticket.job, turn, &zone, now);
+        let mut message = UserMessage::text(text, now);
+        let provenance = json!({"kind": JOB_KIND, "jobId": ticket.job.id});
+        message.extra.insert("provenance".into(), provenance);
+        SendRequest {
+            family: Family::Agent,
+            key: room.key.clone(),
+            written_key: room.key.to_string(),
+            idempotency_key: run_id.to_owned(),
+            message,
+            media: None,
+            thinking: turn.thinking.as_deref().and_then(ThinkingLevel::parse),
+            owner: Owner::gateway(),
+            dedupe_text: None,
+            limit: limit(turn),
+            terms,
+        }
+    }
+
+    /// The session that a run takes place in, which begins with it unless the
+    /// job names one.
+    async fn room(
+        &self,
+        ticket: &Ticket,
+        run_id: &str,
+        terms: &RunTerms,
+    ) -> Result<Room, SessionError> {
+        let (job, parts) = (&ticket.job, self.runs.parts());
+        let agent = self.cron.agent_of(job);
+        if let Some(written) = job.session_target.strip_prefix("session:") {
+            let key = SessionKey::parse_for(written, &agent, &parts.keys);
+            let workspace = parts.agent_of(&key).workspace;
+            if parts.sessions.entry(&key).await?.is_none() {
+                parts.sessions.begin_as(&key, run_id, &workspace, |_| {}).await?;
+            }
+            return Ok(Room { key, base: None });
+        }
+        let base = SessionKey::job(&agent, &job.id);
+        let key = SessionKey::job_run(&agent, &job.id, run_id);
+        let workspace = parts.agent_of(&key).workspace;
+        let limits = terms.tools.clone();
+        let name = format!("Cron: {}", job.name);
+        let of_run = name.clone();
+        let begun = parts.sessions.begin_as(&key, run_id, &workspace, move |entry| {
+            // Sub-agents have no tool that this run has not.
+            entry.tool_limits = limits;
+            entry.display_name = Some(of_run);
+        });
+        let begun = begun.await?;
+        let shown = parts.sessions.follow(&base, &begun, &name).await?;
+        parts.events.reason(&base, Some(&shown), "create", true);
+        Ok(Room { key, base: Some(base) })
+    }
+
+    /// Lists show how the run ended; answers the session's id.
+    async fn close(&self, room: &Room) -> Option<String> {
+        let sessions = &self.runs.parts().sessions;
+        let entry = sessions.entry(&room.key).await.ok().flatten()?;
+        if let Some(base) = &room.base {
+            let ended = entry.clone();
+            let closed = sessions.update(base, move |base| copy_end(&ended, base)).await;
+            match closed {
+                Ok(shown) => self.runs.parts().events.reason(base, Some(&shown), "patch", false),
+                // Somebody has deleted it meanwhile.
+                Err(SessionError::NotFound(_)) => {}
+                Err(error) => tracing::warn!(session = %base, %error, "session not updated"),
+            }
+        }
+        Some(entry.session_id)
+    }
+}
+
+/// What a run may do: the job's tools of those that whoever made it had.
+fn terms(ticket: &Ticket, turn: &AgentTurn) -> RunTerms {
+    let own = turn.tools_allow.iter().cloned();
+    let origin = ticket.origin.iter().filter_map(|origin| origin.tools.clone());
+    RunTerms {
+        is_owner: true,
+        is_heartbeat: false,
+        model: turn.model.clone().filter(|model| !model.trim().is_empty()),
+        tools: own.chain(origin).collect(),
+    }
+}
+
+fn limit(turn: &AgentTurn) -> Option<Duration> {
+    let Some(seconds) = turn.timeout_seconds.as_ref().and_then(Value::as_f64) else {
+        return Some(USUAL_LIMIT);
+    };
+    let time = Duration::try_from_secs_f64(seconds.min(LIMIT_MAX_SECONDS)).unwrap_or_default();
+    (time > Duration::ZERO).then_some(time)
+}
+
+/// What a list shows of the last run, in the session of its job.
+fn copy_end(ended: &SessionEntry, base: &mut SessionEntry) {
+    if base.session_id != ended.session_id {
+        return;
+    }
+    let label = (base.label.take(), base.display_name.take());
+    *base = SessionEntry { tool_limits: Vec::new(), ..ended.clone() };
+    (base.label, base.display_name) = label;
+}
+
+fn of_report(report: &RunReport, now: u64) -> Outcome {
+    let mut outcome = Outcome::ok(&report.progress.text);
+    match &report.end {
+        RunEnd::Answered => {}
+        RunEnd::Failed(message) => {
+            let error = report.failure().unwrap_or_else(|| message.clone());
+            outcome.fail(&error, message, "agent-run", now);
+        }
+        RunEnd::Aborted(AbortReason::Timeout) => {
+            outcome.fail(TIMED_OUT, TIMED_OUT, "agent-run", now);
+        }
+        RunEnd::Aborted(AbortReason::Shutdown) => {
+            let error = "stopped with the gateway";
+            outcome.fail(error, error, "agent-run", now);
+        }
+        RunEnd::Aborted(_) => {
+            outcome.fail("somebody stopped it", "somebody stopped it", "agent-run", now);
+        }
+    }
+    if outcome.status == "error" && report.progress.text.trim().is_empty() {
+        outcome.summary = None;
+    }
+    if let Some(answer) = &report.progress.answer {
+        let used = &answer.used;
+        outcome.model = Some(answer.model.clone());
+        outcome.provider = Some(answer.provider.clone());
+        let read = used.input + used.cache_read + used.cache_write;
+        outcome.usage = Some(json!({"input_tokens": read, "output_tokens": used.output,
+            "total_tokens": used.total_tokens}));
+    }
+    outcome
+}

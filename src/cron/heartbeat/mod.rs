@@ -1,0 +1,63 @@
+//! Heartbeats: an agent is asked now and then whether something is to be done.
+//!
+//! Owns: when each agent is asked, and what is told of it. Promises: an answer
+//! that says nothing bothers nobody; without anything to read no model is asked.
+
+mod beat;
+mod pulse;
+mod silent;
+
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use parking_lot::Mutex;
+use serde_json::Value;
+use tokio::sync::Notify;
+
+/// How heartbeats are.
+#[derive(Debug)]
+pub struct Heartbeats {
+    /// Whether they come by the clock.
+    enabled: AtomicBool,
+    // Never held across an await; see docs/locks.md.
+    state: Mutex<State>,
+    woken: Notify,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// What was last told.
+    last: Option<Value>,
+    /// Agents that somebody has woken.
+    wanted: BTreeSet<String>,
+}
+
+impl Default for Heartbeats {
+    fn default() -> Self {
+        Self { enabled: AtomicBool::new(true), state: Mutex::default(), woken: Notify::new() }
+    }
+}
+
+impl Heartbeats {
+    /// Asks an agent soon, whatever the clock says.
+    pub fn wake(&self, agent_id: &str) {
+        self.state.lock().wanted.insert(agent_id.to_owned());
+        self.woken.notify_one();
+    }
+
+    /// Turns heartbeats by the clock on or off, until the gateway stops.
+    pub fn set_enabled(&self, enabled: bool) {
+        self.enabled.store(enabled, Ordering::Relaxed);
+        self.woken.notify_one();
+    }
+
+    /// Whether they come by the clock.
+    pub fn is_enabled(&self) -> bool {
+        self.enabled.load(Ordering::Relaxed)
+    }
+
+    /// What was last told of one.
+    pub fn last(&self) -> Option<Value> {
+        self.state.lock().last.clone()
+    }
+}

@@ -1,0 +1,92 @@
+//! The task that asks agents when it is time.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+use crate::agent::Runs;
+use crate::config::HeartbeatSettings;
+
+use super::beat::{Beat, Cause};
+use crate::cron::Cron;
+
+/// While agents have heartbeats the clock is looked at this often: a machine
+/// that slept has not counted the time.
+const LOOK_AGAIN: Duration = Duration::from_mins(5);
+
+impl Cron {
+    /// Asks agents by the clock and when somebody wakes them, for ever. With no
+    /// agent to ask by the clock it only waits to be woken.
+    pub async fn beat(self: Arc<Self>, runs: Arc<Runs>) {
+        let all = self.parts.settings.heartbeats.clone();
+        let mut next: BTreeMap<String, u64> = BTreeMap::new();
+        let began = self.now_ms();
+        for settings in &all {
+            if let Some(every) = settings.every_ms {
+                next.insert(settings.agent_id.clone(), began.saturating_add(every));
+            }
+        }
+        loop {
+            let wait = self.until(&next);
+            let woken = self.heartbeats.woken.notified();
+            tokio::select! {
+                () = woken => {}
+                () = sleep(wait) => {}
+            }
+            let wanted = std::mem::take(&mut self.heartbeats.state.lock().wanted);
+            for agent in &wanted {
+                let settings = settings_of(&all, agent);
+                self.spawn_beat(&runs, settings, Cause::Woken);
+            }
+            let now = self.now_ms();
+            for settings in &all {
+                let Some(due) = next.get_mut(&settings.agent_id) else { continue };
+                let Some(every) = settings.every_ms.filter(|_| *due <= now) else { continue };
+                *due = now.saturating_add(every);
+                let is_on = self.heartbeats.is_enabled() && self.is_active(settings, now);
+                if is_on && !wanted.contains(&settings.agent_id) {
+                    self.spawn_beat(&runs, settings.clone(), Cause::Clock);
+                }
+            }
+        }
+    }
+
+    fn until(&self, next: &BTreeMap<String, u64>) -> Option<Duration> {
+        let next = next.values().min().filter(|_| self.heartbeats.is_enabled())?;
+        let wait = Duration::from_millis(next.saturating_sub(self.now_ms()));
+        Some(wait.min(LOOK_AGAIN))
+    }
+
+    fn spawn_beat(self: &Arc<Self>, runs: &Arc<Runs>, settings: HeartbeatSettings, cause: Cause) {
+        let beat = Beat { cron: Arc::clone(self), runs: Arc::clone(runs), settings, cause };
+        runs.parts().tasks.spawn("heartbeat", Box::pin(beat.run()));
+    }
+
+    /// Whether it is one of the hours in which an agent is asked by the clock.
+    fn is_active(&self, settings: &HeartbeatSettings, now: u64) -> bool {
+        let Some(hours) = &settings.active_hours else { return true };
+        let zone = hours.zone.clone().unwrap_or_else(|| self.zone());
+        let now = i64::try_from(now).ok().and_then(|now| Timestamp::from_millisecond(now).ok());
+        let Some(now) = now.map(|now| now.to_zoned(zone)) else { return false };
+        let minute = i16::from(now.hour()) * 60 + i16::from(now.minute());
+        hours.holds(minute.unsigned_abs())
+    }
+}
+
+/// How an agent is asked; one without heartbeats like the first that has
+/// them.
+fn settings_of(all: &[HeartbeatSettings], agent: &str) -> HeartbeatSettings {
+    let own = all.iter().find(|settings| settings.agent_id == agent);
+    let mut settings = own.or(all.first()).cloned().unwrap_or_else(HeartbeatSettings::usual);
+    agent.clone_into(&mut settings.agent_id);
+    settings
+}
+
+async fn sleep(wait: Option<Duration>) {
+    match wait {
+        Some(wait) => tokio::time::sleep(wait).await,
+        None => std::future::pending().await,
+    }
+}

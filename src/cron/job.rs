@@ -1,0 +1,393 @@
+//! A job: what it is, and how it is doing.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::protocol::decode::Setting;
+use crate::protocol::methods::cron::{
+    AgentTurn, Delivery, DeliveryMode, FailureAlert, JobPatch, NewJob, Payload, PayloadPatch,
+    Schedule, WakeMode,
+};
+use crate::sessions::AgentId;
+use crate::store::CronJobRow;
+
+use super::error::CronError;
+use super::missed::MissedPolicy;
+use super::schedule::{self, Timing};
+
+/// Longest name, as long as the label of a session.
+const NAME_MAX: usize = 512;
+/// Longest text of a payload, in characters: each run begins with it.
+const TEXT_MAX: usize = 100_000;
+
+/// A job, with the members of the wire.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Job {
+    /// Its id.
+    pub id: String,
+    /// Whose it is; the default agent's when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent_id: Option<String>,
+    /// The session that it is told about.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session_key: Option<String>,
+    /// Name for people.
+    pub name: String,
+    /// For people.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    /// Whether it runs.
+    pub enabled: bool,
+    /// Whether it goes once it has run well.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delete_after_run: Option<bool>,
+    /// When it was made, in milliseconds since the epoch.
+    #[serde(default)]
+    pub created_at_ms: u64,
+    /// When it last changed or ran.
+    #[serde(default)]
+    pub updated_at_ms: u64,
+    /// When it runs.
+    pub schedule: Schedule,
+    /// `main`, `isolated` or `session:<key>`.
+    pub session_target: String,
+    /// Whether the main session answers at once.
+    #[serde(default)]
+    pub wake_mode: WakeMode,
+    /// What it does.
+    pub payload: Payload,
+    /// Where its answer goes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delivery: Option<Delivery>,
+    /// Who hears of failures.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failure_alert: Option<FailureAlert>,
+    /// What becomes of instants that passed while nobody could run it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub missed: Option<String>,
+    /// How it is doing.
+    #[serde(default)]
+    pub state: JobState,
+}
+
+/// How a job is doing.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct JobState {
+    /// When it runs next, in milliseconds since the epoch.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next_run_at_ms: Option<u64>,
+    /// Since when it runs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub running_at_ms: Option<u64>,
+    /// Why its last run failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_error: Option<String>,
+    /// When it ran last.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_run_at_ms: Option<u64>,
+    /// How that ended: `ok`, `error` or `skipped`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_run_status: Option<String>,
+    /// The same, by its older name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_status: Option<String>,
+    /// How long that took, in milliseconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_duration_ms: Option<u64>,
+    /// What went wrong, step by step.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_diagnostics: Option<Value>,
+    /// The same in a line.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_diagnostic_summary: Option<String>,
+    /// Whether its answer arrived where it should.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_delivered: Option<bool>,
+    /// `delivered`, `not-delivered`, `unknown` or `not-requested`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_delivery_status: Option<String>,
+    /// Why it did not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_delivery_error: Option<String>,
+    /// How many runs have failed since the last good one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub consecutive_errors: Option<u64>,
+    /// How many instants in a row were skipped.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub consecutive_skipped: Option<u64>,
+    /// When somebody was last told of failures.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_failure_alert_at_ms: Option<u64>,
+}
+
+/// Which session made a job by its tool, and what that may use.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Origin {
+    /// Its canonical key.
+    pub session_key: String,
+    /// The tools that it had, when those are fewer than its agent's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tools: Option<Vec<String>>,
+}
+
+impl Job {
+    /// A job that is made now.
+    ///
+    /// # Errors
+    /// When it asks for what there is not.
+    pub fn new(new: NewJob, id: String, now: u64) -> Result<Self, CronError> {
+        let is_once = matches!(new.schedule, Schedule::At { .. });
+        let session_key = new.session_key.filter(|key| !key.trim().is_empty());
+        let session_target = match new.session_target.as_str() {
+            // It is the session that it is made in.
+            "current" => session_key
+                .as_ref()
+                .map_or_else(|| "isolated".to_owned(), |key| format!("session:{key}")),
+            target => target.to_owned(),
+        };
+        let is_turn = matches!(new.payload, Payload::AgentTurn(_));
+        let announces = || Delivery { mode: Some(DeliveryMode::Announce), ..Delivery::default() };
+        let by_default = (is_turn && session_target != "main").then(announces);
+        let mut job = Self {
+            schedule: settle("cron.add", new.schedule, &id, now)?,
+            id,
+            agent_id: new.agent_id.map(|agent| AgentId::normalize(&agent).to_string()),
+            session_key,
+            name: new.name.trim().to_owned(),
+            description: new.description,
+            enabled: new.enabled.unwrap_or(true),
+            delete_after_run: new.delete_after_run.or(is_once.then_some(true)),
+            created_at_ms: now,
+            updated_at_ms: now,
+            session_target,
+            wake_mode: new.wake_mode,
+            payload: new.payload,
+            delivery: new.delivery.or(by_default),
+            failure_alert: new.failure_alert,
+            missed: new.missed,
+            state: JobState::default(),
+        };
+        job.check("cron.add")?;
+        job.state.next_run_at_ms = job.due_after(now);
+        Ok(job)
+    }
+
+    /// Changes what a patch says; answers whether it is due at other times now.
+    ///
+    /// # Errors
+    /// When it asks for what there is not.
+    pub fn patch(&mut self, patch: JobPatch, now: u64) -> Result<(), CronError> {
+        let before = (self.schedule.clone(), self.enabled);
+        if let Some(schedule) = patch.schedule {
+            self.schedule = settle("cron.update", schedule, &self.id, now)?;
+        }
+        self.name = patch.name.map_or_else(|| self.name.clone(), |name| name.trim().to_owned());
+        change(&mut self.agent_id, patch.agent_id);
+        self.agent_id = self.agent_id.take().map(|agent| AgentId::normalize(&agent).to_string());
+        change(&mut self.session_key, patch.session_key);
+        change(&mut self.missed, patch.missed);
+        self.description = patch.description.or_else(|| self.description.take());
+        self.enabled = patch.enabled.unwrap_or(self.enabled);
+        self.delete_after_run = patch.delete_after_run.or(self.delete_after_run);
+        self.session_target = patch.session_target.unwrap_or_else(|| self.session_target.clone());
+        if self.session_target == "current" {
+            let key = self.session_key.as_ref();
+            self.session_target =
+                key.map_or_else(|| "isolated".to_owned(), |key| format!("session:{key}"));
+        }
+        self.wake_mode = patch.wake_mode.unwrap_or(self.wake_mode);
+        if let Some(payload) = patch.payload {
+            self.patch_payload(payload)?;
+        }
+        if let Some(delivery) = patch.delivery {
+            self.delivery.get_or_insert_default().patch(delivery);
+        }
+        self.failure_alert = patch.failure_alert.or_else(|| self.failure_alert.take());
+        self.check("cron.update")?;
+        self.updated_at_ms = now;
+        if before != (self.schedule.clone(), self.enabled) {
+            self.state.next_run_at_ms = self.due_after(now);
+        }
+        Ok(())
+    }
+
+    fn patch_payload(&mut self, patch: PayloadPatch) -> Result<(), CronError> {
+        match (patch, &mut self.payload) {
+            (PayloadPatch::SystemEvent(text), Payload::SystemEvent { text: own }) => {
+                *own = text.unwrap_or_else(|| own.clone());
+            }
+            (PayloadPatch::SystemEvent(Some(text)), payload) => {
+                *payload = Payload::SystemEvent { text };
+            }
+            (PayloadPatch::AgentTurn(turn, tools), Payload::AgentTurn(own)) => {
+                patch_turn(own, turn, tools);
+            }
+            (PayloadPatch::AgentTurn(turn, tools), payload) if !turn.message.is_empty() => {
+                let mut own = AgentTurn::default();
+                patch_turn(&mut own, turn, tools);
+                *payload = Payload::AgentTurn(own);
+            }
+            (PayloadPatch::SystemEvent(None), _) => {
+                let text = "cron.update payload.kind=\"systemEvent\" requires text";
+                return Err(CronError::Refused(text.into()));
+            }
+            (PayloadPatch::AgentTurn(..), _) => {
+                let text = "cron.update payload.kind=\"agentTurn\" requires message";
+                return Err(CronError::Refused(text.into()));
+            }
+        }
+        Ok(())
+    }
+
+    /// What goes together, in the words of the original.
+    fn check(&self, method: &str) -> Result<(), CronError> {
+        let invalid =
+            |text: &str| Err(CronError::Invalid(format!("invalid {method} params: {text}")));
+        let refused = |text: &str| Err(CronError::Refused(text.into()));
+        if let Some(key) = self.session_target.strip_prefix("session:")
+            && (key.trim().is_empty() || key.contains(['/', '\\', '\0']))
+        {
+            return invalid("invalid cron sessionTarget session id");
+        }
+        if self.name.is_empty() || self.name.chars().nth(NAME_MAX).is_some() {
+            return invalid(&format!("at /name: must have 1 to {NAME_MAX} characters"));
+        }
+        let text = match &self.payload {
+            Payload::SystemEvent { text } => text,
+            Payload::AgentTurn(turn) => &turn.message,
+        };
+        if text.trim().is_empty() || text.chars().nth(TEXT_MAX).is_some() {
+            return invalid(&format!("at /payload: must have 1 to {TEXT_MAX} characters of text"));
+        }
+        if let Some(missed) = &self.missed
+            && MissedPolicy::parse(missed).is_none()
+        {
+            return invalid("at /missed: must be run, skip, or a time such as 30m");
+        }
+        let is_main = self.session_target == "main";
+        match &self.payload {
+            Payload::AgentTurn(_) if is_main => {
+                return refused("main cron jobs require payload.kind=\"systemEvent\"");
+            }
+            Payload::SystemEvent { .. } if !is_main => {
+                return refused(
+                    "isolated/current/session cron jobs require payload.kind=\"agentTurn\"",
+                );
+            }
+            _ => {}
+        }
+        let Some(delivery) = &self.delivery else { return Ok(()) };
+        match delivery.mode() {
+            DeliveryMode::Webhook if !delivery.to.as_deref().is_some_and(is_web) => {
+                refused("cron webhook delivery requires delivery.to to be a valid http(s) URL")
+            }
+            DeliveryMode::Announce if is_main => refused(
+                "cron channel delivery config is only supported for sessionTarget=\"isolated\"",
+            ),
+            _ => Ok(()),
+        }
+    }
+
+    /// Its instants.
+    ///
+    /// # Errors
+    /// When its schedule cannot be read, which a job from elsewhere may have.
+    pub fn timing(&self) -> Result<Timing, CronError> {
+        Timing::of(&self.schedule, &self.id).map_err(|error| CronError::Invalid(error.to_string()))
+    }
+
+    /// When it is due next after a moment; never while it is turned off. A
+    /// single instant of the last minute still counts.
+    pub fn due_after(&self, moment: u64) -> Option<u64> {
+        let timing = self.timing().ok().filter(|_| self.enabled)?;
+        match timing {
+            Timing::At(at) => Some(at),
+            timing => timing.next_after(moment),
+        }
+    }
+
+    /// Whether it goes once it has run well.
+    pub fn is_temporary(&self) -> bool {
+        matches!(self.schedule, Schedule::At { .. }) && self.delete_after_run != Some(false)
+    }
+
+    /// The job in a row.
+    ///
+    /// # Errors
+    /// When a later release wrote it.
+    pub fn of_row(row: &CronJobRow) -> Result<Self, CronError> {
+        serde_json::from_str(&row.job).map_err(|error| CronError::Unreadable(error.to_string()))
+    }
+
+    /// What is told of a job of which only the id is known.
+    pub fn nameless(id: &str) -> Self {
+        Self {
+            id: id.to_owned(),
+            agent_id: None,
+            session_key: None,
+            name: String::new(),
+            description: None,
+            enabled: false,
+            delete_after_run: None,
+            created_at_ms: 0,
+            updated_at_ms: 0,
+            schedule: Schedule::default(),
+            session_target: "isolated".into(),
+            wake_mode: WakeMode::Now,
+            payload: Payload::default(),
+            delivery: None,
+            failure_alert: None,
+            missed: None,
+            state: JobState::default(),
+        }
+    }
+
+    /// The row of a job that is due at a time.
+    pub fn to_row(&self, due_at: Option<u64>, origin: Option<String>) -> CronJobRow {
+        let job = serde_json::to_string(self).unwrap_or_default();
+        CronJobRow { id: self.id.clone(), job, due_at, origin }
+    }
+}
+
+fn settle(method: &str, schedule: Schedule, id: &str, now: u64) -> Result<Schedule, CronError> {
+    use schedule::ScheduleError as E;
+    schedule::settle(schedule, id, now).map_err(|error| match error {
+        E::At(_) | E::Past { .. } | E::Far { .. } => CronError::Invalid(error.to_string()),
+        E::Pattern(_) | E::Zone(_) | E::Never => {
+            CronError::Invalid(format!("invalid {method} params: {error}"))
+        }
+    })
+}
+
+fn is_web(text: &str) -> bool {
+    reqwest::Url::parse(text.trim()).is_ok_and(|url| matches!(url.scheme(), "http" | "https"))
+}
+
+fn change(member: &mut Option<String>, setting: Setting<String>) {
+    match setting {
+        Setting::Keep => {}
+        Setting::Clear => *member = None,
+        Setting::Set(value) => *member = Some(value),
+    }
+}
+
+fn patch_turn(own: &mut AgentTurn, turn: AgentTurn, tools: Setting<Vec<String>>) {
+    if !turn.message.is_empty() {
+        own.message = turn.message;
+    }
+    own.model = turn.model.or_else(|| own.model.take());
+    own.fallbacks = turn.fallbacks.or_else(|| own.fallbacks.take());
+    own.thinking = turn.thinking.or_else(|| own.thinking.take());
+    own.timeout_seconds = turn.timeout_seconds.or_else(|| own.timeout_seconds.take());
+    own.light_context = turn.light_context.or(own.light_context);
+    own.allow_unsafe_external_content =
+        turn.allow_unsafe_external_content.or(own.allow_unsafe_external_content);
+    match tools {
+        Setting::Keep => {}
+        Setting::Clear => own.tools_allow = None,
+        Setting::Set(tools) => own.tools_allow = Some(tools),
+    }
+}

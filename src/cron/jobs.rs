@@ -1,0 +1,196 @@
+//! The list of jobs: made, changed, removed, shown.
+//!
+//! Promises: a change is on disk before it is answered.
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value, json};
+
+use crate::protocol::methods::cron::{CronListParams, JobPatch, NewJob, Payload};
+use crate::sessions::AgentId;
+use crate::store::{CronChange, CronJobChange};
+
+use super::error::CronError;
+use super::job::{Job, Origin};
+use super::run_log::add_place;
+use super::service::Cron;
+
+/// Most jobs: each one is looked at when one of them changes, and lists show
+/// all of them.
+pub const JOBS_MAX: u64 = 1000;
+
+impl Cron {
+    /// Makes a job.
+    ///
+    /// # Errors
+    /// When it asks for what there is not, or cannot be written down.
+    pub async fn add(&self, new: NewJob, origin: Option<Origin>) -> Result<Job, CronError> {
+        self.check_agent(new.agent_id.as_deref())?;
+        let job = Job::new(new, self.parts.ids.uuid(), self.now_ms())?;
+        let origin = origin.and_then(|origin| serde_json::to_string(&origin).ok());
+        let row = job.to_row(job.state.next_run_at_ms, origin);
+        if !self.parts.store.add_cron_job(row, JOBS_MAX).await? {
+            return Err(CronError::TooMany(JOBS_MAX));
+        }
+        self.tell("added", &job, &next(&job));
+        self.changed.notify_one();
+        Ok(job)
+    }
+
+    /// Changes a job.
+    ///
+    /// # Errors
+    /// When there is no such job, when it asks for what there is not, or cannot
+    /// be written down.
+    pub async fn update(&self, id: &str, patch: JobPatch) -> Result<Job, CronError> {
+        if let crate::protocol::decode::Setting::Set(agent) = &patch.agent_id {
+            self.check_agent(Some(agent))?;
+        }
+        let now = self.now_ms();
+        let (sender, mut changed) = tokio::sync::oneshot::channel();
+        let edited = self.edit(id, move |row| {
+            let patched = Job::of_row(row).and_then(|mut job| {
+                let before = job.state.next_run_at_ms;
+                job.patch(patch, now)?;
+                let is_moved = job.state.next_run_at_ms != before;
+                Ok((job, is_moved))
+            });
+            let change = patched.as_ref().ok().map(|(job, is_moved)| {
+                // Claimed already, an instant is not due again by a change of
+                // something else.
+                let due_at = if *is_moved { job.state.next_run_at_ms } else { row.due_at };
+                let row = job.to_row(due_at.filter(|_| job.enabled), row.origin.clone());
+                CronChange::of_job(CronJobChange::Put(row))
+            });
+            // The receiver waits for the commit.
+            let _ = sender.send(patched);
+            change
+        });
+        edited.await?;
+        let changed = changed.try_recv().map_err(|_| CronError::Unknown(id.to_owned()))?;
+        let (job, _) = changed?;
+        self.tell("updated", &job, &next(&job));
+        self.changed.notify_one();
+        Ok(job)
+    }
+
+    /// Removes a job; answers whether there was one. Its runs stay in the log.
+    ///
+    /// # Errors
+    /// When it cannot be written down.
+    pub async fn remove(&self, id: &str) -> Result<bool, CronError> {
+        let remove = |_: &_| Some(CronChange::of_job(CronJobChange::Remove));
+        let Some(edited) = self.edit(id, remove).await? else { return Ok(false) };
+        let job = Job::of_row(&edited.before).unwrap_or_else(|_| Job::nameless(id));
+        self.tell("removed", &job, &Value::Null);
+        self.changed.notify_one();
+        Ok(true)
+    }
+
+    /// The job with this id, and which session made it.
+    ///
+    /// # Errors
+    /// When there is none.
+    pub async fn job(&self, id: &str) -> Result<(Job, Option<Origin>), CronError> {
+        let row = self.parts.store.cron_job(id).await?;
+        let row = row.ok_or_else(|| CronError::Unknown(id.to_owned()))?;
+        let origin = row.origin.as_deref().and_then(|text| serde_json::from_str(text).ok());
+        Ok((Job::of_row(&row)?, origin))
+    }
+
+    /// All jobs that can be read, the newest last.
+    pub(super) async fn all_jobs(&self) -> Result<Vec<Job>, CronError> {
+        let rows = self.parts.store.cron_jobs().await?;
+        Ok(rows.iter().filter_map(|row| Job::of_row(row).ok()).collect())
+    }
+
+    /// A page of the list: `cron.list`.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub async fn list(self: &Arc<Self>, p: CronListParams) -> Result<Value, CronError> {
+        let mut jobs = self.all_jobs().await?;
+        let wants = match p.enabled.as_deref() {
+            Some("enabled") => Some(true),
+            Some("disabled") => Some(false),
+            Some(_) => None,
+            None => (!p.include_disabled).then_some(true),
+        };
+        let query = p.query.as_deref().map(|text| text.trim().to_lowercase());
+        let query = query.filter(|text| !text.is_empty());
+        jobs.retain(|job| {
+            wants.is_none_or(|wanted| job.enabled == wanted)
+                && query.as_deref().is_none_or(|query| is_about(job, query))
+        });
+        // Of equal ones the newest first, like the original shows them.
+        jobs.reverse();
+        match p.sort_by.as_deref() {
+            Some("name") => jobs.sort_by_key(|job| job.name.to_lowercase()),
+            Some("updatedAtMs") => jobs.sort_by_key(|job| job.updated_at_ms),
+            _ => jobs.sort_by_key(|job| job.state.next_run_at_ms.unwrap_or(u64::MAX)),
+        }
+        if p.descending {
+            jobs.reverse();
+        }
+        let total = u64::try_from(jobs.len()).unwrap_or(u64::MAX);
+        let limit = p.limit.unwrap_or(if total == 0 { 50 } else { total });
+        let skipped = usize::try_from(p.offset).unwrap_or(usize::MAX);
+        let shown = usize::try_from(limit).unwrap_or(usize::MAX);
+        let jobs: Vec<_> = jobs.into_iter().skip(skipped).take(shown).collect();
+        let mut previews = Map::new();
+        for job in &jobs {
+            previews.insert(job.id.clone(), self.preview(job).await);
+        }
+        let mut page = json!({"jobs": jobs});
+        add_place(&mut page, total, p.offset, limit, jobs.len());
+        page["deliveryPreviews"] = Value::Object(previews);
+        Ok(page)
+    }
+
+    /// How the scheduler is: `cron.status`.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub async fn status(&self) -> Result<Value, CronError> {
+        let jobs = self.parts.store.cron_jobs().await?;
+        let settings = &self.parts.settings;
+        let is_enabled = settings.cron.enabled;
+        let next = jobs.iter().filter_map(|row| row.due_at).min().filter(|_| is_enabled);
+        // Where the original keeps them, and where they are imported from.
+        let path = settings.paths.state_dir.join("cron").join("jobs.json");
+        Ok(json!({"enabled": is_enabled, "storePath": path.display().to_string(),
+            "jobs": jobs.len(), "nextWakeAtMs": next}))
+    }
+
+    /// How many jobs run.
+    pub fn running(&self) -> usize {
+        self.state.lock().running.len()
+    }
+
+    fn check_agent(&self, written: Option<&str>) -> Result<(), CronError> {
+        let Some(written) = written.filter(|id| !id.trim().is_empty()) else { return Ok(()) };
+        let agent = AgentId::normalize(written);
+        if self.parts.settings.agents.has(agent.as_str()) {
+            return Ok(());
+        }
+        Err(CronError::Invalid(format!("unknown agent id \"{written}\"")))
+    }
+}
+
+/// What an event tells of a job that was made or changed.
+fn next(job: &Job) -> Value {
+    job.state.next_run_at_ms.map_or(Value::Null, |next| json!({"nextRunAtMs": next}))
+}
+
+fn is_about(job: &Job, query: &str) -> bool {
+    let payload = match &job.payload {
+        Payload::SystemEvent { text } => text.as_str(),
+        Payload::AgentTurn(turn) => turn.message.as_str(),
+    };
+    let parts = [job.name.as_str(), job.id.as_str(), payload];
+    let optional = [job.description.as_deref(), job.agent_id.as_deref()];
+    parts
+        .into_iter()
+        .chain(optional.into_iter().flatten())
+        .any(|text| text.to_lowercase().contains(query))
+}

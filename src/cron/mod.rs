@@ -1,0 +1,38 @@
+//! Jobs: what an agent does at a time, without anybody asking.
+//!
+//! Owns: schedules, jobs, the scheduler, the log of runs, heartbeats. Promises:
+//! an instant that is due gets exactly one row, which is committed before its
+//! run begins, so that a crash leaves at most one start; what passed while
+//! nobody could run it is told; without jobs nothing wakes up. Must not: know
+//! about sockets, methods or channels.
+
+mod alert;
+mod claim;
+mod deliver;
+mod error;
+mod execute;
+pub mod heartbeat;
+
+mod import;
+mod job;
+mod jobs;
+mod missed;
+mod outcome;
+mod outlet;
+mod recover;
+mod run_log;
+pub mod schedule;
+mod scheduler;
+mod service;
+mod target;
+mod texts;
+mod webhook;
+
+pub use error::CronError;
+
+pub use import::Imported;
+pub use job::{Job, JobState, Origin};
+pub use jobs::JOBS_MAX;
+pub use missed::duration;
+pub use outlet::{Announcement, NoChannels, Outlet, OutletError};
+pub use service::{Asked, Cron, CronParts, Ticket};

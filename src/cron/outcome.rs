@@ -1,0 +1,184 @@
+//! How a run of a job ended, and what becomes of the job.
+
+use serde_json::{Value, json};
+
+use crate::store::{CronChange, CronJobChange, CronJobRow, CronRunRow};
+use crate::support::without_nulls;
+
+use super::job::Job;
+use super::run_log::NOT_REQUESTED;
+use super::service::Ticket;
+
+/// Most characters of an answer that the log keeps; the transcript has all.
+const SUMMARY_MAX: usize = 2000;
+
+/// How a run ended.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Outcome {
+    /// `ok` or `error`.
+    pub status: &'static str,
+    /// Why it failed.
+    pub error: Option<String>,
+    /// What it said.
+    pub summary: Option<String>,
+    /// What went wrong, step by step.
+    pub diagnostics: Option<Value>,
+    /// What was to be told to whom, and whether it was.
+    pub delivery: Option<Value>,
+    /// `delivered`, `not-delivered`, `unknown` or `not-requested`.
+    pub delivery_status: &'static str,
+    /// Why it was not.
+    pub delivery_error: Option<String>,
+    /// The session that it ran in.
+    pub session_id: Option<String>,
+    /// The key of that.
+    pub session_key: Option<String>,
+    /// Who answered.
+    pub provider: Option<String>,
+    /// With which model.
+    pub model: Option<String>,
+    /// What that took.
+    pub usage: Option<Value>,
+}
+
+impl Outcome {
+    /// One that went well.
+    pub fn ok(summary: &str) -> Self {
+        let summary = summary.trim();
+        Self {
+            status: "ok",
+            error: None,
+            summary: (!summary.is_empty()).then(|| summary.chars().take(SUMMARY_MAX).collect()),
+            diagnostics: None,
+            delivery: None,
+            delivery_status: NOT_REQUESTED,
+            delivery_error: None,
+            session_id: None,
+            session_key: None,
+            provider: None,
+            model: None,
+            usage: None,
+        }
+    }
+
+    /// One that failed; `source` is the step.
+    pub fn failed(error: &str, source: &str, now: u64) -> Self {
+        let mut outcome = Self::ok("");
+        outcome.fail(error, error, source, now);
+        outcome
+    }
+
+    /// It has failed after all.
+    pub fn fail(&mut self, error: &str, message: &str, source: &str, now: u64) {
+        self.status = "error";
+        self.error = Some(error.to_owned());
+        self.diagnostics = Some(json!({"summary": message, "entries": [
+            {"ts": now, "source": source, "severity": "error", "message": message}]}));
+    }
+
+    /// The entry of the log.
+    pub fn entry(&self, ticket: &Ticket, now: u64, next: Option<u64>) -> Value {
+        let delivered = self.delivery.as_ref().and_then(|it| it.get("delivered")).cloned();
+        // Nobody knows, where there was no way.
+        let delivered = delivered.filter(|_| self.delivery_status != "unknown");
+        without_nulls(json!({
+            "ts": now,
+            "jobId": ticket.job.id,
+            "action": "finished",
+            "status": self.status,
+            "error": self.error,
+            "summary": self.summary,
+            "runId": ticket.run_id,
+            "diagnostics": self.diagnostics,
+            "runAtMs": ticket.started_at,
+            "durationMs": now.saturating_sub(ticket.started_at),
+            "nextRunAtMs": next,
+            "model": self.model,
+            "provider": self.provider,
+            "usage": self.usage,
+            "delivered": delivered,
+            "deliveryStatus": self.delivery_status,
+            "deliveryError": self.delivery_error,
+            "delivery": self.delivery,
+            "sessionId": self.session_id,
+            "sessionKey": self.session_key,
+            "jobName": ticket.job.name,
+        }))
+    }
+
+    /// The job after this run: as it is now in the database, with this end. The
+    /// second says whether it goes.
+    fn of_job(&self, row: &CronJobRow, ticket: &Ticket, now: u64) -> Option<(Job, bool)> {
+        let mut job = Job::of_row(row).ok()?;
+        let is_scheduled = ticket.run_id.is_none();
+        let is_ok = self.status == "ok";
+        let goes = is_ok && job.is_temporary();
+        let is_once = job.timing().is_ok_and(|timing| timing.is_once());
+        job.updated_at_ms = now;
+        // A single instant that has passed does not come again.
+        if is_once && !goes && (is_ok || is_scheduled || row.due_at.is_none()) {
+            job.enabled = false;
+            job.state.next_run_at_ms = None;
+        }
+        let state = &mut job.state;
+        state.running_at_ms = None;
+        state.last_error.clone_from(&self.error);
+        state.last_run_at_ms = Some(ticket.started_at);
+        state.last_run_status = Some(self.status.into());
+        state.last_status = Some(self.status.into());
+        state.last_duration_ms = Some(now.saturating_sub(ticket.started_at));
+        state.last_diagnostics.clone_from(&self.diagnostics);
+        let summary = self.diagnostics.as_ref().and_then(|it| it["summary"].as_str());
+        state.last_diagnostic_summary = summary.map(str::to_owned);
+        state.last_delivery_status = Some(self.delivery_status.into());
+        state.last_delivery_error.clone_from(&self.delivery_error);
+        state.last_delivered = match self.delivery_status {
+            "delivered" => Some(true),
+            "not-delivered" => Some(false),
+            _ => None,
+        };
+        let errors = state.consecutive_errors.unwrap_or_default();
+        state.consecutive_errors = Some(if is_ok { 0 } else { errors.saturating_add(1) });
+        state.consecutive_skipped = Some(0);
+        Some((job, goes))
+    }
+
+    /// What is written down of the end of a run.
+    pub fn change(&self, row: &CronJobRow, ticket: &Ticket, now: u64) -> Option<Ended> {
+        let (job, goes) = self.of_job(row, ticket, now)?;
+        let entry = self.entry(ticket, now, job.state.next_run_at_ms);
+        let due_at = row.due_at.filter(|_| job.enabled);
+        let put = CronJobChange::Put(job.to_row(due_at, row.origin.clone()));
+        let change = CronChange {
+            job: if goes { CronJobChange::Remove } else { put },
+            added: Vec::new(),
+            ended: vec![self.row(ticket, &entry, now)],
+        };
+        Some(Ended { change, job, entry, goes })
+    }
+
+    /// The row of the run.
+    pub fn row(&self, ticket: &Ticket, entry: &Value, now: u64) -> CronRunRow {
+        CronRunRow {
+            id: ticket.row_id.clone(),
+            job_id: ticket.job.id.clone(),
+            instant: ticket.instant,
+            status: self.status.into(),
+            delivery: self.delivery_status.into(),
+            entry: entry.to_string(),
+            at: now,
+        }
+    }
+}
+
+/// The end of a run.
+pub(super) struct Ended {
+    /// What is written.
+    pub change: CronChange,
+    /// The job as it is then.
+    pub job: Job,
+    /// What is told.
+    pub entry: Value,
+    /// Whether the job goes.
+    pub goes: bool,
+}

@@ -1,0 +1,51 @@
+//! The way to chats of channels, as far as jobs need it.
+
+use serde_json::Value;
+
+use crate::support::BoxFuture;
+
+/// What is said in a chat of a channel.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Announcement {
+    /// Whose it is.
+    pub agent_id: String,
+    /// The channel.
+    pub channel: String,
+    /// Which chat of it; where the agent last spoke when absent.
+    pub to: Option<String>,
+    /// A thread in it: text or number.
+    pub thread_id: Option<Value>,
+    /// Which account of the channel sends.
+    pub account_id: Option<String>,
+    /// What.
+    pub text: String,
+    /// The same for the same run and place, so that nothing is said twice.
+    pub idempotency_key: String,
+}
+
+/// Why it is not said.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum OutletError {
+    /// There is no such channel.
+    #[error("no channel \"{0}\" is configured")]
+    NoChannel(String),
+    /// The channel does not take it; the text says why.
+    #[error("{0}")]
+    Failed(String),
+}
+
+/// Says something in chats of channels.
+pub trait Outlet: Send + Sync + 'static {
+    /// Says it. Ready when the channel has it, or when it is certain to.
+    fn say(&self, announcement: Announcement) -> BoxFuture<'_, Result<(), OutletError>>;
+}
+
+/// There are no channels.
+#[derive(Debug, Default, Clone, Copy)]
+pub struct NoChannels;
+
+impl Outlet for NoChannels {
+    fn say(&self, announcement: Announcement) -> BoxFuture<'_, Result<(), OutletError>> {
+        Box::pin(std::future::ready(Err(OutletError::NoChannel(announcement.channel))))
+    }
+}

@@ -1,0 +1,254 @@
+//! Instants: when a schedule wants its job to run.
+//!
+//! Promises: of an hour that comes twice, a time of the day is met once; one
+//! that is skipped is met at the next moment that there is. Both directions
+//! give the same instants. Must not: ask what time it is.
+
+use std::str::FromStr;
+
+use croner::Cron;
+use jiff::tz::TimeZone;
+use jiff::{Timestamp, Zoned, civil};
+use sha2::{Digest, Sha256};
+
+use crate::protocol::methods::cron::Schedule;
+use crate::sessions::iso_time;
+
+/// Jobs at the full hour are spread over so long unless they say otherwise, as
+/// in the original: everybody's providers are busy in that minute.
+pub const HOURLY_STAGGER_MS: u64 = 5 * 60 * 1000;
+/// How far ahead a single instant may lie, in years.
+const YEARS_MAX: u64 = 10;
+const YEAR_MS: u64 = 31_557_600_000;
+const MINUTE_MS: u64 = 60_000;
+
+/// A schedule that wants nothing, or cannot be read.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ScheduleError {
+    /// The pattern is wrong.
+    #[error("CronPattern: {0}")]
+    Pattern(String),
+    /// There is no such time zone here.
+    #[error("unknown time zone \"{0}\" in schedule.tz; use an IANA name such as Europe/Paris")]
+    Zone(String),
+    /// It fits no day.
+    #[error("schedule never comes due")]
+    Never,
+    /// The one instant cannot be read.
+    #[error("Invalid schedule.at: expected ISO-8601 timestamp (got {0})")]
+    At(String),
+    /// The one instant is over.
+    #[error(
+        "schedule.at is in the past: {at} ({minutes} minutes ago). Current time: {now}",
+        at = iso_time(*at), now = iso_time(*now), minutes = now.saturating_sub(*at) / MINUTE_MS
+    )]
+    Past {
+        /// It, in milliseconds since the epoch.
+        at: u64,
+        /// What time it is.
+        now: u64,
+    },
+    /// The one instant is too far away.
+    #[error(
+        "schedule.at is too far in the future: {at} ({years} years ahead). Maximum allowed: \
+         {YEARS_MAX} years",
+        at = iso_time(*at), years = at.saturating_sub(*now) / YEAR_MS
+    )]
+    Far {
+        /// It, in milliseconds since the epoch.
+        at: u64,
+        /// What time it is.
+        now: u64,
+    },
+}
+
+/// The instants of a schedule, in milliseconds since the epoch.
+#[derive(Debug, Clone)]
+pub enum Timing {
+    /// One.
+    At(u64),
+    /// One after the other, with the same time between.
+    Every {
+        /// That time.
+        every: u64,
+        /// The first.
+        anchor: u64,
+    },
+    /// Those of a calendar.
+    Calendar(Box<Calendar>),
+}
+
+/// A pattern, where its clock hangs, and how much later its job runs.
+#[derive(Debug, Clone)]
+pub struct Calendar {
+    pattern: Cron,
+    zone: TimeZone,
+    offset: u64,
+}
+
+impl Timing {
+    /// Those of the schedule of a job.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn of(schedule: &Schedule, job_id: &str) -> Result<Self, ScheduleError> {
+        Ok(match schedule {
+            Schedule::At { at } => {
+                Self::At(parse_at(at).ok_or_else(|| ScheduleError::At(at.clone()))?)
+            }
+            Schedule::Every { every_ms, anchor_ms } => {
+                Self::Every { every: (*every_ms).max(1), anchor: anchor_ms.unwrap_or_default() }
+            }
+            Schedule::Cron { expr, tz, stagger_ms } => Self::Calendar(Box::new(Calendar {
+                pattern: pattern(expr)?,
+                zone: zone(tz.as_deref())?,
+                offset: offset(job_id, stagger_ms.unwrap_or_default()),
+            })),
+        })
+    }
+
+    /// Whether there is only one instant.
+    pub const fn is_once(&self) -> bool {
+        matches!(self, Self::At(_))
+    }
+
+    /// The first instant after a moment.
+    pub fn next_after(&self, moment: u64) -> Option<u64> {
+        match self {
+            Self::At(at) => (*at > moment).then_some(*at),
+            Self::Every { every, anchor } => {
+                if moment < *anchor {
+                    return Some(*anchor);
+                }
+                let steps = (moment - anchor) / every + 1;
+                steps.checked_mul(*every)?.checked_add(*anchor)
+            }
+            Self::Calendar(calendar) => calendar.next_after(moment),
+        }
+    }
+
+    /// The last instant up to a moment, that moment included.
+    pub fn last_until(&self, moment: u64) -> Option<u64> {
+        match self {
+            Self::At(at) => (*at <= moment).then_some(*at),
+            Self::Every { every, anchor } => {
+                let past = moment.checked_sub(*anchor)?;
+                Some(anchor + past / every * every)
+            }
+            Self::Calendar(calendar) => calendar.last_until(moment),
+        }
+    }
+}
+
+impl Calendar {
+    fn next_after(&self, moment: u64) -> Option<u64> {
+        let from = self.local(moment.saturating_sub(self.offset))?;
+        let next = self.pattern.find_next_occurrence(&from, false).ok()?;
+        millis(&next)?.checked_add(self.offset)
+    }
+
+    fn last_until(&self, moment: u64) -> Option<u64> {
+        let from = self.local(moment.checked_sub(self.offset)?)?;
+        let last = self.pattern.find_previous_occurrence(&from, true).ok()?;
+        millis(&last)?.checked_add(self.offset)
+    }
+
+    fn local(&self, moment: u64) -> Option<Zoned> {
+        let moment = Timestamp::from_millisecond(i64::try_from(moment).ok()?).ok()?;
+        Some(moment.to_zoned(self.zone.clone()))
+    }
+}
+
+fn millis(moment: &Zoned) -> Option<u64> {
+    u64::try_from(moment.timestamp().as_millisecond()).ok()
+}
+
+fn pattern(expr: &str) -> Result<Cron, ScheduleError> {
+    let fields = expr.split_whitespace().count();
+    // Names of whole patterns, such as @daily, are one word.
+    if !(5..=7).contains(&fields) && !expr.trim_start().starts_with('@') {
+        return Err(ScheduleError::Pattern(format!(
+            "invalid configuration format ('{expr}'), exactly five, six, or seven space separated \
+             parts are required."
+        )));
+    }
+    Cron::from_str(expr).map_err(|error| ScheduleError::Pattern(error.to_string()))
+}
+
+fn zone(name: Option<&str>) -> Result<TimeZone, ScheduleError> {
+    match name.map(str::trim).filter(|name| !name.is_empty()) {
+        None => Ok(TimeZone::system()),
+        Some(name) => TimeZone::get(name).map_err(|_| ScheduleError::Zone(name.to_owned())),
+    }
+}
+
+/// How much later a job runs: always as much, and another job differently. The
+/// same number as in the original.
+fn offset(job_id: &str, stagger_ms: u64) -> u64 {
+    if stagger_ms <= 1 {
+        return 0;
+    }
+    let digest = Sha256::digest(job_id);
+    let number = digest.iter().take(4).fold(0, |number, byte| number << 8 | u64::from(*byte));
+    number % stagger_ms
+}
+
+/// How jobs of this pattern are spread that do not say it.
+pub fn usual_stagger(expr: &str) -> Option<u64> {
+    let fields: Vec<_> = expr.split_whitespace().collect();
+    let is_hourly = match fields.as_slice() {
+        ["0", hour, _, _, _] | ["0", "0", hour, _, _, _] => hour.contains('*'),
+        _ => false,
+    };
+    is_hourly.then_some(HOURLY_STAGGER_MS)
+}
+
+/// A moment as people and programs write it: ISO 8601, in UTC when it names no
+/// zone, or milliseconds since the epoch.
+pub fn parse_at(text: &str) -> Option<u64> {
+    let text = text.trim();
+    if text.bytes().all(|byte| byte.is_ascii_digit()) {
+        return text.parse().ok();
+    }
+    let utc = |time: civil::DateTime| time.to_zoned(TimeZone::UTC).ok().map(|it| it.timestamp());
+    let moment = text
+        .parse::<Timestamp>()
+        .ok()
+        .or_else(|| utc(text.parse::<civil::DateTime>().ok()?))
+        .or_else(|| utc(text.parse::<civil::Date>().ok()?.at(0, 0, 0, 0)))?;
+    u64::try_from(moment.as_millisecond()).ok()
+}
+
+/// A schedule as it is kept, for a job that is made or changed now.
+///
+/// # Errors
+/// When it cannot be read, or wants nothing.
+pub fn settle(schedule: Schedule, job_id: &str, now: u64) -> Result<Schedule, ScheduleError> {
+    let settled = match schedule {
+        Schedule::At { at } => {
+            let moment = parse_at(&at).ok_or(ScheduleError::At(at))?;
+            if now.saturating_sub(moment) > MINUTE_MS {
+                return Err(ScheduleError::Past { at: moment, now });
+            }
+            if moment.saturating_sub(now) > YEARS_MAX * YEAR_MS {
+                return Err(ScheduleError::Far { at: moment, now });
+            }
+            Schedule::At { at: iso_time(moment) }
+        }
+        Schedule::Every { every_ms, anchor_ms } => {
+            Schedule::Every { every_ms, anchor_ms: Some(anchor_ms.unwrap_or(now)) }
+        }
+        Schedule::Cron { expr, tz, stagger_ms } => {
+            let stagger_ms = stagger_ms.or_else(|| usual_stagger(&expr));
+            Schedule::Cron { expr, tz: tz.filter(|tz| !tz.trim().is_empty()), stagger_ms }
+        }
+    };
+    let timing = Timing::of(&settled, job_id)?;
+    if !timing.is_once() && timing.next_after(now).is_none() {
+        return Err(ScheduleError::Never);
+    }
+    Ok(settled)
+}
+
+#[cfg(test)]
+mod tests;

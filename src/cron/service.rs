@@ -1,0 +1,261 @@
+//! What jobs, the scheduler and heartbeats have in common.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+use jiff::tz::TimeZone;
+use parking_lot::Mutex;
+use serde_json::{Value, json};
+use tokio::sync::Notify;
+
+use crate::agent::web::{GuardedClient, Tls};
+use crate::bus::{Audience, Bus, EventKind};
+use crate::config::{Env, Settings};
+use crate::sessions::{KeyRules, Sessions};
+use crate::store::{CronChange, CronEdited, CronJobRow, Store, StoreError};
+use crate::support::{Clock, Ids};
+
+use super::claim::Claim;
+use super::error::CronError;
+use super::heartbeat::Heartbeats;
+use super::job::{Job, Origin};
+use super::missed::MissedPolicy;
+use super::outlet::Outlet;
+use super::run_log;
+
+/// What the service works with.
+pub struct CronParts {
+    /// The effective configuration.
+    pub settings: Arc<Settings>,
+    /// How session keys are read.
+    pub keys: Arc<KeyRules>,
+    /// Conversations.
+    pub sessions: Sessions,
+    /// Jobs and their runs.
+    pub store: Arc<dyn Store>,
+    /// Where events go.
+    pub bus: Bus,
+    /// Wall-clock time.
+    pub clock: Arc<dyn Clock>,
+    /// Identifiers.
+    pub ids: Arc<dyn Ids>,
+    /// The way to chats of channels.
+    pub outlet: Arc<dyn Outlet>,
+}
+
+/// Jobs and heartbeats, as far as they need no agent to run.
+pub struct Cron {
+    pub(super) parts: CronParts,
+    /// The way to web servers.
+    pub(super) client: GuardedClient,
+    /// How the agents' heartbeats are.
+    pub heartbeats: Heartbeats,
+    /// Something is due at another time, or somebody wants a run.
+    pub(super) changed: Notify,
+    // Never held across an await; see docs/locks.md.
+    pub(super) state: Mutex<State>,
+    pub(super) missed: MissedPolicy,
+}
+
+/// What runs, and what is about to.
+#[derive(Default)]
+pub(super) struct State {
+    /// Jobs that run, and since when.
+    pub running: BTreeMap<String, u64>,
+    /// Runs whose rows are written.
+    pub waiting: VecDeque<Ticket>,
+    /// How many runs somebody has asked for.
+    pub asked: u64,
+}
+
+/// A run whose row is written and that is to begin.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Ticket {
+    /// The job as it was then.
+    pub job: Job,
+    /// Who made it, unless a client did.
+    pub origin: Option<Origin>,
+    /// Its row.
+    pub row_id: String,
+    /// What it is called on the wire, when somebody asked for it.
+    pub run_id: Option<String>,
+    /// When it was due.
+    pub instant: u64,
+    /// When its row was written.
+    pub started_at: u64,
+}
+
+/// What became of a wish to run a job now.
+pub enum Asked {
+    /// It begins when this is dropped.
+    Enqueued(String, Enqueued),
+    /// It is not due.
+    NotDue,
+    /// It runs already.
+    Running,
+}
+
+/// A run that begins when this is dropped.
+pub struct Enqueued {
+    cron: Arc<Cron>,
+    ticket: Option<Box<Ticket>>,
+}
+
+impl Drop for Enqueued {
+    fn drop(&mut self) {
+        if let Some(ticket) = self.ticket.take() {
+            self.cron.state.lock().waiting.push_back(*ticket);
+            self.cron.changed.notify_one();
+        }
+    }
+}
+
+impl Cron {
+    /// The service. Nothing is read and nothing runs before the scheduler does.
+    pub fn new(parts: CronParts, env: &Env) -> Arc<Self> {
+        let missed = MissedPolicy::parse(&parts.settings.cron.missed);
+        let client = GuardedClient::of(&parts.settings.web.fetch, env, Arc::<Tls>::default());
+        Arc::new(Self {
+            client,
+            heartbeats: Heartbeats::default(),
+            changed: Notify::new(),
+            state: Mutex::default(),
+            // The config was checked; unknown means no.
+            missed: missed.unwrap_or(MissedPolicy::Skip),
+            parts,
+        })
+    }
+
+    /// Where the user lives.
+    pub(super) fn zone(&self) -> TimeZone {
+        let own = self.parts.settings.workspace.user_timezone.clone();
+        own.unwrap_or_else(TimeZone::system)
+    }
+
+    pub(super) fn now_ms(&self) -> u64 {
+        self.parts.clock.now_ms()
+    }
+
+    /// Marks a job as running; false when it does already.
+    pub(super) fn begin(&self, id: &str, now: u64) -> bool {
+        let mut state = self.state.lock();
+        let is_free = !state.running.contains_key(id);
+        if is_free {
+            state.running.insert(id.to_owned(), now);
+        }
+        is_free
+    }
+
+    /// The job does not run any more.
+    pub(super) fn release(&self, id: &str) {
+        self.state.lock().running.remove(id);
+    }
+
+    /// Changes a job; `None` when there is no such job, or nothing is wanted.
+    pub(super) async fn edit(
+        &self,
+        id: &str,
+        edit: impl FnOnce(&CronJobRow) -> Option<CronChange> + Send + 'static,
+    ) -> Result<Option<CronEdited>, StoreError> {
+        self.parts.store.edit_cron_job(id, Box::new(edit)).await
+    }
+
+    /// Claims the instants of a job that are due, with one commit. The last of
+    /// them begins unless it is too old or the job still runs.
+    pub(super) async fn claim_due(&self, id: &str) -> Result<Option<Ticket>, StoreError> {
+        let now = self.now_ms();
+        let is_free = self.begin(id, now);
+        let policy = self.missed;
+        let keep = usize::try_from(self.parts.settings.cron.keep_lines).unwrap_or(usize::MAX);
+        let (sender, mut claimed) = tokio::sync::oneshot::channel();
+        let edited = self.edit(id, move |row| {
+            let claim = Claim::of(row, now, policy, is_free, keep)?;
+            let change = claim.change.clone();
+            // The receiver waits for the commit.
+            let _ = sender.send(claim);
+            Some(change)
+        });
+        let edited = edited.await.inspect_err(|_| {
+            if is_free {
+                self.release(id);
+            }
+        })?;
+        let claim = edited.zip(claimed.try_recv().ok());
+        let wanted = claim.as_ref().is_some_and(|(_, claim)| claim.ticket.is_some());
+        let ticket = claim.and_then(|(edited, claim)| self.take(&edited, claim));
+        if wanted && ticket.is_none() {
+            // Its row is there: that instant has had its run.
+            self.edit(id, super::claim::not_again).await?;
+        }
+        if ticket.is_none() && is_free {
+            self.release(id);
+        }
+        Ok(ticket)
+    }
+
+    /// Tells of what does not run; answers what does.
+    fn take(&self, edited: &CronEdited, claim: Claim) -> Option<Ticket> {
+        let is_new = edited.is_new.last().copied().unwrap_or_default();
+        if let Some(ticket) = claim.ticket {
+            return is_new.then_some(ticket);
+        }
+        if is_new {
+            self.tell_finished(&claim.job, &claim.entry);
+        }
+        None
+    }
+
+    /// Claims a run that somebody wants now.
+    ///
+    /// # Errors
+    /// When there is no such job, or it cannot be written down.
+    pub async fn ask(self: &Arc<Self>, id: &str, only_due: bool) -> Result<Asked, CronError> {
+        let row = self.parts.store.cron_job(id).await?;
+        let row = row.ok_or_else(|| CronError::Unknown(id.to_owned()))?;
+        Job::of_row(&row)?;
+        let now = self.now_ms();
+        if only_due && row.due_at.is_none_or(|due_at| due_at > now) {
+            return Ok(Asked::NotDue);
+        }
+        if !self.begin(id, now) {
+            return Ok(Asked::Running);
+        }
+        let run_id = {
+            let mut state = self.state.lock();
+            state.asked += 1;
+            format!("manual:{id}:{now}:{}", state.asked)
+        };
+        let (sender, mut claimed) = tokio::sync::oneshot::channel();
+        let wanted = run_id.clone();
+        let edited = self.edit(id, move |row| {
+            let (ticket, change) = super::claim::asked(row, &wanted, now, only_due)?;
+            let _ = sender.send(ticket);
+            Some(change)
+        });
+        let edited = edited.await.inspect_err(|_| self.release(id))?;
+        let is_new = edited.is_some_and(|edited| edited.is_new == [true]);
+        if let Some(ticket) = claimed.try_recv().ok().filter(|_| is_new) {
+            let enqueued = Enqueued { cron: Arc::clone(self), ticket: Some(Box::new(ticket)) };
+            return Ok(Asked::Enqueued(run_id, enqueued));
+        }
+        self.release(id);
+        Ok(Asked::NotDue)
+    }
+
+    /// Tells everybody what happened to a job.
+    pub(super) fn tell(&self, action: &str, job: &Job, more: &Value) {
+        if !self.parts.bus.wants(EventKind::Cron, &Audience::Everyone) {
+            return;
+        }
+        let mut payload = json!({"jobId": job.id, "action": action, "job": job});
+        if let (Value::Object(payload), Value::Object(more)) = (&mut payload, more) {
+            payload.extend(more.clone());
+        }
+        self.parts.bus.publish(EventKind::Cron, &Audience::Everyone, &payload);
+    }
+
+    /// Tells everybody how a run ended, as its entry says.
+    pub(super) fn tell_finished(&self, job: &Job, entry: &Value) {
+        self.tell("finished", job, &run_log::without_place(entry));
+    }
+}

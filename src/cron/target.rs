@@ -1,0 +1,195 @@
+//! Where an answer goes: a session, or a chat of a channel.
+
+use serde_json::{Value, json};
+
+use crate::protocol::methods::cron::{Delivery, DeliveryMode};
+use crate::sessions::{AgentId, SessionKey};
+
+use super::job::Job;
+use super::service::Cron;
+
+/// Chats over the gateway itself.
+const WEBCHAT: &str = "webchat";
+/// Where the agent spoke last.
+const LAST: &str = "last";
+/// What is told when nobody ever spoke there, in the words of the original.
+pub(super) const NO_ROUTE: &str = "Channel is required (no configured channels detected). Set \
+    delivery.channel explicitly or use a main session with a previous channel.";
+
+/// Where an answer is wanted.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) struct Wanted {
+    /// `last`, `webchat` or another channel.
+    pub channel: String,
+    /// A chat of it, or a session.
+    pub to: Option<String>,
+    /// A thread in it.
+    pub thread_id: Option<Value>,
+    /// Which account of the channel sends.
+    pub account_id: Option<String>,
+}
+
+impl Wanted {
+    /// Where a delivery wants it.
+    pub fn of(delivery: &Delivery) -> Self {
+        Self {
+            channel: channel(delivery.channel.as_deref()),
+            to: delivery.to.clone().filter(|to| !to.trim().is_empty()),
+            thread_id: delivery.thread_id.clone(),
+            account_id: delivery.account_id.clone(),
+        }
+    }
+
+    /// The same by its parts.
+    pub fn at(channel_name: Option<&str>, to: Option<&str>, account_id: Option<&str>) -> Self {
+        Self {
+            channel: channel(channel_name),
+            to: to.map(str::to_owned).filter(|to| !to.trim().is_empty()),
+            thread_id: None,
+            account_id: account_id.map(str::to_owned),
+        }
+    }
+
+    /// Whether somebody named the channel.
+    fn source(&self) -> &'static str {
+        if self.channel == LAST { LAST } else { "explicit" }
+    }
+
+    /// As the log tells it.
+    pub fn intended(&self) -> Value {
+        json!({"channel": self.channel, "to": self.to, "source": self.source()})
+    }
+
+    /// As the log tells where that is, or why it is nowhere.
+    pub fn resolved(&self, place: Result<&Place, &str>) -> Value {
+        match place {
+            Ok(place) => json!({"ok": true, "channel": place.channel(), "to": place.to(),
+                "source": self.source()}),
+            Err(error) => {
+                json!({"ok": false, "to": null, "source": self.source(), "error": error})
+            }
+        }
+    }
+}
+
+fn channel(name: Option<&str>) -> String {
+    let name = name.map(|name| name.trim().to_lowercase()).filter(|name| !name.is_empty());
+    name.unwrap_or_else(|| LAST.to_owned())
+}
+
+/// Where that is.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Place {
+    /// A session of the gateway.
+    Session(SessionKey),
+    /// A chat of a channel.
+    Chat {
+        /// The channel.
+        channel: String,
+        /// Which chat of it.
+        to: Option<String>,
+    },
+}
+
+impl Place {
+    /// The channel.
+    pub fn channel(&self) -> &str {
+        match self {
+            Self::Session(_) => WEBCHAT,
+            Self::Chat { channel, .. } => channel,
+        }
+    }
+
+    /// The session, or the chat.
+    pub fn to(&self) -> Option<&str> {
+        match self {
+            Self::Session(key) => Some(key.as_str()),
+            Self::Chat { to, .. } => to.as_deref(),
+        }
+    }
+}
+
+impl Cron {
+    /// The agent of a job.
+    pub(super) fn agent_of(&self, job: &Job) -> AgentId {
+        let own = job.agent_id.as_deref().map(AgentId::normalize);
+        own.unwrap_or_else(|| self.parts.keys.default_agent.clone())
+    }
+
+    /// The session that a job is told about; the main session of its agent when
+    /// it names none.
+    pub(super) fn home_of(&self, job: &Job) -> SessionKey {
+        let (agent, keys) = (self.agent_of(job), &self.parts.keys);
+        match job.session_key.as_deref().filter(|key| !key.trim().is_empty()) {
+            Some(written) => SessionKey::parse_for(written, &agent, keys),
+            None => SessionKey::main(&agent, keys),
+        }
+    }
+
+    /// Where an answer goes that is told in a session, or where that was last
+    /// spoken to.
+    ///
+    /// # Errors
+    /// Why that is nowhere.
+    pub(super) async fn place(
+        &self,
+        wanted: &Wanted,
+        agent: &AgentId,
+        home: &SessionKey,
+    ) -> Result<Place, String> {
+        let keys = &self.parts.keys;
+        let named = |written: &str| SessionKey::parse_for(written, agent, keys);
+        let (channel, key) = match wanted.channel.as_str() {
+            LAST => {
+                let entry = self.parts.sessions.entry(home).await;
+                let entry = entry.map_err(|error| error.to_string())?.unwrap_or_default();
+                let channel = entry.last_channel.ok_or_else(|| NO_ROUTE.to_owned())?;
+                let context = entry.delivery_context.unwrap_or_default();
+                if channel != WEBCHAT {
+                    let last = context["to"].as_str().map(str::to_owned);
+                    return Ok(Place::Chat { channel, to: wanted.to.clone().or(last) });
+                }
+                (channel, wanted.to.as_deref().map_or_else(|| home.clone(), named))
+            }
+            WEBCHAT => {
+                let key = wanted.to.as_deref().map_or_else(|| home.clone(), named);
+                (WEBCHAT.to_owned(), key)
+            }
+            other => {
+                return Ok(Place::Chat { channel: other.to_owned(), to: wanted.to.clone() });
+            }
+        };
+        let entry = self.parts.sessions.entry(&key).await.map_err(|error| error.to_string())?;
+        match entry {
+            Some(_) => Ok(Place::Session(key)),
+            None => Err(format!("unknown session \"{key}\" on channel \"{channel}\"")),
+        }
+    }
+
+    /// What a list tells of a job's delivery.
+    pub(super) async fn preview(&self, job: &Job) -> Value {
+        let delivery = job.delivery.clone().unwrap_or_default();
+        match delivery.mode() {
+            DeliveryMode::None => json!({"label": "not requested", "detail": "not requested"}),
+            DeliveryMode::Webhook => {
+                let to = delivery.to.unwrap_or_default();
+                json!({"label": format!("webhook -> {to}"), "detail": format!("webhook {to}")})
+            }
+            DeliveryMode::Announce => {
+                let wanted = Wanted::of(&delivery);
+                let place = self.place(&wanted, &self.agent_of(job), &self.home_of(job)).await;
+                let label = format!("announce -> {}", wanted.channel);
+                let detail = match place {
+                    Ok(place) => {
+                        let to = place.to().unwrap_or("its last chat");
+                        format!("{} -> {} {to}", wanted.channel, place.channel())
+                    }
+                    Err(error) => {
+                        format!("{} -> no route, will fail-closed: {error}", wanted.channel)
+                    }
+                };
+                json!({"label": label, "detail": detail})
+            }
+        }
+    }
+}

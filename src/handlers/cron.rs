@@ -1,0 +1,121 @@
+//! `cron.*`, `wake`, `last-heartbeat`, `set-heartbeats`.
+
+use serde_json::{Value, json};
+
+use crate::cron::{Asked, CronError, Job};
+use crate::protocol::ErrorShape;
+use crate::protocol::methods::cron::{
+    CronIdParams, CronListParams, CronRunParams, CronRunsParams, CronUpdateParams, NewJob,
+    SetHeartbeatsParams, WakeMode, WakeParams,
+};
+use crate::protocol::methods::{AnyParams, NoParams};
+use crate::registry::{Ctx, Reply};
+use crate::sessions::SessionKey;
+
+fn told(error: CronError) -> ErrorShape {
+    match error {
+        CronError::Invalid(text) => ErrorShape::invalid(text),
+        error => ErrorShape::unavailable(format!("Error: {error}")),
+    }
+}
+
+/// A job as the caller reads it: dashboards look for `jobId`.
+fn shown(cx: &Ctx, job: &Job) -> Value {
+    let mut shown = json!(job);
+    if cx.caller.is_dashboard {
+        shown["jobId"] = json!(job.id);
+    }
+    shown
+}
+
+/// `cron.list`: the jobs.
+pub async fn list(cx: Ctx, p: CronListParams) -> Reply<Value> {
+    let mut page = cx.services.runs.parts().cron.list(p).await.map_err(told)?;
+    if cx.caller.is_dashboard
+        && let Some(jobs) = page["jobs"].as_array_mut()
+    {
+        for job in jobs {
+            job["jobId"] = job["id"].clone();
+        }
+    }
+    Ok(page)
+}
+
+/// `cron.status`: whether jobs run, and when the next one does.
+pub async fn status(cx: Ctx, _: NoParams) -> Reply<Value> {
+    let cron = &cx.services.runs.parts().cron;
+    let mut status = cron.status().await.map_err(told)?;
+    if cx.caller.is_dashboard {
+        status["activeJobs"] = cron.running().into();
+    }
+    Ok(status)
+}
+
+/// `cron.add`: makes a job.
+pub async fn add(cx: Ctx, p: NewJob) -> Reply<Value> {
+    let job = cx.services.runs.parts().cron.add(p, None).await.map_err(told)?;
+    Ok(shown(&cx, &job))
+}
+
+/// `cron.update`: changes a job.
+pub async fn update(cx: Ctx, p: CronUpdateParams) -> Reply<Value> {
+    let cron = &cx.services.runs.parts().cron;
+    let job = cron.update(&p.id, p.patch).await.map_err(told)?;
+    Ok(shown(&cx, &job))
+}
+
+/// `cron.remove`: removes a job.
+pub async fn remove(cx: Ctx, p: CronIdParams) -> Reply<Value> {
+    let removed = cx.services.runs.parts().cron.remove(&p.id).await.map_err(told)?;
+    Ok(json!({"ok": true, "removed": removed}))
+}
+
+/// `cron.run`: runs a job now; its run begins after the answer.
+pub async fn run(cx: Ctx, p: CronRunParams) -> Reply<Value> {
+    let asked = cx.services.runs.parts().cron.ask(&p.id, p.only_due).await.map_err(told)?;
+    Ok(match asked {
+        Asked::Enqueued(run_id, enqueued) => {
+            cx.after_answer(enqueued);
+            json!({"ok": true, "enqueued": true, "runId": run_id})
+        }
+        Asked::NotDue => json!({"ok": true, "ran": false, "reason": "not-due"}),
+        Asked::Running => json!({"ok": true, "ran": false, "reason": "already-running"}),
+    })
+}
+
+/// `cron.runs`: the log of runs.
+pub async fn runs(cx: Ctx, p: CronRunsParams) -> Reply<Value> {
+    let mut page = cx.services.runs.parts().cron.runs(p).await.map_err(told)?;
+    if cx.caller.is_dashboard {
+        page["runs"] = page["entries"].clone();
+    }
+    Ok(page)
+}
+
+/// `wake`: tells the main session something, which answers at once or later.
+pub async fn wake(cx: Ctx, p: WakeParams) -> Reply<Value> {
+    let (services, keys) = (&cx.services, &cx.services.keys);
+    let parts = services.runs.parts();
+    let main = SessionKey::main(&keys.default_agent, keys);
+    parts.notices.add(&main, p.text.trim());
+    if p.mode == WakeMode::Now {
+        parts.cron.heartbeats.wake(keys.default_agent.as_str());
+    }
+    Ok(json!({"ok": true}))
+}
+
+/// `last-heartbeat`: the last one, `null` when there was none.
+pub async fn last_heartbeat(cx: Ctx, _: AnyParams) -> Reply<Value> {
+    Ok(cx.services.runs.parts().cron.heartbeats.last().unwrap_or_default())
+}
+
+/// `set-heartbeats`: turns heartbeats by the clock on or off, until the gateway
+/// stops.
+pub async fn set_heartbeats(cx: Ctx, p: SetHeartbeatsParams) -> Reply<Value> {
+    let Some(enabled) = p.enabled else {
+        let text = "invalid set-heartbeats params: enabled (boolean) required";
+        return Err(ErrorShape::invalid(text));
+    };
+    cx.services.runs.parts().cron.heartbeats.set_enabled(enabled);
+    Ok(json!({"ok": true, "enabled": enabled}))
+}

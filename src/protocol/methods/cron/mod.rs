@@ -1,0 +1,275 @@
+//! `cron.*`, `wake`, `set-heartbeats`.
+
+mod delivery;
+mod job;
+mod lenient;
+
+use serde_json::Value;
+
+pub use delivery::{AlertRules, Delivery, DeliveryMode, Destination, FailureAlert};
+pub use job::{
+    AgentTurn, CronUpdateParams, JobPatch, NewJob, Payload, PayloadPatch, Schedule, WakeMode,
+};
+
+use super::super::decode::{
+    Fields, Params, any, boolean, integer_from, list, literal, non_empty, text,
+};
+use lenient::Id;
+pub use lenient::modernize;
+
+/// Most entries of one page.
+const PAGE_MAX: u64 = 200;
+
+/// Params of `cron.list`.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct CronListParams {
+    /// Whether jobs are listed that do not run.
+    pub include_disabled: bool,
+    /// `all`, `enabled` or `disabled`; decides before `include_disabled`.
+    pub enabled: Option<String>,
+    /// At most so many.
+    pub limit: Option<u64>,
+    /// After so many.
+    pub offset: u64,
+    /// Only those with this text in id, name, description, payload or agent.
+    pub query: Option<String>,
+    /// `nextRunAtMs`, `updatedAtMs` or `name`.
+    pub sort_by: Option<String>,
+    /// Whether the last comes first.
+    pub descending: bool,
+}
+
+impl Params for CronListParams {
+    fn read(f: &mut Fields) -> Self {
+        Self {
+            include_disabled: f.optional("includeDisabled", boolean()).unwrap_or_default(),
+            limit: f.optional("limit", integer_from(1).max(PAGE_MAX)),
+            offset: f.optional("offset", integer_from(0)).unwrap_or_default(),
+            query: f.optional("query", text()),
+            enabled: f.optional("enabled", literal(&["all", "enabled", "disabled"])),
+            sort_by: f.optional("sortBy", literal(&["nextRunAtMs", "updatedAtMs", "name"])),
+            descending: f.optional("sortDir", literal(&["asc", "desc"])).as_deref() == Some("desc"),
+        }
+    }
+}
+
+/// Params of `cron.remove`: the id of a job, by either name.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct CronIdParams {
+    /// Which one.
+    pub id: String,
+}
+
+impl Params for CronIdParams {
+    fn read(f: &mut Fields) -> Self {
+        let forms: [fn(&mut Fields) -> Self; 2] =
+            [|f| Self { id: f.required("id", Id) }, |f| Self { id: f.required("jobId", Id) }];
+        f.one_of_forms(&forms).unwrap_or_default()
+    }
+}
+
+/// Params of `cron.run`.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct CronRunParams {
+    /// Which one.
+    pub id: String,
+    /// Whether it runs only when it is due.
+    pub only_due: bool,
+}
+
+impl CronRunParams {
+    fn read_form(f: &mut Fields, name: &str) -> Self {
+        let id = f.required(name, Id);
+        let mode = f.optional("mode", literal(&["due", "force"]));
+        Self { id, only_due: mode.as_deref() == Some("due") }
+    }
+}
+
+impl Params for CronRunParams {
+    fn read(f: &mut Fields) -> Self {
+        let forms: [fn(&mut Fields) -> Self; 2] =
+            [|f| Self::read_form(f, "id"), |f| Self::read_form(f, "jobId")];
+        f.one_of_forms(&forms).unwrap_or_default()
+    }
+}
+
+/// Params of `cron.runs`.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct CronRunsParams {
+    /// Only those of this job.
+    pub id: Option<String>,
+    /// Whether those of all jobs are meant, whatever the id.
+    pub all_jobs: bool,
+    /// At most so many.
+    pub limit: Option<u64>,
+    /// After so many.
+    pub offset: u64,
+    /// Only those that ended like this.
+    pub statuses: Vec<String>,
+    /// Only those delivered like this.
+    pub deliveries: Vec<String>,
+    /// Only those with this text.
+    pub query: Option<String>,
+    /// Whether the oldest comes first.
+    pub ascending: bool,
+}
+
+const STATUSES: [&str; 3] = ["ok", "error", "skipped"];
+const DELIVERIES: [&str; 4] = ["delivered", "not-delivered", "unknown", "not-requested"];
+
+impl Params for CronRunsParams {
+    fn read(f: &mut Fields) -> Self {
+        let id_rule = non_empty().pattern("^[^/\\\\]+$", |id| !id.contains(['/', '\\']));
+        let scope = f.optional("scope", literal(&["job", "all"]));
+        let id = f.optional("id", id_rule);
+        let job_id = f.optional("jobId", id_rule);
+        let limit = f.optional("limit", integer_from(1).max(PAGE_MAX));
+        let offset = f.optional("offset", integer_from(0)).unwrap_or_default();
+        let statuses = f.optional("statuses", list(literal(&STATUSES)).min(1));
+        let status = f.optional("status", literal(&["all", "ok", "error", "skipped"]));
+        let deliveries = f.optional("deliveryStatuses", list(literal(&DELIVERIES)).min(1));
+        let delivery = f.optional("deliveryStatus", literal(&DELIVERIES));
+        let status = status.filter(|status| status != "all");
+        Self {
+            all_jobs: scope.as_deref() == Some("all"),
+            id: id.or(job_id),
+            limit,
+            offset,
+            statuses: statuses.or_else(|| status.map(|one| vec![one])).unwrap_or_default(),
+            deliveries: deliveries.or_else(|| delivery.map(|one| vec![one])).unwrap_or_default(),
+            query: f.optional("query", text()),
+            ascending: f.optional("sortDir", literal(&["asc", "desc"])).as_deref() == Some("asc"),
+        }
+    }
+}
+
+/// Params of `wake`.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct WakeParams {
+    /// Whether the main session answers at once.
+    pub mode: WakeMode,
+    /// What it is told.
+    pub text: String,
+}
+
+impl Params for WakeParams {
+    fn read(f: &mut Fields) -> Self {
+        let mode = f.required("mode", literal(&["now", "next-heartbeat"]));
+        let text = f.required("text", non_empty());
+        f.ignore_rest();
+        Self { mode: WakeMode::parse(&mode), text }
+    }
+}
+
+/// Params of `set-heartbeats`, read by hand as the original does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SetHeartbeatsParams {
+    /// Whether heartbeats come; none when that is not said.
+    pub enabled: Option<bool>,
+}
+
+impl Params for SetHeartbeatsParams {
+    fn read(f: &mut Fields) -> Self {
+        let enabled = f.optional("enabled", any()).as_ref().and_then(Value::as_bool);
+        f.ignore_rest();
+        Self { enabled }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::protocol::decode::{Unknown, decode};
+    use serde_json::json;
+
+    fn add(value: Value) -> Result<NewJob, String> {
+        decode("cron.add", value, Unknown::Refuse).map_err(|error| error.message)
+    }
+
+    #[test]
+    fn a_wrong_schedule_is_told_in_the_words_of_the_original() {
+        let params = json!({"name": "x", "schedule": {"kind": "every", "everyMs": 0},
+            "sessionTarget": "main", "wakeMode": "now",
+            "payload": {"kind": "systemEvent", "text": "x"}});
+        assert_eq!(
+            add(params).unwrap_err(),
+            "invalid cron.add params: at /schedule: must have required property 'at'; at /schedule: \
+             unexpected property 'everyMs'; at /schedule/kind: must be equal to constant; at \
+             /schedule/everyMs: must be >= 1; at /schedule: must have required property 'expr'; at \
+             /schedule: must match a schema in anyOf"
+        );
+        assert_eq!(
+            add(json!({"name": "x"})).unwrap_err(),
+            "invalid cron.add params: must have required property 'schedule'; must have required \
+             property 'sessionTarget'; must have required property 'payload'"
+        );
+    }
+
+    #[test]
+    fn older_spellings_and_those_of_dashboards_mean_the_same() {
+        let job = |schedule: Value, payload: Value| {
+            add(json!({"name": "x", "schedule": schedule, "payload": payload})).unwrap()
+        };
+        let legacy = job(json!({"atMs": 1_795_325_231_925_u64}), json!({"text": "x"}));
+        assert_eq!(legacy.schedule, Schedule::At { at: "1795325231925".into() });
+        assert_eq!((legacy.session_target.as_str(), legacy.wake_mode), ("main", WakeMode::Now));
+        let dashboard = job(
+            json!({"kind": "every", "intervalMs": 5}),
+            json!({"kind": "systemEvent", "event": "tick", "data": {"n": 1}}),
+        );
+        assert_eq!(dashboard.schedule, Schedule::Every { every_ms: 5, anchor_ms: None });
+        assert_eq!(dashboard.payload, Payload::SystemEvent { text: "tick: {\"n\":1}".into() });
+        let turn = job(json!({"kind": "cron", "expression": "* * * * *"}), json!({"message": "m"}));
+        assert_eq!(turn.session_target, "isolated");
+        let flat = json!({"jobId": "j", "enabled": false});
+        let update: CronUpdateParams = decode("cron.update", flat, Unknown::Refuse).unwrap();
+        assert_eq!((update.id.as_str(), update.patch.enabled), ("j", Some(false)));
+    }
+
+    #[test]
+    fn a_job_needs_an_id_by_one_of_its_names() {
+        let refused = |method: &str| {
+            let update = decode::<CronUpdateParams>(method, json!({}), Unknown::Refuse);
+            update.unwrap_err().message
+        };
+        assert_eq!(
+            refused("cron.update"),
+            "invalid cron.update params: must have required property 'id'; must have required \
+             property 'patch'; must have required property 'jobId'; must match a schema in anyOf"
+        );
+        let run = decode::<CronRunParams>("cron.run", json!({}), Unknown::Refuse).unwrap_err();
+        assert_eq!(
+            run.message,
+            "invalid cron.run params: must have required property 'id'; must have required property \
+             'jobId'; must match a schema in anyOf"
+        );
+    }
+
+    #[test]
+    fn what_is_kept_reads_back_as_it_was() {
+        let job = add(json!({"name": "x", "schedule": {"kind": "cron", "expr": "0 9 * * 1-5",
+            "tz": "Europe/Paris", "staggerMs": 5}, "sessionTarget": "isolated",
+            "payload": {"kind": "agentTurn", "message": "m", "timeoutSeconds": 1.5,
+                "toolsAllow": ["read"]},
+            "delivery": {"mode": "webhook", "to": "http://x/", "threadId": 7},
+            "failureAlert": {"after": 2, "mode": "announce"}}))
+        .unwrap();
+        let round = |value: Value| value;
+        assert_eq!(
+            round(serde_json::to_value(&job.schedule).unwrap()),
+            json!({"kind": "cron", "expr": "0 9 * * 1-5", "tz": "Europe/Paris", "staggerMs": 5})
+        );
+        let payload = serde_json::to_value(&job.payload).unwrap();
+        assert_eq!(serde_json::from_value::<Payload>(payload).unwrap(), job.payload);
+        let delivery = serde_json::to_value(&job.delivery).unwrap();
+        assert_eq!(delivery, json!({"mode": "webhook", "to": "http://x/", "threadId": 7}));
+        let alert = serde_json::to_value(&job.failure_alert).unwrap();
+        assert_eq!(
+            serde_json::from_value::<Option<FailureAlert>>(alert).unwrap(),
+            job.failure_alert
+        );
+        let off = add(json!({"name": "x", "schedule": {"everyMs": 5}, "failureAlert": false,
+            "payload": {"text": "x"}}));
+        assert_eq!(off.unwrap().failure_alert, Some(FailureAlert::Off(false)));
+    }
+}

@@ -1,0 +1,222 @@
+//! Jobs by a clock that the test sets: which instants get which rows.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use clawgate::cron::Cron;
+use clawgate::protocol::decode::{Unknown, decode};
+use clawgate::protocol::methods::cron::{CronRunsParams, CronUpdateParams, NewJob};
+use clawgate::support::Clock;
+use serde_json::{Value, json};
+use tokio::time::{Instant, sleep};
+
+use super::{LIMIT, Place, place_at};
+
+/// A clock that stands until it is set.
+struct Hands(AtomicU64);
+
+impl Clock for Hands {
+    fn now_ms(&self) -> u64 {
+        self.0.load(Ordering::SeqCst)
+    }
+}
+
+/// 2026-11-22T12:00:00Z.
+const NOON: u64 = 1_795_348_800_000;
+const SECOND: u64 = 1000;
+const HOUR: u64 = 3600 * SECOND;
+const DAY: u64 = 24 * HOUR;
+
+struct Scene {
+    place: Place,
+    hands: Arc<Hands>,
+    cron: Arc<Cron>,
+}
+
+impl Scene {
+    async fn new() -> Self {
+        let hands = Arc::new(Hands(AtomicU64::new(NOON)));
+        let place = place_at(Arc::clone(&hands) as Arc<dyn Clock>).await;
+        let cron = Arc::clone(&place.runs.parts().cron);
+        let runs = Arc::clone(&place.runs);
+        place.tasks.spawn("cron", Arc::clone(&cron).schedule(runs));
+        Self { place, hands, cron }
+    }
+
+    async fn add(&self, schedule: Value, more: Value) -> String {
+        let mut job = json!({"name": "job", "schedule": schedule, "sessionTarget": "main",
+            "wakeMode": "next-heartbeat", "payload": {"kind": "systemEvent", "text": "tick"}});
+        job.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        let job: NewJob = decode("cron.add", job, Unknown::Refuse).unwrap();
+        self.cron.add(job, None).await.unwrap().id
+    }
+
+    /// Sets the clock, and lets the scheduler look at it.
+    async fn set(&self, now: u64) {
+        self.hands.0.store(now, Ordering::SeqCst);
+        let far = self.add(json!({"everyMs": 365 * DAY}), json!({})).await;
+        self.cron.remove(&far).await.unwrap();
+    }
+
+    async fn rows(&self, id: &str) -> Vec<Value> {
+        let mut rows = Vec::new();
+        loop {
+            let wanted = CronRunsParams {
+                id: Some(id.into()),
+                limit: Some(200),
+                offset: u64::try_from(rows.len()).unwrap(),
+                ascending: true,
+                ..CronRunsParams::default()
+            };
+            let page = self.cron.runs(wanted).await.unwrap();
+            rows.extend(page["entries"].as_array().unwrap().clone());
+            if page["hasMore"] == false {
+                return rows;
+            }
+        }
+    }
+
+    /// Waits until there are so many rows.
+    async fn wait_for(&self, id: &str, count: usize) -> Vec<Value> {
+        let deadline = Instant::now() + LIMIT;
+        loop {
+            let rows = self.rows(id).await;
+            if rows.len() >= count {
+                return rows;
+            }
+            assert!(Instant::now() < deadline, "{count} rows do not come: {rows:?}");
+            sleep(Duration::from_millis(5)).await;
+        }
+    }
+
+    async fn job(&self, id: &str) -> Value {
+        serde_json::to_value(self.cron.job(id).await.unwrap().0).unwrap()
+    }
+}
+
+fn count(rows: &[Value], wanted: impl Fn(&Value) -> bool) -> usize {
+    rows.iter().filter(|row| wanted(row)).count()
+}
+
+#[tokio::test]
+async fn each_instant_runs_when_the_clock_comes_to_it_and_not_before() {
+    let scene = Scene::new().await;
+    let id =
+        scene.add(json!({"kind": "cron", "expr": "*/10 * * * * *", "tz": "UTC"}), json!({})).await;
+    assert_eq!(scene.job(&id).await["state"]["nextRunAtMs"], NOON + 10 * SECOND);
+    scene.set(NOON + 9 * SECOND).await;
+    assert_eq!(scene.rows(&id).await, Vec::<Value>::new());
+    for step in 1..=5_u64 {
+        scene.set(NOON + step * 10 * SECOND).await;
+        let rows = scene.wait_for(&id, usize::try_from(step).unwrap()).await;
+        assert_eq!(rows.len(), usize::try_from(step).unwrap());
+        assert_eq!(count(&rows, |row| row["status"] == "ok"), rows.len(), "{rows:?}");
+        let next = &scene.job(&id).await["state"]["nextRunAtMs"];
+        assert_eq!(*next, NOON + (step + 1) * 10 * SECOND);
+    }
+}
+
+#[tokio::test]
+async fn a_clock_that_jumps_leaves_one_row_for_each_instant_and_one_start() {
+    let scene = Scene::new().await;
+    let id = scene.add(json!({"kind": "every", "everyMs": 10 * SECOND}), json!({})).await;
+    scene.set(NOON + HOUR).await;
+    let rows = scene.wait_for(&id, 360).await;
+    assert_eq!(rows.len(), 360);
+    assert_eq!(count(&rows, |row| row["status"] == "ok"), 1, "only the last one runs");
+    assert_eq!(count(&rows, |row| row["missed"] == true), 359);
+    let instants: BTreeSet<_> = rows
+        .iter()
+        .filter(|row| row["missed"] == true)
+        .map(|row| row["runAtMs"].as_u64().unwrap())
+        .collect();
+    let expected: BTreeSet<_> = (1..360).map(|step| NOON + step * 10 * SECOND).collect();
+    assert_eq!(instants, expected);
+    assert_eq!(scene.job(&id).await["state"]["nextRunAtMs"], NOON + HOUR + 10 * SECOND);
+    // A clock that is set back brings none of them again.
+    scene.set(NOON + 60 * SECOND).await;
+    scene.set(NOON + HOUR).await;
+    assert_eq!(scene.rows(&id).await.len(), 360);
+}
+
+#[tokio::test]
+async fn how_late_an_instant_may_be_is_said_by_its_job_else_by_the_config() {
+    let scene = Scene::new().await;
+    let daily = json!({"kind": "cron", "expr": "0 13 * * *", "tz": "UTC"});
+    let mut ids = Vec::new();
+    for (missed, runs) in
+        [("run", true), ("skip", false), ("3h", true), ("30m", false), ("", false)]
+    {
+        let more = if missed.is_empty() { json!({}) } else { json!({"missed": missed}) };
+        ids.push((scene.add(daily.clone(), more).await, runs, missed));
+    }
+    // Two hours late; the config says one.
+    scene.set(NOON + 3 * HOUR).await;
+    for (id, runs, missed) in ids {
+        let rows = scene.wait_for(&id, 1).await;
+        assert_eq!(rows.len(), 1, "{missed}");
+        let expected = if runs { "ok" } else { "skipped" };
+        assert_eq!(rows[0]["status"], expected, "{missed}: {rows:?}");
+        assert_eq!(rows[0]["missed"] == true, !runs, "{missed}");
+        assert_eq!(scene.job(&id).await["state"]["nextRunAtMs"], NOON + HOUR + DAY);
+    }
+}
+
+#[tokio::test]
+async fn an_instant_that_comes_while_the_job_runs_is_skipped_with_a_row() {
+    let scene = Scene::new().await;
+    let slow = json!({"sessionTarget": "isolated", "delivery": {"mode": "none"},
+        "payload": {"kind": "agentTurn", "message": "@mock stream n=10 delay=60"}});
+    let id = scene.add(json!({"kind": "every", "everyMs": 10 * SECOND}), slow).await;
+    scene.set(NOON + 10 * SECOND).await;
+    scene.set(NOON + 20 * SECOND).await;
+    scene.set(NOON + 30 * SECOND).await;
+    let rows = scene.wait_for(&id, 3).await;
+    let skipped: Vec<_> = rows.iter().filter(|row| row["status"] == "skipped").collect();
+    assert_eq!(skipped.len(), 2, "{rows:?}");
+    assert!(skipped.iter().all(|row| row["missed"].is_null()), "{skipped:?}");
+    assert!(skipped[0]["error"].as_str().unwrap().contains("still going on"));
+    assert_eq!(count(&rows, |row| row["status"] == "ok"), 1, "{rows:?}");
+}
+
+#[tokio::test]
+async fn a_single_instant_runs_once_and_a_change_of_its_job_does_not_bring_it_back() {
+    let scene = Scene::new().await;
+    let at = json!({"kind": "at", "at": (NOON + 10 * SECOND).to_string()});
+    let id = scene.add(at, json!({"deleteAfterRun": false})).await;
+    scene.set(NOON + 10 * SECOND).await;
+    scene.wait_for(&id, 1).await;
+    let job = scene.job(&id).await;
+    assert_eq!((&job["enabled"], &job["state"]["nextRunAtMs"]), (&json!(false), &Value::Null));
+    for patch in [json!({"enabled": true}), json!({"name": "again"}), json!({"enabled": true})] {
+        let update = json!({"id": id, "patch": patch});
+        let update: CronUpdateParams = decode("cron.update", update, Unknown::Refuse).unwrap();
+        scene.cron.update(&id, update.patch).await.unwrap();
+        scene.set(NOON + 12 * SECOND).await;
+    }
+    let deadline = Instant::now() + LIMIT;
+    while scene.job(&id).await["enabled"] == true {
+        assert!(Instant::now() < deadline, "it stays turned on");
+        sleep(Duration::from_millis(5)).await;
+    }
+    assert_eq!(scene.rows(&id).await.len(), 1);
+}
+
+#[tokio::test]
+async fn the_log_keeps_the_newest_runs_of_a_job() {
+    let scene = Scene::new().await;
+    let id = scene.add(json!({"kind": "every", "everyMs": SECOND}), json!({"missed": "run"})).await;
+    scene.set(NOON + 2 * HOUR).await;
+    let rows = scene.wait_for(&id, 2000).await;
+    let deadline = Instant::now() + LIMIT;
+    while scene.rows(&id).await.iter().all(|row| row["status"] != "ok") {
+        assert!(Instant::now() < deadline, "the last one does not run");
+        sleep(Duration::from_millis(5)).await;
+    }
+    assert!(rows.len() <= 2000, "{}", rows.len());
+    let oldest = scene.rows(&id).await[0]["runAtMs"].as_u64().unwrap();
+    assert!(oldest >= NOON + 2 * HOUR - 2000 * SECOND, "{oldest}");
+    drop(scene.place);
+}

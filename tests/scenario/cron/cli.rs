@@ -1,0 +1,106 @@
+//! `clawgate cron` and the import of jobs.
+
+use std::process::{Command, Output};
+
+use serde_json::{Value, json};
+
+use super::{job, log};
+use crate::stage::{Api, admin, call, config, scripted, until};
+use crate::support::{Gateway, GatewayOptions, MockProvider, SECRET};
+
+fn cron(gateway: &Gateway, args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_clawgate"))
+        .arg("cron")
+        .args(args)
+        .args(["--url", &format!("ws://{}", gateway.address()), "--token", SECRET])
+        .env_clear()
+        .env("HOME", gateway.home())
+        .env("OPENCLAW_STATE_DIR", gateway.state_dir())
+        .output()
+        .unwrap()
+}
+
+fn told(output: &Output) -> String {
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout.clone()).unwrap()
+}
+
+fn json_of(gateway: &Gateway, args: &[&str]) -> Value {
+    serde_json::from_str(&told(&cron(gateway, &[args, &["--json"]].concat()))).unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_command_makes_changes_runs_and_removes_jobs() {
+    let (gateway, _mock) = scripted(Api::OpenAi).await;
+    let mut client = admin(&gateway).await;
+    let made = json_of(
+        &gateway,
+        &[
+            "add",
+            "--name",
+            "tea",
+            "--every",
+            "2h",
+            "--message",
+            "@mock text text=\"tea\"",
+            "--no-deliver",
+            "--tools",
+            "read,exec",
+        ],
+    );
+    let id = made["id"].as_str().unwrap().to_owned();
+    assert_eq!(made["schedule"]["everyMs"], 7_200_000);
+    assert_eq!(made["payload"]["toolsAllow"], json!(["read", "exec"]));
+    assert!(told(&cron(&gateway, &["list"])).contains("every 2h 0m"));
+    let edited = json_of(&gateway, &["edit", &id, "--cron", "0 9 * * 1-5", "--tz", "Europe/Paris"]);
+    assert_eq!(edited["schedule"]["tz"], "Europe/Paris");
+    assert_eq!(edited["payload"], made["payload"]);
+    assert!(told(&cron(&gateway, &["disable", &id])).contains("off"));
+    assert!(told(&cron(&gateway, &["list"])).starts_with("No jobs"));
+    assert!(told(&cron(&gateway, &["list", "--all"])).contains("cron 0 9 * * 1-5 Europe/Paris"));
+    assert_eq!(json_of(&gateway, &["enable", &id])["enabled"], true);
+    assert!(told(&cron(&gateway, &["run", &id])).starts_with("Runs now: manual:"));
+    until("a row", async || (!log(&mut client, &id).await.is_empty()).then_some(())).await;
+    let runs = told(&cron(&gateway, &["runs", &id]));
+    assert!(runs.contains("ok") && runs.contains("tea"), "{runs}");
+    assert!(told(&cron(&gateway, &["status"])).contains("scheduler  on"));
+    assert_eq!(told(&cron(&gateway, &["rm", &id])), "Removed\n");
+    assert_eq!(cron(&gateway, &["rm", &id]).status.code(), Some(1));
+    for (args, text) in [
+        (vec!["add", "--name", "x"], "needs --at, --every or --cron"),
+        (vec!["edit", "x"], "needs a flag"),
+        (vec!["add", "--name", "x", "--cron", "* *", "--message", "m"], "CronPattern"),
+        (vec!["add", "--name", "x", "--every", "often", "--message", "m"], "--every: give a time"),
+    ] {
+        let output = cron(&gateway, &args);
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(!output.status.success() && said.contains(text), "{said}");
+    }
+}
+
+#[tokio::test]
+async fn jobs_of_openclaw_in_the_state_directory_are_taken_over_once() {
+    let root = tempfile::TempDir::with_prefix("clawgate-test-").unwrap();
+    let folder = root.path().join("state/cron");
+    std::fs::create_dir_all(&folder).unwrap();
+    let jobs = json!({"version": 1, "jobs": [{"id": "daily", "name": "Daily", "enabled": true,
+        "createdAtMs": 1, "schedule": {"kind": "cron", "expr": "0 9 * * *", "tz": "UTC"},
+        "sessionTarget": "isolated", "wakeMode": "now",
+        "payload": {"kind": "agentTurn", "message": "hello"}, "state": {}}]});
+    std::fs::write(folder.join("jobs.json"), jobs.to_string()).unwrap();
+    let mock = MockProvider::start().await;
+    let options = GatewayOptions::with_config(config(mock.address(), Api::OpenAi));
+    let mut gateway = Gateway::start_in(root, options).await.unwrap();
+    let mut client = admin(&gateway).await;
+    until("the job", async || Some(job(&mut client, "daily").await).filter(|job| !job.is_null()))
+        .await;
+    call(&mut client, "cron.remove", json!({"id": "daily"})).await;
+    // It is gone for good, and the file is as it was.
+    gateway.terminate().await;
+    gateway.restart().await;
+    let mut client = admin(&gateway).await;
+    call(&mut client, "cron.status", json!({})).await;
+    assert_eq!(job(&mut client, "daily").await, Value::Null);
+    let file = std::fs::read_to_string(gateway.state_dir().join("cron/jobs.json")).unwrap();
+    assert_eq!(file, jobs.to_string());
+}

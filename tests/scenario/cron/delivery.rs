@@ -1,0 +1,156 @@
+//! Where answers and news of failures go.
+
+use axum::Router;
+use axum::extract::State;
+use axum::http::HeaderMap;
+use axum::routing::post;
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+use tokio::task::JoinSet;
+
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+
+use super::{add, asking, job, run};
+use crate::stage::{Api, admin, ask, call, config, scripted, told, until};
+use crate::support::{Gateway, GatewayOptions, MockProvider};
+
+type Posts = Arc<Mutex<Vec<(Option<String>, Value)>>>;
+
+/// A web server that keeps what is posted.
+async fn web() -> (String, Posts, JoinSet<()>) {
+    let posts = Posts::default();
+    let keep = |State(posts): State<Posts>, headers: HeaderMap, body: String| async move {
+        let token = headers.get("authorization").map(|it| it.to_str().unwrap().to_owned());
+        posts.lock().push((token, serde_json::from_str(&body).unwrap()));
+    };
+    let app = Router::new().route("/hook", post(keep)).with_state(Arc::clone(&posts));
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/hook", listener.local_addr().unwrap());
+    let mut server = JoinSet::new();
+    server.spawn(async move { axum::serve(listener, app).await.unwrap() });
+    (url, posts, server)
+}
+
+async fn with_web() -> (Gateway, MockProvider) {
+    let mock = MockProvider::start().await;
+    let mut config = config(mock.address(), Api::OpenAi);
+    config["tools"]["web"]["fetch"]["ssrfPolicy"] = json!({"allowedHostnames": ["127.0.0.1"]});
+    config["cron"] = json!({"webhookToken": "hook-token"});
+    (Gateway::start(GatewayOptions::with_config(config)).await, mock)
+}
+
+#[tokio::test]
+async fn an_answer_is_announced_where_the_session_last_spoke() {
+    let (gateway, _mock) = scripted(Api::OpenAi).await;
+    let mut client = admin(&gateway).await;
+    let mut tells = asking("tells", "@mock text text=\"the report\"");
+    tells["delivery"] = json!({"mode": "announce"});
+    let id = add(&mut client, tells).await;
+    // Nobody has spoken there.
+    let end = run(&mut client, &id).await;
+    assert_eq!((&end["status"], &end["deliveryStatus"]), (&json!("error"), &json!("unknown")));
+    assert!(end["error"].as_str().unwrap().starts_with("Channel is required"), "{end}");
+    ask(&mut client, "main", "hello", "m-1").await;
+    let end = run(&mut client, &id).await;
+    assert_eq!(
+        (&end["status"], &end["deliveryStatus"]),
+        (&json!("ok"), &json!("delivered")),
+        "{end}"
+    );
+    assert_eq!(end["delivery"]["resolved"]["to"], "agent:main:main");
+    let main = told(&mut client, "main").await;
+    assert_eq!(main.last().unwrap(), &("assistant".to_owned(), "the report".to_owned()));
+    let state = &job(&mut client, &id).await["state"];
+    assert_eq!((&state["lastDelivered"], &state["consecutiveErrors"]), (&json!(true), &json!(0)));
+    // Nothing to tell is not told.
+    let patch =
+        json!({"id": id, "patch": {"payload": {"kind": "agentTurn", "message": "@mock silent"}}});
+    call(&mut client, "cron.update", patch).await;
+    let end = run(&mut client, &id).await;
+    assert_eq!((&end["status"], &end["delivered"]), (&json!("ok"), &json!(false)), "{end}");
+    assert_eq!(told(&mut client, "main").await, main);
+}
+
+#[tokio::test]
+async fn an_answer_is_announced_in_the_session_that_is_named_and_no_channel_is_made_up() {
+    let (gateway, _mock) = scripted(Api::OpenAi).await;
+    let mut client = admin(&gateway).await;
+    ask(&mut client, "desk", "hello", "d-1").await;
+    let mut tells = asking("tells", "@mock text text=\"for the desk\"");
+    tells["delivery"] = json!({"mode": "announce", "channel": "webchat", "to": "desk"});
+    let id = add(&mut client, tells).await;
+    run(&mut client, &id).await;
+    let desk = told(&mut client, "desk").await;
+    assert_eq!(desk.last().unwrap().1, "for the desk");
+    for (delivery, status, error) in [
+        (
+            json!({"mode": "announce", "channel": "telegram", "to": "1"}),
+            "error",
+            "no channel \"telegram\" is configured",
+        ),
+        (
+            json!({"channel": "telegram", "bestEffort": true}),
+            "ok",
+            "no channel \"telegram\" is configured",
+        ),
+        (
+            json!({"channel": "webchat", "to": "nowhere", "bestEffort": false}),
+            "error",
+            "unknown session \"agent:main:nowhere\" on channel \"webchat\"",
+        ),
+    ] {
+        call(&mut client, "cron.update", json!({"id": id, "patch": {"delivery": delivery}})).await;
+        let end = run(&mut client, &id).await;
+        assert_eq!(end["status"], status, "{end}");
+        let told = end["deliveryError"].as_str().or(end["error"].as_str());
+        assert_eq!(told, Some(error), "{end}");
+        assert_eq!(end["summary"], "for the desk");
+    }
+}
+
+#[tokio::test]
+async fn a_web_server_gets_the_answer_with_the_token() {
+    let ((gateway, _mock), (url, posts, _server)) = (with_web().await, web().await);
+    let mut client = admin(&gateway).await;
+    let mut posted = asking("posted", "@mock text text=\"over the wire\"");
+    posted["delivery"] = json!({"mode": "webhook", "to": url});
+    let id = add(&mut client, posted).await;
+    let end = run(&mut client, &id).await;
+    assert_eq!(
+        (&end["status"], &end["deliveryStatus"]),
+        (&json!("ok"), &json!("delivered")),
+        "{end}"
+    );
+    let got = posts.lock().clone();
+    assert_eq!((got.len(), got[0].0.as_deref()), (1, Some("Bearer hook-token")));
+    assert_eq!((&got[0].1["jobId"], &got[0].1["summary"]), (&json!(id), &json!("over the wire")));
+    let nowhere = json!({"to": url.replace("/hook", "/nowhere")});
+    call(&mut client, "cron.update", json!({"id": id, "patch": {"delivery": nowhere}})).await;
+    let end = run(&mut client, &id).await;
+    assert_eq!((&end["status"], &end["deliveryStatus"]), (&json!("ok"), &json!("not-delivered")));
+    assert!(end["deliveryError"].as_str().unwrap().contains("404"), "{end}");
+}
+
+#[tokio::test]
+async fn somebody_hears_of_a_job_that_fails_again_and_again_and_not_each_time() {
+    let (gateway, _mock) = scripted(Api::OpenAi).await;
+    let mut client = admin(&gateway).await;
+    ask(&mut client, "main", "hello", "m-1").await;
+    let mut fails = asking("fails", "@mock err status=400 type=invalid_request_error");
+    fails["failureAlert"] = json!({"after": 2, "mode": "announce", "cooldownMs": 3_600_000});
+    let id = add(&mut client, fails).await;
+    for _ in 0..4 {
+        assert_eq!(run(&mut client, &id).await["status"], "error");
+    }
+    let news = until("the alert", async || {
+        let said = told(&mut client, "main").await.into_iter().map(|(_, text)| text);
+        let news: Vec<_> = said.filter(|text| text.starts_with("Cron job")).collect();
+        (!news.is_empty()).then_some(news)
+    });
+    let news = news.await;
+    assert_eq!(news.len(), 1, "{news:?}");
+    assert!(news[0].starts_with("Cron job \"fails\" failed 2 times in a row: "), "{news:?}");
+    assert!(job(&mut client, &id).await["state"]["lastFailureAlertAtMs"].is_u64());
+}

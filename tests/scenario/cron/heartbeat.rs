@@ -1,0 +1,96 @@
+//! Reminders, `wake`, and heartbeats.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::{add, hour, log, run};
+use crate::stage::{Api, RUN_LIMIT, admin, ask, call, config, scripted, told, until};
+use crate::support::{Gateway, GatewayOptions, MockProvider, WsClient};
+
+async fn heartbeat(client: &WsClient, seen: usize) -> Value {
+    let found = client.wait_until(RUN_LIMIT, |all| {
+        let frames = all.iter().filter_map(|received| received.what.frame());
+        let beats = frames.filter(|frame| frame["event"] == "heartbeat");
+        beats.map(|frame| frame["payload"].clone()).nth(seen)
+    });
+    found.await.expect("no heartbeat")
+}
+
+fn reminder(text: &str) -> Value {
+    json!({"name": "reminder", "schedule": hour(), "sessionTarget": "main", "wakeMode": "now",
+        "payload": {"kind": "systemEvent", "text": text}})
+}
+
+#[tokio::test]
+async fn a_reminder_makes_the_main_session_speak_and_its_question_stays_out_of_sight() {
+    let (gateway, _mock) = scripted(Api::OpenAi).await;
+    let mut client = admin(&gateway).await;
+    let id = add(&mut client, reminder("@mock text text=\"Tea is ready.\"")).await;
+    let end = run(&mut client, &id).await;
+    assert_eq!((&end["status"], &end["deliveryStatus"]), (&json!("ok"), &json!("not-requested")));
+    let beat = heartbeat(&client, 0).await;
+    assert_eq!((&beat["status"], &beat["reason"]), (&json!("skipped"), &json!("target-none")));
+    assert_eq!(beat["preview"], "Tea is ready.");
+    assert_eq!(call(&mut client, "last-heartbeat", json!({})).await, beat);
+    let said = [("assistant".to_owned(), "Tea is ready.".to_owned())];
+    assert_eq!(told(&mut client, "main").await, said);
+    // The chat hears the answer, and nothing before it.
+    let of_main = |frame: &Value| frame["payload"]["sessionKey"] == "agent:main:main";
+    let states: Vec<_> = client
+        .frames()
+        .into_iter()
+        .filter(of_main)
+        .map(|frame| (frame["event"].clone(), frame["payload"]["state"].clone()))
+        .collect();
+    assert_eq!(states, [(json!("chat"), json!("final"))]);
+    assert_eq!(log(&mut client, &id).await.len(), 1);
+}
+
+#[tokio::test]
+async fn an_acknowledgement_bothers_nobody() {
+    let (gateway, _mock) = scripted(Api::OpenAi).await;
+    let mut client = admin(&gateway).await;
+    let params = json!({"mode": "now", "text": "@mock text text=\"HEARTBEAT_OK\""});
+    assert_eq!(call(&mut client, "wake", params).await, json!({"ok": true}));
+    assert_eq!(heartbeat(&client, 0).await["status"], "ok-token");
+    assert_eq!(told(&mut client, "main").await, []);
+    assert!(!client.frames().iter().any(|frame| frame["event"] == "chat"));
+    // What may wait is heard with the next message.
+    let later = json!({"mode": "next-heartbeat", "text": "the cat is out"});
+    call(&mut client, "wake", later).await;
+    let status = call(&mut client, "status", json!({})).await;
+    assert_eq!(status["queuedSystemEvents"], json!(["the cat is out"]));
+    ask(&mut client, "main", "hello", "m-1").await;
+    let status = call(&mut client, "status", json!({})).await;
+    assert_eq!(status["queuedSystemEvents"], json!([]));
+}
+
+#[tokio::test]
+async fn an_agent_is_asked_by_the_clock_when_its_file_says_something() {
+    let mock = MockProvider::start().await;
+    let mut config = config(mock.address(), Api::OpenAi);
+    config["agents"]["defaults"]["heartbeat"] =
+        json!({"every": "1s", "prompt": "@mock text text=\"Mail came.\""});
+    let gateway = Gateway::start(GatewayOptions::with_config(config)).await;
+    let mut client = admin(&gateway).await;
+    let first = heartbeat(&client, 0).await;
+    assert_eq!(
+        (&first["status"], &first["reason"]),
+        (&json!("skipped"), &json!("empty-heartbeat-file"))
+    );
+    assert!(mock.requests().is_empty());
+    std::fs::write(gateway.workspace().join("HEARTBEAT.md"), "# Look\n- check the mail\n").unwrap();
+    let said = until("news", async || {
+        told(&mut client, "main").await.into_iter().next().map(|(_, text)| text)
+    });
+    assert_eq!(said.await, "Mail came.");
+    let off = call(&mut client, "set-heartbeats", json!({"enabled": false})).await;
+    assert_eq!(off, json!({"ok": true, "enabled": false}));
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    let (asked, health) = (mock.requests().len(), call(&mut client, "health", json!({})).await);
+    assert_eq!(health["heartbeatSeconds"], 1);
+    assert_eq!(health["agents"][0]["heartbeat"]["everyMs"], 1000);
+    tokio::time::sleep(Duration::from_millis(2500)).await;
+    assert_eq!(mock.requests().len(), asked);
+}

@@ -1,0 +1,124 @@
+//! The tool `cron`: whose it is, and what jobs made by it may do.
+
+use serde_json::{Value, json};
+
+use super::{job, run};
+use crate::stage::{Api, admin, ask, call, connect, history, scripted, text_of};
+use crate::support::WsClient;
+use crate::support::client::standard_connect;
+
+async fn by_model(client: &mut WsClient, session: &str, args: Value, run: &str) -> Value {
+    let text = format!("@mock tool name=cron args={args} then=ok");
+    ask(client, session, &text, run).await;
+    let all = history(client, session).await;
+    let found = all.iter().rev().find(|message| message["toolName"] == "cron");
+    let text = text_of(found.unwrap_or_else(|| panic!("cron was not called: {all:?}")));
+    serde_json::from_str(&text).unwrap_or(json!(text))
+}
+
+#[tokio::test]
+async fn a_session_reminds_itself() {
+    let (gateway, _mock) = scripted(Api::OpenAi).await;
+    let mut client = admin(&gateway).await;
+    let wanted = json!({"action": "add", "job": {"name": "later",
+        "schedule": {"kind": "every", "everyMs": 3_600_000},
+        "payload": {"kind": "agentTurn", "message": "Mail?"}}});
+    let made = by_model(&mut client, "desk", wanted, "r-1").await;
+    let id = made["id"].as_str().unwrap_or_else(|| panic!("{made}")).to_owned();
+    assert_eq!(made["sessionKey"], "agent:main:desk");
+    assert_eq!(
+        (&made["sessionTarget"], &made["delivery"]),
+        (&json!("isolated"), &json!({"mode": "announce"}))
+    );
+    let end = run(&mut client, &id).await;
+    assert_eq!(end["deliveryStatus"], "delivered", "{end}");
+    assert_eq!(end["delivery"]["resolved"]["to"], "agent:main:desk");
+    for (index, (args, wanted)) in [
+        (json!({"action": "list"}), "/jobs/0/id"),
+        (json!({"action": "runs", "jobId": id}), "/entries/0/jobId"),
+        (json!({"action": "update", "jobId": id, "patch": {"name": "renamed"}}), "/id"),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let answer = by_model(&mut client, "desk", args, &format!("a-{index}")).await;
+        assert_eq!(answer.pointer(wanted), Some(&json!(id)), "{answer}");
+    }
+    assert_eq!(job(&mut client, &id).await["name"], "renamed");
+    let wrong = json!({"action": "add", "job": {"name": "x", "schedule": {"kind": "cron", "expr": "* *"},
+        "payload": {"text": "x"}}});
+    let told = by_model(&mut client, "desk", wrong, "w-1").await;
+    assert!(told.to_string().contains("CronPattern"), "{told}");
+    let gone = by_model(&mut client, "desk", json!({"action": "remove", "jobId": id}), "g-1").await;
+    assert_eq!(gone["removed"], true);
+    assert_eq!(job(&mut client, &id).await, Value::Null);
+}
+
+#[tokio::test]
+async fn only_the_owner_has_it_and_nobody_else_gets_a_word_in() {
+    let (gateway, mock) = scripted(Api::OpenAi).await;
+    let mut owner = admin(&gateway).await;
+    let params = standard_connect(&["operator.read", "operator.write"]);
+    let mut guest = connect(&gateway, &params).await;
+    let tools = |mock: &crate::support::MockProvider| {
+        let request = mock.requests().pop().unwrap().body;
+        request["tools"].as_array().unwrap().iter().any(|tool| tool["function"]["name"] == "cron")
+    };
+    ask(&mut owner, "main", "hello", "o-1").await;
+    assert!(tools(&mock));
+    ask(&mut guest, "main", "hello", "g-1").await;
+    assert!(!tools(&mock));
+    let args = json!({"action": "add", "job": {"name": "x", "schedule": {"everyMs": 60000}, "payload": {"text": "x"}}});
+    let text = format!("@mock tool name=cron args={args} then=ok");
+    ask(&mut guest, "main", &text, "g-2").await;
+    assert_eq!(call(&mut owner, "cron.status", json!({})).await["jobs"], 0);
+    for (client, has) in [(&mut owner, true), (&mut guest, false)] {
+        let effective = call(client, "tools.effective", json!({"sessionKey": "main"})).await;
+        assert_eq!(effective.to_string().contains("\"id\":\"cron\""), has);
+    }
+}
+
+#[tokio::test]
+async fn a_job_of_a_narrowed_run_is_as_narrow_and_touches_no_other_job() {
+    let (gateway, mock) = scripted(Api::OpenAi).await;
+    let mut client = admin(&gateway).await;
+    let outer = |args: Value| {
+        json!({"name": "outer", "schedule": {"everyMs": 3_600_000}, "sessionTarget": "isolated",
+            "payload": {"kind": "agentTurn", "message": format!("@mock tool name=cron args={args} then=ok"),
+                "toolsAllow": ["cron", "read"]}, "delivery": {"mode": "none"}})
+    };
+    let inner = json!({"action": "add", "job": {"name": "inner", "schedule": {"everyMs": 3_600_000},
+        "payload": {"kind": "agentTurn", "message": "hello"}, "delivery": {"mode": "none"}}});
+    let id = super::add(&mut client, outer(inner)).await;
+    run(&mut client, &id).await;
+    let jobs = call(&mut client, "cron.list", json!({"query": "inner"})).await;
+    let made = jobs["jobs"].as_array().unwrap().iter().find(|job| job["name"] == "inner").cloned();
+    let made = made.expect("no inner job")["id"].as_str().unwrap().to_owned();
+    run(&mut client, &made).await;
+    let request = mock.requests().pop().unwrap().body;
+    let mut names: Vec<_> = request["tools"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|tool| tool["function"]["name"].as_str().unwrap().to_owned())
+        .collect();
+    names.sort();
+    assert_eq!(names, ["cron", "read"]);
+    for (args, word) in [
+        (json!({"action": "update", "jobId": id, "patch": {"name": "mine"}}), "may use less"),
+        (json!({"action": "remove", "jobId": id}), "may use less"),
+        (json!({"action": "wake", "text": "do as I say"}), "may use less"),
+        (
+            json!({"action": "add", "job": {"name": "main", "schedule": {"everyMs": 60000},
+            "payload": {"text": "do as I say"}}}),
+            "may use less",
+        ),
+    ] {
+        let other = super::add(&mut client, outer(args)).await;
+        let end = run(&mut client, &other).await;
+        let said = history(&mut client, end["sessionKey"].as_str().unwrap()).await;
+        let result = said.iter().find(|message| message["toolName"] == "cron").unwrap();
+        assert!(text_of(result).contains(word), "{}", text_of(result));
+    }
+    assert_eq!(job(&mut client, &id).await["name"], "outer");
+}
