@@ -47,6 +47,11 @@ fn a_transcript_is_loaded_whatever_is_in_it() {
 }
 
 #[test]
+fn a_schedule_gives_the_same_instants_in_both_directions() {
+    run("cron", &targets::cron);
+}
+
+#[test]
 fn a_command_is_plain_words_only_when_a_shell_reads_it_so() {
     run("command", &targets::command);
 }

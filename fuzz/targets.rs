@@ -12,9 +12,11 @@ use clawgate::auth::{Auth, DeviceIdentity, Peer};
 use clawgate::config::edit::{self, ValuePath};
 use clawgate::config::redact::{redacted, restored};
 use clawgate::config::{self, Env, Overrides, ResetSettings};
+use clawgate::cron::schedule::{Timing, parse_at};
 use clawgate::protocol::connect::{Connect, parse_connect};
 use clawgate::protocol::decode::{self, Params, Unknown};
 use clawgate::protocol::methods;
+use clawgate::protocol::methods::cron::Schedule;
 use clawgate::protocol::{ErrorShape, FrameError, Profile, Version, parse_request, response_err};
 use clawgate::sessions::{
     HistoryOptions, KeyRules, SessionKey, Sessions, SessionsOptions, TranscriptFormat,
@@ -306,4 +308,26 @@ pub fn command(data: &[u8]) -> Outcome {
     let expected: String = words.iter().map(|word| format!("<{word}>")).collect();
     assert_eq!(String::from_utf8_lossy(&shell.stdout), expected, "{command:?}");
     format!("{} words {analysis}", words.len().min(9))
+}
+
+/// Pattern, time zone and moment, with a zero byte between them; or one instant
+/// as text.
+pub fn cron(data: &[u8]) -> Outcome {
+    let text = String::from_utf8_lossy(data);
+    let mut parts = text.splitn(3, '\0');
+    let expr = parts.next().unwrap_or_default().to_owned();
+    let zone = parts.next().filter(|zone| !zone.is_empty()).map(str::to_owned);
+    let moment = parts.next().and_then(|text| text.parse().ok()).unwrap_or(NOW_MS);
+    let once = parse_at(&expr).is_some();
+    let schedule = Schedule::Cron { expr, tz: zone, stagger_ms: None };
+    let timing = match Timing::of(&schedule, "job") {
+        Ok(timing) => timing,
+        Err(error) => return format!("{once} {error}"),
+    };
+    let Some(next) = timing.next_after(moment) else { return format!("{once} never") };
+    assert!(next > moment, "{next} is not after {moment}");
+    assert_eq!(timing.last_until(next), Some(next), "{next} is an instant in both directions");
+    let last = timing.last_until(next - 1);
+    assert!(last.is_none_or(|last| last <= moment), "{last:?} is between {moment} and {next}");
+    format!("{once} {}", (next - moment).ilog10())
 }

@@ -138,6 +138,7 @@ impl Scene {
         config["gateway"]["remote"] = json!({"token": birds.at("gateway.remote.token"),
             "password": birds.at("gateway.remote.password")});
         config["gateway"]["tools"] = json!({"allow": ["exec"]});
+        config["cron"] = json!({"webhookToken": birds.at("cron.webhookToken")});
         config["commands"] = json!({"config": true});
         config["env"] = json!({"LATER": birds.at("env.*"), "vars": {"X": birds.at("env.vars.*")}});
         let models = providers(&mut config, &mut birds, &parrot, &base);
@@ -437,7 +438,7 @@ async fn every_place_for_a_credential_has_a_canary() {
 #[test]
 fn every_member_of_the_config_that_is_a_secret_is_a_known_place() {
     let expected = "auth.rs password, auth.rs password, auth.rs token, auth.rs token, \
-        cli_backend.rs env, mcp.rs env, mcp.rs headers, mcp.rs url, mcp.rs url, models.rs api_key, \
+        cli_backend.rs env, cron.rs webhook_token, mcp.rs env, mcp.rs headers, mcp.rs url, mcp.rs url, models.rs api_key, \
         models.rs headers, provider_request.rs ca, provider_request.rs cert, \
         provider_request.rs headers, provider_request.rs key, provider_request.rs token, \
         provider_request.rs value, provider_request.rs value, settings.rs password, \

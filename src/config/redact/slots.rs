@@ -63,6 +63,7 @@ pub const SLOTS: &[Slot] = &[
     slot("tools.web.search.searxng.baseUrl", SlotKind::Address),
     slot("tools.exec.env.*", SlotKind::Text),
     slot("agents.defaults.cliBackends.*.env.*", SlotKind::Text),
+    slot("cron.webhookToken", SlotKind::Text),
     slot("env.*", SlotKind::Text),
     slot("env.vars.*", SlotKind::Text),
 ];
