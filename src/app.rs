@@ -227,8 +227,7 @@ async fn build(
     let options = sessions_options(&settings, &rules);
     let sessions =
         Sessions::open(options, Arc::clone(&store), Arc::clone(&clock), Arc::clone(&ids)).await?;
-    let bus = Bus::new(LocalBackplane(Arc::clone(&hub)));
-    let keys = Arc::new(rules);
+    let (bus, keys) = (Bus::new(LocalBackplane(Arc::clone(&hub))), Arc::new(rules));
     let models = Models::new(failover, Arc::clone(&keys), &settings.agents)?;
     let usage = usage_reports(&sessions, &store, &clock, &models);
     let tools = Tools::new(&settings, env, tasks.clone());

@@ -160,7 +160,8 @@ mod tests {
         assert_eq!(read_message(&written).unwrap().chat.thread, None);
         written["from"]["is_bot"] = json!(true);
         assert_eq!(read_message(&written), None);
-        assert_eq!(read(&json!({"update_id": 1, "edited_message": message("x")}), &bot()), None);
+        let edited = json!({"update_id": 1, "edited_message": message("x")});
+        assert_eq!(super::read(&edited, &bot()), None);
     }
 
     #[test]
