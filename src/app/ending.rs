@@ -67,8 +67,9 @@ pub(super) async fn stop(services: &Services, hub: &Hub, restarts: bool) {
         json!({"reason": "gateway stopping", "restartExpectedMs": null})
     };
     services.bus.publish(EventKind::Shutdown, &Audience::Everyone, &payload);
-    services.runs.drain(DRAIN_LIMIT).await;
     let parts = services.runs.parts();
+    parts.cron.stop();
+    services.runs.drain(DRAIN_LIMIT).await;
     // What was said last goes out.
     parts.channels.drain(CHANNELS_LIMIT).await;
     parts.channels.end();
