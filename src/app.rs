@@ -10,8 +10,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::json;
-use tokio::net::TcpListener;
-use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::agent::approvals::{Approvals, ApprovalsParts};
 use crate::agent::exec::Processes;
@@ -22,29 +20,33 @@ use crate::agent::workspace::Workspaces;
 use crate::agent::{
     Models, Notices, Runs, RunsParts, SendError, SessionEvents, Tally, UnknownModel,
 };
+use crate::auth::pairing::Pairing;
 use crate::auth::{Auth, DeviceIdentity, IdentityError};
-use crate::bus::{Audience, Bus, Closing, EventKind, Hub, LocalBackplane, Presence};
+use crate::bus::{Audience, Bus, EventKind, Hub, LocalBackplane, Presence};
 use crate::config::secrets::{SecretError, resolve};
 use crate::config::{Env, GatewaySettings, SessionScope, Settings};
+use crate::gateway::tls::TlsError;
 use crate::gateway::{self, Gateway};
 use crate::handlers::{self, HealthCache};
 use crate::protocol::hello::TICK_INTERVAL_MS;
 use crate::protocol::message::Usage;
 use crate::providers::credentials::Credentials;
 use crate::providers::{Adapters, Catalog, CatalogError, CatalogSources, Failover, ModelRef};
-use crate::registry::{Lanes, Services};
+use crate::registry::{Lanes, Restart, Services};
 use crate::sessions::usage::UsageReports;
 use crate::sessions::{AgentId, KeyRules, SessionError, Sessions, SessionsOptions};
 use crate::store::{SqliteStore, Store, StoreError};
-use crate::support::{Clock, Ids, RandomIds, SystemClock, Tasks};
+use crate::support::{Clock, Fingerprint, Ids, RandomIds, SystemClock, Tasks};
 
+mod ending;
 mod jobs;
+mod listen;
+mod nodes;
 mod own_beacon;
+mod pairing;
 
-/// How long runs may go on after the gateway was told to stop.
-const DRAIN_LIMIT: Duration = Duration::from_secs(10);
-/// How long connections may take to be closed.
-const CLOSE_LIMIT: Duration = Duration::from_secs(2);
+use ending::Signals;
+
 /// How often records of ended runs are pruned.
 const PRUNE_EVERY: Duration = Duration::from_hours(1);
 
@@ -57,6 +59,17 @@ pub struct Ready {
     pub model: String,
     /// Why that one.
     pub model_reason: String,
+    /// Of the certificate, when it speaks TLS.
+    pub tls: Option<Fingerprint>,
+}
+
+/// How a gateway ended that ran.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ended {
+    /// It was told to stop.
+    Stopped,
+    /// It was told to begin again.
+    Restarts,
 }
 
 /// Why the gateway stopped, or never ran.
@@ -106,12 +119,15 @@ pub enum AppError {
     /// The sessions do not open.
     #[error(transparent)]
     Sessions(#[from] SessionError),
-    /// What the last process left unfinished cannot be completed.
     /// The system does not say which program this is.
     #[error("cannot find out which program this is: {0}")]
     OwnProgram(#[source] io::Error),
+    /// What the last process left unfinished cannot be completed.
     #[error("cannot recover the runs of the last stop: {0}")]
     Recovery(#[from] SendError),
+    /// There is no certificate.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
     /// The gateway's own key is not readable.
     #[error(transparent)]
     Identity(#[from] IdentityError),
@@ -127,15 +143,22 @@ impl AppError {
     }
 }
 
-/// Runs the gateway until it is told to stop.
+/// Runs the gateway until it is told to stop, or to begin again. `socket` is
+/// that of the last time: where it fits it is used again, so that who connects
+/// in between waits a moment and is not refused.
+///
+/// # Errors
+/// Why it could not begin, or go on.
 pub async fn run(
     mut settings: Settings,
     env: &Env,
+    socket: &mut Option<std::net::TcpListener>,
     on_ready: impl FnOnce(&Ready),
-) -> Result<(), AppError> {
-    let mut signals = Signals::new()?;
+) -> Result<Ended, AppError> {
+    let (mut signals, mut restart) = (Signals::new()?, ending::restart_signal()?);
     // The port first: whoever cannot have it should not touch the state.
-    let (listener, address) = listen(&settings).await?;
+    let (listener, address) = listen::listen(&settings, socket).await?;
+    let tls = listen::tls(&settings, &SystemClock).await?;
     let followed = settings.gateway.auth.follow(&settings.secrets, env).await;
     followed.map_err(AppError::lost)?;
     let hub = Arc::new(Hub::default());
@@ -146,22 +169,37 @@ pub async fn run(
         address,
         model: choice.model.reference().to_string(),
         model_reason: choice.reason.clone(),
+        tls: tls.as_ref().map(|tls| tls.fingerprint()),
     };
     start_periodic(&services);
-    let mut server = services.tasks.spawn("listener", gateway::serve(listener, gateway));
+    let control = pairing::control(&services);
+    if let Some(tls) = &tls {
+        services.tasks.spawn("certificate", Arc::clone(tls).keep_fresh());
+    }
+    let mut server = services.tasks.spawn("listener", gateway::serve(listener, tls, gateway));
     on_ready(&ready);
     tracing::info!(%address, model = %ready.model, "ready");
-    let failed = tokio::select! {
-        () = signals.next() => None,
-        ended = &mut server => Some(AppError::Serve(why_it_ended(ended))),
+    let ended = tokio::select! {
+        () = signals.next() => Ok(Ended::Stopped),
+        () = ending::restart(&services, &mut restart) => Ok(Ended::Restarts),
+        ended = &mut server => Err(AppError::Serve(why_it_ended(ended))),
     };
     tracing::info!("stopping; another signal stops at once");
-    tokio::select! {
-        () = stop(&services, &hub) => {}
-        () = signals.next() => tracing::warn!("stopped at once"),
+    let restarts = matches!(ended, Ok(Ended::Restarts));
+    if restarts {
+        // Who comes now is let in by the next one.
+        server.abort();
     }
+    let ended = tokio::select! {
+        () = ending::stop(&services, &hub, restarts) => ended,
+        () = signals.next() => {
+            tracing::warn!("stopped at once");
+            ended.map(|_| Ended::Stopped)
+        }
+    };
     server.abort();
-    failed.map_or(Ok(()), Err)
+    pairing::end(control).await;
+    ended
 }
 
 /// The listener never ends by itself, so whatever it ended with is an error.
@@ -171,16 +209,6 @@ fn why_it_ended(ended: Result<Option<io::Result<()>>, tokio::task::JoinError>) -
         Ok(Some(Ok(()))) => io::Error::other("it stopped"),
         Ok(None) | Err(_) => io::Error::other("it panicked"),
     }
-}
-
-async fn listen(settings: &Settings) -> Result<(TcpListener, SocketAddr), AppError> {
-    let address = SocketAddr::new(settings.gateway.bind.host(), settings.gateway.port);
-    let listener = TcpListener::bind(address).await.map_err(|source| match source.kind() {
-        io::ErrorKind::AddrInUse => AppError::PortInUse { address },
-        _ => AppError::Listen { address, source },
-    })?;
-    let address = listener.local_addr().map_err(|source| AppError::Listen { address, source })?;
-    Ok((listener, address))
 }
 
 async fn build(
@@ -211,6 +239,7 @@ async fn build(
         ids: Arc::clone(&ids),
     });
     let cron = jobs::jobs(&settings, env, &sessions, &store, &bus, &clock, &ids);
+    let nodes = nodes::nodes(&settings, &store, &bus, &clock, &ids);
     let runs = Runs::new(RunsParts {
         settings: Arc::clone(&settings),
         keys: Arc::clone(&keys),
@@ -221,6 +250,7 @@ async fn build(
         events: SessionEvents::new(bus.clone(), models.clone(), Arc::clone(&clock)),
         approvals,
         tools,
+        nodes: Arc::clone(&nodes),
         processes: processes(&settings, &clock, &ids, &tasks)?,
         workspaces: Arc::new(Workspaces::new(&settings.workspace, Arc::clone(&clock))),
         skills: Arc::new(Skills::new(Arc::clone(&settings), env.clone())),
@@ -233,7 +263,9 @@ async fn build(
     });
     runs.recover().await?;
     let identity = DeviceIdentity::load_or_create(&settings.paths.identity_file(), &*clock)?;
-    let auth = auth(&settings.gateway);
+    let identity = Arc::new(identity);
+    let pairing = pairing::pairing(&runs, &identity, &bus);
+    let auth = auth(&settings.gateway, Arc::clone(&pairing));
     let services = Arc::new(Services {
         lanes: Lanes::default(),
         env: env.clone(),
@@ -248,17 +280,21 @@ async fn build(
         usage,
         models,
         runs,
+        nodes,
         keys,
-        identity: Arc::new(identity),
+        identity,
+        pairing,
         health: HealthCache::default(),
+        restart: Restart::default(),
         started: tokio::time::Instant::now(),
     });
     Ok(Arc::new(Gateway::new(services, auth, hub)))
 }
 
 /// Who is let in.
-fn auth(settings: &GatewaySettings) -> Auth {
-    Auth::new(settings.auth.clone(), settings.control_ui.clone(), settings.trusted_proxies.clone())
+fn auth(settings: &GatewaySettings, pairing: Arc<Pairing>) -> Auth {
+    let GatewaySettings { auth, control_ui, proxies, .. } = settings;
+    Auth::new(auth.clone(), control_ui.clone(), proxies.clone(), pairing)
 }
 
 /// The commands of agents, kept by this very program.
@@ -394,44 +430,6 @@ async fn prune(services: Arc<Services>) {
         let parts = services.runs.parts();
         if let Err(error) = parts.store.prune_runs(services.clock.now_ms()).await {
             tracing::warn!(%error, "records of old runs not pruned");
-        }
-    }
-}
-
-/// Says good-bye: event, drain, close.
-async fn stop(services: &Services, hub: &Hub) {
-    let payload = json!({"reason": "gateway stopping", "restartExpectedMs": null});
-    services.bus.publish(EventKind::Shutdown, &Audience::Everyone, &payload);
-    services.runs.drain(DRAIN_LIMIT).await;
-    let parts = services.runs.parts();
-    tokio::join!(parts.processes.end_all(), parts.tools.mcp().stop());
-    hub.close_all(&Closing { code: 1012, reason: "service restart".into(), drains: true });
-    let all_gone = async {
-        while !hub.is_empty() {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-    };
-    let _ = tokio::time::timeout(CLOSE_LIMIT, all_gone).await;
-}
-
-/// SIGINT and SIGTERM.
-struct Signals {
-    interrupt: Signal,
-    terminate: Signal,
-}
-
-impl Signals {
-    fn new() -> Result<Self, AppError> {
-        Ok(Self {
-            interrupt: signal(SignalKind::interrupt()).map_err(AppError::Signals)?,
-            terminate: signal(SignalKind::terminate()).map_err(AppError::Signals)?,
-        })
-    }
-
-    async fn next(&mut self) {
-        tokio::select! {
-            _ = self.interrupt.recv() => {}
-            _ = self.terminate.recv() => {}
         }
     }
 }

@@ -17,6 +17,7 @@
 //! | [`providers`] | model APIs behind one trait |
 //! | [`agent`] | a run: lane, turn, abort |
 //! | [`cron`] | jobs and heartbeats |
+//! | [`nodes`] | machines that connect and offer commands |
 //! | [`commands`] | slash commands |
 //! | [`registry`] | the table of methods and the one door to them |
 //! | [`handlers`] | one function per method |
@@ -45,6 +46,7 @@ pub mod config;
 pub mod cron;
 pub mod gateway;
 pub mod handlers;
+pub mod nodes;
 pub mod protocol;
 pub mod providers;
 pub mod registry;

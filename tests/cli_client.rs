@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use futures_util::{SinkExt, StreamExt};
 use serde_json::{Value, json};
+use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::Message;
@@ -619,9 +620,16 @@ async fn what_is_no_gateway_or_not_there_says_what_to_do() {
     let ran = run(clawgate(&["health", "--url", &url])).await;
     assert_eq!((ran.code, ran.err.as_str()), (Some(1), refused.as_str()));
 
-    let ran = run(clawgate(&["health", "--url", "wss://gw.example"])).await;
+    let plain = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("wss://{}", plain.local_addr().unwrap());
+    let answer = async {
+        let (mut tcp, _) = plain.accept().await.unwrap();
+        tcp.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n").await.unwrap();
+    };
+    let pin = "0".repeat(64);
+    let ran = play(clawgate(&["health", "--url", &url, "--tls-fingerprint", &pin]), answer).await;
     assert_eq!(ran.code, Some(1));
-    assert!(ran.err.contains("no TLS yet"), "{}", ran.err);
+    assert!(ran.err.contains(&format!("no TLS with {url}")), "{}", ran.err);
 
     let ran = run(clawgate(&["health", "--url", "ws://gw.example/?token=hunter2"])).await;
     assert_eq!(ran.code, Some(2));

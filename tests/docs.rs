@@ -1,6 +1,8 @@
 //! The pages in `docs/` and the README, held against the real thing: generated
 //! tables, frames that are shown, settings that are shown, links.
 
+#[path = "docs/samples.rs"]
+mod samples;
 mod support;
 
 use std::fs;
@@ -106,6 +108,7 @@ fn methods_page() -> String {
     for kind in EventKind::ALL {
         let scope = match kind.gate() {
             Gate::Open => "none".to_owned(),
+            Gate::Node => "node".to_owned(),
             Gate::Scope(scope) => format!("`{}`", scope.as_str()),
         };
         page.push_str(&format!("| `{}` | {scope} | {} |\n", kind.name(), event_doc(kind.name())));
@@ -195,19 +198,24 @@ fn settings_that_are_shown_are_valid() {
         .collect();
     assert!(!shown.is_empty());
     for (page, block) in shown {
-        let home = tempfile::tempdir().unwrap();
-        let config = home.path().join("openclaw.json");
-        fs::write(&config, &block).unwrap();
-        let output = Command::new(env!("CARGO_BIN_EXE_clawgate"))
-            .args(["config", "validate"])
-            .env_clear()
-            .envs([("HOME", home.path()), ("OPENCLAW_CONFIG_PATH", &config)])
-            .envs(["EXAMPLE_API_KEY", "MY_GATEWAY_TOKEN"].map(|name| (name, "x")))
-            .output()
-            .unwrap();
-        let error = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{page}: {error}\n{block}");
+        is_valid(&page, &block);
     }
+}
+
+/// Checks settings that are shown somewhere with `clawgate config validate`.
+fn is_valid(place: &str, settings: &str) {
+    let home = tempfile::tempdir().unwrap();
+    let config = home.path().join("openclaw.json");
+    fs::write(&config, settings).unwrap();
+    let output = Command::new(env!("CARGO_BIN_EXE_clawgate"))
+        .args(["config", "validate"])
+        .env_clear()
+        .envs([("HOME", home.path()), ("OPENCLAW_CONFIG_PATH", &config)])
+        .envs(["EXAMPLE_API_KEY", "MY_GATEWAY_TOKEN"].map(|name| (name, "x")))
+        .output()
+        .unwrap();
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{place}: {error}\n{settings}");
 }
 
 // ---- docs/protocol.md ----

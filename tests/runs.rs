@@ -28,6 +28,7 @@ use clawgate::auth::Owner;
 use clawgate::bus::{Audience, Backplane, Bus, Event, EventKind};
 use clawgate::config::{Env, Overrides, Settings, load};
 use clawgate::cron::{Cron, CronParts, NoChannels};
+use clawgate::nodes::{Nodes, NodesParts};
 use clawgate::protocol::message::UserMessage;
 use clawgate::sessions::{
     HistoryOptions, KeyRules, SessionKey, Sessions, SessionsOptions, TranscriptFormat,
@@ -75,6 +76,8 @@ impl Backplane for Listening {
             _ => {}
         }
     }
+
+    fn close_device(&self, _: &str, _: Option<&str>, _: &clawgate::bus::Closing, _: &str) {}
 }
 
 struct Place {
@@ -150,8 +153,17 @@ async fn place_at(clock: Arc<dyn Clock>) -> Place {
         },
         &env,
     );
+    let nodes = Nodes::new(NodesParts {
+        settings: settings.nodes.clone(),
+        original: root.path().join("nodes"),
+        store: Arc::clone(&store),
+        bus: bus.clone(),
+        clock: Arc::clone(&clock),
+        ids: ids.clone(),
+    });
     let runs = Runs::new(RunsParts {
         settings: Arc::clone(&settings),
+        nodes: Arc::new(nodes),
         keys,
         sessions: sessions.clone(),
         store: Arc::clone(&store),

@@ -290,8 +290,16 @@ fn a_wrong_value_is_named_with_its_path_and_what_it_must_be() {
             "gateway.controlUi.allowedOrigins: must be a list (in <C>)",
         ),
         (
-            "{gateway: {trustedProxies: ['127.0.0.1', '10.0.0.0/8']}}",
-            "gateway.trustedProxies[1]: must be an IP address, not a network or a name (in <C>)",
+            "{gateway: {trustedProxies: ['127.0.0.1', 'proxy']}}",
+            "gateway.trustedProxies[1]: must be an IP address or a network such as 10.0.0.0/8, not a name (in <C>)",
+        ),
+        (
+            "{gateway: {auth: {trustedProxy: {userHeader: 'x user'}}}}",
+            "gateway.auth.trustedProxy.userHeader: must be the name of a header (in <C>)",
+        ),
+        (
+            "{gateway: {remote: {tlsFingerprint: 'ab:cd'}}}",
+            "gateway.remote.tlsFingerprint: must be a SHA-256 fingerprint: 64 hex digits, colons allowed (in <C>)",
         ),
         (
             "{models: {providers: {p: {models: 'm'}}}}",
@@ -385,6 +393,8 @@ fn a_mode_without_what_it_needs_is_refused() {
     let proxy = Overrides { auth: Some(AuthMode::TrustedProxy), ..Overrides::default() };
     let refusal = Home::new().refusal(&proxy);
     assert!(refusal.contains("gateway.trustedProxies"), "{refusal}");
+    let nameless = Home::with("{gateway: {trustedProxies: ['10.0.0.0/8']}}").refusal(&proxy);
+    assert!(nameless.contains("gateway.auth.trustedProxy.userHeader"), "{nameless}");
 }
 
 #[test]

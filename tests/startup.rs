@@ -310,7 +310,7 @@ fn what_validate_accepts_is_what_the_gateway_starts_with() {
     let user = User::new();
     fs::create_dir(user.state()).unwrap();
     for (config, fault) in [
-        ("{gateway: {trustedProxies: ['10.0.0.0/8']}}", "gateway.trustedProxies"),
+        ("{gateway: {trustedProxies: ['10.0.0.0/99']}}", "gateway.trustedProxies"),
         ("{agents: {defaults: {model: 'no/such'}}}", "no/such"),
         ("{agents: {list: [{id: 'a', model: 'no/such'}]}}", "no/such"),
         ("{models: {providers: {p: {baseUrl: 'http://h', api: 'x', models: [{id: 'm'}]}}}}", "api"),

@@ -55,6 +55,8 @@ pub enum Row {
     History,
     /// Durable appends
     Appends,
+    /// A client among silent connections
+    Silence,
 }
 
 impl Options {

@@ -8,6 +8,7 @@ mod history;
 mod memory;
 mod relay;
 mod sessions;
+mod silence;
 mod start;
 
 use std::time::Duration;
@@ -104,5 +105,6 @@ async fn one(row: Row, lab: &Lab, samples: &mut Samples) -> anyhow::Result<()> {
         Row::Sessions => sessions::measure(lab, samples).await,
         Row::History => history::measure(lab, samples).await,
         Row::Appends => appends::measure(lab, samples).await,
+        Row::Silence => silence::measure(lab, samples).await,
     }
 }

@@ -74,15 +74,7 @@ impl Runs {
         request: SendRequest,
         answer: impl Future<Output = CommandAnswer> + Send + 'static,
     ) -> Taken {
-        let runs = Arc::clone(self);
-        self.detached(async move {
-            let (run, line) = match runs.claim_command(request).await? {
-                Ok(claimed) => claimed,
-                Err(known) => return Ok((known, None)),
-            };
-            runs.finish_command(run, line, answer).await
-        })
-        .await
+        self.claimed(request, None, |runs, run, line| runs.finish_command(run, line, answer)).await
     }
 
     /// Does a command that takes its time after its sender is answered.
@@ -94,14 +86,9 @@ impl Runs {
         request: SendRequest,
         answer: impl Future<Output = CommandAnswer> + Send + 'static,
     ) -> Taken {
-        let runs = Arc::clone(self);
-        self.detached(async move {
-            let (run, line) = match runs.claim_command(request).await? {
-                Ok(claimed) => claimed,
-                Err(known) => return Ok((known, None)),
-            };
-            let tasks = runs.parts().tasks.clone();
-            let work = async move {
+        self.claimed(request, None, move |runs, run, line| async move {
+            let (tasks, commands) = (runs.parts().tasks.clone(), runs.commands.clone());
+            let work = commands.track_future(async move {
                 runs.tell_line(&run, line);
                 let news = runs.work_out(&run, answer).await;
                 let end = runs.settle_command(&run, &news).await;
@@ -110,7 +97,7 @@ impl Runs {
                     Err(error) => runs.emitter(&run).fail(&error.to_string(), "unknown"),
                 }
                 runs.tell_ended(&run, end);
-            };
+            });
             let begin = move || drop(tasks.spawn("command", work));
             Ok((Accepted::Started, Some(AfterAnswer::new(begin))))
         })
@@ -129,13 +116,8 @@ impl Runs {
         mode: Option<QueueMode>,
         first: impl Future<Output = Result<(), String>> + Send + 'static,
     ) -> Taken {
-        let runs = Arc::clone(self);
         let media = request.media.take();
-        self.detached(async move {
-            let (run, line) = match runs.claim_command_in(request, mode).await? {
-                Ok(claimed) => claimed,
-                Err(known) => return Ok((known, None)),
-            };
+        self.claimed(request, mode, move |runs, run, line| async move {
             let refused = match AssertUnwindSafe(first).catch_unwind().await {
                 Ok(Ok(())) => {
                     let (accepted, start) = runs.take(run, media).await?;
@@ -176,19 +158,32 @@ impl Runs {
         }
     }
 
-    async fn detached(&self, work: impl Future<Output = Taken> + Send + 'static) -> Taken {
+    /// Claims the key of a command and goes on with it, though its sender goes
+    /// away.
+    async fn claimed<T>(
+        self: &Arc<Self>,
+        request: SendRequest,
+        mode: Option<QueueMode>,
+        go_on: impl FnOnce(Arc<Self>, Arc<ActiveRun>, Option<SessionEntry>) -> T + Send + 'static,
+    ) -> Taken
+    where
+        T: Future<Output = Taken> + Send,
+    {
+        let runs = Arc::clone(self);
+        let work = self.commands.track_future(async move {
+            match runs.claim_command(request, mode).await? {
+                Ok((run, line)) => go_on(runs, run, line).await,
+                Err(known) => Ok((known, None)),
+            }
+        });
         let working = self.parts().tasks.spawn("command", work);
         working.await.ok().flatten().unwrap_or(Err(SendError::Broken))
     }
 
-    /// Claims the key of a command; with the session as it is before. `Err` is
-    /// the answer to one that was given already.
-    async fn claim_command(&self, request: SendRequest) -> Result<Claimed, SendError> {
-        self.claim_command_in(request, None).await
-    }
-
-    /// The same; its message waits in this mode, whatever the session's is.
-    async fn claim_command_in(
+    /// Claims the key of a command; with the session as it is before. Its
+    /// message waits in this mode, if there is one, whatever the session's is.
+    /// `Err` is the answer to one that was given already.
+    async fn claim_command(
         &self,
         request: SendRequest,
         mode: Option<QueueMode>,

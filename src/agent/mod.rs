@@ -51,6 +51,7 @@ mod visible;
 mod wait;
 pub mod web;
 mod weight;
+mod work;
 pub mod workspace;
 
 pub use changes::{Change, CompactionChange};

@@ -1,6 +1,7 @@
 //! What runs work with, and what they all do with it: store a message, tell of
 //! it.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
@@ -8,6 +9,8 @@ use serde_json::{Value, json};
 use crate::bus::{Audience, Bus, ChatMark, Event, EventKind};
 use crate::config::{AgentSettings, Settings};
 use crate::cron::Cron;
+use crate::nodes::Nodes;
+use crate::protocol::Role;
 use crate::protocol::message::AgentMessage;
 use crate::sessions::{
     AppendOptions, KeyRules, SessionError, SessionKey, Sessions, StoredMessage, message_display,
@@ -46,6 +49,8 @@ pub struct RunsParts {
     pub approvals: Approvals,
     /// Tools.
     pub tools: Tools,
+    /// Machines that offer commands.
+    pub nodes: Arc<Nodes>,
     /// Commands that run.
     pub processes: Arc<Processes>,
     /// Folders of agents.
@@ -108,6 +113,20 @@ impl RunsParts {
     /// The agent that a session belongs to; the default one for an unknown id.
     pub fn agent_of(&self, key: &SessionKey) -> AgentSettings {
         self.settings.agents.agent_or_default(key.agent(&self.keys).as_str())
+    }
+
+    /// The devices that were approved as nodes, and when.
+    ///
+    /// # Errors
+    /// When they cannot be read.
+    pub async fn node_devices(&self) -> Result<BTreeMap<String, u64>, StoreError> {
+        let devices = self.store.devices(self.clock.now_ms()).await?;
+        let nodes = devices.into_iter().filter_map(|device| {
+            let paired = device.paired?;
+            let token = paired.tokens.get(Role::Node.as_str())?;
+            token.revoked_at_ms.is_none().then_some((device.device_id, paired.approved_at_ms))
+        });
+        Ok(nodes.collect())
     }
 
     /// Adds a message to a transcript, making the session if need be.

@@ -7,6 +7,7 @@ use parking_lot::Mutex;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 use tokio::sync::Semaphore;
+use tokio_util::task::TaskTracker;
 
 use crate::auth::{Owner, Principal};
 use crate::protocol::Scope;
@@ -122,6 +123,8 @@ pub struct Runs {
     pub(super) started_at: u64,
     /// Runs of sub-agents.
     pub(super) subagents: Subagents,
+    /// Commands that are being done.
+    pub(super) commands: TaskTracker,
 }
 
 impl Runs {
@@ -132,7 +135,18 @@ impl Runs {
         let (state, reports) = (Mutex::default(), Reports::default());
         let asides = Semaphore::new(aside::AT_A_TIME);
         let (calls, started_at) = (Calls::default(), parts.clock.now_ms());
-        Arc::new(Self { parts, state, permits, asides, reports, calls, started_at, subagents })
+        let commands = TaskTracker::new();
+        Arc::new(Self {
+            parts,
+            state,
+            permits,
+            asides,
+            reports,
+            calls,
+            started_at,
+            subagents,
+            commands,
+        })
     }
 
     /// What it works with.
@@ -336,33 +350,6 @@ impl Runs {
     /// How many run, and how many wait.
     pub fn counts(&self) -> (usize, usize) {
         self.state.lock().lanes.counts()
-    }
-
-    /// Takes no more messages, and waits for the runs for at most `limit`;
-    /// then stops what is left, keeping its partial text.
-    pub async fn drain(&self, limit: Duration) {
-        let runs = {
-            let mut state = self.state.lock();
-            state.stopping = true;
-            state.lanes.all()
-        };
-        let all_end = async {
-            for run in &runs {
-                run.ended().await;
-            }
-        };
-        if tokio::time::timeout(limit, all_end).await.is_ok() {
-            return;
-        }
-        for run in &runs {
-            run.abort(AbortReason::Shutdown);
-        }
-        let all_end = async {
-            for run in &runs {
-                run.ended().await;
-            }
-        };
-        let _ = tokio::time::timeout(ABORT_WAIT, all_end).await;
     }
 
     pub(super) async fn new_run(&self, request: SendRequest) -> Result<ActiveRun, SendError> {

@@ -1,7 +1,7 @@
 //! Device identity: proof of an Ed25519 key.
 
 use base64::Engine as _;
-use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
+use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD, URL_SAFE_NO_PAD};
 use ed25519_dalek::{Signature, VerifyingKey};
 use serde_json::json;
 use sha2::{Digest, Sha256};
@@ -9,6 +9,8 @@ use sha2::{Digest, Sha256};
 use crate::protocol::ErrorShape;
 use crate::protocol::connect::{DeviceProof, StandardConnect};
 use crate::support::hex;
+
+use super::identity;
 
 /// How far the client's clock may be off.
 const MAX_SKEW_MS: u64 = 120_000;
@@ -57,7 +59,7 @@ pub fn verify(
     nonce: &str,
     now_ms: u64,
 ) -> Result<(), ProofError> {
-    let raw_key = decode(&proof.public_key);
+    let raw_key = decode_key(&proof.public_key);
     let expected_id =
         raw_key.as_deref().map(|raw| hex(Sha256::digest(raw))).ok_or(ProofError::IdMismatch)?;
     if expected_id != proof.id {
@@ -115,12 +117,23 @@ fn common(proof: &DeviceProof, connect: &StandardConnect, role: &str) -> String 
     )
 }
 
+/// Id and canonical spelling of a public key; none when it is no 32 bytes.
+pub fn id_of_key(public_key: &str) -> Option<(String, String)> {
+    let raw = decode_key(public_key).filter(|raw| raw.len() == 32)?;
+    Some((hex(Sha256::digest(&raw)), URL_SAFE_NO_PAD.encode(raw)))
+}
+
+/// A public key as base64, or as PEM.
+fn decode_key(text: &str) -> Option<Vec<u8>> {
+    if text.contains("-----BEGIN") { identity::public_key_of_pem(text) } else { decode(text) }
+}
+
 fn decode(text: &str) -> Option<Vec<u8>> {
     let bare = text.trim().trim_end_matches('=');
     URL_SAFE_NO_PAD
         .decode(bare)
         .or_else(|_| STANDARD.decode(text.trim()))
-        .or_else(|_| base64::engine::general_purpose::STANDARD_NO_PAD.decode(bare))
+        .or_else(|_| STANDARD_NO_PAD.decode(bare))
         .ok()
 }
 
@@ -150,6 +163,7 @@ mod tests {
                 ..ClientInfo::default()
             },
             caps: vec![],
+            offers: crate::protocol::connect::NodeOffers::default(),
             role: None,
             scopes: vec!["operator.read".into(), "operator.write".into()],
             device: None,
@@ -179,6 +193,20 @@ mod tests {
             let plain = signature.replace('-', "+").replace('_', "/") + "==";
             assert_eq!(check(&proof(&plain), &connect(), SIGNED_AT + MAX_SKEW_MS), Ok(()));
         }
+    }
+
+    #[test]
+    fn a_key_may_be_a_pem_text() {
+        let raw = decode(&proof(V3).public_key).unwrap();
+        let der = [&[0x30, 0x2a, 0x30, 5, 6, 3, 0x2b, 0x65, 0x70, 3, 0x21, 0][..], &raw].concat();
+        let pem = format!(
+            "-----BEGIN PUBLIC KEY-----\n{}\n-----END PUBLIC KEY-----\n",
+            STANDARD.encode(der)
+        );
+        let with_pem = DeviceProof { public_key: pem.clone(), ..proof(V3) };
+        assert_eq!(check(&with_pem, &connect(), SIGNED_AT), Ok(()));
+        let expected = (proof(V3).id, proof(V3).public_key);
+        assert_eq!(id_of_key(&pem), Some(expected));
     }
 
     #[test]

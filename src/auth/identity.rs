@@ -112,7 +112,8 @@ impl DeviceIdentity {
         URL_SAFE_NO_PAD.encode(self.key.sign(payload.as_bytes()).to_bytes())
     }
 
-    fn load(path: &Path) -> Result<Option<Self>, IdentityError> {
+    /// The identity in `path`, if there is one.
+    pub fn load(path: &Path) -> Result<Option<Self>, IdentityError> {
         let text = match fs::read_to_string(path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             read => read.on_path("read", path)?,
@@ -158,6 +159,12 @@ fn pem_encode(label: &str, der: &[u8]) -> String {
     let body = STANDARD.encode(der);
     let _ = write!(pem, "-----BEGIN {label}-----\n{body}\n-----END {label}-----\n");
     pem
+}
+
+/// The raw key in the PEM text of an Ed25519 public key.
+pub(super) fn public_key_of_pem(pem: &str) -> Option<Vec<u8>> {
+    let der = pem_decode(PUBLIC_LABEL, pem)?;
+    der.strip_prefix(&PUBLIC_PREFIX).map(<[u8]>::to_vec)
 }
 
 fn pem_decode(label: &str, pem: &str) -> Option<Vec<u8>> {

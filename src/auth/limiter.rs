@@ -70,6 +70,15 @@ impl Limiter {
         true
     }
 
+    /// What was paid for was no guess: it counts no more, and neither for nor
+    /// against the tries before it.
+    pub fn refund(&self, place: &str) {
+        if let Some(record) = self.places.lock().get_mut(place) {
+            record.tries = record.tries.saturating_sub(1);
+            record.locked_until_ms = 0;
+        }
+    }
+
     /// A try succeeded: the place starts over.
     pub fn forgive(&self, place: &str) {
         self.places.lock().remove(place);
@@ -109,6 +118,15 @@ mod tests {
         assert!((0..2).all(|_| limiter.pay("a", 0)));
         assert!((0..3).all(|_| limiter.pay("a", 1000)), "the window had passed");
         assert!(!limiter.pay("a", 1000));
+    }
+
+    #[test]
+    fn a_refund_gives_back_one_try_and_no_more() {
+        let limiter = limiter();
+        assert!((0..3).all(|_| limiter.pay("a", 0)));
+        limiter.refund("a");
+        assert!(limiter.pay("a", 1));
+        assert!(!limiter.pay("a", 1));
     }
 
     #[test]

@@ -1,43 +1,196 @@
-//! Which web pages may connect.
+//! Which web pages may connect, and under which names the gateway answers them.
+//!
+//! Promises: a page that is not allowed gets nothing, whatever name it gives the
+//! gateway (DNS rebinding) and whether its browser sends an origin or not.
 
+use std::fmt;
 use std::net::IpAddr;
+
+use reqwest::Url;
 
 use crate::config::ControlUiSettings;
 
 use super::Peer;
 
-/// Why an origin was refused; the text is `details.reason`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// Why a page was refused; the text is `details.reason`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum OriginRefusal {
     /// Absent, `null` or unparsable.
+    #[error("origin missing or invalid")]
     Missing,
     /// A page that is not allowed.
+    #[error("origin not allowed")]
     NotAllowed,
+    /// It calls the gateway by a name that may be anybody's.
+    #[error(
+        "host not allowed (use an IP address or localhost, or name the host in gateway.controlUi.allowedOrigins)"
+    )]
+    ForeignHost,
 }
 
-impl OriginRefusal {
-    /// The text on the wire.
-    pub const fn reason(self) -> &'static str {
-        match self {
-            Self::Missing => "origin missing or invalid",
-            Self::NotAllowed => "origin not allowed",
-        }
-    }
+/// Why a page is let in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Pass {
+    /// `gateway.controlUi.allowedOrigins` has it.
+    Listed,
+    /// It is served from this machine to this machine.
+    OwnPage,
+    /// It is called as the gateway is, and that counts.
+    SameHost,
 }
 
 /// Checks the origin of a connection for which the rule applies.
-pub fn check(peer: &Peer, settings: &ControlUiSettings) -> Result<(), OriginRefusal> {
+pub fn check(peer: &Peer, settings: &ControlUiSettings) -> Result<Pass, OriginRefusal> {
     let origin = peer.origin.as_deref().unwrap_or_default().trim();
     let Some(authority) = authority(origin) else {
         return Err(OriginRefusal::Missing);
     };
-    let listed = settings.allowed_origins.iter().any(|allowed| {
-        allowed == "*" || allowed.trim_end_matches('/').eq_ignore_ascii_case(origin)
-    });
-    let own_page = peer.is_local() && is_loopback_name(host_of(authority));
     let same_host = settings.dangerously_allow_host_header_origin_fallback
         && peer.host.as_deref().is_some_and(|host| host.eq_ignore_ascii_case(authority));
-    if listed || own_page || same_host { Ok(()) } else { Err(OriginRefusal::NotAllowed) }
+    if is_listed(origin, settings) {
+        Ok(Pass::Listed)
+    } else if is_own_page(peer) {
+        Ok(Pass::OwnPage)
+    } else if same_host {
+        Ok(Pass::SameHost)
+    } else {
+        Err(OriginRefusal::NotAllowed)
+    }
+}
+
+/// Whether the page comes from this machine, over a connection that does.
+pub fn is_own_page(peer: &Peer) -> bool {
+    let origin = peer.origin.as_deref().unwrap_or_default().trim();
+    peer.is_local() && authority(origin).is_some_and(|it| is_loopback_name(host_of(it)))
+}
+
+/// Checks a request that is no WebSocket. A page that has had its own name point
+/// here sends no origin, but that name.
+pub fn check_request(
+    peer: &Peer,
+    settings: &ControlUiSettings,
+    through_proxy: bool,
+) -> Result<(), OriginRefusal> {
+    if peer.origin.is_some() {
+        check(peer, settings)?;
+    } else if peer.is_cross_site {
+        return Err(OriginRefusal::NotAllowed);
+    }
+    match &peer.host {
+        Some(host) if !through_proxy && !is_known_host(host_of(host), settings) => {
+            Err(OriginRefusal::ForeignHost)
+        }
+        _ => Ok(()),
+    }
+}
+
+fn is_listed(origin: &str, settings: &ControlUiSettings) -> bool {
+    let normal = normal(origin);
+    settings.allowed_origins.iter().map(|allowed| allowed.trim_end_matches('/')).any(|allowed| {
+        allowed == "*"
+            || allowed.eq_ignore_ascii_case(origin)
+            || (normal.is_some() && normal == self::normal(allowed))
+    })
+}
+
+/// An origin without the port that its scheme implies; `None` for schemes that
+/// browsers make no such origins of.
+fn normal(origin: &str) -> Option<String> {
+    let origin = Url::parse(origin).ok()?.origin();
+    origin.is_tuple().then(|| origin.ascii_serialization())
+}
+
+/// Whether a host name cannot be pointed here by somebody else: addresses,
+/// `localhost`, names of this machine and of tailnets, and those of the pages
+/// that are allowed.
+fn is_known_host(host: &str, settings: &ControlUiSettings) -> bool {
+    let host = host.trim_end_matches('.').to_ascii_lowercase();
+    let own = rustix::system::uname().nodename().to_string_lossy().to_ascii_lowercase();
+    let of_allowed = |allowed: &String| {
+        allowed == "*" || authority(allowed).is_some_and(|it| host_of(it) == host)
+    };
+    host.parse::<IpAddr>().is_ok()
+        || host == "localhost"
+        || host.ends_with(".localhost")
+        || host == own
+        || host.strip_suffix(".local") == Some(own.as_str())
+        || host.ends_with(".ts.net")
+        || settings.allowed_origins.iter().any(of_allowed)
+}
+
+/// What would become of a page.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PageVerdict {
+    /// What its browser sends as `Origin`.
+    pub origin: String,
+    /// When the browser is on the gateway's machine, without a proxy between.
+    pub here: Result<Pass, OriginRefusal>,
+    /// When it is anywhere else, or comes through a proxy.
+    pub elsewhere: Result<Pass, OriginRefusal>,
+    /// Whether the browser lets it have a device identity: over `https`, or from
+    /// its own machine.
+    pub is_secure: bool,
+}
+
+/// The verdict on a page at this address; `None` when it is not one of a page.
+/// Opens nothing.
+pub fn page_verdict(url: &str, settings: &ControlUiSettings) -> Option<PageVerdict> {
+    let url = url.trim();
+    let url = match url.split_once("://")? {
+        ("ws", rest) => format!("http://{rest}"),
+        ("wss", rest) => format!("https://{rest}"),
+        _ => url.to_owned(),
+    };
+    let origin = normal(&url)?;
+    let host = authority(&origin)?;
+    let from = |remote: [u8; 4]| {
+        let peer = Peer {
+            origin: Some(origin.clone()),
+            host: Some(host.to_owned()),
+            ..Peer::direct(remote.into())
+        };
+        check(&peer, settings)
+    };
+    Some(PageVerdict {
+        here: from([127, 0, 0, 1]),
+        // Reserved for documentation (RFC 5737), so never this machine.
+        elsewhere: from([192, 0, 2, 1]),
+        is_secure: url.starts_with("https://") || is_loopback_name(host_of(host)),
+        origin,
+    })
+}
+
+/// For people, with the way out.
+impl fmt::Display for PageVerdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { origin, here, elsewhere, is_secure } = self;
+        let why = |pass: Pass| match pass {
+            Pass::Listed => "gateway.controlUi.allowedOrigins has it",
+            Pass::OwnPage => "it is a page of this machine",
+            Pass::SameHost => "dangerouslyAllowHostHeaderOriginFallback is on",
+        };
+        match (here, elsewhere) {
+            (_, Ok(pass)) => write!(f, "a page of {origin} may connect: {}", why(*pass))?,
+            (Ok(pass), Err(_)) => write!(
+                f,
+                "a page of {origin} may connect from the gateway's own machine ({}), and from \
+                 nowhere else; to allow that, add \"{origin}\" to gateway.controlUi.allowedOrigins",
+                why(*pass)
+            )?,
+            (Err(refusal), Err(_)) => write!(
+                f,
+                "a page of {origin} may not connect: {refusal}; to allow it, add \"{origin}\" to \
+                 gateway.controlUi.allowedOrigins"
+            )?,
+        }
+        if !is_secure {
+            f.write_str(
+                "; over http from another machine its browser gives it no device identity, which \
+                 the Control UI needs: serve it by https (see docs/deploy.md)",
+            )?;
+        }
+        Ok(())
+    }
 }
 
 /// `host[:port]` of an origin.
@@ -74,22 +227,21 @@ mod tests {
         settings: &ControlUiSettings,
     ) -> Result<(), OriginRefusal> {
         let peer = Peer {
-            remote: remote.parse().unwrap(),
-            forwarded_for: None,
-            is_forwarded: false,
             origin: origin.map(Into::into),
             host: Some("gw.example:18789".into()),
+            ..Peer::direct(remote.parse().unwrap())
         };
-        check(&peer, settings)
+        check(&peer, settings).map(drop)
+    }
+
+    fn listed(origin: &str) -> ControlUiSettings {
+        ControlUiSettings { allowed_origins: vec![origin.into()], ..ControlUiSettings::default() }
     }
 
     #[test]
     fn only_named_origins_and_own_pages_pass() {
         let none = ControlUiSettings::default();
-        let listed = ControlUiSettings {
-            allowed_origins: vec!["https://ui.example".into()],
-            ..ControlUiSettings::default()
-        };
+        let listed = listed("https://ui.example:443/");
         let fallback = ControlUiSettings {
             dangerously_allow_host_header_origin_fallback: true,
             ..ControlUiSettings::default()
@@ -102,6 +254,9 @@ mod tests {
             (Some("http://localhost:5173"), "10.0.0.1", &none, refused),
             (Some("https://127.evil.com"), "127.0.0.1", &none, refused),
             (Some("https://ui.example"), "10.0.0.1", &listed, Ok(())),
+            (Some("HTTPS://UI.example:443"), "10.0.0.1", &listed, Ok(())),
+            (Some("https://ui.example:444"), "10.0.0.1", &listed, refused),
+            (Some("http://ui.example"), "10.0.0.1", &listed, refused),
             (Some("https://ui.example.evil"), "10.0.0.1", &listed, refused),
             (Some("http://gw.example:18789"), "10.0.0.1", &fallback, Ok(())),
             (Some("http://gw.example:18789"), "10.0.0.1", &none, refused),
@@ -110,6 +265,69 @@ mod tests {
             (Some("http://a@localhost"), "127.0.0.1", &none, Err(OriginRefusal::Missing)),
         ] {
             assert_eq!(verdict(origin, remote, settings), expected, "{origin:?} from {remote}");
+        }
+        let app = self::listed("tauri://localhost");
+        assert_eq!(verdict(Some("tauri://localhost"), "10.0.0.1", &app), Ok(()));
+    }
+
+    #[test]
+    fn names_that_anybody_can_point_here_are_not_answered() {
+        let settings = listed("https://ui.example:8443");
+        let of = |host: &str, through_proxy| {
+            let host = Some(host.to_owned());
+            let peer = Peer { host, ..Peer::direct([127, 0, 0, 1].into()) };
+            check_request(&peer, &settings, through_proxy)
+        };
+        for host in [
+            "localhost:18789",
+            "LOCALHOST.",
+            "app.localhost",
+            "127.0.0.1:18789",
+            "[::1]:18789",
+            "192.168.1.20",
+            "box.tail1234.ts.net",
+            "ui.example",
+        ] {
+            assert_eq!(of(host, false), Ok(()), "{host}");
+        }
+        for host in ["evil.example:18789", "127.0.0.1.evil.example", "localhost.evil.example", ""] {
+            assert_eq!(of(host, false), Err(OriginRefusal::ForeignHost), "{host}");
+            assert_eq!(of(host, true), Ok(()), "its proxy answers for {host}");
+        }
+    }
+
+    #[test]
+    fn a_request_of_another_site_is_refused_with_and_without_an_origin() {
+        let settings = ControlUiSettings::default();
+        let direct = || Peer::direct([127, 0, 0, 1].into());
+        let silent = Peer { is_cross_site: true, ..direct() };
+        assert_eq!(check_request(&silent, &settings, false), Err(OriginRefusal::NotAllowed));
+        let origin = Some("https://evil.example".into());
+        let open = Peer { origin, ..direct() };
+        assert_eq!(check_request(&open, &settings, true), Err(OriginRefusal::NotAllowed));
+        assert_eq!(check_request(&direct(), &settings, false), Ok(()));
+    }
+
+    #[test]
+    fn the_verdict_on_a_page_says_who_gets_in_and_what_to_do() {
+        let settings = listed("https://ui.example");
+        let said = |url: &str| page_verdict(url, &settings).map(|verdict| verdict.to_string());
+        assert_eq!(
+            said("https://UI.example:443/chat?x=1").unwrap(),
+            "a page of https://ui.example may connect: gateway.controlUi.allowedOrigins has it"
+        );
+        assert_eq!(
+            said("ws://localhost:18789").unwrap(),
+            "a page of http://localhost:18789 may connect from the gateway's own machine (it is a \
+             page of this machine), and from nowhere else; to allow that, add \
+             \"http://localhost:18789\" to gateway.controlUi.allowedOrigins"
+        );
+        let lan = said("http://192.168.1.20:18789/").unwrap();
+        assert!(lan.contains("may not connect: origin not allowed"), "{lan}");
+        assert!(lan.contains("add \"http://192.168.1.20:18789\""), "{lan}");
+        assert!(lan.ends_with("serve it by https (see docs/deploy.md)"), "{lan}");
+        for url in ["", "ui.example", "mailto:a@b", "file:///etc/passwd"] {
+            assert_eq!(said(url), None, "{url}");
         }
     }
 }

@@ -2,6 +2,11 @@
 
 use std::net::{IpAddr, Ipv6Addr};
 
+use crate::config::ProxySettings;
+
+use super::AuthFailure;
+use super::vouch::{Claims, Vouch, Voucher};
+
 /// What the upgrade request tells of the other side.
 #[derive(Debug, Clone)]
 pub struct Peer {
@@ -15,9 +20,45 @@ pub struct Peer {
     pub origin: Option<String>,
     /// `Host`, as sent.
     pub host: Option<String>,
+    /// Whether a browser says that a page of another site asks.
+    pub is_cross_site: bool,
+    /// Headers that say who the user is.
+    pub claims: Claims,
+    /// Whether somebody has confirmed that.
+    pub vouch: Vouch,
 }
 
 impl Peer {
+    /// A connection without any header of interest.
+    pub fn direct(remote: IpAddr) -> Self {
+        Self {
+            remote,
+            forwarded_for: None,
+            is_forwarded: false,
+            origin: None,
+            host: None,
+            is_cross_site: false,
+            claims: Claims::new(),
+            vouch: Vouch::Nothing,
+        }
+    }
+
+    /// Who vouches for the user, if anybody does.
+    pub const fn voucher(&self) -> Option<Voucher> {
+        match self.vouch {
+            Vouch::For(voucher) => Some(voucher),
+            Vouch::Nothing | Vouch::Refused(_) => None,
+        }
+    }
+
+    /// Why nobody vouches for the user, for one who has given no secret either.
+    pub const fn refused(&self, gives_secret: bool) -> Option<AuthFailure> {
+        match self.vouch {
+            Vouch::Refused(why) if !gives_secret => Some(why),
+            _ => None,
+        }
+    }
+
     /// A direct connection from this machine: loopback, and no header that a
     /// proxy would add.
     pub fn is_local(&self) -> bool {
@@ -26,8 +67,8 @@ impl Peer {
 
     /// The client's address: behind a trusted proxy the last address of the
     /// chain that is no proxy itself, else the TCP peer.
-    pub fn client_ip(&self, trusted_proxies: &[IpAddr]) -> IpAddr {
-        let is_trusted = |ip: &IpAddr| trusted_proxies.iter().any(|proxy| canonical(*proxy) == *ip);
+    pub fn client_ip(&self, proxies: &ProxySettings) -> IpAddr {
+        let is_trusted = |ip: &IpAddr| proxies.includes(*ip);
         let remote = canonical(self.remote);
         if !is_trusted(&remote) {
             return remote;
@@ -65,11 +106,9 @@ mod tests {
 
     fn peer(remote: &str, forwarded: Option<&str>) -> Peer {
         Peer {
-            remote: remote.parse().unwrap(),
             forwarded_for: forwarded.map(Into::into),
             is_forwarded: forwarded.is_some(),
-            origin: None,
-            host: None,
+            ..Peer::direct(remote.parse().unwrap())
         }
     }
 
@@ -83,7 +122,8 @@ mod tests {
 
     #[test]
     fn the_chain_is_believed_only_behind_a_trusted_proxy() {
-        let proxies = ["127.0.0.1".parse().unwrap(), "10.0.0.2".parse().unwrap()];
+        let ranges = ["127.0.0.1", "10.0.0.2"].map(|range| range.parse().unwrap()).into();
+        let proxies = ProxySettings { ranges, ..ProxySettings::default() };
         let ip = |remote, chain| peer(remote, Some(chain)).client_ip(&proxies).to_string();
         assert_eq!(ip("127.0.0.1", "198.51.100.7"), "198.51.100.7");
         assert_eq!(ip("127.0.0.1", "1.1.1.1, 198.51.100.7, 10.0.0.2"), "198.51.100.7");

@@ -14,6 +14,9 @@ pub enum Owner {
 /// What no connection is called.
 const GATEWAY: &str = "gateway";
 
+/// What no other connection is called either.
+const MACHINE: &str = "this machine";
+
 impl Owner {
     /// The gateway itself: only an admin may stop what it began.
     pub fn gateway() -> Self {
@@ -45,11 +48,38 @@ pub struct Principal {
     role: Role,
     scopes: ScopeSet,
     owner: Owner,
+    has_own_token: bool,
 }
 
 impl Principal {
     pub(super) const fn new(role: Role, scopes: ScopeSet, owner: Owner) -> Self {
-        Self { role, scopes, owner }
+        Self { role, scopes, owner, has_own_token: false }
+    }
+
+    /// Whoever can open a file that only the gateway's user can.
+    pub fn of_this_machine() -> Self {
+        let scopes = Scope::ALL.into_iter().collect();
+        Self::new(Role::Operator, scopes, Owner::Connection(MACHINE.into()))
+    }
+
+    /// The same for a device that has shown nothing but a token of its own.
+    pub(super) fn with_own_token(self) -> Self {
+        Self { has_own_token: true, ..self }
+    }
+
+    /// The device, when its own token is all that it has shown. Without
+    /// `operator.admin` it manages no device but itself.
+    pub fn token_device(&self) -> Option<&str> {
+        match &self.owner {
+            Owner::Device(id) if self.has_own_token => Some(id),
+            _ => None,
+        }
+    }
+
+    /// Whether it is this device, in this role if one is named.
+    pub fn is_device(&self, device_id: &str, role: Option<&str>) -> bool {
+        matches!(&self.owner, Owner::Device(id) if id == device_id)
+            && role.is_none_or(|role| self.role.as_str() == role)
     }
 
     /// Operator or node.

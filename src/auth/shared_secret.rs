@@ -18,11 +18,24 @@ pub enum AuthFailure {
     DeviceTokenMismatch,
     BootstrapTokenInvalid,
     RateLimited,
+    ProxyUntrusted,
+    ProxyLoopback,
+    ProxyHeaderMissing,
+    ProxyUserMissing,
+    ProxyUserNotAllowed,
+    TailscaleUserMissing,
+    TailscaleProxyMissing,
+    TailscaleWhoisFailed,
+    TailscaleUserMismatch,
     Unauthorized,
 }
 
 /// Compares what the mode asks for; the other member is not looked at.
-pub fn check(settings: &AuthSettings, given: &ConnectAuth) -> Result<(), AuthFailure> {
+pub fn check(
+    settings: &AuthSettings,
+    mode: AuthMode,
+    given: &ConnectAuth,
+) -> Result<(), AuthFailure> {
     let compare = |secret: Option<&crate::support::Secret>,
                    given: Option<&str>,
                    failures: [AuthFailure; 3]| {
@@ -30,7 +43,7 @@ pub fn check(settings: &AuthSettings, given: &ConnectAuth) -> Result<(), AuthFai
         let secret = secret.filter(|secret| !secret.is_empty()).ok_or(not_configured)?;
         if secret.matches(given.ok_or(missing)?) { Ok(()) } else { Err(mismatch) }
     };
-    match settings.mode {
+    match mode {
         AuthMode::None => Ok(()),
         AuthMode::Token => compare(
             settings.token.as_ref(),
@@ -56,8 +69,8 @@ pub fn check(settings: &AuthSettings, given: &ConnectAuth) -> Result<(), AuthFai
 
 /// Whether the given credentials hold something to compare, so that a try has
 /// to be paid for. A *missing* credential does not count.
-pub fn is_a_try(settings: &AuthSettings, given: &ConnectAuth) -> bool {
-    match settings.mode {
+pub fn is_a_try(mode: AuthMode, given: &ConnectAuth) -> bool {
+    match mode {
         AuthMode::Token => given.token.is_some(),
         AuthMode::Password => given.password.is_some(),
         AuthMode::None | AuthMode::TrustedProxy => false,
@@ -93,7 +106,7 @@ impl AuthFailure {
     }
 
     /// `details.code`, `authReason`, text without hint, next step.
-    const fn row(self) -> (&'static str, &'static str, &'static str, &'static str) {
+    const fn row(self) -> Row {
         match self {
             Self::TokenMissing => {
                 ("AUTH_TOKEN_MISSING", "token_missing", "gateway token missing", UPDATE_CONFIG)
@@ -143,9 +156,45 @@ impl AuthFailure {
                 "too many failed authentication attempts (retry later)",
                 "wait_then_retry",
             ),
-            Self::Unauthorized => ("AUTH_UNAUTHORIZED", "unauthorized", "", REVIEW_CONFIG),
+            Self::ProxyUntrusted => by_proxy("trusted_proxy_untrusted_source"),
+            Self::ProxyLoopback => by_proxy("trusted_proxy_loopback_source"),
+            Self::ProxyHeaderMissing => by_proxy("trusted_proxy_missing_header"),
+            Self::ProxyUserMissing => by_proxy("trusted_proxy_user_missing"),
+            Self::ProxyUserNotAllowed => by_proxy("trusted_proxy_user_not_allowed"),
+            Self::TailscaleUserMissing => by_tailscale(
+                "AUTH_TAILSCALE_IDENTITY_MISSING",
+                "tailscale_user_missing",
+                "tailscale identity missing (use Tailscale Serve auth or gateway token/password)",
+            ),
+            Self::TailscaleProxyMissing => by_tailscale(
+                "AUTH_TAILSCALE_PROXY_MISSING",
+                "tailscale_proxy_missing",
+                "tailscale proxy headers missing (use Tailscale Serve or gateway token/password)",
+            ),
+            Self::TailscaleWhoisFailed => by_tailscale(
+                "AUTH_TAILSCALE_WHOIS_FAILED",
+                "tailscale_whois_failed",
+                "tailscale identity check failed (use Tailscale Serve auth or gateway token/password)",
+            ),
+            Self::TailscaleUserMismatch => by_tailscale(
+                "AUTH_TAILSCALE_IDENTITY_MISMATCH",
+                "tailscale_user_mismatch",
+                "tailscale identity mismatch (use Tailscale Serve auth or gateway token/password)",
+            ),
+            Self::Unauthorized => by_proxy("unauthorized"),
         }
     }
+}
+
+type Row = (&'static str, &'static str, &'static str, &'static str);
+
+const fn by_tailscale(code: &'static str, reason: &'static str, text: &'static str) -> Row {
+    (code, reason, text, REVIEW_CONFIG)
+}
+
+/// The wire has one code for all of them; `authReason` says which.
+const fn by_proxy(reason: &'static str) -> Row {
+    ("AUTH_UNAUTHORIZED", reason, "", REVIEW_CONFIG)
 }
 
 const UPDATE_CONFIG: &str = "update_auth_configuration";

@@ -1,19 +1,36 @@
 //! Who gets in with what: the matrix of credentials and devices
 //! (CVE-2026-28472, CVE-2026-22172).
 
+use std::sync::Arc;
+
 use proptest::prelude::*;
 
 use super::identity::DeviceIdentity;
+use super::pairing::{Minter, Pairing};
 use super::*;
-use crate::config::{AuthMode, AuthSettings, ControlUiSettings};
+use crate::config::{AuthMode, AuthSettings, ControlUiSettings, ProxySettings};
 use crate::protocol::connect::{
     ClientInfo, ConnectAuth, DeviceProof, SimpleConnect, StandardConnect,
 };
 use crate::protocol::{Role, Scope, ScopeSet};
-use crate::support::Secret;
+use crate::store::SqliteStore;
+use crate::support::{RandomIds, Secret};
 
 const NOW: u64 = 1_767_225_600_000;
 const NONCE: &str = "the-nonce";
+
+/// The store of this test; it goes with the process.
+fn pairing() -> Arc<Pairing> {
+    let dir = tempfile::tempdir().unwrap().keep();
+    let store = SqliteStore::open(&dir.join("x.sqlite")).unwrap();
+    let identity = Arc::new(DeviceIdentity::from_seed(&[1; 32]));
+    let minter = Minter::new(identity, Arc::new(RandomIds));
+    Arc::new(Pairing::new(Arc::new(store), minter, dir.join("devices"), Box::new(|_| {})))
+}
+
+fn wait<T>(future: impl Future<Output = T>) -> T {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(future)
+}
 
 fn auth(mode: AuthMode) -> Auth {
     let settings = AuthSettings {
@@ -24,16 +41,17 @@ fn auth(mode: AuthMode) -> Auth {
         shared_secret_scopes: [Scope::Read, Scope::Write].into_iter().collect(),
         rate_limit: None,
     };
-    Auth::new(settings, ControlUiSettings::default(), vec!["127.0.0.1".parse().unwrap()])
+    let ranges = vec!["127.0.0.1".parse().unwrap()];
+    let proxies = ProxySettings { ranges, ..ProxySettings::default() };
+    Auth::new(settings, ControlUiSettings::default(), proxies, pairing())
 }
 
 fn peer(remote: &str, forwarded: bool, origin: Option<&str>) -> Peer {
     Peer {
-        remote: remote.parse().unwrap(),
         forwarded_for: forwarded.then(|| "198.51.100.7".into()),
         is_forwarded: forwarded,
         origin: origin.map(Into::into),
-        host: None,
+        ..Peer::direct(remote.parse().unwrap())
     }
 }
 
@@ -53,6 +71,7 @@ fn connect(id: &str, mode: &str, token: Option<&str>, scopes: &[&str]) -> Standa
             ..ClientInfo::default()
         },
         caps: vec![],
+        offers: crate::protocol::connect::NodeOffers::default(),
         role: None,
         scopes: scopes.iter().map(|scope| (*scope).to_owned()).collect(),
         device: None,
@@ -86,7 +105,7 @@ fn with_proof(
 }
 
 fn decide(auth: &Auth, connect: &StandardConnect, peer: &Peer) -> Result<Admission, String> {
-    auth.admit_standard(connect, peer, "conn", NONCE, NOW).map_err(|refusal| refusal.message)
+    wait(auth.admit_standard(connect, peer, "conn", NONCE, NOW)).map_err(|refusal| refusal.message)
 }
 
 #[test]
@@ -112,14 +131,18 @@ fn only_validated_combinations_pass() {
 }
 
 #[test]
-fn a_device_is_let_in_only_from_this_machine() {
+fn a_device_that_nobody_approved_is_let_in_only_from_this_machine() {
     let auth = auth(AuthMode::Token);
     let connect = with_proof(connect("cli", "cli", Some("right"), &["operator.admin"]), NONCE, "");
-    assert!(decide(&auth, &connect, &local()).is_ok());
     for far in [peer("192.0.2.9", false, None), peer("127.0.0.1", true, None)] {
         let refusal = decide(&auth, &connect, &far).unwrap_err();
         assert_eq!(refusal, "pairing required: device is not approved yet");
     }
+    let refusal = decide(&auth, &connect, &local()).unwrap_err();
+    assert!(refusal.starts_with("pairing required"), "a person is to look at it: {refusal}");
+    let auth = self::auth(AuthMode::Token);
+    assert!(decide(&auth, &connect, &local()).is_ok());
+    assert!(decide(&auth, &connect, &peer("192.0.2.9", false, None)).is_ok(), "it is known now");
 }
 
 #[test]
@@ -200,7 +223,7 @@ fn a_device_is_told_which_of_its_credentials_is_wrong() {
             bootstrap_token: bootstrap_token.map(Into::into),
             password: None,
         };
-        let refusal = auth.admit_standard(&device, &local(), "conn", NONCE, NOW).err();
+        let refusal = wait(auth.admit_standard(&device, &local(), "conn", NONCE, NOW)).err();
         let details = refusal.as_ref().and_then(|refusal| refusal.details.as_ref());
         let code = details.map_or("", |details| details["code"].as_str().unwrap());
         assert_eq!(code, expected, "{token:?} {device_token:?} {bootstrap_token:?}");

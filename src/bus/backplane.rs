@@ -7,6 +7,7 @@ use serde::Serialize;
 use super::event::{Audience, Event};
 use super::hub::Hub;
 use super::kind::EventKind;
+use super::outbox::Closing;
 
 /// Carries events to all nodes of a gateway. Nothing outside the bus knows
 /// which way they take.
@@ -16,6 +17,9 @@ pub trait Backplane: Send + Sync {
 
     /// Delivers it to everybody who gets it, in the order of the calls.
     fn publish(&self, event: &Arc<Event>, audience: &Audience);
+
+    /// Ends the connections of a device, in one role or in all.
+    fn close_device(&self, device_id: &str, role: Option<&str>, closing: &Closing, last: &str);
 }
 
 /// One node alone: straight to its hub.
@@ -29,6 +33,10 @@ impl Backplane for LocalBackplane {
 
     fn publish(&self, event: &Arc<Event>, audience: &Audience) {
         self.0.deliver(event, audience);
+    }
+
+    fn close_device(&self, device_id: &str, role: Option<&str>, closing: &Closing, last: &str) {
+        self.0.close_device(device_id, role, closing, last);
     }
 }
 
@@ -52,6 +60,12 @@ impl Bus {
         if self.wants(kind, audience) {
             self.deliver(Event::new(kind, payload), audience);
         }
+    }
+
+    /// Ends the connections of a device, in one role or in all. What waits for
+    /// them is not sent, but to the connection `last`.
+    pub fn close_device(&self, device_id: &str, role: Option<&str>, closing: &Closing, last: &str) {
+        self.0.close_device(device_id, role, closing, last);
     }
 
     /// Publishes an event that is already built.

@@ -44,14 +44,34 @@ impl Hub {
     /// Whether anybody would get such an event; spares building payloads for
     /// nobody.
     pub fn has_audience(&self, kind: EventKind, audience: &Audience) -> bool {
-        self.subscribers.read().values().any(|subscriber| admits(subscriber, kind, audience))
+        let is_for_all = *audience == Audience::Everyone;
+        self.subscribers.read().values().any(|subscriber| {
+            admits(subscriber, kind, audience) || (is_for_all && subscriber.follows(kind, None))
+        })
     }
 
     /// Puts an event into the outbox of everybody who gets it.
     pub fn deliver(&self, event: &Arc<Event>, audience: &Audience) {
         for subscriber in self.subscribers.read().values() {
-            if admits(subscriber, event.kind, audience) {
+            let follows = || {
+                let key = event.session_key.as_ref();
+                key.is_some()
+                    && *audience == Audience::Everyone
+                    && subscriber.follows(event.kind, key)
+            };
+            if admits(subscriber, event.kind, audience) || follows() {
                 subscriber.outbox.event(event);
+            }
+        }
+    }
+
+    /// Closes the connections of a device, in one role or in all. They are cut
+    /// off: only the connection `last` gets what waits for it.
+    pub fn close_device(&self, device_id: &str, role: Option<&str>, closing: &Closing, last: &str) {
+        for subscriber in self.subscribers.read().values() {
+            if subscriber.principal.is_device(device_id, role) {
+                let drains = *subscriber.conn_id == *last;
+                subscriber.outbox.close(Closing { drains, ..closing.clone() });
             }
         }
     }

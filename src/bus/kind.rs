@@ -1,7 +1,7 @@
 //! The one list of events: name and the right that seeing it needs.
 
 use crate::auth::Principal;
-use crate::protocol::Scope;
+use crate::protocol::{Role, Scope};
 
 /// What a connection needs to get an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -10,6 +10,8 @@ pub enum Gate {
     Open,
     /// An operator with this scope.
     Scope(Scope),
+    /// A node.
+    Node,
 }
 
 impl Gate {
@@ -18,6 +20,7 @@ impl Gate {
         match self {
             Self::Open => true,
             Self::Scope(scope) => principal.allows(scope),
+            Self::Node => principal.role() == Role::Node,
         }
     }
 }
@@ -75,6 +78,16 @@ events! {
     Cron = "cron", Gate::Scope(Scope::Read);
     /// What came of a heartbeat.
     Heartbeat = "heartbeat", Gate::Open;
+    /// A device asks to be paired.
+    DevicePairRequested = "device.pair.requested", Gate::Scope(Scope::Pairing);
+    /// Somebody decided on that, or it needed nobody.
+    DevicePairResolved = "device.pair.resolved", Gate::Scope(Scope::Pairing);
+    /// A node waits for its approval.
+    NodePairRequested = "node.pair.requested", Gate::Scope(Scope::Pairing);
+    /// A node was approved, rejected or removed.
+    NodePairResolved = "node.pair.resolved", Gate::Scope(Scope::Pairing);
+    /// A node is asked to do something.
+    NodeInvokeRequest = "node.invoke.request", Gate::Node;
     /// The list of those present changed.
     Presence = "presence", Gate::Open;
     /// The gateway is alive.

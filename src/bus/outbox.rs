@@ -53,6 +53,13 @@ pub struct Closing {
     pub drains: bool,
 }
 
+impl Closing {
+    /// The device has no right to be here any more: it is cut off.
+    pub fn device_removed() -> Self {
+        Self { code: 4001, reason: "device removed".into(), drains: false }
+    }
+}
+
 /// What [`Outbox::take`] gives.
 #[derive(Debug)]
 pub enum Batch {

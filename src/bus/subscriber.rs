@@ -7,9 +7,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use parking_lot::Mutex;
 
 use crate::auth::Principal;
+use crate::protocol::Role;
 use crate::sessions::SessionKey;
 
 use super::event::Audience;
+use super::kind::EventKind;
 use super::outbox::Outbox;
 
 /// Most sessions whose messages one connection may follow singly; who wants
@@ -61,6 +63,18 @@ impl Subscriber {
         }
         keys.insert(key);
         true
+    }
+
+    /// Whether it is a node that follows what is said in a session, or in any.
+    /// That is all it gets to see of conversations.
+    pub fn follows(&self, kind: EventKind, key: Option<&SessionKey>) -> bool {
+        if self.principal.role() != Role::Node
+            || !matches!(kind, EventKind::Chat | EventKind::Agent)
+        {
+            return false;
+        }
+        let keys = self.watches_messages.lock();
+        key.map_or(!keys.is_empty(), |key| keys.contains(key))
     }
 
     /// Whether it belongs to an audience.

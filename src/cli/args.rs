@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::Args;
 
-use crate::support::Secret;
+use crate::support::{Fingerprint, Secret};
 
 use super::client::{Client, Target};
 use super::{CliError, Surroundings};
@@ -41,6 +41,9 @@ pub struct ConnectArgs {
         help = "The gateway's password [env: OPENCLAW_GATEWAY_PASSWORD]"
     )]
     pub password: Option<Secret>,
+    /// SHA-256 fingerprint of the gateway's certificate; no other is believed
+    #[arg(long, value_name = "SHA256")]
+    pub tls_fingerprint: Option<Fingerprint>,
     /// Print JSON for programs instead of text for people
     #[arg(long)]
     pub json: bool,

@@ -13,11 +13,15 @@ pub fn start_text(settings: &Settings, ready: &Ready) -> String {
     let (address, everywhere) = reachable(ready.address);
     let reach = if everywhere { "  (and every other address of this machine)" } else { "" };
     let (credential, hint) = credential(settings);
+    let s = if ready.tls.is_some() { "s" } else { "" };
+    let certificate = ready.tls.map(|tls| format!("  TLS       SHA-256 fingerprint {tls}\n"));
+    let certificate = certificate.unwrap_or_default();
     let config = settings.file.path.display();
     let absent = if settings.file.exists { "" } else { " (not there; defaults apply)" };
     format!(
         "clawgate {version} is ready\n\
-         \x20 Address   ws://{address}  http://{address}/{reach}\n\
+         \x20 Address   ws{s}://{address}  http{s}://{address}/{reach}\n\
+         {certificate}\
          \x20 {credential:<8}  {hint}\n\
          \x20 Model     {model} ({reason})\n\
          \x20 State     {state}\n\
@@ -68,13 +72,14 @@ fn whereabouts(settings: &Settings, key: &str, command: Option<&str>) -> String 
 mod tests {
     use super::*;
     use crate::config::{Env, Overrides, load};
-    use crate::support::Secret;
+    use crate::support::{Fingerprint, Secret};
 
     fn ready(address: &str) -> Ready {
         Ready {
             address: address.parse().unwrap(),
             model: "mock/mock-1".into(),
             model_reason: "agents.defaults.model".into(),
+            tls: None,
         }
     }
 
@@ -115,6 +120,18 @@ mod tests {
             ),
             "{shown}"
         );
+    }
+
+    #[test]
+    fn a_certificate_is_said_with_its_fingerprint() {
+        let home = tempfile::tempdir().unwrap();
+        let settings = load(&Env::fixed([], home.path()), &Overrides::default()).unwrap();
+        let tls = Fingerprint::of(b"certificate");
+        let shown = start_text(&settings, &Ready { tls: Some(tls), ..ready("127.0.0.1:1") });
+        let expected = format!(
+            "  Address   wss://127.0.0.1:1  https://127.0.0.1:1/\n  TLS       SHA-256 fingerprint {tls}\n"
+        );
+        assert!(shown.contains(&expected), "{shown}");
     }
 
     #[test]

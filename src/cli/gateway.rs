@@ -2,17 +2,21 @@
 
 use std::io::IsTerminal;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use anyhow::{Context, bail};
 use clap::Args;
 
 use super::{banner, output};
-use crate::app;
-use crate::config::{self, AuthMode, BindChoice, Env, GatewayMode, Overrides};
+use crate::app::{self, Ended, Ready};
+use crate::config::{self, AuthMode, BindChoice, Env, GatewayMode, Overrides, Settings};
 use crate::store::atomic::create_private_dir;
-use crate::store::instance::InstanceLock;
+use crate::store::instance::{InstanceLock, Running};
 use crate::support::Secret;
 use crate::telemetry::{self, LogOptions, filter_for_level};
+
+/// How long work that cannot be stopped may go on when the gateway restarts.
+const LEFT_MAX: Duration = Duration::from_secs(5);
 
 /// Flags of the gateway.
 #[derive(Debug, Clone, Default, Args)]
@@ -84,21 +88,59 @@ pub fn run(args: &GatewayArgs, env: &Env) -> anyhow::Result<ExitCode> {
         );
     }
     create_private_dir(&settings.paths.state_dir)?;
-    let mut lock = InstanceLock::acquire(&settings.paths.instance_lock())?;
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build()
-        .context("cannot start the threads of the gateway")?;
-    let shown = settings.clone();
-    runtime.block_on(app::run(settings, env, |ready| {
-        if let Err(error) = lock.publish(banner::reachable(ready.address).0) {
-            tracing::warn!(%error, "clients on this machine have to be told the address");
-        }
-        if let Err(error) = output::say(&banner::start_text(&shown, ready)) {
-            tracing::warn!(%error, "cannot print the start-up text");
-        }
-    }))?;
+    let lock = InstanceLock::acquire(&settings.paths.instance_lock())?;
+    run_again_and_again(settings, &args.overrides.to_overrides(), env, lock)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Runs the gateway, each time with the configuration as it is then, until it is
+/// told to stop.
+fn run_again_and_again(
+    mut settings: Settings,
+    overrides: &Overrides,
+    env: &Env,
+    mut lock: InstanceLock,
+) -> anyhow::Result<()> {
+    let mut socket = None;
+    loop {
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .enable_all()
+            .build()
+            .context("cannot start the threads of the gateway")?;
+        let on_ready = |ready: &Ready| {
+            let address = banner::reachable(ready.address).0;
+            if let Err(error) = lock.publish(Running { address, is_tls: ready.tls.is_some() }) {
+                tracing::warn!(%error, "clients on this machine have to be told the address");
+            }
+            if let Err(error) = output::say(&banner::start_text(&settings, ready)) {
+                tracing::warn!(%error, "cannot print the start-up text");
+            }
+        };
+        let ended = runtime.block_on(app::run(settings.clone(), env, &mut socket, on_ready))?;
+        if ended == Ended::Stopped {
+            return Ok(());
+        }
+        settings = runtime.block_on(again(settings, overrides, env));
+        // Files and database are closed before they are opened again.
+        runtime.shutdown_timeout(LEFT_MAX);
+    }
+}
+
+/// The configuration as it is now; the one before, where no gateway would start
+/// with it.
+async fn again(before: Settings, overrides: &Overrides, env: &Env) -> Settings {
+    let now = async {
+        let settings = config::load(env, overrides)?;
+        if settings.paths != before.paths {
+            bail!("the state directory is another one; stop and start the gateway for that");
+        }
+        app::check(&settings, env).await?;
+        Ok(settings)
+    };
+    now.await.unwrap_or_else(|error| {
+        tracing::error!("going on with the config as it was: {error:#}");
+        before
+    })
 }
 
 /// `--verbose`, then `RUST_LOG`, which can say most, then `OPENCLAW_LOG_LEVEL`.

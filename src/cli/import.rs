@@ -1,4 +1,5 @@
-//! `clawgate import`: takes over the sessions of an OpenClaw state directory.
+//! `clawgate import`: takes over the sessions and devices of an OpenClaw state
+//! directory.
 
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
@@ -13,6 +14,7 @@ use serde_json::json;
 use super::format::{count, size, table};
 use super::screen::Screen;
 use crate::app;
+use crate::auth::pairing::PairedFile;
 use crate::config::{self, Env, Overrides};
 use crate::cron::Imported;
 use crate::sessions::import::{Import, ImportReport, LeftOut, Progress};
@@ -80,8 +82,13 @@ pub fn run(args: &ImportArgs, env: &Env) -> anyhow::Result<ExitCode> {
         .left_out
         .extend(lost.map(|(what, why)| LeftOut { what: what.clone(), why: why.clone() }));
     bar.clear();
-    let text =
-        if args.json { as_json(&import, &report, &jobs) } else { as_text(&import, &report, &jobs) };
+    let devices = runtime.block_on(devices(&import, &mut report))?;
+    let others = Others { jobs, devices };
+    let text = if args.json {
+        as_json(&import, &report, &others)
+    } else {
+        as_text(&import, &report, &others)
+    };
     // Names of files can hold what steers a terminal; the screen takes it out.
     match Screen::stdio(true).text(&text) {
         Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => return Err(error.into()),
@@ -89,6 +96,31 @@ pub fn run(args: &ImportArgs, env: &Env) -> anyhow::Result<ExitCode> {
     }
     let is_whole = report.all_left_out().next().is_none();
     Ok(if is_whole { ExitCode::SUCCESS } else { ExitCode::from(LEFT_OUT) })
+}
+
+/// Takes over paired devices that are not known here; answers how many.
+async fn devices(import: &Import, report: &mut ImportReport) -> anyhow::Result<usize> {
+    let folder = import.from.join("devices");
+    let file = PairedFile::read(&folder);
+    let file = file.unwrap_or_else(|error| {
+        let what = folder.join("paired.json").display().to_string();
+        report.left_out.push(LeftOut { what, why: error.to_string() });
+        PairedFile::default()
+    });
+    for id in file.left_out {
+        let why = "its entry is not one of a paired device".to_owned();
+        report.left_out.push(LeftOut { what: format!("device {id}"), why });
+    }
+    let mut rows = file.rows;
+    let Some(store) = &import.store else { return Ok(rows.len()) };
+    if import.is_dry {
+        let known = store.devices(0).await?;
+        rows.retain(|row| {
+            !known.iter().any(|it| it.device_id == row.device_id && it.paired.is_some())
+        });
+        return Ok(rows.len());
+    }
+    Ok(store.import_devices(rows, None).await?)
 }
 
 fn source(args: &ImportArgs, env: &Env) -> anyhow::Result<PathBuf> {
@@ -153,19 +185,28 @@ fn draw(text: &str) {
     let _ = write!(err, "\r{text}").and_then(|()| err.flush());
 }
 
-fn as_json(import: &Import, report: &ImportReport, jobs: &Imported) -> String {
+/// What was taken over beside sessions.
+struct Others {
+    jobs: Imported,
+    devices: usize,
+}
+
+fn as_json(import: &Import, report: &ImportReport, others: &Others) -> String {
+    let jobs = &others.jobs;
     let answer = json!({
         "from": import.from,
         "to": import.to,
         "dryRun": import.is_dry,
         "agents": report.agents,
         "cron": {"jobs": jobs.jobs, "knownJobs": jobs.known, "runs": jobs.runs},
+        "devices": others.devices,
         "leftOut": report.left_out,
     });
     format!("{answer:#}\n")
 }
 
-fn as_text(import: &Import, report: &ImportReport, jobs: &Imported) -> String {
+fn as_text(import: &Import, report: &ImportReport, others: &Others) -> String {
+    let (jobs, devices) = (&others.jobs, others.devices);
     let head = ["agent", "sessions", "messages", "files", "size", "here before", "left out"];
     let mut rows = vec![head.map(str::to_owned)];
     for agent in &report.agents {
@@ -185,6 +226,9 @@ fn as_text(import: &Import, report: &ImportReport, jobs: &Imported) -> String {
     if jobs.jobs + jobs.known > 0 {
         let (new, known, runs) = (count(jobs.jobs), count(jobs.known), count(jobs.runs));
         text.extend(["\ncron: ", &new, " jobs, ", &runs, " runs, ", &known, " here before\n"]);
+    }
+    if devices > 0 {
+        text.extend(["\nPaired devices: ", &devices.to_string(), "\n"]);
     }
     let mut left_out = report.all_left_out().peekable();
     if left_out.peek().is_some() {

@@ -4,7 +4,7 @@
 //! Promises: what a script reads goes to stdout, everything else to stderr; an
 //! error says what to do; no credential is printed unless it was asked for.
 //! Must not: do what a library module can do, or reach into a running gateway
-//! but through its WebSocket.
+//! but through its WebSocket and its control socket.
 
 mod args;
 mod banner;
@@ -12,15 +12,20 @@ mod call;
 mod chat;
 pub mod client;
 mod config;
+mod control;
 mod cron;
+mod devices;
+mod doctor;
 mod env;
 mod error;
 mod format;
 mod gateway;
 mod import;
 mod models;
+mod nodes;
 mod output;
 mod screen;
+mod security;
 mod skills;
 mod status;
 mod surroundings;
@@ -33,6 +38,7 @@ use clap::{Parser, Subcommand};
 
 use crate::agent::exec::launcher::run_step;
 use crate::config::{Env, Settings};
+use crate::support::Secret;
 
 pub use args::ConnectArgs;
 pub use banner::start_text;
@@ -41,12 +47,16 @@ pub use chat::ChatArgs;
 pub use client::LocalGateway;
 pub use config::ConfigArgs;
 pub use cron::CronArgs;
+pub use devices::{DevicesArgs, QrArgs};
+pub use doctor::DoctorArgs;
 pub use error::CliError;
 pub use gateway::{GatewayArgs, OverrideArgs};
 pub use import::ImportArgs;
 pub use models::ModelsArgs;
+pub use nodes::NodesArgs;
 pub use output::say;
 pub use screen::Screen;
+pub use security::SecurityArgs;
 pub use skills::SkillsArgs;
 pub use status::{HealthArgs, StatusArgs};
 pub use surroundings::Surroundings;
@@ -80,14 +90,24 @@ enum Command {
     Token(TokenArgs),
     /// Look at the effective configuration.
     Config(ConfigArgs),
-    /// Take over the sessions of an OpenClaw state directory.
+    /// Look whether a gateway works here, and say what to do.
+    Doctor(DoctorArgs),
+    /// Look at what the configuration opens to others.
+    Security(SecurityArgs),
+    /// Take over the sessions and devices of an OpenClaw state directory.
     Import(ImportArgs),
     /// Show models and credentials, choose the default model.
     Models(ModelsArgs),
     /// Show, make, change and run jobs.
     Cron(CronArgs),
+    /// Show, approve and ask nodes: machines that offer commands.
+    Nodes(NodesArgs),
     /// Show, install and switch skills.
     Skills(SkillsArgs),
+    /// Show, approve and remove devices.
+    Devices(DevicesArgs),
+    /// Print a code that sets up one phone.
+    Qr(QrArgs),
 }
 
 /// Parses the arguments and runs the command. A usage error exits with 2.
@@ -106,16 +126,27 @@ fn run(cli: Cli, env: Env) -> anyhow::Result<ExitCode> {
         Some(Command::Gateway(args)) => gateway::run(&args, &env),
         Some(Command::Token(args)) => token::run(&args, &env),
         Some(Command::Config(args)) => config::run(&args, &env),
+        Some(Command::Doctor(args)) => doctor::run(&args, &env),
+        Some(Command::Security(args)) => security::run(&args, &env),
         Some(Command::Import(args)) => import::run(&args, &env),
         Some(Command::Models(args)) => models::run(&args, &env),
         Some(Command::Chat(args)) => {
             client(env, async |around, screen| chat::run(args, around, screen).await)
+        }
+        Some(Command::Nodes(args)) => {
+            client(env, async |around, screen| nodes::run(args, around, screen).await)
         }
         Some(Command::Skills(args)) => {
             client(env, async |around, screen| skills::run(args, around, screen).await)
         }
         Some(Command::Cron(args)) => {
             client(env, async |around, screen| cron::run(args, around, screen).await)
+        }
+        Some(Command::Devices(args)) => {
+            client(env, async |around, screen| devices::run(args, around, screen).await)
+        }
+        Some(Command::Qr(args)) => {
+            client(env, async |around, screen| devices::qr(args, around, screen).await)
         }
         Some(Command::Call(args)) => {
             client(env, async |around, screen| call::run(args, around, screen).await)
@@ -151,6 +182,12 @@ fn follow_secrets(settings: &mut Settings, env: &Env) -> anyhow::Result<()> {
     }
     let followed = one_thread()?.block_on(auth.follow(&settings.secrets, env));
     followed.map_err(|(key, error)| anyhow::Error::new(error).context(key))
+}
+
+/// Token and password of `gateway.remote`.
+fn remote_credentials(settings: &Settings, env: &Env) -> anyhow::Result<[Option<Secret>; 2]> {
+    let found = settings.gateway.remote.credentials(&settings.secrets, env);
+    one_thread()?.block_on(found).context("gateway.remote")
 }
 
 /// A runtime for a command that only talks to others.

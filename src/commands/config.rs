@@ -7,8 +7,9 @@
 use serde_json::Value;
 
 use super::refusal;
-use crate::config::edit::{self, Step, ValuePath};
-use crate::config::{self, REDACTED, edit_file, redacted, redacted_member};
+use crate::config::edit::{self, ValuePath};
+use crate::config::redact::redacted_at;
+use crate::config::{self, edit_file, redacted};
 use crate::registry::Ctx;
 
 const USAGE: &str = "⚠️ Usage: /config show|get|set|unset [path[=value]]";
@@ -53,8 +54,7 @@ pub async fn run(words: &str, cx: &Ctx) -> String {
                     rest.split_once('=').ok_or("⚠️ Usage: /config set path=value")?;
                 let (path, value) = (read_path(path)?, read_value(value));
                 change(&file, &env, |text| edit::set(text, &path, &value))?;
-                let shown = last_name(&path)
-                    .map_or_else(|| redacted(&value), |name| redacted_member(name, &value));
+                let shown = redacted_at(path.steps(), &value);
                 Ok(format!("⚙️ Config updated: {path}={shown}\n{RESTART}"))
             }),
             "unset" if !rest.is_empty() => Box::new(move || {
@@ -83,14 +83,8 @@ fn read_path(written: &str) -> Result<ValuePath, String> {
 /// JSON5, or else just a text.
 fn read_value(written: &str) -> Value {
     let written = written.trim();
-    json5::from_str(written).unwrap_or_else(|_| Value::String(written.to_owned()))
-}
-
-fn last_name(path: &ValuePath) -> Option<&str> {
-    path.steps().iter().rev().find_map(|step| match step {
-        Step::Key(name) => Some(name.as_str()),
-        Step::Index(_) => None,
-    })
+    let read = config::parse_value(written, std::path::Path::new("value"));
+    read.unwrap_or_else(|_| Value::String(written.to_owned()))
 }
 
 fn change(
@@ -127,25 +121,25 @@ fn show(file: &std::path::Path, path: &str) -> Result<String, String> {
         return Ok(format!("⚙️ Config (raw):\n```json\n{:#}\n```", redacted(&whole)));
     }
     let path = read_path(path)?;
-    let found = path.steps().iter().try_fold((&whole, false), |(value, is_hidden), step| {
-        let (next, name) = match step {
-            Step::Key(name) => (value.get(name)?, Some(name)),
-            Step::Index(index) => (value.get(index)?, None),
-        };
-        Some((next, is_hidden || name.is_some_and(|name| config::is_secret(name))))
-    });
-    match found {
-        None => Ok(format!("⚙️ No config value found for {path}.")),
-        Some((_, true)) => Ok(format!("⚙️ Config {path}:\n```json\n\"{REDACTED}\"\n```")),
-        Some((value, false)) => {
-            Ok(format!("⚙️ Config {path}:\n```json\n{:#}\n```", redacted(value)))
+    Ok(match path.find(&whole) {
+        None => format!("⚙️ No config value found for {path}."),
+        Some(value) => {
+            let shown = redacted_at(path.steps(), value);
+            format!("⚙️ Config {path}:\n```json\n{shown:#}\n```")
         }
-    }
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_value_that_is_nested_without_end_is_a_text() {
+        let deep = "[".repeat(100_000);
+        assert_eq!(read_value(&deep), Value::String(deep.clone()));
+        assert_eq!(read_value(" [1] "), serde_json::json!([1]));
+    }
 
     #[test]
     fn a_value_is_not_kept_with_the_line() {

@@ -16,6 +16,7 @@ mod help;
 mod list;
 mod model;
 mod queue;
+mod restart;
 mod session;
 mod settings;
 mod skill;
@@ -177,6 +178,7 @@ impl Command {
             Action::Approve => soon(async move { approve::run(&args, &cx).await }),
             Action::Context => soon(async move { context::run(&args, &cx, &key).await }),
             Action::Config => soon(async move { config::run(&args, &cx).await }),
+            Action::Restart => soon(async move { restart::run(&cx).await }),
             Action::Setting(setting) => {
                 soon(async move { settings::run(setting, &args, &cx, &key).await })
             }

@@ -76,6 +76,7 @@ pub enum Action {
     Whoami,
     Steer,
     Config,
+    Restart,
     Reset,
     New,
     Compact,
@@ -179,6 +180,8 @@ commands! {
         &[arg("mode", "off, tokens, full, or cost", &["off", "tokens", "full", "cost"])],
         Some(Action::Setting(Setting::Usage)), ["sessions.patch"], "Usage footer or cost summary.";
     "stop" ["/stop"] Session, false, NONE, None, ["chat.abort"], "Stop the current run.";
+    "restart" ["/restart"] Tools, false, NONE, Some(Action::Restart), ["gateway.restart.request"],
+        "Restart OpenClaw.";
     "activation" ["/activation"] Management, true,
         &[arg("mode", "mention or always", &["mention", "always"])],
         Some(Action::Setting(Setting::Activation)), ["sessions.patch"], "Set group activation mode.";

@@ -18,7 +18,6 @@ const UNOFFERED: &[(&[&str], bool, &str)] = &[
     (&["/kill"], true, "`/subagents kill` stops sub-agents"),
     (&["/mcp"], true, "MCP servers are set in the config"),
     (&["/plugins"], true, "there are no plugins"),
-    (&["/restart"], false, "restart it by whatever started it"),
     (&["/session"], true, "there are no threads that could be bound to the session"),
     (&["/tts"], true, "there is no text-to-speech"),
 ];
@@ -56,7 +55,7 @@ mod tests {
             assert!(table::find(name).is_none(), "{name}");
             assert!(told(name, false).unwrap().starts_with(&format!("⚠️ {name} is not offered")));
         }
-        assert_eq!(told("/restart", true), None, "with words it is text");
+        assert_eq!(told("/agents", true), None, "with words it is text");
         assert_eq!(told("/nothing", false), None);
     }
 }

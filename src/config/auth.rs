@@ -15,6 +15,7 @@ use super::secrets::{self, SecretError, SecretInput, SecretRef, SecretsConfig};
 use super::{Bind, ConfigError, Env, token};
 use crate::protocol::{Scope, ScopeSet};
 use crate::support::{Secret, millis};
+use crate::telemetry;
 
 const MODES: &str = "token, password, none, trusted-proxy";
 const TOKEN_KEY: &str = "gateway.auth.token";
@@ -168,7 +169,10 @@ pub(super) fn resolve(
     let mut referred = Vec::new();
     // Only what the mode asks for is looked up: another one may lead nowhere.
     let mut settle = |key, choice, is_used| match ledger.settle_secret(key, choice) {
-        Some(SecretInput::Text(secret)) => Some(secret),
+        Some(SecretInput::Text(secret)) => {
+            telemetry::hide(&secret);
+            Some(secret)
+        }
         Some(SecretInput::Ref(reference)) => {
             referred.extend(Some((key, reference)).filter(|_| is_used));
             None
@@ -178,7 +182,12 @@ pub(super) fn resolve(
     Ok(AuthSettings {
         mode,
         token: settle(TOKEN_KEY, token, mode == AuthMode::Token),
-        password: settle(PASSWORD_KEY, password, mode == AuthMode::Password),
+        // Beside a proxy, it is for programs on this machine.
+        password: settle(
+            PASSWORD_KEY,
+            password,
+            matches!(mode, AuthMode::Password | AuthMode::TrustedProxy),
+        ),
         referred,
         shared_secret_scopes,
         rate_limit,

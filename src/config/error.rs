@@ -81,6 +81,11 @@ pub enum ConfigError {
         "gateway.auth.mode is trusted-proxy, but gateway.trustedProxies is empty; list the addresses of the proxies there"
     )]
     ProxiesMissing,
+    /// Trusted-proxy mode, no header to look at.
+    #[error(
+        "gateway.auth.mode is trusted-proxy, but gateway.auth.trustedProxy.userHeader is not set; name the header in which the proxy says who the user is"
+    )]
+    UserHeaderMissing,
     /// The token file is there but of no use.
     #[error("the token file {} is empty or not text; delete it and a new token is made at the next start", path.display())]
     BadTokenFile {

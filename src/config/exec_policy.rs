@@ -11,11 +11,13 @@ use std::time::Duration;
 use super::ConfigError;
 use super::explain::{Choice, Ledger};
 use super::schema::Node;
+use crate::support::millis;
 
 /// As in the original. Two minutes, as it once was, are too short for a person.
 const DEFAULT_TIMEOUT_MS: u64 = 30 * 60 * 1000;
-/// A day: a question that is older than that is answered by nobody.
-const MAX_TIMEOUT_MS: u64 = 24 * 60 * 60 * 1000;
+/// How long a question may wait: one that is older than a day is answered by
+/// nobody.
+pub const APPROVAL_TIMEOUT_MAX: Duration = Duration::from_hours(24);
 
 /// Which commands run; the stricter is the smaller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -130,7 +132,7 @@ pub(super) fn read(
     let rules = rules(&node)?;
     ledger.settle_optional("tools.exec.security", Choice::file(file, rules.security));
     ledger.settle_optional("tools.exec.ask", Choice::file(file, rules.ask));
-    let timeout = node.member("approvalTimeoutMs")?.integer(MAX_TIMEOUT_MS)?;
+    let timeout = node.member("approvalTimeoutMs")?.integer(millis(APPROVAL_TIMEOUT_MAX))?;
     let timeout = Choice::file(file, timeout);
     let timeout = ledger.settle("tools.exec.approvalTimeoutMs", timeout, DEFAULT_TIMEOUT_MS);
     let mut agents = BTreeMap::new();

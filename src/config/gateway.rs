@@ -1,13 +1,15 @@
 //! The `gateway` section, but for who is let in (see `auth`).
 
 use std::fmt;
-use std::net::IpAddr;
 use std::path::Path;
 use std::time::Duration;
 
 use super::explain::{Choice, Ledger};
 use super::schema::{Node, env_integer};
-use super::{AuthMode, AuthSettings, Bind, ConfigError, Env, Overrides, Paths, auth, bind};
+use super::{
+    AuthSettings, Bind, ConfigError, Env, Overrides, Paths, ProxySettings, RemoteSettings,
+    TlsSettings, auth, bind, proxies, tls,
+};
 
 /// OpenClaw's port, which its clients try first.
 const DEFAULT_PORT: u16 = 18789;
@@ -35,10 +37,16 @@ pub struct GatewaySettings {
     pub handshake_timeout: Duration,
     /// Sockets of one address, or one /64 of v6, that have not logged in yet.
     pub max_preauth_per_ip: usize,
-    /// Addresses whose forwarding headers are believed.
-    pub trusted_proxies: Vec<IpAddr>,
+    /// Whether the gateway's user manages devices without a token; ours.
+    pub control_socket: bool,
+    /// Who stands in front, and what it says of users.
+    pub proxies: ProxySettings,
     /// Rules for browsers.
     pub control_ui: ControlUiSettings,
+    /// The gateway's certificate.
+    pub tls: TlsSettings,
+    /// The gateway that client commands are for when `mode` is `remote`.
+    pub remote: RemoteSettings,
 }
 
 /// `gateway.mode`.
@@ -97,15 +105,16 @@ pub(super) fn read(
         .or_file(from.file, node.member("port")?.integer(65_535)?);
     let port = ledger.settle("gateway.port", port, DEFAULT_PORT);
     let bind = bind::resolve(&node, from.file, from.overrides.bind, ledger)?;
-    let trusted = Choice::file(from.file, addresses(&node.member("trustedProxies")?)?);
-    let trusted_proxies = ledger.settle_list("gateway.trustedProxies", trusted, Vec::new());
+    let proxies = proxies::read(&node, from.file, ledger)?;
     let (handshake_timeout, max_preauth_per_ip) = limits(&node, from, ledger)?;
+    let socket = Choice::file(from.file, node.member("controlSocket")?.boolean()?);
+    let control_socket = ledger.settle("gateway.controlSocket", socket, true);
     let control_ui = control_ui(&node.member("controlUi")?, from.file, ledger)?;
+    let tls = tls::read(&node, from, ledger)?;
+    let remote = tls::remote(&node, from, ledger)?;
     // Last, because it may generate a token, and that only for a valid config.
     let auth = auth::resolve(&node.member("auth")?, bind, from, ledger)?;
-    if auth.mode == AuthMode::TrustedProxy && trusted_proxies.is_empty() {
-        return Err(ConfigError::ProxiesMissing);
-    }
+    proxies::check(auth.mode, &proxies)?;
     Ok(GatewaySettings {
         mode,
         port,
@@ -113,22 +122,12 @@ pub(super) fn read(
         auth,
         handshake_timeout,
         max_preauth_per_ip,
-        trusted_proxies,
+        control_socket,
+        proxies,
         control_ui,
+        tls,
+        remote,
     })
-}
-
-fn addresses(node: &Node<'_>) -> Result<Option<Vec<IpAddr>>, ConfigError> {
-    if !node.is_set() {
-        return Ok(None);
-    }
-    let parse = |item: Node<'_>| {
-        let text = item.required_text()?;
-        text.trim()
-            .parse()
-            .map_err(|_| item.wrong("must be an IP address, not a network or a name"))
-    };
-    node.items()?.into_iter().map(parse).collect::<Result<_, _>>().map(Some)
 }
 
 fn limits(

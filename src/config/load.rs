@@ -12,10 +12,11 @@ use super::gateway::{self, Sources};
 use super::schema::Node;
 use super::{
     ConfigError, ConfigFile, Env, Overrides, Paths, Settings, agents, cli_backend, commands, cron,
-    exec, exec_policy, heartbeat, mcp, messages, models, nesting, profiles, secrets, session,
-    skills, substitute, tools, web, workspace,
+    exec, exec_policy, heartbeat, mcp, messages, models, nesting, nodes, profiles, redact, secrets,
+    session, skills, substitute, tools, web, workspace,
 };
-use crate::support::hex;
+use crate::support::{Secret, hex};
+use crate::telemetry;
 
 /// The sections that are read; the rest is kept as it is.
 const SECTIONS: [&str; 12] = [
@@ -59,6 +60,7 @@ fn settings(
         None => Value::Object(serde_json::Map::new()),
     };
     let filled = substitute::sections(&raw, &SECTIONS, env, &file.path)?;
+    hide_credentials(&filled);
     let root = Node::root(&filled, &file.path);
     let from = Sources { env, overrides, paths: &paths, file: &file.path };
     let mut ledger = Ledger::default();
@@ -69,6 +71,7 @@ fn settings(
     let messages = messages::read(&root, &file.path, &mut ledger)?;
     let exec_policy = exec_policy::read(&root, &file.path, &mut ledger)?;
     let exec = exec::read(&root, env, &paths, &file.path, &mut ledger)?;
+    let nodes = nodes::read(&root, &file.path, &mut ledger)?;
     let tools = tools::read(&root, &file.path, &mut ledger)?;
     let history_max_chars = gateway::history_max_chars(&root, &file.path, &mut ledger)?;
     let commands = commands::read(&root, &file.path, &mut ledger)?;
@@ -93,6 +96,7 @@ fn settings(
         messages,
         exec,
         exec_policy,
+        nodes,
         tools,
         history_max_chars,
         models,
@@ -110,11 +114,35 @@ fn settings(
     })
 }
 
-/// Parses JSON5; `path` is for the error.
+/// Keeps what is written in the file out of the log.
+fn hide_credentials(filled: &Value) {
+    for (path, value) in redact::credentials(filled) {
+        let is_shown = redact::redacted_at(&path, value) == *value;
+        if let Some(text) = value.as_str().filter(|_| !is_shown) {
+            telemetry::hide(&Secret::new(text));
+            for part in redact::address::parts(text) {
+                telemetry::hide(&Secret::new(part));
+            }
+        }
+    }
+}
+
+/// Parses a JSON5 object; `path` is for the error.
 pub fn parse(text: &str, path: &Path) -> Result<Value, ConfigError> {
     if text.trim().is_empty() {
         return Ok(Value::Object(serde_json::Map::new()));
     }
+    let value = parse_value(text, path)?;
+    if value.is_object() {
+        Ok(value)
+    } else {
+        Err(Node::root(&value, path).wrong("must be an object"))
+    }
+}
+
+/// Parses any JSON5; `path` is for the error. Whatever comes from outside goes
+/// through here: the parser itself has no bound of its depth.
+pub fn parse_value(text: &str, path: &Path) -> Result<Value, ConfigError> {
     let syntax = |at: Option<json5::Position>, reason: String| {
         let (line, column) = at.map_or((1, 1), |at| (at.line + 1, at.column + 1));
         ConfigError::Syntax { path: path.to_owned(), line, column, reason }
@@ -125,15 +153,10 @@ pub fn parse(text: &str, path: &Path) -> Result<Value, ConfigError> {
             "nested too deep".into(),
         ));
     }
-    let value: Value = json5::from_str(text).map_err(|error| {
+    json5::from_str(text).map_err(|error| {
         let reason = error.code().map_or_else(|| error.to_string(), |code| code.to_string());
         syntax(error.position(), reason)
-    })?;
-    if value.is_object() {
-        Ok(value)
-    } else {
-        Err(Node::root(&value, path).wrong("must be an object"))
-    }
+    })
 }
 
 /// The text of the file, `None` when there is no file.

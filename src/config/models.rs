@@ -49,16 +49,8 @@ impl ModelsConfig {
     /// Every reference to a secret, with the path where it stands.
     pub fn references(&self) -> impl Iterator<Item = (String, &SecretRef)> {
         self.providers.iter().flat_map(|(id, provider)| {
-            let at = move |rest: &str| format!("models.providers.{id}.{rest}");
-            let key = provider.api_key.as_ref().and_then(SecretInput::reference);
-            let key = key.map(|reference| (at("apiKey"), reference));
-            let headers = provider.headers.iter().filter_map(move |(name, value)| {
-                Some((at(&format!("headers.{name}")), value.reference()?))
-            });
-            let request = provider.request.references();
-            let request =
-                request.map(move |(path, reference)| (at(&format!("request.{path}")), reference));
-            key.into_iter().chain(headers).chain(request)
+            let at = move |(path, reference)| (format!("models.providers.{id}.{path}"), reference);
+            provider.references().map(at)
         })
     }
 }
@@ -147,6 +139,26 @@ pub struct ProviderConfig {
     pub params: ParamsConfig,
     /// How it is reached.
     pub request: ProviderRequest,
+}
+
+impl ProviderConfig {
+    /// Every reference to a secret, with its path below the provider.
+    pub fn references(&self) -> impl Iterator<Item = (String, &SecretRef)> {
+        let key = self.api_key.as_ref().and_then(SecretInput::reference);
+        let key = key.map(|reference| ("apiKey".to_owned(), reference));
+        let headers = self
+            .headers
+            .iter()
+            .filter_map(|(name, value)| Some((format!("headers.{name}"), value.reference()?)));
+        let request = self.request.references();
+        let request = request.map(|(path, reference)| (format!("request.{path}"), reference));
+        key.into_iter().chain(headers).chain(request)
+    }
+
+    /// Whether there is such a reference.
+    pub fn refers(&self) -> bool {
+        self.references().next().is_some()
+    }
 }
 
 /// `models.providers.<id>.models[]`.

@@ -4,8 +4,24 @@
 //! stack, which would end the process whoever wrote the text. Must not: judge
 //! anything else; what is not JSON5 is the parser's to say.
 
+use serde_json::Value;
+
 /// As `serde_json` has it; a config needs about ten.
-const MAX_DEPTH: usize = 128;
+pub(super) const MAX_DEPTH: usize = 128;
+
+/// Whether a value is nested deeper than a text may be.
+pub(super) fn is_too_deep(value: &Value) -> bool {
+    fn depth(value: &Value, room: usize) -> bool {
+        match value {
+            Value::Array(items) => room == 0 || items.iter().any(|item| depth(item, room - 1)),
+            Value::Object(members) => {
+                room == 0 || members.values().any(|member| depth(member, room - 1))
+            }
+            _ => false,
+        }
+    }
+    depth(value, MAX_DEPTH)
+}
 
 /// Byte offset of the first bracket that is nested too deep.
 pub(super) fn too_deep(text: &str) -> Option<usize> {

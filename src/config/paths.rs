@@ -70,6 +70,16 @@ impl Paths {
         self.state_dir.join("identity").join("device.json")
     }
 
+    /// Where OpenClaw keeps paired devices.
+    pub fn devices_dir(&self) -> PathBuf {
+        self.state_dir.join("devices")
+    }
+
+    /// Where OpenClaw keeps nodes that were approved.
+    pub fn nodes_dir(&self) -> PathBuf {
+        self.state_dir.join("nodes")
+    }
+
     /// Which commands may run: OpenClaw keeps this file in the home, wherever
     /// the state is.
     pub fn exec_approvals(&self) -> PathBuf {
@@ -85,6 +95,11 @@ impl Paths {
     /// Held by the running gateway.
     pub fn instance_lock(&self) -> PathBuf {
         self.state_dir.join("clawgate.lock")
+    }
+
+    /// Where commands of the gateway's user reach it without a token.
+    pub fn control_socket(&self) -> PathBuf {
+        self.state_dir.join("clawgate.sock")
     }
 
     /// The generated gateway token.
@@ -149,7 +164,10 @@ mod tests {
             (paths.database(), "/h/.openclaw/clawgate.sqlite"),
             (paths.sessions_dir("main"), "/h/.openclaw/agents/main/sessions"),
             (paths.identity_file(), "/h/.openclaw/identity/device.json"),
+            (paths.devices_dir(), "/h/.openclaw/devices"),
+            (paths.nodes_dir(), "/h/.openclaw/nodes"),
             (paths.instance_lock(), "/h/.openclaw/clawgate.lock"),
+            (paths.control_socket(), "/h/.openclaw/clawgate.sock"),
             (paths.token_file(), "/h/.openclaw/gateway-token"),
         ] {
             assert_eq!(path, Path::new(expected));

@@ -8,6 +8,8 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use parking_lot::Mutex;
+
 use super::edit::EditError;
 use crate::store::atomic::{self, FileError};
 
@@ -37,6 +39,9 @@ pub enum SaveError {
     Write(#[from] FileError),
 }
 
+/// One writer at a time in this process; others are noticed by what they wrote.
+static WRITING: Mutex<()> = Mutex::new(());
+
 /// Changes the file by `edit`; whether anything is different now. A file that
 /// is not there is made.
 ///
@@ -46,18 +51,28 @@ pub fn edit_file(
     path: &Path,
     edit: impl FnOnce(&str) -> Result<String, EditError>,
 ) -> Result<bool, SaveError> {
+    write_with(path, |before| Ok(edit(before.unwrap_or_default())?))
+}
+
+/// The same by `next`, which gets the text if there is a file, and has errors of
+/// its own.
+pub(super) fn write_with<E: From<SaveError>>(
+    path: &Path,
+    next: impl FnOnce(Option<&str>) -> Result<String, E>,
+) -> Result<bool, E> {
+    let _one = WRITING.lock();
     let before = read(path)?;
-    let after = edit(before.as_deref().unwrap_or_default())?;
+    let after = next(before.as_deref())?;
     if before.as_deref() == Some(after.as_str()) {
         return Ok(false);
     }
     if let Some(before) = &before {
-        keep(path, before)?;
+        keep(path, before).map_err(SaveError::from)?;
     }
     if read(path)? != before {
-        return Err(SaveError::Stale(path.to_owned()));
+        return Err(SaveError::Stale(path.to_owned()).into());
     }
-    atomic::write_private(path, after.as_bytes())?;
+    atomic::write_private(path, after.as_bytes()).map_err(SaveError::from)?;
     Ok(true)
 }
 

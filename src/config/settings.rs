@@ -14,8 +14,8 @@ use super::skills::SkillsSettings;
 use super::web::WebConfig;
 use super::{
     AgentsSettings, AuthMode, BindChoice, CommandsSettings, CronSettings, ExecPolicySettings,
-    ExecSettings, Explained, GatewaySettings, HeartbeatSettings, MessagesSettings, Paths,
-    SessionSettings, ToolsSettings, WorkspaceSettings,
+    ExecSettings, Explained, GatewaySettings, HeartbeatSettings, MessagesSettings, NodesSettings,
+    Paths, SessionSettings, ToolsSettings, WorkspaceSettings,
 };
 use crate::support::Secret;
 
@@ -57,6 +57,8 @@ pub struct Settings {
     pub exec: ExecSettings,
     /// Which commands may run and who is asked.
     pub exec_policy: ExecPolicySettings,
+    /// What nodes may be asked to do, and which one runs commands.
+    pub nodes: NodesSettings,
     /// Which tools agents may use.
     pub tools: ToolsSettings,
     /// Longest text in an answer of `chat.history`, in characters.

@@ -30,7 +30,7 @@ pub(super) struct Worker {
 }
 
 impl Cron {
-    /// Runs jobs when they are due, for ever.
+    /// Runs jobs when they are due, until the gateway stops.
     pub async fn schedule(self: Arc<Self>, runs: Arc<Runs>) {
         let permits = Semaphore::new(self.parts.settings.cron.max_concurrent.max(1));
         let worker = Arc::new(Worker { cron: self, runs, permits });
@@ -42,7 +42,7 @@ impl Cron {
             tracing::error!(%error, "runs of jobs of the last process not ended");
             tokio::time::sleep(REST).await;
         }
-        loop {
+        while !cron.is_stopped() {
             let now = cron.now_ms();
             let pause = match worker.start_due(now).await {
                 Ok(()) => cron.pause(now).await,
@@ -89,6 +89,9 @@ impl Worker {
             return Ok(());
         }
         for id in self.cron.parts.store.due_cron_jobs(now).await? {
+            if self.cron.is_stopped() {
+                break;
+            }
             if let Some(ticket) = self.cron.claim_due(&id).await? {
                 self.start(ticket);
             }

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use jiff::tz::TimeZone;
 use parking_lot::Mutex;
@@ -55,6 +56,8 @@ pub struct Cron {
     // Never held across an await; see docs/locks.md.
     pub(super) state: Mutex<State>,
     pub(super) missed: MissedPolicy,
+    /// Whether the gateway stops: what is due then is for the next one.
+    stopped: AtomicBool,
 }
 
 /// What runs, and what is about to.
@@ -124,6 +127,7 @@ impl Cron {
             state: Mutex::default(),
             // The config was checked; unknown means no.
             missed: missed.unwrap_or(MissedPolicy::Skip),
+            stopped: AtomicBool::new(false),
             parts,
         })
     }
@@ -136,6 +140,19 @@ impl Cron {
 
     pub(super) fn now_ms(&self) -> u64 {
         self.parts.clock.now_ms()
+    }
+
+    /// Begins no more runs and asks nobody by the clock; those that are under
+    /// way end like others.
+    pub fn stop(&self) {
+        self.stopped.store(true, Ordering::SeqCst);
+        self.changed.notify_one();
+        self.heartbeats.set_enabled(false);
+    }
+
+    /// Whether the gateway stops.
+    pub(super) fn is_stopped(&self) -> bool {
+        self.stopped.load(Ordering::SeqCst)
     }
 
     /// Marks a job as running; false when it does already.
@@ -212,6 +229,9 @@ impl Cron {
     /// # Errors
     /// When there is no such job, or it cannot be written down.
     pub async fn ask(self: &Arc<Self>, id: &str, only_due: bool) -> Result<Asked, CronError> {
+        if self.is_stopped() {
+            return Err(CronError::Refused("the gateway is stopping; ask again after that".into()));
+        }
         let row = self.parts.store.cron_job(id).await?;
         let row = row.ok_or_else(|| CronError::Unknown(id.to_owned()))?;
         Job::of_row(&row)?;

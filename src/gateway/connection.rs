@@ -20,7 +20,6 @@ use crate::registry::{Ctx, Denial};
 
 use super::handshake::{self, Welcome};
 use super::leave::Leave;
-use super::preauth::PreauthPermit;
 use super::render::View;
 use super::socket::{Received, Socket};
 use super::upgrade::Gateway;
@@ -36,9 +35,9 @@ const READ_BURST: usize = 64;
 const MAX_ROLE_REFUSALS: u32 = 10;
 
 /// Serves a socket from its upgrade to its end.
-pub async fn run(gateway: Arc<Gateway>, socket: Socket, peer: Peer, permit: PreauthPermit) {
+pub async fn run(gateway: Arc<Gateway>, socket: Socket, peer: Peer) {
     // Boxed, so that its space is given back while the connection lasts.
-    let Some((connection, leave)) = Box::pin(admit(gateway, socket, peer, permit)).await else {
+    let Some((connection, leave)) = Box::pin(admit(gateway, socket, peer)).await else {
         return;
     };
     let end = connection.serve().await;
@@ -50,12 +49,10 @@ async fn admit(
     gateway: Arc<Gateway>,
     mut socket: Socket,
     peer: Peer,
-    permit: PreauthPermit,
 ) -> Option<(Connection, Leave)> {
     let welcome = match handshake::run(&gateway, &mut socket, &peer).await {
         Ok(welcome) => welcome,
         Err(farewell) => {
-            drop(permit);
             if let Some(farewell) = farewell {
                 farewell.say(socket).await;
             }

@@ -5,11 +5,12 @@ use std::sync::Arc;
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 
-use crate::auth::{Admission, Peer, Principal};
-use crate::bus::{Beacon, Event, EventKind, Subscriber};
+use crate::auth::{Admission, DeviceGrant, Peer, Principal};
+use crate::bus::{Beacon, Closing, Event, EventKind, Subscriber};
+use crate::nodes::Joining;
 use crate::protocol::connect::{Connect, StandardConnect, parse_connect};
 use crate::protocol::hello::{
-    Features, Granted, HelloOk, Policy, ServerInfo, SessionDefaults, Snapshot,
+    Features, Granted, GrantedToken, HelloOk, Policy, ServerInfo, SessionDefaults, Snapshot,
 };
 use crate::protocol::{
     ErrorShape, FrameError, Profile, Request, Role, Scope, Version, is_dashboard, parse_request,
@@ -17,6 +18,7 @@ use crate::protocol::{
 };
 use crate::registry::{Caller, KeyNames};
 use crate::sessions::SessionKey;
+use crate::store::NodeFacts;
 
 use super::leave::Leave;
 use super::render::View;
@@ -73,7 +75,7 @@ pub async fn run(
     let attempt = Attempt { gateway, peer, conn_id, nonce };
     let request = attempt.first_request(socket, &message).await.map_err(Some)?;
     drop(message);
-    match attempt.decide(&request) {
+    match attempt.decide(&request).await {
         Ok(decision) => {
             socket.authenticated();
             attempt.welcome(socket, &request.id, decision).await.ok_or(None)
@@ -161,23 +163,25 @@ impl Attempt<'_> {
     }
 
     /// Who is it, and may it come in?
-    fn decide(&self, request: &Request) -> Result<Decision, Refused> {
-        let now_ms = self.gateway.services.clock.now_ms();
+    async fn decide(&self, request: &Request) -> Result<Decision, Refused> {
         let auth = &self.gateway.auth;
         let connect = parse_connect(request.params.as_deref()).map_err(Refused::standard)?;
+        let peer = &auth.vouchers().ask(self.peer).await;
+        let now_ms = self.gateway.services.clock.now_ms();
         let (profile, admission) = match &connect {
             Connect::Standard(connect) => {
                 let version = Version::negotiate(connect.min_protocol, connect.max_protocol)
                     .ok_or_else(Refused::version)?;
                 let admission = auth
-                    .admit_standard(connect, self.peer, &self.conn_id, &self.nonce, now_ms)
+                    .admit_standard(connect, peer, &self.conn_id, &self.nonce, now_ms)
+                    .await
                     .map_err(Refused::standard)?;
                 (Profile::Standard(version), admission)
             }
             Connect::Simple(connect) => {
                 let profile = Profile::Simple;
                 let admission = auth
-                    .admit_simple(connect, self.peer, &self.conn_id, now_ms)
+                    .admit_simple(connect, peer, &self.conn_id, now_ms)
                     .map_err(|error| Refused { error, profile, code: 1008 })?;
                 (profile, admission)
             }
@@ -227,13 +231,26 @@ impl Attempt<'_> {
         };
         let conn_id = Arc::clone(&self.conn_id);
         let leave = Leave::new(Arc::clone(self.gateway), conn_id, presence_key);
+        if principal.role() == Role::Node
+            && let (Connect::Standard(connect), Some(node_id)) = (&connect, &admission.device_id)
+        {
+            services.nodes.join(self.joining(connect, node_id)).await;
+        }
         let key_names = Arc::new(KeyNames::default());
         let subscriber =
             Arc::new(Subscriber::new(Arc::clone(&self.conn_id), Arc::clone(&principal), &caps));
         // Joined before the snapshot is taken: what happens in between comes
         // as an event after hello, so nothing falls through (#116043).
         self.gateway.hub.join(Arc::clone(&subscriber));
-        let hello = self.hello(profile, &principal, admission.scope_names);
+        // A token may have been taken away since it was looked at; whoever does
+        // so closes only who has joined by then.
+        if let Some(granted) = &admission.granted
+            && !services.pairing.still_stands(&granted.standing, services.clock.now_ms()).await
+        {
+            subscriber.outbox.close(Closing::device_removed());
+        }
+        let granted = granted(principal.role(), admission.scope_names, admission.granted);
+        let hello = self.hello(profile, &principal, granted);
         let sent = match serde_json::to_string(&hello) {
             Ok(payload) => {
                 let send = socket.send(response_ok(id, &payload));
@@ -271,6 +288,32 @@ impl Attempt<'_> {
         Some(Welcome { caller, view, leave })
     }
 
+    /// A node that comes in, in its own words.
+    fn joining(&self, connect: &StandardConnect, node_id: &str) -> Joining {
+        let (client, offers) = (connect.client.clone(), connect.offers.clone());
+        let is_near = self.peer.is_local();
+        let remote_ip = (!is_near).then(|| self.gateway.auth.client_ip(self.peer).to_string());
+        Joining {
+            node_id: node_id.to_owned(),
+            conn_id: Arc::clone(&self.conn_id),
+            facts: NodeFacts {
+                display_name: client.display_name,
+                platform: Some(client.platform),
+                version: Some(client.version),
+                client_id: Some(client.id),
+                client_mode: Some(client.mode),
+                device_family: client.device_family,
+                model_identifier: client.model_identifier,
+                caps: Some(connect.caps.clone()),
+                commands: Some(offers.commands),
+                remote_ip,
+                ..NodeFacts::default()
+            },
+            permissions: offers.permissions,
+            path_env: offers.path_env,
+        }
+    }
+
     fn announce(
         &self,
         connect: &StandardConnect,
@@ -279,13 +322,15 @@ impl Attempt<'_> {
         scopes: &[String],
     ) -> Option<String> {
         let beacon = Beacon::of_client(&connect.client, device_id, role.as_str(), scopes)?;
+        let ip = self.gateway.auth.remote_ip(self.peer);
+        let beacon = Beacon { ip: ip.map(|ip| ip.to_string()), ..beacon };
         let services = &self.gateway.services;
         let key = beacon.instance_id.clone().unwrap_or_else(|| self.conn_id.to_string());
         services.presence.announce(&key, beacon, services.clock.now_ms());
         Some(key)
     }
 
-    fn hello(&self, profile: Profile, principal: &Principal, scopes: Vec<String>) -> HelloOk<'_> {
+    fn hello(&self, profile: Profile, principal: &Principal, auth: Granted) -> HelloOk<'_> {
         let services = &self.gateway.services;
         let settings = &services.settings;
         let now_ms = services.clock.now_ms();
@@ -317,10 +362,28 @@ impl Attempt<'_> {
                 auth_mode: is_admin.then(|| self.gateway.auth.mode().as_str()),
             },
             plugin_surface_urls: is_v4.then(|| json!({})),
-            auth: Granted { role: principal.role(), scopes },
+            auth,
             policy: Policy::default(),
         }
     }
+}
+
+/// `auth` of hello-ok.
+fn granted(role: Role, scopes: Vec<String>, device: Option<DeviceGrant>) -> Granted {
+    let (own, others) = match device {
+        Some(DeviceGrant { token, issued_at_ms, others, .. }) => {
+            (token.map(|token| (token.expose().to_owned(), issued_at_ms)), others)
+        }
+        None => (None, Vec::new()),
+    };
+    let (device_token, issued_at_ms) = own.unzip();
+    let others = others.into_iter().map(|(role, token, scopes, issued_at_ms)| GrantedToken {
+        device_token: token.expose().to_owned(),
+        role,
+        scopes,
+        issued_at_ms,
+    });
+    Granted { role, scopes, device_token, issued_at_ms, device_tokens: others.collect() }
 }
 
 fn empty_object() -> Box<RawValue> {

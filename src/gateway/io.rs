@@ -1,4 +1,4 @@
-//! The TCP side: accept, count and bound what is read.
+//! Below the WebSocket: accept, count and bound what is read.
 //!
 //! The WebSocket library fixes its limits at the upgrade, but before `connect`
 //! a client may send far less than after it. So the bound is enforced here, on
@@ -9,7 +9,6 @@
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, AtomicU8, Ordering};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
@@ -22,56 +21,19 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::Sleep;
 
-/// A connection has this long to become a WebSocket; one that only asks by HTTP
-/// ends with it.
+use crate::auth::bucket;
+
+use super::meter::{Meter, Phase};
+use super::preauth::PreauthPermit;
+use super::tls::Tls;
+use super::transport::{Encrypted, Transport};
+use super::upgrade::Gateway;
+
+/// A connection has this long to become a WebSocket, TLS included; one that only
+/// asks by HTTP ends with it.
 const REQUEST_LIMIT: Duration = Duration::from_secs(15);
 /// How long to wait when the process is out of file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(200);
-/// What is still read, as frames, from a client that we are closing; its close
-/// frame should be among it.
-const CLOSING_BYTES: i64 = 64 * 1024;
-
-const REQUEST: u8 = 0;
-const OPEN: u8 = 1;
-const LIMITED: u8 = 2;
-const CLOSING: u8 = 3;
-
-/// Switches what a connection may send.
-#[derive(Debug)]
-pub struct Meter {
-    phase: AtomicU8,
-    left: AtomicI64,
-}
-
-impl Meter {
-    fn new() -> Self {
-        Self { phase: AtomicU8::new(REQUEST), left: AtomicI64::new(0) }
-    }
-
-    /// From now on without a bound of its own: the client has logged in.
-    pub fn open(&self) {
-        self.phase.store(OPEN, Ordering::Release);
-    }
-
-    /// From now on at most `bytes`; more is an error of the read.
-    pub fn limit(&self, bytes: u32) {
-        self.left.store(i64::from(bytes), Ordering::Release);
-        self.phase.store(LIMITED, Ordering::Release);
-    }
-
-    /// From now on only the close frame of the peer matters: what is too far
-    /// away to be it is thrown away.
-    pub fn closing(&self) {
-        self.left.store(CLOSING_BYTES, Ordering::Release);
-        self.phase.store(CLOSING, Ordering::Release);
-    }
-
-    /// Whether the bound has been reached.
-    pub fn is_exhausted(&self) -> bool {
-        self.phase.load(Ordering::Acquire) == LIMITED && self.left.load(Ordering::Acquire) <= 0
-    }
-}
-
 /// A frame that is written to the connection directly, before anything that
 /// the library writes after it was put here.
 #[derive(Debug)]
@@ -89,10 +51,12 @@ impl Bypass {
     }
 }
 
-/// A TCP connection with a [`Meter`] and a [`Bypass`].
+/// A connection with a [`Meter`] and a [`Bypass`]. Both are above TLS: they see
+/// what the WebSocket does.
 pub struct MeteredStream {
-    tcp: TcpStream,
+    inner: Transport,
     meter: Arc<Meter>,
+    permit: Arc<PreauthPermit>,
     bypass: Arc<Bypass>,
     deadline: Option<Pin<Box<Sleep>>>,
 }
@@ -103,30 +67,40 @@ impl AsyncRead for MeteredStream {
         cx: &mut Context<'_>,
         buf: &mut ReadBuf<'_>,
     ) -> Poll<std::io::Result<()>> {
-        match self.meter.phase.load(Ordering::Acquire) {
-            REQUEST => {
+        match self.meter.phase() {
+            Phase::Request(left) => {
+                self.meter.watch(cx.waker());
                 if let Some(deadline) = &mut self.deadline
                     && deadline.as_mut().poll(cx).is_ready()
                 {
                     return Poll::Ready(Err(std::io::ErrorKind::TimedOut.into()));
                 }
-                Pin::new(&mut self.tcp).poll_read(cx, buf)
+                let polled = self.poll_limited(cx, buf, left);
+                if polled.is_pending() { self.or_cut(polled) } else { polled }
             }
-            CLOSING if self.meter.left.load(Ordering::Acquire) <= 0 => self.poll_discard(cx),
-            LIMITED | CLOSING => self.poll_limited(cx, buf),
-            _ => {
+            Phase::Closing(0) => self.poll_discard(cx),
+            Phase::Limited(left) => {
                 self.deadline = None;
-                Pin::new(&mut self.tcp).poll_read(cx, buf)
+                self.meter.watch(cx.waker());
+                let polled = self.poll_limited(cx, buf, left);
+                if polled.is_pending() { self.or_cut(polled) } else { polled }
+            }
+            Phase::Closing(left) => self.poll_limited(cx, buf, left),
+            Phase::Cut => Poll::Ready(Err(std::io::ErrorKind::ConnectionAborted.into())),
+            Phase::Open => {
+                self.deadline = None;
+                Pin::new(&mut self.inner).poll_read(cx, buf)
             }
         }
     }
 }
 
 impl MeteredStream {
-    fn new(tcp: TcpStream) -> Self {
+    fn new(inner: Transport, meter: Arc<Meter>, permit: PreauthPermit) -> Self {
         Self {
-            tcp,
-            meter: Arc::new(Meter::new()),
+            inner,
+            meter,
+            permit: Arc::new(permit),
             bypass: Arc::new(Bypass::new()),
             deadline: Some(Box::pin(tokio::time::sleep(REQUEST_LIMIT))),
         }
@@ -136,9 +110,8 @@ impl MeteredStream {
         &mut self,
         cx: &mut Context<'_>,
         buf: &mut ReadBuf<'_>,
+        left: usize,
     ) -> Poll<std::io::Result<()>> {
-        self.deadline = None;
-        let left = usize::try_from(self.meter.left.load(Ordering::Acquire)).unwrap_or(0);
         if left == 0 {
             let error = std::io::Error::other("too much before connect");
             return Poll::Ready(Err(error));
@@ -146,10 +119,17 @@ impl MeteredStream {
         let mut space = [0_u8; 4 * 1024];
         let room = left.min(buf.remaining()).min(space.len());
         let mut part = ReadBuf::new(space.get_mut(..room).unwrap_or_default());
-        let polled = Pin::new(&mut self.tcp).poll_read(cx, &mut part);
+        let polled = Pin::new(&mut self.inner).poll_read(cx, &mut part);
         buf.put_slice(part.filled());
-        let read = part.filled().len();
-        self.meter.left.fetch_sub(i64::try_from(read).unwrap_or(i64::MAX), Ordering::AcqRel);
+        self.meter.spend(part.filled().len());
+        polled
+    }
+
+    /// A cut that came while the waker was being noted would be missed.
+    fn or_cut(&self, polled: Poll<std::io::Result<()>>) -> Poll<std::io::Result<()>> {
+        if self.meter.phase() == Phase::Cut {
+            return Poll::Ready(Err(std::io::ErrorKind::ConnectionAborted.into()));
+        }
         polled
     }
 
@@ -159,7 +139,7 @@ impl MeteredStream {
         let mut space = [0_u8; 16 * 1024];
         loop {
             let mut rubbish = ReadBuf::new(&mut space);
-            ready!(Pin::new(&mut self.tcp).poll_read(cx, &mut rubbish))?;
+            ready!(Pin::new(&mut self.inner).poll_read(cx, &mut rubbish))?;
             if rubbish.filled().is_empty() {
                 return Poll::Ready(Ok(()));
             }
@@ -174,7 +154,7 @@ impl MeteredStream {
             return Poll::Ready(Ok(()));
         }
         while frame.has_remaining() {
-            let written = ready!(Pin::new(&mut self.tcp).poll_write(cx, frame.chunk()))?;
+            let written = ready!(Pin::new(&mut self.inner).poll_write(cx, frame.chunk()))?;
             if written == 0 {
                 return Poll::Ready(Err(std::io::ErrorKind::WriteZero.into()));
             }
@@ -192,7 +172,7 @@ impl AsyncWrite for MeteredStream {
         buf: &[u8],
     ) -> Poll<std::io::Result<usize>> {
         ready!(self.poll_bypass(cx))?;
-        Pin::new(&mut self.tcp).poll_write(cx, buf)
+        Pin::new(&mut self.inner).poll_write(cx, buf)
     }
 
     fn poll_write_vectored(
@@ -201,26 +181,48 @@ impl AsyncWrite for MeteredStream {
         bufs: &[std::io::IoSlice<'_>],
     ) -> Poll<std::io::Result<usize>> {
         ready!(self.poll_bypass(cx))?;
-        Pin::new(&mut self.tcp).poll_write_vectored(cx, bufs)
+        Pin::new(&mut self.inner).poll_write_vectored(cx, bufs)
     }
 
     fn is_write_vectored(&self) -> bool {
-        self.tcp.is_write_vectored()
+        self.inner.is_write_vectored()
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<std::io::Result<()>> {
         ready!(self.poll_bypass(cx))?;
-        Pin::new(&mut self.tcp).poll_flush(cx)
+        Pin::new(&mut self.inner).poll_flush(cx)
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<std::io::Result<()>> {
         ready!(self.poll_bypass(cx))?;
-        Pin::new(&mut self.tcp).poll_shutdown(cx)
+        Pin::new(&mut self.inner).poll_shutdown(cx)
     }
 }
 
 /// The listening socket.
-pub struct Incoming(pub TcpListener);
+pub struct Incoming {
+    /// Where connections come in.
+    pub listener: TcpListener,
+    /// Whose connections they are.
+    pub gateway: Arc<Gateway>,
+    /// What encrypts them.
+    pub tls: Option<Arc<Tls>>,
+}
+
+impl Incoming {
+    /// A connection that was accepted, with its place among those who wait.
+    fn open(&self, tcp: TcpStream, remote: SocketAddr) -> MeteredStream {
+        let transport = match &self.tls {
+            Some(tls) => Transport::Tls(Box::new(Encrypted::Greeting(tls.accept(tcp)))),
+            None => Transport::Plain(tcp),
+        };
+        let meter = Arc::new(Meter::new());
+        let Gateway { auth, preauth, .. } = &*self.gateway;
+        let through_proxy = auth.is_proxy(remote.ip());
+        let permit = preauth.enter(bucket(remote.ip()), through_proxy, Arc::clone(&meter));
+        MeteredStream::new(transport, meter, permit)
+    }
+}
 
 impl Listener for Incoming {
     type Io = MeteredStream;
@@ -228,12 +230,12 @@ impl Listener for Incoming {
 
     async fn accept(&mut self) -> (MeteredStream, SocketAddr) {
         loop {
-            match self.0.accept().await {
+            match self.listener.accept().await {
                 Ok((tcp, address)) => {
                     if let Err(error) = tcp.set_nodelay(true) {
                         tracing::debug!(%error, "TCP_NODELAY refused");
                     }
-                    return (MeteredStream::new(tcp), address);
+                    return (self.open(tcp, address), address);
                 }
                 Err(error) => {
                     tracing::warn!(%error, "accept failed; trying again");
@@ -244,11 +246,11 @@ impl Listener for Incoming {
     }
 
     fn local_addr(&self) -> std::io::Result<SocketAddr> {
-        self.0.local_addr()
+        self.listener.local_addr()
     }
 }
 
-/// What a request's handler learns of its TCP connection.
+/// What a request's handler learns of its connection.
 #[derive(Clone)]
 pub struct Wire {
     /// The other end.
@@ -257,18 +259,26 @@ pub struct Wire {
     pub meter: Arc<Meter>,
     /// The way of large frames.
     pub bypass: Arc<Bypass>,
+    /// Its place among those who wait to log in.
+    pub permit: Arc<PreauthPermit>,
 }
 
 impl Connected<IncomingStream<'_, Incoming>> for Wire {
     fn connect_info(stream: IncomingStream<'_, Incoming>) -> Self {
-        let MeteredStream { meter, bypass, .. } = stream.io();
-        Self { remote: *stream.remote_addr(), meter: Arc::clone(meter), bypass: Arc::clone(bypass) }
+        let MeteredStream { meter, bypass, permit, .. } = stream.io();
+        Self {
+            remote: *stream.remote_addr(),
+            meter: Arc::clone(meter),
+            bypass: Arc::clone(bypass),
+            permit: Arc::clone(permit),
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::gateway::preauth::PreauthBudget;
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
     #[tokio::test]
@@ -276,7 +286,10 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let (client, server) = tokio::join!(TcpStream::connect(address), listener.accept());
-        let (mut client, mut server) = (client.unwrap(), MeteredStream::new(server.unwrap().0));
+        let (mut client, (tcp, peer)) = (client.unwrap(), server.unwrap());
+        let meter = Arc::new(Meter::new());
+        let permit = PreauthBudget::new(1).enter(peer.ip(), false, Arc::clone(&meter));
+        let mut server = MeteredStream::new(Transport::Plain(tcp), meter, permit);
         // More than any socket buffer takes at once.
         let body = Bytes::from(vec![b'b'; 8 * 1024 * 1024]);
         let write = async {

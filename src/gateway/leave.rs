@@ -24,6 +24,7 @@ impl Drop for Leave {
     fn drop(&mut self) {
         self.gateway.hub.leave(&self.conn_id);
         let services = &self.gateway.services;
+        services.nodes.leave(&self.conn_id);
         if let Some(key) = &self.presence_key
             && services.presence.depart(key, services.clock.now_ms())
         {

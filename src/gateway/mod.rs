@@ -5,12 +5,18 @@
 //! every close says why. Must not: know what a method does.
 
 mod connection;
+mod control;
 mod handshake;
+mod headers;
 mod io;
 mod leave;
+mod meter;
 mod preauth;
 mod render;
 mod socket;
+pub mod tls;
+mod transport;
 mod upgrade;
 
+pub use control::{ControlSocket, challenge as control_challenge};
 pub use upgrade::{Gateway, serve};

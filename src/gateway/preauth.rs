@@ -1,63 +1,136 @@
-//! How many sockets may wait for their `connect`.
+//! Who may wait to log in.
+//!
+//! Owns: the list of connections before their `connect`, from the moment that
+//! they are accepted. Promises: there are never more of them than the bounds
+//! say, and a new client finds room at once: where it is short, whoever has been
+//! silent for the longest time goes. Must not: read or write a socket.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use parking_lot::Mutex;
+use tokio::time::Instant;
 
-/// Most sockets of all clients together that may wait.
+use super::meter::Meter;
+
+/// Most connections of all clients together that may wait. Each holds a file
+/// descriptor and some KiB.
 const MAX_TOTAL: usize = 1024;
+/// A client logs in within milliseconds. One that has waited for so long gives
+/// its place to another of the same address.
+const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Counts sockets before their `connect`, per place that limits see.
+/// Counts connections before their `connect`, per place that limits see.
 #[derive(Debug)]
 pub struct PreauthBudget {
-    per_ip: usize,
+    per_place: usize,
     waiting: Arc<Mutex<Waiting>>,
 }
 
+/// In the order of their arrival.
 #[derive(Debug, Default)]
 struct Waiting {
-    by_place: HashMap<IpAddr, usize>,
-    total: usize,
+    next: u64,
+    all: BTreeMap<u64, Waiter>,
+}
+
+#[derive(Debug)]
+struct Waiter {
+    place: IpAddr,
+    stage: Stage,
+    since: Instant,
+    meter: Arc<Meter>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    /// Has not asked for anything. Behind a proxy nobody knows yet who it is.
+    Connected { through_proxy: bool },
+    /// Is a WebSocket.
+    Upgraded,
 }
 
 /// A place among those who wait; given back when dropped.
 #[derive(Debug)]
 pub struct PreauthPermit {
-    place: IpAddr,
+    number: u64,
+    per_place: usize,
     waiting: Arc<Mutex<Waiting>>,
 }
 
-impl PreauthBudget {
-    /// A budget of `per_ip` sockets for each place.
-    pub fn new(per_ip: usize) -> Self {
-        Self { per_ip, waiting: Arc::default() }
+impl Waiting {
+    fn count(&self, place: IpAddr, stage: Stage) -> usize {
+        self.all.values().filter(|it| it.place == place && it.stage == stage).count()
     }
 
-    /// Takes a place, if one is left.
-    pub fn enter(&self, place: IpAddr) -> Option<PreauthPermit> {
-        let mut waiting = self.waiting.lock();
-        let here = waiting.by_place.get(&place).copied().unwrap_or_default();
-        if here >= self.per_ip || waiting.total >= MAX_TOTAL {
-            return None;
+    /// Takes out the oldest that is meant, if it has waited long enough.
+    fn expel(&mut self, least: Duration, is_meant: impl Fn(&Waiter) -> bool) -> bool {
+        let oldest = self.all.iter().find(|(_, waiter)| is_meant(waiter));
+        let Some(number) =
+            oldest.filter(|(_, it)| it.since.elapsed() >= least).map(|(number, _)| *number)
+        else {
+            return false;
+        };
+        if let Some(expelled) = self.all.remove(&number) {
+            tracing::debug!(place = %expelled.place, "cut a connection that did not log in");
+            expelled.meter.cut();
         }
-        waiting.by_place.insert(place, here + 1);
-        waiting.total += 1;
-        Some(PreauthPermit { place, waiting: Arc::clone(&self.waiting) })
+        true
+    }
+}
+
+impl PreauthBudget {
+    /// A budget of `per_place` connections for each place.
+    pub fn new(per_place: usize) -> Self {
+        Self { per_place, waiting: Arc::default() }
+    }
+
+    /// Takes a place for a connection that was accepted.
+    pub fn enter(&self, place: IpAddr, through_proxy: bool, meter: Arc<Meter>) -> PreauthPermit {
+        let stage = Stage::Connected { through_proxy };
+        let mut waiting = self.waiting.lock();
+        if waiting.all.len() >= MAX_TOTAL {
+            waiting.expel(Duration::ZERO, |_| true);
+        } else if !through_proxy && waiting.count(place, stage) >= self.per_place {
+            waiting.expel(PATIENCE, |it| it.place == place && it.stage == stage);
+        }
+        let number = waiting.next;
+        waiting.next += 1;
+        waiting.all.insert(number, Waiter { place, stage, since: Instant::now(), meter });
+        PreauthPermit { number, per_place: self.per_place, waiting: Arc::clone(&self.waiting) }
+    }
+}
+
+impl PreauthPermit {
+    /// The connection becomes a WebSocket of a client at `place`; `false` when
+    /// that place has enough of them.
+    pub fn upgrade(&self, place: IpAddr) -> bool {
+        let mut waiting = self.waiting.lock();
+        if !waiting.all.contains_key(&self.number) {
+            return false;
+        }
+        let is_like_it = |it: &Waiter| it.place == place && it.stage == Stage::Upgraded;
+        let is_full = waiting.count(place, Stage::Upgraded) >= self.per_place;
+        if is_full && !waiting.expel(PATIENCE, is_like_it) {
+            return false;
+        }
+        if let Some(waiter) = waiting.all.get_mut(&self.number) {
+            (waiter.place, waiter.stage) = (place, Stage::Upgraded);
+        }
+        true
+    }
+
+    /// It waits no more: it has logged in, or is being closed.
+    pub fn leave(&self) {
+        self.waiting.lock().all.remove(&self.number);
     }
 }
 
 impl Drop for PreauthPermit {
     fn drop(&mut self) {
-        let mut waiting = self.waiting.lock();
-        waiting.total -= 1;
-        if let Some(here) = waiting.by_place.get_mut(&self.place) {
-            *here -= 1;
-            if *here == 0 {
-                waiting.by_place.remove(&self.place);
-            }
-        }
+        self.leave();
     }
 }
 
@@ -65,15 +138,67 @@ impl Drop for PreauthPermit {
 mod tests {
     use super::*;
 
-    #[test]
-    fn places_are_per_address_and_come_back() {
+    fn ip(last: u8) -> IpAddr {
+        IpAddr::from([10, 0, 0, last])
+    }
+
+    fn enter(budget: &PreauthBudget, place: IpAddr) -> (PreauthPermit, Arc<Meter>) {
+        let meter = Arc::new(Meter::new());
+        (budget.enter(place, false, Arc::clone(&meter)), meter)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn websockets_are_counted_per_address_and_come_back() {
         let budget = PreauthBudget::new(2);
-        let ip = "10.0.0.1".parse().unwrap();
-        let first = budget.enter(ip).unwrap();
-        let _second = budget.enter(ip).unwrap();
-        assert!(budget.enter(ip).is_none());
-        assert!(budget.enter("10.0.0.2".parse().unwrap()).is_some());
+        let upgraded = |place| {
+            let (permit, _) = enter(&budget, place);
+            permit.upgrade(place).then_some(permit)
+        };
+        let first = upgraded(ip(1)).unwrap();
+        let second = upgraded(ip(1)).unwrap();
+        assert!(upgraded(ip(1)).is_none());
+        assert!(upgraded(ip(2)).is_some());
         drop(first);
-        assert!(budget.enter(ip).is_some());
+        let _third = upgraded(ip(1)).unwrap();
+        second.leave();
+        assert!(upgraded(ip(1)).is_some());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn whoever_has_been_silent_for_long_gives_way_to_its_neighbour() {
+        let budget = PreauthBudget::new(1);
+        let (old, old_meter) = enter(&budget, ip(1));
+        assert!(old.upgrade(ip(1)));
+        let (new, _) = enter(&budget, ip(1));
+        assert!(!new.upgrade(ip(1)));
+        tokio::time::advance(PATIENCE).await;
+        assert!(new.upgrade(ip(1)));
+        assert!(old_meter.is_cut());
+        assert!(!old.upgrade(ip(1)), "who was cut does not come back");
+
+        let (_silent, silent_meter) = enter(&budget, ip(2));
+        tokio::time::advance(PATIENCE).await;
+        let (_other, _) = enter(&budget, ip(2));
+        assert!(silent_meter.is_cut());
+        let behind = Arc::new(Meter::new());
+        let _one = budget.enter(ip(3), true, Arc::clone(&behind));
+        tokio::time::advance(PATIENCE).await;
+        let _two = budget.enter(ip(3), true, Arc::new(Meter::new()));
+        assert!(!behind.is_cut(), "a proxy speaks for many");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn beyond_the_bound_the_oldest_of_all_goes() {
+        let budget = PreauthBudget::new(4);
+        let mut waiting = Vec::new();
+        for number in 0..MAX_TOTAL {
+            let place = IpAddr::from([10, 1, u8::try_from(number / 4).unwrap(), 1]);
+            waiting.push(enter(&budget, place));
+        }
+        assert!(waiting.iter().all(|(_, meter)| !meter.is_cut()));
+        let (late, late_meter) = enter(&budget, ip(9));
+        assert!(waiting[0].1.is_cut() && !waiting[1].1.is_cut() && !late_meter.is_cut());
+        assert!(late.upgrade(ip(9)));
+        assert_eq!(budget.waiting.lock().all.len(), MAX_TOTAL);
     }
 }

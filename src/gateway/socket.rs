@@ -11,7 +11,9 @@ use futures_util::SinkExt;
 
 use crate::support::BoxFuture;
 
-use super::io::{Bypass, Meter, Wire};
+use super::io::{Bypass, Wire};
+use super::meter::Meter;
+use super::preauth::PreauthPermit;
 
 /// Longest close reason that RFC 6455 §5.5 leaves room for is 123 bytes; the
 /// original cuts at 120.
@@ -40,17 +42,19 @@ pub struct Socket {
     inner: WebSocket,
     meter: Arc<Meter>,
     bypass: Arc<Bypass>,
+    permit: Arc<PreauthPermit>,
 }
 
 impl Socket {
     /// Takes over an upgraded connection.
     pub fn new(inner: WebSocket, wire: Wire) -> Self {
-        Self { inner, meter: wire.meter, bypass: wire.bypass }
+        Self { inner, meter: wire.meter, bypass: wire.bypass, permit: wire.permit }
     }
 
-    /// Lifts the bound that holds before `connect`.
+    /// Lifts the bounds that hold before `connect`.
     pub fn authenticated(&self) {
         self.meter.open();
+        self.permit.leave();
     }
 
     /// The next message. Safe to drop and call again.
@@ -104,6 +108,7 @@ impl Socket {
     /// connection would hold the space for it from its beginning.
     pub fn close(mut self, code: u16, reason: &str) -> BoxFuture<'static, ()> {
         let reason = Utf8Bytes::from(cut(reason, MAX_REASON));
+        self.permit.leave();
         Box::pin(async move {
             let close = async {
                 let frame = CloseFrame { code, reason };

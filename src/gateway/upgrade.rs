@@ -1,25 +1,26 @@
 //! The HTTP request that becomes a WebSocket.
 
-use std::net::IpAddr;
 use std::sync::Arc;
 
 use axum::Router;
 use axum::extract::ws::WebSocketUpgrade;
 use axum::extract::{ConnectInfo, FromRequestParts, Request, State};
-use axum::http::header::{self, HeaderMap, HeaderName};
+use axum::http::header;
 use axum::http::{StatusCode, request};
 use axum::response::{IntoResponse, Response};
 use tokio::net::TcpListener;
 
-use crate::auth::{Auth, Peer};
+use crate::auth::{Auth, origin};
 use crate::bus::Hub;
 use crate::protocol::hello::MAX_PAYLOAD;
 use crate::registry::Services;
 
 use super::connection;
+use super::headers::peer_of;
 use super::io::{Incoming, Wire};
 use super::preauth::PreauthBudget;
 use super::socket::Socket;
+use super::tls::Tls;
 
 /// Most bytes of a message before `connect`.
 const PREAUTH_MESSAGE: u32 = 64 * 1024;
@@ -30,10 +31,6 @@ const FRAME_HEADER: u32 = 14;
 const READ_BUFFER: usize = 4 * 1024;
 /// Write buffer after which a flush is tried.
 const WRITE_BUFFER: usize = 16 * 1024;
-/// Headers that a proxy adds; a request with one is never local.
-const FORWARDING: [&str; 5] =
-    ["forwarded", "x-forwarded-for", "x-forwarded-proto", "x-forwarded-host", "x-real-ip"];
-
 /// What every connection shares.
 pub struct Gateway {
     /// What the methods work with.
@@ -56,10 +53,14 @@ impl Gateway {
 
 /// Serves the listener until the task is dropped: an upgrade is taken on any
 /// path.
-pub async fn serve(listener: TcpListener, gateway: Arc<Gateway>) -> std::io::Result<()> {
-    let routes = Router::new().fallback(answer).with_state(gateway);
+pub async fn serve(
+    listener: TcpListener,
+    tls: Option<Arc<Tls>>,
+    gateway: Arc<Gateway>,
+) -> std::io::Result<()> {
+    let routes = Router::new().fallback(answer).with_state(Arc::clone(&gateway));
     let service = routes.into_make_service_with_connect_info::<Wire>();
-    axum::serve(Incoming(listener), service).await
+    axum::serve(Incoming { listener, gateway, tls }, service).await
 }
 
 async fn answer(
@@ -68,18 +69,22 @@ async fn answer(
     request: Request,
 ) -> Response {
     let (mut parts, _) = request.into_parts();
+    let auth = &gateway.auth;
+    let peer = peer_of(wire.remote.ip(), &parts.headers, auth.vouchers().wanted_headers());
     if !is_upgrade(&parts) {
-        return about(&gateway, &parts);
+        return match origin::check_request(&peer, auth.pages(), auth.is_proxy(peer.remote)) {
+            Ok(()) => about(&gateway, &parts),
+            Err(refusal) => (StatusCode::FORBIDDEN, format!("{refusal}\n")).into_response(),
+        };
     }
-    let peer = peer_of(wire.remote.ip(), &parts.headers);
-    let Some(permit) = gateway.preauth.enter(gateway.auth.place_of(&peer)) else {
+    if !wire.permit.upgrade(gateway.auth.place_of(&peer)) {
         return (
             StatusCode::SERVICE_UNAVAILABLE,
             [(header::CONNECTION, "close"), (header::CONTENT_TYPE, "text/plain; charset=utf-8")],
             "Too many unauthenticated sockets",
         )
             .into_response();
-    };
+    }
     let upgrade = match WebSocketUpgrade::from_request_parts(&mut parts, &gateway).await {
         Ok(upgrade) => upgrade,
         Err(refusal) => return refusal.into_response(),
@@ -97,7 +102,7 @@ async fn answer(
             let tasks = gateway.services.tasks.clone();
             let socket = Socket::new(socket, wire);
             // Boxed, or both this task and the one below would have its size.
-            let connection = Box::pin(connection::run(gateway, socket, peer, permit));
+            let connection = Box::pin(connection::run(gateway, socket, peer));
             // A panic ends this connection only; the supervisor has counted it.
             let _ = tasks.spawn("connection", connection).await;
         })
@@ -110,35 +115,15 @@ fn is_upgrade(parts: &request::Parts) -> bool {
         .is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"websocket"))
 }
 
-fn peer_of(remote: IpAddr, headers: &HeaderMap) -> Peer {
-    let text = |name: HeaderName| {
-        let value = headers.get(name)?.to_str().ok()?.trim();
-        (!value.is_empty()).then(|| value.to_owned())
-    };
-    // All lines of the header form one chain, in order.
-    let forwarded_for: Vec<_> =
-        headers.get_all("x-forwarded-for").iter().filter_map(|line| line.to_str().ok()).collect();
-    Peer {
-        remote,
-        forwarded_for: (!forwarded_for.is_empty()).then(|| forwarded_for.join(",")),
-        is_forwarded: FORWARDING.iter().any(|name| headers.contains_key(*name)),
-        // An origin that is no text is still an origin, only not an allowed one.
-        origin: headers
-            .get(header::ORIGIN)
-            .filter(|value| !value.is_empty())
-            .map(|value| value.to_str().unwrap_or("null").to_owned()),
-        host: text(header::HOST),
-    }
-}
-
 /// What a browser or curl sees that came without upgrading.
 fn about(gateway: &Gateway, parts: &request::Parts) -> Response {
     if parts.uri.path() != "/" {
         return (StatusCode::NOT_FOUND, "Not Found\n").into_response();
     }
-    let port = gateway.services.settings.gateway.port;
+    let settings = &gateway.services.settings.gateway;
+    let (port, s) = (settings.port, if settings.tls.enabled { "s" } else { "" });
     let text = format!(
-        "clawgate {} is running.\n\nThis address speaks the OpenClaw gateway protocol over WebSocket: ws://<this host>:{port}/\nTry: clawgate chat \"hi\"\n",
+        "clawgate {} is running.\n\nThis address speaks the OpenClaw gateway protocol over WebSocket: ws{s}://<this host>:{port}/\nTry: clawgate chat \"hi\"\n",
         env!("CARGO_PKG_VERSION"),
     );
     ([(header::CONTENT_TYPE, "text/plain; charset=utf-8")], text).into_response()

@@ -7,8 +7,10 @@ use serde_json::{Value, json};
 
 use crate::agent::approvals::{
     Approvals, ApprovalsFileError, AskError, DecideError, Decision, Draft, Question, QuestionKind,
-    SHOWN_MAX, analysis_of,
+    SHOWN_MAX, analysis_of, binding_of,
 };
+use crate::config::APPROVAL_TIMEOUT_MAX;
+use crate::nodes::{InvokeError, NodeCall};
 use crate::protocol::methods::approvals::{
     ApprovalResolveParams, ExecApprovalGetParams, ExecApprovalRequestParams,
     ExecApprovalsNodeGetParams, ExecApprovalsNodeSetParams, ExecApprovalsSetParams,
@@ -20,8 +22,6 @@ use crate::registry::{Ctx, Reply};
 
 /// How long a plugin's question waits when nobody says so, as in the original.
 const PLUGIN_TIMEOUT: Duration = Duration::from_mins(2);
-/// A day: a question that is older than that is answered by nobody.
-const TIMEOUT_MAX: Duration = Duration::from_hours(24);
 
 fn approvals(cx: &Ctx) -> &Approvals {
     &cx.services.runs.parts().approvals
@@ -54,7 +54,12 @@ pub async fn exec_request(cx: Ctx, p: ExecApprovalRequestParams) -> Reply<Value>
     let settings = &cx.services.settings.exec_policy;
     let limit = p.timeout_ms.map_or(settings.approval_timeout, Duration::from_millis);
     let request = shown(&p, &command, &allowed, is_on_node);
-    let draft = Draft { kind: QuestionKind::Exec, request, allowed, limit: limit.min(TIMEOUT_MAX) };
+    let draft = Draft {
+        kind: QuestionKind::Exec,
+        request,
+        allowed,
+        limit: limit.min(APPROVAL_TIMEOUT_MAX),
+    };
     ask(&cx, p.id, draft, p.two_phase).await
 }
 
@@ -74,7 +79,7 @@ fn shown(
     let allowed: Vec<_> = allowed.iter().map(|decision| decision.as_str()).collect();
     let mut shown = json!({
         "command": command,
-        "systemRunBinding": null,
+        "systemRunBinding": plan.map(|plan| binding_of(&plan.whole, p.env.as_deref().unwrap_or_default())),
         "systemRunPlan": plan.map(|plan| &plan.whole),
         "cwd": from_plan(|plan| &plan.cwd, &p.cwd),
         "nodeId": p.node_id.as_ref().filter(|_| is_on_node),
@@ -88,7 +93,8 @@ fn shown(
         "resolvedPath": p.resolved_path,
         "sessionKey": from_plan(|plan| &plan.session_key, &p.session_key),
     });
-    if let Some(names) = p.env.as_ref().filter(|names| !names.is_empty()) {
+    if let Some(env) = p.env.as_ref().filter(|env| !env.is_empty()) {
+        let names: Vec<_> = env.iter().map(|(name, _)| name).collect();
         shown["envKeys"] = json!(names);
     }
     add_source(&mut shown, &p.source);
@@ -285,18 +291,37 @@ fn file_failed(error: &ApprovalsFileError) -> ErrorShape {
 }
 
 /// `exec.approvals.node.get`: the file of what may run on a node.
-pub async fn node_get(_: Ctx, _: ExecApprovalsNodeGetParams) -> Reply<Value> {
-    Err(no_node())
+pub async fn node_get(cx: Ctx, p: ExecApprovalsNodeGetParams) -> Reply<Value> {
+    ask_node(&cx, &p.node_id, "system.execApprovals.get", json!({})).await
 }
 
 /// `exec.approvals.node.set`: replaces that file of a node.
-pub async fn node_set(_: Ctx, _: ExecApprovalsNodeSetParams) -> Reply<Value> {
-    Err(no_node())
+pub async fn node_set(cx: Ctx, p: ExecApprovalsNodeSetParams) -> Reply<Value> {
+    let mut params = json!({"file": p.file});
+    if let Some(hash) = p.base_hash {
+        params["baseHash"] = json!(hash);
+    }
+    ask_node(&cx, &p.node_id, "system.execApprovals.set", params).await
 }
 
-/// Nodes connect, but they cannot be asked anything: none is there.
-fn no_node() -> ErrorShape {
-    let (code, message) = ("NOT_CONNECTED", "node not connected");
-    ErrorShape::unavailable(format!("{code}: {message}"))
-        .details(json!({"nodeError": {"code": code, "message": message}}))
+async fn ask_node(cx: &Ctx, node_id: &str, command: &str, params: Value) -> Reply<Value> {
+    let call = NodeCall {
+        command: command.to_owned(),
+        params: Some(params),
+        timeout_ms: None,
+        idempotency_key: None,
+        session: None,
+    };
+    let asked = match cx.services.nodes.send(node_id.trim(), call) {
+        Ok(asked) => asked.answer().await,
+        Err(error) => Err(error),
+    };
+    asked.map(|answer| answer.payload).map_err(|error| match error {
+        InvokeError::NotConnected => {
+            let (code, message) = ("NOT_CONNECTED", error.to_string());
+            ErrorShape::unavailable(format!("{code}: {message}"))
+                .details(json!({"nodeError": {"code": code, "message": message}}))
+        }
+        error => super::nodes::failed(&error),
+    })
 }

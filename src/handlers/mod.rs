@@ -11,10 +11,18 @@ mod chat;
 mod cleanup;
 mod commands;
 mod compaction;
+mod config;
 mod cron;
+mod devices;
 mod health;
 mod history;
 mod models;
+mod node_events;
+mod node_pairing;
+mod node_work;
+mod nodes;
+mod restart;
+mod secrets;
 mod session_changes;
 mod session_settings;
 mod sessions;
@@ -26,7 +34,9 @@ mod usage;
 pub use cleanup::keep_tidy;
 pub use health::{HealthCache, keep_fresh, tell_presence};
 
-use crate::registry::{Registry, admin, approvals as decides, node, open, read, write};
+use crate::registry::{
+    Registry, admin, approvals as decides, node, open, pairing as pairs, read, write,
+};
 
 /// `server.version` of hello-ok. Clients compare it with releases of the
 /// original, so it names the one we speak like; what we are follows the plus.
@@ -35,12 +45,31 @@ pub const SERVER_VERSION: &str = concat!("2026.5.7+clawgate.", env!("CARGO_PKG_V
 /// Every method there is.
 pub fn registry() -> Registry {
     let mut r = Registry::default();
+    of_gateway(&mut r);
+    of_agents(&mut r);
+    of_sessions(&mut r);
+    of_chats(&mut r);
+    of_approvals(&mut r);
+    of_devices(&mut r);
+    of_nodes(&mut r);
+    of_jobs(&mut r);
+    of_config(&mut r);
+    r
+}
+
+/// The gateway itself.
+fn of_gateway(r: &mut Registry) {
     r.add(open("health"), health::health);
     r.add(read("status"), system::status);
     r.add(read("system-presence"), system::presence);
     r.add(admin("system-event"), system::event);
-    add_cron(&mut r);
     r.add(read("gateway.identity.get"), system::identity);
+    r.add(read("gateway.restart.preflight"), restart::preflight);
+    r.add(admin("gateway.restart.request").limited(), restart::request);
+}
+
+/// What agents are and can use.
+fn of_agents(r: &mut Registry) {
     r.add(read("models.list"), models::list);
     r.add(read("models.authStatus"), models::auth_status);
     r.add(read("commands.list"), commands::list);
@@ -56,6 +85,10 @@ pub fn registry() -> Registry {
     r.add(read("tools.catalog"), tools::catalog);
     r.add(read("tools.effective"), tools::effective);
     r.add(write("tools.invoke"), tools::invoke);
+}
+
+/// Sessions and what they used.
+fn of_sessions(r: &mut Registry) {
     r.add(read("sessions.list"), sessions::list);
     r.add(read("sessions.subscribe"), sessions::subscribe);
     r.add(read("sessions.unsubscribe"), sessions::unsubscribe);
@@ -85,6 +118,10 @@ pub fn registry() -> Registry {
     r.add(read("sessions.compaction.get"), compaction::get);
     r.add(write("sessions.compaction.branch"), compaction::branch);
     r.add(admin("sessions.compaction.restore"), compaction::restore);
+}
+
+/// Messages and their runs.
+fn of_chats(r: &mut Registry) {
     r.add(read("chat.history"), history::history);
     r.add(read("chat.message.get"), history::message);
     r.add(write("chat.send"), chat::send);
@@ -92,6 +129,10 @@ pub fn registry() -> Registry {
     r.add(write("agent"), agent::run);
     r.add(write("agent.wait"), agent::wait);
     r.add(admin("chat.inject"), chat::inject);
+}
+
+/// Questions to people, and what needs none.
+fn of_approvals(r: &mut Registry) {
     r.add(admin("exec.approvals.get"), approvals::file_get);
     r.add(admin("exec.approvals.set"), approvals::file_set);
     r.add(admin("exec.approvals.node.get"), approvals::node_get);
@@ -107,11 +148,53 @@ pub fn registry() -> Registry {
     r.add(decides("plugin.approval.request"), approvals::plugin_request);
     r.add(decides("plugin.approval.waitDecision"), approvals::plugin_wait);
     r.add(decides("plugin.approval.resolve"), approvals::plugin_resolve);
-    r
+}
+
+/// Methods about devices.
+fn of_devices(r: &mut Registry) {
+    r.add(pairs("device.pair.list"), devices::list);
+    r.add(pairs("device.pair.approve"), devices::approve);
+    r.add(pairs("device.pair.reject"), devices::reject);
+    r.add(pairs("device.pair.remove"), devices::remove);
+    r.add(pairs("device.token.rotate"), devices::rotate);
+    r.add(pairs("device.token.revoke"), devices::revoke);
+    r.add(admin("device.pair.setupCode"), devices::setup_code);
+    r.add(admin("device.pair.clearCodes"), devices::clear_codes);
+}
+
+/// Methods for nodes and about them.
+fn of_nodes(r: &mut Registry) {
+    r.add(pairs("node.pair.request"), node_pairing::request);
+    r.add(pairs("node.pair.list"), node_pairing::list);
+    r.add(pairs("node.pair.approve"), node_pairing::approve);
+    r.add(pairs("node.pair.reject"), node_pairing::reject);
+    r.add(pairs("node.pair.remove"), node_pairing::remove);
+    r.add(pairs("node.pair.verify"), node_pairing::verify);
+    r.add(pairs("node.rename"), nodes::rename);
+    r.add(read("node.list"), nodes::list);
+    r.add(read("node.describe"), nodes::describe);
+    r.add(write("node.invoke"), nodes::invoke);
+    r.add(write("node.pending.enqueue"), node_work::enqueue);
+    r.add(node("node.pending.drain"), node_work::drain);
+    r.add(node("node.pending.pull"), node_work::pull);
+    r.add(node("node.pending.ack"), node_work::ack);
+    r.add(node("node.invoke.result"), nodes::result);
+    r.add(node("node.event"), node_events::event);
+    r.add(node("node.canvas.capability.refresh"), node_work::refresh_canvas);
+}
+
+/// The config file, and what it refers to.
+fn of_config(r: &mut Registry) {
+    r.add(read("config.get"), config::get);
+    r.add(admin("config.set"), config::set);
+    r.add(admin("config.patch").limited(), config::patch);
+    r.add(admin("config.apply").limited(), config::apply);
+    r.add(admin("secrets.reload"), secrets::reload);
+    r.add(admin("secrets.resolve"), secrets::resolve);
 }
 
 /// Jobs and heartbeats.
-fn add_cron(r: &mut Registry) {
+fn of_jobs(r: &mut Registry) {
     r.add(read("last-heartbeat"), cron::last_heartbeat);
     r.add(admin("set-heartbeats"), cron::set_heartbeats);
     r.add(write("wake"), cron::wake);

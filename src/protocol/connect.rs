@@ -127,6 +127,17 @@ impl Params for ConnectAuth {
     }
 }
 
+/// What a node can be asked to do.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct NodeOffers {
+    /// Names of commands.
+    pub commands: Vec<String>,
+    /// What its user lets it do, by name.
+    pub permissions: Option<Vec<(String, bool)>>,
+    /// Where it looks for programs.
+    pub path_env: Option<String>,
+}
+
 /// `connect` of the standard profile.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StandardConnect {
@@ -139,6 +150,8 @@ pub struct StandardConnect {
     pub client: ClientInfo,
     /// Such as `tool-events`.
     pub caps: Vec<String>,
+    /// What it can be asked to do, when it is a node.
+    pub offers: NodeOffers,
     /// `operator` when absent; checked by the handshake.
     pub role: Option<String>,
     /// What it asks for, in its own order.
@@ -158,16 +171,17 @@ impl Params for StandardConnect {
             max_protocol: f.required("maxProtocol", integer_from(1)),
             client: f.required("client", object::<ClientInfo>()),
             caps: f.optional("caps", list(non_empty())).unwrap_or_default(),
+            offers: NodeOffers {
+                commands: f.optional("commands", list(non_empty())).unwrap_or_default(),
+                permissions: f.optional("permissions", dictionary(boolean())),
+                path_env: f.optional("pathEnv", text()),
+            },
             role: None,
             scopes: Vec::new(),
             device: None,
             auth: ConnectAuth::default(),
             user_agent: None,
         };
-        // What a node offers is read when nodes connect; here it is only checked.
-        f.optional("commands", list(non_empty()));
-        f.optional("permissions", dictionary(boolean()));
-        f.optional("pathEnv", text());
         let connect = Self {
             role: f.optional("role", non_empty()),
             scopes: f.optional("scopes", list(non_empty())).unwrap_or_default(),

@@ -14,7 +14,7 @@ pub const MAX_BUFFERED_BYTES: usize = 52_428_800;
 pub const TICK_INTERVAL_MS: u64 = 30_000;
 
 /// `hello-ok`.
-#[derive(Debug, Serialize)]
+#[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct HelloOk<'a> {
     /// Always `hello-ok`.
@@ -104,14 +104,37 @@ pub struct SessionDefaults {
     pub scope: &'static str,
 }
 
-/// `auth` of hello-ok.
-#[derive(Debug, Serialize)]
+/// `auth` of hello-ok. It has no `Debug`: it holds tokens.
+#[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Granted {
     /// Role of the connection.
     pub role: Role,
-    /// Names of its scopes.
+    /// Names of its scopes; those of the token for a device that has one.
     pub scopes: Vec<String>,
+    /// The device's token for this role.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub device_token: Option<String>,
+    /// When that was issued, in milliseconds since the epoch.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub issued_at_ms: Option<u64>,
+    /// Its tokens for other roles, after a setup code.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub device_tokens: Vec<GrantedToken>,
+}
+
+/// A token of `auth.deviceTokens`.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct GrantedToken {
+    /// The token.
+    pub device_token: String,
+    /// The role it is for.
+    pub role: Role,
+    /// What it is good for.
+    pub scopes: Vec<String>,
+    /// When it was issued, in milliseconds since the epoch.
+    pub issued_at_ms: u64,
 }
 
 /// `policy` of hello-ok.

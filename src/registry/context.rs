@@ -11,6 +11,7 @@ use crate::agent::{Models, Runs};
 use crate::auth::Principal;
 use crate::bus::{Bus, Presence, Subscriber};
 use crate::config::{Env, Settings};
+use crate::nodes::Nodes;
 use crate::protocol::{Profile, response_ok};
 use crate::sessions::usage::UsageReports;
 use crate::sessions::{AgentId, KeyRules, SessionKey, Sessions};
@@ -18,6 +19,7 @@ use crate::support::{Clock, Ids, Tasks, millis};
 
 use super::exchange::Exchange;
 use super::lanes::Lanes;
+use super::restart::Restart;
 use super::table::Registry;
 
 /// Everything the gateway is made of, below the wire.
@@ -42,6 +44,8 @@ pub struct Services {
     pub models: Models,
     /// Runs of the agent.
     pub runs: Arc<Runs>,
+    /// Machines that offer commands.
+    pub nodes: Arc<Nodes>,
     /// The order of requests to one session.
     pub lanes: Lanes,
     /// The surroundings of the process.
@@ -52,8 +56,12 @@ pub struct Services {
     pub keys: Arc<KeyRules>,
     /// The gateway's own key pair.
     pub identity: Arc<crate::auth::DeviceIdentity>,
+    /// Which devices are paired.
+    pub pairing: Arc<crate::auth::pairing::Pairing>,
     /// The last health snapshot.
     pub health: crate::handlers::HealthCache,
+    /// Whether it is to begin again.
+    pub restart: Restart,
     /// When the gateway started.
     pub started: tokio::time::Instant,
 }

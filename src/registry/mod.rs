@@ -7,14 +7,19 @@
 //! requests arrive.
 #![deny(missing_docs)]
 
+mod budget;
 mod context;
 mod exchange;
 mod inner;
 mod lanes;
 mod once;
+mod restart;
 mod table;
 
 pub use context::{Caller, Ctx, KeyNames, Services};
 pub use exchange::Exchange;
 pub use lanes::Lanes;
-pub use table::{Denial, Method, Need, Registry, Reply, admin, approvals, node, open, read, write};
+pub use restart::Restart;
+pub use table::{
+    Denial, Method, Need, Registry, Reply, admin, approvals, node, open, pairing, read, write,
+};

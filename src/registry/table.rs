@@ -12,6 +12,7 @@ use crate::protocol::decode::{self, Params, Unknown};
 use crate::protocol::{ErrorShape, Role, Scope};
 use crate::support::BoxFuture;
 
+use super::budget::WriteBudget;
 use super::context::Ctx;
 
 /// What a handler answers.
@@ -36,10 +37,19 @@ pub enum Need {
 pub struct Method {
     name: &'static str,
     need: Need,
+    is_limited: bool,
+}
+
+impl Method {
+    /// It changes the gateway itself, so a caller may not call it often.
+    #[must_use]
+    pub const fn limited(self) -> Self {
+        Self { is_limited: true, ..self }
+    }
 }
 
 const fn method(name: &'static str, need: Need) -> Method {
-    Method { name, need }
+    Method { name, need, is_limited: false }
 }
 
 /// A method for every connected client.
@@ -67,6 +77,11 @@ pub const fn approvals(name: &'static str) -> Method {
     method(name, Need::Operator(Scope::Approvals))
 }
 
+/// A method that needs `operator.pairing`.
+pub const fn pairing(name: &'static str) -> Method {
+    method(name, Need::Operator(Scope::Pairing))
+}
+
 /// A method for nodes.
 pub const fn node(name: &'static str) -> Method {
     method(name, Need::Node)
@@ -75,6 +90,7 @@ pub const fn node(name: &'static str) -> Method {
 struct Entry {
     name: &'static str,
     need: Need,
+    is_limited: bool,
     handler: Handler,
 }
 
@@ -92,6 +108,7 @@ pub struct Denial {
 pub struct Registry {
     entries: Vec<Entry>,
     by_name: HashMap<&'static str, usize>,
+    writes: WriteBudget,
 }
 
 impl Registry {
@@ -104,7 +121,7 @@ impl Registry {
         F: Fn(Ctx, P) -> Fut + Clone + Send + Sync + 'static,
         Fut: Future<Output = Reply<R>> + Send + 'static,
     {
-        let Method { name, need } = method;
+        let Method { name, need, is_limited } = method;
         let handler: Handler = Box::new(move |cx, raw| {
             let handler = handler.clone();
             Box::pin(async move {
@@ -121,7 +138,7 @@ impl Registry {
             })
         });
         self.by_name.entry(name).or_insert(self.entries.len());
-        self.entries.push(Entry { name, need, handler });
+        self.entries.push(Entry { name, need, is_limited, handler });
     }
 
     /// Names of the methods that `principal` may call, in table order.
@@ -152,8 +169,8 @@ impl Registry {
         self.by_name.contains_key(method)
     }
 
-    /// Checks the caller's rights, in the recorded order: role, scope, whether
-    /// the method exists. The params are checked by the answer's future.
+    /// Checks the caller's rights, in the recorded order: role, scope, how often
+    /// it has changed the gateway, whether the method exists. The params are checked by the answer's future.
     pub fn call(
         &self,
         cx: Ctx,
@@ -170,6 +187,11 @@ impl Registry {
             };
             return Err(Denial { error, wrong_role: false });
         };
+        if entry.is_limited {
+            let caller = cx.caller.principal.owner().to_text();
+            let paid = self.writes.pay(&caller, entry.name, cx.services.clock.now_ms());
+            paid.map_err(|error| Denial { error, wrong_role: false })?;
+        }
         let answer = AssertUnwindSafe((entry.handler)(cx, params)).catch_unwind();
         let name = entry.name;
         Ok(Box::pin(async move {

@@ -20,6 +20,19 @@ use super::atomic::{FileError, OnPath, create_private_dir};
 /// More than any pid and address take.
 const TEXT_LIMIT: u64 = 128;
 
+/// What the lock file calls a gateway without TLS, and one with it.
+const PLAIN: &str = "ws";
+const TLS: &str = "wss";
+
+/// How a running gateway is reached.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Running {
+    /// Where it listens.
+    pub address: SocketAddr,
+    /// Whether it speaks TLS.
+    pub is_tls: bool,
+}
+
 /// The right to be the gateway of a state directory; dropping it gives it up.
 #[derive(Debug)]
 pub struct InstanceLock {
@@ -70,20 +83,22 @@ impl InstanceLock {
         Ok(Self { file })
     }
 
-    /// Tells clients on this machine where they reach the gateway.
-    pub fn publish(&mut self, address: SocketAddr) -> io::Result<()> {
-        writeln!(self.file, "{address}")
+    /// Tells clients on this machine how they reach the gateway.
+    pub fn publish(&mut self, running: Running) -> io::Result<()> {
+        let scheme = if running.is_tls { TLS } else { PLAIN };
+        writeln!(self.file, "{}\n{scheme}", running.address)
     }
 }
 
-/// Where the gateway of a state directory is reached, if one runs.
-pub fn running_at(path: &Path) -> Option<SocketAddr> {
+/// How the gateway of a state directory is reached, if one runs.
+pub fn running_at(path: &Path) -> Option<Running> {
     let text = read_start(&File::open(path).ok()?)?;
     let mut lines = text.lines();
     let pid = Pid::from_raw(lines.next()?.trim().parse().ok()?)?;
     let address = lines.next()?.trim().parse().ok()?;
+    let is_tls = lines.next().is_some_and(|scheme| scheme.trim() == TLS);
     test_kill_process(pid).ok()?;
-    Some(address)
+    Some(Running { address, is_tls })
 }
 
 fn write_pid(file: &mut File) -> io::Result<()> {
@@ -112,11 +127,18 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let path = home.path().join("clawgate.lock");
         let address = "[::1]:18790".parse().unwrap();
+        let [plain, tls] = [false, true].map(|is_tls| Running { address, is_tls });
         assert_eq!(running_at(&path), None);
         let mut lock = InstanceLock::acquire(&path).unwrap();
         assert_eq!(running_at(&path), None, "it does not listen yet");
-        lock.publish(address).unwrap();
-        assert_eq!(running_at(&path), Some(address));
+        lock.publish(plain).unwrap();
+        assert_eq!(running_at(&path), Some(plain));
+        std::fs::write(&path, format!("{}\n[::1]:18790\n", std::process::id())).unwrap();
+        assert_eq!(running_at(&path), Some(plain), "of an earlier version");
+        drop(lock);
+        let mut lock = InstanceLock::acquire(&path).unwrap();
+        lock.publish(tls).unwrap();
+        assert_eq!(running_at(&path), Some(tls));
         std::fs::write(&path, "2147483647\n[::1]:18790\n").unwrap();
         assert_eq!(running_at(&path), None, "no such process");
     }

@@ -152,7 +152,6 @@ const STEPS: &[&str] = &[
         label TEXT,
         task TEXT NOT NULL,
         message TEXT NOT NULL,
-        thinking TEXT,
         timeout_seconds INTEGER NOT NULL,
         is_temporary INTEGER NOT NULL,
         state TEXT NOT NULL,
@@ -163,6 +162,59 @@ const STEPS: &[&str] = &[
     CREATE INDEX subagents_by_parent ON subagents (parent_key, state);
     CREATE INDEX subagents_by_child ON subagents (child_key);
     CREATE INDEX subagents_by_state ON subagents (state, ended_at);",
+    // Devices, and codes that set one up; what is known of a device is JSON.
+    "CREATE TABLE devices (
+        device_id TEXT PRIMARY KEY NOT NULL,
+        paired TEXT,
+        pending TEXT,
+        request_id TEXT UNIQUE,
+        requested_at INTEGER
+    ) STRICT;
+    CREATE TABLE setup_codes (
+        hash TEXT PRIMARY KEY NOT NULL,
+        granted TEXT NOT NULL,
+        issued_by TEXT NOT NULL,
+        expires_at INTEGER NOT NULL
+    ) STRICT, WITHOUT ROWID;
+    CREATE TABLE marks (name TEXT PRIMARY KEY NOT NULL) STRICT, WITHOUT ROWID;",
+    // Nodes: as they last connected and what they may use; who was approved, who
+    // waits for that, and what waits for them.
+    "CREATE TABLE nodes (
+        node_id TEXT PRIMARY KEY NOT NULL,
+        facts TEXT,
+        granted TEXT,
+        revision INTEGER NOT NULL DEFAULT 0,
+        seen_at INTEGER,
+        seen_reason TEXT
+    ) STRICT, WITHOUT ROWID;
+    CREATE TABLE node_pairs (
+        node_id TEXT PRIMARY KEY NOT NULL,
+        facts TEXT NOT NULL,
+        token_hash TEXT NOT NULL,
+        created_at INTEGER NOT NULL,
+        approved_at INTEGER NOT NULL,
+        seen_at INTEGER,
+        seen_reason TEXT,
+        connected_at INTEGER
+    ) STRICT, WITHOUT ROWID;
+    CREATE TABLE node_requests (
+        request_id TEXT PRIMARY KEY NOT NULL,
+        node_id TEXT NOT NULL UNIQUE,
+        facts TEXT NOT NULL,
+        silent INTEGER NOT NULL,
+        ts INTEGER NOT NULL
+    ) STRICT;
+    CREATE TABLE node_work (
+        seq INTEGER PRIMARY KEY,
+        node_id TEXT NOT NULL,
+        id TEXT NOT NULL,
+        kind TEXT NOT NULL,
+        body TEXT NOT NULL,
+        created_at INTEGER NOT NULL,
+        expires_at INTEGER,
+        UNIQUE (node_id, id)
+    ) STRICT;
+    CREATE INDEX node_work_by_expiry ON node_work (expires_at) WHERE expires_at IS NOT NULL;",
     // Jobs of the scheduler and their runs, each instant once; system events.
     "CREATE TABLE cron_jobs (
         id TEXT PRIMARY KEY NOT NULL,
@@ -197,15 +249,21 @@ const STEPS: &[&str] = &[
 
 /// Brings the schema up to date.
 pub(super) fn migrate(connection: &mut Connection, path: &Path) -> Result<(), StoreError> {
+    let (found, known) = check(connection, path)?;
+    if found == known {
+        return Ok(());
+    }
+    apply(connection, known).map_err(|e| Fault::Sql(e).at("bring the schema up to date", path))
+}
+
+/// The schema that is there and the one of this release.
+pub(super) fn check(connection: &Connection, path: &Path) -> Result<(i64, i64), StoreError> {
     let known = i64::try_from(STEPS.len()).unwrap_or(i64::MAX);
     let found = version(connection).map_err(|e| Fault::Sql(e).at("read the schema", path))?;
     if found > known {
         return Err(StoreError::TooNew { path: path.to_owned(), found, known });
     }
-    if found == known {
-        return Ok(());
-    }
-    apply(connection, known).map_err(|e| Fault::Sql(e).at("bring the schema up to date", path))
+    Ok((found, known))
 }
 
 fn version(connection: &Connection) -> rusqlite::Result<i64> {

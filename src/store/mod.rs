@@ -8,17 +8,20 @@
 
 mod answers;
 pub mod atomic;
+mod check;
 mod checkpoint;
 mod column;
 mod cooldowns;
 mod cron;
 mod database;
+mod devices;
 mod entry;
 mod error;
 mod group;
 pub mod instance;
 mod memory;
 mod migrations;
+mod nodes;
 mod notices;
 mod query;
 mod runs;
@@ -30,15 +33,24 @@ mod usage;
 
 pub use answers::AnswerClaim;
 pub use atomic::{FileError, create_private, move_private, write_private};
+pub use check::check;
 pub use checkpoint::{CheckpointPlace, CompactionCheckpoint, CompactionReason};
 pub use cooldowns::{CooldownChange, CooldownRow};
 pub use cron::{
     CronChange, CronEdit, CronEdited, CronJobChange, CronJobRow, CronRunQuery, CronRunRow,
 };
 pub use database::Database;
+pub use devices::{
+    DeviceEdit, DeviceFacts, DeviceRow, DeviceStore, DeviceToken, PairedDevice, PendingDevice,
+    SetupCode,
+};
 pub use entry::{SessionEntry, TranscriptFacts};
 pub use error::StoreError;
 pub use memory::{MemoryChunk, MemoryFile, MemoryHit, MemoryUpdate};
+pub use nodes::{
+    KnownNode, NodeAction, NodeAdmitted, NodeApproval, NodeCheck, NodeDrain, NodeFacts, NodePair,
+    NodePairRequest, NodePairings, NodeStore, NodeWork,
+};
 pub use notices::NoticeRow;
 pub use query::{SessionPage, SessionQuery, SessionRow};
 pub use runs::{Claim, NewRun, RunOutcome, RunRecord, RunState};

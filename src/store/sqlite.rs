@@ -15,7 +15,7 @@ use super::{
 /// The store of a gateway on one machine.
 #[derive(Clone)]
 pub struct SqliteStore {
-    database: Database,
+    pub(super) database: Database,
 }
 
 impl SqliteStore {

@@ -13,7 +13,7 @@ use super::error::Fault;
 const RETAINED_MAX: u32 = 10_000;
 
 const COLUMNS: &str = "run_id, child_key, parent_key, parent_run_id, owner, label, task, message, \
-                       thinking, timeout_seconds, is_temporary, state, outcome, created_at, ended_at";
+                       timeout_seconds, is_temporary, state, outcome, created_at, ended_at";
 
 /// How far the run of a sub-agent is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -78,8 +78,6 @@ pub struct SubagentRow {
     pub task: String,
     /// What its session is told.
     pub message: String,
-    /// How hard it thinks, when not as hard as its session.
-    pub thinking: Option<String>,
     /// It is stopped after so long; 0 leaves it to the agents' limit.
     pub timeout_seconds: u64,
     /// Whether its session goes once its end was told.
@@ -128,7 +126,7 @@ pub(super) fn add(
     connection
         .prepare_cached(&format!(
             "INSERT INTO subagents ({COLUMNS})
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)"
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)"
         ))?
         .execute(params![
             row.run_id,
@@ -139,7 +137,6 @@ pub(super) fn add(
             row.label,
             row.task,
             row.message,
-            row.thinking,
             signed(row.timeout_seconds),
             row.is_temporary,
             row.state.as_str(),
@@ -228,13 +225,12 @@ fn read(row: &Row<'_>) -> rusqlite::Result<SubagentRow> {
         label: row.get(5)?,
         task: row.get(6)?,
         message: row.get(7)?,
-        thinking: row.get(8)?,
-        timeout_seconds: unsigned(row.get(9)?),
-        is_temporary: row.get(10)?,
-        state: SubagentState::parse(row.get_ref(11)?.as_str()?),
-        outcome: row.get(12)?,
-        created_at: unsigned(row.get(13)?),
-        ended_at: row.get::<_, Option<i64>>(14)?.map(unsigned),
+        timeout_seconds: unsigned(row.get(8)?),
+        is_temporary: row.get(9)?,
+        state: SubagentState::parse(row.get_ref(10)?.as_str()?),
+        outcome: row.get(11)?,
+        created_at: unsigned(row.get(12)?),
+        ended_at: row.get::<_, Option<i64>>(13)?.map(unsigned),
     })
 }
 
@@ -261,7 +257,6 @@ mod tests {
             label: None,
             task: "t".into(),
             message: "m".into(),
-            thinking: None,
             timeout_seconds: 5,
             is_temporary: true,
             state: SubagentState::Waiting,

@@ -6,9 +6,10 @@
 
 use super::{
     AnswerClaim, Claim, CooldownChange, CooldownRow, CronEdit, CronEdited, CronJobRow,
-    CronRunQuery, CronRunRow, MemoryFile, MemoryHit, MemoryUpdate, NewRun, NoticeRow, RunOutcome,
-    RunRecord, SessionEntry, SessionPage, SessionQuery, SessionRow, Spending, StoreError,
-    SubagentQuery, SubagentRow, SubagentState, UsageFacts, UsageFile, UsageScan,
+    CronRunQuery, CronRunRow, DeviceStore, MemoryFile, MemoryHit, MemoryUpdate, NewRun, NodeStore,
+    NoticeRow, RunOutcome, RunRecord, SessionEntry, SessionPage, SessionQuery, SessionRow,
+    Spending, StoreError, SubagentQuery, SubagentRow, SubagentState, UsageFacts, UsageFile,
+    UsageScan,
 };
 use crate::support::BoxFuture;
 
@@ -49,8 +50,8 @@ pub struct NewSession {
     pub entry: SessionEntry,
 }
 
-/// Session index, run records, usage, and credentials that rest.
-pub trait Store: Send + Sync + 'static {
+/// Session index, run records, usage, credentials that rest, devices, and nodes.
+pub trait Store: DeviceStore + NodeStore {
     /// The session with this key.
     fn session<'a>(&'a self, key: &'a str) -> StoreFuture<'a, Option<SessionEntry>>;
 

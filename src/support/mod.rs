@@ -1,9 +1,10 @@
 //! Small tools that every layer uses.
 //!
-//! Owns: time, ids, supervised tasks, secrets, own addresses. Must not: know anything of the
-//! gateway's own nouns.
+//! Owns: time, ids, supervised tasks, secrets, fingerprints, own addresses. Must not: know
+//! anything of the gateway's own nouns.
 
 mod clock;
+mod fingerprint;
 mod hex;
 mod ids;
 mod json;
@@ -12,6 +13,7 @@ mod secret;
 mod tasks;
 
 pub use clock::{Clock, SystemClock, millis};
+pub use fingerprint::Fingerprint;
 pub use hex::hex;
 pub use ids::{Ids, RandomIds};
 pub use json::without_nulls;

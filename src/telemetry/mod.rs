@@ -1,10 +1,15 @@
 //! Log output.
 //!
 //! Owns: the process's log subscriber. Promises: everything goes to stderr, so
-//! that stdout stays for answers. Must not: be called by a library user who has
+//! that stdout stays for answers; no credential is in it, see [`mask`]. Must not: be called by a library user who has
 //! a subscriber of their own.
 
+mod mask;
+
 use tracing_subscriber::EnvFilter;
+
+use mask::MaskedStderr;
+pub use mask::{hide, without_secrets};
 
 /// How to log.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -40,7 +45,7 @@ pub fn init(options: &LogOptions) -> Result<(), TelemetryError> {
         .map_err(|source| TelemetryError::Filter { filter: options.filter.clone(), source })?;
     let lines = tracing_subscriber::fmt()
         .with_env_filter(filter)
-        .with_writer(std::io::stderr)
+        .with_writer(MaskedStderr { has_colour: options.colour })
         .with_ansi(options.colour);
     if options.json { lines.json().try_init() } else { lines.try_init() }
         .map_err(TelemetryError::Taken)

@@ -71,9 +71,21 @@ impl Learned {
 
     pub fn apply_text(&self, text: &str) -> String {
         let ids = made_up(text);
+        let cut = self.cut_id(text);
         ids.into_iter()
             .filter_map(|id| Some((id, self.get(id)?)))
+            .chain(cut)
             .fold(text.to_owned(), |text, (recorded, actual)| text.replace(recorded, actual))
+    }
+
+    /// The beginning of a known UUID at the end of a text that was cut there.
+    fn cut_id<'a>(&'a self, text: &'a str) -> Option<(&'a str, &'a str)> {
+        let start = text.rfind(|c: char| !c.is_ascii_hexdigit() && c != '-')? + 1;
+        let tail = text.get(start..).filter(|tail| (9..36).contains(&tail.len()))?;
+        let known =
+            |(recorded, _): &(&String, &String)| is_uuid(recorded) && recorded.starts_with(tail);
+        let (_, actual) = self.known.iter().find(known)?;
+        Some((tail, actual.get(..tail.len())?))
     }
 }
 

@@ -16,10 +16,6 @@ const OPEN: &[(&str, &str)] = &[
     ),
     ("chat/attachments", "It ends with `artifacts.list`, which is not built yet."),
     (
-        "chat/send-variants",
-        "It runs a message under a key that names no session, which is refused here, and pairs devices, which is not built yet.",
-    ),
-    (
         "chat/subagent",
         "It begins with the end of a failing run of another recording. The note of an accepted sub-agent does not name a tool that is not here, and rows in events have no childSessions.",
     ),
@@ -27,10 +23,8 @@ const OPEN: &[(&str, &str)] = &[
         "chat/timeout",
         "A run that is given 1.5 s is stopped two minutes later, as recorded, but a replay ends after 30 s; all that comes before is as recorded.",
     ),
-    ("handshake/pairing", "Pairing is not built yet."),
-    ("devices/*", "Pairing is not built yet."),
+    ("handshake/pairing", "It ends with `node.pair.list`, which is not built yet."),
     ("http/*", "The HTTP side is not built yet, nor is its replay."),
-    ("nodes/*", "Nodes are not built yet."),
     ("config/*", UNBUILT),
     ("lifecycle/*", UNBUILT),
     ("methods/*", UNBUILT),

@@ -236,6 +236,13 @@ impl Runs {
                 unknown.push(run);
             }
         }
+        // One that the recording names elsewhere is no other run.
+        let named: Vec<String> = recorded
+            .iter()
+            .filter_map(|frame| frame["payload"]["runId"].as_str())
+            .map(|run| learned.apply_text(run))
+            .collect();
+        left.retain(|name| !named.contains(name));
         known.extend(unknown.into_iter().zip(left));
         Self { known }
     }

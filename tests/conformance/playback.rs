@@ -33,6 +33,7 @@ enum Role {
     Implicit {
         steps: VecDeque<Step>,
         barriers: usize,
+        barrier: &'static str,
     },
     /// Opened in the middle, by a connect that is not recorded.
     Late {
@@ -122,11 +123,12 @@ fn renames(ids: &[String]) -> Learned {
 
 fn roles(trace: &Trace) -> VecDeque<Role> {
     let (order, late) = (prelude::early(trace), prelude::late(trace));
-    let nodes = order.iter().any(|(_, profile)| profile.is_node());
+    let nodes = order.iter().any(|(_, profile)| profile.joins_last());
     let twice = nodes && !setup::records_the_prelude(&trace.name);
     let implicit = |(name, profile): &(String, Profile)| {
-        let barriers = if twice && !profile.is_node() { 2 } else { 1 };
-        Role::Implicit { steps: steps(trace, name), barriers }
+        let barriers = if twice && !profile.joins_last() { 2 } else { 1 };
+        let barrier = if profile.joins_last() { "connect" } else { "last-heartbeat" };
+        Role::Implicit { steps: steps(trace, name), barriers, barrier }
     };
     let mut roles: VecDeque<Role> = order.iter().map(implicit).collect();
     for (index, line) in trace.lines.iter().enumerate() {
@@ -176,9 +178,9 @@ async fn serve(mut stream: TcpStream, role: Role, began: Arc<Barrier>) {
         }
         Role::Silent => run(Player::accept(stream).await, VecDeque::new()).await,
         Role::Script { steps } => run(Player::accept(stream).await, steps).await,
-        Role::Implicit { steps, barriers } => {
+        Role::Implicit { steps, barriers, barrier } => {
             let mut player = Player::accept(stream).await;
-            player.prelude(barriers, "last-heartbeat").await;
+            player.prelude(barriers, barrier).await;
             began.wait().await;
             run(player, steps).await;
         }
@@ -258,8 +260,7 @@ impl Player {
                 let payload = json!({ "runId": run_id, "state": "final" });
                 self.send(json!({ "type": "event", "event": "chat", "payload": payload })).await;
             }
-            let node = request["params"]["role"] == "node";
-            passed += usize::from(node || request["method"] == barrier);
+            passed += usize::from(request["method"] == barrier);
         }
     }
 }

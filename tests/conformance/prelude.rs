@@ -6,11 +6,12 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use super::ids::Learned;
 use super::proof;
 use super::replay::{Conn, Target};
 use super::setup::{self, Prelude, Profile};
 use super::trace::{Line, Trace, What};
-use crate::support::WsClient;
+use crate::support::{DeviceKey, WsClient};
 
 /// Each step of the prelude may take this long.
 const LIMIT: Duration = Duration::from_secs(5);
@@ -29,7 +30,7 @@ fn order(trace: &Trace) -> Vec<(String, Profile)> {
         .into_iter()
         .map(|name| (name.clone(), setup::profile(&trace.name, &name)))
         .collect();
-    conns.sort_by_key(|(_, profile)| profile.is_node());
+    conns.sort_by_key(|(_, profile)| profile.joins_last());
     conns
 }
 
@@ -62,19 +63,27 @@ pub async fn open(
     trace: &Trace,
     target: &Target,
     conns: &mut HashMap<String, Conn>,
+    learned: &mut Learned,
 ) -> Result<(), String> {
     let order = early(trace);
     let (nodes, operators): (Vec<_>, Vec<_>) =
-        order.iter().partition(|(_, profile)| profile.is_node());
+        order.iter().partition(|(_, profile)| profile.joins_last());
     for (name, profile) in &operators {
-        conns.insert(name.clone(), connect(name, profile, target).await?);
+        conns.insert(name.clone(), connect(name, profile, target, learned).await?);
     }
     if let Some((name, _)) = operators.iter().find(|(_, p)| p.scopes.contains(&"operator.admin")) {
         speak(setup::prelude(&trace.name), conns.get_mut(name).ok_or("not open")?).await?;
     }
     skip(&operators, conns).await?;
     for (name, profile) in &nodes {
-        conns.insert(name.clone(), connect(name, profile, target).await?);
+        conns.insert(name.clone(), connect(name, profile, target, learned).await?);
+        if setup::has_node_work(&trace.name)
+            && let Some((operator, _)) = operators.first()
+        {
+            let work = json!({ "nodeId": DeviceKey::named(name).id(), "type": "status.request" });
+            let conn = conns.get_mut(operator).ok_or("not open")?;
+            request(conn, "node.pending.enqueue", work).await?;
+        }
     }
     if !nodes.is_empty() && !setup::records_the_prelude(&trace.name) {
         skip(&operators, conns).await?;
@@ -82,7 +91,12 @@ pub async fn open(
     Ok(())
 }
 
-pub async fn connect(name: &str, profile: &Profile, target: &Target) -> Result<Conn, String> {
+pub async fn connect(
+    name: &str,
+    profile: &Profile,
+    target: &Target,
+    learned: &mut Learned,
+) -> Result<Conn, String> {
     let origin = format!("http://{}", target.address);
     let headers = match profile.mode {
         "webchat" => vec![("Origin".to_owned(), origin)],
@@ -92,11 +106,20 @@ pub async fn connect(name: &str, profile: &Profile, target: &Target) -> Result<C
     let mut conn = Conn::new(client.map_err(|refusal| format!("{name}: {refusal:?}"))?);
     let mut params = profile.connect();
     if profile.device {
+        let known = profile.known.filter(|_| target.new_devices);
+        if let Some(known) = known {
+            proof::adopt(&json!({"publicKey": known.public_key}), learned);
+        }
+        let name = known.map_or(name, |known| known.public_key);
         params = proof::signed(params, name, &conn.client.nonce().await);
     }
     let hello = request(&mut conn, "connect", params).await?;
     if hello["ok"] != true {
         return Err(format!("{name} could not connect: {hello}"));
+    }
+    let token = profile.known.and_then(|known| known.token);
+    if let (Some(recorded), Some(now)) = (token, hello["payload"]["auth"]["deviceToken"].as_str()) {
+        learned.insert(recorded, now);
     }
     // A node is told things at once; those are recorded.
     let frames = conn.client.frames();

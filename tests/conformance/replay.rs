@@ -24,7 +24,7 @@ use crate::support::{Closed, Refusal, WsClient};
 
 /// How many sockets may stay before their connect.
 const UNAUTHENTICATED_SOCKETS: usize = 32;
-/// A close that was recorded comes at once, or after the handshake timer.
+/// A close that was recorded may come so much later, with the handshake timer.
 const CLOSE_LIMIT: Duration = Duration::from_secs(4);
 /// What no recorded frame depends on may take this long at the end.
 const SETTLE: Duration = Duration::from_millis(1500);
@@ -94,7 +94,9 @@ pub async fn replay(trace: &Trace, target: &Target) -> Outcome {
         outcome: Outcome { places: target.places.clone(), ..Outcome::default() },
         deadline: Instant::now() + target.limit,
     };
-    if let Err(text) = prelude::open(trace, target, &mut replay.conns).await {
+    if let Err(text) =
+        prelude::open(trace, target, &mut replay.conns, &mut replay.outcome.learned).await
+    {
         replay.report("prelude", Kind::MissingFrame, text);
         return replay.outcome;
     }
@@ -145,8 +147,11 @@ impl Replay<'_> {
                 }
             }
             What::ClosedByServer { .. } => {
+                let sent = |line: &&Line| matches!(line.what, What::Sent(_) | What::Open { .. });
+                let sent_at = self.trace.lines[..index].iter().rev().find(sent).map(|line| line.at);
+                let took = line.at.saturating_sub(sent_at.unwrap_or(line.at));
                 if let Some(conn) = self.conns.get(&line.conn) {
-                    conn.client.wait_closed(CLOSE_LIMIT).await;
+                    conn.client.wait_closed(CLOSE_LIMIT + Duration::from_millis(took)).await;
                 }
             }
             What::Refused { status, body } => self.refused(line, *status, body).await,
@@ -161,7 +166,7 @@ impl Replay<'_> {
                 continue;
             }
             self.catch_up(index, None).await;
-            match prelude::connect(&name, &profile, self.target).await {
+            match prelude::connect(&name, &profile, self.target, &mut self.outcome.learned).await {
                 Ok(conn) => drop(self.conns.insert(name, conn)),
                 Err(text) => self.report(&format!("{name} open"), Kind::MissingFrame, text),
             }

@@ -49,6 +49,16 @@ pub struct Profile {
     pub scopes: Vec<&'static str>,
     pub tool_events: bool,
     pub device: bool,
+    /// What the recording says of its device, when it goes on with it.
+    pub known: Option<Known>,
+}
+
+/// A device that is named in the recording, though its connect is not in it.
+#[derive(Debug, Clone, Copy)]
+pub struct Known {
+    pub public_key: &'static str,
+    /// The token that its hello gave it, when it comes with it later.
+    pub token: Option<&'static str>,
 }
 
 impl Profile {
@@ -59,6 +69,7 @@ impl Profile {
             scopes: scopes.to_vec(),
             tool_events: false,
             device: false,
+            known: None,
         }
     }
 
@@ -69,7 +80,28 @@ impl Profile {
             scopes: Vec::new(),
             tool_events: false,
             device: true,
+            known: None,
         }
+    }
+
+    /// A device of the command line that comes with the token of its hello.
+    fn device(
+        scopes: &[&'static str],
+        public_key: &'static str,
+        token: Option<&'static str>,
+    ) -> Self {
+        Self {
+            client_id: "cli",
+            mode: "cli",
+            device: true,
+            known: Some(Known { public_key, token }),
+            ..Self::operator(scopes)
+        }
+    }
+
+    /// Whether what the others are told of its connect is recorded.
+    pub fn joins_last(&self) -> bool {
+        self.is_node() || self.known.is_some()
     }
 
     pub fn is_node(&self) -> bool {
@@ -120,6 +152,15 @@ pub fn profile(trace: &str, conn: &str) -> Profile {
         ("chat/send-variants" | "chat/slash-commands", "w") => {
             Profile::operator(&["operator.read", "operator.write"])
         }
+        ("nodes/invoke", "w") => Profile::operator(&["operator.write"]),
+        ("devices/tokens", "f") => Profile::device(
+            &["operator.read", "operator.pairing"],
+            "vOF_xxn6HGSljc7HEUkRzSxYT2jioMj-L8ewKihoWa8",
+            Some("YBU4khhMI8oCxwuZP9M-X3vgk7MY3STmG3mNxADMCEo"),
+        ),
+        ("devices/tokens", "o") => {
+            Profile::device(&["operator.read"], "KFiU5Oi_JqlxZ47R3mbowlU-hc5VMU_xeAOunjHI07g", None)
+        }
         ("nodes/legacy-pairing", "pw") => Profile::operator(&["operator.pairing"]),
         ("chat/send-variants", "web") => {
             Profile { client_id: "webchat-ui", mode: "webchat", device: true, ..all() }
@@ -145,13 +186,18 @@ pub fn prelude(trace: &str) -> Prelude {
 /// Whether connections of this recording may join in the middle. They are told
 /// nothing of what happened before.
 pub fn some_come_late(trace: &str) -> bool {
-    trace.starts_with("chat/")
+    trace.starts_with("chat/") || trace.starts_with("nodes/")
 }
 
 /// Whether what happened while the connections were made is part of the
 /// recording.
 pub fn records_the_prelude(trace: &str) -> bool {
-    trace == "methods/health-status"
+    ["methods/health-status", "devices/tokens"].contains(&trace)
+}
+
+/// Whether work was queued for the node in an earlier recording.
+pub fn has_node_work(trace: &str) -> bool {
+    trace == "methods/nodes-by-node"
 }
 
 /// Environment beside the usual one.

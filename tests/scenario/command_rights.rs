@@ -75,7 +75,8 @@ async fn every_command_needs_the_rights_of_the_methods_that_it_stands_for() {
         &["operator.admin"],
     ] {
         let mut client = connect(&gateway, &standard_connect(rights)).await;
-        for spec in COMMANDS.iter().filter(|spec| spec.name != "stop") {
+        // begin_again.rs has the restart, after which nobody is connected.
+        for spec in COMMANDS.iter().filter(|spec| !["stop", "restart"].contains(&spec.name)) {
             // One that may be set of groups only.
             let key = format!("agent:main:discord:group:{}-{}", spec.name, rights.join("-"));
             let note = json!({"key": key, "message": "/whoami"});

@@ -345,7 +345,7 @@ async fn what_is_no_command_is_for_the_model_and_what_is_not_offered_is_said_so(
         order(&mut client, "/tts on").await,
         "⚠️ /tts is not offered by this gateway: there is no text-to-speech."
     );
-    assert!(order(&mut client, "/restart").await.starts_with("⚠️ /restart is not offered"));
+    assert!(order(&mut client, "/unfocus").await.starts_with("⚠️ /unfocus is not offered"));
     assert_eq!(mock.requests().len(), asked);
 }
 
@@ -530,7 +530,10 @@ async fn the_config_is_shown_without_secrets_and_changed_where_it_is_meant() {
 
 #[tokio::test]
 async fn commands_are_listed_as_recorded() {
-    let (gateway, _mock) = scripted(Api::OpenAi).await;
+    let mock = MockProvider::start().await;
+    let mut config = config(mock.address(), Api::OpenAi);
+    config["commands"] = json!({"restart": false});
+    let gateway = Gateway::start(GatewayOptions::with_config(config)).await;
     let mut client = admin(&gateway).await;
     let rows = |answer: Value| answer["commands"].as_array().unwrap().clone();
     let all = rows(call(&mut client, "commands.list", json!({})).await);

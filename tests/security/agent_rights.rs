@@ -156,3 +156,39 @@ async fn a_confined_command_changes_nothing_of_what_holds_it_back() {
         assert_eq!(health["ok"], true, "{health}");
     }
 }
+
+#[tokio::test]
+async fn a_confined_command_reads_no_secret_of_the_gateway() {
+    for mode in ["workspace-write", "read-only"] {
+        let (gateway, _mock, mut client) = confined(mode).await;
+        let state = gateway.state_dir();
+        fs::write(gateway.workspace().join("mine"), "mine").unwrap();
+        fs::write(state.parent().unwrap().join("neighbour"), "neighbour").unwrap();
+        fs::create_dir_all(state.join("credentials")).unwrap();
+        let mut files = vec![gateway.config_path()];
+        for name in ["token", "credentials/oauth.json", "devices.json"] {
+            fs::write(state.join(name), CANARY).unwrap();
+            files.push(state.join(name));
+        }
+        std::os::unix::fs::symlink(&state, gateway.workspace().join("link")).unwrap();
+        let (state, config) = (state.display(), gateway.config_path());
+        let config = config.display();
+        let command = format!(
+            "cat mine; cat {state}/../neighbour; head -c1 /etc/passwd; echo; \
+             cat {config} {state}/token {state}/credentials/* link/token; cp {config} $TMPDIR/x; \
+             ln {config} linked; cat linked; cat /proc/$PPID/environ /proc/*/root{state}/token; \
+             cat {state}/* {state}/agents/*/sessions/*; true"
+        );
+        let args = json!({"command": command, "host": "gateway"});
+        let result = result_of(&mut client, "run-1", "exec", &args).await;
+        let text = text_of(&result["result"]);
+        if text.contains("landlock") {
+            return;
+        }
+        assert!(text.contains("mine") && text.contains("neighbour"), "{mode}: {text}");
+        assert!(text.contains("Permission denied"), "{mode}: {text}");
+        for secret in [CANARY, "SQLite format", "\"gateway\"", "\"toolCall\""] {
+            assert!(!text.contains(secret), "{mode}: {secret} in {text}");
+        }
+    }
+}

@@ -50,6 +50,8 @@ impl Backplane for Listeners {
     }
 
     fn publish(&self, _: &Arc<Event>, _: &Audience) {}
+
+    fn close_device(&self, _: &str, _: Option<&str>, _: &clawgate::bus::Closing, _: &str) {}
 }
 
 /// Nobody follows the run.

@@ -7,6 +7,7 @@ use futures_util::stream::{SplitSink, SplitStream};
 use futures_util::{SinkExt, StreamExt};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -15,14 +16,19 @@ use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 use tokio_tungstenite::tungstenite::http::{HeaderName, HeaderValue};
 use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
 use tokio_tungstenite::tungstenite::{self, Message};
-use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async_with_config};
+use tokio_tungstenite::{WebSocketStream, client_async_with_config};
 
 use super::SECRET;
 
 /// How long a test waits for what should come at once.
 pub const SOON: Duration = Duration::from_secs(10);
 
-type Socket = WebSocketStream<MaybeTlsStream<TcpStream>>;
+/// TCP, or TLS on it.
+pub trait Wire: AsyncRead + AsyncWrite + Send + Unpin {}
+
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> Wire for T {}
+
+type Socket = WebSocketStream<Box<dyn Wire>>;
 
 /// One thing that came over the socket.
 #[derive(Debug, Clone, PartialEq)]
@@ -96,13 +102,25 @@ impl WsClient {
         path: &str,
         headers: &[(String, String)],
     ) -> Result<Self, Refusal> {
-        let mut request = format!("ws://{address}{path}").into_client_request().unwrap();
+        let tcp = TcpStream::connect(address).await;
+        let tcp = tcp.map_err(|error| Refusal { status: 0, body: error.to_string() })?;
+        tcp.set_nodelay(true).unwrap();
+        Self::upgrade(Box::new(tcp), &format!("ws://{address}{path}"), headers).await
+    }
+
+    /// Makes a WebSocket of a connection.
+    pub async fn upgrade(
+        wire: Box<dyn Wire>,
+        url: &str,
+        headers: &[(String, String)],
+    ) -> Result<Self, Refusal> {
+        let mut request = url.into_client_request().unwrap();
         for (name, value) in headers {
             let name = HeaderName::from_bytes(name.as_bytes()).unwrap();
             request.headers_mut().insert(name, HeaderValue::from_str(value).unwrap());
         }
         let limits = WebSocketConfig::default().max_frame_size(None).max_message_size(None);
-        match connect_async_with_config(request, Some(limits), true).await {
+        match client_async_with_config(request, wire, Some(limits)).await {
             Ok((socket, _)) => Ok(Self::over(socket)),
             Err(tungstenite::Error::Http(response)) => Err(Refusal {
                 status: response.status().as_u16(),

@@ -98,8 +98,9 @@ impl Gateway {
         let mut failure = String::new();
         for _ in 0..PORT_TRIES {
             self.port = free_port();
+            let before = self.times_ready();
             self.launch();
-            match self.ready().await {
+            match self.ready(before).await {
                 Ok(()) => return Ok(()),
                 Err(error) => failure = error,
             }
@@ -141,14 +142,33 @@ impl Gateway {
         env
     }
 
-    /// Waits until the port answers a WebSocket upgrade.
-    async fn ready(&mut self) -> Result<(), String> {
+    /// Whether its port speaks TLS, as far as its config says.
+    fn is_tls(&self) -> bool {
+        let tls = self.options.config.as_ref().map(|config| &config["gateway"]["tls"]["enabled"]);
+        tls.is_some_and(|enabled| *enabled == true)
+    }
+
+    /// How often it has said that it is ready.
+    fn times_ready(&self) -> usize {
+        self.stdout.lock().matches("  Next ").count()
+    }
+
+    /// Waits until the port answers a WebSocket upgrade; with TLS until the
+    /// gateway says that it is ready.
+    async fn ready(&mut self, before: usize) -> Result<(), String> {
         let deadline = Instant::now() + START_LIMIT;
         let address = self.address();
         loop {
             if let Some(status) = self.exited() {
                 self.read_to_end();
                 return Err(format!("the gateway ended with {status}: {}", self.stderr()));
+            }
+            if self.is_tls() {
+                if self.times_ready() > before {
+                    return Ok(());
+                }
+                sleep(POLL).await;
+                continue;
             }
             match WsClient::open_with(&address, "/", &[]).await {
                 Ok(_) => return Ok(()),

@@ -9,10 +9,13 @@ pub mod client;
 pub mod config;
 pub mod device;
 pub mod gateway;
+pub mod guest;
 pub mod mock;
 pub mod node;
+pub mod node_client;
 pub mod place;
 pub mod python;
+pub mod tls;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -22,6 +25,7 @@ pub use config::{SECRET, default_config};
 pub use device::DeviceKey;
 pub use gateway::{Gateway, GatewayOptions};
 pub use mock::MockProvider;
+pub use node_client::NodeClient;
 pub use place::closed_place;
 
 /// What a server at `host:port` has under a path, as JSON.

@@ -93,7 +93,7 @@ impl Approvals {
         }
     }
 
-    async fn session(&self, request: &ExecRequest) -> Result<SessionEntry, Denial> {
+    pub(super) async fn session(&self, request: &ExecRequest) -> Result<SessionEntry, Denial> {
         let entry = self.parts.sessions.entry(&request.session).await;
         entry.map(Option::unwrap_or_default).map_err(|error| {
             let text = format!("Exec denied: the session cannot be read: {error}");
@@ -101,7 +101,7 @@ impl Approvals {
         })
     }
 
-    async fn policy(
+    pub(super) async fn policy(
         &self,
         request: &ExecRequest,
         session: &SessionEntry,
@@ -211,7 +211,7 @@ impl Approvals {
         })
     }
 
-    async fn wait(
+    pub(super) async fn wait(
         &self,
         request: &ExecRequest,
         question: &Arc<Question>,
@@ -258,7 +258,7 @@ impl Approvals {
     }
 
     /// Whether anybody is connected who may decide.
-    fn has_deciders(&self) -> bool {
+    pub(super) fn has_deciders(&self) -> bool {
         self.parts.bus.wants(QuestionKind::Exec.requested(), &Audience::Everyone)
     }
 }

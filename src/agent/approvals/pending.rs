@@ -6,6 +6,7 @@
 //! Must not: know what is asked, or survive the process: a restart denies.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use parking_lot::Mutex;
@@ -80,6 +81,8 @@ pub struct Question {
     /// The decisions that can be made.
     pub allowed: Vec<Decision>,
     deadline: Instant,
+    /// Whether its yes was used by a client that runs the command elsewhere.
+    redeemed: AtomicBool,
     ending: watch::Sender<Option<(Ending, Instant)>>,
 }
 
@@ -146,6 +149,11 @@ impl Question {
         }
     }
 
+    /// Uses its answer; `false` when that was done before.
+    pub(super) fn redeem(&self) -> bool {
+        !self.redeemed.swap(true, Ordering::SeqCst)
+    }
+
     fn end_then(&self, ending: Ending, tell: impl FnOnce()) -> bool {
         self.ending.send_if_modified(|known| {
             let is_first = known.is_none();
@@ -210,6 +218,7 @@ impl Pending {
             expires_at: now_ms.saturating_add(limit_ms),
             allowed,
             deadline: Instant::now() + limit,
+            redeemed: AtomicBool::new(false),
             ending: watch::Sender::new(None),
         });
         questions.push(Arc::clone(&question));

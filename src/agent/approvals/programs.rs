@@ -51,7 +51,7 @@ const INTERPRETERS: &str = "python pythonw pypy ipython bpython perl raku ruby i
     cpan cpanm luarocks pecl pear phpunit apt apt-get aptitude dpkg dpkg-reconfigure yum \
     dnf rpm rpmbuild zypper pacman apk brew port snap flatpak nix nix-shell nix-env nix-build \
     guix patch ack msgfilter latexmk osascript applescript swig convert magick \
-    mogrify qjs quickjs d8 rhino coffee pry vlc mpv cvs svn hg bzr darcs fossil \
+    mogrify qjs quickjs d8 rhino coffee pry vlc mpv cvs git svn hg bzr darcs fossil \
     git-shell procmail formail crash openocd bpftrace stap dtrace sqlplus isql cqlsh k \
     q msfconsole msfvenom pdb ptpython scapy rename prename file-rename prove perldoc zless zmore \
     bzless bzmore xzless xzmore lzless lzmore tig lazygit vimtutor vipw vigr visudo sensible-editor \
@@ -152,16 +152,6 @@ const OPTIONS: &[(&str, &str)] = &[
     ("fzf", "--preview --bind --with-shell --listen"),
 ];
 
-/// What git may be asked without asking a person. Everything else runs hooks,
-/// helpers or programs of its arguments, or changes its configuration.
-const GIT_COMMANDS: &str = "status log diff show branch rev-parse rev-list ls-files ls-tree \
-    describe shortlog blame cat-file merge-base name-rev for-each-ref show-ref count-objects \
-    check-ignore diff-tree whatchanged cherry range-diff";
-
-/// What makes even those start something.
-const GIT_OPTIONS: &str = "--ext-diff --textconv --filters --output --edit-description \
-    --show-signature --exec --upload-pack";
-
 /// Whether a program with these arguments may start another one. `names` are
 /// all the names that it goes by.
 pub(super) fn risk(names: &[&str], args: &[String]) -> Option<Risk> {
@@ -206,7 +196,6 @@ fn of_name(name: &str, args: &[String]) -> Option<Risk> {
         }
     }
     let is_caught = match name {
-        "git" => !is_tame_git(args),
         "sed" => !is_tame_sed(args),
         // Without a dash the first word of tar is letters all the same.
         "tar" | "bsdtar" if args.first().is_some_and(|it| it.contains(['I', 'F'])) => true,
@@ -241,11 +230,6 @@ fn is_one_of(arg: &str, options: &str) -> bool {
     })
 }
 
-fn is_tame_git(args: &[String]) -> bool {
-    let Some((command, rest)) = args.split_first() else { return false };
-    has(GIT_COMMANDS, command) && !rest.iter().any(|arg| is_one_of(arg, GIT_OPTIONS))
-}
-
 /// Only lines by number: printed, left out, or the end.
 fn is_tame_sed(args: &[String]) -> bool {
     let is_option = |arg: &&String| matches!(arg.as_str(), "-n" | "--quiet" | "--silent");
@@ -276,6 +260,7 @@ mod tests {
         assert_eq!(risk(&["ls", "dash"], &[]), Some(Risk::Shell));
         assert_eq!(of("ls -la"), None);
         assert_eq!(of("go"), Some(Risk::Interpreter));
+        assert_eq!(of("git status"), Some(Risk::Interpreter));
     }
 
     #[test]
@@ -291,11 +276,6 @@ mod tests {
             "tar -x --to-comm=id",
             "fd -Hx id",
             "rsync -ae id a b",
-            "git -c alias.x=!id x",
-            "git log --ext-diff",
-            "git diff --output=x",
-            "git commit -m x",
-            "git x",
             "sed s/x/y/e",
             "sed -n 1e",
             "sed -f x",
@@ -308,8 +288,6 @@ mod tests {
             "find . -name x",
             "sort -n x",
             "tar -tf x",
-            "git status",
-            "git log -p -5",
             "sed -n 1,5p x",
             "rg -n x",
             "fd x",

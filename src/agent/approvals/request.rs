@@ -14,6 +14,8 @@ pub enum ExecHost {
     Gateway,
     /// On this machine, confined.
     Sandbox,
+    /// On another machine.
+    Node,
 }
 
 impl ExecHost {
@@ -22,6 +24,7 @@ impl ExecHost {
         match self {
             Self::Gateway => "gateway",
             Self::Sandbox => "sandbox",
+            Self::Node => "node",
         }
     }
 }

@@ -7,7 +7,7 @@
 
 /// The words of a command that a shell would start as it is written; `None`
 /// when it would do more than that.
-pub(super) fn words(command: &str) -> Option<Vec<String>> {
+pub fn words(command: &str) -> Option<Vec<String>> {
     let mut words = Vec::new();
     let mut word: Option<String> = None;
     let mut is_plain = true;

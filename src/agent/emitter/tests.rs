@@ -27,6 +27,8 @@ impl Backplane for Recorder {
         let payload = serde_json::from_str(event.payload()).unwrap();
         self.0.lock().push((Instant::now(), event.kind, payload));
     }
+
+    fn close_device(&self, _: &str, _: Option<&str>, _: &crate::bus::Closing, _: &str) {}
 }
 
 fn emitter() -> (Emitter, Recorder) {

@@ -58,6 +58,16 @@ pub fn merge(
     }
     // Shell profiles look at it, as with the original.
     env.insert("OPENCLAW_SHELL".into(), "exec".into());
+    check(asked)?;
+    env.extend(asked.clone());
+    Ok(env)
+}
+
+/// Whether a call may set all of these variables.
+///
+/// # Errors
+/// For one that it may not, in words for the model.
+pub fn check(asked: &BTreeMap<String, String>) -> Result<(), String> {
     for (name, value) in asked {
         if is_refused(name) {
             return Err(format!(
@@ -67,9 +77,8 @@ pub fn merge(
         if !is_variable(name) || value.contains('\0') {
             return Err(format!("Environment variable '{name}' is not valid."));
         }
-        env.insert(name.clone(), value.clone());
     }
-    Ok(env)
+    Ok(())
 }
 
 /// The shell that runs commands: the user's, when it understands what models

@@ -24,3 +24,4 @@ mod text;
 pub use output::tail;
 pub use process::{Cause, Ending, Foreground, Process, State};
 pub use processes::{How, Processes, StartError};
+pub use sandbox::availability as sandbox_availability;

@@ -9,6 +9,8 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use super::sandbox::Confinement;
+
 /// More than the kernel takes for arguments and environment together.
 const MAX_PLAN: u32 = 8 * 1024 * 1024;
 
@@ -30,8 +32,8 @@ pub(super) struct Plan {
     pub has_terminal: bool,
     /// Where that is, once the keeper has opened it.
     pub terminal: Option<PathBuf>,
-    /// The only places it may write to, when it is confined.
-    pub writable: Option<Vec<PathBuf>>,
+    /// What holds it, when it is confined.
+    pub confinement: Option<Confinement>,
     /// Our own program, which both launching steps run.
     pub launcher: PathBuf,
 }

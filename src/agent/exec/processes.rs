@@ -21,9 +21,11 @@ use tokio::time::timeout;
 
 use super::plan::Plan;
 use super::process::Process;
+use super::sandbox::Confinement;
 use super::supervisor::Supervisor;
 use super::{environment, launcher, names, sandbox};
 use crate::agent::approvals::{Denial, ExecHost, ExecRequest, Launch, Permit, Program};
+use crate::agent::reach::Guard;
 use crate::config::{ExecSandbox, ExecSettings, Settings};
 use crate::sessions::SessionKey;
 use crate::support::{Clock, Ids, Tasks, millis};
@@ -70,6 +72,7 @@ pub enum StartError {
 pub struct Processes {
     list: Mutex<BTreeMap<String, Arc<Process>>>,
     settings: ExecSettings,
+    guard: Arc<Guard>,
     overflow_dir: PathBuf,
     launcher: PathBuf,
     clock: Arc<dyn Clock>,
@@ -89,6 +92,7 @@ impl Processes {
         Self {
             list: Mutex::default(),
             settings: settings.exec.clone(),
+            guard: Arc::new(Guard::new(settings)),
             overflow_dir: settings.paths.exec_output_dir(),
             launcher,
             clock,
@@ -115,14 +119,14 @@ impl Processes {
     ) -> Result<Arc<Process>, StartError> {
         hide_our_environment()?;
         let launch = permit.redeem(request).await.map_err(StartError::Denied)?;
-        let writable = self.confinement(request, how.sandbox)?;
+        let confinement = self.confinement(request, how.sandbox).await?;
         self.prune();
         let (reader, writer) = io::pipe()?;
         let output = Receiver::from_owned_fd(reader.into())?;
         let (sender, inputs) = mpsc::channel(MAX_INPUTS);
         let process = self.enlist(request, &launch, how.has_terminal.then_some(sender))?;
         let mut attempt = Attempt { all: self, id: process.id.clone(), has_begun: false };
-        let plan = self.plan(launch, how.has_terminal, writable);
+        let plan = self.plan(launch, how.has_terminal, confinement);
         let (keeper, socket) = self.spawn(&plan, writer).await?;
         attempt.has_begun = true;
         let supervisor = Supervisor {
@@ -214,23 +218,27 @@ impl Processes {
         }
     }
 
-    /// Where the command may write, when it is to be confined.
-    fn confinement(
+    /// What holds the command, when it is to be confined.
+    async fn confinement(
         &self,
         request: &ExecRequest,
         sandbox: ExecSandbox,
-    ) -> Result<Option<Vec<PathBuf>>, StartError> {
+    ) -> Result<Option<Confinement>, StartError> {
         // Whoever has permitted it was told that it is confined.
         let least = match request.host {
             ExecHost::Gateway => ExecSandbox::Off,
             ExecHost::Sandbox => ExecSandbox::WorkspaceWrite,
+            ExecHost::Node => {
+                return Err(StartError::Io(io::Error::other("it is for another machine")));
+            }
         };
         let mode = sandbox.max(least);
         let places = sandbox::writable(mode, &request.workspace, &self.settings.temporary);
-        if places.is_some() {
-            sandbox::availability().map_err(StartError::Unconfined)?;
-        }
-        Ok(places)
+        let Some(writable) = places else { return Ok(None) };
+        sandbox::availability().map_err(StartError::Unconfined)?;
+        let guard = Arc::clone(&self.guard);
+        let private = spawn_blocking(move || guard.private()).await.map_err(io::Error::from)?;
+        Ok(Some(Confinement { writable, private }))
     }
 
     /// Puts it on the list, under a name that is free.
@@ -259,7 +267,7 @@ impl Processes {
         Ok(process)
     }
 
-    fn plan(&self, launch: Launch, has_terminal: bool, writable: Option<Vec<PathBuf>>) -> Plan {
+    fn plan(&self, launch: Launch, has_terminal: bool, confinement: Option<Confinement>) -> Plan {
         let (program, name, args) = match launch.program {
             Program::Direct { path, name, args } => (path, name, args),
             Program::Shell(text) => {
@@ -276,7 +284,7 @@ impl Processes {
             env: launch.env,
             has_terminal,
             terminal: None,
-            writable,
+            confinement,
             launcher: self.launcher.clone(),
         }
     }

@@ -1,11 +1,17 @@
 //! Confinement of commands by the kernel.
 //!
-//! Owns: what a confined command may write to. Promises: either everything that
-//! was asked for is enforced, or it is an error. Must not: be taken for more
-//! than it is: a confined command still reads files and uses the network.
+//! Owns: what a confined command may write to and what it may not read.
+//! Promises: either everything that was asked for is enforced, or it is an
+//! error. Must not: be taken for more than it is: a confined command still reads
+//! the files of others and uses the network.
+
+mod sight;
 
 use std::path::{Path, PathBuf};
 
+use serde::{Deserialize, Serialize};
+
+use crate::agent::reach::PrivatePlaces;
 use crate::config::ExecSandbox;
 
 /// What every program writes to without harm.
@@ -20,6 +26,15 @@ const DEVICES: [&str; 9] = [
     "/dev/pts",
     "/dev/fd",
 ];
+
+/// What a confined command is held to.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Confinement {
+    /// The only places that it may write to.
+    pub writable: Vec<PathBuf>,
+    /// What it may not read.
+    pub private: PrivatePlaces,
+}
 
 /// Where a command may write in this mode; `None` when it is not confined.
 pub(super) fn writable(
@@ -38,18 +53,21 @@ pub(super) fn writable(
     }
 }
 
-/// Confines this process and all that come from it to writing below these
-/// places. Those that are not there are left out.
+/// Confines this process and all that come from it. Places that are not there
+/// are left out.
 #[cfg(target_os = "linux")]
-pub(super) fn confine(writable: &[PathBuf]) -> Result<(), String> {
-    use landlock::{RulesetCreatedAttr, RulesetStatus, path_beneath_rules};
+pub(super) fn confine(to: &Confinement) -> Result<(), String> {
+    use landlock::{RulesetCreated, RulesetCreatedAttr, RulesetStatus, path_beneath_rules};
 
     let unavailable =
         |error: &dyn std::fmt::Display| format!("the sandbox is not available: {error}");
+    let readable =
+        sight::readable(&to.private, &to.writable).map_err(|error| unavailable(&error))?;
     let status = ruleset()
         .map_err(|error| unavailable(&error))?
-        .add_rules(path_beneath_rules(writable, rights()))
-        .and_then(landlock::RulesetCreated::restrict_self)
+        .add_rules(path_beneath_rules(&to.writable, changes()))
+        .and_then(|rules| rules.add_rules(path_beneath_rules(readable, READS)))
+        .and_then(RulesetCreated::restrict_self)
         .map_err(|error| unavailable(&error))?;
     match status.ruleset {
         RulesetStatus::FullyEnforced => Ok(()),
@@ -57,10 +75,14 @@ pub(super) fn confine(writable: &[PathBuf]) -> Result<(), String> {
     }
 }
 
+/// Names are no secret: folders can be listed.
+#[cfg(target_os = "linux")]
+const READS: landlock::AccessFs = landlock::AccessFs::ReadFile;
+
 /// Everything that changes a file or a directory, as Linux 6.2 knows it: before
 /// that, a file could be cut though it could not be written.
 #[cfg(target_os = "linux")]
-fn rights() -> landlock::BitFlags<landlock::AccessFs> {
+fn changes() -> landlock::BitFlags<landlock::AccessFs> {
     landlock::AccessFs::from_write(landlock::ABI::V3)
 }
 
@@ -70,7 +92,7 @@ fn ruleset() -> Result<landlock::RulesetCreated, landlock::RulesetError> {
 
     Ruleset::default()
         .set_compatibility(CompatLevel::HardRequirement)
-        .handle_access(rights())?
+        .handle_access(changes() | READS)?
         .create()
 }
 
@@ -83,7 +105,7 @@ pub fn availability() -> Result<(), String> {
 }
 
 #[cfg(not(target_os = "linux"))]
-pub(super) fn confine(_: &[PathBuf]) -> Result<(), String> {
+pub(super) fn confine(_: &Confinement) -> Result<(), String> {
     availability()
 }
 

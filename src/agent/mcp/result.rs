@@ -4,6 +4,8 @@
 //! however large the server makes it, and holds nothing that a model's API
 //! refuses: it would be refused again with every later turn.
 
+use std::borrow::Cow;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use rmcp::model::{CallToolResult, ContentBlock as Content, ResourceContents};
@@ -13,15 +15,18 @@ use crate::agent::tools::ToolOutput;
 use crate::agent::tools::files::PICTURE_MAX;
 use crate::protocol::message::ContentBlock;
 use crate::sessions::MediaType;
+use crate::telemetry::without_secrets;
 
 /// Longest text of a result; longer ones fill the model's context.
 const MAX_TEXT: usize = 100_000;
 /// Most pictures.
 const MAX_PICTURES: usize = 8;
 
-/// The result of a call of `tool` of `server`.
+/// The result of a call of `tool` of `server`. An error does not repeat the
+/// credentials that the server was given.
 pub fn output(server: &str, tool: &str, result: CallToolResult) -> ToolOutput {
-    let mut made = Made::default();
+    let is_error = result.is_error == Some(true);
+    let mut made = Made { is_error, ..Made::default() };
     for content in result.content {
         made.add(content);
     }
@@ -30,14 +35,14 @@ pub fn output(server: &str, tool: &str, result: CallToolResult) -> ToolOutput {
         if made.content.is_empty() {
             made.text(&format!("{structured:#}"));
         }
-        if structured.to_string().len() <= MAX_TEXT {
+        let text = structured.to_string();
+        if text.len() <= MAX_TEXT && (!is_error || *without_secrets(&text) == *text) {
             details["structuredContent"] = structured;
         }
     }
     if made.content.is_empty() {
         made.text("(no output)");
     }
-    let is_error = result.is_error == Some(true);
     ToolOutput { content: made.content, details: Some(details), is_error, usage: None }
 }
 
@@ -47,6 +52,7 @@ struct Made {
     content: Vec<ContentBlock>,
     texts: usize,
     pictures: usize,
+    is_error: bool,
 }
 
 impl Made {
@@ -80,6 +86,8 @@ impl Made {
         if text.trim().is_empty() {
             return;
         }
+        let hidden = if self.is_error { without_secrets(text) } else { Cow::Borrowed(text) };
+        let text = hidden.as_ref();
         let room = MAX_TEXT.saturating_sub(self.texts);
         let taken: String = text.chars().take(room).collect();
         self.texts += taken.chars().count();

@@ -17,6 +17,7 @@ use tokio::time::Instant;
 use super::Surroundings;
 use super::connect::{self, Connection, Offered};
 use crate::config::mcp::{McpServer, McpWay};
+use crate::telemetry;
 
 /// How long one that broke rests, the first time; doubled each time.
 const FIRST_REST: Duration = Duration::from_secs(1);
@@ -262,6 +263,7 @@ async fn live(server: Arc<Server>, around: Arc<Surroundings>) {
             Err(why) => why,
         };
         failures += 1;
+        let why = telemetry::without_secrets(&why).into_owned();
         tracing::warn!(server = server.config.name, why, "an MCP server is gone");
         server.notes.lock().error = Some(why);
         server.state.send_replace(State::Failed);

@@ -12,6 +12,7 @@ use super::{Surroundings, result};
 use crate::agent::tools::{Tool, ToolContext, ToolOutput, ToolSource};
 use crate::providers::ToolSpec;
 use crate::support::BoxFuture;
+use crate::telemetry;
 
 /// The tool.
 pub struct McpTool {
@@ -75,7 +76,10 @@ impl Tool for McpTool {
     fn call<'a>(&'a self, _: &'a ToolContext, arguments: &'a Value) -> BoxFuture<'a, ToolOutput> {
         Box::pin(async move {
             let asked = self.ask(arguments).await;
-            asked.unwrap_or_else(|error| ToolOutput::failed(&self.offered.name, error))
+            asked.unwrap_or_else(|error| {
+                let error = telemetry::without_secrets(&error).into_owned();
+                ToolOutput::failed(&self.offered.name, error)
+            })
         })
     }
 }

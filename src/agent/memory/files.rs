@@ -178,7 +178,7 @@ pub fn excerpt(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::agent::tools::files::testing::Scene;
+    use crate::agent::reach::testing::Scene;
 
     fn paths(updates: &[MemoryUpdate]) -> Vec<&str> {
         updates.iter().map(|update| update.file.path.as_str()).collect()

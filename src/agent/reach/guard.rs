@@ -11,6 +11,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, Stat, fstat, statat};
+use serde::{Deserialize, Serialize};
 
 use super::ReachError;
 use crate::config::Settings;
@@ -32,6 +33,19 @@ const CLOSED_OF_AGENT: &str = "agent";
 
 /// A file or folder, whatever its name.
 type Id = (u64, u64);
+
+/// Where the gateway keeps what no command that is confined may read.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PrivatePlaces {
+    /// Folders, with all that is in them.
+    pub folders: Vec<PathBuf>,
+    /// Single files, and those whose names begin so.
+    pub files: Vec<PathBuf>,
+    /// Folders that are open though they lie in a private one.
+    pub open: Vec<PathBuf>,
+    /// Folders that are private even inside of an open one.
+    pub closed: Vec<PathBuf>,
+}
 
 /// What belongs to the gateway and to the system.
 pub struct Guard {
@@ -67,6 +81,16 @@ impl Guard {
         let approvals = paths.expand("~/.openclaw/exec-approvals.json").ok();
         let files = own.into_iter().chain(approvals).chain(secrets).collect();
         Self { state_dir: paths.state_dir.clone(), open, files }
+    }
+
+    /// The places that are the gateway's own.
+    pub fn private(&self) -> PrivatePlaces {
+        PrivatePlaces {
+            folders: vec![self.state_dir.clone()],
+            files: self.files.clone(),
+            open: self.open.clone(),
+            closed: self.closed().collect(),
+        }
     }
 
     /// Whether something in this open folder may be touched; `path` is for the

@@ -11,6 +11,8 @@ mod guard;
 mod locks;
 mod place;
 #[cfg(test)]
+pub(in crate::agent) mod testing;
+#[cfg(test)]
 mod tests;
 
 use std::ffi::OsString;
@@ -27,7 +29,7 @@ use rustix::fs::readlinkat;
 use crate::config::{AgentSettings, Settings};
 
 pub use error::ReachError;
-pub use guard::Guard;
+pub use guard::{Guard, PrivatePlaces};
 pub use locks::FileLocks;
 pub use place::{Place, PlaceId, Staged};
 

@@ -2,40 +2,7 @@ use super::*;
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 
-use crate::config::{Env, Overrides, load};
-
-struct Scene {
-    dir: tempfile::TempDir,
-    settings: Settings,
-}
-
-impl Scene {
-    /// A home with the state in `.openclaw`, and the workspace in there.
-    fn new() -> Self {
-        let dir = tempfile::tempdir().unwrap();
-        let home = dir.path().to_str().unwrap().to_owned();
-        fs::create_dir_all(dir.path().join(".openclaw/workspace")).unwrap();
-        let env = Env::fixed([], &home);
-        let settings = load(&env, &Overrides { read_only: true, ..Overrides::default() }).unwrap();
-        Self { dir, settings }
-    }
-
-    fn reach(&self, only_workspace: bool) -> Reach {
-        let agent = self.settings.agents.agent_or_default("main");
-        Reach::new(&self.settings, &agent, only_workspace)
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.dir.path().join(name)
-    }
-
-    fn put(&self, name: &str, text: &str) -> PathBuf {
-        let path = self.path(name);
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(&path, text).unwrap();
-        path
-    }
-}
+use super::testing::Scene;
 
 fn read(reach: &Reach, path: &str) -> Result<String, ReachError> {
     let bytes = reach.find(path)?.read(1000)?;
@@ -53,7 +20,7 @@ fn files_are_written_whole_and_keep_their_rights() {
         let reach = scene.reach(only_workspace);
         write(&reach, "a/b/c.txt", "one").unwrap();
         assert_eq!(read(&reach, "a/b/c.txt").unwrap(), "one");
-        let path = scene.path(".openclaw/workspace/a/b/c.txt");
+        let path = scene.at_home(".openclaw/workspace/a/b/c.txt");
         fs::set_permissions(&path, fs::Permissions::from_mode(0o751)).unwrap();
         write(&reach, path.to_str().unwrap(), "two").unwrap();
         assert_eq!(read(&reach, "@a/b/c.txt").unwrap(), "two");
@@ -63,18 +30,18 @@ fn files_are_written_whole_and_keep_their_rights() {
         assert_eq!(path.metadata().unwrap().permissions().mode() & 0o7777, 0o755);
         let names: Vec<_> = fs::read_dir(path.parent().unwrap()).unwrap().collect();
         assert_eq!(names.len(), 1, "nothing is left over");
-        fs::remove_dir_all(scene.path(".openclaw/workspace/a")).unwrap();
+        fs::remove_dir_all(scene.at_home(".openclaw/workspace/a")).unwrap();
     }
 }
 
 #[test]
 fn a_link_is_followed_where_it_may_lead_and_stays_a_link() {
     let scene = Scene::new();
-    scene.put(".openclaw/workspace/real/x.txt", "one");
-    let link = scene.path(".openclaw/workspace/link.txt");
+    scene.put_at_home(".openclaw/workspace/real/x.txt", "one");
+    let link = scene.at_home(".openclaw/workspace/link.txt");
     symlink("real/x.txt", &link).unwrap();
-    let inner = scene.path(".openclaw/workspace/absolute.txt");
-    symlink(scene.path(".openclaw/workspace/real/x.txt"), &inner).unwrap();
+    let inner = scene.at_home(".openclaw/workspace/absolute.txt");
+    symlink(scene.at_home(".openclaw/workspace/real/x.txt"), &inner).unwrap();
     for only_workspace in [true, false] {
         let reach = scene.reach(only_workspace);
         write(&reach, "link.txt", "two").unwrap();
@@ -90,8 +57,8 @@ fn a_link_is_followed_where_it_may_lead_and_stays_a_link() {
 #[test]
 fn links_in_a_circle_are_an_error() {
     let scene = Scene::new();
-    symlink("b", scene.path(".openclaw/workspace/a")).unwrap();
-    symlink("a", scene.path(".openclaw/workspace/b")).unwrap();
+    symlink("b", scene.at_home(".openclaw/workspace/a")).unwrap();
+    symlink("a", scene.at_home(".openclaw/workspace/b")).unwrap();
     for only_workspace in [true, false] {
         let error = read(&scene.reach(only_workspace), "a").unwrap_err();
         assert_eq!(error.code(), Some("ELOOP"), "{error}");
@@ -101,11 +68,11 @@ fn links_in_a_circle_are_an_error() {
 #[test]
 fn the_workspace_is_not_left_when_it_is_all_there_is() {
     let scene = Scene::new();
-    let secret = scene.put("outside/secret.txt", "secret");
-    let workspace = scene.path(".openclaw/workspace");
+    let secret = scene.put_at_home("outside/secret.txt", "secret");
+    let workspace = scene.at_home(".openclaw/workspace");
     symlink(&secret, workspace.join("file-link")).unwrap();
     symlink("../../outside/secret.txt", workspace.join("relative-link")).unwrap();
-    symlink(scene.path("outside"), workspace.join("folder-link")).unwrap();
+    symlink(scene.at_home("outside"), workspace.join("folder-link")).unwrap();
     let reach = scene.reach(true);
     let absolute = secret.to_str().unwrap();
     for path in [
@@ -126,7 +93,7 @@ fn the_workspace_is_not_left_when_it_is_all_there_is() {
         }
     }
     assert_eq!(fs::read_to_string(&secret).unwrap(), "secret");
-    assert!(!scene.path("outside/new.txt").exists());
+    assert!(!scene.at_home("outside/new.txt").exists());
     // Without the limit the same paths are files like others.
     assert_eq!(read(&scene.reach(false), "folder-link/secret.txt").unwrap(), "secret");
 }
@@ -147,12 +114,12 @@ fn the_gateways_own_files_are_out_of_reach_by_any_name() {
         "agents/main/sessions/x.jsonl",
         "anything-else",
     ];
-    let workspace = scene.path(".openclaw/workspace");
+    let workspace = scene.at_home(".openclaw/workspace");
     symlink("..", workspace.join("up")).unwrap();
     for only_workspace in [true, false] {
         let reach = scene.reach(only_workspace);
         for name in own {
-            let path = scene.put(&format!(".openclaw/{name}"), "canary");
+            let path = scene.put_at_home(&format!(".openclaw/{name}"), "canary");
             let hard = workspace.join("hard");
             fs::hard_link(&path, &hard).unwrap();
             let soft = workspace.join("soft");
@@ -173,9 +140,9 @@ fn the_gateways_own_files_are_out_of_reach_by_any_name() {
             fs::remove_file(hard).unwrap();
             fs::remove_file(soft).unwrap();
         }
-        let fresh = scene.path(".openclaw/new/deep/file");
+        let fresh = scene.at_home(".openclaw/new/deep/file");
         assert!(write(&reach, fresh.to_str().unwrap(), "x").is_err());
-        assert!(!scene.path(".openclaw/new").exists(), "no folder is made there");
+        assert!(!scene.at_home(".openclaw/new").exists(), "no folder is made there");
     }
 }
 
@@ -184,7 +151,7 @@ fn what_models_are_told_of_in_the_state_directory_is_open() {
     let scene = Scene::new();
     let reach = scene.reach(false);
     for name in ["media/inbound/a.txt", "skills/x/SKILL.md", "exec-output/1.log", "workspace/x"] {
-        let path = scene.put(&format!(".openclaw/{name}"), "seen");
+        let path = scene.put_at_home(&format!(".openclaw/{name}"), "seen");
         assert_eq!(read(&reach, path.to_str().unwrap()).unwrap(), "seen");
     }
 }
@@ -192,10 +159,12 @@ fn what_models_are_told_of_in_the_state_directory_is_open() {
 #[test]
 fn a_workspace_around_the_state_directory_does_not_open_it() {
     let mut scene = Scene::new();
-    let token = scene.put(".openclaw/gateway-token", "canary");
-    for workspace in [scene.path(""), scene.path(".openclaw"), scene.path(".openclaw/agents")] {
+    let token = scene.put_at_home(".openclaw/gateway-token", "canary");
+    for workspace in
+        [scene.at_home(""), scene.at_home(".openclaw"), scene.at_home(".openclaw/agents")]
+    {
         fs::create_dir_all(&workspace).unwrap();
-        let keys = scene.put(".openclaw/agents/main/agent/auth-profiles.json", "canary");
+        let keys = scene.put_at_home(".openclaw/agents/main/agent/auth-profiles.json", "canary");
         scene.settings.agents.list[0].workspace = workspace;
         for reach in [scene.reach(true), scene.reach(false)] {
             for path in [&token, &keys] {
@@ -208,10 +177,10 @@ fn a_workspace_around_the_state_directory_does_not_open_it() {
 #[test]
 fn pipes_devices_and_folders_are_no_files_and_nobody_waits_for_them() {
     let scene = Scene::new();
-    let pipe = scene.path(".openclaw/workspace/pipe");
+    let pipe = scene.at_home(".openclaw/workspace/pipe");
     rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, rustix::fs::Mode::RWXU).unwrap();
-    fs::create_dir(scene.path(".openclaw/workspace/folder")).unwrap();
-    symlink("/dev/zero", scene.path(".openclaw/workspace/zero")).unwrap();
+    fs::create_dir(scene.at_home(".openclaw/workspace/folder")).unwrap();
+    symlink("/dev/zero", scene.at_home(".openclaw/workspace/zero")).unwrap();
     let reach = scene.reach(false);
     for path in ["pipe", "folder", ".", "..", "/", "zero", "/dev/zero", "/dev/null", "/dev/stdin"] {
         assert!(read(&reach, path).is_err(), "{path}");
@@ -227,9 +196,9 @@ fn pipes_devices_and_folders_are_no_files_and_nobody_waits_for_them() {
 #[test]
 fn errors_of_the_system_read_as_in_the_original() {
     let scene = Scene::new();
-    scene.put(".openclaw/workspace/file", "x");
+    scene.put_at_home(".openclaw/workspace/file", "x");
     let reach = scene.reach(false);
-    let workspace = scene.path(".openclaw/workspace");
+    let workspace = scene.at_home(".openclaw/workspace");
     let told = |path: &str| read(&reach, path).unwrap_err().to_string();
     for name in ["missing.txt", "no/such/folder.txt"] {
         let path = workspace.join(name);
@@ -246,15 +215,15 @@ fn errors_of_the_system_read_as_in_the_original() {
 fn a_large_file_is_not_read_and_a_failed_write_leaves_nothing() {
     let scene = Scene::new();
     let reach = scene.reach(true);
-    scene.put(".openclaw/workspace/large", &"x".repeat(1001));
+    scene.put_at_home(".openclaw/workspace/large", &"x".repeat(1001));
     let error = read(&reach, "large").unwrap_err();
     assert!(matches!(error, ReachError::TooLarge { size: 1001, limit: 1000, .. }), "{error}");
     drop(reach.find("large").unwrap().stage(b"never").unwrap());
-    let names: Vec<_> = fs::read_dir(scene.path(".openclaw/workspace")).unwrap().collect();
+    let names: Vec<_> = fs::read_dir(scene.at_home(".openclaw/workspace")).unwrap().collect();
     assert_eq!(names.len(), 1);
     let made = reach.find_or_make("a/b/c").unwrap();
     reach.unmake(&made.folders);
-    assert!(!scene.path(".openclaw/workspace/a").exists());
+    assert!(!scene.at_home(".openclaw/workspace/a").exists());
 }
 
 #[tokio::test]
@@ -284,11 +253,11 @@ async fn calls_that_change_the_same_files_wait_for_each_other_and_never_in_a_cir
 fn a_name_that_changes_all_the_time_never_leads_out() {
     use std::sync::atomic::{AtomicBool, Ordering};
     let scene = Scene::new();
-    let secret = scene.put("outside/secret.txt", "secret");
-    let own = scene.put(".openclaw/gateway-token", "token");
-    let workspace = scene.path(".openclaw/workspace");
-    scene.put(".openclaw/workspace/folder/secret.txt", "inside");
-    scene.put(".openclaw/workspace/spare/secret.txt", "inside");
+    let secret = scene.put_at_home("outside/secret.txt", "secret");
+    let own = scene.put_at_home(".openclaw/gateway-token", "token");
+    let workspace = scene.at_home(".openclaw/workspace");
+    scene.put_at_home(".openclaw/workspace/folder/secret.txt", "inside");
+    scene.put_at_home(".openclaw/workspace/spare/secret.txt", "inside");
     let is_done = AtomicBool::new(false);
     std::thread::scope(|threads| {
         threads.spawn(|| {
@@ -304,7 +273,7 @@ fn a_name_that_changes_all_the_time_never_leads_out() {
                     swap("plain", "file");
                 }
                 swap("folder", "aside");
-                let _ = symlink(scene.path("outside"), workspace.join("folder"));
+                let _ = symlink(scene.at_home("outside"), workspace.join("folder"));
                 let _ = fs::remove_file(workspace.join("folder"));
                 swap("aside", "folder");
             }

@@ -11,6 +11,7 @@ use crate::config::secrets::SecretInput;
 use crate::config::skills::SkillEntry;
 use crate::config::{REDACTED, SaveError, edit_file, is_variable};
 use crate::support::Secret;
+use crate::telemetry;
 
 /// Longest key of a skill.
 const MAX_KEY: usize = 128;
@@ -62,7 +63,7 @@ impl SkillChange {
         {
             return wrong("/skillKey".into(), "must have 1 to 128 characters of one line");
         }
-        let is_kept = |secret: &Secret| secret.expose() == REDACTED;
+        let is_kept = |secret: &Secret| secret.matches(REDACTED);
         self.api_key = self.api_key.filter(|secret| !is_kept(secret));
         self.env.retain(|_, value| !is_kept(value));
         if let Some(rule) = self.api_key.as_ref().and_then(wrong_value) {
@@ -119,6 +120,7 @@ impl SkillChange {
 
     /// Does the same to what is in memory.
     pub(super) fn apply(&self, entry: &mut SkillEntry) {
+        self.api_key.iter().chain(self.env.values()).for_each(telemetry::hide);
         entry.enabled = self.enabled.or(entry.enabled);
         if let Some(secret) = &self.api_key {
             entry.api_key = (!secret.is_empty()).then(|| SecretInput::Text(secret.clone()));

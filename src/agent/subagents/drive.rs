@@ -11,7 +11,6 @@ use crate::agent::runs::{Accepted, Runs, SendError, SendRequest};
 use crate::agent::terms::RunTerms;
 use crate::auth::Owner;
 use crate::protocol::message::UserMessage;
-use crate::providers::ThinkingLevel;
 use crate::sessions::{HistoryOptions, SessionEntry, SessionError, SessionKey};
 use crate::store::{StoreError, SubagentQuery, SubagentRow, SubagentState};
 
@@ -148,7 +147,7 @@ impl Runs {
             idempotency_key: row.run_id.clone(),
             message: UserMessage::text(row.message.as_str(), self.parts.clock.now_ms()),
             media: None,
-            thinking: row.thinking.as_deref().and_then(ThinkingLevel::parse),
+            thinking: None,
             owner: Owner::from_text(&row.owner),
             dedupe_text: None,
             limit,

@@ -133,7 +133,6 @@ impl Runs {
             label: plan.request.label.clone(),
             task: plan.request.task.clone(),
             message: first_message(plan.depth, limits.max_spawn_depth),
-            thinking: None,
             timeout_seconds: plan.request.timeout_seconds.unwrap_or(limits.run_timeout_seconds),
             is_temporary: plan.request.is_temporary,
             state: SubagentState::Waiting,

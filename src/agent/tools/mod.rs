@@ -13,6 +13,7 @@ pub(super) mod files;
 mod gateway;
 mod image;
 mod memory;
+mod nodes;
 mod output;
 mod policy;
 mod sessions;
@@ -141,6 +142,7 @@ impl Tools {
             Arc::new(exec::ProcessTool),
             Arc::new(memory::MemorySearch),
             Arc::new(memory::MemoryGet),
+            Arc::new(nodes::Nodes),
             Arc::new(image::Image::new(&settings.web.fetch, env, Arc::clone(&tls))),
         ];
         builtin.extend(files::tools());

@@ -55,18 +55,28 @@ impl GatewayUrl {
     }
 
     /// The gateway at this address.
-    pub fn at(address: SocketAddr) -> Result<Self, AddressError> {
-        Self::parse(&format!("ws://{address}"))
+    pub fn at(address: SocketAddr, is_tls: bool) -> Result<Self, AddressError> {
+        let scheme = if is_tls { "wss" } else { "ws" };
+        Self::parse(&format!("{scheme}://{address}"))
+    }
+
+    /// Its host; a v6 address without brackets.
+    pub fn host(&self) -> &str {
+        self.0.host_str().unwrap_or_default().trim_matches(['[', ']'])
+    }
+
+    /// Its port.
+    pub fn port(&self) -> u16 {
+        self.0.port_or_known_default().unwrap_or_default()
     }
 
     /// Whether the host is this machine beyond doubt. Only `localhost` counts
     /// as a name: others depend on a resolver.
     pub fn is_loopback(&self) -> bool {
-        let Some(host) = self.0.host_str() else { return false };
-        if host == "localhost" {
+        if self.host() == "localhost" {
             return true;
         }
-        match host.trim_matches(['[', ']']).parse::<IpAddr>() {
+        match self.host().parse::<IpAddr>() {
             Ok(IpAddr::V4(address)) => address.is_loopback(),
             Ok(IpAddr::V6(address)) => {
                 address.is_loopback()

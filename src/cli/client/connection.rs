@@ -59,9 +59,6 @@ impl Client {
     /// Connects and introduces itself. `limit` holds for this and for the
     /// answer to each later request.
     pub async fn connect(target: &Target, limit: Duration) -> Result<Self, ClientError> {
-        if target.url.is_tls() {
-            return Err(ClientError::TlsMissing { url: target.url.to_string() });
-        }
         let (socket, hello) =
             tokio::time::timeout(limit, handshake::open(target)).await.map_err(|_| {
                 ClientError::Timeout { what: format!("connecting to {}", target.url), limit }

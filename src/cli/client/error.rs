@@ -10,6 +10,8 @@ use serde::Deserialize;
 use serde_json::Value;
 use tokio_tungstenite::tungstenite;
 
+use super::tls::TlsFailure;
+
 /// The `error` member of an answer.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -107,14 +109,17 @@ pub enum ClientError {
         #[source]
         source: Box<tungstenite::Error>,
     },
-    /// `wss://` was asked for.
+    /// There is no TLS with it.
     #[error(
-        "this build speaks no TLS yet, so it cannot connect to {url}; use a ws:// address, for \
-         example through an SSH tunnel or a proxy on this machine"
+        "no TLS with {url}: {source}; a gateway that made its own certificate prints its \
+         fingerprint when it starts: give that by --tls-fingerprint or gateway.remote.tlsFingerprint"
     )]
-    TlsMissing {
-        /// The address asked for.
+    Tls {
+        /// Which gateway.
         url: String,
+        /// What went wrong.
+        #[source]
+        source: TlsFailure,
     },
     /// HTTP 503: restarting, or too many sockets.
     #[error("the gateway at {url} takes no connections at the moment; try again shortly")]

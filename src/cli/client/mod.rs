@@ -12,9 +12,11 @@ mod frame;
 mod handshake;
 mod socket;
 mod target;
+mod tls;
 
 pub use address::{AddressError, GatewayUrl};
 pub use connection::{Client, Incoming, RequestId};
 pub use error::{ClientError, GatewayError};
 pub use frame::Event;
-pub use target::{LocalGateway, Target, TargetError};
+pub use target::{LocalGateway, RemoteGateway, Target, TargetError};
+pub use tls::TlsFailure;

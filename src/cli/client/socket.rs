@@ -8,15 +8,19 @@ use std::time::Duration;
 
 use futures_util::{SinkExt, StreamExt};
 use serde_json::Value;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio_tungstenite::tungstenite::http::StatusCode;
 use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
 use tokio_tungstenite::tungstenite::{self, Message};
-use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async_with_config};
+use tokio_tungstenite::{WebSocketStream, client_async_with_config};
+
+use crate::support::Fingerprint;
 
 use super::address::GatewayUrl;
 use super::error::ClientError;
 use super::frame::{self, Frame};
+use super::tls;
 
 /// Gateways send frames of up to 25 MiB (`policy.maxPayload`).
 const MAX_FRAME: usize = 32 << 20;
@@ -30,22 +34,32 @@ const SILENCE_LIMIT: Duration = Duration::from_secs(90);
 /// A close is a courtesy; nobody waits long for it.
 const CLOSE_LIMIT: Duration = Duration::from_millis(500);
 
+/// TCP, or TLS on it.
+trait Wire: AsyncRead + AsyncWrite + Send + Sync + Unpin {}
+
+impl<T: AsyncRead + AsyncWrite + Send + Sync + Unpin> Wire for T {}
+
 /// An open connection.
 pub(super) struct Socket {
-    stream: WebSocketStream<MaybeTlsStream<TcpStream>>,
+    stream: WebSocketStream<Box<dyn Wire>>,
     url: String,
     /// Reason of the `shutdown` event, to explain the close that follows.
     shutdown: Option<String>,
 }
 
 impl Socket {
-    /// Connects and upgrades.
-    pub(super) async fn open(url: &GatewayUrl) -> Result<Self, ClientError> {
+    /// Connects and upgrades; over TLS only with the certificate of `pin`, if
+    /// there is one.
+    pub(super) async fn open(
+        url: &GatewayUrl,
+        pin: Option<Fingerprint>,
+    ) -> Result<Self, ClientError> {
+        let wire = wire(url, pin).await?;
         let config = WebSocketConfig::default()
             .read_buffer_size(READ_BUFFER)
             .max_message_size(Some(MAX_FRAME))
             .max_frame_size(Some(MAX_FRAME));
-        match connect_async_with_config(url.as_str(), Some(config), true).await {
+        match client_async_with_config(url.as_str(), wire, Some(config)).await {
             Ok((stream, _)) => Ok(Self { stream, url: url.to_string(), shutdown: None }),
             Err(error) => Err(not_opened(url.to_string(), error)),
         }
@@ -102,6 +116,19 @@ impl Socket {
     pub(super) async fn close(mut self) {
         // Whether it arrives or not, the connection ends here.
         let _ = tokio::time::timeout(CLOSE_LIMIT, self.stream.close(None)).await;
+    }
+}
+
+async fn wire(url: &GatewayUrl, pin: Option<Fingerprint>) -> Result<Box<dyn Wire>, ClientError> {
+    let unreachable = |error| not_opened(url.to_string(), tungstenite::Error::Io(error));
+    let tcp = TcpStream::connect((url.host(), url.port())).await.map_err(unreachable)?;
+    tcp.set_nodelay(true).map_err(unreachable)?;
+    if !url.is_tls() {
+        return Ok(Box::new(tcp));
+    }
+    match tls::connect(tcp, url.host(), pin).await {
+        Ok(stream) => Ok(Box::new(stream)),
+        Err(source) => Err(ClientError::Tls { url: url.to_string(), source }),
     }
 }
 

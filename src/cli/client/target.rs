@@ -7,19 +7,27 @@
 use std::net::{Ipv4Addr, SocketAddr};
 
 use crate::cli::ConnectArgs;
-use crate::support::Secret;
+use crate::support::{Fingerprint, Secret};
 
 use super::address::{AddressError, GatewayUrl};
 
 /// The port of a gateway that was told no other.
 const DEFAULT_PORT: u16 = 18789;
+/// Says which gateway is meant.
+const URL: &str = "OPENCLAW_GATEWAY_URL";
 
-/// What this machine knows of its own gateway, from `openclaw.json` and the
-/// token file.
+/// What this machine knows of its gateway, from `openclaw.json` and the token
+/// file.
 #[derive(Debug, Clone)]
 pub struct LocalGateway {
-    /// Where it is reached, on this machine beyond doubt.
+    /// Where its own one is reached, on this machine beyond doubt.
     pub address: SocketAddr,
+    /// Whether that speaks TLS.
+    pub is_tls: bool,
+    /// Of its certificate.
+    pub tls_fingerprint: Option<Fingerprint>,
+    /// The one that it uses instead of its own.
+    pub remote: Option<RemoteGateway>,
     /// Its shared token.
     pub token: Option<Secret>,
     /// Its shared password.
@@ -29,8 +37,28 @@ pub struct LocalGateway {
 impl Default for LocalGateway {
     fn default() -> Self {
         let address = SocketAddr::new(Ipv4Addr::LOCALHOST.into(), DEFAULT_PORT);
-        Self { address, token: None, password: None }
+        Self {
+            address,
+            is_tls: false,
+            tls_fingerprint: None,
+            remote: None,
+            token: None,
+            password: None,
+        }
     }
+}
+
+/// `gateway.remote`, with its secrets.
+#[derive(Debug, Clone, Default)]
+pub struct RemoteGateway {
+    /// Its address.
+    pub url: String,
+    /// Its shared token.
+    pub token: Option<Secret>,
+    /// Its shared password.
+    pub password: Option<Secret>,
+    /// Of its certificate.
+    pub tls_fingerprint: Option<Fingerprint>,
 }
 
 /// A gateway and the credentials to show it.
@@ -42,6 +70,8 @@ pub struct Target {
     pub token: Option<Secret>,
     /// For auth mode `password`.
     pub password: Option<Secret>,
+    /// The only certificate that is believed.
+    pub tls_fingerprint: Option<Fingerprint>,
 }
 
 /// Why there is no target.
@@ -53,6 +83,9 @@ pub enum TargetError {
     /// The port in the environment is no good.
     #[error("OPENCLAW_GATEWAY_PORT is {0:?}; set it to a port number from 1 to 65535, or unset it")]
     Port(String),
+    /// A certificate is expected where there is none.
+    #[error("--tls-fingerprint is about a certificate, and {0} has none; give a wss:// address")]
+    PinWithoutTls(String),
 }
 
 impl Target {
@@ -64,25 +97,53 @@ impl Target {
         local: &LocalGateway,
     ) -> Result<Self, TargetError> {
         let env = |name: &str| env(name).filter(|value| !value.trim().is_empty());
-        let (url, is_local) = match args.url.clone().or_else(|| env("OPENCLAW_GATEWAY_URL")) {
-            Some(text) => {
-                let url = GatewayUrl::parse(&text)?;
-                let is_local = url.is_loopback();
-                (url, is_local)
-            }
-            None => (GatewayUrl::at(local_address(env("OPENCLAW_GATEWAY_PORT"), local)?)?, true),
+        let own = Known {
+            token: local.token.as_ref(),
+            password: local.password.as_ref(),
+            tls_fingerprint: local.tls_fingerprint,
         };
-        let credential = |flag: &Option<Secret>, name: &str, stored: &Option<Secret>| {
+        let port = env("OPENCLAW_GATEWAY_PORT");
+        let (url, known) = match (args.url.clone().or_else(|| env(URL)), &local.remote) {
+            (Some(text), _) => {
+                let url = GatewayUrl::parse(&text)?;
+                let known = if url.is_loopback() { own } else { Known::default() };
+                (url, known)
+            }
+            (None, Some(remote)) if port.is_none() => {
+                (GatewayUrl::parse(&remote.url)?, remote.known())
+            }
+            (None, _) => (GatewayUrl::at(local_address(port, local)?, local.is_tls)?, own),
+        };
+        let credential = |flag: &Option<Secret>, name: &str, stored: Option<&Secret>| {
             flag.clone()
                 .or_else(|| env(name).map(Secret::new))
-                .or_else(|| stored.clone().filter(|_| is_local))
+                .or_else(|| stored.cloned())
                 .filter(|secret| !secret.is_empty())
         };
+        if args.tls_fingerprint.is_some() && !url.is_tls() {
+            return Err(TargetError::PinWithoutTls(url.to_string()));
+        }
         Ok(Self {
-            token: credential(&args.token, "OPENCLAW_GATEWAY_TOKEN", &local.token),
-            password: credential(&args.password, "OPENCLAW_GATEWAY_PASSWORD", &local.password),
+            token: credential(&args.token, "OPENCLAW_GATEWAY_TOKEN", known.token),
+            password: credential(&args.password, "OPENCLAW_GATEWAY_PASSWORD", known.password),
+            tls_fingerprint: args.tls_fingerprint.or(known.tls_fingerprint),
             url,
         })
+    }
+}
+
+/// What is kept on this machine for one gateway.
+#[derive(Clone, Copy, Default)]
+struct Known<'a> {
+    token: Option<&'a Secret>,
+    password: Option<&'a Secret>,
+    tls_fingerprint: Option<Fingerprint>,
+}
+
+impl RemoteGateway {
+    fn known(&self) -> Known<'_> {
+        let (token, password) = (self.token.as_ref(), self.password.as_ref());
+        Known { token, password, tls_fingerprint: self.tls_fingerprint }
     }
 }
 
@@ -111,6 +172,7 @@ mod tests {
             address: address.parse().unwrap(),
             token: Some(Secret::new("stored-token")),
             password: Some(Secret::new("stored-password")),
+            ..LocalGateway::default()
         };
         Target::resolve(args, lookup, &local)
     }
@@ -206,6 +268,47 @@ mod tests {
             let target = resolve_at(address, &args(None, None, None), &[]).unwrap();
             assert_eq!(shown(&target), (url.to_owned(), token, password));
         }
+    }
+
+    #[test]
+    fn a_remote_gateway_gets_what_is_kept_for_it_and_nothing_else_does() {
+        let pin = Fingerprint::of(b"its certificate");
+        let remote = RemoteGateway {
+            url: "wss://gw.example".into(),
+            token: Some(Secret::new("remote-token")),
+            password: None,
+            tls_fingerprint: Some(pin),
+        };
+        let local = LocalGateway {
+            token: Some(Secret::new("stored-token")),
+            remote: Some(remote),
+            is_tls: true,
+            tls_fingerprint: Some(Fingerprint::of(b"our certificate")),
+            ..LocalGateway::default()
+        };
+        let target = |args: &ConnectArgs, port: Option<&str>| {
+            let env = |name: &str| port.filter(|_| name == "OPENCLAW_GATEWAY_PORT").map(Into::into);
+            Target::resolve(args, env, &local).unwrap()
+        };
+        let there = target(&ConnectArgs::default(), None);
+        assert_eq!(shown(&there), ("wss://gw.example".into(), Some("remote-token"), None));
+        assert_eq!(there.tls_fingerprint, Some(pin));
+        let elsewhere = target(&args(Some("wss://other.example"), None, None), None);
+        assert_eq!(shown(&elsewhere), ("wss://other.example".into(), None, None));
+        assert_eq!(elsewhere.tls_fingerprint, None);
+        let here = target(&ConnectArgs::default(), Some("5"));
+        assert_eq!(shown(&here), ("wss://127.0.0.1:5".into(), Some("stored-token"), None));
+        assert_eq!(here.tls_fingerprint, local.tls_fingerprint);
+    }
+
+    #[test]
+    fn a_fingerprint_without_a_certificate_is_an_error() {
+        let pinned = ConnectArgs {
+            tls_fingerprint: Some(Fingerprint::of(b"it")),
+            ..args(Some("ws://gw.example"), None, None)
+        };
+        let error = resolve(&pinned, &[]).unwrap_err();
+        assert_eq!(error, TargetError::PinWithoutTls("ws://gw.example".into()));
     }
 
     #[test]

@@ -12,7 +12,7 @@ mod scan;
 
 use serde_json::Value;
 
-use super::{ConfigError, load};
+use super::{ConfigError, load, nesting};
 pub use path::{PathError, Step, ValuePath};
 use render::Style;
 use scan::{Kind, Node};
@@ -39,6 +39,9 @@ pub enum EditError {
         /// How long the list is.
         length: usize,
     },
+    /// What is written could not be read again.
+    #[error("{0}: nested too deep")]
+    TooDeep(String),
     /// The result would mean something else. Never seen; nothing is written.
     #[error("{0}: this text cannot be edited safely; change it by hand")]
     Unsafe(String),
@@ -50,15 +53,21 @@ pub enum EditError {
 /// When the text is no JSON5 object, or the path leads through something that
 /// has no members.
 pub fn set(text: &str, path: &ValuePath, value: &Value) -> Result<String, EditError> {
-    let before = parse(text)?;
+    // Before anything is built that is as deep as the path is long.
+    if path.steps().len() > nesting::MAX_DEPTH {
+        return Err(EditError::TooDeep(path.to_string()));
+    }
+    let mut expected = parse(text)?;
     let edited = match scan::scan(text) {
         Some(root) => Editor::new(text, &root).set(&root, path, value)?,
         None => fresh(path, value),
     };
-    let mut expected = before;
     // Only a place in a list that is yet to be made is left to be wrong.
     path.set_in(&mut expected, value.clone())
         .map_err(|()| EditError::NoItem { path: path.to_string(), length: 0 })?;
+    if nesting::is_too_deep(&expected) {
+        return Err(EditError::TooDeep(path.to_string()));
+    }
     verified(edited, &expected, path)
 }
 

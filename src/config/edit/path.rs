@@ -80,6 +80,19 @@ impl ValuePath {
         Ok(())
     }
 
+    /// The value there.
+    pub fn find<'a>(&self, root: &'a Value) -> Option<&'a Value> {
+        self.0.iter().try_fold(root, |value, step| match step {
+            Step::Key(name) => value.get(name),
+            Step::Index(index) => value.get(index),
+        })
+    }
+
+    /// Puts `value` there where something is already; whether it was.
+    pub fn put(&self, root: &mut Value, value: Value) -> bool {
+        self.find(root).is_some() && self.set_in(root, value).is_ok()
+    }
+
     /// Takes away what is there; whether anything was.
     pub(super) fn remove_from(&self, root: &mut Value) -> bool {
         let Some((last, way)) = self.0.split_last() else { return false };
@@ -100,6 +113,12 @@ impl ValuePath {
             }
             _ => false,
         }
+    }
+}
+
+impl From<Vec<Step>> for ValuePath {
+    fn from(steps: Vec<Step>) -> Self {
+        Self(steps)
     }
 }
 

@@ -35,6 +35,18 @@ const CONFIG: &str = "\
 ";
 
 #[test]
+fn a_way_that_is_too_deep_to_be_read_again_is_refused() {
+    for length in [129, 200, 100_000] {
+        let error = set("{}", &ValuePath::of(&vec!["a"; length]), &json!(1)).unwrap_err();
+        assert!(matches!(error, EditError::TooDeep(_)), "{length}");
+    }
+    let keys = ["a"; 200];
+    let error = set("{}", &ValuePath::of(&keys), &json!(1)).unwrap_err();
+    assert!(matches!(error, EditError::TooDeep(_)), "{error}");
+    set("{}", &ValuePath::of(&keys[..100]), &json!(1)).unwrap();
+}
+
+#[test]
 fn a_value_is_replaced_and_nothing_else() {
     sets(CONFIG, "agents.defaults.model", json!("c/d"), &CONFIG.replace("\"a/b\"", "\"c/d\""));
     sets(CONFIG, "gateway.port", json!(7), &CONFIG.replace("18789", "7"));

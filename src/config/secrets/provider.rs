@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use super::super::schema::Node;
 use super::super::{ConfigError, Paths};
-use super::SecretSource;
 use super::reference::is_provider;
+use super::{SecretCache, SecretSource};
 
 /// As in OpenClaw: a secret is a local file or a quick program.
 const TIMEOUT_MS: u64 = 5000;
@@ -25,6 +25,8 @@ const DEFAULT_PROVIDER: &str = "default";
 pub struct SecretsConfig {
     providers: BTreeMap<String, SecretProvider>,
     defaults: BTreeMap<SecretSource, String>,
+    /// What programs have told already.
+    pub(super) told: SecretCache,
 }
 
 /// One of `secrets.providers`.

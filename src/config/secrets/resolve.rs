@@ -10,6 +10,7 @@ use futures_util::future::join_all;
 use super::{SecretProvider, SecretRef, SecretSource, SecretsConfig, exec, file};
 use crate::config::Env;
 use crate::support::Secret;
+use crate::telemetry;
 
 /// Why a reference leads nowhere. No text of it comes from a provider.
 #[derive(Debug, thiserror::Error)]
@@ -113,15 +114,59 @@ impl ResolvedSecrets {
     pub fn get(&self, reference: &SecretRef) -> Option<&Secret> {
         self.0.get(reference)
     }
+
+    pub(super) fn insert(&mut self, reference: SecretRef, secret: Secret) {
+        self.0.insert(reference, secret);
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = (&SecretRef, &Secret)> {
+        self.0.iter()
+    }
 }
 
-/// Looks all references up, each provider once and all at the same time. The
-/// second list tells of those that lead nowhere.
+/// Looks all references up, each provider once and all at the same time; what a
+/// program has told before is known. The second list tells of those that lead
+/// nowhere.
 pub async fn resolve(
     references: &BTreeSet<SecretRef>,
     config: &SecretsConfig,
     env: &Env,
-) -> (ResolvedSecrets, Vec<(SecretRef, SecretError)>) {
+) -> (ResolvedSecrets, Lost) {
+    let mut wanted = references.clone();
+    let known = config.told.take_known(&mut wanted);
+    let (mut found, lost) = resolve_now(&wanted, config, env).await;
+    config.told.learn(&found);
+    found.0.extend(known.0);
+    (found, lost)
+}
+
+/// Asks again for all references, and for what programs have told before. When
+/// one of `needed` leads nowhere, everything stays as it was. The second list
+/// tells which of `others` do; what a program has told of them stays known.
+///
+/// # Errors
+/// Each of `needed` that leads nowhere.
+pub async fn reload(
+    needed: &BTreeSet<SecretRef>,
+    others: &BTreeSet<SecretRef>,
+    config: &SecretsConfig,
+    env: &Env,
+) -> Result<(ResolvedSecrets, Lost), Lost> {
+    let mut wanted = config.told.references();
+    wanted.extend(needed.union(others).cloned());
+    let (found, lost) = resolve_now(&wanted, config, env).await;
+    if lost.iter().any(|(reference, _)| needed.contains(reference)) {
+        return Err(lost.into_iter().filter(|(it, _)| needed.contains(it)).collect());
+    }
+    config.told.swap(&found, others);
+    Ok((found, lost.into_iter().filter(|(it, _)| others.contains(it)).collect()))
+}
+
+async fn resolve_now(
+    references: &BTreeSet<SecretRef>,
+    config: &SecretsConfig,
+    env: &Env,
+) -> (ResolvedSecrets, Lost) {
     let mut groups: BTreeMap<(SecretSource, &str), Vec<&SecretRef>> = BTreeMap::new();
     for reference in references {
         let (name, _) = config.provider(reference.source, reference.provider.as_deref());
@@ -132,12 +177,18 @@ pub async fn resolve(
     let mut lost = Vec::new();
     for (reference, answer) in join_all(asked).await.into_iter().flatten() {
         match answer {
-            Ok(secret) => drop(found.0.insert(reference, secret)),
+            Ok(secret) => {
+                telemetry::hide(&secret);
+                found.insert(reference, secret);
+            }
             Err(error) => lost.push((reference, error)),
         }
     }
     (found, lost)
 }
+
+/// References that lead nowhere, and why.
+pub type Lost = Vec<(SecretRef, SecretError)>;
 
 type Answers = Vec<(SecretRef, Result<Secret, SecretError>)>;
 

@@ -152,6 +152,14 @@ impl Fields {
         self.optional(name, nullable(rule)).unwrap_or_default()
     }
 
+    /// A member that may be absent, where `null` is the same as that.
+    pub fn maybe<R: Rule>(&mut self, name: &str, rule: R) -> Option<R::Out> {
+        if self.members.get(name).is_some_and(Value::is_null) {
+            self.members.shift_remove(name);
+        }
+        self.optional(name, rule)
+    }
+
     /// Another name of `name`; answers whether it was used.
     pub fn alias(&mut self, name: &str, alias: &str) -> bool {
         if self.members.contains_key(name) {

@@ -82,8 +82,8 @@ pub struct ExecApprovalRequestParams {
     pub command_argv: Option<Vec<String>>,
     /// What a node made of it.
     pub system_run_plan: Option<SystemRunPlan>,
-    /// Names of the variables that it gets.
-    pub env: Option<Vec<String>>,
+    /// The variables that it gets. Only their names are shown.
+    pub env: Option<Vec<(String, String)>>,
     /// Where it runs.
     pub cwd: Option<String>,
     /// On which node.
@@ -146,9 +146,7 @@ impl Params for ExecApprovalRequestParams {
             command: f.optional("command", non_empty()),
             command_argv: f.optional("commandArgv", list(text())),
             system_run_plan: f.optional("systemRunPlan", object::<SystemRunPlan>()),
-            env: f
-                .optional("env", dictionary(text()))
-                .map(|env| env.into_iter().map(|(name, _)| name).collect()),
+            env: f.optional("env", dictionary(text())),
             cwd: maybe(f, "cwd"),
             node_id: set(f.optional("nodeId", nullable(non_empty()))),
             host: maybe(f, "host"),

@@ -1,4 +1,4 @@
-//! `health`, `system-event`.
+//! `health`, `system-event`, `gateway.restart.request`.
 
 use serde_json::Value;
 
@@ -16,6 +16,26 @@ impl Params for HealthParams {
         let probe = f.optional("probe", any()) == Some(Value::Bool(true));
         f.ignore_rest();
         Self { probe }
+    }
+}
+
+/// Params of `gateway.restart.request`, read by hand as the original does.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct RestartRequestParams {
+    /// Why, for the log; trimmed, at most 200 characters.
+    pub reason: Option<String>,
+}
+
+/// More of a reason is not kept.
+const REASON_MAX: usize = 200;
+
+impl Params for RestartRequestParams {
+    fn read(f: &mut Fields) -> Self {
+        let reason = f.optional("reason", any());
+        f.ignore_rest();
+        let reason = reason.as_ref().and_then(Value::as_str).map(str::trim);
+        let reason = reason.filter(|reason| !reason.is_empty());
+        Self { reason: reason.map(|reason| reason.chars().take(REASON_MAX).collect()) }
     }
 }
 

@@ -17,6 +17,7 @@ use crate::config::models::{MergeMode, ModelConfig, ModelsConfig, ProviderConfig
 use crate::config::provider_request::{AuthHeader, Transport};
 use crate::config::secrets::SecretInput;
 use crate::support::Secret;
+use crate::telemetry;
 
 /// What the original assumes for a model that does not say.
 const CONTEXT_WINDOW: u64 = 200_000;
@@ -176,7 +177,7 @@ pub fn choose(
 }
 
 /// What all models of a configured provider have in common.
-struct Source<'a> {
+pub(super) struct Source<'a> {
     id: &'a str,
     config: &'a ProviderConfig,
     base_url: Option<String>,
@@ -188,7 +189,7 @@ struct Source<'a> {
 }
 
 impl<'a> Source<'a> {
-    fn new(id: &'a str, config: &'a ProviderConfig, sources: &CatalogSources<'_>) -> Self {
+    pub fn new(id: &'a str, config: &'a ProviderConfig, sources: &CatalogSources<'_>) -> Self {
         let (env, known) = (sources.env, known::provider(id));
         let resolve = |input: &SecretInput| input.resolve(sources.secrets);
         let api_key = match (&config.api_key, known) {
@@ -197,6 +198,8 @@ impl<'a> Source<'a> {
             (None, Some(known)) => known.key(env).map(|(_, key)| Secret::new(key)),
             (None, None) => variable(env, &key_variable(id)).map(Secret::new),
         };
+        // That of a variable is written nowhere that the config knows of.
+        api_key.iter().for_each(telemetry::hide);
         let headers = config.headers.iter().chain(&config.request.headers);
         let extra_ca = variable(env, "NODE_EXTRA_CA_CERTS");
         let base_url = config.base_url.clone().or_else(|| known.map(|known| base_url(known, env)));
@@ -268,7 +271,7 @@ impl<'a> Source<'a> {
     }
 
     /// A model of which nothing but the name is known.
-    fn bare(&self, id: &str) -> Result<ModelInfo, CatalogError> {
+    pub fn bare(&self, id: &str) -> Result<ModelInfo, CatalogError> {
         self.configured(0, &ModelConfig { id: id.to_owned(), ..ModelConfig::default() })
     }
 

@@ -10,10 +10,12 @@ mod known;
 mod model;
 mod names;
 mod ollama;
+mod renew;
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use arc_swap::ArcSwap;
 use parking_lot::Mutex;
 
 use super::{Adapters, Provider};
@@ -118,6 +120,8 @@ pub struct Catalog {
     /// Models whose server was asked about them when they were first used; as
     /// many as people choose.
     learned: Arc<Mutex<HashMap<ModelRef, Arc<ModelInfo>>>>,
+    /// What lets us in, where it was looked up again.
+    renewed: Arc<ArcSwap<renew::Renewed>>,
 }
 
 /// Nobody uses more models of one's own machine; beyond it each use asks.
@@ -146,6 +150,7 @@ impl Catalog {
             choice,
             ollama_url,
             learned: Arc::default(),
+            renewed: Arc::default(),
         })
     }
 
@@ -214,7 +219,7 @@ impl Catalog {
     /// The same, after its server was asked if nobody has asked before. What a
     /// server does not tell stays assumed, and is asked for again.
     pub async fn learn(&self, model: &Arc<ModelInfo>) -> Arc<ModelInfo> {
-        let known = self.known(model);
+        let known = self.renewed.load().apply(self.known(model));
         if !known.options.is_assumed {
             return known;
         }
@@ -229,6 +234,12 @@ impl Catalog {
             learned.insert(model.reference(), Arc::clone(&model));
         }
         model
+    }
+
+    /// From now on models are reached with what the references in `sources` lead
+    /// to. Everything else stays.
+    pub fn renew(&self, sources: &CatalogSources<'_>) {
+        self.renewed.store(Arc::new(renew::Renewed::of(sources)));
     }
 
     /// The model that the configuration means: by alias or full name.

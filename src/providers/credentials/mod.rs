@@ -259,6 +259,11 @@ impl Credentials {
         std::iter::once(agent).chain((agent != default).then_some(default))
     }
 
+    /// Looks the secrets of profiles up again when they are next used.
+    pub fn forget(&self) {
+        self.files.lock().clear();
+    }
+
     /// What is in a file by now.
     async fn load(&self, path: &Path) -> Loaded {
         let stamp = stamp(path);

@@ -97,6 +97,8 @@ impl Profile {
 
     /// Its secret.
     pub fn secret(&self, secrets: &ResolvedSecrets) -> Option<Secret> {
-        self.input.as_ref()?.resolve(secrets)
+        let secret = self.input.as_ref()?.resolve(secrets)?;
+        crate::telemetry::hide(&secret);
+        Some(secret)
     }
 }

@@ -44,8 +44,8 @@ fn become_command() -> io::Result<Never> {
             command.stdin(Stdio::null());
         }
     }
-    if let Some(writable) = &plan.writable {
-        sandbox::confine(writable).map_err(io::Error::other)?;
+    if let Some(confinement) = &plan.confinement {
+        sandbox::confine(confinement).map_err(io::Error::other)?;
     }
     Err(command.exec())
 }

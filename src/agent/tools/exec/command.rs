@@ -11,13 +11,13 @@ use tokio::task::spawn_blocking;
 use tokio::time::{Instant, sleep_until, timeout};
 
 use super::request::Arguments;
-use super::{told, words};
+use super::{on_node, told, words};
 use crate::agent::approvals::{ApprovalNews, Denial, ExecHost, ExecRequest};
 use crate::agent::exec::{Cause, Ending, Foreground, How, Process, StartError, tail};
 use crate::agent::runs::Runs;
 use crate::agent::tools::{Tool, ToolContext, ToolKind, ToolNews, ToolOutput, ToolScope};
 use crate::providers::ToolSpec;
-use crate::sessions::{SessionError, SessionKey};
+use crate::sessions::{SessionEntry, SessionError, SessionKey};
 use crate::support::BoxFuture;
 
 /// How often clients are told of new output: more often nobody reads it.
@@ -68,9 +68,18 @@ struct Plan {
     patience: Option<Duration>,
 }
 
+/// Where a call goes.
+enum Way {
+    Here(Box<Plan>),
+    OnNode(Box<Arguments>, Option<Box<SessionEntry>>),
+}
+
 async fn run(cx: &ToolContext, arguments: &Value) -> ToolOutput {
     let plan = match plan(cx, arguments).await {
-        Ok(plan) => plan,
+        Ok(Way::Here(plan)) => plan,
+        Ok(Way::OnNode(wanted, entry)) => {
+            return on_node::run(cx, &wanted, entry.as_deref()).await;
+        }
         Err(text) => return ToolOutput::error(text),
     };
     let permit = match cx.parts().approvals.authorize(&plan.request, &News(cx)).await {
@@ -95,7 +104,7 @@ async fn run(cx: &ToolContext, arguments: &Value) -> ToolOutput {
 }
 
 /// Reads the arguments, in the light of the session.
-async fn plan(cx: &ToolContext, arguments: &Value) -> Result<Plan, String> {
+async fn plan(cx: &ToolContext, arguments: &Value) -> Result<Way, String> {
     let parts = cx.parts();
     let settings = parts.processes.settings();
     let wanted = Arguments::read(arguments)?;
@@ -106,6 +115,9 @@ async fn plan(cx: &ToolContext, arguments: &Value) -> Result<Plan, String> {
     let sandbox = settings.sandbox.of(&cx.agent.id, is_main);
     let session = entry.as_ref().and_then(|entry| entry.exec_host.as_deref());
     let host = wanted.host(session, settings, sandbox)?;
+    if host == ExecHost::Node {
+        return Ok(Way::OnNode(Box::new(wanted), entry.map(Box::new)));
+    }
     let can_look_after = scope.allows(&parts.settings, "process");
     let patience = can_look_after.then(|| wanted.patience(settings));
     let time_limit = if can_look_after {
@@ -117,11 +129,11 @@ async fn plan(cx: &ToolContext, arguments: &Value) -> Result<Plan, String> {
     // What is confined is not trusted with keys.
     let of_skills = match host {
         ExecHost::Gateway => parts.skills.variables(&cx.agent).await,
-        ExecHost::Sandbox => BTreeMap::new(),
+        ExecHost::Sandbox | ExecHost::Node => BTreeMap::new(),
     };
     let request = wanted.request(cx, settings, host, &of_skills)?;
     make_workspace(&request).await?;
-    Ok(Plan { request, how, patience })
+    Ok(Way::Here(Box::new(Plan { request, how, patience })))
 }
 
 /// A workspace is there once something runs in it.
@@ -141,7 +153,7 @@ async fn make_workspace(request: &ExecRequest) -> Result<(), String> {
 }
 
 /// Questions about a command are told to those who follow its call.
-struct News<'a>(&'a ToolContext);
+pub(super) struct News<'a>(pub &'a ToolContext);
 
 impl ApprovalNews for News<'_> {
     fn tell(&self, data: Value) -> BoxFuture<'_, ()> {
@@ -149,7 +161,7 @@ impl ApprovalNews for News<'_> {
     }
 }
 
-fn denied(denial: Denial) -> ToolOutput {
+pub(super) fn denied(denial: Denial) -> ToolOutput {
     ToolOutput { details: Some(denial.details), is_error: true, ..ToolOutput::text(denial.text) }
 }
 
@@ -236,10 +248,10 @@ fn parameters() -> Value {
             "timeout": number("Seconds until it is ended (default 1800; 0 for none)"),
             "pty": flag("Run it in a terminal, for programs that need one"),
             "elevated": flag("Without effect: commands run with the rights of the gateway"),
-            "host": text("Where to run it: auto, gateway or sandbox"),
+            "host": text("Where to run it: auto, gateway, sandbox or node"),
             "security": text("Be stricter than the policy: deny, allowlist or full"),
             "ask": text("Ask a person more often than the policy does: off, on-miss or always"),
-            "node": text("Node for host=node"),
+            "node": text("Id or name of the node for host=node"),
         },
     })
 }

@@ -6,6 +6,7 @@
 
 mod command;
 mod keys;
+mod on_node;
 mod process;
 mod programs;
 mod request;

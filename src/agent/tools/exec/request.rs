@@ -36,6 +36,7 @@ pub struct Arguments {
     host: Option<String>,
     security: Option<String>,
     ask: Option<String>,
+    node: Option<String>,
 }
 
 impl Arguments {
@@ -52,6 +53,69 @@ impl Arguments {
             return Err("A command cannot contain a NUL byte.".into());
         }
         Ok(read)
+    }
+
+    /// The command.
+    pub fn command(&self) -> &str {
+        &self.command
+    }
+
+    /// The node that it names, if it names one.
+    pub fn node(&self) -> Option<&str> {
+        self.node.as_deref().map(str::trim).filter(|name| !name.is_empty())
+    }
+
+    /// Where it is to run, if it says so.
+    pub fn workdir(&self) -> Option<&str> {
+        self.workdir.as_deref().map(str::trim).filter(|given| !given.is_empty())
+    }
+
+    /// The variables that it sets, as a node gets them.
+    ///
+    /// # Errors
+    /// For one that no call may set, in words for the model.
+    pub fn variables(&self) -> Result<BTreeMap<String, String>, String> {
+        environment::check(&self.env)?;
+        Ok(self.env.clone())
+    }
+
+    /// Whether a node can do it.
+    ///
+    /// # Errors
+    /// In words for the model, when not.
+    pub fn is_for_nodes(&self) -> Result<(), String> {
+        if self.pty || self.background {
+            return Err("exec host=node runs in the foreground and without a terminal: leave \
+                        background and pty out"
+                .into());
+        }
+        Ok(())
+    }
+
+    /// What somebody has to permit, for a command that runs on a node in `cwd`.
+    ///
+    /// # Errors
+    /// In words for the model.
+    pub fn request_on_node(
+        &self,
+        cx: &ToolContext,
+        cwd: PathBuf,
+        env: &BTreeMap<String, String>,
+    ) -> Result<ExecRequest, String> {
+        Ok(ExecRequest {
+            command: self.command.clone(),
+            cwd,
+            env: env.clone(),
+            env_asked: env.keys().cloned().collect(),
+            host: ExecHost::Node,
+            agent: cx.agent.id.clone(),
+            workspace: cx.agent.workspace.clone(),
+            session: cx.key.clone(),
+            run_id: cx.run.as_ref().map(|run| run.id.clone()),
+            call_id: cx.call_id.clone(),
+            security: read_word("security", self.security.as_deref(), ExecSecurity::parse)?,
+            ask: read_word("ask", self.ask.as_deref(), ExecAsk::parse)?,
+        })
     }
 
     /// Whether it wants a terminal.
@@ -122,10 +186,20 @@ impl Arguments {
         let asked = read_word("host", self.host.as_deref(), ExecPlace::parse)?;
         let session = read_word("host", session, ExecPlace::parse)?;
         let said = [asked, session, Some(settings.sandbox.place)];
-        if said.contains(&Some(ExecPlace::Node)) {
-            return Err("exec host=node is not available here.".into());
-        }
         let is_confined = sandbox != ExecSandbox::Off || said.contains(&Some(ExecPlace::Sandbox));
+        if said.contains(&Some(ExecPlace::Node)) {
+            // What is confined does not get out by way of another machine, and
+            // what was sent to one does not come back.
+            let is_here = |place: &Option<ExecPlace>| *place == Some(ExecPlace::Gateway);
+            if is_confined || said.iter().any(is_here) {
+                return Err(
+                    "exec host not allowed: this session or the config says that commands \
+                            run elsewhere"
+                        .into(),
+                );
+            }
+            return Ok(ExecHost::Node);
+        }
         Ok(if is_confined { ExecHost::Sandbox } else { ExecHost::Gateway })
     }
 

@@ -327,7 +327,7 @@ impl Tool for ApplyPatch {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::agent::tools::files::testing::Scene;
+    use crate::agent::reach::testing::Scene;
     use std::os::unix::fs::PermissionsExt;
 
     fn run(scene: &Scene, body: &str) -> Result<ToolOutput, String> {

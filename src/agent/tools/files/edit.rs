@@ -156,7 +156,7 @@ impl Tool for EditTool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::agent::tools::files::testing::Scene;
+    use crate::agent::reach::testing::Scene;
 
     #[test]
     fn parts_come_in_every_form_that_models_write() {

@@ -8,8 +8,6 @@ mod apply_patch;
 mod edit;
 mod patch;
 mod read;
-#[cfg(test)]
-pub mod testing;
 pub mod window;
 mod write;
 

@@ -230,7 +230,7 @@ fn size_in_words(bytes: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::agent::tools::files::testing::Scene;
+    use crate::agent::reach::testing::Scene;
 
     fn ask(path: &str, offset: Option<usize>, limit: Option<usize>) -> Ask {
         Ask { path: path.into(), offset, limit, sees: true }

@@ -13,6 +13,7 @@ use crate::config::web::{RESULTS_MAX, SearchConfig, SearchProvider, SearchServic
 use crate::config::{Env, Settings};
 use crate::providers::ToolSpec;
 use crate::support::{BoxFuture, Secret};
+use crate::telemetry;
 
 use super::mark_id;
 
@@ -86,6 +87,7 @@ impl WebSearch {
         let chosen = config.provider.unwrap_or(SearchProvider::Brave);
         let unnamed = || (chosen == provider).then(|| found(&config.api_key)).flatten();
         let key = found(&service.api_key).or_else(unnamed).or_else(|| variable(variable_name))?;
+        telemetry::hide(&key);
         let base_url = base_url.map(|url| url.expose().to_owned());
         Some(Service { provider, base_url, key: Some(key) })
     }
@@ -103,7 +105,9 @@ impl WebSearch {
         let found = service.search(query, &self.tls, self.config.timeout()).await;
         let (hits, unsupported) = found.map_err(|(error, said)| {
             let said = said.filter(|said| !said.trim().is_empty());
-            let said = said.map(|said| format!(": {}", mark(&said))).unwrap_or_default();
+            let said = said
+                .map(|said| format!(": {}", mark(&telemetry::without_secrets(&said))))
+                .unwrap_or_default();
             ToolOutput::failed(NAME, format!("{error}{said}"))
         })?;
         let took = cx.parts().clock.now_ms().saturating_sub(started);

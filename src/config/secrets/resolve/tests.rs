@@ -232,3 +232,47 @@ fn a_provider_that_makes_no_sense_is_named_by_its_path() {
         assert_eq!(error(provider), why);
     }
 }
+
+#[tokio::test]
+async fn a_program_is_asked_once_until_a_reload_that_changes_all_or_nothing() {
+    let home = tempfile::tempdir().unwrap();
+    let path = home.path().join("vault");
+    let count = home.path().join("asked");
+    let script = |value: &str| {
+        let answer = json!({"protocolVersion": 1, "values": {"a": value}});
+        write(
+            &path,
+            0o700,
+            &format!("#!/bin/sh\necho x >> {}\necho '{answer}'\n", count.display()),
+        );
+    };
+    script("old");
+    let providers = json!({"v": {"source": "exec", "command": path.display().to_string()}});
+    let (config, env) = (config(home.path(), &providers), Env::fixed([], home.path()));
+    let a = reference("exec", "v", "a");
+    let wanted = BTreeSet::from([a.clone()]);
+    let shared = config.clone();
+    for config in [&config, &shared, &config] {
+        let (found, lost) = resolve(&wanted, config, &env).await;
+        assert!(lost.is_empty());
+        assert_eq!(found.get(&a).unwrap().expose(), "old");
+    }
+    let asked = || fs::read_to_string(&count).unwrap().lines().count();
+    assert_eq!(asked(), 1);
+    script("new");
+    let both = BTreeSet::from([a.clone(), reference("env", "default", "UNSET")]);
+    let none = BTreeSet::new();
+    let lost = reload(&both, &none, &config, &env).await.unwrap_err();
+    assert_eq!(lost.len(), 1);
+    let known = |found: ResolvedSecrets| found.get(&a).unwrap().expose().to_owned();
+    assert_eq!(known(resolve(&wanted, &config, &env).await.0), "old");
+    // What only a skill or a profile names, but a program has told, is asked for too.
+    reload(&none, &none, &config, &env).await.unwrap();
+    assert_eq!(known(resolve(&wanted, &shared, &env).await.0), "new");
+    assert_eq!(asked(), 3);
+    // One that may be missing keeps what it was.
+    fs::remove_file(&path).unwrap();
+    let (_, lost) = reload(&none, &wanted, &config, &env).await.unwrap();
+    assert_eq!(lost.len(), 1);
+    assert_eq!(known(resolve(&wanted, &config, &env).await.0), "new");
+}

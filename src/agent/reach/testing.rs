@@ -1,12 +1,12 @@
-//! A workspace for the tests of file tools.
+//! A home for the tests of what reaches files.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use crate::agent::reach::Reach;
+use super::Reach;
 use crate::config::{Env, Overrides, Settings, load};
 
-/// A home with a workspace.
+/// A home with the state in `.openclaw`, and the workspace in there.
 pub struct Scene {
     dir: tempfile::TempDir,
     pub settings: Settings,
@@ -32,12 +32,26 @@ impl Scene {
     }
 
     pub fn put(&self, name: &str, content: impl AsRef<[u8]>) {
-        let path = self.path(name);
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(path, content).unwrap();
+        write(&self.path(name), content);
+    }
+
+    /// A path in the home.
+    pub fn at_home(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    pub fn put_at_home(&self, name: &str, content: &str) -> PathBuf {
+        let path = self.at_home(name);
+        write(&path, content);
+        path
     }
 
     pub fn text(&self, name: &str) -> String {
         fs::read_to_string(self.path(name)).unwrap()
     }
+}
+
+fn write(path: &Path, content: impl AsRef<[u8]>) {
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(path, content).unwrap();
 }

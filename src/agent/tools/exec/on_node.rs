@@ -1,0 +1,205 @@
+//! `exec` with `host=node`: a command that another machine runs.
+//!
+//! Owns: which node that is, what is asked of it and what the model is told.
+//! Promises: nothing is sent before it was permitted, and then what was
+//! permitted; the node gets no variable of this machine. Must not: decide.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+use super::command::{News, denied};
+use super::request::Arguments;
+use crate::agent::approvals::NodeRun;
+use crate::agent::tools::{ToolContext, ToolOutput};
+use crate::nodes::{NodeCall, NodePlan, NodeRow, RunResult, shell_argv};
+use crate::sessions::SessionEntry;
+use crate::support::millis;
+
+/// How long a node may think about what it would run.
+const PREPARE_MS: u64 = 15_000;
+/// A node ends its command itself and tells so; that takes a moment.
+const GRACE: Duration = Duration::from_secs(5);
+/// Most characters of the output that the model gets to see: the last ones.
+const MAX_OUTPUT: usize = 200_000;
+
+/// Runs the command of a call on a node.
+pub async fn run(cx: &ToolContext, wanted: &Arguments, entry: Option<&SessionEntry>) -> ToolOutput {
+    match try_run(cx, wanted, entry).await {
+        Ok(output) => output,
+        Err(text) => ToolOutput::error(text),
+    }
+}
+
+async fn try_run(
+    cx: &ToolContext,
+    wanted: &Arguments,
+    entry: Option<&SessionEntry>,
+) -> Result<ToolOutput, String> {
+    wanted.is_for_nodes()?;
+    let parts = cx.parts();
+    let node = find(cx, wanted, entry).await?;
+    let (node_id, platform) = (node.node_id.clone(), node.platform().to_owned());
+    let env = wanted.variables()?;
+    let session = (cx.agent.id.as_str(), cx.key.as_str());
+    let plan = plan(cx, wanted, &node, shell_argv(wanted.command(), &platform), session).await?;
+    let cwd = plan.cwd.clone().map_or_else(|| PathBuf::from("/"), PathBuf::from);
+    let request = wanted.request_on_node(cx, cwd.clone(), &env)?;
+    let shown = json!(plan);
+    let run = NodeRun { request: &request, node_id: &node_id, plan: &shown, env: &env };
+    let permit = match parts.approvals.authorize_on_node(run, &News(cx)).await {
+        Ok(permit) => permit,
+        Err(denial) => return Ok(denied(denial)),
+    };
+    let approval = match permit.redeem(run) {
+        Ok(approval) => approval,
+        Err(denial) => return Ok(denied(denial)),
+    };
+    let limit = wanted.time_limit(parts.processes.settings());
+    let limit = limit.unwrap_or(parts.processes.settings().timeout);
+    let run_id = approval.clone().unwrap_or_else(|| parts.ids.uuid());
+    let mut params = plan.to_params();
+    params["timeoutMs"] = json!(millis(limit));
+    params["runId"] = json!(run_id);
+    params["suppressNotifyOnExit"] = json!(true);
+    if !env.is_empty() {
+        params["env"] = json!(env);
+    }
+    if approval.is_some() {
+        params["approved"] = json!(true);
+        params["approvalDecision"] = json!("allow-once");
+    }
+    let call = NodeCall {
+        command: "system.run".into(),
+        params: Some(params),
+        timeout_ms: Some(millis(limit + GRACE)),
+        idempotency_key: Some(run_id.clone()),
+        session: Some((cx.key.clone(), run_id)),
+    };
+    let began = Instant::now();
+    let answer = parts.nodes.invoke(&node_id, call).await.map_err(|error| error.to_string())?;
+    let result = RunResult::deserialize(&answer.payload).unwrap_or_default();
+    Ok(told(&result, &answer.payload, &node, &cwd, began.elapsed()))
+}
+
+/// The node that is meant: the call's, the session's, the config's, or the only
+/// one that is there and runs programs.
+async fn find(
+    cx: &ToolContext,
+    wanted: &Arguments,
+    entry: Option<&SessionEntry>,
+) -> Result<NodeRow, String> {
+    const NEEDS_ONE: &str = "exec host=node requires a node that supports system.run; none that \
+                             is connected does";
+    let parts = cx.parts();
+    let devices = parts.node_devices().await.map_err(|error| error.to_string())?;
+    let of_session = entry.and_then(|entry| entry.exec_node.as_deref());
+    let configured = of_session.or(parts.nodes.settings().exec_node.as_deref());
+    let name = match (wanted.node(), configured) {
+        // Who was given one node does not choose another.
+        (Some(asked), Some(bound)) if !asked.eq_ignore_ascii_case(bound) => {
+            let found = parts.nodes.find(&devices, asked).await;
+            let bound_to = parts.nodes.find(&devices, bound).await;
+            match (found, bound_to) {
+                (Ok(asked), Ok(bound)) if asked.node_id == bound.node_id => Some(bound.node_id),
+                _ => return Err(format!("exec node not allowed (bound to {bound})")),
+            }
+        }
+        (asked, bound) => asked.or(bound).map(str::to_owned),
+    };
+    let unreadable = |error: crate::store::StoreError| error.to_string();
+    let row = if let Some(name) = name {
+        parts.nodes.find(&devices, &name).await.map_err(|error| error.to_string())?
+    } else {
+        let mut able = parts.nodes.list(&devices).await.map_err(unreadable)?;
+        able.retain(|row| row.is_connected() && row.commands().contains("system.run"));
+        match able.as_slice() {
+            [] => return Err(NEEDS_ONE.into()),
+            [one] => one.clone(),
+            many => {
+                let names = many.iter().map(|row| row.name().unwrap_or(&row.node_id));
+                let names = names.collect::<Vec<_>>().join(", ");
+                return Err(format!("exec host=node: say which node ({names})"));
+            }
+        }
+    };
+    if !row.is_connected() {
+        return Err(format!("node not connected: {}", row.name().unwrap_or(&row.node_id)));
+    }
+    if !row.commands().contains("system.run") {
+        return Err(NEEDS_ONE.into());
+    }
+    Ok(row)
+}
+
+/// What the node would run; one that does not plan runs what it is told.
+async fn plan(
+    cx: &ToolContext,
+    wanted: &Arguments,
+    node: &NodeRow,
+    argv: Vec<String>,
+    session: (&str, &str),
+) -> Result<NodePlan, String> {
+    let cwd = wanted.workdir().map(str::to_owned);
+    if !node.commands().contains("system.run.prepare") {
+        return Ok(NodePlan::of(argv, wanted.command(), cwd, session));
+    }
+    let call = NodeCall {
+        command: "system.run.prepare".into(),
+        params: Some(json!({"command": argv, "rawCommand": wanted.command(), "cwd": cwd,
+            "agentId": session.0, "sessionKey": session.1})),
+        timeout_ms: Some(PREPARE_MS),
+        idempotency_key: Some(cx.parts().ids.uuid()),
+        session: None,
+    };
+    let answer = cx.parts().nodes.invoke(&node.node_id, call).await;
+    let answer = answer.map_err(|error| format!("the node made no plan: {error}"))?;
+    NodePlan::read(&answer.payload, &argv, session)
+}
+
+/// The answer for the model, as it is for a command of this machine.
+fn told(
+    result: &RunResult,
+    payload: &Value,
+    node: &NodeRow,
+    cwd: &std::path::Path,
+    took: Duration,
+) -> ToolOutput {
+    let said: Vec<_> = [&result.stdout, &result.stderr, &result.error]
+        .into_iter()
+        .flatten()
+        .map(|text| text.trim_end())
+        .filter(|text| !text.is_empty())
+        .collect();
+    let mut said = tail(&said.join("\n"));
+    if said.is_empty() && result == &RunResult::default() && !payload.is_null() {
+        said = tail(&payload.to_string());
+    }
+    let is_good = result.success.unwrap_or(result.exit_code == Some(0)) && !result.timed_out;
+    let how = match (result.timed_out, result.exit_code) {
+        (true, _) => "Command timed out on the node.".into(),
+        (false, Some(code)) if code != 0 => format!("(Command exited with code {code})"),
+        (false, None) if !is_good => "Command ended without an exit code.".into(),
+        _ => String::new(),
+    };
+    let gap = if said.is_empty() || how.is_empty() { "" } else { "\n\n" };
+    let text = format!("{said}{gap}{how}");
+    let shown = if text.is_empty() { "(no output)" } else { &text };
+    let details = json!({"status": if is_good { "completed" } else { "failed" },
+        "exitCode": result.exit_code, "timedOut": result.timed_out, "durationMs": millis(took),
+        "aggregated": text, "cwd": cwd, "host": "node", "nodeId": node.node_id});
+    ToolOutput { details: Some(details), is_error: !is_good, ..ToolOutput::text(shown) }
+}
+
+fn tail(text: &str) -> String {
+    let count = text.chars().count();
+    if count <= MAX_OUTPUT {
+        return text.to_owned();
+    }
+    let left_out = count - MAX_OUTPUT;
+    let kept: String = text.chars().skip(left_out).collect();
+    format!("[the first {left_out} characters are left out]\n\n{kept}")
+}

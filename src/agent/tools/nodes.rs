@@ -1,0 +1,214 @@
+//! `nodes`: the machines that are connected, and what they can be asked.
+//!
+//! Promises: programs of a node are only run by `exec`, which asks whoever has to
+//! be asked; nothing here approves a node or changes what one may do; what a node
+//! says is bounded and marked as coming from outside.
+
+use serde_json::{Value, json};
+
+use super::{Tool, ToolContext, ToolOutput};
+use crate::agent::web::wrap;
+use crate::nodes::{NodeCall, NodeRow, policy};
+use crate::protocol::message::ContentBlock;
+use crate::providers::ToolSpec;
+use crate::support::{BoxFuture, without_nulls};
+
+/// Most characters of an answer that the model gets to see.
+const MAX_SHOWN: usize = 50_000;
+/// A picture larger than this, in base64, is not shown to the model.
+const MAX_PICTURE: usize = 8 * 1024 * 1024;
+/// How long a node may take when the call does not say, as in the original.
+const DEFAULT_TIMEOUT_MS: u64 = 30_000;
+/// The longest that a call may give it.
+const MAX_TIMEOUT_MS: u64 = 10 * 60 * 1000;
+
+/// Actions that are one command of a node.
+const COMMANDS: [(&str, &str); 10] = [
+    ("notify", "system.notify"),
+    ("camera_list", "camera.list"),
+    ("camera_snap", "camera.snap"),
+    ("canvas_snapshot", "canvas.snapshot"),
+    ("location_get", "location.get"),
+    ("notifications_list", "notifications.list"),
+    ("photos_latest", "photos.latest"),
+    ("device_info", "device.info"),
+    ("device_status", "device.status"),
+    ("device_health", "device.health"),
+];
+
+/// The tool.
+pub struct Nodes;
+
+impl Tool for Nodes {
+    fn name(&self) -> &'static str {
+        "nodes"
+    }
+
+    fn spec(&self) -> ToolSpec {
+        ToolSpec {
+            name: self.name().into(),
+            description: "See and use connected nodes (phones, other machines): status lists \
+                them, describe shows one, notify shows a message on it, the others ask it for \
+                something, invoke asks for any other command that it declares. To run programs \
+                on a node use exec with host=node."
+                .into(),
+            parameters: parameters(),
+        }
+    }
+
+    fn meta(&self, arguments: &Value) -> Option<String> {
+        let action = arguments["action"].as_str()?;
+        let what = match action {
+            "invoke" => arguments["invokeCommand"].as_str().unwrap_or(action),
+            action => action,
+        };
+        Some(match arguments["node"].as_str() {
+            Some(node) => format!("{what} ({node})"),
+            None => what.to_owned(),
+        })
+    }
+
+    fn call<'a>(&'a self, cx: &'a ToolContext, arguments: &'a Value) -> BoxFuture<'a, ToolOutput> {
+        Box::pin(async move {
+            run(cx, arguments).await.unwrap_or_else(|error| ToolOutput::failed("nodes", error))
+        })
+    }
+}
+
+async fn run(cx: &ToolContext, arguments: &Value) -> Result<ToolOutput, String> {
+    let parts = cx.parts();
+    let devices = parts.node_devices().await.map_err(|error| error.to_string())?;
+    let action = arguments["action"].as_str().unwrap_or_default();
+    if action == "status" {
+        let rows = parts.nodes.list(&devices).await.map_err(|error| error.to_string())?;
+        let rows: Vec<_> = rows.iter().map(NodeRow::to_wire).collect();
+        return Ok(ToolOutput::json(json!({"ts": parts.clock.now_ms(), "nodes": rows})));
+    }
+    let named = arguments["node"].as_str().map(str::trim).filter(|name| !name.is_empty());
+    let row = if let Some(name) = named {
+        parts.nodes.find(&devices, name).await.map_err(|error| error.to_string())?
+    } else {
+        let mut there = parts.nodes.list(&devices).await.map_err(|error| error.to_string())?;
+        there.retain(NodeRow::is_connected);
+        match there.as_slice() {
+            [one] => one.clone(),
+            [] => return Err("no node is connected".into()),
+            _ => return Err("more than one node is connected: say which (node)".into()),
+        }
+    };
+    if action == "describe" {
+        return Ok(ToolOutput::json(row.to_wire()));
+    }
+    let (command, params) = asked(action, arguments)?;
+    let timeout = arguments["invokeTimeoutMs"].as_u64().unwrap_or(DEFAULT_TIMEOUT_MS);
+    let call = NodeCall {
+        command: command.clone(),
+        params: Some(params),
+        timeout_ms: Some(timeout.clamp(1, MAX_TIMEOUT_MS)),
+        idempotency_key: Some(parts.ids.uuid()),
+        session: None,
+    };
+    let answer = parts.nodes.invoke(&row.node_id, call).await.map_err(|error| error.to_string())?;
+    Ok(told(cx, &row, &command, answer.payload))
+}
+
+/// The command that an action stands for, and its params.
+fn asked(action: &str, arguments: &Value) -> Result<(String, Value), String> {
+    if let Some((_, command)) = COMMANDS.iter().find(|(name, _)| *name == action) {
+        let params = match action {
+            "notify" => {
+                let said = |name: &str| arguments[name].as_str().map(str::trim);
+                if [said("title"), said("body")].iter().flatten().all(|text| text.is_empty()) {
+                    return Err("title or body required".into());
+                }
+                without_nulls(json!({"title": said("title"), "body": said("body"),
+                    "priority": arguments["priority"]}))
+            }
+            _ => json!({}),
+        };
+        return Ok(((*command).to_owned(), params));
+    }
+    let command = arguments["invokeCommand"].as_str().map(str::trim).unwrap_or_default();
+    if command.is_empty() {
+        return Err("invokeCommand required".into());
+    }
+    if policy::runs_programs(command) {
+        return Err(format!("{command} is not for this tool; use exec with host=node"));
+    }
+    let params = match arguments["invokeParamsJson"].as_str().map(str::trim) {
+        None | Some("") => json!({}),
+        Some(text) => serde_json::from_str(text)
+            .map_err(|error| format!("invokeParamsJson must be JSON: {error}"))?,
+    };
+    Ok((command.to_owned(), params))
+}
+
+/// What a node has answered: a picture as a picture, the rest as JSON.
+fn told(cx: &ToolContext, row: &NodeRow, command: &str, mut payload: Value) -> ToolOutput {
+    let format = payload["format"].as_str().unwrap_or_default().to_ascii_lowercase();
+    let mime_type = match format.as_str() {
+        "png" => Some("image/png"),
+        "jpg" | "jpeg" => Some("image/jpeg"),
+        _ => None,
+    };
+    let mut picture = None;
+    if let (Some(mime_type), Some(data)) = (mime_type, payload["base64"].as_str()) {
+        if data.len() <= MAX_PICTURE {
+            picture = Some(ContentBlock::image(data, mime_type));
+        }
+        payload["base64"] = json!(format!("<{} characters>", data.len()));
+    }
+    let (id, source) = (cx.parts().ids.uuid(), format!("node {} {command}", row.node_id));
+    let shown = wrap(&format!("{payload:#}"), &source, &id, MAX_SHOWN);
+    let mut output = ToolOutput::text(shown.text);
+    output.content.extend(picture);
+    let details = json!({"nodeId": row.node_id, "command": command, "truncated": shown.is_cut});
+    ToolOutput { details: Some(details), ..output }
+}
+
+fn parameters() -> Value {
+    let text = |about: &str| json!({"type": "string", "description": about});
+    let actions: Vec<_> = ["status", "describe"]
+        .into_iter()
+        .chain(COMMANDS.iter().map(|(action, _)| *action))
+        .chain(["invoke"])
+        .collect();
+    json!({
+        "type": "object",
+        "required": ["action"],
+        "properties": {
+            "action": {"type": "string", "enum": actions},
+            "node": text("Id or name of the node; needed when more than one is connected"),
+            "title": text("Title for notify"),
+            "body": text("Text for notify"),
+            "priority": {"type": "string", "enum": ["passive", "active", "timeSensitive"]},
+            "invokeCommand": text("Command for invoke, such as canvas.navigate"),
+            "invokeParamsJson": text("Its params, as JSON"),
+            "invokeTimeoutMs": {"type": "integer",
+                "description": "Milliseconds that the node has (default 30000)"},
+        },
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn programs_of_a_node_are_not_for_this_tool() {
+        for command in ["system.run", " system.run.prepare ", "system.which"] {
+            let arguments = json!({"action": "invoke", "invokeCommand": command});
+            assert!(asked("invoke", &arguments).unwrap_err().contains("use exec"), "{command}");
+        }
+        let arguments = json!({"action": "invoke", "invokeCommand": "canvas.eval",
+            "invokeParamsJson": "{\"js\":\"1\"}"});
+        let expected = ("canvas.eval".to_owned(), json!({"js": "1"}));
+        assert_eq!(asked("invoke", &arguments), Ok(expected));
+        assert!(asked("invoke", &json!({})).is_err());
+        assert!(asked("notify", &json!({"title": " "})).is_err());
+        assert_eq!(
+            asked("notify", &json!({"body": "hi"})),
+            Ok(("system.notify".to_owned(), json!({"body": "hi"})))
+        );
+    }
+}

@@ -1,0 +1,74 @@
+//! What a stop of the gateway would interrupt, and its end before one.
+
+use std::time::Duration;
+
+use super::run::AbortReason;
+use super::runs::{ABORT_WAIT, Runs};
+
+/// How often it is looked whether work has ended, while a restart waits for it.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+
+/// How much there is to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Work {
+    /// Messages that are being answered, or wait for that.
+    pub queued: usize,
+    /// Answers that are due.
+    pub replies: usize,
+    /// Runs that are under way.
+    pub runs: usize,
+    /// Commands of agents that run.
+    pub tasks: usize,
+}
+
+impl Work {
+    /// All of it.
+    pub const fn total(&self) -> usize {
+        self.queued + self.replies + self.runs + self.tasks
+    }
+}
+
+impl Runs {
+    /// What a stop would interrupt now.
+    pub fn work(&self) -> Work {
+        let (runs, waiting) = self.counts();
+        let queued = runs + waiting;
+        Work { queued, replies: queued, runs, tasks: self.parts.processes.count() }
+    }
+
+    /// Waits until nothing is done, the slash commands of clients included.
+    pub async fn idle(&self) {
+        while self.work().total() > 0 || !self.commands.is_empty() {
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
+    }
+
+    /// Takes no more messages, and waits for runs and slash commands for at most
+    /// `limit`; then stops the runs that are left, keeping their partial text.
+    pub async fn drain(&self, limit: Duration) {
+        let runs = {
+            let mut state = self.state.lock();
+            state.stopping = true;
+            state.lanes.all()
+        };
+        let all_end = async {
+            for run in &runs {
+                run.ended().await;
+            }
+        };
+        self.commands.close();
+        let all_done = async { tokio::join!(all_end, self.commands.wait()) };
+        if tokio::time::timeout(limit, all_done).await.is_ok() {
+            return;
+        }
+        for run in &runs {
+            run.abort(AbortReason::Shutdown);
+        }
+        let all_end = async {
+            for run in &runs {
+                run.ended().await;
+            }
+        };
+        let _ = tokio::time::timeout(ABORT_WAIT, all_end).await;
+    }
+}

@@ -1,0 +1,27 @@
+//! Nodes, as the gateway builds them.
+
+use std::sync::Arc;
+
+use crate::bus::Bus;
+use crate::config::Settings;
+use crate::nodes::{Nodes, NodesParts};
+use crate::store::Store;
+use crate::support::{Clock, Ids};
+
+/// Nobody is connected yet.
+pub(super) fn nodes(
+    settings: &Settings,
+    store: &Arc<dyn Store>,
+    bus: &Bus,
+    clock: &Arc<dyn Clock>,
+    ids: &Arc<dyn Ids>,
+) -> Arc<Nodes> {
+    Arc::new(Nodes::new(NodesParts {
+        settings: settings.nodes.clone(),
+        store: Arc::clone(store),
+        bus: bus.clone(),
+        clock: Arc::clone(clock),
+        ids: Arc::clone(ids),
+        original: settings.paths.nodes_dir(),
+    }))
+}

@@ -1,0 +1,238 @@
+//! A connect with a device: which of its credentials is good, and whether the
+//! device is paired.
+
+use crate::config::AuthMode;
+use crate::protocol::connect::{DeviceProof, StandardConnect};
+use crate::protocol::{ErrorShape, Role, Scope};
+use crate::store::DeviceFacts;
+use crate::support::Secret;
+
+use super::admission::{Admission, Auth, Refusal, admission, forgive, is_backend, is_browser, pay};
+use super::device::{ProofError, id_of_key};
+use super::origin;
+use super::pairing::{Ask, LetIn, SetUp, Standing, Trust, covers, normalized};
+use super::peer::Peer;
+use super::principal::{Owner, Principal};
+use super::shared_secret::{self, AuthFailure};
+
+/// Apps whose system is updated below them.
+const NATIVE_APPS: [&str; 3] = ["openclaw-macos", "openclaw-ios", "openclaw-android"];
+
+/// Scopes that one device can ask for; there are ten times fewer.
+const MAX_SCOPES: usize = 64;
+/// Characters that are kept of what a device says of itself; people read them.
+const MAX_TEXT: usize = 200;
+
+/// What a paired device is given in hello.
+#[derive(Debug)]
+pub struct DeviceGrant {
+    /// Its token; none when only the device itself has it.
+    pub token: Option<Secret>,
+    /// When it was issued, in milliseconds since the epoch.
+    pub issued_at_ms: u64,
+    /// Tokens for other roles that a setup code gives: role, token, scopes,
+    /// when issued.
+    pub others: Vec<(Role, Secret, Vec<String>, u64)>,
+    /// What it stands on.
+    pub standing: Standing,
+}
+
+/// The credential of a connect that is good.
+enum Shown {
+    /// None is asked for.
+    Nothing,
+    /// The gateway's own secret, or the word of a proxy for its user.
+    Secret,
+    /// A token of the device.
+    Token(LetIn),
+    /// A setup code, which is used up now.
+    Code(SetUp),
+}
+
+impl Auth {
+    /// Decides about a connect whose device has proved its key.
+    pub(super) async fn admit_device(
+        &self,
+        connect: &StandardConnect,
+        proof: &DeviceProof,
+        role: Role,
+        peer: &Peer,
+        now_ms: u64,
+    ) -> Result<Admission, Refusal> {
+        let ask = self.ask(connect, proof, role, peer)?;
+        let owner = || Owner::Device(ask.device_id.clone());
+        match self.credential(connect, &ask, peer, now_ms).await? {
+            Shown::Nothing if is_own_place(connect, peer) => {
+                // Being here is worth no token: it would outlast the mode.
+                let admitted = admission(role, &connect.scopes, owner());
+                let scope_names = if is_browser(&connect.client) {
+                    admitted.scope_names
+                } else {
+                    normalized(&connect.scopes)
+                };
+                Ok(Admission { scope_names, ..admitted })
+            }
+            Shown::Secret if role == Role::Operator && is_backend(&connect.client, peer) => {
+                Ok(admission(role, &connect.scopes, owner()))
+            }
+            Shown::Nothing => {
+                let ask = Ask { trust: Trust::Stranger, ..ask };
+                let let_in = self.pairing.arrive(ask.clone(), now_ms).await?;
+                Ok(paired(&ask, let_in, Vec::new(), false))
+            }
+            Shown::Secret => {
+                let let_in = self.pairing.arrive(ask.clone(), now_ms).await?;
+                Ok(paired(&ask, let_in, Vec::new(), false))
+            }
+            Shown::Token(shown) => {
+                let is_native = ask.trust == Trust::Neighbour { is_native: true };
+                let trust = if is_native { ask.trust } else { Trust::Stranger };
+                let ask = Ask { trust, ..ask };
+                let let_in = self.pairing.arrive(ask.clone(), now_ms).await?;
+                // What it came with is its token, also if it cannot be told again.
+                let token = let_in.token.or(shown.token);
+                Ok(paired(&ask, LetIn { token, ..let_in }, Vec::new(), true))
+            }
+            Shown::Code(SetUp { let_in, others }) => Ok(paired(&ask, let_in, others, true)),
+        }
+    }
+
+    /// What the device is and asks for.
+    fn ask(
+        &self,
+        connect: &StandardConnect,
+        proof: &DeviceProof,
+        role: Role,
+        peer: &Peer,
+    ) -> Result<Ask, Refusal> {
+        let (device_id, public_key) =
+            id_of_key(&proof.public_key).ok_or_else(|| ProofError::IdMismatch.to_error())?;
+        if connect.scopes.len() > MAX_SCOPES {
+            return Err(ErrorShape::invalid(format!(
+                "invalid connect params: at /scopes: must NOT have more than {MAX_SCOPES} items"
+            )));
+        }
+        let client = &connect.client;
+        let kept = |text: &str| text.chars().take(MAX_TEXT).collect::<String>();
+        let is_native = NATIVE_APPS.contains(&client.id.as_str())
+            && client.mode == "ui"
+            && peer.origin.is_none();
+        let trust = if is_own_place(connect, peer) {
+            Trust::Neighbour { is_native }
+        } else {
+            Trust::Stranger
+        };
+        let facts = DeviceFacts {
+            public_key,
+            display_name: client.display_name.as_deref().map(kept),
+            platform: Some(kept(&client.platform)),
+            device_family: client.device_family.as_deref().map(kept),
+            client_id: Some(client.id.clone()),
+            client_mode: Some(client.mode.clone()),
+            role: role.as_str().to_owned(),
+            roles: vec![role.as_str().to_owned()],
+            scopes: connect.scopes.iter().map(|scope| kept(scope)).collect(),
+            remote_ip: self.remote_ip(peer).map(|ip| ip.to_string()),
+        };
+        Ok(Ask { device_id, role, facts, trust })
+    }
+
+    /// The first of the credentials that is good, in the recorded order. Each
+    /// try is paid for before it is compared.
+    async fn credential(
+        &self,
+        connect: &StandardConnect,
+        ask: &Ask,
+        peer: &Peer,
+        now_ms: u64,
+    ) -> Result<Shown, Refusal> {
+        let given = &connect.auth;
+        let can_retry = given.token.is_some() && given.device_token.is_none();
+        let refuse = |failure: AuthFailure| {
+            let retries = failure == AuthFailure::TokenMismatch && can_retry;
+            failure.to_error(Some(&connect.client), retries)
+        };
+        if self.settings.mode == AuthMode::None {
+            return self.own_token(connect, ask, now_ms).await;
+        }
+        if peer.voucher().is_some() {
+            return Ok(Shown::Secret);
+        }
+        let mode = self.secret_mode(peer);
+        let is_a_try = shared_secret::is_a_try(mode, given);
+        let secret = if is_a_try { self.limited_place("shared-secret", peer) } else { None };
+        pay(secret.as_ref(), now_ms).map_err(refuse)?;
+        let Err(failure) = shared_secret::check(&self.settings, mode, given) else {
+            forgive(secret.as_ref());
+            return Ok(Shown::Secret);
+        };
+        if let Some(code) = &given.bootstrap_token {
+            let place = self.limited_place("bootstrap-token", peer);
+            pay(place.as_ref(), now_ms).map_err(refuse)?;
+            if let Some(set_up) = self.pairing.show_code(ask, code, now_ms).await? {
+                refund(&[secret, place]);
+                return Ok(Shown::Code(set_up));
+            }
+            if given.device_token.is_some() || !is_a_try {
+                return Err(refuse(AuthFailure::BootstrapTokenInvalid));
+            }
+        }
+        let Some(token) = given.device_token.as_ref().or(given.token.as_ref()) else {
+            return Err(refuse(peer.refused(is_a_try).unwrap_or(failure)));
+        };
+        // A token in the member of the secret is paid for already.
+        let is_paid = is_a_try && given.device_token.is_none();
+        let place = if is_paid { None } else { self.limited_place("device-token", peer) };
+        pay(place.as_ref(), now_ms).map_err(refuse)?;
+        if let Some(let_in) = self.pairing.show_token(ask, token, now_ms).await? {
+            refund(&[secret, place]);
+            return Ok(Shown::Token(let_in));
+        }
+        let failed = given.device_token.as_ref().map(|_| AuthFailure::DeviceTokenMismatch);
+        Err(refuse(failed.unwrap_or(failure)))
+    }
+
+    /// In auth mode `none` nothing is needed; a token of its own still says that
+    /// the device is paired.
+    async fn own_token(
+        &self,
+        connect: &StandardConnect,
+        ask: &Ask,
+        now_ms: u64,
+    ) -> Result<Shown, Refusal> {
+        let Some(token) = &connect.auth.device_token else { return Ok(Shown::Nothing) };
+        let shown = self.pairing.show_token(ask, token, now_ms).await?;
+        Ok(shown.map_or(Shown::Nothing, Shown::Token))
+    }
+}
+
+/// Whether nobody but a program or a page of this machine can be at the other
+/// end.
+fn is_own_place(connect: &StandardConnect, peer: &Peer) -> bool {
+    let is_own_page = || is_browser(&connect.client) && origin::is_own_page(peer);
+    peer.is_local() && (peer.origin.is_none() || is_own_page())
+}
+
+/// Gives tries back that were no guesses.
+fn refund(places: &[Option<super::admission::Place<'_>>]) {
+    for (limiter, place) in places.iter().flatten() {
+        limiter.refund(place);
+    }
+}
+
+/// What is asked for, as far as the device's token is good for it.
+fn paired(ask: &Ask, let_in: LetIn, others: Vec<(Role, LetIn)>, own_token: bool) -> Admission {
+    let LetIn { token, scopes, issued_at_ms, standing } = let_in;
+    let asked = ask.facts.scopes.iter().filter(|scope| covers(&scopes, scope));
+    let granted = asked.filter_map(|scope| Scope::parse(scope)).collect();
+    let principal = Principal::new(ask.role, granted, Owner::Device(ask.device_id.clone()));
+    let others = others.into_iter().filter_map(|(role, let_in)| {
+        Some((role, let_in.token?, let_in.scopes, let_in.issued_at_ms))
+    });
+    Admission {
+        principal: if own_token { principal.with_own_token() } else { principal },
+        scope_names: scopes,
+        device_id: Some(ask.device_id.clone()),
+        granted: Some(DeviceGrant { token, issued_at_ms, others: others.collect(), standing }),
+    }
+}

@@ -1,0 +1,161 @@
+//! Setup codes: a secret that lets one device in, once.
+//!
+//! Promises: of many devices that come with one code, one is let in; a code
+//! gives no more than who issued it has.
+
+use std::sync::atomic::Ordering;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use serde::{Deserialize, Serialize};
+
+use crate::auth::Principal;
+use crate::protocol::{ErrorKind, ErrorShape, Role, Scope};
+use crate::store::{DeviceFacts, DeviceRow, DeviceToken, PendingDevice, SetupCode};
+use crate::support::Secret;
+
+use super::decide::{Ask, approve};
+use super::manage::{ManageError, holds};
+use super::scopes::{covers, covers_all};
+use super::token::hash;
+use super::{LetIn, Pairing, standing, unavailable};
+
+/// Long enough to walk to a phone with it.
+pub const SETUP_CODE_LIFE_MS: u64 = 600_000;
+/// The scopes that a phone works with; administration is not among them.
+const SCOPES: [Scope; 4] = [Scope::Approvals, Scope::Read, Scope::TalkSecrets, Scope::Write];
+
+/// What a device gets for a code.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SetupGrant {
+    /// A token for each of these roles.
+    pub roles: Vec<String>,
+    /// The scopes of the operator's token.
+    pub scopes: Vec<String>,
+}
+
+impl Default for SetupGrant {
+    fn default() -> Self {
+        Self {
+            roles: [Role::Node, Role::Operator].map(|role| role.as_str().to_owned()).into(),
+            scopes: SCOPES.map(|scope| scope.as_str().to_owned()).into(),
+        }
+    }
+}
+
+/// A code, just issued.
+#[derive(Debug)]
+pub struct Issued {
+    /// The secret that a device shows as `bootstrapToken`.
+    pub token: Secret,
+    /// What it is good for.
+    pub grant: SetupGrant,
+    /// When it ends, in milliseconds since the epoch.
+    pub expires_at_ms: u64,
+}
+
+/// A device that was let in by a code.
+#[derive(Debug)]
+pub struct SetUp {
+    /// In the role that it came in.
+    pub let_in: LetIn,
+    /// Its tokens for the other roles.
+    pub others: Vec<(Role, LetIn)>,
+}
+
+impl Pairing {
+    /// Issues a code in the name of somebody who has all that it gives.
+    pub async fn issue_code(&self, caller: &Principal, now_ms: u64) -> Result<Issued, ManageError> {
+        let grant = SetupGrant::default();
+        if let Some(scope) = grant.scopes.iter().find(|scope| !holds(caller, scope)) {
+            return Err(ManageError::MissingScope(scope.clone()));
+        }
+        if caller.token_device().is_some() && !caller.allows(Scope::Admin) {
+            return Err(ManageError::Denied);
+        }
+        let mut bytes = [0; 32];
+        getrandom::fill(&mut bytes).map_err(|error| {
+            ErrorShape::unavailable(format!("the system has no random numbers: {error}"))
+        })?;
+        let token = Secret::new(URL_SAFE_NO_PAD.encode(bytes));
+        let text = serde_json::to_string(&grant)
+            .map_err(|error| ErrorShape::unavailable(format!("Error: {error}")))?;
+        let code = SetupCode {
+            hash: hash(token.expose()),
+            grant: text,
+            issued_by: caller.owner().to_text(),
+            expires_at_ms: now_ms + SETUP_CODE_LIFE_MS,
+        };
+        let expires_at_ms = code.expires_at_ms;
+        if !self.store.add_setup_code(code, now_ms).await.map_err(unavailable)? {
+            let text = "too many setup codes are open; wait until they end, or take them back with `clawgate devices clear --codes`";
+            return Err(ErrorShape::unavailable(text).kind(ErrorKind::RateLimited).into());
+        }
+        tracing::info!(by = %caller.owner().to_text(), "setup code issued");
+        Ok(Issued { token, grant, expires_at_ms })
+    }
+
+    /// Takes back every code; answers how many were still good.
+    pub async fn clear_codes(&self, now_ms: u64) -> Result<usize, ErrorShape> {
+        self.store.clear_setup_codes(now_ms).await.map_err(unavailable)
+    }
+
+    /// Pairs a device that shows a code; `None` when the code is not good, or
+    /// not for what the device asks.
+    pub async fn show_code(
+        &self,
+        ask: &Ask,
+        text: &str,
+        now_ms: u64,
+    ) -> Result<Option<SetUp>, ErrorShape> {
+        let epoch = self.epoch.load(Ordering::Acquire);
+        let hash = hash(text);
+        let known = self.store.setup_code(&hash, now_ms).await.map_err(unavailable)?;
+        let Some(grant) = known.and_then(|code| fitting(&code, ask)) else { return Ok(None) };
+        // The list is complete before a code is spent on it.
+        self.imported().await;
+        // Here those who race part: one of them gets it.
+        if self.store.take_setup_code(&hash, now_ms).await.map_err(unavailable)?.is_none() {
+            return Ok(None);
+        }
+        let request_id = self.minter.new_id();
+        let facts = DeviceFacts {
+            roles: grant.roles.clone(),
+            scopes: grant.scopes.clone(),
+            ..ask.facts.clone()
+        };
+        let pending = PendingDevice {
+            request_id: request_id.clone(),
+            facts,
+            silent: true,
+            is_repair: false,
+            ts: now_ms,
+        };
+        let (minter, granted) = (self.minter.clone(), grant.scopes);
+        let pair = move |row: &mut DeviceRow| {
+            row.pending = Some(pending);
+            let done = approve(row, &|scope| covers(&granted, scope), &minter, now_ms);
+            done.ok().and_then(|()| row.paired.as_ref().map(|paired| paired.tokens.clone()))
+        };
+        let Some(tokens) = self.edit(&ask.device_id, now_ms, pair).await? else { return Ok(None) };
+        tracing::info!(device = %ask.device_id, "device paired by a setup code");
+        self.tell_resolved(&request_id, &ask.device_id, "approved", now_ms);
+        let let_in = |role: Role, token: &DeviceToken| {
+            let shown = self.minter.reveal(&ask.device_id, role, token);
+            standing(&ask.device_id, role, token.clone(), shown, epoch)
+        };
+        let Some(own) = tokens.get(ask.role.as_str()) else { return Ok(None) };
+        let others = grant.roles.iter().filter_map(|name| {
+            let role = Role::parse(name).filter(|role| *role != ask.role)?;
+            Some((role, let_in(role, tokens.get(name)?)))
+        });
+        Ok(Some(SetUp { let_in: let_in(ask.role, own), others: others.collect() }))
+    }
+}
+
+/// What a code gives, when that is enough for what a device asks.
+fn fitting(code: &SetupCode, ask: &Ask) -> Option<SetupGrant> {
+    let grant: SetupGrant = serde_json::from_str(&code.grant).ok()?;
+    let has_role = grant.roles.iter().any(|role| role == ask.role.as_str());
+    (has_role && covers_all(&grant.scopes, &ask.facts.scopes)).then_some(grant)
+}

@@ -1,0 +1,128 @@
+//! TLS to a gateway.
+//!
+//! Owns: whose certificate is believed: the one that is pinned, or else any
+//! that the system trusts. Promises: with a pin, nothing else about the
+//! certificate counts, and nobody without its key passes.
+
+use std::fmt;
+use std::io;
+use std::sync::Arc;
+
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature};
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::{ClientConfig, DigitallySignedStruct, OtherError, SignatureScheme};
+use rustls_platform_verifier::BuilderVerifierExt;
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
+
+use crate::support::Fingerprint;
+
+/// Why there is no TLS with a gateway.
+#[derive(Debug, thiserror::Error)]
+pub enum TlsFailure {
+    /// The certificates of the system cannot be used.
+    #[error("this machine's certificates cannot be used: {0}")]
+    System(String),
+    /// The host is no name that a certificate can be for.
+    #[error("its name cannot be in a certificate")]
+    Name,
+    /// The handshake failed.
+    #[error("{0}")]
+    Handshake(#[source] io::Error),
+}
+
+/// Begins TLS with `host`.
+pub(super) async fn connect(
+    tcp: TcpStream,
+    host: &str,
+    pin: Option<Fingerprint>,
+) -> Result<TlsStream<TcpStream>, TlsFailure> {
+    let name = ServerName::try_from(host.to_owned()).map_err(|_| TlsFailure::Name)?;
+    // Reading the system's certificates takes a while.
+    let config = tokio::task::spawn_blocking(move || config(pin)).await;
+    let config = config
+        .map_err(|error| TlsFailure::System(error.to_string()))?
+        .map_err(|error| TlsFailure::System(error.to_string()))?;
+    let connector = TlsConnector::from(Arc::new(config));
+    connector.connect(name, tcp).await.map_err(TlsFailure::Handshake)
+}
+
+fn config(pin: Option<Fingerprint>) -> Result<ClientConfig, rustls::Error> {
+    let provider = Arc::new(ring::default_provider());
+    let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
+        .with_safe_default_protocol_versions()?;
+    Ok(match pin {
+        None => builder.with_platform_verifier()?.with_no_client_auth(),
+        Some(expected) => builder
+            .dangerous()
+            .with_custom_certificate_verifier(Arc::new(Pinned { expected, provider }))
+            .with_no_client_auth(),
+    })
+}
+
+/// Believes one certificate.
+#[derive(Debug)]
+struct Pinned {
+    expected: Fingerprint,
+    provider: Arc<CryptoProvider>,
+}
+
+/// The gateway has another certificate than expected.
+#[derive(Debug)]
+struct OtherCertificate {
+    expected: Fingerprint,
+    found: Fingerprint,
+}
+
+impl fmt::Display for OtherCertificate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { expected, found } = self;
+        write!(f, "its certificate has the fingerprint {found}, and {expected} is expected")
+    }
+}
+
+impl std::error::Error for OtherCertificate {}
+
+impl ServerCertVerifier for Pinned {
+    fn verify_server_cert(
+        &self,
+        certificate: &CertificateDer<'_>,
+        _chain: &[CertificateDer<'_>],
+        _name: &ServerName<'_>,
+        _ocsp: &[u8],
+        _now: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        let found = Fingerprint::of(certificate);
+        if found == self.expected {
+            return Ok(ServerCertVerified::assertion());
+        }
+        let other = OtherCertificate { expected: self.expected, found };
+        Err(rustls::Error::Other(OtherError(Arc::new(other))))
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        let algorithms = &self.provider.signature_verification_algorithms;
+        verify_tls12_signature(message, certificate, signed, algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        let algorithms = &self.provider.signature_verification_algorithms;
+        verify_tls13_signature(message, certificate, signed, algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.provider.signature_verification_algorithms.supported_schemes()
+    }
+}

@@ -1,0 +1,66 @@
+//! `clawgate doctor`: whether a gateway would work here, and what to do.
+//!
+//! Owns: which things are looked at, and in which order. Promises: nothing is
+//! changed without `--fix`, and with it only permissions; no secret is shown.
+//! Must not: need a running gateway, or a valid configuration.
+
+mod files;
+mod finding;
+mod setup;
+mod state;
+
+use std::process::ExitCode;
+
+use clap::Args;
+
+use super::output::say;
+use crate::config::{self, Env, Overrides, Paths};
+use crate::support::{Clock, SystemClock};
+
+pub(super) use files::check as check_files;
+pub(super) use finding::{Finding, Report, Severity};
+
+/// Arguments of `clawgate doctor`.
+#[derive(Debug, Clone, Args)]
+#[command(
+    after_help = "Exit codes: 0 all is well, 1 something does not work or is open to others, \
+    2 something should be better (also: wrong arguments)."
+)]
+pub struct DoctorArgs {
+    /// Close files that are open to other users
+    #[arg(long)]
+    fix: bool,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Looks at everything.
+pub fn run(args: &DoctorArgs, env: &Env) -> anyhow::Result<ExitCode> {
+    let paths = Paths::resolve(env)?;
+    let loaded = config::load(env, &Overrides { read_only: true, ..Overrides::default() });
+    let mut findings = vec![setup::config(&loaded)];
+    findings.extend(state::directory(&paths));
+    findings.extend(check_files(&paths));
+    findings.extend(state::running(&paths, loaded.as_ref().ok()));
+    findings.extend(state::database(&paths));
+    findings.extend(state::transcripts(&paths));
+    if let Ok(settings) = &loaded {
+        let runtime = super::one_thread()?;
+        findings.extend(runtime.block_on(setup::references(settings, env)));
+        findings.push(runtime.block_on(setup::models(settings, env)));
+    }
+    findings.extend(setup::programs(env));
+    findings.push(setup::sandbox(loaded.as_ref().ok()));
+    findings.push(state::clock(&paths, SystemClock.now_ms()));
+    tell(Report::new(findings), args.fix, args.json)
+}
+
+/// Fixes what is to be fixed, and prints the report.
+pub(super) fn tell(mut report: Report, fix: bool, json: bool) -> anyhow::Result<ExitCode> {
+    if fix {
+        report.fix();
+    }
+    say(&if json { format!("{:#}\n", report.to_json()) } else { report.to_text() })?;
+    Ok(report.exit_code())
+}

@@ -1,0 +1,153 @@
+//! Configuration, models, secrets, and what the machine has.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::Arc;
+
+use super::finding::{Finding, Severity};
+use crate::agent::exec::sandbox_availability;
+use crate::app;
+use crate::config::secrets::{self, targets};
+use crate::config::{ConfigError, Env, Settings};
+use crate::support::{Clock, SystemClock};
+
+/// Programs that agents use, and what for.
+const PROGRAMS: [(&str, &str); 3] = [
+    ("git", "agents look at changes and history with it"),
+    ("rg", "agents search quickly with it; without it they use grep"),
+    ("python3", "many skills need it"),
+];
+
+/// Whether the file can be used.
+pub fn config(loaded: &Result<Settings, ConfigError>) -> Finding {
+    match loaded {
+        Ok(settings) if settings.file.exists => Finding::ok(
+            "config.valid",
+            format!("the config {} is valid", settings.file.path.display()),
+        ),
+        Ok(settings) => Finding::ok(
+            "config.valid",
+            format!("there is no config {}; defaults are used", settings.file.path.display()),
+        ),
+        Err(error) => Finding::new(
+            "config.invalid",
+            Severity::Critical,
+            error.to_string(),
+            "the gateway does not start with it",
+            "mend the place that is named; earlier versions are beside the file, as .bak",
+        ),
+    }
+}
+
+/// Whether every reference leads to a secret.
+pub async fn references(settings: &Settings, env: &Env) -> Vec<Finding> {
+    let all = targets(&settings.raw);
+    if all.is_empty() {
+        return Vec::new();
+    }
+    let wanted: BTreeSet<_> = all.iter().map(|target| target.reference.clone()).collect();
+    let (_, lost) = secrets::resolve(&wanted, &settings.secrets, env).await;
+    let mode = settings.gateway.auth.mode.to_string();
+    let findings = lost.into_iter().map(|(reference, error)| {
+        let places: Vec<_> = all.iter().filter(|target| target.reference == reference).collect();
+        let is_needed = places.iter().any(|target| target.is_needed(&mode));
+        let (severity, why) = if is_needed {
+            (Severity::Critical, "the gateway does not start without it")
+        } else {
+            (Severity::Warn, "what needs it does not work")
+        };
+        let places: Vec<_> = places.iter().map(|target| target.path.to_string()).collect();
+        let title = format!("{}: {error}", places.join(", "));
+        let fix = "make it available there, or correct the reference or secrets.providers";
+        Finding::new("secrets.unresolved", severity, title, why, fix)
+    });
+    let findings: Vec<_> = findings.collect();
+    if findings.is_empty() {
+        let title = format!("{} references to secrets lead to one", all.len());
+        return vec![Finding::ok("secrets.references", title)];
+    }
+    findings
+}
+
+/// Whether the model that answers can be asked.
+pub async fn models(settings: &Settings, env: &Env) -> Finding {
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+    let failover = match app::models(settings, env, &clock).await {
+        Ok(failover) => failover,
+        Err(error) => {
+            return Finding::new(
+                "models.unusable",
+                Severity::Critical,
+                error.to_string(),
+                "the gateway does not start",
+                "correct the place that is named; `clawgate models list` shows what there is",
+            );
+        }
+    };
+    let choice = failover.catalog().default_choice();
+    let name = choice.model.reference();
+    if name.provider == "offline" {
+        return Finding::new(
+            "models.none",
+            Severity::Warn,
+            "no model is configured; the embedded one answers",
+            "it only repeats and explains itself",
+            "set ANTHROPIC_API_KEY or another provider's key, or run: clawgate models auth add",
+        );
+    }
+    let agent = &settings.agents.default_id;
+    let stored = failover.credentials().profiles(agent).await;
+    let is_stored =
+        stored.iter().any(|it| it.profile.provider == name.provider && it.secret.is_some());
+    if is_stored || choice.model.has_credential() {
+        return Finding::ok("models.auth", format!("{name} answers: {}", choice.reason));
+    }
+    Finding::new(
+        "models.auth",
+        Severity::Critical,
+        format!("there is no credential for {name}, the default model"),
+        "every message ends in an error",
+        format!("clawgate models auth add --provider {}", name.provider),
+    )
+}
+
+/// Programs of the machine.
+pub fn programs(env: &Env) -> Vec<Finding> {
+    let path = env.get("PATH").unwrap_or_default();
+    let is_there = |name: &str| std::env::split_paths(&path).any(|dir| is_program(&dir.join(name)));
+    let findings = PROGRAMS.iter().map(|(name, why)| {
+        if is_there(name) {
+            return Finding::ok("machine.program", format!("{name} is installed"));
+        }
+        let title = format!("{name} is not in PATH");
+        Finding::new("machine.program", Severity::Info, title, *why, format!("install {name}"))
+    });
+    findings.collect()
+}
+
+fn is_program(path: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt;
+    let facts = std::fs::metadata(path);
+    facts.is_ok_and(|facts| facts.is_file() && facts.permissions().mode() & 0o111 != 0)
+}
+
+/// Whether commands can be confined.
+pub fn sandbox(settings: Option<&Settings>) -> Finding {
+    let Err(why) = sandbox_availability() else {
+        return Finding::ok("machine.sandbox", "commands can be confined");
+    };
+    let is_wanted = settings.is_some_and(|it| it.exec.sandbox.is_wanted());
+    let (severity, detail) = if is_wanted {
+        (Severity::Critical, "the configuration asks for it, so every command is refused")
+    } else {
+        (Severity::Info, "a command can do what the gateway's user can")
+    };
+    let fix = "a Linux of 6.2 or later has what is needed";
+    Finding::new(
+        "machine.sandbox",
+        severity,
+        format!("commands cannot be confined: {why}"),
+        detail,
+        fix,
+    )
+}

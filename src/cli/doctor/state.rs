@@ -1,0 +1,252 @@
+//! The state directory and what is kept in it.
+
+use std::fs::{self, File};
+use std::io::{self, BufRead, BufReader, Read};
+use std::net::{SocketAddr, TcpListener};
+use std::path::{Path, PathBuf};
+
+use super::finding::{Finding, Severity};
+use crate::config::{Paths, Settings};
+use crate::store;
+use crate::store::instance::running_at;
+
+/// With less than this nothing can be kept for long.
+const DISK_LEAST: u64 = 100 * 1024 * 1024;
+/// With less than this a few large files are the end.
+const DISK_FEW: u64 = 1024 * 1024 * 1024;
+/// Bytes of transcripts that are read; beyond that a file is only opened.
+const READ_MAX: u64 = 256 * 1024 * 1024;
+/// Longer lines are not ours.
+const LINE_MAX: u64 = 64 * 1024 * 1024;
+/// More names tell nothing new.
+const NAMES_MAX: usize = 5;
+/// A clock that differs by more is wrong.
+const CLOCK_SLACK_SECONDS: i64 = 60;
+
+/// Whether the directory is there and can be written to.
+pub fn directory(paths: &Paths) -> Vec<Finding> {
+    let dir = &paths.state_dir;
+    let shown = dir.display();
+    let facts = match fs::metadata(dir) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            let title = format!("there is no state directory {shown} yet");
+            let why = "the gateway makes it at its first start";
+            return vec![Finding::new(
+                "state.missing",
+                Severity::Info,
+                title,
+                why,
+                "clawgate gateway",
+            )];
+        }
+        Err(error) => return vec![unusable(dir, &error.to_string())],
+        Ok(facts) => facts,
+    };
+    if !facts.is_dir() {
+        return vec![unusable(dir, "it is no directory")];
+    }
+    let mut findings = match tempfile::tempfile_in(dir) {
+        Ok(_) => vec![Finding::ok("state.directory", format!("state directory {shown}"))],
+        Err(error) => vec![unusable(dir, &error.to_string())],
+    };
+    findings.extend(space(dir));
+    findings.extend(synced(dir));
+    findings
+}
+
+fn unusable(dir: &Path, why: &str) -> Finding {
+    Finding::new(
+        "state.unusable",
+        Severity::Critical,
+        format!("the state directory {} cannot be used: {why}", dir.display()),
+        "nothing can be kept, so the gateway does not start",
+        "make it writable for the gateway's user, or set OPENCLAW_STATE_DIR to another one",
+    )
+}
+
+fn space(dir: &Path) -> Option<Finding> {
+    let facts = rustix::fs::statvfs(dir).ok()?;
+    let free = facts.f_bavail.saturating_mul(facts.f_frsize);
+    let title = format!("{} MB are free where the state directory is", free / (1024 * 1024));
+    let severity = match free {
+        0..DISK_LEAST => Severity::Critical,
+        DISK_LEAST..DISK_FEW => Severity::Warn,
+        _ => return Some(Finding::ok("state.disk", title)),
+    };
+    let why = "a message is only taken when it can be kept";
+    Some(Finding::new("state.disk", severity, title, why, "free some, or move the state directory"))
+}
+
+/// Folders that others copy while the gateway writes.
+fn synced(dir: &Path) -> Option<Finding> {
+    let text = dir.display().to_string().to_lowercase();
+    let known =
+        ["dropbox", "onedrive", "mobile documents", "icloud", "google drive", "googledrive"];
+    let found = known.iter().find(|name| text.contains(*name))?;
+    Some(Finding::new(
+        "fs.synced_dir",
+        Severity::Warn,
+        format!("the state directory seems to be in a folder that is synchronised ({found})"),
+        "a database that is copied while it is written to breaks, and its secrets leave the machine",
+        "move it, and set OPENCLAW_STATE_DIR",
+    ))
+}
+
+/// Who runs on the directory, and whether the port is free.
+pub fn running(paths: &Paths, settings: Option<&Settings>) -> Vec<Finding> {
+    let running = running_at(&paths.instance_lock());
+    let Some(settings) = settings else { return Vec::new() };
+    let address = SocketAddr::new(settings.gateway.bind.host(), settings.gateway.port);
+    if let Some(running) = running {
+        let title = format!("a gateway runs on this state directory, at {}", running.address);
+        return vec![Finding::ok("gateway.running", title)];
+    }
+    match TcpListener::bind(address) {
+        Ok(_) => vec![Finding::ok("gateway.port", format!("nobody listens at {address}"))],
+        Err(error) => vec![Finding::new(
+            "gateway.port",
+            Severity::Critical,
+            format!("the gateway cannot listen at {address}: {error}"),
+            "another program has the port, or the address is not of this machine",
+            format!(
+                "find it with `lsof -nP -iTCP:{} -sTCP:LISTEN`, or choose another gateway.port",
+                address.port()
+            ),
+        )],
+    }
+}
+
+/// Whether the database is whole.
+pub fn database(paths: &Paths) -> Option<Finding> {
+    let path = paths.database();
+    if !path.exists() {
+        return None;
+    }
+    let why = "what it holds may be lost: sessions' settings, paired devices, jobs";
+    let fix = format!(
+        "stop the gateway and move {0} with its -wal and -shm away: sessions are found again in their transcripts",
+        path.display()
+    );
+    let broken = |title: String| {
+        Finding::new("store.database", Severity::Critical, title, why, fix.as_str())
+    };
+    Some(match store::check(&path) {
+        Ok(complaints) if complaints.is_empty() => {
+            Finding::ok("store.database", "the database is whole")
+        }
+        Ok(complaints) => broken(format!("the database is damaged: {}", complaints.join("; "))),
+        Err(error) => broken(error.to_string()),
+    })
+}
+
+/// What reading transcripts came to.
+#[derive(Default)]
+struct Transcripts {
+    files: usize,
+    read: u64,
+    unreadable: Vec<String>,
+    torn: Vec<String>,
+}
+
+/// Whether transcripts can be read.
+pub fn transcripts(paths: &Paths) -> Vec<Finding> {
+    let mut seen = Transcripts::default();
+    for agent in folders(&paths.state_dir.join("agents")) {
+        for file in folders(&agent.join("sessions")) {
+            if file.extension().is_some_and(|kind| kind == "jsonl") {
+                seen.look(&file);
+            }
+        }
+    }
+    let few =
+        |names: &[String]| names.iter().take(NAMES_MAX).cloned().collect::<Vec<_>>().join(", ");
+    let mut findings = Vec::new();
+    if !seen.unreadable.is_empty() {
+        findings.push(Finding::new(
+            "sessions.unreadable",
+            Severity::Critical,
+            format!(
+                "{} transcripts cannot be read: {}",
+                seen.unreadable.len(),
+                few(&seen.unreadable)
+            ),
+            "these conversations are missing until they can",
+            "give them to the gateway's user, or take them from a backup",
+        ));
+    }
+    if !seen.torn.is_empty() {
+        findings.push(Finding::new(
+            "sessions.damaged",
+            Severity::Warn,
+            format!(
+                "{} transcripts have lines that are no JSON: {}",
+                seen.torn.len(),
+                few(&seen.torn)
+            ),
+            "such lines are passed over; a torn last line is usual after a power loss",
+            "nothing has to be done; a backup may have the lines whole",
+        ));
+    }
+    if findings.is_empty() && seen.files > 0 {
+        let title = format!("{} transcripts can be read", seen.files);
+        findings.push(Finding::ok("sessions.transcripts", title));
+    }
+    findings
+}
+
+impl Transcripts {
+    fn look(&mut self, path: &Path) {
+        self.files += 1;
+        match self.lines(path) {
+            Ok(0) => {}
+            Ok(_) => self.torn.push(path.display().to_string()),
+            Err(error) => self.unreadable.push(format!("{} ({error})", path.display())),
+        }
+    }
+
+    /// How many lines are none of ours.
+    fn lines(&mut self, path: &Path) -> io::Result<usize> {
+        let mut file = BufReader::new(File::open(path)?);
+        let (mut line, mut bad) = (Vec::new(), 0);
+        while self.read < READ_MAX {
+            line.clear();
+            let length = (&mut file).take(LINE_MAX).read_until(b'\n', &mut line)?;
+            if length == 0 {
+                break;
+            }
+            self.read = self.read.saturating_add(u64::try_from(length).unwrap_or(u64::MAX));
+            let is_blank = line.iter().all(u8::is_ascii_whitespace);
+            let is_json = serde_json::from_slice::<serde::de::IgnoredAny>(&line).is_ok();
+            bad += usize::from(!is_blank && !is_json);
+        }
+        Ok(bad)
+    }
+}
+
+fn folders(dir: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(dir).into_iter().flatten().flatten();
+    entries.map(|entry| entry.path()).collect()
+}
+
+/// Whether the clock can be right: it is not before the last thing that was
+/// written.
+pub fn clock(paths: &Paths, now_ms: u64) -> Finding {
+    let now = i64::try_from(now_ms / 1000).unwrap_or(i64::MAX);
+    let written = [paths.database(), paths.config_path.clone(), paths.instance_lock()];
+    let times = written.iter().filter_map(|path| {
+        let modified = fs::metadata(path).ok()?.modified().ok()?;
+        let since = modified.duration_since(std::time::UNIX_EPOCH).ok()?;
+        i64::try_from(since.as_secs()).ok()
+    });
+    let ahead = times.max().unwrap_or(0).saturating_sub(now);
+    if ahead <= CLOCK_SLACK_SECONDS {
+        return Finding::ok("machine.clock", "the clock is not behind the gateway's files");
+    }
+    Finding::new(
+        "machine.clock",
+        Severity::Critical,
+        format!("the clock is {ahead} s behind the last thing that the gateway has written"),
+        "devices cannot log in, certificates seem invalid, and jobs start at wrong times",
+        "set the clock, for example with `timedatectl set-ntp true`",
+    )
+}

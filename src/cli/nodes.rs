@@ -1,0 +1,313 @@
+//! `clawgate nodes`: the nodes of the running gateway.
+//!
+//! Owns: what the commands show and ask for. Must not: decide which node may do
+//! what; the gateway does.
+
+use clap::{Args, Subcommand};
+use serde_json::{Value, json};
+
+use super::client::Client;
+use super::{CliError, ConnectArgs, Screen, Surroundings, format};
+
+/// Arguments of `clawgate nodes`.
+#[derive(Debug, Args)]
+pub struct NodesArgs {
+    #[command(subcommand)]
+    command: NodesCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum NodesCommand {
+    /// List nodes, and who waits for an approval
+    List {
+        /// How to reach the gateway.
+        #[command(flatten)]
+        connect: ConnectArgs,
+    },
+    /// Show one node, and what it can be asked
+    Describe {
+        /// Its id, its name, or how its id begins
+        node: String,
+        /// How to reach the gateway.
+        #[command(flatten)]
+        connect: ConnectArgs,
+    },
+    /// Name a node that was approved
+    Rename {
+        /// Its id, its name, or how its id begins
+        node: String,
+        /// Its new name
+        name: String,
+        /// How to reach the gateway.
+        #[command(flatten)]
+        connect: ConnectArgs,
+    },
+    /// Let a node have the commands that it asks for
+    Approve {
+        /// Id of the request, or how it begins; see `nodes list`
+        request: String,
+        /// How to reach the gateway.
+        #[command(flatten)]
+        connect: ConnectArgs,
+    },
+    /// Do not
+    Reject {
+        /// Id of the request, or how it begins; see `nodes list`
+        request: String,
+        /// How to reach the gateway.
+        #[command(flatten)]
+        connect: ConnectArgs,
+    },
+    /// Take the approval of a node back
+    Remove {
+        /// Its id, its name, or how its id begins
+        node: String,
+        /// How to reach the gateway.
+        #[command(flatten)]
+        connect: ConnectArgs,
+    },
+    /// Ask a node for something, and show its answer
+    Invoke {
+        /// Its id, its name, or how its id begins
+        node: String,
+        /// The command, such as location.get
+        command: String,
+        /// Its params, as JSON
+        #[arg(long, value_name = "JSON")]
+        params: Option<String>,
+        /// How long the node may take [default: 30000]
+        #[arg(long, value_name = "MS")]
+        timeout_ms: Option<u64>,
+        /// The same key is the same invocation [default: a new one]
+        #[arg(long, value_name = "KEY")]
+        key: Option<String>,
+        /// How to reach the gateway.
+        #[command(flatten)]
+        connect: ConnectArgs,
+    },
+}
+
+/// Runs one of them.
+pub async fn run(
+    args: NodesArgs,
+    around: &Surroundings,
+    screen: &mut Screen,
+) -> Result<u8, CliError> {
+    let (connect, asked) = parts(args.command);
+    let mut client = connect.connect(around).await?;
+    let (answer, text) = ask(&mut client, asked).await?;
+    if connect.json {
+        screen.line(&format::compact(&answer))?;
+    } else {
+        screen.text(&text)?;
+    }
+    client.close().await;
+    Ok(0)
+}
+
+/// What a command asks for.
+enum Asked {
+    List,
+    Describe(String),
+    Rename(String, String),
+    Decide(&'static str, String),
+    Remove(String),
+    Invoke { node: String, command: String, params: Option<String>, more: Value },
+}
+
+fn parts(command: NodesCommand) -> (ConnectArgs, Asked) {
+    match command {
+        NodesCommand::List { connect } => (connect, Asked::List),
+        NodesCommand::Describe { node, connect } => (connect, Asked::Describe(node)),
+        NodesCommand::Rename { node, name, connect } => (connect, Asked::Rename(node, name)),
+        NodesCommand::Approve { request, connect } => (connect, Asked::Decide("approve", request)),
+        NodesCommand::Reject { request, connect } => (connect, Asked::Decide("reject", request)),
+        NodesCommand::Remove { node, connect } => (connect, Asked::Remove(node)),
+        NodesCommand::Invoke { node, command, params, timeout_ms, key, connect } => {
+            let key = key.unwrap_or_else(|| uuid::Uuid::new_v4().to_string());
+            let mut more = json!({"idempotencyKey": key});
+            if let Some(limit) = timeout_ms {
+                more["timeoutMs"] = json!(limit);
+            }
+            (connect, Asked::Invoke { node, command, params, more })
+        }
+    }
+}
+
+/// The answer, and the same for people.
+async fn ask(client: &mut Client, asked: Asked) -> Result<(Value, String), CliError> {
+    Ok(match asked {
+        Asked::List => {
+            let mut list = client.request("node.list", json!({})).await?;
+            // Who may not approve sees the nodes all the same.
+            if let Ok(pairings) = client.request("node.pair.list", json!({})).await {
+                list["pending"] = pairings["pending"].clone();
+            }
+            let text = list_text(&list);
+            (list, text)
+        }
+        Asked::Describe(name) => {
+            let node = find(client, &name).await?;
+            let params = json!({"nodeId": node["nodeId"]});
+            let node = client.request("node.describe", params).await?;
+            let text = node_text(&node);
+            (node, text)
+        }
+        Asked::Rename(name, new) => {
+            let node = find(client, &name).await?;
+            let params = json!({"nodeId": node["nodeId"], "displayName": new});
+            let answer = client.request("node.rename", params).await?;
+            let text = format!("{} is called {new}\n", text(&answer["nodeId"]));
+            (answer, text)
+        }
+        Asked::Decide(decision, begins) => {
+            let request = request(client, &begins).await?;
+            let params = json!({"requestId": request["requestId"]});
+            let answer = client.request(&format!("node.pair.{decision}"), params).await?;
+            let name = label(&request);
+            let text = match decision {
+                "approve" => {
+                    format!("{name} may be asked for: {}\n", names(&request["commands"]))
+                }
+                _ => format!("{name} is rejected\n"),
+            };
+            (answer, text)
+        }
+        Asked::Remove(name) => {
+            let node = find(client, &name).await?;
+            let params = json!({"nodeId": node["nodeId"]});
+            let answer = client.request("node.pair.remove", params).await?;
+            (answer, format!("{} is no longer approved\n", label(&node)))
+        }
+        Asked::Invoke { node, command, params, more } => {
+            let node = find(client, &node).await?;
+            let mut asked = more;
+            asked["nodeId"] = node["nodeId"].clone();
+            asked["command"] = json!(command);
+            if let Some(text) = params {
+                asked["params"] = serde_json::from_str(&text)
+                    .map_err(|error| CliError::Usage(format!("--params is not JSON: {error}")))?;
+            }
+            let answer = client.request("node.invoke", asked).await?;
+            let text = format!("{:#}\n", answer["payload"]);
+            (answer, text)
+        }
+    })
+}
+
+/// The one of `all` that somebody names.
+fn pick<'a>(all: &'a [Value], id: &str, name: &str, what: &str) -> Result<&'a Value, CliError> {
+    let is = |member: &str, value: &Value| value[member].as_str().is_some_and(|it| it == name);
+    if let Some(exact) = all.iter().find(|value| is(id, value)) {
+        return Ok(exact);
+    }
+    let called = |value: &&Value| {
+        let begins = value[id].as_str().is_some_and(|it| it.starts_with(name));
+        let same = text(&value["displayName"]).eq_ignore_ascii_case(name);
+        !name.is_empty() && (begins || (same && id == "nodeId"))
+    };
+    let found: Vec<_> = all.iter().filter(called).collect();
+    match found.as_slice() {
+        [one] => Ok(one),
+        [] => Err(CliError::Usage(format!("there is no {what} {name}; see `clawgate nodes list`"))),
+        many => {
+            let ids: Vec<_> = many.iter().map(|value| text(&value[id])).collect();
+            Err(CliError::Usage(format!("{name} is not clear: {}", ids.join(", "))))
+        }
+    }
+}
+
+async fn find(client: &mut Client, name: &str) -> Result<Value, CliError> {
+    let list = client.request("node.list", json!({})).await?;
+    let all = list["nodes"].as_array().cloned().unwrap_or_default();
+    pick(&all, "nodeId", name, "node").cloned()
+}
+
+async fn request(client: &mut Client, begins: &str) -> Result<Value, CliError> {
+    let list = client.request("node.pair.list", json!({})).await?;
+    let all = list["pending"].as_array().cloned().unwrap_or_default();
+    pick(&all, "requestId", begins, "request").cloned()
+}
+
+fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or_default()
+}
+
+/// What people call a node.
+fn label(node: &Value) -> &str {
+    node["displayName"].as_str().unwrap_or_else(|| text(&node["nodeId"]))
+}
+
+fn names(list: &Value) -> String {
+    let names: Vec<_> = list.as_array().into_iter().flatten().map(text).collect();
+    if names.is_empty() { "nothing".into() } else { names.join(", ") }
+}
+
+fn list_text(list: &Value) -> String {
+    let nodes = list["nodes"].as_array().into_iter().flatten().map(|node| {
+        let state = match (node["connected"] == true, node["paired"] == true) {
+            (true, _) => "connected",
+            (false, true) => "away",
+            (false, false) => "unknown",
+        };
+        let id: String = text(&node["nodeId"]).chars().take(12).collect();
+        let platform = text(&node["platform"]).to_owned();
+        [label(node).to_owned(), state.into(), id, platform, names(&node["commands"])]
+    });
+    let rows: Vec<_> = nodes.collect();
+    let mut shown = if rows.is_empty() { "No nodes\n".into() } else { format::table(&rows) };
+    let waiting = list["pending"].as_array().into_iter().flatten().map(|request| {
+        let id = text(&request["requestId"]).to_owned();
+        [label(request).to_owned(), id, names(&request["commands"])]
+    });
+    let rows: Vec<_> = waiting.collect();
+    if !rows.is_empty() {
+        shown += "\nWaiting for `clawgate nodes approve` or `reject`:\n";
+        shown += &format::table(&rows);
+    }
+    shown
+}
+
+fn node_text(node: &Value) -> String {
+    let yes = |name: &str| if node[name] == true { "yes" } else { "no" };
+    let mut rows = vec![
+        ["name".to_owned(), label(node).to_owned()],
+        ["id".into(), text(&node["nodeId"]).into()],
+        ["connected".into(), yes("connected").into()],
+        ["approved".into(), yes("paired").into()],
+    ];
+    for (member, name) in [
+        ("platform", "platform"),
+        ("version", "version"),
+        ("clientId", "client"),
+        ("deviceFamily", "device"),
+        ("modelIdentifier", "model"),
+        ("remoteIp", "address"),
+    ] {
+        if let Some(value) = node[member].as_str() {
+            rows.push([name.into(), value.into()]);
+        }
+    }
+    rows.push(["is good for".into(), names(&node["caps"])]);
+    rows.push(["can be asked".into(), names(&node["commands"])]);
+    format::table(&rows)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_node_is_found_by_its_id_its_name_or_how_its_id_begins() {
+        let all = [
+            json!({"nodeId": "aa11", "displayName": "Phone"}),
+            json!({"nodeId": "aa22", "displayName": "Box"}),
+            json!({"nodeId": "bb33"}),
+        ];
+        let found = |name: &str| pick(&all, "nodeId", name, "node").map(|it| text(&it["nodeId"]));
+        assert_eq!(found("aa11").ok(), Some("aa11"));
+        assert_eq!(found("phone").ok(), Some("aa11"));
+        assert_eq!(found("bb").ok(), Some("bb33"));
+        assert!(found("aa").is_err() && found("").is_err() && found("x").is_err());
+    }
+}

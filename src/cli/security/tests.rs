@@ -1,0 +1,125 @@
+//! The audit against configurations.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use super::*;
+use crate::cli::doctor::Severity;
+
+/// Ids of what is not well, with how bad it is.
+fn found(config: &Value) -> BTreeMap<&'static str, Severity> {
+    let home = tempfile::tempdir().unwrap();
+    let state = home.path().join(".openclaw");
+    std::fs::create_dir_all(&state).unwrap();
+    std::fs::write(state.join("openclaw.json"), config.to_string()).unwrap();
+    let env = Env::fixed([("KEY", "k")], home.path());
+    let looking = Overrides { read_only: true, ..Overrides::default() };
+    let settings = config::load(&env, &looking).unwrap();
+    let bad = audit(&settings).into_iter().filter(|it| it.severity != Severity::Ok);
+    bad.map(|finding| (finding.id, finding.severity)).collect()
+}
+
+const GOOD: &str = "0123456789abcdef0123456789abcdef";
+
+#[test]
+fn what_is_usual_is_no_reason_to_act() {
+    let found = found(&json!({}));
+    assert!(
+        found.values().all(|severity| *severity == Severity::Info || *severity == Severity::Warn)
+    );
+    let expected =
+        ["gateway.shared_secret_admin", "tools.exec.security_full", "tools.fs.outside_workspace"];
+    for id in expected {
+        assert_eq!(found.get(id), Some(&Severity::Info), "{id}: {found:?}");
+    }
+    assert!(!found.contains_key("config.secrets.plain"));
+}
+
+#[test]
+fn each_setting_that_opens_something_is_found() {
+    let keyed = |url: &str| {
+        json!({"models": {"providers": {"p": {"baseUrl": url,
+        "apiKey": "${KEY}", "api": "openai-completions", "models": [{"id": "m"}]}}}})
+    };
+    let gateway = |gateway: Value| json!({"gateway": gateway});
+    let open = |mut more: Value| {
+        more["bind"] = json!("lan");
+        json!({"gateway": more})
+    };
+    let auth = |token: &str| json!({"mode": "token", "token": token});
+    let (critical, warn) = (Severity::Critical, Severity::Warn);
+    for (config, id, severity) in [
+        (gateway(json!({"auth": {"mode": "none"}})), "gateway.loopback_no_auth", critical),
+        (gateway(json!({"auth": auth("short")})), "gateway.token_too_short", warn),
+        (gateway(json!({"auth": auth(&"a".repeat(64))})), "gateway.token_too_short", warn),
+        (open(json!({"auth": auth("short")})), "gateway.token_too_short", critical),
+        (
+            gateway(json!({"auth": {"mode": "password", "password": "hunter2"}})),
+            "gateway.password_weak",
+            warn,
+        ),
+        (open(json!({"auth": auth(GOOD)})), "gateway.bind_open", warn),
+        (open(json!({"auth": auth(GOOD)})), "gateway.tls_missing", critical),
+        (open(json!({"auth": auth(GOOD)})), "gateway.auth_no_rate_limit", warn),
+        (
+            open(json!({"controlUi": {"allowedOrigins": ["*"]}})),
+            "gateway.control_ui.allowed_origins_wildcard",
+            critical,
+        ),
+        (
+            gateway(json!({"controlUi": {"allowedOrigins": ["*"]}})),
+            "gateway.control_ui.allowed_origins_wildcard",
+            warn,
+        ),
+        (
+            gateway(json!({"controlUi": {"dangerouslyDisableDeviceAuth": true}})),
+            "gateway.control_ui.device_auth_disabled",
+            critical,
+        ),
+        (
+            gateway(json!({"controlUi": {"allowInsecureAuth": true}})),
+            "gateway.control_ui.insecure_auth",
+            warn,
+        ),
+        (
+            gateway(json!({"controlUi": {"dangerouslyAllowHostHeaderOriginFallback": true}})),
+            "gateway.control_ui.host_header_origin_fallback",
+            warn,
+        ),
+        (gateway(json!({"auth": auth(GOOD)})), "config.secrets.plain", warn),
+        (gateway(json!({"tools": {"allow": ["exec"]}})), "gateway.tools.strong", warn),
+        (json!({"tools": {"exec": {"security": "full"}}}), "tools.exec.security_full", warn),
+        (
+            json!({"secrets": {"providers": {"f": {"source": "file", "path": "/p", "allowInsecurePath": true}}}}),
+            "secrets.providers.insecure_path",
+            warn,
+        ),
+        (keyed("http://models.example.com/v1"), "config.plain_http", warn),
+        (
+            json!({"mcp": {"servers": {"m": {"url": "http://10.0.0.1/mcp"}}}}),
+            "config.plain_http",
+            warn,
+        ),
+        (
+            json!({"agents": {"defaults": {"cliBackends": {"claude-cli": {"args": ["--dangerously-skip-permissions"]}}}}}),
+            "agents.cli_backend_unasked",
+            warn,
+        ),
+        (json!({"commands": {"config": true}}), "commands.config", Severity::Info),
+    ] {
+        assert_eq!(found(&config).get(id), Some(&severity), "{config}");
+    }
+    for (config, id) in [
+        (keyed("http://127.0.0.1:8000/v1"), "config.plain_http"),
+        (keyed("https://models.example.com/v1"), "config.plain_http"),
+        (keyed("http://127.0.0.1:8000/v1"), "config.secrets.plain"),
+        (gateway(json!({"auth": auth(GOOD)})), "gateway.token_too_short"),
+        (json!({"tools": {"exec": {"ask": "always"}}}), "tools.exec.security_full"),
+        (json!({"tools": {"deny": ["exec"]}}), "tools.exec.security_full"),
+        (json!({"tools": {"exec": {"sandbox": "read-only"}}}), "tools.exec.security_full"),
+        (json!({"tools": {"fs": {"workspaceOnly": true}}}), "tools.fs.outside_workspace"),
+    ] {
+        assert!(!found(&config).contains_key(id), "{config} has no {id}");
+    }
+}

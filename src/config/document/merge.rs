@@ -1,0 +1,163 @@
+//! From one config to another, as few places as possible.
+
+use serde_json::Value;
+
+use crate::config::edit::{self, EditError, Step, ValuePath};
+
+/// With more changes than this a text is not edited place by place: each edit
+/// reads the whole text.
+const CHANGES_MAX: usize = 200;
+
+/// What is different at one place.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Change {
+    /// This is there now.
+    Set(ValuePath, Value),
+    /// Nothing is there any more.
+    Remove(ValuePath),
+}
+
+/// `before` with a patch: members of objects are merged, `null` takes away, and
+/// of two lists of objects with ids those with the same id are merged.
+pub fn merged(before: &Value, patch: &Value) -> Value {
+    match (before, patch) {
+        (_, Value::Object(members)) => {
+            let mut after = before.as_object().cloned().unwrap_or_default();
+            for (name, member) in members {
+                if member.is_null() {
+                    after.shift_remove(name);
+                } else {
+                    let old = after.get(name).unwrap_or(&Value::Null);
+                    let new = merged(old, member);
+                    after.insert(name.clone(), new);
+                }
+            }
+            Value::Object(after)
+        }
+        (Value::Array(old), Value::Array(new)) if have_ids(old) && have_ids(new) => {
+            let mut items = old.clone();
+            for item in new {
+                match items.iter_mut().find(|known| known.get("id") == item.get("id")) {
+                    Some(known) => *known = merged(known, item),
+                    None => items.push(item.clone()),
+                }
+            }
+            Value::Array(items)
+        }
+        (_, other) => other.clone(),
+    }
+}
+
+fn have_ids(items: &[Value]) -> bool {
+    !items.is_empty() && items.iter().all(|item| item.get("id").is_some_and(Value::is_string))
+}
+
+/// What leads from one to the other, in an order in which it can be done.
+pub fn changes(before: &Value, after: &Value) -> Vec<Change> {
+    let mut found = Vec::new();
+    compare(&mut Vec::new(), before, after, &mut found);
+    found
+}
+
+fn compare(path: &mut Vec<Step>, before: &Value, after: &Value, found: &mut Vec<Change>) {
+    if before == after {
+        return;
+    }
+    let at = |step: Step, path: &mut Vec<Step>, change: &mut dyn FnMut(&mut Vec<Step>)| {
+        path.push(step);
+        change(path);
+        path.pop();
+    };
+    match (before, after) {
+        (Value::Object(old), Value::Object(new)) => {
+            for name in old.keys().filter(|name| !new.contains_key(*name)) {
+                at(Step::Key(name.clone()), path, &mut |path| {
+                    found.push(Change::Remove(path.clone().into()));
+                });
+            }
+            for (name, member) in new {
+                at(Step::Key(name.clone()), path, &mut |path| match old.get(name) {
+                    Some(known) => compare(path, known, member, found),
+                    None => found.push(Change::Set(path.clone().into(), member.clone())),
+                });
+            }
+        }
+        (Value::Array(old), Value::Array(new)) if old.len() <= new.len() && !old.is_empty() => {
+            for (index, item) in new.iter().enumerate() {
+                at(Step::Index(index), path, &mut |path| match old.get(index) {
+                    Some(known) => compare(path, known, item, found),
+                    None => found.push(Change::Set(path.clone().into(), item.clone())),
+                });
+            }
+        }
+        _ => found.push(Change::Set(path.clone().into(), after.clone())),
+    }
+}
+
+/// `text` so that it means `after`: outside of what is different it stays as it
+/// is, comments included.
+///
+/// # Errors
+/// When the text is no JSON5 object.
+pub fn rewritten(text: &str, before: &Value, after: &Value) -> Result<String, EditError> {
+    let changes = changes(before, after);
+    if changes.len() > CHANGES_MAX || text.trim().is_empty() {
+        return Ok(format!("{after:#}\n"));
+    }
+    let mut edited = text.to_owned();
+    for change in &changes {
+        edited = match change {
+            Change::Set(path, value) => edit::set(&edited, path, value)?,
+            Change::Remove(path) => edit::remove(&edited, path)?,
+        };
+    }
+    Ok(edited)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use serde_json::json;
+
+    use super::*;
+    use crate::config::parse;
+
+    #[test]
+    fn a_patch_merges_members_takes_away_and_finds_items_by_their_ids() {
+        let before = json!({
+            "a": {"b": 1, "c": 2}, "list": [1, 2],
+            "agents": {"list": [{"id": "main", "name": "M"}, {"id": "b", "tools": {"deny": ["x"]}}]},
+        });
+        let patch = json!({
+            "a": {"b": null, "d": {"e": null, "f": 1}}, "list": [3],
+            "agents": {"list": [{"id": "b", "tools": {"allow": ["y"]}}, {"id": "c"}]},
+        });
+        let after = json!({
+            "a": {"c": 2, "d": {"f": 1}}, "list": [3],
+            "agents": {"list": [{"id": "main", "name": "M"},
+                {"id": "b", "tools": {"deny": ["x"], "allow": ["y"]}}, {"id": "c"}]},
+        });
+        assert_eq!(merged(&before, &patch), after);
+        assert_eq!(merged(&json!({"a": 1}), &json!({"a": {"b": 2}})), json!({"a": {"b": 2}}));
+    }
+
+    #[test]
+    fn a_text_keeps_all_that_is_not_different() {
+        let text = "{\n  // who listens\n  gateway: { port: 1, bind: 'lan' }, // open\n  \
+                    list: [ 1, /* two */ 2 ],\n  gone: true,\n}\n";
+        let before = parse(text, Path::new("f")).unwrap();
+        let after =
+            json!({"gateway": {"port": 2, "bind": "lan"}, "list": [1, 2, 3], "new": {"a": "b"}});
+        let edited = rewritten(text, &before, &after).unwrap();
+        assert_eq!(parse(&edited, Path::new("f")).unwrap(), after);
+        for kept in ["// who listens", "bind: 'lan'", "// open", "/* two */"] {
+            assert!(edited.contains(kept), "{edited}");
+        }
+        assert_eq!(rewritten(text, &before, &before).unwrap(), text);
+        assert_eq!(rewritten("", &json!({}), &json!({"a": 1})).unwrap(), "{\n  \"a\": 1\n}\n");
+        let shorter = json!({"gateway": before["gateway"], "list": [2], "gone": true});
+        let edited = rewritten(text, &before, &shorter).unwrap();
+        assert_eq!(parse(&edited, Path::new("f")).unwrap(), shorter);
+    }
+}

@@ -1,0 +1,106 @@
+//! Addresses and arguments that hold a secret among other things.
+
+use super::{REDACTED, is_secret};
+
+/// Names of parameters that are secrets in an address, though not elsewhere.
+const PARAMETERS: [&str; 5] = ["key", "sig", "signature", "auth", "code"];
+
+/// Keys are longer than most words.
+const KEY_LENGTH: usize = 16;
+
+/// `--api-key=secret` without the secret; `None` when it is no such argument.
+pub fn argument(text: &str) -> Option<String> {
+    let (name, value) = text.strip_prefix("--")?.split_once('=')?;
+    (is_secret(name) && !value.is_empty()).then(|| format!("--{name}={REDACTED}"))
+}
+
+/// Parts of an address that may be secrets, for those who have seen them alone:
+/// the password, and what is long enough to be a key in path and parameters.
+pub fn parts(text: &str) -> Vec<&str> {
+    let Some((_, rest)) = text.split_once("://") else { return Vec::new() };
+    let (place, tail) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
+    let user = place.rsplit_once('@').map_or("", |(user, _)| user);
+    let password = user.split_once(':').map_or(user, |(_, password)| password);
+    let long = tail.split(['/', '?', '#', '&', '=']).filter(|part| part.len() >= KEY_LENGTH);
+    std::iter::once(password).filter(|it| !it.is_empty()).chain(long).collect()
+}
+
+/// The address without password and secret parameters; `None` when there are
+/// none, or it is no address.
+pub fn shown(text: &str) -> Option<String> {
+    let (scheme, rest) = text.split_once("://")?;
+    let is_scheme = |c: char| c.is_ascii_alphanumeric() || "+-.".contains(c);
+    if scheme.is_empty() || !scheme.chars().all(is_scheme) {
+        return None;
+    }
+    let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
+    let (place, tail) = rest.split_at(end);
+    let place = without_password(place);
+    let tail = without_parameters(tail);
+    let shown = format!("{scheme}://{place}{tail}");
+    (shown != text).then_some(shown)
+}
+
+fn without_password(place: &str) -> String {
+    let Some((user, host)) = place.rsplit_once('@') else { return place.to_owned() };
+    match user.split_once(':') {
+        Some((name, password)) if !password.is_empty() => format!("{name}:{REDACTED}@{host}"),
+        // A token alone stands where the name does.
+        _ if !user.is_empty() => format!("{REDACTED}@{host}"),
+        _ => place.to_owned(),
+    }
+}
+
+fn without_parameters(tail: &str) -> String {
+    let Some((path, query)) = tail.split_once('?') else { return tail.to_owned() };
+    let (query, fragment) = query.split_once('#').map_or((query, None), |(q, f)| (q, Some(f)));
+    let parts = query.split('&').map(|part| match part.split_once('=') {
+        Some((name, value))
+            if !value.is_empty()
+                && (is_secret(name) || PARAMETERS.contains(&name.to_lowercase().as_str())) =>
+        {
+            format!("{name}={REDACTED}")
+        }
+        _ => part.to_owned(),
+    });
+    let query = parts.collect::<Vec<_>>().join("&");
+    let fragment = fragment.map(|it| format!("#{it}")).unwrap_or_default();
+    format!("{path}?{query}{fragment}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_is_shown_without_what_lets_us_in() {
+        for (text, expected) in [
+            ("http://me:pw@h:1/x", Some("http://me:*@h:1/x")),
+            ("https://tok@h", Some("https://*@h")),
+            ("https://h/x?a=1&api_key=k&key=z#f", Some("https://h/x?a=1&api_key=*&key=*#f")),
+            ("wss://me:p@ss@h?token=t", Some("wss://me:*@h?token=*")),
+            ("https://h/x?a=1", None),
+            ("https://@h/", None),
+            ("a text: with://no address", None),
+            ("mail me:pw@h", None),
+        ] {
+            assert_eq!(shown(text), expected.map(|it| it.replace('*', REDACTED)), "{text}");
+        }
+    }
+
+    #[test]
+    fn parts_of_an_address_are_found_where_keys_are() {
+        let address = "https://me:pw@mcp.example-of-a-host.com/s/0123456789abcdef0/mcp?k=x&key=fedcba9876543210";
+        assert_eq!(parts(address), ["pw", "0123456789abcdef0", "fedcba9876543210"]);
+        assert_eq!(parts("https://tok@h"), ["tok"]);
+        assert!(parts("no address").is_empty() && parts("https://h/mcp").is_empty());
+    }
+
+    #[test]
+    fn an_argument_is_shown_without_its_secret() {
+        assert_eq!(argument("--api-key=k"), Some(format!("--api-key={REDACTED}")));
+        for text in ["--port=1", "--token", "api-key=k", "--token="] {
+            assert_eq!(argument(text), None, "{text}");
+        }
+    }
+}

@@ -1,0 +1,250 @@
+//! What may be shown of a config, and how what was hidden comes back.
+//!
+//! Owns: which values are secrets, by their place and by their name. Promises:
+//! who writes back what was shown loses no secret. Must not: touch files.
+
+pub(super) mod address;
+mod restore;
+mod slots;
+
+use serde_json::Value;
+
+use super::edit::Step;
+pub use restore::{LostSecret, restored};
+pub use slots::{SLOTS, Slot, SlotKind, slot_at};
+
+/// What stands in the place of a secret, as in the original.
+pub const REDACTED: &str = "__OPENCLAW_REDACTED__";
+
+/// A member with one of these and nothing else around it is a reference.
+const REFERENCE: [&str; 3] = ["source", "provider", "id"];
+
+/// Whether a value with this name is a secret.
+pub fn is_secret(name: &str) -> bool {
+    let name: String =
+        name.chars().filter(char::is_ascii_alphanumeric).collect::<String>().to_lowercase();
+    // The section, and what only speaks of secrets.
+    if name == "secrets" || name.ends_with("scopes") {
+        return false;
+    }
+    ["password", "passphrase", "secret", "apikey", "authorization", "privatekey", "cookie"]
+        .iter()
+        .any(|part| name.contains(part))
+        || name.ends_with("token")
+        || name.ends_with("tokenvalue")
+}
+
+/// The whole config without its secrets. A reference, or the name of a variable,
+/// is none.
+pub fn redacted(config: &Value) -> Value {
+    redacted_at(&[], config)
+}
+
+/// The same for the value at `path`.
+pub fn redacted_at(path: &[Step], value: &Value) -> Value {
+    map(&mut path.to_vec(), value, &mut hidden)
+}
+
+/// Each value at a place for credentials, or whose name says that it is one.
+/// Empty texts are none.
+pub fn credentials(config: &Value) -> Vec<(Vec<Step>, &Value)> {
+    let mut found = Vec::new();
+    collect(&mut Vec::new(), config, &mut found);
+    found
+}
+
+fn collect<'a>(path: &mut Vec<Step>, value: &'a Value, found: &mut Vec<(Vec<Step>, &'a Value)>) {
+    let is_place = slots::slot_at(path).is_some() || is_below_secret(path);
+    let is_leaf = match value {
+        Value::String(text) => !text.is_empty(),
+        Value::Number(_) => true,
+        Value::Object(_) => is_reference(value),
+        _ => false,
+    };
+    if is_place && is_leaf {
+        found.push((path.clone(), value));
+        return;
+    }
+    match value {
+        Value::Object(members) => {
+            for (name, member) in members {
+                path.push(Step::Key(name.clone()));
+                collect(path, member, found);
+                path.pop();
+            }
+        }
+        Value::Array(items) => {
+            for (index, item) in items.iter().enumerate() {
+                path.push(Step::Index(index));
+                collect(path, item, found);
+                path.pop();
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Whether this is `{source, provider, id}`.
+pub fn is_reference(value: &Value) -> bool {
+    value.as_object().is_some_and(|members| {
+        members.contains_key("source")
+            && members.contains_key("id")
+            && members.keys().all(|name| REFERENCE.contains(&name.as_str()))
+    })
+}
+
+/// The value with what `change` gives in the place of some of its parts.
+fn map(
+    path: &mut Vec<Step>,
+    value: &Value,
+    change: &mut dyn FnMut(&[Step], &Value) -> Option<Value>,
+) -> Value {
+    if let Some(changed) = change(path, value) {
+        return changed;
+    }
+    match value {
+        Value::Object(members) => {
+            let changed = members.iter().map(|(name, member)| {
+                path.push(Step::Key(name.clone()));
+                let member = map(path, member, change);
+                path.pop();
+                (name.clone(), member)
+            });
+            Value::Object(changed.collect())
+        }
+        Value::Array(items) => {
+            let changed = items.iter().enumerate().map(|(index, item)| {
+                path.push(Step::Index(index));
+                let item = map(path, item, change);
+                path.pop();
+                item
+            });
+            Value::Array(changed.collect())
+        }
+        other => other.clone(),
+    }
+}
+
+/// What is shown instead of a value; `None` when it is looked into.
+fn hidden(path: &[Step], value: &Value) -> Option<Value> {
+    if is_reference(value) {
+        return Some(value.clone());
+    }
+    let kind = slots::slot_at(path).map(|slot| slot.kind);
+    match value {
+        Value::String(text) => Some(match kind {
+            _ if text.is_empty() || is_variable(text) => value.clone(),
+            Some(SlotKind::Input | SlotKind::Text) => REDACTED.into(),
+            Some(SlotKind::Public) => value.clone(),
+            Some(SlotKind::Address) | None if is_below_secret(path) => REDACTED.into(),
+            Some(SlotKind::Address) | None => address::argument(text)
+                .or_else(|| address::shown(text))
+                .map_or(value.clone(), Value::String),
+        }),
+        Value::Number(_) => {
+            let is_hidden =
+                matches!(kind, Some(SlotKind::Input | SlotKind::Text)) || is_below_secret(path);
+            is_hidden.then(|| REDACTED.into())
+        }
+        Value::Array(items) => Some(arguments(path, items)?),
+        _ => None,
+    }
+}
+
+/// A list of arguments, one of which is the value of the flag before it.
+fn arguments(path: &[Step], items: &[Value]) -> Option<Value> {
+    let is_flag = |item: &Value| {
+        item.as_str().is_some_and(|text| {
+            text.strip_prefix("--").is_some_and(|name| !name.contains('=') && is_secret(name))
+        })
+    };
+    if !items.iter().any(is_flag) {
+        return None;
+    }
+    let before = std::iter::once(None).chain(items.iter().map(Some));
+    let shown = items.iter().zip(before).enumerate().map(|(index, (item, before))| {
+        let is_value = before.is_some_and(is_flag) && item.is_string();
+        let mut at = path.to_vec();
+        at.push(Step::Index(index));
+        if is_value { REDACTED.into() } else { redacted_at(&at, item) }
+    });
+    Some(Value::Array(shown.collect()))
+}
+
+/// Whether a name on the way is that of a secret.
+fn is_below_secret(path: &[Step]) -> bool {
+    path.iter().any(|step| matches!(step, Step::Key(name) if is_secret(name)))
+}
+
+/// Whether the text is `${NAME}` and nothing else.
+pub fn is_variable(text: &str) -> bool {
+    text.strip_prefix("${").and_then(|rest| rest.strip_suffix('}')).is_some_and(|name| {
+        !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn secrets_are_hidden_wherever_they_stand_and_nothing_else() {
+        let config = json!({
+            "gateway": {"auth": {"mode": "token", "token": "t", "password": "${PW}"}, "port": 1},
+            "models": {"providers": {"a": {"apiKey": "k", "headers": {"X-Team": "x"},
+                "request": {"tls": {"ca": "c", "key": "k"},
+                    "proxy": {"mode": "explicit-proxy", "url": "http://me:pw@proxy:1/"}},
+                "models": [{"maxTokens": 8, "id": "m"}]}}},
+            "channels": {"telegram": {"botToken": 5, "webhookSecret": ["a", "b"]}},
+            "mcp": {"servers": {"m": {"url": "https://h/s/key", "env": {"PORT": 1, "OFF": ""},
+                "args": ["--api-key", "k", "--quiet", "--token=t", "x"]}}},
+            "env": {"OPENAI_API_KEY": "k", "vars": {"A": "k"}},
+            "secrets": {"providers": {"f": {"source": "file", "path": "/p"}}},
+            "sharedSecretScopes": ["read"], "passwords": {"a": ["b", 1, true]},
+            "skills": {"entries": {"gh": {"apiKey": {"source": "env", "id": "GH"}, "env": {"A": "b"}}}},
+        });
+        let hidden = json!(REDACTED);
+        let shown = json!({
+            "gateway": {"auth": {"mode": "token", "token": hidden, "password": "${PW}"}, "port": 1},
+            "models": {"providers": {"a": {"apiKey": hidden, "headers": {"X-Team": hidden},
+                "request": {"tls": {"ca": "c", "key": hidden},
+                    "proxy": {"mode": "explicit-proxy",
+                        "url": format!("http://me:{REDACTED}@proxy:1/")}},
+                "models": [{"maxTokens": 8, "id": "m"}]}}},
+            "channels": {"telegram": {"botToken": hidden, "webhookSecret": [hidden, hidden]}},
+            "mcp": {"servers": {"m": {"url": hidden, "env": {"PORT": hidden, "OFF": ""},
+                "args": ["--api-key", hidden, "--quiet", format!("--token={REDACTED}"), "x"]}}},
+            "env": {"OPENAI_API_KEY": hidden, "vars": {"A": hidden}},
+            "secrets": {"providers": {"f": {"source": "file", "path": "/p"}}},
+            "sharedSecretScopes": ["read"], "passwords": {"a": [hidden, hidden, true]},
+            "skills": {"entries": {"gh": {"apiKey": {"source": "env", "id": "GH"}, "env": {"A": hidden}}}},
+        });
+        assert_eq!(redacted(&config), shown);
+    }
+
+    #[test]
+    fn a_part_of_the_config_is_shown_as_in_the_whole() {
+        let at = |path: &str, value: Value| {
+            redacted_at(path.parse::<crate::config::edit::ValuePath>().unwrap().steps(), &value)
+        };
+        assert_eq!(at("gateway.auth", json!({"token": "t"})), json!({"token": REDACTED}));
+        assert_eq!(at("gateway.auth.token", json!("t")), json!(REDACTED));
+        assert_eq!(at("x.cookies", json!(["a", {"b": "c"}])), json!([REDACTED, {"b": REDACTED}]));
+        assert_eq!(at("gateway.port", json!(5)), json!(5));
+    }
+
+    #[test]
+    fn every_credential_is_found_with_its_path() {
+        let config = json!({
+            "gateway": {"auth": {"token": "t", "password": ""}},
+            "channels": {"x": {"botToken": {"source": "env", "id": "A"}}},
+            "mcp": {"servers": {"m": {"env": {"PORT": 1}}}},
+        });
+        let found = credentials(&config).into_iter();
+        let paths: Vec<_> =
+            found.map(|(path, _)| crate::config::edit::ValuePath::from(path).to_string()).collect();
+        assert_eq!(paths, ["gateway.auth.token", "channels.x.botToken", "mcp.servers.m.env.PORT"]);
+    }
+}

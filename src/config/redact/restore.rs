@@ -1,0 +1,145 @@
+//! What was hidden comes back.
+
+use serde_json::Value;
+
+use super::super::edit::{Step, ValuePath};
+use super::{REDACTED, redacted_at};
+
+/// Something is hidden that there was not before.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}: the placeholder {REDACTED} stands for nothing here; write the value itself")]
+pub struct LostSecret(pub ValuePath);
+
+/// Each place where `shown` has something in the stead of a secret, with the
+/// value that `before` has there. In a list of objects with ids, an item is the
+/// one with the same id.
+///
+/// # Errors
+/// For a placeholder where nothing was hidden.
+pub fn restored(shown: &Value, before: &Value) -> Result<Vec<(ValuePath, Value)>, LostSecret> {
+    let mut found = Vec::new();
+    let (mut here, mut there) = (Vec::new(), Vec::new());
+    search(&mut here, shown, &mut there, Some(before), before, &mut found)?;
+    Ok(found)
+}
+
+fn search(
+    here: &mut Vec<Step>,
+    shown: &Value,
+    there: &mut Vec<Step>,
+    old: Option<&Value>,
+    before: &Value,
+    found: &mut Vec<(ValuePath, Value)>,
+) -> Result<(), LostSecret> {
+    match shown {
+        Value::String(text) if text.contains(REDACTED) => {
+            let same = old.filter(|old| was_shown_as(before, there, old, shown));
+            let old = same.ok_or_else(|| LostSecret(here.clone().into()))?;
+            found.push((here.clone().into(), old.clone()));
+            Ok(())
+        }
+        Value::Object(members) => members.iter().try_for_each(|(name, member)| {
+            let step = Step::Key(name.clone());
+            let next = old.and_then(|old| old.get(name));
+            down(here, (step.clone(), member), there, (step, next), before, found)
+        }),
+        Value::Array(items) => items.iter().enumerate().try_for_each(|(index, item)| {
+            let place = old.and_then(Value::as_array).and_then(|old| same_item(old, items, index));
+            let next = place.and_then(|place| old?.get(place));
+            let step = Step::Index(place.unwrap_or(index));
+            down(here, (Step::Index(index), item), there, (step, next), before, found)
+        }),
+        _ => Ok(()),
+    }
+}
+
+fn down(
+    here: &mut Vec<Step>,
+    (step, shown): (Step, &Value),
+    there: &mut Vec<Step>,
+    (old_step, old): (Step, Option<&Value>),
+    before: &Value,
+    found: &mut Vec<(ValuePath, Value)>,
+) -> Result<(), LostSecret> {
+    here.push(step);
+    there.push(old_step);
+    let outcome = search(here, shown, there, old, before, found);
+    here.pop();
+    there.pop();
+    outcome
+}
+
+/// Whether `old`, which stands at `path` of `before`, is shown like this.
+fn was_shown_as(before: &Value, path: &[Step], old: &Value, shown: &Value) -> bool {
+    if redacted_at(path, old) == *shown {
+        return true;
+    }
+    // The value of a flag in a list of arguments is only told by its list.
+    let Some((Step::Index(index), above)) = path.split_last() else { return false };
+    let list = ValuePath::from(above.to_vec());
+    list.find(before).is_some_and(|list| redacted_at(above, list).get(index) == Some(shown))
+}
+
+/// Where the item at `index` was before.
+fn same_item(old: &[Value], items: &[Value], index: usize) -> Option<usize> {
+    let id_of = |item: &Value| item.get("id").and_then(Value::as_str).map(str::to_owned);
+    match items.get(index).and_then(id_of) {
+        Some(id) => old.iter().position(|item| id_of(item).as_ref() == Some(&id)),
+        None => Some(index),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::super::redacted;
+    use super::*;
+
+    fn written_back(mut shown: Value, before: &Value) -> Result<Value, String> {
+        let secrets = restored(&shown, before).map_err(|error| error.to_string())?;
+        for (path, value) in secrets {
+            path.put(&mut shown, value);
+        }
+        Ok(shown)
+    }
+
+    #[test]
+    fn what_was_shown_comes_back_as_it_was() {
+        let before = json!({
+            "gateway": {"auth": {"token": "t", "password": {"source": "env", "id": "PW"}}},
+            "mcp": {"servers": {"m": {"args": ["--api-key", "k", "--token=t"], "url": "http://u:p@h"}}},
+            "channels": {"list": [{"id": "a", "botToken": 5}, {"id": "b", "botToken": "2"}],
+                "webhookSecret": ["x", "y"]},
+        });
+        assert_eq!(written_back(redacted(&before), &before), Ok(before.clone()));
+        // Items that changed places keep their own secrets.
+        let mut moved = redacted(&before);
+        moved["channels"]["list"].as_array_mut().unwrap().reverse();
+        let back = written_back(moved, &before).unwrap();
+        let list = json!([{"id": "b", "botToken": "2"}, {"id": "a", "botToken": 5}]);
+        assert_eq!(back["channels"]["list"], list);
+    }
+
+    #[test]
+    fn a_placeholder_without_a_secret_is_refused_with_its_path() {
+        let before = json!({"gateway": {"port": 1, "auth": {"token": "t"}}});
+        for (shown, path) in [
+            (json!({"gateway": {"auth": {"password": REDACTED}}}), "gateway.auth.password"),
+            (json!({"gateway": {"port": REDACTED}}), "gateway.port"),
+            (json!({"agents": {"list": [{"id": "a", "name": REDACTED}]}}), "agents.list[0].name"),
+            (json!({"x": {"token": REDACTED}}), "x.token"),
+        ] {
+            let error = written_back(shown, &before).unwrap_err();
+            assert!(error.starts_with(&format!("{path}: ")), "{error}");
+        }
+    }
+
+    /// A secret must not wander to a place where somebody else reads it.
+    #[test]
+    fn no_other_place_gets_a_secret() {
+        let before = json!({"gateway": {"auth": {"token": "t"}}, "agents": {"list": ["x"]}});
+        let shown = json!({"gateway": {"auth": {"token": REDACTED, "mode": REDACTED}}});
+        assert!(written_back(shown, &before).is_err());
+    }
+}

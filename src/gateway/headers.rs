@@ -1,0 +1,103 @@
+//! What the headers of a request say of the other side.
+
+use std::net::IpAddr;
+
+use axum::http::header::{self, HeaderMap, HeaderName};
+
+use crate::auth::Peer;
+
+/// Headers that only proxies add. A request with one is never local.
+const FORWARDING: [&str; 7] = [
+    "forwarded",
+    "x-real-ip",
+    "via",
+    "cf-connecting-ip",
+    "true-client-ip",
+    "x-client-ip",
+    "x-original-forwarded-for",
+];
+/// The same, as beginnings of their names.
+const FORWARDING_FAMILIES: [&str; 2] = ["x-forwarded-", "tailscale-"];
+/// Longest value of a header that names a user.
+const MAX_CLAIM: usize = 256;
+
+/// The other side, with those headers of it that are `wanted`.
+pub(super) fn peer_of(remote: IpAddr, headers: &HeaderMap, wanted: &[String]) -> Peer {
+    let text = |name: HeaderName| {
+        let value = headers.get(name)?.to_str().ok()?.trim();
+        (!value.is_empty()).then(|| value.to_owned())
+    };
+    // All lines of the header form one chain, in order.
+    let forwarded_for: Vec<_> =
+        headers.get_all("x-forwarded-for").iter().filter_map(|line| line.to_str().ok()).collect();
+    let claim = |name: &String| Some((name.clone(), once(headers, name)?.to_owned()));
+    Peer {
+        forwarded_for: (!forwarded_for.is_empty()).then(|| forwarded_for.join(",")),
+        is_forwarded: headers.keys().any(is_forwarding),
+        // An origin that is no text is still an origin, only not an allowed one.
+        origin: headers
+            .get(header::ORIGIN)
+            .filter(|value| !value.is_empty())
+            .map(|value| value.to_str().unwrap_or("null").to_owned()),
+        host: text(header::HOST),
+        is_cross_site: is_cross_site(headers),
+        claims: wanted.iter().filter_map(claim).collect(),
+        ..Peer::direct(remote)
+    }
+}
+
+/// Whether a page of another site asks. A link there that somebody follows is
+/// his own doing.
+fn is_cross_site(headers: &HeaderMap) -> bool {
+    let is = |name: &str, value: &str| headers.get(name).is_some_and(|it| it == value);
+    let from_elsewhere = is("sec-fetch-site", "cross-site") || is("sec-fetch-site", "same-site");
+    let is_link = is("sec-fetch-mode", "navigate") && is("sec-fetch-dest", "document");
+    from_elsewhere && !is_link
+}
+
+fn is_forwarding(name: &HeaderName) -> bool {
+    let name = name.as_str();
+    FORWARDING.contains(&name) || FORWARDING_FAMILIES.iter().any(|family| name.starts_with(family))
+}
+
+/// The value of a header that is there once: of two, one may be the client's.
+fn once<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
+    let mut lines = headers.get_all(name).iter();
+    let value = lines.next()?.to_str().ok()?;
+    (lines.next().is_none() && value.len() <= MAX_CLAIM).then_some(value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use axum::http::HeaderValue;
+
+    fn peer(lines: &[(&'static str, &'static str)]) -> Peer {
+        let mut headers = HeaderMap::new();
+        for (name, value) in lines {
+            headers.append(*name, HeaderValue::from_static(value));
+        }
+        peer_of("127.0.0.1".parse().unwrap(), &headers, &["x-user".to_owned()])
+    }
+
+    #[test]
+    fn any_trace_of_a_proxy_makes_a_request_foreign() {
+        for name in ["forwarded", "x-forwarded-port", "x-real-ip", "via", "tailscale-user-login"] {
+            assert!(!peer(&[(name, "")]).is_local(), "{name}");
+        }
+        assert!(peer(&[("host", "localhost"), ("x-user", "ann")]).is_local());
+    }
+
+    #[test]
+    fn a_user_that_is_named_twice_is_nobody() {
+        assert_eq!(peer(&[("x-user", "ann")]).claims["x-user"], "ann");
+        assert!(peer(&[("x-user", "ann"), ("x-user", "bob")]).claims.is_empty());
+        assert!(peer(&[("x-other", "ann")]).claims.is_empty());
+    }
+
+    #[test]
+    fn the_lines_of_a_chain_are_one_chain() {
+        let peer = peer(&[("x-forwarded-for", "1.1.1.1"), ("x-forwarded-for", "2.2.2.2, 3.3.3.3")]);
+        assert_eq!(peer.forwarded_for.as_deref(), Some("1.1.1.1,2.2.2.2, 3.3.3.3"));
+    }
+}

@@ -1,0 +1,145 @@
+//! Certificates and keys in files.
+
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rustls::ServerConfig;
+use rustls::crypto::ring;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::sign::{CertifiedKey, SingleCertAndKey};
+
+use crate::config::TlsSettings;
+use crate::store::atomic::FileError;
+use crate::support::Fingerprint;
+
+/// A chain and its key take a few KiB; this is the wrong file.
+const MAX_FILE: u64 = 1024 * 1024;
+
+/// Why there is no TLS.
+#[derive(Debug, thiserror::Error)]
+pub enum TlsError {
+    /// One of the files is there, the other one is not.
+    #[error(
+        "gateway.tls: {} is missing; put the certificate (certPath) and its key (keyPath) there, or remove both and leave autoGenerate on",
+        .0.display()
+    )]
+    Missing(PathBuf),
+    /// A file cannot be read.
+    #[error("gateway.tls: cannot read {}: {source}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        #[source]
+        source: io::Error,
+    },
+    /// A file holds something else.
+    #[error("gateway.tls: there is no {what} in {} (PEM is wanted)", path.display())]
+    NotPem {
+        /// What is wanted.
+        what: &'static str,
+        /// The file.
+        path: PathBuf,
+    },
+    /// Certificate and key do not belong together, or cannot be used.
+    #[error("gateway.tls: {} cannot be used with {}: {source}", cert.display(), key.display())]
+    Unusable {
+        /// The certificate.
+        cert: PathBuf,
+        /// The key.
+        key: PathBuf,
+        /// What is wrong.
+        #[source]
+        source: rustls::Error,
+    },
+    /// No certificate could be made.
+    #[error("gateway.tls: no certificate could be made: {0}")]
+    Generate(#[from] rcgen::Error),
+    /// The certificate that was made could not be stored.
+    #[error("gateway.tls: {0}")]
+    Store(#[from] FileError),
+}
+
+/// What a connection is served with.
+pub(super) struct Served {
+    /// For the library.
+    pub config: Arc<ServerConfig>,
+    /// Of the first certificate.
+    pub fingerprint: Fingerprint,
+}
+
+/// Reads and checks what the settings name.
+pub(super) fn read(settings: &TlsSettings) -> Result<Served, TlsError> {
+    let (cert, key) = (&settings.cert_path, &settings.key_path);
+    let mut chain = certificates(cert)?;
+    if let Some(path) = &settings.ca_path {
+        for authority in certificates(path)? {
+            if !chain.contains(&authority) {
+                chain.push(authority);
+            }
+        }
+    }
+    let fingerprint = chain.first().map(|certificate| Fingerprint::of(certificate));
+    let missing = || TlsError::NotPem { what: "certificate", path: cert.clone() };
+    let fingerprint = fingerprint.ok_or_else(missing)?;
+    let private = PrivateKeyDer::from_pem_slice(&bytes(key)?)
+        .map_err(|_| TlsError::NotPem { what: "private key", path: key.clone() })?;
+    let unusable = |source| TlsError::Unusable { cert: cert.clone(), key: key.clone(), source };
+    let provider = Arc::new(ring::default_provider());
+    let certified = CertifiedKey::from_der(chain, private, &provider).map_err(unusable)?;
+    // As the original; every client that speaks to it knows 1.3.
+    let mut config = ServerConfig::builder_with_provider(provider)
+        .with_protocol_versions(&[&rustls::version::TLS13])
+        .map_err(unusable)?
+        .with_no_client_auth()
+        .with_cert_resolver(Arc::new(SingleCertAndKey::from(certified)));
+    config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    Ok(Served { config: Arc::new(config), fingerprint })
+}
+
+/// The fingerprint of the certificate in a file, for clients on this machine.
+///
+/// # Errors
+/// When the file is not readable or holds no certificate.
+pub fn fingerprint_of_file(path: &Path) -> Result<Fingerprint, TlsError> {
+    let missing = || TlsError::NotPem { what: "certificate", path: path.to_owned() };
+    certificates(path)?.first().map(|certificate| Fingerprint::of(certificate)).ok_or_else(missing)
+}
+
+fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
+    let bytes = bytes(path)?;
+    let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&bytes).collect();
+    let wrong = || TlsError::NotPem { what: "certificate", path: path.to_owned() };
+    found.ok().filter(|found| !found.is_empty()).ok_or_else(wrong)
+}
+
+fn bytes(path: &Path) -> Result<Vec<u8>, TlsError> {
+    let wrong = |source| TlsError::Read { path: path.to_owned(), source };
+    let mut bytes = Vec::new();
+    File::open(path).and_then(|file| file.take(MAX_FILE).read_to_end(&mut bytes)).map_err(wrong)?;
+    Ok(bytes)
+}
+
+/// Tells one state of a file from another without reading it. A link that
+/// points elsewhere is another state, too.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Mark(Vec<Option<FileMark>>);
+
+type FileMark = (u64, u64, u64, Option<std::time::SystemTime>);
+
+impl Mark {
+    /// Of the files that the settings name.
+    pub fn of(settings: &TlsSettings) -> Self {
+        use std::os::unix::fs::MetadataExt;
+        let files =
+            [Some(&settings.cert_path), Some(&settings.key_path), settings.ca_path.as_ref()];
+        let mark = |path: &PathBuf| {
+            let file = fs::metadata(path).ok()?;
+            Some((file.dev(), file.ino(), file.len(), file.modified().ok()))
+        };
+        Self(files.into_iter().flatten().map(mark).collect())
+    }
+}

@@ -1,0 +1,65 @@
+//! A certificate of the gateway's own making, for clients that pin it.
+
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use jiff::{Timestamp, tz::TimeZone};
+use rcgen::{CertificateParams, DnType, ExtendedKeyUsagePurpose, KeyPair, date_time_ymd};
+
+use crate::config::TlsSettings;
+use crate::store::atomic;
+
+use super::TlsError;
+
+/// As the original's. Nobody renews it, and clients look at the fingerprint.
+const YEARS: i16 = 10;
+/// Everybody may see a certificate.
+const CERTIFICATE_MODE: u32 = 0o644;
+/// The name that the original gives its own.
+const NAME: &str = "openclaw-gateway";
+
+/// Makes certificate and key when neither is there and the settings allow it.
+pub(super) fn make_if_missing(settings: &TlsSettings, now_ms: u64) -> Result<(), TlsError> {
+    let (cert, key) = (&settings.cert_path, &settings.key_path);
+    match (cert.exists(), key.exists()) {
+        (true, true) => return Ok(()),
+        (true, false) => return Err(TlsError::Missing(key.clone())),
+        (false, true) => return Err(TlsError::Missing(cert.clone())),
+        (false, false) if !settings.auto_generate => return Err(TlsError::Missing(cert.clone())),
+        (false, false) => {}
+    }
+    let pair = KeyPair::generate()?;
+    let certificate = params(now_ms)?.self_signed(&pair)?;
+    atomic::create_private(key, pair.serialize_pem().as_bytes())?;
+    atomic::create_private(cert, certificate.pem().as_bytes())?;
+    show(cert);
+    tracing::info!(path = %cert.display(), "made a self-signed certificate");
+    Ok(())
+}
+
+fn params(now_ms: u64) -> Result<CertificateParams, rcgen::Error> {
+    let mut names = vec!["localhost".to_owned(), "127.0.0.1".to_owned(), "::1".to_owned()];
+    let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
+    // A name that no certificate can hold is left out.
+    if CertificateParams::new([host.clone()]).is_ok() && !names.contains(&host) {
+        names.push(host);
+    }
+    let mut params = CertificateParams::new(names)?;
+    params.distinguished_name.push(DnType::CommonName, NAME);
+    params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
+    let now = i64::try_from(now_ms).ok().and_then(|ms| Timestamp::from_millisecond(ms).ok());
+    let now = now.unwrap_or_default().to_zoned(TimeZone::UTC);
+    // The first of a month is in every year, and before today.
+    let month = u8::try_from(now.month()).unwrap_or(1);
+    params.not_before = date_time_ymd(i32::from(now.year()), month, 1);
+    params.not_after = date_time_ymd(i32::from(now.year() + YEARS), month, 1);
+    Ok(params)
+}
+
+/// Lets everybody read the certificate. It is of use without.
+fn show(cert: &Path) {
+    if let Err(error) = fs::set_permissions(cert, Permissions::from_mode(CERTIFICATE_MODE)) {
+        tracing::debug!(%error, path = %cert.display(), "the certificate stays private");
+    }
+}

@@ -1,0 +1,94 @@
+//! `config.get`, `config.set`, `config.patch`, `config.apply`.
+
+use serde_json::{Value, json};
+
+use crate::config::document::{self, ConfigIssue, ConfigSnapshot, ConfigWrite, ConfigWriteError};
+use crate::protocol::ErrorShape;
+use crate::protocol::methods::NoParams;
+use crate::protocol::methods::config::{ConfigApplyParams, ConfigSetParams, ConfigWriteParams};
+use crate::registry::{Ctx, Reply};
+
+/// `config.get`: the config file, what it means, and what is wrong with it.
+/// Secrets are not shown; what stands in their place can be written back.
+pub async fn get(cx: Ctx, _: NoParams) -> Reply<Value> {
+    let env = cx.services.env.clone();
+    let read = tokio::task::spawn_blocking(move || ConfigSnapshot::read(&env)).await;
+    let seen = read.map_err(|_| stopped())?;
+    let seen = seen.map_err(|error| ErrorShape::unavailable(error.to_string()))?;
+    let issues: Vec<_> = seen.issues.iter().map(issue).collect();
+    Ok(json!({
+        "path": seen.path,
+        "exists": seen.exists,
+        "raw": seen.raw,
+        "parsed": seen.parsed,
+        "sourceConfig": seen.parsed,
+        "resolved": seen.resolved,
+        "valid": issues.is_empty(),
+        "runtimeConfig": seen.resolved,
+        "config": seen.parsed,
+        "hash": seen.hash,
+        "issues": issues,
+        "warnings": [],
+        "legacyIssues": [],
+    }))
+}
+
+/// `config.set`: replaces the config file, if it is still the one that was read.
+/// Placeholders of secrets become those secrets again, comments stay.
+pub async fn set(cx: Ctx, p: ConfigSetParams) -> Reply<Value> {
+    write(&cx, p.0, ConfigWrite::Replace).await
+}
+
+/// `config.apply`: the same as `config.set`, not more than three times a minute.
+pub async fn apply(cx: Ctx, p: ConfigApplyParams) -> Reply<Value> {
+    write(&cx, p.0, ConfigWrite::Replace).await
+}
+
+/// `config.patch`: merges members into the config file, `null` takes away; not
+/// more than three times a minute.
+pub async fn patch(cx: Ctx, p: ConfigApplyParams) -> Reply<Value> {
+    let mut answer = write(&cx, p.0, ConfigWrite::Merge).await?;
+    if answer["requiresRestart"] == false {
+        answer["noop"] = json!(true);
+    }
+    Ok(answer)
+}
+
+async fn write(
+    cx: &Ctx,
+    p: ConfigWriteParams,
+    kind: impl FnOnce(String) -> ConfigWrite,
+) -> Reply<Value> {
+    let env = cx.services.env.clone();
+    let (change, base) = (kind(p.raw), p.base_hash);
+    // Not given up when its caller goes away: it is written or it is not.
+    let work = move || document::write(&change, base.as_deref(), &env);
+    let written = tokio::task::spawn_blocking(work).await.map_err(|_| stopped())?;
+    let written = written.map_err(|error| refusal(&error))?;
+    if written.changed {
+        tracing::info!(by = %cx.caller.name, "the config file was changed: restart to use it");
+    }
+    Ok(json!({
+        "ok": true,
+        "path": written.path,
+        "config": written.config,
+        "requiresRestart": written.changed,
+    }))
+}
+
+fn refusal(error: &ConfigWriteError) -> ErrorShape {
+    let shape = ErrorShape::invalid(error.to_string());
+    match error {
+        ConfigWriteError::Invalid(wrong) => shape.details(json!({"issues": [issue(wrong)]})),
+        ConfigWriteError::Save(_) => ErrorShape::unavailable(error.to_string()),
+        _ => shape,
+    }
+}
+
+fn issue(issue: &ConfigIssue) -> Value {
+    json!({"path": issue.path, "message": issue.message})
+}
+
+fn stopped() -> ErrorShape {
+    ErrorShape::unavailable("the config file was not looked at; the log says why")
+}

@@ -1,0 +1,121 @@
+//! `node.event`: what nodes report by themselves.
+//!
+//! A node may wake the agent and follow a conversation. What it says of commands
+//! counts only for one that it was asked to run and has not answered yet.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::chat::{check_session, clean};
+use super::nodes::{own_id, unrecorded};
+use crate::agent::{Family, RunTerms, SendRequest};
+use crate::nodes::{AgentRequest, NodeReport};
+use crate::protocol::message::UserMessage;
+use crate::protocol::methods::nodes::NodeEventParams;
+use crate::protocol::{ErrorShape, simple};
+use crate::providers::ThinkingLevel;
+use crate::registry::{Ctx, Reply};
+use crate::sessions::SessionKey;
+
+/// `node.event`: takes what a node reports by itself.
+pub async fn event(cx: Ctx, p: NodeEventParams) -> Reply<Value> {
+    let node_id = own_id(&cx)?;
+    let nodes = &cx.services.nodes;
+    let payload = match (p.payload_json, p.payload) {
+        (Some(text), _) => serde_json::from_str(&text).unwrap_or(Value::Null),
+        (None, payload) => payload.unwrap_or(Value::Null),
+    };
+    let done = json!({"ok": true});
+    match NodeReport::read(&p.event, &payload, &cx.caller.name) {
+        NodeReport::Alive(None) => {
+            return Ok(json!({"ok": true, "event": p.event, "handled": false,
+                "reason": "invalid_payload"}));
+        }
+        NodeReport::Alive(Some(reason)) => {
+            let is_known = nodes.is_alive(&node_id, reason).await.map_err(unrecorded)?;
+            let reason = if is_known { "persisted" } else { "unpaired" };
+            return Ok(json!({"ok": true, "event": p.event, "handled": is_known,
+                "reason": reason}));
+        }
+        NodeReport::Subscribe(session) => {
+            let key = cx.session_key(&session);
+            if !cx.caller.subscriber.watch_messages(key, true) {
+                return Err(ErrorShape::unavailable("too many sessions are followed"));
+            }
+        }
+        NodeReport::Unsubscribe(session) => {
+            cx.caller.subscriber.watch_messages(cx.session_key(&session), false);
+        }
+        NodeReport::Said { text, session } => {
+            let key = session.map_or_else(|| main_session(&cx), |it| cx.session_key(&it));
+            let run_id = format!("voice-{}", cx.services.ids.uuid());
+            let request = AgentRequest {
+                message: text,
+                session: None,
+                thinking: None,
+                timeout_seconds: None,
+            };
+            ask(&cx, key, run_id, request).await?;
+        }
+        NodeReport::Request(request) => {
+            let key = match &request.session {
+                Some(session) => cx.session_key(session),
+                None => cx.session_key(&format!("node-{node_id}")),
+            };
+            ask(&cx, key, cx.services.ids.uuid(), request).await?;
+        }
+        NodeReport::Exec(report) => {
+            if let Some(key) = nodes.session_of_run(&node_id, &report.run_id) {
+                cx.services.runs.parts().notices.add(&key, &report.text);
+            } else {
+                tracing::warn!(node = %node_id, event = %p.event, "report on a command that the node was not asked to run; not heard");
+            }
+        }
+        NodeReport::Notification { text, session } => {
+            let key = session.map_or_else(|| main_session(&cx), |it| cx.session_key(&it));
+            cx.services.runs.parts().notices.add(&key, &text);
+        }
+        NodeReport::Unknown => {
+            tracing::debug!(node = %node_id, "report that means nothing here");
+        }
+    }
+    Ok(done)
+}
+
+fn main_session(cx: &Ctx) -> SessionKey {
+    let keys = &cx.services.keys;
+    SessionKey::main(&keys.default_agent, keys)
+}
+
+/// Starts a run with what a node says; it answers to whoever follows the session.
+async fn ask(cx: &Ctx, key: SessionKey, run_id: String, p: AgentRequest) -> Reply<()> {
+    let text = clean(&p.message)?;
+    cx.enter_lane(&key).await;
+    check_session(cx, &key).await?;
+    let thinking = p.thinking.as_deref().map(simple::thinking_in).and_then(ThinkingLevel::parse);
+    let request = SendRequest {
+        family: Family::Agent,
+        written_key: key.to_string(),
+        key,
+        idempotency_key: run_id,
+        message: UserMessage::text(text, cx.now_ms()),
+        media: None,
+        thinking,
+        owner: cx.caller.principal.owner().clone(),
+        dedupe_text: None,
+        limit: p.timeout_seconds.map(Duration::from_secs),
+        // A node is not the owner.
+        terms: RunTerms::default(),
+    };
+    let (_, start) = cx
+        .services
+        .runs
+        .send(request)
+        .await
+        .map_err(|error| ErrorShape::unavailable(error.to_string()))?;
+    if let Some(start) = start {
+        cx.after_answer(start);
+    }
+    Ok(())
+}

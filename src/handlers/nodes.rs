@@ -1,0 +1,225 @@
+//! `node.list`, `node.describe`, `node.rename`, `node.invoke` and its answer.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, OnceLock};
+
+use serde_json::{Value, json};
+
+use crate::agent::approvals::NodeRunError;
+use crate::auth::Owner;
+use crate::nodes::{InvokeError, NodeAnswer, NodeCall, NodeReply, forwarded, policy};
+use crate::protocol::methods::NoParams;
+use crate::protocol::methods::nodes::{
+    NodeIdParams, NodeInvokeParams, NodeInvokeResultParams, NodeRenameParams,
+};
+use crate::protocol::{ErrorKind, ErrorShape, Scope};
+use crate::registry::{Ctx, Reply};
+use crate::store::StoreError;
+
+/// Answers above this are not kept for a repetition of their request: pictures
+/// would fill the database.
+const MAX_KEPT_ANSWER: usize = 256 * 1024;
+
+/// What a failure of the store is on the wire.
+#[allow(clippy::needless_pass_by_value)] // used as a plain function in map_err
+pub(super) fn unrecorded(error: StoreError) -> ErrorShape {
+    ErrorShape::unavailable(format!("Error: {error}"))
+}
+
+/// The node that asks: its device was proved, and that is its id.
+pub(super) fn own_id(cx: &Ctx) -> Reply<String> {
+    match cx.caller.principal.owner() {
+        Owner::Device(id) => Ok(id.clone()),
+        Owner::Connection(_) => Err(ErrorShape::denied("nodeId required")),
+    }
+}
+
+/// Devices that were approved as nodes, and when.
+pub(super) async fn devices(cx: &Ctx) -> Reply<BTreeMap<String, u64>> {
+    cx.services.runs.parts().node_devices().await.map_err(unrecorded)
+}
+
+/// `node.list`: the nodes that are known.
+pub async fn list(cx: Ctx, _: NoParams) -> Reply<Value> {
+    let rows = cx.services.nodes.list(&devices(&cx).await?).await.map_err(unrecorded)?;
+    let rows: Vec<_> = rows.iter().map(crate::nodes::NodeRow::to_wire).collect();
+    Ok(json!({"ts": cx.now_ms(), "nodes": rows}))
+}
+
+/// `node.describe`: one of them.
+pub async fn describe(cx: Ctx, p: NodeIdParams) -> Reply<Value> {
+    let rows = cx.services.nodes.list(&devices(&cx).await?).await.map_err(unrecorded)?;
+    let wanted = p.node_id.trim();
+    let found = rows.iter().find(|row| row.node_id == wanted);
+    let Some(row) = found else { return Err(ErrorShape::not_found("unknown nodeId")) };
+    let mut row = row.to_wire();
+    row["ts"] = json!(cx.now_ms());
+    Ok(row)
+}
+
+/// `node.rename`: names a node that was approved.
+pub async fn rename(cx: Ctx, p: NodeRenameParams) -> Reply<Value> {
+    let (node_id, name) = (p.node_id.trim(), p.display_name.trim());
+    if name.is_empty() {
+        return Err(ErrorShape::invalid("displayName required"));
+    }
+    if cx.services.nodes.rename(node_id, name).await.map_err(unrecorded)? {
+        Ok(json!({"nodeId": node_id, "displayName": name}))
+    } else {
+        Err(ErrorShape::not_found("unknown nodeId"))
+    }
+}
+
+/// `node.invoke`: asks a node for something and waits for its answer.
+pub async fn invoke(cx: Ctx, p: NodeInvokeParams) -> Reply<Value> {
+    let (node_id, command) = (p.node_id.trim().to_owned(), p.command.trim().to_owned());
+    if node_id.is_empty() || command.is_empty() {
+        return Err(ErrorShape::invalid("nodeId and command required"));
+    }
+    if command.starts_with("system.execApprovals.") {
+        let text = "node.invoke does not allow system.execApprovals.*; use exec.approvals.node.*";
+        return Err(ErrorShape::denied(text).details(json!({"command": command})));
+    }
+    let nodes = &cx.services.nodes;
+    let node = nodes.live(&node_id).ok_or_else(not_connected)?;
+    nodes.check(&node, &command).map_err(|error| failed(&error))?;
+    let params = match (&p.params, command.as_str()) {
+        (Some(params), "system.run") => Some(run_params(&cx, &node_id, params)?),
+        (params, _) => params.clone(),
+    };
+    let is_ios = node.platform().trim().to_ascii_lowercase().starts_with("ios");
+    let call = NodeCall {
+        command: command.clone(),
+        params,
+        timeout_ms: p.timeout_ms,
+        idempotency_key: Some(p.idempotency_key.clone()),
+        session: None,
+    };
+    let large = Arc::new(OnceLock::new());
+    let work = {
+        let (cx, node_id, large) = (cx.clone(), node_id.clone(), Arc::clone(&large));
+        async move {
+            let answer = invoke_once(&cx, &node_id, call, is_ios).await?;
+            if answer.to_string().len() <= MAX_KEPT_ANSWER {
+                return Ok(answer);
+            }
+            // Set once, since this is done once.
+            let _ = large.set(answer);
+            Ok(Value::Null)
+        }
+    };
+    let key = format!("{node_id} {command} {}", p.idempotency_key);
+    let answer = cx.once("node.invoke", Some(key), work).await?;
+    let answer = if answer.is_null() { large.get().cloned() } else { Some(answer) };
+    answer.ok_or_else(|| {
+        ErrorShape::unavailable(
+            "this was done already, and its answer was too large to be kept; ask with another \
+             idempotencyKey if it is to be done again",
+        )
+    })
+}
+
+async fn invoke_once(cx: &Ctx, node_id: &str, call: NodeCall, is_ios: bool) -> Reply<Value> {
+    let nodes = &cx.services.nodes;
+    let (command, params) = (call.command.clone(), call.params.clone());
+    let key = call.idempotency_key.clone().unwrap_or_default();
+    match nodes.invoke(node_id, call).await {
+        Ok(NodeAnswer { payload, payload_json }) => Ok(json!({"ok": true, "nodeId": node_id,
+            "command": command, "payload": payload, "payloadJSON": payload_json})),
+        Err(InvokeError::Refused { code, message })
+            if code == "NODE_BACKGROUND_UNAVAILABLE"
+                && is_ios
+                && policy::needs_foreground(&command) =>
+        {
+            let kept = nodes.keep_for_later(node_id, &command, params.as_ref(), &key).await;
+            let Some(id) = kept.map_err(unrecorded)? else {
+                return Err(ErrorShape::unavailable(
+                    "too many commands wait until this node returns to the foreground",
+                ));
+            };
+            let mut error =
+                ErrorShape::unavailable("node command queued until iOS returns to foreground")
+                    .details(json!({
+                        "code": "QUEUED_UNTIL_FOREGROUND",
+                        "queuedActionId": id,
+                        "nodeId": node_id,
+                        "command": command,
+                        "wake": {"path": "no-registration", "available": false, "throttled": false},
+                        "nodeError": {"code": code, "message": message},
+                    }));
+            error.retryable = Some(true);
+            Err(error)
+        }
+        // It was there when it was asked.
+        Err(InvokeError::NotConnected) => Err(failed(&InvokeError::Gone(command))),
+        Err(error) => Err(failed(&error)),
+    }
+}
+
+/// The params of `system.run` as they go to the node. Only a decision that was
+/// made on this very command for this very node says that it was approved.
+fn run_params(cx: &Ctx, node_id: &str, params: &Value) -> Reply<Value> {
+    let claims = params["approved"].as_bool() == Some(true)
+        || ["allow-once", "allow-always"]
+            .iter()
+            .any(|word| params["approvalDecision"].as_str().map(str::trim) == Some(word));
+    if !claims {
+        return Ok(forwarded(params));
+    }
+    let approvals = &cx.services.runs.parts().approvals;
+    if !cx.caller.principal.allows(Scope::Approvals) {
+        let text = format!("missing scope: {}", Scope::Approvals.as_str());
+        return Err(ErrorShape::denied(text));
+    }
+    approvals.redeem_for_node(node_id, params).map_err(|error| {
+        let details = json!({"code": error.code(), "runId": params["runId"]});
+        let shape = match error {
+            NodeRunError::Unknown => ErrorShape::not_found(error.to_string()),
+            _ => ErrorShape::denied(error.to_string()),
+        };
+        shape.details(details)
+    })
+}
+
+fn not_connected() -> ErrorShape {
+    let text = InvokeError::NotConnected.to_string();
+    ErrorShape::unavailable(text).details(json!({"code": "NOT_CONNECTED"}))
+}
+
+/// Why an invocation failed, in the words of the wire.
+pub(super) fn failed(error: &InvokeError) -> ErrorShape {
+    let text = error.to_string();
+    let of_node = |code: &str, message: &str| {
+        ErrorShape::unavailable(format!("{code}: {message}"))
+            .details(json!({"nodeError": {"code": code, "message": message}}))
+    };
+    match error {
+        InvokeError::NotConnected => not_connected(),
+        InvokeError::NotListed { command, .. } => ErrorShape::denied(text)
+            .details(json!({"reason": "command not allowlisted", "command": command})),
+        InvokeError::NotDeclared { command, .. } => ErrorShape::denied(text)
+            .details(json!({"reason": "command not declared by node", "command": command})),
+        InvokeError::TimedOut => {
+            of_node("TIMEOUT", "node invoke timed out").kind(ErrorKind::Timeout)
+        }
+        InvokeError::Busy | InvokeError::Gone(_) => ErrorShape::unavailable(text),
+        InvokeError::Refused { code, message } => of_node(code, message),
+    }
+}
+
+/// `node.invoke.result`: what a node answers.
+pub async fn result(cx: Ctx, p: NodeInvokeResultParams) -> Reply<Value> {
+    let own = own_id(&cx)?;
+    if p.node_id != own {
+        return Err(ErrorShape::denied("nodeId mismatch"));
+    }
+    let reply = if p.ok {
+        NodeReply::Done(NodeAnswer::new(p.payload, p.payload_json))
+    } else {
+        let error = p.error.unwrap_or_default();
+        let code = error.code.unwrap_or_else(|| "UNAVAILABLE".into());
+        NodeReply::Refused(code, error.message.unwrap_or_else(|| "node invoke failed".into()))
+    };
+    let is_awaited = cx.services.nodes.answered(&own, &p.id, reply);
+    Ok(if is_awaited { json!({"ok": true}) } else { json!({"ok": true, "ignored": true}) })
+}

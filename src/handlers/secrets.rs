@@ -1,0 +1,112 @@
+//! `secrets.reload`, `secrets.resolve`.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+
+use crate::config::edit::Step;
+use crate::config::secrets::{self, SecretTarget, is_target, targets};
+use crate::protocol::ErrorShape;
+use crate::protocol::methods::AnyParams;
+use crate::protocol::methods::secrets::SecretsResolveParams;
+use crate::providers::CatalogSources;
+use crate::registry::{Ctx, Reply, Services};
+
+/// `secrets.reload`: looks all secrets that the configuration refers to up
+/// again, and uses them from now on. When one that the gateway needs cannot be
+/// had, all stay as they are.
+pub async fn reload(cx: Ctx, _: AnyParams) -> Reply<Value> {
+    let services = &cx.services;
+    let settings = &services.settings;
+    let auth = &settings.gateway.auth;
+    let mode = auth.mode.to_string();
+    let (needed, others): (Vec<_>, Vec<_>) =
+        targets(&settings.raw).into_iter().partition(|target| target.is_needed(&mode));
+    let wanted = |targets: &[SecretTarget]| -> BTreeSet<_> {
+        targets.iter().map(|target| target.reference.clone()).collect()
+    };
+    let (must, may) = (wanted(&needed), wanted(&others));
+    let reloaded = secrets::reload(&must, &may, &settings.secrets, &services.env).await;
+    let (found, lost) = reloaded.map_err(|lost| {
+        for (reference, error) in &lost {
+            tracing::error!(%reference, %error, "secrets stay as they are");
+        }
+        ErrorShape::unavailable("secrets.reload failed")
+    })?;
+    for (reference, error) in &lost {
+        tracing::warn!(%reference, %error, "a secret cannot be had");
+    }
+    let failover = services.models.failover();
+    let lookup = |name: &str| services.env.get(name);
+    failover.catalog().renew(&CatalogSources::plain(&settings.models, &lookup, &found));
+    failover.credentials().forget();
+    let warnings = lost.len() + usize::from(is_auth_stale(services, &needed, &found));
+    Ok(json!({"ok": true, "warningCount": warnings}))
+}
+
+/// Whether what lets clients in has changed, which needs a restart.
+fn is_auth_stale(
+    services: &Services,
+    needed: &[SecretTarget],
+    found: &secrets::ResolvedSecrets,
+) -> bool {
+    let auth = &services.settings.gateway.auth;
+    let is_stale =
+        needed.iter().any(|target| {
+            let now =
+                match target.path.steps() {
+                    [Step::Key(first), _, Step::Key(last)] if first == "gateway" => {
+                        if last == "token" { &auth.token } else { &auth.password }
+                    }
+                    _ => return false,
+                };
+            let new = found.get(&target.reference);
+            !new.zip(now.as_ref()).is_some_and(|(new, now)| new.matches(now.expose()))
+        });
+    if is_stale {
+        tracing::warn!("the secret in gateway.auth has changed: restart the gateway to use it");
+    }
+    is_stale
+}
+
+/// `secrets.resolve`: the secrets that the configuration refers to in some
+/// places, for a command on this machine that needs them itself.
+pub async fn resolve(cx: Ctx, p: SecretsResolveParams) -> Reply<Value> {
+    let invalid =
+        |what: &str| ErrorShape::invalid(format!("invalid secrets.resolve params: {what}"));
+    let command = p.command_name.ok_or_else(|| invalid("commandName"))?;
+    let ids = p.target_ids.ok_or_else(|| invalid("targetIds"))?;
+    if let Some(unknown) = ids.iter().find(|id| !is_target(id)) {
+        return Err(invalid(&format!("unknown target id \"{unknown}\"")));
+    }
+    let settings = &cx.services.settings;
+    let mut wanted = targets(&settings.raw);
+    wanted.retain(|target| ids.iter().any(|id| target.is_meant_by(id)));
+    tracing::info!(command, secrets = wanted.len(), by = %cx.caller.name, "secrets are told");
+    let references = wanted.iter().map(|target| target.reference.clone()).collect();
+    let (found, lost) = secrets::resolve(&references, &settings.secrets, &cx.services.env).await;
+    let told = wanted.iter().filter_map(|target| {
+        let secret = found.get(&target.reference)?;
+        Some(json!({
+            "path": target.path.to_string(),
+            "pathSegments": segments(target),
+            "value": secret.expose(),
+        }))
+    });
+    let told: Vec<_> = told.collect();
+    let is_lost = |target: &&SecretTarget| found.get(&target.reference).is_none();
+    let missing: Vec<_> =
+        wanted.iter().filter(is_lost).map(|target| target.path.to_string()).collect();
+    let why: Vec<_> = lost.iter().map(|(at, error)| format!("{at}: {error}")).collect();
+    Ok(json!({
+        "ok": true, "assignments": told, "diagnostics": why, "inactiveRefPaths": missing,
+    }))
+}
+
+fn segments(target: &SecretTarget) -> Vec<String> {
+    let segment = |step: &Step| match step {
+        Step::Key(name) => name.clone(),
+        Step::Index(index) => index.to_string(),
+    };
+    target.path.steps().iter().map(segment).collect()
+}

@@ -1,0 +1,73 @@
+//! Nodes: machines that connect and offer commands.
+//!
+//! Owns: which nodes are connected and what each may be asked for, the
+//! invocations under way, the pairing of nodes, and the order of work that waits
+//! for them. Promises: a node is asked only for what it declared, its platform
+//! has, the config does not deny and it was granted; an invocation ends once, by
+//! its answer, its time or the end of its connection; only the node that was
+//! asked can answer. Must not: know about sockets or methods.
+
+mod import;
+mod invoke;
+mod listing;
+mod live;
+mod pairing;
+pub mod policy;
+mod reports;
+mod system_run;
+mod work;
+
+pub use invoke::{InvokeError, NodeAnswer, NodeCall, NodeInvocation, NodeReply};
+pub use listing::{FindNodeError, NodeRow};
+pub use live::{Joining, LiveNode};
+pub use pairing::{ApproveError, required_scopes};
+pub use reports::{AgentRequest, ExecReport, NodeReport};
+pub use system_run::{NodePlan, RunResult, forwarded, shell_argv};
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use tokio::sync::OnceCell;
+
+use crate::bus::Bus;
+use crate::config::NodesSettings;
+use crate::store::Store;
+use crate::support::{Clock, Ids};
+
+/// What nodes work with.
+pub struct NodesParts {
+    /// What the config says of them.
+    pub settings: NodesSettings,
+    /// Where they are kept.
+    pub store: Arc<dyn Store>,
+    /// Where events go.
+    pub bus: Bus,
+    /// Wall-clock time.
+    pub clock: Arc<dyn Clock>,
+    /// Identifiers.
+    pub ids: Arc<dyn Ids>,
+    /// Where OpenClaw keeps its nodes.
+    pub original: PathBuf,
+}
+
+/// All nodes.
+pub struct Nodes {
+    parts: NodesParts,
+    // Never held across an await; see docs/locks.md.
+    state: Mutex<live::State>,
+    /// Whether OpenClaw's nodes were looked for.
+    imported: OnceCell<()>,
+}
+
+impl Nodes {
+    /// Nobody is connected yet.
+    pub fn new(parts: NodesParts) -> Self {
+        Self { parts, state: Mutex::default(), imported: OnceCell::new() }
+    }
+
+    /// What the config says of them.
+    pub const fn settings(&self) -> &NodesSettings {
+        &self.parts.settings
+    }
+}

@@ -1,0 +1,148 @@
+//! Which commands a node may be asked for.
+//!
+//! Owns: the commands of each platform. Promises: a platform that nobody knows
+//! has no command of its own; what the config denies nobody has. Must not: know
+//! which commands a node declares.
+
+use crate::config::NodesSettings;
+
+/// The system of a node, as far as it decides.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Platform {
+    Ios,
+    Android,
+    MacOs,
+    Windows,
+    Linux,
+    Unknown,
+}
+
+const CANVAS: [&str; 8] = [
+    "canvas.present",
+    "canvas.hide",
+    "canvas.navigate",
+    "canvas.eval",
+    "canvas.snapshot",
+    "canvas.a2ui.push",
+    "canvas.a2ui.pushJSONL",
+    "canvas.a2ui.reset",
+];
+/// Looking at a device, without its microphone, camera or screen.
+const DEVICE: [&str; 4] = ["camera.list", "location.get", "device.info", "device.status"];
+/// Looking at what a person keeps on it.
+const PERSONAL: [&str; 6] = [
+    "contacts.search",
+    "calendar.events",
+    "reminders.list",
+    "photos.latest",
+    "motion.activity",
+    "motion.pedometer",
+];
+const TALK: [&str; 4] = ["talk.ptt.start", "talk.ptt.stop", "talk.ptt.cancel", "talk.ptt.once"];
+const ANDROID: [&str; 5] = [
+    "notifications.list",
+    "notifications.actions",
+    "device.permissions",
+    "device.health",
+    "callLog.search",
+];
+const NOTIFY: [&str; 1] = ["system.notify"];
+/// Programs of the machine.
+const MACHINE: [&str; 5] =
+    ["system.run", "system.run.prepare", "system.which", "system.notify", "browser.proxy"];
+
+impl Platform {
+    fn of(platform: Option<&str>, family: Option<&str>) -> Self {
+        let begins = |text: Option<&str>, beginnings: &[&str]| {
+            let text = text.unwrap_or_default().trim().to_ascii_lowercase();
+            beginnings.iter().any(|beginning| text.starts_with(beginning))
+        };
+        let find = |text: Option<&str>| match () {
+            () if begins(text, &["ios", "ipados", "iphone", "ipad"]) => Self::Ios,
+            () if begins(text, &["android"]) => Self::Android,
+            () if begins(text, &["mac", "darwin"]) => Self::MacOs,
+            () if begins(text, &["win"]) => Self::Windows,
+            () if begins(text, &["linux"]) => Self::Linux,
+            () => Self::Unknown,
+        };
+        match find(platform) {
+            Self::Unknown => find(family),
+            known => known,
+        }
+    }
+
+    const fn commands(self) -> &'static [&'static [&'static str]] {
+        match self {
+            Self::Ios => &[&CANVAS, &DEVICE, &PERSONAL, &TALK, &NOTIFY],
+            Self::Android => &[&CANVAS, &DEVICE, &PERSONAL, &TALK, &ANDROID, &NOTIFY],
+            Self::MacOs => &[&CANVAS, &DEVICE, &PERSONAL, &TALK, &MACHINE],
+            Self::Windows => &[&CANVAS, &DEVICE, &MACHINE],
+            Self::Linux => &[&MACHINE],
+            Self::Unknown => &[],
+        }
+    }
+}
+
+/// Whether a node of this platform may be asked for a command.
+pub fn allows(
+    settings: &NodesSettings,
+    platform: Option<&str>,
+    family: Option<&str>,
+    command: &str,
+) -> bool {
+    let is_named = |names: &[String]| names.iter().any(|name| name == command);
+    if is_named(&settings.deny_commands) {
+        return false;
+    }
+    let own = Platform::of(platform, family).commands();
+    is_named(&settings.allow_commands) || own.iter().any(|group| group.contains(&command))
+}
+
+/// Commands with which a node runs programs; approving one is for admins.
+pub fn runs_programs(command: &str) -> bool {
+    ["system.run", "system.run.prepare", "system.which"].contains(&command)
+}
+
+/// Commands that an app which is in the background cannot do; they wait until
+/// it is back.
+pub fn needs_foreground(command: &str) -> bool {
+    ["canvas.", "camera.", "screen.", "talk."].iter().any(|family| command.starts_with(family))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_platform_has_its_own_commands_and_an_unknown_one_none() {
+        let none = NodesSettings::default();
+        let may = |platform: &str, command: &str| allows(&none, Some(platform), None, command);
+        assert!(may("iOS 18.4.0", "canvas.eval") && may("darwin", "system.run"));
+        assert!(may("linux", "system.run") && may("win32", "browser.proxy"));
+        for (platform, command) in [
+            ("iOS 18.4.0", "system.run"),
+            ("iOS 18.4.0", "camera.snap"),
+            ("linux", "canvas.snapshot"),
+            ("android", "sms.send"),
+            ("toaster", "canvas.eval"),
+            ("toaster", "system.run"),
+            ("linux", "system.execApprovals.get"),
+        ] {
+            assert!(!may(platform, command), "{platform} {command}");
+        }
+        assert!(allows(&none, Some("?"), Some("iPad"), "location.get"));
+    }
+
+    #[test]
+    fn the_config_adds_and_takes_away_and_taking_away_wins() {
+        let names = |names: &[&str]| names.iter().map(|it| (*it).to_owned()).collect::<Vec<_>>();
+        let settings = NodesSettings {
+            allow_commands: names(&["camera.snap", "sms.send"]),
+            deny_commands: names(&["sms.send", "canvas.eval"]),
+            exec_node: None,
+        };
+        let may = |command: &str| allows(&settings, Some("android"), None, command);
+        assert!(may("camera.snap") && may("canvas.snapshot"));
+        assert!(!may("sms.send") && !may("canvas.eval"));
+    }
+}

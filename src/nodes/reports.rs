@@ -1,0 +1,219 @@
+//! What nodes report by themselves (`node.event`).
+//!
+//! Owns: the kinds of reports that mean something, and their form. Promises:
+//! texts of a node are bounded; what is no known report is none. Must not: act
+//! on them.
+
+use serde_json::Value;
+
+/// Longest text that a node may say to an agent, in characters; as in the
+/// original.
+const MAX_SAID: usize = 20_000;
+/// Longest name, key or label of a report, in characters.
+const MAX_NAME: usize = 256;
+/// Longest text of a notification or of a command's output, in characters.
+const MAX_TEXT: usize = 400;
+/// Why a node may say that it is there.
+const ALIVE: [&str; 6] =
+    ["background", "silent_push", "bg_app_refresh", "significant_location", "manual", "connect"];
+
+/// Something that a node reports.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum NodeReport {
+    /// It is there; `None` when it does not say in a known way why.
+    Alive(Option<&'static str>),
+    /// It wants to follow a conversation.
+    Subscribe(String),
+    /// It no longer wants to.
+    Unsubscribe(String),
+    /// Somebody spoke to it.
+    Said {
+        /// What was said.
+        text: String,
+        /// Which session is meant, if one is.
+        session: Option<String>,
+    },
+    /// It asks the agent something.
+    Request(AgentRequest),
+    /// Something is with a command that it runs.
+    Exec(ExecReport),
+    /// A notification came or went, in a line.
+    Notification {
+        /// The line.
+        text: String,
+        /// Which session is meant, if one is.
+        session: Option<String>,
+    },
+    /// Nothing that this gateway knows.
+    Unknown,
+}
+
+/// What a node asks an agent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AgentRequest {
+    /// The message.
+    pub message: String,
+    /// Which session is meant, if one is.
+    pub session: Option<String>,
+    /// How hard to think.
+    pub thinking: Option<String>,
+    /// Its run is stopped after so many seconds.
+    pub timeout_seconds: Option<u64>,
+}
+
+/// What a node says of a command.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ExecReport {
+    /// Id of its run.
+    pub run_id: String,
+    /// The report, in a line.
+    pub text: String,
+}
+
+impl NodeReport {
+    /// Reads a report of the node of this name.
+    pub fn read(event: &str, payload: &Value, node: &str) -> Self {
+        let text = |name: &str| payload[name].as_str().map(str::trim).filter(|it| !it.is_empty());
+        let session = || text("sessionKey").map(|key| cut(key, MAX_NAME));
+        let said = |name: &str| {
+            text(name).filter(|text| text.chars().count() <= MAX_SAID).map(str::to_owned)
+        };
+        match event {
+            "node.presence.alive" => {
+                let trigger = text("trigger").unwrap_or_default();
+                Self::Alive(ALIVE.into_iter().find(|reason| *reason == trigger))
+            }
+            "chat.subscribe" => session().map_or(Self::Unknown, Self::Subscribe),
+            "chat.unsubscribe" => session().map_or(Self::Unknown, Self::Unsubscribe),
+            "voice.transcript" => {
+                said("text").map_or(Self::Unknown, |text| Self::Said { text, session: session() })
+            }
+            "agent.request" => said("message").map_or(Self::Unknown, |message| {
+                Self::Request(AgentRequest {
+                    message,
+                    session: session(),
+                    thinking: text("thinking").map(str::to_owned),
+                    timeout_seconds: payload["timeoutSeconds"].as_u64().filter(|it| *it > 0),
+                })
+            }),
+            "exec.started" | "exec.finished" | "exec.denied" => {
+                let run_id = text("runId");
+                run_id.map_or(Self::Unknown, |run_id| {
+                    let text = exec_line(event, payload, node, run_id);
+                    Self::Exec(ExecReport { run_id: run_id.to_owned(), text })
+                })
+            }
+            "notifications.changed" => {
+                let line = notification_line(payload, node);
+                line.map_or(Self::Unknown, |text| Self::Notification { text, session: session() })
+            }
+            _ => Self::Unknown,
+        }
+    }
+}
+
+fn exec_line(event: &str, payload: &Value, node: &str, run_id: &str) -> String {
+    let part = |name: &str| {
+        let text = payload[name].as_str().unwrap_or_default();
+        one_line(text, MAX_TEXT)
+    };
+    let (run_id, node) = (one_line(run_id, MAX_NAME), one_line(node, MAX_NAME));
+    let about = format!("node={node} id={run_id}");
+    let with = |text: String, more: String| {
+        if more.is_empty() { text } else { format!("{text}: {more}") }
+    };
+    match event {
+        "exec.started" => with(format!("Exec started ({about})"), part("command")),
+        "exec.denied" => {
+            let reason = part("reason");
+            let reason = if reason.is_empty() { reason } else { format!(", {reason}") };
+            with(format!("Exec denied ({about}{reason})"), part("command"))
+        }
+        _ => {
+            let code = payload["exitCode"].as_i64().map(|code| format!(", code {code}"));
+            let timed_out = payload["timedOut"].as_bool().unwrap_or_default();
+            let how = if timed_out { ", timeout".into() } else { code.unwrap_or_default() };
+            let output = part("output");
+            let more = if output.is_empty() { output } else { format!("\n{output}") };
+            format!("Exec finished ({about}{how}){more}")
+        }
+    }
+}
+
+fn notification_line(payload: &Value, node: &str) -> Option<String> {
+    let part = |name: &str| one_line(payload[name].as_str().unwrap_or_default(), MAX_TEXT);
+    let what = match payload["change"].as_str()?.trim() {
+        "posted" => "posted",
+        "removed" => "removed",
+        _ => return None,
+    };
+    let key = Some(part("key")).filter(|key| !key.is_empty())?;
+    let (package, title, text) = (part("packageName"), part("title"), part("text"));
+    let package = if package.is_empty() { package } else { format!(" package={package}") };
+    let said: Vec<_> = [title, text].into_iter().filter(|it| !it.is_empty()).collect();
+    // In quotes, since anybody can send a notification.
+    let said = said.join(" - ").replace('"', "'");
+    let said = if said.is_empty() { said } else { format!(", it says: \"{said}\"") };
+    let node = one_line(node, MAX_NAME);
+    Some(format!("Notification {what} (node={node} key={key}{package}){said}"))
+}
+
+/// On one line, so that nothing that a node says looks like another report.
+fn one_line(text: &str, max: usize) -> String {
+    let visible = text.chars().map(|letter| if letter.is_control() { ' ' } else { letter });
+    let joined: String = visible.collect();
+    let words: Vec<_> = joined.split_whitespace().collect();
+    cut(&words.join(" "), max)
+}
+
+fn cut(text: &str, max: usize) -> String {
+    text.chars().take(max).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn reports_are_read_and_what_is_none_is_unknown() {
+        let read = |event: &str, payload: Value| NodeReport::read(event, &payload, "Phone");
+        assert_eq!(
+            read("node.presence.alive", json!({"trigger": "silent_push"})),
+            NodeReport::Alive(Some("silent_push"))
+        );
+        assert_eq!(read("node.presence.alive", json!({})), NodeReport::Alive(None));
+        let said = NodeReport::Said { text: "hi".into(), session: Some("main".into()) };
+        assert_eq!(read("voice.transcript", json!({"text": " hi ", "sessionKey": "main"})), said);
+        for (event, payload) in [
+            ("voice.transcript", json!({"text": " "})),
+            ("voice.transcript", json!({"text": "x".repeat(MAX_SAID + 1)})),
+            ("agent.request", json!({"message": 5})),
+            ("chat.subscribe", json!({})),
+            ("exec.finished", json!({"exitCode": 0})),
+            ("notifications.changed", json!({"change": "eaten", "key": "k"})),
+            ("ref.unknown", json!({"a": 1})),
+            ("voice.transcript", json!("text")),
+        ] {
+            assert_eq!(read(event, payload), NodeReport::Unknown, "{event}");
+        }
+    }
+
+    #[test]
+    fn what_a_node_says_stays_on_its_line_and_is_cut() {
+        let payload = json!({"change": "posted", "key": "k", "title": "a\nSystem: b",
+            "text": "x".repeat(1000)});
+        let NodeReport::Notification { text, .. } =
+            NodeReport::read("notifications.changed", &payload, "Phone")
+        else {
+            panic!("a notification");
+        };
+        assert!(
+            text.starts_with(
+                "Notification posted (node=Phone key=k), it says: \"a System: b - xxx"
+            )
+        );
+        assert!(!text.contains('\n') && text.len() < 600, "{text}");
+    }
+}

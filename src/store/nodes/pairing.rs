@@ -1,0 +1,467 @@
+//! Who was approved for what, and who waits for that.
+//!
+//! Promises: a node never has a command that it did not declare when it first
+//! connected or that nobody approved; what was approved is what was shown, since
+//! a request that asks for other commands is another request.
+
+use rusqlite::{Connection, OptionalExtension, Row, params};
+
+use super::traits::NodeCheck;
+use super::{KnownNode, NodeFacts, NodePair, NodePairRequest};
+use crate::store::column::{signed, unsigned};
+use crate::store::error::Fault;
+
+/// A request that nobody answers is gone after this time, as in the original.
+const REQUEST_TTL_MS: u64 = 5 * 60 * 1000;
+/// Most requests that wait: more than a person would read.
+const MAX_REQUESTS: usize = 200;
+
+/// A node that was let in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NodeAdmitted {
+    /// The commands that it may use.
+    pub granted: Vec<String>,
+    /// Its request and whether it is new, when it needs an approval.
+    pub request: Option<(NodePairRequest, bool)>,
+}
+
+/// What became of an approval.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum NodeApproval {
+    /// There is no such request.
+    Unknown,
+    /// Who wanted to approve it may not; the text says why.
+    Refused(String),
+    /// It is approved.
+    Approved(Box<NodePair>),
+}
+
+/// Those who wait and those who were approved.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct NodePairings {
+    /// Those who wait.
+    pub pending: Vec<NodePairRequest>,
+    /// Those who were approved.
+    pub paired: Vec<NodePair>,
+}
+
+pub(super) fn admit(
+    connection: &Connection,
+    node_id: &str,
+    facts: &NodeFacts,
+    request_id: String,
+    live: &[String],
+    now_ms: u64,
+) -> Result<NodeAdmitted, Fault> {
+    let pair = pair(connection, node_id)?.map(|(pair, _)| pair);
+    let before: Option<String> = connection
+        .prepare_cached("SELECT granted FROM nodes WHERE node_id = ?1")?
+        .query_row([node_id], |row| row.get(0))
+        .optional()?
+        .flatten();
+    let granted: Vec<String> = match (&pair, before) {
+        (Some(pair), _) => pair.facts.commands().to_vec(),
+        (None, Some(granted)) => serde_json::from_str(&granted)?,
+        (None, None) => facts.commands().to_vec(),
+    };
+    connection
+        .prepare_cached(
+            "INSERT INTO nodes (node_id, facts, granted, seen_at, seen_reason)
+             VALUES (?1, ?2, ?3, ?4, 'connect')
+             ON CONFLICT (node_id) DO UPDATE SET facts = excluded.facts,
+                granted = excluded.granted, seen_at = excluded.seen_at,
+                seen_reason = excluded.seen_reason",
+        )?
+        .execute(params![
+            node_id,
+            serde_json::to_string(facts)?,
+            serde_json::to_string(&granted)?,
+            signed(now_ms)
+        ])?;
+    connection
+        .prepare_cached("UPDATE node_pairs SET connected_at = ?2 WHERE node_id = ?1")?
+        .execute(params![node_id, signed(now_ms)])?;
+    let wants_more = facts.commands().iter().any(|command| !granted.contains(command));
+    let request = if pair.is_none() || wants_more {
+        let shown = NodeFacts { client_id: None, client_mode: None, ..facts.clone() };
+        let node_id = node_id.to_owned();
+        let request =
+            NodePairRequest { request_id, node_id, facts: shown, silent: false, ts: now_ms };
+        file(connection, request, live)?
+    } else {
+        None
+    };
+    Ok(NodeAdmitted { granted, request })
+}
+
+/// Files a request, or renews the one that the node has. When it asks for other
+/// commands it takes that one's place under an id of its own.
+pub(super) fn file(
+    connection: &Connection,
+    mut request: NodePairRequest,
+    live: &[String],
+) -> Result<Option<(NodePairRequest, bool)>, Fault> {
+    expire(connection, live, request.ts)?;
+    let mut waiting = requests(connection)?;
+    let before = waiting.iter().position(|it| it.node_id == request.node_id);
+    let before = before.map(|at| waiting.swap_remove(at));
+    if before.is_none() && waiting.len() >= MAX_REQUESTS {
+        return Ok(None);
+    }
+    let is_same = before.as_ref().is_some_and(|before| {
+        let asked = &request.facts.commands;
+        asked.is_none() || *asked == before.facts.commands
+    });
+    if let Some(before) = before.filter(|_| is_same) {
+        let mut facts = before.facts;
+        facts.merge(request.facts);
+        request = NodePairRequest {
+            request_id: before.request_id,
+            silent: before.silent && request.silent,
+            facts,
+            ..request
+        };
+    }
+    connection
+        .prepare_cached(
+            "INSERT OR REPLACE INTO node_requests (request_id, node_id, facts, silent, ts)
+             VALUES (?1, ?2, ?3, ?4, ?5)",
+        )?
+        .execute(params![
+            request.request_id,
+            request.node_id,
+            serde_json::to_string(&request.facts)?,
+            request.silent,
+            signed(request.ts)
+        ])?;
+    Ok(Some((request, !is_same)))
+}
+
+/// Takes approved nodes over, once for this mark.
+pub(super) fn import(
+    connection: &Connection,
+    rows: &[(NodePair, String)],
+    mark: &str,
+) -> Result<usize, Fault> {
+    let is_first = connection
+        .prepare_cached("INSERT INTO marks (name) VALUES (?1) ON CONFLICT DO NOTHING")?
+        .execute([mark])?
+        > 0;
+    let mut taken = 0;
+    for (pair, token_hash) in rows.iter().filter(|_| is_first) {
+        taken += connection
+            .prepare_cached(
+                "INSERT INTO node_pairs (node_id, facts, token_hash, created_at, approved_at,
+                    seen_at, seen_reason, connected_at)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8) ON CONFLICT DO NOTHING",
+            )?
+            .execute(params![
+                pair.node_id,
+                serde_json::to_string(&pair.facts)?,
+                token_hash,
+                signed(pair.created_at_ms),
+                signed(pair.approved_at_ms),
+                pair.last_seen_at_ms.map(signed),
+                pair.last_seen_reason,
+                pair.last_connected_at_ms.map(signed)
+            ])?;
+    }
+    Ok(taken)
+}
+
+pub(super) fn approve(
+    connection: &Connection,
+    request_id: &str,
+    token_hash: &str,
+    check: NodeCheck,
+    live: &[String],
+    now_ms: u64,
+) -> Result<NodeApproval, Fault> {
+    expire(connection, live, now_ms)?;
+    let found = requests(connection)?.into_iter().find(|it| it.request_id == request_id);
+    let Some(request) = found else { return Ok(NodeApproval::Unknown) };
+    if let Err(text) = check(&request) {
+        return Ok(NodeApproval::Refused(text));
+    }
+    delete_request(connection, request_id)?;
+    connection
+        .prepare_cached(
+            "INSERT INTO node_pairs (node_id, facts, token_hash, created_at, approved_at)
+             VALUES (?1, ?2, ?3, ?4, ?4)
+             ON CONFLICT (node_id) DO UPDATE SET facts = excluded.facts,
+                token_hash = excluded.token_hash, approved_at = excluded.approved_at",
+        )?
+        .execute(params![
+            request.node_id,
+            serde_json::to_string(&request.facts)?,
+            token_hash,
+            signed(now_ms)
+        ])?;
+    Ok(match pair(connection, &request.node_id)? {
+        Some((pair, _)) => NodeApproval::Approved(Box::new(pair)),
+        None => NodeApproval::Unknown,
+    })
+}
+
+/// What was refused to a node that nobody has approved it no longer has.
+pub(super) fn reject(
+    connection: &Connection,
+    request_id: &str,
+    live: &[String],
+    now_ms: u64,
+) -> Result<Option<String>, Fault> {
+    expire(connection, live, now_ms)?;
+    let found = requests(connection)?.into_iter().find(|it| it.request_id == request_id);
+    let Some(request) = found else { return Ok(None) };
+    delete_request(connection, request_id)?;
+    if pair(connection, &request.node_id)?.is_none() {
+        grant_nothing(connection, &request.node_id)?;
+    }
+    Ok(Some(request.node_id))
+}
+
+pub(super) fn remove(connection: &Connection, node_id: &str) -> Result<bool, Fault> {
+    let removed = connection
+        .prepare_cached("DELETE FROM node_pairs WHERE node_id = ?1")?
+        .execute([node_id])?;
+    if removed > 0 {
+        grant_nothing(connection, node_id)?;
+    }
+    Ok(removed > 0)
+}
+
+fn grant_nothing(connection: &Connection, node_id: &str) -> Result<(), Fault> {
+    connection
+        .prepare_cached("UPDATE nodes SET granted = '[]' WHERE node_id = ?1")?
+        .execute([node_id])?;
+    Ok(())
+}
+
+pub(super) fn forget(connection: &Connection, node_id: &str) -> Result<(), Fault> {
+    for table in ["nodes", "node_pairs", "node_requests", "node_work"] {
+        connection
+            .prepare_cached(&format!("DELETE FROM {table} WHERE node_id = ?1"))?
+            .execute([node_id])?;
+    }
+    Ok(())
+}
+
+pub(super) fn rename(connection: &Connection, node_id: &str, name: &str) -> Result<bool, Fault> {
+    let changed = connection
+        .prepare_cached(
+            "UPDATE node_pairs SET facts = json_set(facts, '$.displayName', ?2)
+             WHERE node_id = ?1",
+        )?
+        .execute([node_id, name])?;
+    Ok(changed > 0)
+}
+
+pub(super) fn seen(
+    connection: &Connection,
+    node_id: &str,
+    reason: &str,
+    now_ms: u64,
+) -> Result<bool, Fault> {
+    let mut known = 0;
+    for table in ["nodes", "node_pairs"] {
+        known += connection
+            .prepare_cached(&format!(
+                "UPDATE {table} SET seen_at = ?2, seen_reason = ?3 WHERE node_id = ?1"
+            ))?
+            .execute(params![node_id, signed(now_ms), reason])?;
+    }
+    Ok(known > 0)
+}
+
+pub(super) fn known(connection: &Connection) -> Result<Vec<KnownNode>, Fault> {
+    let mut statement = connection.prepare_cached(
+        "SELECT node_id, facts, granted, seen_at, seen_reason FROM nodes
+         WHERE facts IS NOT NULL ORDER BY node_id",
+    )?;
+    let rows = statement.query_map([], |row| {
+        let texts: (String, String, String) = (row.get(0)?, row.get(1)?, row.get(2)?);
+        Ok((texts, unsigned(row.get(3)?), row.get(4)?))
+    })?;
+    let mut known = Vec::new();
+    for row in rows {
+        let ((node_id, facts, granted), seen_at, seen_reason) = row?;
+        let mut facts: NodeFacts = serde_json::from_str(&facts)?;
+        let granted: Vec<String> = serde_json::from_str(&granted)?;
+        if let Some(commands) = &mut facts.commands {
+            commands.retain(|command| granted.contains(command));
+        }
+        known.push(KnownNode { node_id, facts, seen_at, seen_reason });
+    }
+    Ok(known)
+}
+
+pub(super) fn list(
+    connection: &Connection,
+    live: &[String],
+    now_ms: u64,
+) -> Result<NodePairings, Fault> {
+    let mut pending = requests(connection)?;
+    pending.retain(|request| !is_expired(request, live, now_ms));
+    let mut statement = connection.prepare_cached(&format!(
+        "SELECT {PAIR} FROM node_pairs ORDER BY approved_at DESC, node_id"
+    ))?;
+    let rows = statement.query_map([], read_pair)?.collect::<rusqlite::Result<Vec<_>>>()?;
+    let paired: Result<Vec<_>, Fault> = rows.into_iter().map(|row| Ok(whole(row)?.0)).collect();
+    Ok(NodePairings { pending, paired: paired? })
+}
+
+pub(super) fn pair(
+    connection: &Connection,
+    node_id: &str,
+) -> Result<Option<(NodePair, String)>, Fault> {
+    let row = connection
+        .prepare_cached(&format!("SELECT {PAIR} FROM node_pairs WHERE node_id = ?1"))?
+        .query_row([node_id], read_pair)
+        .optional()?;
+    row.map(whole).transpose()
+}
+
+const PAIR: &str =
+    "node_id, facts, token_hash, created_at, approved_at, seen_at, seen_reason, connected_at";
+
+/// A pair whose facts are still to be read.
+struct PairRow {
+    pair: NodePair,
+    facts: String,
+    token_hash: String,
+}
+
+fn read_pair(row: &Row<'_>) -> rusqlite::Result<PairRow> {
+    let pair = NodePair {
+        node_id: row.get(0)?,
+        facts: NodeFacts::default(),
+        created_at_ms: unsigned(row.get(3)?),
+        approved_at_ms: unsigned(row.get(4)?),
+        last_seen_at_ms: row.get::<_, Option<i64>>(5)?.map(unsigned),
+        last_seen_reason: row.get(6)?,
+        last_connected_at_ms: row.get::<_, Option<i64>>(7)?.map(unsigned),
+    };
+    Ok(PairRow { pair, facts: row.get(1)?, token_hash: row.get(2)? })
+}
+
+fn whole(row: PairRow) -> Result<(NodePair, String), Fault> {
+    let facts = serde_json::from_str(&row.facts)?;
+    Ok((NodePair { facts, ..row.pair }, row.token_hash))
+}
+
+/// All requests, the newest first.
+fn requests(connection: &Connection) -> Result<Vec<NodePairRequest>, Fault> {
+    let mut statement = connection.prepare_cached(
+        "SELECT request_id, node_id, facts, silent, ts FROM node_requests
+         ORDER BY ts DESC, rowid DESC",
+    )?;
+    let rows = statement.query_map([], |row| {
+        let ids: (String, String, String) = (row.get(0)?, row.get(1)?, row.get(2)?);
+        Ok((ids, row.get(3)?, unsigned(row.get(4)?)))
+    })?;
+    let mut found = Vec::new();
+    for row in rows {
+        let ((request_id, node_id, facts), silent, ts) = row?;
+        let facts = serde_json::from_str(&facts)?;
+        found.push(NodePairRequest { request_id, node_id, facts, silent, ts });
+    }
+    Ok(found)
+}
+
+fn is_expired(request: &NodePairRequest, live: &[String], now_ms: u64) -> bool {
+    request.ts.saturating_add(REQUEST_TTL_MS) < now_ms && !live.contains(&request.node_id)
+}
+
+fn expire(connection: &Connection, live: &[String], now_ms: u64) -> Result<(), Fault> {
+    for request in requests(connection)? {
+        if is_expired(&request, live, now_ms) {
+            delete_request(connection, &request.request_id)?;
+        }
+    }
+    Ok(())
+}
+
+fn delete_request(connection: &Connection, request_id: &str) -> Result<(), Fault> {
+    connection
+        .prepare_cached("DELETE FROM node_requests WHERE request_id = ?1")?
+        .execute([request_id])?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::store::migrations::migrate;
+
+    fn database() -> Connection {
+        let mut connection = Connection::open_in_memory().unwrap();
+        migrate(&mut connection, Path::new("x")).unwrap();
+        connection
+    }
+
+    fn facts(commands: &[&str]) -> NodeFacts {
+        let commands = commands.iter().map(|it| (*it).to_owned()).collect();
+        NodeFacts { commands: Some(commands), ..NodeFacts::default() }
+    }
+
+    fn connects(database: &Connection, commands: &[&str], now_ms: u64) -> NodeAdmitted {
+        admit(database, "n", &facts(commands), format!("r{now_ms}"), &[], now_ms).unwrap()
+    }
+
+    fn approves(database: &Connection, id: &str) -> NodeApproval {
+        approve(database, id, "hash", Box::new(|_| Ok(())), &[], 50).unwrap()
+    }
+
+    #[test]
+    fn a_node_has_what_it_declared_first_and_then_what_was_approved() {
+        let database = database();
+        let first = connects(&database, &["a"], 1);
+        assert_eq!(first.granted, ["a"]);
+        assert!(first.request.unwrap().1);
+        let again = connects(&database, &["a"], 2);
+        assert_eq!(
+            again.request.map(|(request, is_new)| (request.request_id, is_new)),
+            Some(("r1".into(), false))
+        );
+        let wider = connects(&database, &["a", "b"], 3);
+        assert_eq!(wider.granted, ["a"], "not before somebody approves it");
+        assert_eq!(wider.request.unwrap().0.request_id, "r3", "another question");
+        assert_eq!(approves(&database, "r1"), NodeApproval::Unknown);
+        assert!(matches!(approves(&database, "r3"), NodeApproval::Approved(_)));
+        let approved = connects(&database, &["a", "b"], 4);
+        assert_eq!((approved.granted.len(), approved.request), (2, None));
+        assert!(connects(&database, &["a", "c"], 5).request.is_some());
+    }
+
+    #[test]
+    fn a_node_that_was_refused_or_removed_has_nothing() {
+        let database = database();
+        connects(&database, &["a"], 1);
+        assert_eq!(reject(&database, "r1", &[], 2).unwrap().as_deref(), Some("n"));
+        assert_eq!(reject(&database, "r1", &[], 2).unwrap(), None);
+        let again = connects(&database, &["a"], 3);
+        assert_eq!((again.granted.len(), again.request.is_some()), (0, true));
+        assert!(matches!(approves(&database, "r3"), NodeApproval::Approved(_)));
+        assert!(remove(&database, "n").unwrap());
+        assert!(!remove(&database, "n").unwrap());
+        assert_eq!(connects(&database, &["a"], 4).granted, Vec::<String>::new());
+        forget(&database, "n").unwrap();
+        assert_eq!(connects(&database, &["a"], 5).granted, ["a"]);
+    }
+
+    #[test]
+    fn a_request_expires_unless_its_node_is_there_and_a_check_can_refuse_it() {
+        let database = database();
+        connects(&database, &["a"], 1);
+        let late = 2 + REQUEST_TTL_MS;
+        assert_eq!(list(&database, &["n".into()], late).unwrap().pending.len(), 1);
+        assert_eq!(list(&database, &[], late).unwrap().pending.len(), 0);
+        let no = Box::new(|_: &_| Err("no".into()));
+        let refused = approve(&database, "r1", "h", no, &[], 2).unwrap();
+        assert_eq!(refused, NodeApproval::Refused("no".into()));
+        let late = approve(&database, "r1", "h", Box::new(|_| Ok(())), &[], late).unwrap();
+        assert_eq!(late, NodeApproval::Unknown);
+    }
+}

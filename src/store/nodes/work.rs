@@ -1,0 +1,279 @@
+//! What waits for nodes: work to drain, and commands for when they are back in
+//! the foreground.
+//!
+//! Promises: both outlast the process, expire and are bounded; nothing is taken
+//! away before the node has acknowledged it.
+
+use rusqlite::{Connection, OptionalExtension, params};
+use serde::{Deserialize, Serialize};
+
+use crate::store::column::{signed, unsigned};
+use crate::store::error::Fault;
+
+/// Most commands that wait for one node, as in the original.
+const MAX_ACTIONS: usize = 64;
+/// A command that nobody fetched is too old after this time, as in the original.
+const ACTION_TTL_MS: u64 = 10 * 60 * 1000;
+/// Nodes with work at a time; any node may be named, so there must be a bound.
+const MAX_WORK: usize = 10_000;
+
+/// An item of work, as it is on the wire.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct NodeWork {
+    /// Its id.
+    pub id: String,
+    /// `status.request` or `location.request`.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// `default`, `normal` or `high`.
+    pub priority: String,
+    /// When it was queued, in milliseconds since the epoch.
+    pub created_at_ms: u64,
+    /// When it is no longer wanted.
+    pub expires_at_ms: Option<u64>,
+}
+
+/// Work that waits for a node.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NodeDrain {
+    /// Counts what was queued for the node.
+    pub revision: u64,
+    /// The first items: the urgent ones, then the oldest.
+    pub items: Vec<NodeWork>,
+    /// How many there are in all.
+    pub total: usize,
+    /// Whether its status is asked for by one of them.
+    pub asks_status: bool,
+}
+
+/// A command that waits for a node.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct NodeAction {
+    /// Its id.
+    pub id: String,
+    /// The command.
+    pub command: String,
+    /// Its params as JSON text.
+    #[serde(rename = "paramsJSON")]
+    pub params_json: Option<String>,
+    /// The caller's key.
+    pub idempotency_key: String,
+    /// When it was queued, in milliseconds since the epoch.
+    pub enqueued_at_ms: u64,
+}
+
+pub(super) fn enqueue(
+    connection: &Connection,
+    node_id: &str,
+    work: NodeWork,
+    now_ms: u64,
+) -> Result<Option<(u64, NodeWork)>, Fault> {
+    expire(connection, now_ms)?;
+    let waiting = bodies::<NodeWork>(connection, node_id, "work", now_ms)?;
+    if let Some(same) = waiting.into_iter().find(|item| item.kind == work.kind) {
+        return Ok(Some((revision(connection, node_id)?, same)));
+    }
+    let all: i64 = connection.query_row("SELECT COUNT(*) FROM node_work", [], |row| row.get(0))?;
+    if usize::try_from(all).unwrap_or(usize::MAX) >= MAX_WORK {
+        return Ok(None);
+    }
+    let body = serde_json::to_string(&work)?;
+    insert(connection, node_id, "work", (&work.id, &body), now_ms, work.expires_at_ms)?;
+    connection
+        .prepare_cached(
+            "INSERT INTO nodes (node_id, revision) VALUES (?1, 1)
+             ON CONFLICT (node_id) DO UPDATE SET revision = revision + 1",
+        )?
+        .execute([node_id])?;
+    Ok(Some((revision(connection, node_id)?, work)))
+}
+
+pub(super) fn drain(
+    connection: &Connection,
+    node_id: &str,
+    limit: usize,
+    now_ms: u64,
+) -> Result<NodeDrain, Fault> {
+    let mut items = bodies::<NodeWork>(connection, node_id, "work", now_ms)?;
+    // The order in which they were queued holds among those that are as urgent.
+    items.sort_by_key(|item| item.priority != "high");
+    let total = items.len();
+    let asks_status = items.iter().any(|item| item.kind == "status.request");
+    items.truncate(limit);
+    Ok(NodeDrain { revision: revision(connection, node_id)?, items, total, asks_status })
+}
+
+pub(super) fn queue_action(
+    connection: &Connection,
+    node_id: &str,
+    action: NodeAction,
+) -> Result<Option<NodeAction>, Fault> {
+    let now_ms = action.enqueued_at_ms;
+    expire(connection, now_ms)?;
+    let waiting = actions(connection, node_id, now_ms)?;
+    if waiting.len() >= MAX_ACTIONS {
+        return Ok(None);
+    }
+    let is_same = |it: &NodeAction| it.idempotency_key == action.idempotency_key;
+    if let Some(same) = waiting.into_iter().find(is_same) {
+        return Ok(Some(same));
+    }
+    let body = serde_json::to_string(&action)?;
+    let expires_at = Some(now_ms.saturating_add(ACTION_TTL_MS));
+    insert(connection, node_id, "action", (&action.id, &body), now_ms, expires_at)?;
+    Ok(Some(action))
+}
+
+pub(super) fn actions(
+    connection: &Connection,
+    node_id: &str,
+    now_ms: u64,
+) -> Result<Vec<NodeAction>, Fault> {
+    bodies(connection, node_id, "action", now_ms)
+}
+
+pub(super) fn ack(
+    connection: &Connection,
+    node_id: &str,
+    ids: &[String],
+    now_ms: u64,
+) -> Result<usize, Fault> {
+    let mut delete =
+        connection.prepare_cached("DELETE FROM node_work WHERE node_id = ?1 AND id = ?2")?;
+    for id in ids {
+        delete.execute([node_id, id])?;
+    }
+    Ok(actions(connection, node_id, now_ms)?.len())
+}
+
+fn insert(
+    connection: &Connection,
+    node_id: &str,
+    kind: &str,
+    (id, body): (&str, &str),
+    now_ms: u64,
+    expires_at: Option<u64>,
+) -> Result<(), Fault> {
+    connection
+        .prepare_cached(
+            "INSERT INTO node_work (node_id, id, kind, body, created_at, expires_at)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+        )?
+        .execute(params![node_id, id, kind, body, signed(now_ms), expires_at.map(signed)])?;
+    Ok(())
+}
+
+/// What waits for a node, in the order in which it was queued.
+fn bodies<T: for<'a> Deserialize<'a>>(
+    connection: &Connection,
+    node_id: &str,
+    kind: &str,
+    now_ms: u64,
+) -> Result<Vec<T>, Fault> {
+    let mut statement = connection.prepare_cached(
+        "SELECT body FROM node_work
+         WHERE node_id = ?1 AND kind = ?2 AND (expires_at IS NULL OR expires_at > ?3)
+         ORDER BY seq",
+    )?;
+    let bodies = statement
+        .query_map(params![node_id, kind, signed(now_ms)], |row| row.get::<_, String>(0))?
+        .collect::<rusqlite::Result<Vec<_>>>()?;
+    bodies.iter().map(|body| Ok(serde_json::from_str(body)?)).collect()
+}
+
+fn revision(connection: &Connection, node_id: &str) -> Result<u64, Fault> {
+    let revision = connection
+        .prepare_cached("SELECT revision FROM nodes WHERE node_id = ?1")?
+        .query_row([node_id], |row| row.get(0))
+        .optional()?;
+    Ok(revision.map_or(0, unsigned))
+}
+
+/// Forgets what is too old, and nodes that were only named by such work.
+fn expire(connection: &Connection, now_ms: u64) -> Result<(), Fault> {
+    let expired = connection
+        .prepare_cached("DELETE FROM node_work WHERE expires_at <= ?1")?
+        .execute([signed(now_ms)])?;
+    if expired > 0 {
+        connection.execute(
+            "DELETE FROM nodes WHERE facts IS NULL
+             AND node_id NOT IN (SELECT node_id FROM node_work)",
+            [],
+        )?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::store::migrations::migrate;
+
+    fn database() -> Connection {
+        let mut connection = Connection::open_in_memory().unwrap();
+        migrate(&mut connection, Path::new("x")).unwrap();
+        connection
+    }
+
+    fn work(id: &str, kind: &str, priority: &str, expires_at_ms: Option<u64>) -> NodeWork {
+        NodeWork {
+            id: id.into(),
+            kind: kind.into(),
+            priority: priority.into(),
+            created_at_ms: 1,
+            expires_at_ms,
+        }
+    }
+
+    fn action(id: &str) -> NodeAction {
+        NodeAction {
+            id: id.into(),
+            command: "canvas.eval".into(),
+            params_json: None,
+            idempotency_key: format!("key-{id}"),
+            enqueued_at_ms: 1,
+        }
+    }
+
+    #[test]
+    fn work_of_one_type_waits_once_and_the_urgent_comes_first() {
+        let database = database();
+        let add = |item: NodeWork| enqueue(&database, "n", item, 1).unwrap().unwrap();
+        assert_eq!(add(work("a", "status.request", "normal", None)).0, 1);
+        assert_eq!(add(work("b", "status.request", "high", None)).1.id, "a");
+        assert_eq!(add(work("c", "location.request", "high", Some(9))).0, 2);
+        let ids = |drain: NodeDrain| drain.items.into_iter().map(|it| it.id).collect::<Vec<_>>();
+        assert_eq!(ids(drain(&database, "n", 4, 1).unwrap()), ["c", "a"]);
+        let first = drain(&database, "n", 1, 1).unwrap();
+        assert_eq!((first.total, first.asks_status, first.revision), (2, true, 2));
+        assert_eq!(ids(drain(&database, "n", 4, 9).unwrap()), ["a"], "the other has expired");
+        assert_eq!(drain(&database, "other", 4, 1).unwrap().items, []);
+    }
+
+    #[test]
+    fn commands_wait_bounded_until_their_node_has_dealt_with_them() {
+        let database = database();
+        for index in 0..MAX_ACTIONS {
+            assert!(queue_action(&database, "n", action(&index.to_string())).unwrap().is_some());
+        }
+        assert_eq!(queue_action(&database, "n", action("more")).unwrap(), None);
+        assert!(queue_action(&database, "m", action("more")).unwrap().is_some());
+        assert_eq!(ack(&database, "m", &["0".into()], 1).unwrap(), 1, "of another node");
+        assert_eq!(ack(&database, "n", &["0".into(), "nope".into()], 1).unwrap(), MAX_ACTIONS - 1);
+        let waiting = actions(&database, "n", 1).unwrap();
+        assert_eq!(waiting.first().map(|it| it.id.as_str()), Some("1"));
+        assert_eq!(actions(&database, "n", 2 + ACTION_TTL_MS).unwrap(), []);
+    }
+
+    #[test]
+    fn a_command_that_waits_is_not_queued_again() {
+        let database = database();
+        queue_action(&database, "n", action("a")).unwrap();
+        let again = NodeAction { id: "b".into(), ..action("a") };
+        assert_eq!(queue_action(&database, "n", again).unwrap().unwrap().id, "a");
+    }
+}

@@ -1,0 +1,141 @@
+//! The samples in `config/`: they say what their programs understand, and what
+//! they claim about the gateway's settings.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use super::{is_valid, read};
+
+/// The settings that a sample's comments show.
+fn settings_in_comments(sample: &str) -> String {
+    let lines = sample.lines().map_while(|line| line.strip_prefix('#'));
+    let block: Vec<_> = lines.skip_while(|line| line.trim() != "gateway: {").collect();
+    format!("{{\n{}\n}}", block.join("\n"))
+}
+
+#[test]
+fn settings_in_the_samples_of_proxies_are_valid() {
+    for name in ["config/Caddyfile", "config/nginx.conf"] {
+        let block = settings_in_comments(&read(name));
+        assert!(block.contains("trustedProxies"), "{name}: {block}");
+        is_valid(name, &block);
+    }
+}
+
+/// Braces and semicolons as nginx and Caddy want them.
+fn depth_after(line: &str, depth: usize) -> usize {
+    let opens = line.matches('{').count();
+    let closes = line.matches('}').count();
+    (depth + opens).checked_sub(closes).expect("a brace is closed that was opened")
+}
+
+#[test]
+fn nginx_passes_upgrades_on_and_believes_no_header_of_a_client() {
+    let text = read("config/nginx.conf");
+    let mut depth = 0;
+    for line in text.lines().map(str::trim).filter(|line| !line.starts_with('#')) {
+        let ends = line.is_empty() || line.ends_with([';', '{', '}']);
+        assert!(ends, "no end of a directive: {line}");
+        depth = depth_after(line.split('"').step_by(2).collect::<String>().as_str(), depth);
+    }
+    assert_eq!(depth, 0);
+    let set = |name: &str| {
+        let lines = text.lines().map(str::trim);
+        let mut values =
+            lines.filter_map(|line| line.strip_prefix(&format!("proxy_set_header {name} ")));
+        values.next().map(|value| value.trim_end_matches(';').to_owned())
+    };
+    for (name, value) in [
+        ("Upgrade", "$http_upgrade"),
+        ("Connection", "$connection_upgrade"),
+        ("X-Forwarded-For", "$remote_addr"),
+        ("X-Forwarded-Proto", "$scheme"),
+        ("X-Forwarded-User", "\"\""),
+    ] {
+        assert_eq!(set(name).as_deref(), Some(value), "{name}");
+    }
+    assert!(text.contains("proxy_http_version 1.1;"));
+}
+
+#[test]
+fn caddy_forwards_to_the_port_of_the_gateway() {
+    let text = read("config/Caddyfile");
+    let lines: Vec<_> = text.lines().filter(|line| !line.starts_with('#')).collect();
+    assert_eq!(lines, ["gateway.example.com {", "\treverse_proxy 127.0.0.1:18789", "}"]);
+}
+
+/// The settings of a unit by section.
+fn unit(name: &str) -> Vec<(String, String, String)> {
+    let mut section = String::new();
+    let mut found = Vec::new();
+    for line in read(name).lines().filter(|line| !line.is_empty() && !line.starts_with('#')) {
+        if let Some(name) = line.strip_prefix('[').and_then(|line| line.strip_suffix(']')) {
+            name.clone_into(&mut section);
+            continue;
+        }
+        let (key, value) = line.split_once('=').unwrap_or_else(|| panic!("{name}: {line}"));
+        found.push((section.clone(), key.to_owned(), value.to_owned()));
+    }
+    found
+}
+
+#[test]
+fn the_units_run_the_gateway_with_few_rights() {
+    for name in ["config/clawgate.service", "config/clawgate-system.service"] {
+        let lines = unit(name);
+        let sections: BTreeSet<_> = lines.iter().map(|(section, ..)| section.as_str()).collect();
+        assert_eq!(sections, BTreeSet::from(["Install", "Service", "Unit"]), "{name}");
+        let value = |key: &str| {
+            let mut found = lines.iter().filter(|(_, known, _)| known == key);
+            found
+                .next()
+                .map(|(.., value)| value.as_str())
+                .unwrap_or_else(|| panic!("{name}: {key}"))
+        };
+        assert!(value("ExecStart").ends_with("/clawgate gateway"), "{name}");
+        assert_eq!((value("UMask"), value("ProtectSystem")), ("0077", "strict"), "{name}");
+        assert_eq!((value("NoNewPrivileges"), value("CapabilityBoundingSet")), ("yes", ""));
+        // Longer than the gateway takes to let runs end.
+        assert!(value("TimeoutStopSec").parse::<u32>().unwrap() > 12, "{name}");
+        for key in ["PrivateUsers", "PrivateTmp", "RestrictSUIDSGID", "ProtectKernelModules"] {
+            assert_eq!(value(key), "yes", "{name}: {key}");
+        }
+    }
+}
+
+#[test]
+fn the_container_is_built_of_files_that_are_there_and_has_no_privileges() {
+    let text = read("config/Dockerfile").replace("\\\n", "");
+    let lines: Vec<_> =
+        text.lines().filter(|line| !line.is_empty() && !line.starts_with('#')).collect();
+    let of = |word: &str| -> Vec<&str> {
+        lines.iter().filter_map(|line| line.strip_prefix(&format!("{word} "))).collect()
+    };
+    for copied in of("COPY").iter().filter(|files| !files.starts_with("--from")) {
+        let files: Vec<_> = copied.split(' ').collect();
+        for file in &files[..files.len() - 1] {
+            assert!(super::root().join(file).exists(), "{file}");
+        }
+    }
+    assert_eq!(of("USER"), ["clawgate"]);
+    assert_eq!(of("EXPOSE"), ["18789"]);
+    let version = read("Cargo.toml").lines().find_map(|line| {
+        Some(line.strip_prefix("rust-version = \"")?.trim_end_matches('"').to_owned())
+    });
+    assert!(of("FROM")[0].starts_with(&format!("rust:{}-", version.unwrap())), "{:?}", of("FROM"));
+    for word in ["ENTRYPOINT", "CMD"] {
+        let list: Vec<String> = serde_json::from_str(of(word)[0]).unwrap();
+        assert!(!list.is_empty());
+    }
+
+    let compose: Value = serde_saphyr::from_str(&read("config/compose.yaml")).unwrap();
+    let service = &compose["services"]["clawgate"];
+    assert_eq!(service["ports"][0], "127.0.0.1:18789:18789");
+    assert_eq!(service["read_only"], true);
+    assert_eq!(service["cap_drop"][0], "ALL");
+    let volume = service["volumes"][0].as_str().unwrap();
+    let (name, place) = volume.split_once(':').unwrap();
+    assert!(compose["volumes"].as_object().unwrap().contains_key(name));
+    assert_eq!(of("VOLUME"), [format!("[\"{place}\"]")]);
+}

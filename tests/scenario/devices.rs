@@ -1,0 +1,231 @@
+//! How devices are paired, from the first connect to the last.
+
+use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+use std::time::Duration;
+
+use clawgate::auth::DeviceIdentity;
+use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+use tokio::net::UnixStream;
+
+use crate::stage::{admin, call, refusal};
+use crate::support::client::SOON;
+use crate::support::guest::{FAR, Guest, command, proxied_config, said};
+use crate::support::{Gateway, GatewayOptions};
+
+async fn gateway() -> Gateway {
+    Gateway::start(GatewayOptions::with_config(proxied_config())).await
+}
+
+/// One line at the control socket, from somebody with this key file.
+async fn at_the_socket(gateway: &Gateway, line: &str) -> Value {
+    let key = gateway.state_dir().join("identity/device.json");
+    let identity = DeviceIdentity::load(&key).unwrap().unwrap();
+    say_with(gateway, &identity, line).await
+}
+
+async fn say_with(gateway: &Gateway, identity: &DeviceIdentity, line: &str) -> Value {
+    let stream = UnixStream::connect(gateway.state_dir().join("clawgate.sock")).await.unwrap();
+    let mut stream = BufReader::new(stream);
+    let mut greeting = String::new();
+    stream.read_line(&mut greeting).await.unwrap();
+    let greeting: Value = serde_json::from_str(&greeting).unwrap();
+    let text = format!("clawgate control socket|{}", greeting["nonce"].as_str().unwrap());
+    let proof = json!({"signature": identity.sign(&text)});
+    stream.get_mut().write_all(format!("{proof}\n{line}\n").as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    stream.read_line(&mut answer).await.unwrap();
+    serde_json::from_str(&answer).unwrap()
+}
+
+#[tokio::test]
+async fn a_device_of_this_machine_is_paired_at_once_and_its_token_outlasts_a_restart() {
+    let mut gateway = gateway().await;
+    let mut operator = admin(&gateway).await;
+    let guest = Guest::new("laptop", &["operator.write"]);
+    let (_client, auth) = guest.come(&gateway).await;
+    assert_eq!(auth["scopes"], json!(["operator.read", "operator.write"]));
+    let resolved = operator.wait_for(SOON, |frame| frame["event"] == "device.pair.resolved").await;
+    assert_eq!(resolved.unwrap()["payload"]["deviceId"], guest.id());
+    let token = auth["deviceToken"].as_str().unwrap().to_owned();
+    assert_eq!(guest.token(&gateway).await, token, "the same again");
+    let list = call(&mut operator, "device.pair.list", json!({})).await;
+    assert_eq!(list["paired"][0]["tokens"][0]["role"], "operator");
+    assert!(!list.to_string().contains(&token));
+    gateway.restart().await;
+    assert_eq!(guest.token(&gateway).await, token);
+    let alone = guest.with(json!({"deviceToken": token})).far();
+    let (mut client, auth) = alone.come(&gateway).await;
+    assert_eq!(auth["deviceToken"], token);
+    assert_eq!(client.request("last-heartbeat", json!({})).await["ok"], true);
+}
+
+#[tokio::test]
+async fn a_device_from_elsewhere_gets_in_with_the_command_that_the_error_names() {
+    let gateway = gateway().await;
+    let operator = admin(&gateway).await;
+    let guest = Guest::new("phone", &["operator.read"]).far();
+    let (error, closed) = guest.refused(&gateway).await;
+    let details = &error["details"];
+    let id = details["requestId"].as_str().unwrap();
+    assert_eq!(error["message"], "pairing required: device is not approved yet");
+    assert_eq!(details["reason"], "not-paired");
+    assert!(details["expiresAtMs"].as_i64().unwrap() > crate::support::now_ms());
+    assert_eq!(closed.reason, format!("{} (requestId: {id})", error["message"].as_str().unwrap()));
+    let asked = operator.wait_for(SOON, |frame| frame["event"] == "device.pair.requested").await;
+    let asked = asked.unwrap()["payload"].clone();
+    assert_eq!((&asked["requestId"], &asked["remoteIp"]), (&json!(id), &json!(FAR)));
+    assert_eq!(guest.asks(&gateway).await, id, "asking again changes nothing");
+    let shown = said(&gateway, &["devices", "approve"]).await;
+    assert!(shown.contains(id) && shown.contains(FAR), "{shown}");
+    let line = details["approveCommand"].as_str().unwrap();
+    let words: Vec<&str> = line.strip_prefix("clawgate ").unwrap().split(' ').collect();
+    assert!(said(&gateway, &words).await.contains(&guest.id()));
+    let (_client, auth) = guest.come(&gateway).await;
+    assert_eq!(auth["scopes"], json!(["operator.read"]));
+    let again = command(&gateway, &words).await;
+    assert!(!again.status.success(), "it is approved once");
+    assert!(String::from_utf8_lossy(&again.stderr).contains("unknown requestId"));
+}
+
+#[tokio::test]
+async fn a_node_is_paired_from_near_and_by_approval_from_afar() {
+    let gateway = gateway().await;
+    let (mut near, auth) = Guest::node("camera").come(&gateway).await;
+    assert_eq!((&auth["role"], &auth["scopes"]), (&json!("node"), &json!([])));
+    assert!(auth["deviceToken"].is_string());
+    assert_eq!(refusal(&mut near, "last-heartbeat", json!({})).await, "unauthorized role: node");
+    let far = Guest::node("sensor").far();
+    let id = far.asks(&gateway).await;
+    let mut operator = admin(&gateway).await;
+    call(&mut operator, "device.pair.approve", json!({"requestId": id})).await;
+    let token = far.token(&gateway).await;
+    let (_client, auth) = far.clone().with(json!({"deviceToken": token})).come(&gateway).await;
+    assert_eq!(auth["role"], "node");
+    let operator_role = Guest::new("sensor", &[]).far().with(json!({"deviceToken": token}));
+    let (error, _) = operator_role.refused(&gateway).await;
+    assert_eq!(error["details"]["code"], "AUTH_DEVICE_TOKEN_MISMATCH", "it is a node's token");
+}
+
+#[tokio::test]
+async fn the_command_line_manages_devices_without_a_token() {
+    let gateway = gateway().await;
+    let (kept, _) = Guest::new("kept", &["operator.read"]).come(&gateway).await;
+    let lost = Guest::new("lost", &["operator.read"]);
+    let token = lost.token(&gateway).await;
+    let id = lost.id();
+    let list: Value =
+        serde_json::from_str(&said(&gateway, &["devices", "list", "--json"]).await).unwrap();
+    assert_eq!(list["paired"].as_array().unwrap().len(), 2);
+    let table = said(&gateway, &["devices", "list"]).await;
+    assert!(table.contains(&id) && table.contains("this machine"), "{table}");
+    assert!(!table.contains(&token));
+    let role = ["--device", &id, "--role", "operator"];
+    said(&gateway, &[&["devices", "rotate"], &role[..]].concat()).await;
+    let old = lost.clone().with(json!({"deviceToken": token}));
+    assert_eq!(old.refused(&gateway).await.0["details"]["code"], "AUTH_DEVICE_TOKEN_MISMATCH");
+    let new = lost.token(&gateway).await;
+    assert_ne!(new, token);
+    said(&gateway, &[&["devices", "revoke"], &role[..]].concat()).await;
+    let revoked = lost.clone().with(json!({"deviceToken": new}));
+    revoked.refused(&gateway).await;
+    said(&gateway, &["devices", "remove", &id]).await;
+    let stranger = Guest::new("stranger", &["operator.admin"]).far();
+    let request = stranger.asks(&gateway).await;
+    said(&gateway, &["devices", "reject", &request]).await;
+    assert_ne!(stranger.asks(&gateway).await, request);
+    assert_eq!(command(&gateway, &["devices", "clear"]).await.status.code(), Some(2));
+    let cleared = said(&gateway, &["devices", "clear", "--yes", "--pending", "--json"]).await;
+    let cleared: Value = serde_json::from_str(&cleared).unwrap();
+    assert_eq!(cleared["removedDevices"], json!([Guest::new("kept", &[]).id()]));
+    assert_eq!(cleared["rejectedPending"].as_array().unwrap().len(), 1);
+    assert_eq!(kept.wait_closed(SOON).await.unwrap().code, 4001);
+    let help = said(&gateway, &["devices", "--help"]).await;
+    for name in ["list", "approve", "reject", "remove", "revoke", "rotate", "clear"] {
+        assert!(help.contains(name), "{help}");
+    }
+}
+
+#[tokio::test]
+async fn the_control_socket_is_private_about_devices_only_and_gone_with_the_gateway() {
+    let mut gateway = gateway().await;
+    let path = gateway.state_dir().join("clawgate.sock");
+    let about = std::fs::metadata(&path).unwrap();
+    assert!(about.file_type().is_socket());
+    assert_eq!(about.permissions().mode() & 0o777, 0o600);
+    let ok = at_the_socket(&gateway, r#"{"method":"device.pair.list","params":{}}"#).await;
+    assert_eq!(ok["payload"], json!({"pending": [], "paired": []}));
+    for (line, expected) in [
+        (r#"{"method":"config.get"}"#, "not served here"),
+        (r#"{"method":"chat.send","params":{}}"#, "not served here"),
+        (r#"{"method":"device.pair.list","params":{"x":1}}"#, "unexpected property 'x'"),
+        (r#"{"method":"device.no.such"}"#, "unknown method"),
+        ("rubbish", "invalid request"),
+    ] {
+        let answer = at_the_socket(&gateway, line).await;
+        let message = answer["error"]["message"].as_str().unwrap_or_default();
+        assert!(message.contains(expected), "{line}: {answer}");
+    }
+    // A command in the sandbox reaches the socket, but not the key.
+    let stranger = DeviceIdentity::from_seed(&[9; 32]);
+    let answer = say_with(&gateway, &stranger, r#"{"method":"device.pair.list"}"#).await;
+    assert_eq!(answer["ok"], false, "{answer}");
+    // What a killed gateway leaves is in nobody's way.
+    gateway.kill9();
+    assert!(path.exists());
+    gateway.restart().await;
+    assert_eq!(at_the_socket(&gateway, r#"{"method":"device.pair.list"}"#).await["ok"], true);
+    gateway.terminate().await;
+    assert!(!path.exists());
+    let output = command(&gateway, &["devices", "list", "--timeout", "5"]).await;
+    assert_eq!(output.status.code(), Some(1), "nobody is there: {output:?}");
+}
+
+#[tokio::test]
+async fn devices_that_openclaw_paired_come_in_as_before_and_stay_away_when_removed() {
+    let root = tempfile::TempDir::with_prefix("clawgate-test-").unwrap();
+    let folder = root.path().join("state/devices");
+    std::fs::create_dir_all(&folder).unwrap();
+    let guest = Guest::new("old friend", &["operator.read"]);
+    let theirs = "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA";
+    let entry = |id: &str, token: &str| {
+        json!({
+            "deviceId": id, "publicKey": guest.key().public_key(), "platform": "linux",
+            "clientId": "cli", "clientMode": "cli", "role": "operator", "roles": ["operator"],
+            "scopes": ["operator.read"], "approvedScopes": ["operator.read"],
+            "tokens": {"operator": {
+                "token": token, "role": "operator", "scopes": ["operator.read"],
+                "createdAtMs": 5, "rotatedAtMs": 0, "revokedAtMs": 0, "lastUsedAtMs": 0,
+            }},
+            "createdAtMs": 5, "approvedAtMs": 6,
+        })
+    };
+    let file = json!({guest.id(): entry(&guest.id(), theirs), "an id of no key": entry("x", "y")});
+    std::fs::write(folder.join("paired.json"), file.to_string()).unwrap();
+    let options = GatewayOptions::with_config(proxied_config());
+    let mut gateway = Gateway::start_in(root, options).await.unwrap();
+    let far = guest.clone().far().with(json!({"deviceToken": theirs}));
+    let (_client, auth) = far.come(&gateway).await;
+    assert_eq!(auth["deviceToken"], theirs);
+    assert_eq!(guest.come(&gateway).await.1.get("deviceToken"), None, "only the device has it");
+    let mut operator = admin(&gateway).await;
+    let list = call(&mut operator, "device.pair.list", json!({})).await;
+    assert_eq!(list["paired"].as_array().unwrap().len(), 1, "{list}");
+    call(&mut operator, "device.pair.remove", json!({"deviceId": guest.id()})).await;
+    gateway.restart().await;
+    assert_eq!(far.refused(&gateway).await.0["details"]["code"], "AUTH_DEVICE_TOKEN_MISMATCH");
+    assert_eq!(std::fs::read_to_string(folder.join("paired.json")).unwrap(), file.to_string());
+}
+
+#[tokio::test]
+async fn requests_and_answers_of_many_devices_at_once_do_not_disturb_each_other() {
+    let gateway = gateway().await;
+    let guests: Vec<_> =
+        (0..20).map(|n| Guest::new(&format!("guest {n}"), &["operator.read"])).collect();
+    let come = guests.iter().map(|guest| guest.come(&gateway));
+    let limit = tokio::time::timeout(Duration::from_secs(30), futures_util::future::join_all(come));
+    let come = limit.await.unwrap();
+    let tokens: std::collections::HashSet<_> =
+        come.iter().map(|(_, auth)| auth["deviceToken"].as_str().unwrap()).collect();
+    assert_eq!(tokens.len(), 20);
+}

@@ -1,0 +1,432 @@
+//! Nodes over real sockets: what they are asked, what they answer, and what
+//! waits for them.
+
+use serde_json::{Value, json};
+
+use crate::stage::{
+    Api, Stage, admin, call, config, connect, end_of, events, refusal, scripted, start, text_of,
+    told, until,
+};
+use crate::support::client::{SOON, standard_connect};
+use crate::support::node_client::{connect_params, invoke, invoked};
+use crate::support::{Gateway, GatewayOptions, MockProvider, NodeClient};
+
+async fn gateway() -> Gateway {
+    Stage::new(Api::OpenAi).await.gateway
+}
+
+async fn row(gateway: &Gateway, node: &str) -> Value {
+    let mut client = admin(gateway).await;
+    call(&mut client, "node.describe", json!({"nodeId": node})).await
+}
+
+#[tokio::test]
+async fn a_node_is_listed_with_what_it_may_be_asked_and_its_answer_comes_back() {
+    let gateway = gateway().await;
+    let mut client = admin(&gateway).await;
+    let commands = ["canvas.eval", "camera.snap", "made.up", "location.get"];
+    let mut phone = NodeClient::connect(&gateway, "Phone", "iOS 18", &commands).await;
+    let requested = client.wait_for(SOON, |frame| frame["event"] == "node.pair.requested").await;
+    let requested = requested.expect("a request")["payload"].clone();
+    assert_eq!(requested["nodeId"], json!(phone.id));
+    assert_eq!(requested["commands"], json!(["canvas.eval", "location.get"]));
+
+    let list = call(&mut client, "node.list", json!({})).await;
+    assert_eq!(list["nodes"].as_array().unwrap().len(), 1);
+    let node = &list["nodes"][0];
+    assert_eq!(node["commands"], json!(["canvas.eval", "location.get"]));
+    assert_eq!((&node["displayName"], &node["connected"]), (&json!("Phone"), &json!(true)));
+
+    let more = json!({"params": {"js": "1+1"}, "timeoutMs": 9000});
+    invoke(&mut client, "i-1", &phone.id, "canvas.eval", more).await;
+    let request = phone.asked("canvas.eval", 1).await;
+    assert_eq!(request["paramsJSON"], r#"{"js":"1+1"}"#);
+    assert_eq!((&request["timeoutMs"], &request["idempotencyKey"]), (&json!(9000), &json!("i-1")));
+    assert_eq!(phone.answer(&request, json!({"result": 2})).await["payload"], json!({"ok": true}));
+    let answer = invoked(&client, "i-1").await;
+    assert_eq!(
+        answer["payload"],
+        json!({"ok": true, "nodeId": phone.id, "command": "canvas.eval",
+            "payload": {"result": 2}, "payloadJSON": null})
+    );
+}
+
+#[tokio::test]
+async fn a_key_is_one_invocation_for_those_who_ask_at_once_and_after_a_kill() {
+    let mut gateway = gateway().await;
+    let mut client = admin(&gateway).await;
+    let mut phone = NodeClient::connect(&gateway, "Phone", "iOS 18", &["location.get"]).await;
+    invoke(&mut client, "key", &phone.id, "location.get", json!({})).await;
+    let request = phone.asked("location.get", 1).await;
+    let mut other = admin(&gateway).await;
+    invoke(&mut other, "key", &phone.id, "location.get", json!({})).await;
+    phone.answer(&request, json!({"lat": 1})).await;
+    let first = invoked(&client, "key").await;
+    assert_eq!(invoked(&other, "key").await["payload"], first["payload"]);
+    assert_eq!(phone.requests().len(), 1, "it was asked once");
+
+    gateway.restart().await;
+    let mut client = admin(&gateway).await;
+    let phone = NodeClient::connect(&gateway, "Phone", "iOS 18", &["location.get"]).await;
+    invoke(&mut client, "key", &phone.id, "location.get", json!({})).await;
+    assert_eq!(invoked(&client, "key").await["payload"], first["payload"]);
+    assert!(phone.requests().is_empty());
+    drop(phone);
+}
+
+#[tokio::test]
+async fn a_node_that_refuses_may_be_asked_again_under_the_same_key() {
+    let gateway = gateway().await;
+    let mut client = admin(&gateway).await;
+    let mut phone = NodeClient::connect(&gateway, "Phone", "android 15", &["device.info"]).await;
+    invoke(&mut client, "key", &phone.id, "device.info", json!({})).await;
+    let request = phone.asked("device.info", 1).await;
+    phone.refuse(&request, "LOCKED", "unlock me").await;
+    let refused = invoked(&client, "key").await;
+    assert_eq!(refused["error"]["message"], "LOCKED: unlock me");
+    assert_eq!(
+        refused["error"]["details"],
+        json!({"nodeError": {"code": "LOCKED", "message": "unlock me"}})
+    );
+    let mut again = admin(&gateway).await;
+    invoke(&mut again, "key", &phone.id, "device.info", json!({})).await;
+    let request = phone.asked("device.info", 2).await;
+    phone.answer(&request, json!({"model": "x"})).await;
+    assert_eq!(invoked(&again, "key").await["payload"]["payload"], json!({"model": "x"}));
+}
+
+#[tokio::test]
+async fn a_slow_node_ends_at_its_time_holds_up_nobody_and_its_late_answer_is_ignored() {
+    let gateway = gateway().await;
+    let mut client = admin(&gateway).await;
+    let mut slow = NodeClient::connect(&gateway, "Slow", "iOS 18", &["location.get"]).await;
+    let mut quick = NodeClient::connect(&gateway, "Quick", "iOS 18", &["location.get"]).await;
+    invoke(&mut client, "slow", &slow.id, "location.get", json!({"timeoutMs": 1500})).await;
+    let late = slow.asked("location.get", 1).await;
+    invoke(&mut client, "quick", &quick.id, "location.get", json!({})).await;
+    let request = quick.asked("location.get", 1).await;
+    quick.answer(&request, json!({"lat": 2})).await;
+    assert_eq!(invoked(&client, "quick").await["ok"], true);
+    assert!(!client.frames().iter().any(|frame| frame["id"] == "slow"), "it still waits");
+    let timed_out = invoked(&client, "slow").await;
+    assert_eq!(timed_out["error"]["message"], "TIMEOUT: node invoke timed out");
+    let ignored = slow.answer(&late, json!({"lat": 1})).await;
+    assert_eq!(ignored["payload"], json!({"ok": true, "ignored": true}));
+}
+
+#[tokio::test]
+async fn a_node_that_goes_in_the_middle_ends_what_it_was_asked_for() {
+    let gateway = gateway().await;
+    let mut client = admin(&gateway).await;
+    let phone = NodeClient::connect(&gateway, "Phone", "iOS 18", &["location.get"]).await;
+    let id = phone.id.clone();
+    invoke(&mut client, "gone", &id, "location.get", json!({"timeoutMs": 60_000})).await;
+    phone.asked("location.get", 1).await;
+    drop(phone);
+    let answer = invoked(&client, "gone").await;
+    assert_eq!(answer["error"]["message"], "Error: node disconnected (location.get)");
+    let text = refusal(
+        &mut client,
+        "node.invoke",
+        json!({"nodeId": id, "command": "location.get", "idempotencyKey": "later"}),
+    );
+    assert_eq!(text.await, "node not connected");
+}
+
+#[tokio::test]
+async fn the_newest_connection_of_a_node_is_asked_and_the_end_of_an_older_one_changes_nothing() {
+    let gateway = gateway().await;
+    let mut client = admin(&gateway).await;
+    let old = NodeClient::connect(&gateway, "Phone", "iOS 18", &["location.get"]).await;
+    let mut new = NodeClient::connect(&gateway, "Phone", "iOS 18", &["location.get"]).await;
+    assert_eq!(old.id, new.id);
+    drop(old);
+    invoke(&mut client, "i", &new.id, "location.get", json!({})).await;
+    let request = new.asked("location.get", 1).await;
+    new.answer(&request, json!({})).await;
+    assert_eq!(invoked(&client, "i").await["ok"], true);
+    assert_eq!(row(&gateway, &new.id).await["connected"], true);
+}
+
+#[tokio::test]
+async fn work_and_commands_that_wait_outlast_a_kill_until_the_node_has_dealt_with_them() {
+    let mut gateway = gateway().await;
+    let mut client = admin(&gateway).await;
+    let mut phone = NodeClient::connect(&gateway, "Phone", "iOS 18", &["canvas.eval"]).await;
+    let work = json!({"nodeId": phone.id, "type": "location.request", "priority": "high"});
+    let queued = call(&mut client, "node.pending.enqueue", work).await["queued"].clone();
+    invoke(&mut client, "later", &phone.id, "canvas.eval", json!({"params": {"js": "1"}})).await;
+    let request = phone.asked("canvas.eval", 1).await;
+    phone.refuse(&request, "NODE_BACKGROUND_UNAVAILABLE", "in the background").await;
+    let answer = invoked(&client, "later").await;
+    assert_eq!(answer["error"]["details"]["code"], "QUEUED_UNTIL_FOREGROUND");
+    assert_eq!(answer["error"]["retryable"], true);
+    let action = answer["error"]["details"]["queuedActionId"].clone();
+
+    gateway.kill9();
+    gateway.restart().await;
+    let mut phone = NodeClient::connect(&gateway, "Phone", "iOS 18", &["canvas.eval"]).await;
+    let drained = call(&mut phone.client, "node.pending.drain", json!({})).await;
+    assert_eq!(drained["items"][0], queued);
+    let pulled = call(&mut phone.client, "node.pending.pull", json!({})).await;
+    assert_eq!(pulled["actions"][0]["id"], action);
+    assert_eq!(pulled["actions"][0]["paramsJSON"], r#"{"js":"1"}"#);
+    let ids = json!({"ids": [action, queued["id"]]});
+    let acked = call(&mut phone.client, "node.pending.ack", ids).await;
+    assert_eq!(acked["remainingCount"], 0);
+
+    gateway.kill9();
+    gateway.restart().await;
+    let mut phone = NodeClient::connect(&gateway, "Phone", "iOS 18", &["canvas.eval"]).await;
+    let pulled = call(&mut phone.client, "node.pending.pull", json!({})).await;
+    assert_eq!(pulled["actions"], json!([]));
+    let drained = call(&mut phone.client, "node.pending.drain", json!({})).await;
+    assert_eq!(drained["items"][0]["id"], "baseline-status", "only what is always asked");
+}
+
+#[tokio::test]
+async fn an_approval_outlasts_a_kill_and_a_node_may_then_use_what_was_approved() {
+    let mut gateway = gateway().await;
+    let mut client = admin(&gateway).await;
+    let node = NodeClient::connect(&gateway, "Box", "linux", &["system.run"]).await;
+    let pairings = call(&mut client, "node.pair.list", json!({})).await;
+    let request = pairings["pending"][0]["requestId"].clone();
+    let needed = json!(["operator.pairing", "operator.admin"]);
+    assert_eq!(pairings["pending"][0]["requiredApproveScopes"], needed);
+    let approved = call(&mut client, "node.pair.approve", json!({"requestId": request})).await;
+    let token = approved["node"]["token"].as_str().unwrap().to_owned();
+    assert_eq!(token.len(), 43);
+
+    gateway.kill9();
+    gateway.restart().await;
+    let mut client = admin(&gateway).await;
+    let verify = |token: &str| json!({"nodeId": node.id, "token": token});
+    assert_eq!(call(&mut client, "node.pair.verify", verify(&token)).await["ok"], true);
+    assert_eq!(call(&mut client, "node.pair.verify", verify("x")).await, json!({"ok": false}));
+    let listed = call(&mut client, "node.pair.list", json!({})).await;
+    assert!(!listed.to_string().contains(&token), "a token is told once");
+    let more = ["system.run", "system.which"];
+    let node = NodeClient::connect(&gateway, "Box", "linux", &more).await;
+    assert_eq!(row(&gateway, &node.id).await["commands"], json!(["system.run"]));
+    let wanted = |frame: &Value| frame["event"] == "node.pair.requested";
+    let request = client.wait_for(SOON, wanted).await.expect("a request for more");
+    let id = request["payload"]["requestId"].clone();
+    call(&mut client, "node.pair.approve", json!({"requestId": id})).await;
+    assert_eq!(row(&gateway, &node.id).await["commands"], json!(more), "at once");
+}
+
+#[tokio::test]
+async fn a_node_follows_a_session_and_what_is_said_to_it_is_answered_there() {
+    let (gateway, _mock) = scripted(Api::OpenAi).await;
+    let mut client = admin(&gateway).await;
+    let mut phone = NodeClient::connect(&gateway, "Phone", "iOS 18", &[]).await;
+    phone.report("chat.subscribe", &json!({"sessionKey": "main"})).await;
+    let said = json!({"text": "@mock text text=\"heard\"", "sessionKey": "main"});
+    assert_eq!(phone.report("voice.transcript", &said).await["payload"], json!({"ok": true}));
+    let is_end = |frame: &Value| frame["event"] == "chat" && frame["payload"]["state"] == "final";
+    let end = phone.client.wait_for(SOON, is_end).await.expect("the answer");
+    assert_eq!(text_of(&end["payload"]["message"]), "heard");
+    assert!(end["payload"]["runId"].as_str().unwrap().starts_with("voice-"));
+    let run_id = end["payload"]["runId"].as_str().unwrap().to_owned();
+    end_of(&client, &run_id).await;
+
+    phone.report("chat.unsubscribe", &json!({"sessionKey": "main"})).await;
+    start(&mut client, "main", "@mock text text=\"more\"", "run-2").await;
+    end_of(&client, "run-2").await;
+    phone.client.request("health", json!({})).await;
+    assert!(events(&phone.client, "chat", "run-2").is_empty(), "no longer");
+    let request = json!({"message": "@mock text text=\"asked\"", "sessionKey": "agent:main:work"});
+    phone.report("agent.request", &request).await;
+    let lines = until("an answer", async || {
+        let told = told(&mut client, "agent:main:work").await;
+        (told.len() == 2).then_some(told)
+    });
+    assert_eq!(lines.await[1].1, "asked");
+}
+
+/// A gateway whose agents run commands on nodes under this policy.
+async fn on_nodes(exec: Value) -> (Gateway, MockProvider) {
+    let mock = MockProvider::start().await;
+    let mut config = config(mock.address(), Api::OpenAi);
+    config["tools"]["exec"] = exec;
+    config["tools"]["exec"]["host"] = json!("node");
+    (Gateway::start(GatewayOptions::with_config(config)).await, mock)
+}
+
+const RUN: &str = "@mock tool name=exec args={\"command\":\"uname -a\"} then=\"done\"";
+
+#[tokio::test]
+async fn a_command_for_a_node_waits_for_a_person_and_then_the_node_runs_what_was_shown() {
+    let (gateway, _mock) = on_nodes(json!({"security": "full", "ask": "always"})).await;
+    let mut client = admin(&gateway).await;
+    let commands = ["system.run", "system.run.prepare"];
+    let mut node = NodeClient::connect(&gateway, "Box", "linux", &commands).await;
+    start(&mut client, "main", RUN, "run-1").await;
+    let prepare = node.asked("system.run.prepare", 1).await;
+    let asked: Value = serde_json::from_str(prepare["paramsJSON"].as_str().unwrap()).unwrap();
+    assert_eq!(asked["command"], json!(["/bin/sh", "-lc", "uname -a"]));
+    let plan = json!({"argv": asked["command"], "cwd": "/srv", "commandText": "uname -a",
+        "commandPreview": null, "agentId": asked["agentId"], "sessionKey": asked["sessionKey"]});
+    node.answer(&prepare, json!({"plan": plan})).await;
+    let question = client.wait_for(SOON, |frame| frame["event"] == "exec.approval.requested").await;
+    let question = question.expect("a question")["payload"].clone();
+    let request = &question["request"];
+    assert_eq!((&request["host"], &request["nodeId"]), (&json!("node"), &json!(node.id)));
+    assert_eq!((&request["command"], &request["cwd"]), (&json!("uname -a"), &json!("/srv")));
+    assert_eq!(request["allowedDecisions"], json!(["allow-once", "deny"]));
+    assert_eq!(node.requests().len(), 1, "nothing runs before the decision");
+    let decision = json!({"id": question["id"], "decision": "allow-once"});
+    call(&mut client, "exec.approval.resolve", decision).await;
+
+    let run = node.asked("system.run", 1).await;
+    let params: Value = serde_json::from_str(run["paramsJSON"].as_str().unwrap()).unwrap();
+    assert_eq!(params["command"], asked["command"]);
+    assert_eq!((&params["cwd"], &params["approved"]), (&json!("/srv"), &json!(true)));
+    assert_eq!(params["runId"], question["id"]);
+    assert!(params["env"].is_null(), "the node gets no variable of this machine");
+    let result = json!({"success": true, "exitCode": 0, "stdout": "Linux box", "stderr": ""});
+    node.answer(&run, result).await;
+    assert_eq!(text_of(&end_of(&client, "run-1").await["message"]), "done");
+    let told = told(&mut client, "main").await;
+    assert!(told.contains(&("toolResult".into(), "Linux box".into())), "{told:?}");
+}
+
+#[tokio::test]
+async fn a_command_for_a_node_that_is_denied_or_has_nowhere_to_run_is_not_sent() {
+    let (gateway, _mock) = on_nodes(json!({"security": "full", "ask": "always"})).await;
+    let mut client = admin(&gateway).await;
+    start(&mut client, "main", RUN, "run-1").await;
+    end_of(&client, "run-1").await;
+    let lines = told(&mut client, "main").await;
+    assert!(lines[2].1.contains("requires a node that supports system.run"), "{lines:?}");
+
+    let node = NodeClient::connect(&gateway, "Box", "linux", &["system.run"]).await;
+    start(&mut client, "agent:main:two", RUN, "run-2").await;
+    let question = client.wait_for(SOON, |frame| frame["event"] == "exec.approval.requested").await;
+    let id = question.expect("a question")["payload"]["id"].clone();
+    let decision = json!({"id": id, "decision": "deny"});
+    call(&mut client, "exec.approval.resolve", decision).await;
+    end_of(&client, "run-2").await;
+    let lines = told(&mut client, "agent:main:two").await;
+    assert!(lines[2].1.starts_with("Exec denied (node id="), "{lines:?}");
+    assert!(node.requests().is_empty());
+}
+
+#[tokio::test]
+async fn the_allowlist_of_this_machine_says_nothing_of_a_node() {
+    let (gateway, _mock) = on_nodes(json!({"security": "allowlist", "ask": "off"})).await;
+    let mut client = admin(&gateway).await;
+    let file = json!({"version": 1, "agents": {"*": {"allowlist": [{"pattern": "*"}]}}});
+    let now = call(&mut client, "exec.approvals.get", json!({})).await;
+    let set = json!({"file": file, "baseHash": now["hash"]});
+    call(&mut client, "exec.approvals.set", set).await;
+    let node = NodeClient::connect(&gateway, "Box", "linux", &["system.run"]).await;
+    start(&mut client, "main", RUN, "run-1").await;
+    end_of(&client, "run-1").await;
+    let lines = told(&mut client, "main").await;
+    assert_eq!(lines[2].1, "exec denied: allowlist miss");
+    assert!(node.requests().is_empty());
+}
+
+#[tokio::test]
+async fn agents_see_nodes_and_ask_them_but_run_no_program_with_that_tool() {
+    let (gateway, _mock) = scripted(Api::OpenAi).await;
+    let mut client = admin(&gateway).await;
+    let mut phone =
+        NodeClient::connect(&gateway, "Phone", "iOS 18", &["system.notify", "device.info"]).await;
+    let notify = json!({"action": "notify", "title": "Hi", "node": "phone"});
+    let text = format!("@mock tool name=nodes args={notify} then=\"shown\"");
+    start(&mut client, "main", &text, "run-1").await;
+    let request = phone.asked("system.notify", 1).await;
+    assert_eq!(request["paramsJSON"], r#"{"title":"Hi"}"#);
+    phone.answer(&request, json!({"ok": true})).await;
+    end_of(&client, "run-1").await;
+    let lines = told(&mut client, "main").await;
+    assert!(lines[2].1.contains("EXTERNAL_UNTRUSTED_CONTENT"), "{lines:?}");
+
+    let run = json!({"action": "invoke", "invokeCommand": "system.run"});
+    let text = format!("@mock tool name=nodes args={run} then=\"no\"");
+    start(&mut client, "agent:main:two", &text, "run-2").await;
+    end_of(&client, "run-2").await;
+    let lines = told(&mut client, "agent:main:two").await;
+    assert!(lines[2].1.contains("use exec with host=node"), "{lines:?}");
+    assert_eq!(phone.requests().len(), 1);
+}
+
+#[tokio::test]
+async fn who_watches_only_sees_no_requests_of_nodes_and_a_node_sees_no_conversation() {
+    let (gateway, _mock) = scripted(Api::OpenAi).await;
+    let mut client = admin(&gateway).await;
+    let reader = connect(&gateway, &standard_connect(&["operator.read"])).await;
+    let params = connect_params("Phone", "iOS 18", &["location.get"]);
+    let (mut phone, hello) = NodeClient::connect_with(&gateway, "Phone", params).await;
+    assert_eq!(hello["payload"]["auth"]["role"], "node");
+    start(&mut client, "main", "@mock text text=\"private\"", "run-1").await;
+    end_of(&client, "run-1").await;
+    phone.client.request("health", json!({})).await;
+    assert!(phone.client.frames().iter().all(|frame| frame["event"] != "chat"));
+    end_of(&reader, "run-1").await;
+    let seen = reader.frames();
+    assert!(seen.iter().all(|frame| frame["event"] != "node.pair.requested"), "{seen:?}");
+}
+
+#[tokio::test]
+async fn what_was_under_way_when_the_gateway_was_killed_is_not_done_again_under_its_key() {
+    let mut gateway = gateway().await;
+    let mut client = admin(&gateway).await;
+    let node = NodeClient::connect(&gateway, "Phone", "iOS 18", &["location.get"]).await;
+    let params = json!({"timeoutMs": 60_000});
+    invoke(&mut client, "key", &node.id, "location.get", params).await;
+    let old = node.asked("location.get", 1).await;
+    gateway.kill9();
+    gateway.restart().await;
+    let mut client = admin(&gateway).await;
+    let mut node = NodeClient::connect(&gateway, "Phone", "iOS 18", &["location.get"]).await;
+    let ignored = node.answer(&old, json!({"lat": 1})).await;
+    assert_eq!(ignored["payload"], json!({"ok": true, "ignored": true}));
+    invoke(&mut client, "key", &node.id, "location.get", json!({})).await;
+    let answer = invoked(&client, "key").await;
+    let text = answer["error"]["message"].as_str().unwrap();
+    assert!(text.contains("the gateway stopped while it did this"), "{answer}");
+    assert!(node.requests().is_empty());
+}
+
+#[tokio::test]
+async fn a_large_answer_arrives_whole_and_is_not_kept() {
+    let gateway = gateway().await;
+    let mut client = admin(&gateway).await;
+    let mut node = NodeClient::connect(&gateway, "Phone", "iOS 18", &["canvas.snapshot"]).await;
+    invoke(&mut client, "big", &node.id, "canvas.snapshot", json!({})).await;
+    let request = node.asked("canvas.snapshot", 1).await;
+    let picture = json!({"format": "png", "base64": "A".repeat(1_000_000)});
+    node.answer(&request, picture.clone()).await;
+    assert_eq!(invoked(&client, "big").await["payload"]["payload"], picture);
+    let mut other = admin(&gateway).await;
+    invoke(&mut other, "big", &node.id, "canvas.snapshot", json!({})).await;
+    let again = invoked(&other, "big").await;
+    assert!(again["error"]["message"].as_str().unwrap().contains("too large"), "{again}");
+    assert_eq!(node.requests().len(), 1);
+}
+
+#[tokio::test]
+async fn nodes_that_openclaw_approved_are_taken_over_once() {
+    let mut gateway = gateway().await;
+    gateway.kill9();
+    let folder = gateway.state_dir().join("nodes");
+    std::fs::create_dir_all(&folder).unwrap();
+    let row = json!({"nodeId": "old", "token": "their-token", "displayName": "Old Phone",
+        "commands": ["location.get"], "createdAtMs": 1, "approvedAtMs": 2});
+    std::fs::write(folder.join("paired.json"), json!({"old": row}).to_string()).unwrap();
+    gateway.restart().await;
+    let mut client = admin(&gateway).await;
+    let list = call(&mut client, "node.list", json!({})).await;
+    assert_eq!(list["nodes"][0]["displayName"], "Old Phone", "{list}");
+    let verify = json!({"nodeId": "old", "token": "their-token"});
+    assert_eq!(call(&mut client, "node.pair.verify", verify).await["ok"], true);
+    call(&mut client, "node.pair.remove", json!({"nodeId": "old"})).await;
+    gateway.kill9();
+    gateway.restart().await;
+    let mut client = admin(&gateway).await;
+    let list = call(&mut client, "node.list", json!({})).await;
+    assert_eq!(list["nodes"], json!([]), "it does not come back");
+}

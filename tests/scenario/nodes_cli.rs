@@ -1,0 +1,67 @@
+//! `clawgate nodes` against a gateway with a node.
+
+use std::process::Output;
+
+use serde_json::{Value, json};
+use tokio::process::Command;
+
+use crate::stage::{Api, Stage};
+use crate::support::{Gateway, NodeClient, SECRET};
+
+async fn nodes(gateway: &Gateway, args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_clawgate"))
+        .arg("nodes")
+        .args(args)
+        .args(["--url", &format!("ws://{}", gateway.address()), "--token", SECRET])
+        .env_clear()
+        .env("HOME", gateway.state_dir())
+        .kill_on_drop(true)
+        .output()
+        .await
+        .unwrap()
+}
+
+fn said(output: &Output) -> String {
+    assert!(output.status.success(), "{output:?}");
+    String::from_utf8(output.stdout.clone()).unwrap()
+}
+
+fn json_of(output: &Output) -> Value {
+    serde_json::from_str(&said(output)).unwrap()
+}
+
+#[tokio::test]
+async fn nodes_are_listed_approved_named_asked_and_removed() {
+    let gateway = Stage::new(Api::OpenAi).await.gateway;
+    let mut phone = NodeClient::connect(&gateway, "Phone", "iOS 18", &["location.get"]).await;
+    let list = said(&nodes(&gateway, &["list"]).await);
+    assert!(list.contains("Phone") && list.contains("connected"), "{list}");
+    assert!(list.contains("Waiting for"), "{list}");
+    let list = json_of(&nodes(&gateway, &["list", "--json"]).await);
+    let request = list["pending"][0]["requestId"].as_str().unwrap().to_owned();
+
+    let approved = said(&nodes(&gateway, &["approve", &request[..8]]).await);
+    assert_eq!(approved, "Phone may be asked for: location.get\n");
+    let renamed = json_of(&nodes(&gateway, &["rename", "phone", "Mine", "--json"]).await);
+    assert_eq!(renamed, json!({"nodeId": phone.id, "displayName": "Mine"}));
+    let shown = said(&nodes(&gateway, &["describe", &phone.id[..8]]).await);
+    assert!(shown.contains("can be asked") && shown.contains("location.get"), "{shown}");
+
+    let invoke = ["invoke", "Phone", "location.get", "--params", "{\"exact\":true}"];
+    let asking = nodes(&gateway, &invoke);
+    let answering = async {
+        let request = phone.asked("location.get", 1).await;
+        assert_eq!(request["paramsJSON"], r#"{"exact":true}"#);
+        phone.answer(&request, json!({"lat": 1})).await
+    };
+    let (asked, _) = tokio::join!(asking, answering);
+    assert_eq!(json_of(&asked), json!({"lat": 1}));
+
+    let removed = said(&nodes(&gateway, &["remove", "Phone"]).await);
+    assert_eq!(removed, "Phone is no longer approved\n");
+    let refused = nodes(&gateway, &["invoke", "Phone", "location.get"]).await;
+    let told = String::from_utf8(refused.stderr).unwrap();
+    assert!(!refused.status.success() && told.contains("does not support"), "{told}");
+    let unknown = nodes(&gateway, &["describe", "nobody"]).await;
+    assert_eq!(unknown.status.code(), Some(2), "{unknown:?}");
+}

@@ -1,0 +1,122 @@
+//! References to secrets while the gateway runs: what a program tells is asked
+//! for once, and again when somebody says so.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::stage::{Api, admin, ask, call, config, refusal, text_of};
+use crate::support::{Gateway, GatewayOptions, MockProvider};
+
+/// A program that tells one secret, and notes how often it was asked.
+struct Vault(PathBuf);
+
+impl Vault {
+    fn tells(&self, secret: &str) {
+        let answer = json!({"protocolVersion": 1, "values": {"a": secret, "b": "for-skills"}});
+        let script = format!("#!/bin/sh\necho x >> {0}.asked\necho '{answer}'\n", self.0.display());
+        fs::write(&self.0, script).unwrap();
+        fs::set_permissions(&self.0, fs::Permissions::from_mode(0o700)).unwrap();
+    }
+
+    fn asked(&self) -> usize {
+        let path = format!("{}.asked", self.0.display());
+        fs::read_to_string(path).unwrap_or_default().lines().count()
+    }
+}
+
+fn skill(state: &Path) {
+    let dir = state.join("skills/gh");
+    fs::create_dir_all(&dir).unwrap();
+    let text = "---\nname: gh\ndescription: d\nmetadata: {openclaw: {primaryEnv: GH_KEY}}\n---\n";
+    fs::write(dir.join("SKILL.md"), text).unwrap();
+}
+
+async fn scene() -> (Gateway, MockProvider, Vault) {
+    let mock = MockProvider::start().await;
+    let root = TempDir::with_prefix("clawgate-vault-").unwrap();
+    let vault = Vault(root.path().join("vault.sh"));
+    vault.tells("first-key");
+    let mut config = config(mock.address(), Api::OpenAi);
+    let reference = |id: &str| json!({"source": "exec", "provider": "v", "id": id});
+    config["secrets"] = json!({"providers": {"v": {"source": "exec", "command": vault.0}}});
+    config["models"]["providers"]["mock"]["apiKey"] = reference("a");
+    config["skills"] = json!({"entries": {"gh": {"apiKey": reference("b")}}});
+    config["gateway"]["tools"] = json!({"allow": ["exec"]});
+    skill(&root.path().join("state"));
+    let gateway = Gateway::start_in(root, GatewayOptions::with_config(config)).await.unwrap();
+    (gateway, mock, vault)
+}
+
+fn last_key(mock: &MockProvider) -> String {
+    mock.calls().last().unwrap().1.clone()
+}
+
+#[tokio::test]
+async fn a_reload_changes_the_key_of_a_running_gateway_or_nothing() {
+    let (gateway, mock, vault) = scene().await;
+    let mut client = admin(&gateway).await;
+    ask(&mut client, "main", "hello", "run-1").await;
+    assert_eq!(last_key(&mock), "first-key");
+    vault.tells("second-key");
+    ask(&mut client, "main", "hello", "run-2").await;
+    assert_eq!(last_key(&mock), "first-key", "nobody has said that it changed");
+    let answer = call(&mut client, "secrets.reload", json!({})).await;
+    assert_eq!(answer, json!({"ok": true, "warningCount": 0}));
+    ask(&mut client, "main", "hello", "run-3").await;
+    assert_eq!(last_key(&mock), "second-key");
+    fs::remove_file(&vault.0).unwrap();
+    assert_eq!(refusal(&mut client, "secrets.reload", json!({})).await, "secrets.reload failed");
+    ask(&mut client, "main", "hello", "run-4").await;
+    assert_eq!(last_key(&mock), "second-key");
+}
+
+#[tokio::test]
+async fn a_program_is_not_asked_at_every_command() {
+    let (gateway, _mock, vault) = scene().await;
+    let mut client = admin(&gateway).await;
+    let command = json!({"name": "exec", "args": {"command": "echo ${#GH_KEY}"}});
+    let mut counts = Vec::new();
+    for _ in 0..3 {
+        let said = call(&mut client, "tools.invoke", command.clone()).await;
+        assert_eq!(text_of(&said["output"]).trim(), "10", "{said}");
+        counts.push(vault.asked());
+    }
+    // Once at the start for the model, once for the first command.
+    assert_eq!(counts, [2, 2, 2]);
+}
+
+#[tokio::test]
+async fn an_admin_is_told_the_secrets_of_the_places_that_are_named() {
+    let (gateway, _mock, _vault) = scene().await;
+    let mut client = admin(&gateway).await;
+    let ask = |ids: Value| json!({"commandName": "memory status", "targetIds": ids});
+    let told =
+        call(&mut client, "secrets.resolve", ask(json!(["models.providers.*.apiKey"]))).await;
+    assert_eq!(
+        told,
+        json!({
+            "ok": true,
+            "assignments": [{
+                "path": "models.providers.mock.apiKey",
+                "pathSegments": ["models", "providers", "mock", "apiKey"],
+                "value": "first-key",
+            }],
+            "diagnostics": [],
+            "inactiveRefPaths": [],
+        })
+    );
+    let none = call(&mut client, "secrets.resolve", ask(json!(["gateway.auth.token"]))).await;
+    assert_eq!(none["assignments"], json!([]), "the token is no reference");
+    for (params, text) in [
+        (json!({}), "invalid secrets.resolve params: commandName"),
+        (ask(json!("x")), "invalid secrets.resolve params: targetIds"),
+        (ask(json!(["nope"])), "invalid secrets.resolve params: unknown target id \"nope\""),
+    ] {
+        assert_eq!(refusal(&mut client, "secrets.resolve", params).await, text);
+    }
+    assert!(!gateway.stderr().contains("first-key"));
+}

@@ -1,0 +1,91 @@
+//! Guessing the secret: from a page on this machine ("ClawJacked"), under many
+//! spellings of one address (GHSA-5847-rm3g-23mw), and all at once
+//! (GHSA-5m9r-p9g7-679c).
+
+use serde_json::{Value, json};
+
+use crate::support::client::standard_connect;
+use crate::support::{Gateway, GatewayOptions, SECRET, WsClient, default_config};
+
+async fn gateway(rate_limit: Option<Value>) -> Gateway {
+    let mut config = default_config("127.0.0.1:9");
+    config["gateway"]["trustedProxies"] = json!(["127.0.0.1"]);
+    if let Some(rate_limit) = rate_limit {
+        config["gateway"]["auth"]["rateLimit"] = rate_limit;
+    }
+    Gateway::start(GatewayOptions::with_config(config)).await
+}
+
+/// The code of what a try is answered with; empty when it gets in.
+async fn attempt(gateway: &Gateway, header: (&str, &str), auth: Value) -> String {
+    let headers = [(header.0.to_owned(), header.1.to_owned())];
+    let mut client = WsClient::open_with(&gateway.address(), "/", &headers).await.unwrap();
+    let mut params = standard_connect(&["operator.read"]);
+    params["auth"] = auth;
+    let answer = client.request("connect", params).await;
+    answer["error"]["details"]["code"].as_str().unwrap_or_default().to_owned()
+}
+
+#[tokio::test]
+async fn a_page_on_this_machine_has_ten_guesses_whatever_else_it_sends() {
+    let gateway = gateway(None).await;
+    let page = ("Origin", "http://localhost:5173");
+    for index in 0..10 {
+        let auth = match index % 3 {
+            0 => json!({"token": "guess"}),
+            1 => json!({"token": "guess", "deviceToken": "bogus"}),
+            _ => json!({"token": "guess", "password": "bogus", "bootstrapToken": "bogus"}),
+        };
+        assert_eq!(attempt(&gateway, page, auth).await, "AUTH_TOKEN_MISMATCH", "{index}");
+    }
+    for auth in [json!({"token": SECRET}), json!({"token": SECRET, "deviceToken": "bogus"})] {
+        assert_eq!(attempt(&gateway, page, auth).await, "AUTH_RATE_LIMITED");
+    }
+    let other_page = ("Origin", "http://127.0.0.1:5173");
+    assert_eq!(attempt(&gateway, other_page, json!({"token": SECRET})).await, "");
+    assert_eq!(attempt(&gateway, ("X-None", "1"), json!({"token": SECRET})).await, "");
+}
+
+#[tokio::test]
+async fn spellings_of_one_address_and_addresses_of_one_network_share_their_tries() {
+    for spellings in [
+        ["203.0.113.7", "::ffff:203.0.113.7", "::ffff:cb00:7107"],
+        ["2001:db8:1:2::1", "2001:db8:1:2:ffff::9", "2001:0DB8:0001:0002::3"],
+    ] {
+        let gateway = gateway(Some(json!({"maxAttempts": 3}))).await;
+        for spelling in spellings {
+            let header = ("X-Forwarded-For", spelling);
+            let found = attempt(&gateway, header, json!({"token": "guess"})).await;
+            assert_eq!(found, "AUTH_TOKEN_MISMATCH", "{spelling}");
+        }
+        for spelling in spellings {
+            let header = ("X-Forwarded-For", spelling);
+            let found = attempt(&gateway, header, json!({"token": SECRET})).await;
+            assert_eq!(found, "AUTH_RATE_LIMITED", "{spelling}");
+        }
+        let neighbour = ("X-Forwarded-For", "198.51.100.1");
+        assert_eq!(attempt(&gateway, neighbour, json!({"token": SECRET})).await, "");
+    }
+}
+
+#[tokio::test]
+async fn a_forged_beginning_of_the_chain_buys_no_tries() {
+    let gateway = gateway(Some(json!({"maxAttempts": 3}))).await;
+    for index in 0..5 {
+        let chain = format!("10.9.8.{index}, 203.0.113.7");
+        let found = attempt(&gateway, ("X-Forwarded-For", &chain), json!({"token": "guess"})).await;
+        let expected = if index < 3 { "AUTH_TOKEN_MISMATCH" } else { "AUTH_RATE_LIMITED" };
+        assert_eq!(found, expected, "{chain}");
+    }
+}
+
+#[tokio::test]
+async fn tries_at_the_same_time_are_no_more_than_tries_one_after_the_other() {
+    let gateway = gateway(Some(json!({"maxAttempts": 5}))).await;
+    let header = ("X-Forwarded-For", "203.0.113.7");
+    let tries = (0..30).map(|_| attempt(&gateway, header, json!({"token": "guess"})));
+    let found = futures_util::future::join_all(tries).await;
+    let compared = found.iter().filter(|code| *code == "AUTH_TOKEN_MISMATCH").count();
+    assert_eq!(compared, 5, "{found:?}");
+    assert_eq!(found.iter().filter(|code| *code == "AUTH_RATE_LIMITED").count(), 25);
+}

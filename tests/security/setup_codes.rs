@@ -1,0 +1,117 @@
+//! A setup code sets up one device, once, with what it says
+//! (CVE-2026-53862, CVE-2026-53852, GHSA-xr4f-mjxj-w6w5, GHSA-83w9-h5wv-j9xm).
+
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use futures_util::future::join_all;
+use serde_json::{Value, json};
+
+use crate::stage::{admin, call, connect};
+use crate::support::client::standard_connect;
+use crate::support::guest::{Guest, command, proxied_config, said};
+use crate::support::{Gateway, GatewayOptions};
+
+const RACERS: usize = 100;
+
+async fn gateway() -> Gateway {
+    // Racers are many sockets of one place.
+    let options = GatewayOptions::with_config(proxied_config());
+    Gateway::start(options.env("OPENCLAW_MAX_PREAUTH_CONNECTIONS_PER_IP", "200")).await
+}
+
+async fn code(gateway: &Gateway) -> String {
+    let mut operator = admin(gateway).await;
+    let issued = call(&mut operator, "device.pair.setupCode", json!({})).await;
+    issued["bootstrapToken"].as_str().unwrap().to_owned()
+}
+
+/// A phone that has the code.
+fn phone(name: &str, code: &str) -> Guest {
+    Guest::node(name).far().with(json!({"bootstrapToken": code}))
+}
+
+#[tokio::test]
+async fn of_many_devices_that_race_with_one_code_one_gets_in() {
+    let gateway = gateway().await;
+    let code = code(&gateway).await;
+    let racers: Vec<_> = (0..RACERS).map(|n| phone(&format!("racer {n}"), &code)).collect();
+    let answers = join_all(racers.iter().map(|racer| racer.knock(&gateway))).await;
+    let (winners, losers): (Vec<_>, Vec<_>) =
+        answers.iter().map(|(_, answer)| answer).partition(|answer| answer["ok"] == true);
+    assert_eq!(winners.len(), 1);
+    for loser in losers {
+        assert_eq!(loser["error"]["details"]["code"], "AUTH_BOOTSTRAP_TOKEN_INVALID", "{loser}");
+    }
+    let mut operator = admin(&gateway).await;
+    let list = call(&mut operator, "device.pair.list", json!({})).await;
+    assert_eq!(list["paired"].as_array().unwrap().len(), 1);
+    assert_eq!(list["pending"], json!([]));
+}
+
+#[tokio::test]
+async fn a_code_gives_what_it_says_and_is_gone_with_its_use() {
+    let gateway = gateway().await;
+    let code = code(&gateway).await;
+    for (guest, why) in [
+        (Guest::new("phone", &["operator.admin"]), "more than it gives"),
+        (Guest::new("phone", &["operator.pairing"]), "more than it gives"),
+    ] {
+        let wish = guest.far().with(json!({"bootstrapToken": code}));
+        let (error, _) = wish.refused(&gateway).await;
+        assert_eq!(error["details"]["code"], "AUTH_BOOTSTRAP_TOKEN_INVALID", "{why}");
+    }
+    let (_client, auth) = phone("phone", &code).come(&gateway).await;
+    assert_eq!((&auth["role"], &auth["scopes"]), (&json!("node"), &json!([])));
+    let other = &auth["deviceTokens"][0];
+    assert_eq!(other["role"], "operator");
+    let expected =
+        ["operator.approvals", "operator.read", "operator.talk.secrets", "operator.write"];
+    assert_eq!(other["scopes"], json!(expected));
+    let operator = Guest::new("phone", &["operator.read"]).far();
+    let handed_on = operator.clone().with(json!({"deviceToken": other["deviceToken"]}));
+    handed_on.come(&gateway).await;
+    for again in [phone("phone", &code), phone("another phone", &code)] {
+        let (error, _) = again.refused(&gateway).await;
+        assert_eq!(error["details"]["code"], "AUTH_BOOTSTRAP_TOKEN_INVALID", "it was used");
+    }
+}
+
+#[tokio::test]
+async fn codes_are_issued_by_admins_and_can_be_taken_back() {
+    let gateway = gateway().await;
+    let all_but_admin = [
+        "operator.read",
+        "operator.write",
+        "operator.approvals",
+        "operator.pairing",
+        "operator.talk.secrets",
+    ];
+    let mut other = connect(&gateway, &standard_connect(&all_but_admin)).await;
+    let answer = other.request("device.pair.setupCode", json!({})).await;
+    assert_eq!(answer["error"]["message"], "missing scope: operator.admin");
+    let code = code(&gateway).await;
+    assert!(
+        said(&gateway, &["devices", "clear", "--yes", "--codes"]).await.contains("1 setup code")
+    );
+    phone("phone", &code).refused(&gateway).await;
+    // The database does not know the secret.
+    let state = std::fs::read(gateway.state_dir().join("clawgate.sqlite")).unwrap();
+    assert!(!state.windows(code.len()).any(|window| window == code.as_bytes()));
+}
+
+#[tokio::test]
+async fn the_command_line_prints_a_code_that_works() {
+    let gateway = gateway().await;
+    let nowhere = command(&gateway, &["qr"]).await;
+    assert_eq!(nowhere.status.code(), Some(2), "no phone reaches 127.0.0.1");
+    let url = "wss://gateway.example";
+    let printed = said(&gateway, &["qr", "--public-url", url, "--setup-code-only"]).await;
+    let text = URL_SAFE_NO_PAD.decode(printed.trim()).unwrap();
+    let setup: Value = serde_json::from_slice(&text).unwrap();
+    assert!(setup["url"].as_str().unwrap().starts_with(url), "{setup}");
+    let code = setup["bootstrapToken"].as_str().unwrap();
+    phone("phone", code).come(&gateway).await;
+    let shown = said(&gateway, &["qr", "--public-url", url, "--json"]).await;
+    let shown: Value = serde_json::from_str(&shown).unwrap();
+    assert!(shown["setupCode"].is_string() && shown["expiresAtMs"].is_u64(), "{shown}");
+}
