@@ -11,13 +11,27 @@ use super::trace::{Trace, What};
 /// Moments further away than this are meant as they stand.
 const NEAR_MS: i64 = 24 * 60 * 60 * 1000;
 
-/// When the recording began, by the first job that was made in it.
+/// When the recording began: a job was made after it was asked for and before
+/// that was told, so what lies between is known to some milliseconds.
 pub fn began(trace: &Trace) -> Option<i64> {
-    trace.lines.iter().find_map(|line| {
-        let What::Received(frame) = &line.what else { return None };
-        let made = frame["payload"]["job"]["createdAtMs"].as_i64()?;
-        Some(made - i64::try_from(line.at).ok()?)
-    })
+    let (mut asked, mut bounds) = (0, None::<(i64, i64)>);
+    for line in &trace.lines {
+        let at = i64::try_from(line.at).ok()?;
+        let frame = match &line.what {
+            What::Sent(_) => {
+                asked = at;
+                continue;
+            }
+            What::Received(frame) => frame,
+            _ => continue,
+        };
+        let is_new = frame["event"] == "cron" && frame["payload"]["action"] == "added";
+        let made = frame["payload"]["job"]["createdAtMs"].as_i64().filter(|_| is_new);
+        let Some(made) = made else { continue };
+        let (low, high) = bounds.unwrap_or((i64::MIN, i64::MAX));
+        bounds = Some((low.max(made - at), high.min(made - asked)));
+    }
+    bounds.map(|(low, high)| low + (high - low) / 2)
 }
 
 /// What time it is.
