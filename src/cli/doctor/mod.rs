@@ -30,6 +30,9 @@ pub struct DoctorArgs {
     /// Close files that are open to other users
     #[arg(long)]
     fix: bool,
+    /// Also say whether a web page at this address may connect, and why not
+    #[arg(long, value_name = "URL")]
+    url: Option<String>,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -49,6 +52,7 @@ pub fn run(args: &DoctorArgs, env: &Env) -> anyhow::Result<ExitCode> {
         let runtime = super::one_thread()?;
         findings.extend(runtime.block_on(setup::references(settings, env)));
         findings.push(runtime.block_on(setup::models(settings, env)));
+        findings.extend(args.url.as_deref().map(|url| setup::page(url, settings)));
     }
     findings.extend(setup::programs(env));
     findings.push(setup::sandbox(loaded.as_ref().ok()));

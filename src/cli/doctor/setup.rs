@@ -7,6 +7,7 @@ use std::sync::Arc;
 use super::finding::{Finding, Severity};
 use crate::agent::exec::sandbox_availability;
 use crate::app;
+use crate::auth::origin::page_verdict;
 use crate::config::secrets::{self, targets};
 use crate::config::{ConfigError, Env, Settings};
 use crate::support::{Clock, SystemClock};
@@ -36,6 +37,25 @@ pub fn config(loaded: &Result<Settings, ConfigError>) -> Finding {
             "the gateway does not start with it",
             "mend the place that is named; earlier versions are beside the file, as .bak",
         ),
+    }
+}
+
+/// What becomes of a web page at this address. The address is not repeated: it
+/// may hold a token.
+pub fn page(url: &str, settings: &Settings) -> Finding {
+    let Some(verdict) = page_verdict(url, &settings.gateway.control_ui) else {
+        let title = "what --url says is no address of a web page";
+        let way = "write it like https://gateway.example.com/";
+        return Finding::new("page.address", Severity::Warn, title, "", way);
+    };
+    let title = verdict.to_string();
+    match (verdict.here, verdict.elsewhere) {
+        (_, Ok(_)) if verdict.is_secure => Finding::ok("page.allowed", title),
+        (Err(_), Err(_)) => {
+            let way = "gateway.controlUi.allowedOrigins, see docs/deploy.md";
+            Finding::new("page.refused", Severity::Warn, title, "", way)
+        }
+        _ => Finding::new("page.restricted", Severity::Info, title, "", ""),
     }
 }
 

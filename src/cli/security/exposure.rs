@@ -33,13 +33,13 @@ pub fn check(settings: &Settings) -> Vec<Finding> {
             .push(Finding::ok("gateway.bind", format!("only this machine reaches it, at {reach}")));
     }
     findings.extend(secret(settings, is_open));
-    if is_open && !has_tls(settings) {
+    if is_open && !gateway.tls.enabled {
         findings.push(Finding::new(
             "gateway.tls_missing",
             Severity::Critical,
             "other machines reach the gateway without TLS",
             "whoever is on the way reads the token and every conversation",
-            "a proxy that speaks wss in front of gateway.bind \"loopback\": config/Caddyfile, config/nginx.conf",
+            "gateway.tls: {enabled: true}, or a proxy that speaks wss in front of gateway.bind \"loopback\": docs/deploy.md",
         ));
     }
     if is_open && gateway.auth.rate_limit.is_none() {
@@ -62,11 +62,6 @@ pub fn check(settings: &Settings) -> Vec<Finding> {
         ));
     }
     findings
-}
-
-fn has_tls(settings: &Settings) -> bool {
-    let enabled = settings.raw.pointer("/gateway/tls/enabled");
-    enabled.and_then(serde_json::Value::as_bool) == Some(true)
 }
 
 /// The shared secret.
