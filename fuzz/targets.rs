@@ -166,7 +166,8 @@ impl Proofs {
         let Some(target) = params.pointer_mut(place) else { return String::new() };
         merge(target, &patch);
         let outcome = self.admit(&params);
-        if outcome == "admitted" {
+        // Without a proof the token alone counts, and is worth no scopes.
+        if outcome == "admitted" && params.get("device").is_some() {
             for signed in
                 ["/role", "/scopes", "/client/id", "/client/mode", "/auth/token", "/device/id"]
             {

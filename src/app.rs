@@ -38,6 +38,7 @@ use crate::sessions::{AgentId, KeyRules, SessionError, Sessions, SessionsOptions
 use crate::store::{SqliteStore, Store, StoreError};
 use crate::support::{Clock, Fingerprint, Ids, RandomIds, SystemClock, Tasks};
 
+mod channels;
 mod ending;
 mod jobs;
 mod listen;
@@ -239,7 +240,8 @@ async fn build(
         ids: Arc::clone(&ids),
     });
     let nodes = nodes::nodes(&settings, &store, &bus, &clock, &ids);
-    let cron = jobs::jobs(&settings, env, &sessions, &store, &bus, &clock, &ids);
+    let channels = channels::build(&settings, env, &store, &sessions, &clock, &tasks);
+    let cron = jobs::jobs(&settings, env, &sessions, &channels, &store, &bus, &clock, &ids);
     let runs = Runs::new(RunsParts {
         settings: Arc::clone(&settings),
         keys: Arc::clone(&keys),
@@ -249,6 +251,7 @@ async fn build(
         bus: bus.clone(),
         events: SessionEvents::new(bus.clone(), models.clone(), Arc::clone(&clock)),
         approvals,
+        channels,
         tools,
         nodes: Arc::clone(&nodes),
         processes: processes(&settings, &clock, &ids, &tasks)?,
@@ -412,6 +415,7 @@ fn start_periodic(services: &Arc<Services>) {
     tasks.spawn("cron", Arc::clone(cron).schedule(Arc::clone(runs)));
     tasks.spawn("heartbeats", Arc::clone(cron).beat(Arc::clone(runs)));
     tasks.spawn("maintenance", handlers::keep_tidy(Arc::clone(services)));
+    channels::begin(services);
 }
 
 /// Tells everybody at once that the gateway is alive.

@@ -18,10 +18,12 @@
 //! | [`agent`] | a run: lane, turn, abort |
 //! | [`nodes`] | machines that connect and offer commands |
 //! | [`cron`] | jobs and heartbeats |
+//! | [`channels`] | chat services: accounts, who may write, the way in and out |
 //! | [`commands`] | slash commands |
 //! | [`registry`] | the table of methods and the one door to them |
 //! | [`handlers`] | one function per method |
 //! | [`gateway`] | sockets: listen, handshake, connection |
+//! | [`http`] | what is asked for by HTTP without a WebSocket |
 //! | [`app`] | composition root: build, start, stop |
 //! | [`cli`] | the `clawgate` command |
 #![forbid(unsafe_code)]
@@ -40,12 +42,14 @@ pub mod agent;
 pub mod app;
 pub mod auth;
 pub mod bus;
+pub mod channels;
 pub mod cli;
 pub mod commands;
 pub mod config;
 pub mod cron;
 pub mod gateway;
 pub mod handlers;
+pub mod http;
 pub mod nodes;
 pub mod protocol;
 pub mod providers;

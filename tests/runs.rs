@@ -26,6 +26,7 @@ use clawgate::agent::{
 };
 use clawgate::auth::Owner;
 use clawgate::bus::{Audience, Backplane, Bus, Event, EventKind};
+use clawgate::channels::{Channels, ChannelsParts};
 use clawgate::config::{Env, Overrides, Settings, load};
 use clawgate::cron::{Cron, CronParts, NoChannels};
 use clawgate::nodes::{Nodes, NodesParts};
@@ -161,6 +162,15 @@ async fn place_at(clock: Arc<dyn Clock>) -> Place {
         },
         &env,
     );
+    let channels = Channels::new(ChannelsParts {
+        settings: Arc::clone(&settings),
+        env: env.clone(),
+        store: Arc::clone(&store),
+        sessions: sessions.clone(),
+        keys: Arc::clone(&keys),
+        clock: Arc::clone(&clock),
+        tasks: tasks.clone(),
+    });
     let runs = Runs::new(RunsParts {
         settings: Arc::clone(&settings),
         nodes: Arc::new(nodes),
@@ -171,6 +181,7 @@ async fn place_at(clock: Arc<dyn Clock>) -> Place {
         bus: bus.clone(),
         events: SessionEvents::new(bus, models, Arc::clone(&clock)),
         approvals,
+        channels,
         tools,
         processes,
         workspaces: Arc::new(Workspaces::new(&settings.workspace, Arc::clone(&clock))),

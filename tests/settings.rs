@@ -223,6 +223,7 @@ fn the_example_file_is_valid_and_says_the_defaults() {
         "tools.deny",
         "tools.exec.ask",
         "tools.exec.security",
+        "cron.webhookToken",
     ];
     for line in plain.settings().explain() {
         if examples.iter().any(|key| line.key.starts_with(key)) || line.key.contains("rateLimit") {

@@ -64,6 +64,16 @@ enum News {
     Aside(Value),
 }
 
+impl News {
+    /// What was answered.
+    fn text(&self) -> String {
+        match self {
+            Self::Note(stored) => stored.message.text(),
+            Self::Aside(payload) => payload["text"].as_str().unwrap_or_default().to_owned(),
+        }
+    }
+}
+
 impl Runs {
     /// Does a command before its sender is answered.
     ///
@@ -242,6 +252,9 @@ impl Runs {
             Err(error) => RunEnd::Failed(error.to_string()),
         };
         run.set_stored();
+        if let Ok(news) = news {
+            run.note(|progress| progress.text = news.text().into());
+        }
         self.parts().record_end(run, &end).await;
         self.keep_report(run, &end);
         end

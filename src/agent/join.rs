@@ -13,7 +13,7 @@ use crate::sessions::SessionError;
 
 use super::drive::unbroken;
 use super::recovery;
-use super::report::Family;
+use super::report::{Family, Progress};
 use super::run::{AbortReason, ActiveRun, RunEnd};
 use super::runs::Runs;
 
@@ -81,7 +81,7 @@ impl Runs {
     pub(super) async fn end_joined(&self, run: &ActiveRun, end: &RunEnd) {
         let joined = self.state.lock().lanes.joined(run);
         let ends = joined.iter().map(|message| async move {
-            let progress = run.progress();
+            let progress = Progress { answered_by: Some(Arc::clone(&run.id)), ..run.progress() };
             message.note(|of_message| *of_message = progress);
             unbroken(message, async {
                 // The run may have ended before it could take the message in.

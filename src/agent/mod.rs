@@ -68,4 +68,5 @@ pub use runs::{AbortError, Accepted, Runs, SendError, SendRequest, Start, StillA
 pub use session_events::SessionEvents;
 pub use tally::Tally;
 pub use terms::RunTerms;
+pub use visible::shown_text;
 pub use weight::ContextWeight;

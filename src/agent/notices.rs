@@ -13,32 +13,57 @@ const MAX_CHARS: usize = 1000;
 
 /// What happened outside of a conversation and should be known in it.
 #[derive(Debug, Default)]
-pub struct Notices(Mutex<BTreeMap<SessionKey, Vec<String>>>);
+pub struct Notices(Mutex<BTreeMap<SessionKey, Waiting>>);
+
+/// What waits for one session.
+#[derive(Debug, Default)]
+struct Waiting {
+    texts: Vec<String>,
+    /// The last of them that is in the database, too.
+    stored: Option<u64>,
+}
 
 impl Notices {
     /// Adds an event; the same text twice in a row is one.
     pub fn add(&self, key: &SessionKey, text: &str) {
-        let mut waiting = self.0.lock();
-        let queue = waiting.entry(key.clone()).or_default();
-        let text: String = text.chars().take(MAX_CHARS).collect();
-        if queue.last() == Some(&text) {
-            return;
-        }
-        if queue.len() >= MAX_WAITING {
-            queue.remove(0);
-        }
-        queue.push(text);
+        self.put(key, text, None);
     }
 
-    /// Takes what waits for a session.
-    pub fn take(&self, key: &SessionKey) -> Vec<String> {
-        self.0.lock().remove(key).unwrap_or_default()
+    /// The same for one that the database has under this id.
+    pub(super) fn add_stored(&self, key: &SessionKey, text: &str, id: u64) {
+        self.put(key, text, Some(id));
+    }
+
+    fn put(&self, key: &SessionKey, text: &str, id: Option<u64>) {
+        let mut all = self.0.lock();
+        let waiting = all.entry(key.clone()).or_default();
+        waiting.stored = waiting.stored.max(id);
+        let text = shortened(text);
+        if waiting.texts.last() == Some(&text) {
+            return;
+        }
+        if waiting.texts.len() >= MAX_WAITING {
+            waiting.texts.remove(0);
+        }
+        waiting.texts.push(text);
+    }
+
+    /// Takes what waits for a session, with the id of the last one that the
+    /// database has.
+    pub(super) fn take(&self, key: &SessionKey) -> (Vec<String>, Option<u64>) {
+        let taken = self.0.lock().remove(key).unwrap_or_default();
+        (taken.texts, taken.stored)
     }
 
     /// All that waits, for `status`.
     pub fn of_all(&self) -> Vec<String> {
-        self.0.lock().values().flatten().cloned().collect()
+        self.0.lock().values().flat_map(|waiting| waiting.texts.clone()).collect()
     }
+}
+
+/// An event as it is kept.
+pub(super) fn shortened(text: &str) -> String {
+    text.chars().take(MAX_CHARS).collect()
 }
 
 #[cfg(test)]
@@ -51,11 +76,11 @@ mod tests {
         let key = SessionKey::from_canonical("agent:main:main");
         for index in 0..30 {
             notices.add(&key, &format!("event {index}"));
-            notices.add(&key, &format!("event {index}"));
+            notices.add_stored(&key, &format!("event {index}"), index);
         }
-        let taken = notices.take(&key);
-        assert_eq!(taken.len(), MAX_WAITING);
+        let (taken, stored) = notices.take(&key);
+        assert_eq!((taken.len(), stored), (MAX_WAITING, Some(29)));
         assert_eq!(taken.last().map(String::as_str), Some("event 29"));
-        assert!(notices.take(&key).is_empty());
+        assert!(notices.take(&key).0.is_empty());
     }
 }

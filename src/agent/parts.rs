@@ -7,6 +7,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use crate::bus::{Audience, Bus, ChatMark, Event, EventKind};
+use crate::channels::Channels;
 use crate::config::{AgentSettings, Settings};
 use crate::cron::Cron;
 use crate::nodes::Nodes;
@@ -21,7 +22,7 @@ use crate::support::{Clock, Ids, Tasks};
 use super::approvals::Approvals;
 use super::exec::Processes;
 use super::models::Models;
-use super::notices::Notices;
+use super::notices::{Notices, shortened};
 use super::run::{ActiveRun, RunEnd};
 use super::session_events::SessionEvents;
 use super::skills::Skills;
@@ -47,6 +48,8 @@ pub struct RunsParts {
     pub events: SessionEvents,
     /// Which commands may run.
     pub approvals: Approvals,
+    /// Chat services.
+    pub channels: Channels,
     /// Tools.
     pub tools: Tools,
     /// Machines that offer commands.
@@ -72,6 +75,44 @@ pub struct RunsParts {
 }
 
 impl RunsParts {
+    /// Adds a system event that waits for a session's next turn. It survives a
+    /// stop of the gateway.
+    ///
+    /// # Errors
+    /// When it cannot be written down.
+    pub async fn notice(&self, key: &SessionKey, text: &str) -> Result<(), StoreError> {
+        let text = shortened(text);
+        let id = self.store.add_notice(key.as_str(), text.clone()).await?;
+        self.notices.add_stored(key, &text, id);
+        Ok(())
+    }
+
+    /// Takes the system events that wait for a session.
+    pub fn take_notices(&self, key: &SessionKey) -> Vec<String> {
+        let (texts, stored) = self.notices.take(key);
+        if let Some(last) = stored {
+            let (store, key) = (Arc::clone(&self.store), key.clone());
+            self.tasks.spawn("notices", async move {
+                if let Err(error) = store.forget_notices(key.as_str(), last).await {
+                    tracing::warn!(session = %key, %error, "system events are told again");
+                }
+            });
+        }
+        texts
+    }
+
+    /// Brings back the system events that waited when the last process ended.
+    ///
+    /// # Errors
+    /// When they cannot be read.
+    pub async fn recall_notices(&self) -> Result<(), StoreError> {
+        for row in self.store.notices().await? {
+            let key = SessionKey::from_canonical(row.session_key);
+            self.notices.add_stored(&key, &row.text, row.id);
+        }
+        Ok(())
+    }
+
     /// The agent that a session belongs to; the default one for an unknown id.
     pub fn agent_of(&self, key: &SessionKey) -> AgentSettings {
         self.settings.agents.agent_or_default(key.agent(&self.keys).as_str())

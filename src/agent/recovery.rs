@@ -73,6 +73,7 @@ pub async fn recover(parts: &RunsParts) -> Result<usize, SendError> {
         }
     }
     let interrupted = parts.store.interrupt_unfinished(now_ms).await?;
+    parts.recall_notices().await?;
     match parts.sessions.media().sweep() {
         Ok(0) => {}
         Ok(removed) => tracing::info!(removed, "removed files of messages that were not accepted"),

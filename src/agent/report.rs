@@ -19,6 +19,9 @@ const MAX_RUNS: usize = 1000;
 /// only matters when a model writes books.
 const MAX_TEXT_BYTES: usize = 16 * 1024 * 1024;
 
+/// Why a run failed that the gateway left behind.
+const INTERRUPTED: &str = "interrupted by a stop of the gateway";
+
 /// The methods that start runs; each has its own idempotency keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Family {
@@ -52,6 +55,8 @@ pub struct Progress {
     pub answer: Option<Answer>,
     /// Whether it was the provider that failed.
     pub provider_failed: bool,
+    /// The run that took its message in, and answered it.
+    pub answered_by: Option<Arc<str>>,
 }
 
 /// Facts about an answer.
@@ -110,6 +115,11 @@ impl RunReport {
         Some(format!("{who}: {error}"))
     }
 
+    /// Whether the gateway stopped before it had ended.
+    pub fn is_interrupted(&self) -> bool {
+        matches!(&self.end, RunEnd::Failed(error) if error == INTERRUPTED)
+    }
+
     /// What the run records tell of a run that has ended.
     pub(super) fn of_record(record: RunRecord) -> Option<Self> {
         let end = match record.state {
@@ -117,7 +127,7 @@ impl RunReport {
             RunState::Done => RunEnd::Answered,
             RunState::Failed => RunEnd::Failed(record.error.unwrap_or_default()),
             RunState::Aborted => RunEnd::Aborted(super::AbortReason::Rpc),
-            RunState::Interrupted => RunEnd::Failed("interrupted by a stop of the gateway".into()),
+            RunState::Interrupted => RunEnd::Failed(INTERRUPTED.into()),
         };
         let is_agent = record.scope == Family::Agent.as_str();
         Some(Self {

@@ -111,6 +111,12 @@ pub struct SessionRow {
     #[serde(skip_serializing_if = "Option::is_none")]
     last_channel: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    last_to: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    last_account_id: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    last_thread_id: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     compaction_count: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     compaction_checkpoint_count: Option<usize>,
@@ -212,6 +218,9 @@ impl SessionRow {
             agent_runtime: agent_runtime(),
             delivery_context: entry.delivery_context.clone(),
             last_channel: entry.last_channel.clone(),
+            last_to: entry.extra.get("lastTo").cloned(),
+            last_account_id: entry.extra.get("lastAccountId").cloned(),
+            last_thread_id: entry.extra.get("lastThreadId").cloned(),
             compaction_count: entry.compaction_count.filter(|count| *count > 0),
             compaction_checkpoint_count: Some(entry.compaction_checkpoints.len())
                 .filter(|count| *count > 0),

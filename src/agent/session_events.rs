@@ -12,7 +12,7 @@ use super::models::Models;
 use super::rows::SessionRow;
 
 /// Members of a row that events repeat beside `session`.
-const SPREAD: [&str; 36] = [
+const SPREAD: [&str; 39] = [
     "updatedAt",
     "sessionId",
     "kind",
@@ -38,6 +38,9 @@ const SPREAD: [&str; 36] = [
     "deliveryContext",
     "systemSent",
     "lastChannel",
+    "lastTo",
+    "lastAccountId",
+    "lastThreadId",
     "totalTokens",
     "totalTokensFresh",
     "contextTokens",

@@ -98,7 +98,7 @@ impl Turn<'_> {
         for round in 0..MAX_ROUNDS {
             self.runs.take_in(self.run, &taken).await?;
             taken.clear();
-            self.notices.extend(self.parts.notices.take(&self.run.key));
+            self.notices.extend(self.parts.take_notices(&self.run.key));
             // Read again each time: a change of the model or the thinking level
             // holds from the next call on.
             let entry = self.parts.sessions.entry(&self.run.key).await?.unwrap_or_default();

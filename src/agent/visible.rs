@@ -226,6 +226,16 @@ fn split_thought(text: &str) -> Option<(String, String)> {
     (!split.thought.is_empty()).then_some((split.thought, split.text))
 }
 
+/// What people see of a whole text; nothing of a silent one.
+pub fn shown_text(text: &str) -> String {
+    let mut visible = Visible::new();
+    visible.push(text);
+    visible.finish();
+    let text = visible.text();
+    let text = if directives::is_silent(text) { "" } else { directives::strip_glued(text) };
+    text.to_owned()
+}
+
 /// The blocks of an answer, with thoughts that were written into its text as
 /// blocks of their own.
 pub fn part_thoughts(content: Vec<ContentBlock>) -> Vec<ContentBlock> {

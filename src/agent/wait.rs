@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::store::StoreError;
 
-use super::report::{Family, RunReport};
+use super::report::{Family, Progress, RunReport};
 use super::run::{ActiveRun, RunEnd};
 use super::runs::Runs;
 
@@ -27,6 +27,11 @@ impl Runs {
     /// When a run was accepted that is active or waits.
     pub fn accepted_at(&self, run_id: &str) -> Option<u64> {
         self.state.lock().lanes.get(run_id).map(|run| run.accepted_at)
+    }
+
+    /// What a run has done so far that is active or waits.
+    pub fn progress(&self, run_id: &str) -> Option<Progress> {
+        self.state.lock().lanes.get(run_id).map(|run| run.progress())
     }
 
     /// How a run ended, of one family of ids or of any, as soon as it has.

@@ -14,6 +14,8 @@ use crate::registry::Services;
 const DRAIN_LIMIT: Duration = Duration::from_secs(10);
 /// How long a restart waits for what runs, as in the original; then it stops it.
 const DEFERRED_MAX: Duration = Duration::from_mins(5);
+/// How long what is being sent to channels may take to its end.
+const CHANNELS_LIMIT: Duration = Duration::from_secs(3);
 /// How long connections may take to be closed.
 const CLOSE_LIMIT: Duration = Duration::from_secs(2);
 /// When clients may expect a gateway that restarts, as the original says it.
@@ -67,6 +69,9 @@ pub(super) async fn stop(services: &Services, hub: &Hub, restarts: bool) {
     services.bus.publish(EventKind::Shutdown, &Audience::Everyone, &payload);
     services.runs.drain(DRAIN_LIMIT).await;
     let parts = services.runs.parts();
+    // Closed first: nothing new comes in, and what was said last goes out.
+    parts.channels.drain(CHANNELS_LIMIT).await;
+    parts.channels.end();
     tokio::join!(parts.processes.end_all(), parts.tools.mcp().stop());
     hub.close_all(&Closing { code: 1012, reason: "service restart".into(), drains: true });
     let all_gone = async {

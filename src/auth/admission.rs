@@ -2,6 +2,7 @@
 
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde_json::json;
 
@@ -45,7 +46,18 @@ pub struct Auth {
     /// Per page origin, always: any web page can reach a loopback gateway.
     by_origin: Limiter,
     pub(super) pairing: Arc<Pairing>,
+    /// Per client address, requests that do not prove who sent them.
+    by_hook: Limiter,
 }
+
+/// So many requests in a minute that prove nothing, then none for a minute. Far
+/// above how many a service has under way at a time.
+const HOOK_LIMIT: RateLimitSettings = RateLimitSettings {
+    max_attempts: 100,
+    window: Duration::from_mins(1),
+    lockout: Duration::from_mins(1),
+    exempt_loopback: true,
+};
 
 impl Auth {
     /// From the effective settings.
@@ -59,6 +71,7 @@ impl Auth {
             vouchers: Vouchers::new(proxies, settings.mode),
             by_address: settings.rate_limit.map(Limiter::new),
             by_origin: Limiter::new(RateLimitSettings::default()),
+            by_hook: Limiter::new(HOOK_LIMIT),
             settings,
             control_ui,
             pairing,
@@ -99,6 +112,17 @@ impl Auth {
     /// since that has more addresses than any limit.
     pub fn place_of(&self, peer: &Peer) -> IpAddr {
         bucket(self.client_ip(peer))
+    }
+
+    /// Pays for one request by HTTP that has yet to prove who sent it; `false`
+    /// when its place has sent too many that did not.
+    pub fn pay_hook(&self, peer: &Peer, now_ms: u64) -> bool {
+        peer.is_local() || self.by_hook.pay(&self.place_of(peer).to_string(), now_ms)
+    }
+
+    /// The request has proved who sent it.
+    pub fn forgive_hook(&self, peer: &Peer) {
+        self.by_hook.forgive(&self.place_of(peer).to_string());
     }
 
     /// Decides about a connect of the standard profile, in the recorded order.

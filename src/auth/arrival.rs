@@ -210,7 +210,7 @@ impl Auth {
 /// end.
 fn is_own_place(connect: &StandardConnect, peer: &Peer) -> bool {
     let is_own_page = || is_browser(&connect.client) && origin::is_own_page(peer);
-    peer.is_local() && (peer.origin.is_none() || is_own_page())
+    peer.is_local() && !peer.is_cross_site && (peer.origin.is_none() || is_own_page())
 }
 
 /// Gives tries back that were no guesses.

@@ -82,6 +82,19 @@ impl Principal {
             && role.is_none_or(|role| self.role.as_str() == role)
     }
 
+    /// Somebody who writes by a channel. The channel has proved who it is, by its
+    /// own immutable id, and the configuration lets that person write: the
+    /// rights of a chat. An owner has those of an admin.
+    pub fn of_channel(channel: &str, account: &str, person: &str, is_owner: bool) -> Self {
+        let scopes: ScopeSet = if is_owner {
+            [Scope::Admin, Scope::Approvals, Scope::Read, Scope::Write].into_iter().collect()
+        } else {
+            [Scope::Read, Scope::Write].into_iter().collect()
+        };
+        let owner = Owner::Connection(format!("channel:{channel}:{account}:{person}"));
+        Self::new(Role::Operator, scopes, owner)
+    }
+
     /// Operator or node.
     pub const fn role(&self) -> Role {
         self.role

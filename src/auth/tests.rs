@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use super::identity::DeviceIdentity;
 use super::pairing::{Minter, Pairing};
 use super::*;
-use crate::config::{AuthMode, AuthSettings, ControlUiSettings, ProxySettings};
+use crate::config::{AuthMode, AuthSettings, ControlUiSettings, ProxySettings, RateLimitSettings};
 use crate::protocol::connect::{
     ClientInfo, ConnectAuth, DeviceProof, SimpleConnect, StandardConnect,
 };
@@ -143,6 +143,53 @@ fn a_device_that_nobody_approved_is_let_in_only_from_this_machine() {
     let auth = self::auth(AuthMode::Token);
     assert!(decide(&auth, &connect, &local()).is_ok());
     assert!(decide(&auth, &connect, &peer("192.0.2.9", false, None)).is_ok(), "it is known now");
+}
+
+#[test]
+fn what_a_device_stands_on_is_looked_at_again_after_something_was_taken_away() {
+    let auth = auth(AuthMode::Token);
+    let devices = Arc::clone(&auth.pairing);
+    let guest = with_proof(connect("cli", "cli", Some("right"), &["operator.read"]), NONCE, "");
+    let admitted = wait(auth.admit_standard(&guest, &local(), "conn", NONCE, NOW)).unwrap();
+    let standing = admitted.granted.unwrap().standing;
+    let id = admitted.device_id.unwrap();
+    assert!(wait(devices.still_stands(&standing, NOW)));
+    let owner = Principal::of_this_machine();
+    // Somebody else's end is not its own.
+    wait(devices.remove(&owner, "another", NOW)).unwrap_err();
+    assert!(wait(devices.still_stands(&standing, NOW)));
+    wait(devices.rotate(&owner, (&id, "operator"), None, NOW)).unwrap();
+    assert!(!wait(devices.still_stands(&standing, NOW)));
+    wait(devices.remove(&owner, &id, NOW)).unwrap();
+    assert!(!wait(devices.still_stands(&standing, NOW)));
+}
+
+#[test]
+fn a_good_device_token_gives_back_its_own_try_and_no_other() {
+    let settings = AuthSettings {
+        rate_limit: Some(RateLimitSettings {
+            max_attempts: 3,
+            exempt_loopback: false,
+            ..RateLimitSettings::default()
+        }),
+        ..auth(AuthMode::Token).settings
+    };
+    let proxies = ProxySettings::default();
+    let auth = Auth::new(settings, ControlUiSettings::default(), proxies, pairing());
+    let guest = with_proof(connect("cli", "cli", Some("right"), &[]), NONCE, "");
+    let admitted = wait(auth.admit_standard(&guest, &local(), "conn", NONCE, NOW)).unwrap();
+    let token = admitted.granted.unwrap().token.unwrap();
+    let own = with_proof(connect("cli", "cli", Some(token.expose()), &[]), NONCE, "");
+    let guess = connect("cli", "cli", Some("guess"), &[]);
+    for _ in 0..10 {
+        assert!(decide(&auth, &own, &local()).is_ok());
+    }
+    for _ in 0..2 {
+        assert!(decide(&auth, &guess, &local()).unwrap_err().contains("mismatch"));
+        assert!(decide(&auth, &own, &local()).is_ok());
+    }
+    assert!(decide(&auth, &guess, &local()).unwrap_err().contains("mismatch"));
+    assert!(decide(&auth, &guess, &local()).unwrap_err().contains("too many"), "they add up");
 }
 
 #[test]

@@ -9,6 +9,7 @@
 mod args;
 mod banner;
 mod call;
+mod channels;
 mod chat;
 pub mod client;
 mod config;
@@ -21,9 +22,11 @@ mod error;
 mod format;
 mod gateway;
 mod import;
+mod message;
 mod models;
 mod nodes;
 mod output;
+mod pairing;
 mod screen;
 mod security;
 mod skills;
@@ -43,6 +46,7 @@ use crate::support::Secret;
 pub use args::ConnectArgs;
 pub use banner::start_text;
 pub use call::CallArgs;
+pub use channels::ChannelsArgs;
 pub use chat::ChatArgs;
 pub use client::LocalGateway;
 pub use config::ConfigArgs;
@@ -52,9 +56,11 @@ pub use doctor::DoctorArgs;
 pub use error::CliError;
 pub use gateway::{GatewayArgs, OverrideArgs};
 pub use import::ImportArgs;
+pub use message::MessageArgs;
 pub use models::ModelsArgs;
 pub use nodes::NodesArgs;
 pub use output::say;
+pub use pairing::PairingArgs;
 pub use screen::Screen;
 pub use security::SecurityArgs;
 pub use skills::SkillsArgs;
@@ -108,6 +114,12 @@ enum Command {
     Devices(DevicesArgs),
     /// Print a code that sets up one phone.
     Qr(QrArgs),
+    /// Show the channels and how they are.
+    Channels(ChannelsArgs),
+    /// Write to people of channels.
+    Message(MessageArgs),
+    /// Show and decide who may write by a channel.
+    Pairing(PairingArgs),
 }
 
 /// Parses the arguments and runs the command. A usage error exits with 2.
@@ -147,6 +159,15 @@ fn run(cli: Cli, env: Env) -> anyhow::Result<ExitCode> {
         }
         Some(Command::Cron(args)) => {
             client(env, async |around, screen| cron::run(args, around, screen).await)
+        }
+        Some(Command::Channels(args)) => {
+            client(env, async |around, screen| channels::run(args, around, screen).await)
+        }
+        Some(Command::Message(args)) => {
+            client(env, async |around, screen| message::run(args, around, screen).await)
+        }
+        Some(Command::Pairing(args)) => {
+            client(env, async |around, screen| pairing::run(args, around, screen).await)
         }
         Some(Command::Call(args)) => {
             client(env, async |around, screen| call::run(args, around, screen).await)

@@ -11,17 +11,17 @@ use super::explain::Ledger;
 use super::gateway::{self, Sources};
 use super::schema::Node;
 use super::{
-    ConfigError, ConfigFile, Env, Overrides, Paths, Settings, agents, cli_backend, commands, cron,
-    exec, exec_policy, heartbeat, mcp, messages, models, nesting, nodes, profiles, redact, secrets,
-    session, skills, substitute, tools, web, workspace,
+    ConfigError, ConfigFile, Env, Overrides, Paths, Settings, agents, channels, cli_backend,
+    commands, cron, exec, exec_policy, heartbeat, mcp, messages, models, nesting, nodes, profiles,
+    redact, secrets, session, skills, substitute, tools, web, workspace,
 };
 use crate::support::{Secret, hex};
 use crate::telemetry;
 
 /// The sections that are read; the rest is kept as it is.
-const SECTIONS: [&str; 12] = [
+pub(super) const SECTIONS: [&str; 13] = [
     "gateway", "session", "agents", "messages", "tools", "commands", "models", "auth", "secrets",
-    "skills", "mcp", "cron",
+    "skills", "mcp", "cron", "bindings",
 ];
 /// Far more than anybody writes by hand; keeps a wrong path from filling memory.
 const FILE_LIMIT: u64 = 8 * 1024 * 1024;
@@ -59,7 +59,12 @@ fn settings(
         Some(text) => parse(text, &file.path)?,
         None => Value::Object(serde_json::Map::new()),
     };
-    let filled = substitute::sections(&raw, &SECTIONS, env, &file.path)?;
+    let mut filled = substitute::sections(&raw, &SECTIONS, env, &file.path)?;
+    let built = channels::ChannelKind::ALL.map(channels::ChannelKind::as_str);
+    let offered = substitute::members(&raw, "channels", &built, env, &file.path)?;
+    if let (Value::Object(members), Some(offered)) = (&mut filled, offered) {
+        members.insert("channels".into(), offered);
+    }
     hide_credentials(&filled);
     let root = Node::root(&filled, &file.path);
     let from = Sources { env, overrides, paths: &paths, file: &file.path };
@@ -81,6 +86,7 @@ fn settings(
     let secrets = secrets::read(&root.member("secrets")?, &paths)?;
     let cron = cron::read(&root.member("cron")?, env, &file.path, &mut ledger)?;
     let heartbeats = heartbeat::read(&root, &agents, &file.path, &mut ledger)?;
+    let channels = channels::read(&root)?;
     let (web, mcp) = (web::read(&root)?, mcp::read(&root, &paths)?);
     // The gateway last: its token is only made for a valid config.
     let gateway = gateway::read(&root, &from, &mut ledger)?;
@@ -108,6 +114,7 @@ fn settings(
         mcp,
         cron,
         heartbeats,
+        channels,
         raw,
         file,
         explained,

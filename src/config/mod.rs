@@ -8,6 +8,7 @@
 mod agents;
 mod auth;
 mod bind;
+pub mod channels;
 pub mod cli_backend;
 mod commands;
 mod cron;

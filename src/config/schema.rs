@@ -43,6 +43,14 @@ impl<'a> Node<'a> {
         Ok(Self { key, value, file: self.file })
     }
 
+    /// The same place with another value in it, such as one put together.
+    pub fn with<'b>(&self, value: &'b Value) -> Node<'b>
+    where
+        'a: 'b,
+    {
+        Node { key: self.key.clone(), value: Some(value), file: self.file }
+    }
+
     /// The member at a dotted path.
     pub fn at(&self, path: &str) -> Result<Self, ConfigError> {
         path.split('.').try_fold(self.clone(), |node, name| node.member(name))

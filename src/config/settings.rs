@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use serde_json::Value;
 
+use super::channels::ChannelsSettings;
 use super::cli_backend::CliBackend;
 use super::mcp::McpConfig;
 use super::models::ModelsConfig;
@@ -81,6 +82,8 @@ pub struct Settings {
     pub cron: CronSettings,
     /// How often each agent is asked whether something is to be done.
     pub heartbeats: Vec<HeartbeatSettings>,
+    /// The `channels` section and `bindings`: chat services.
+    pub channels: ChannelsSettings,
     /// The config file as written, unknown keys included.
     pub raw: Value,
     /// The config file.

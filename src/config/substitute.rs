@@ -28,6 +28,25 @@ pub(super) fn sections(
     Ok(Value::Object(filled))
 }
 
+/// Only these members of a section, with their variables filled in.
+pub(super) fn members(
+    raw: &Value,
+    section: &str,
+    names: &[&str],
+    env: &Env,
+    file: &Path,
+) -> Result<Option<Value>, ConfigError> {
+    let Some(section_value) = raw.get(section) else { return Ok(None) };
+    let Value::Object(members) = section_value else { return Ok(Some(section_value.clone())) };
+    let mut filled = Map::new();
+    for &name in names {
+        if let Some(value) = members.get(name) {
+            filled.insert(name.into(), fill(value, &format!("{section}.{name}"), env, file)?);
+        }
+    }
+    Ok(Some(Value::Object(filled)))
+}
+
 fn fill(value: &Value, key: &str, env: &Env, file: &Path) -> Result<Value, ConfigError> {
     Ok(match value {
         Value::String(text) => Value::String(fill_text(text, key, env, file)?),

@@ -41,7 +41,7 @@ impl Worker {
         let job = &ticket.job;
         self.cron.tell("started", job, &json!({"runAtMs": ticket.started_at}));
         let outcome = match &job.payload {
-            Payload::SystemEvent { text } => self.tell_main(job, text),
+            Payload::SystemEvent { text } => self.tell_main(job, text).await,
             Payload::AgentTurn(turn) => Box::pin(self.ask_agent(&ticket, turn)).await,
         };
         drop(permit);
@@ -49,6 +49,7 @@ impl Worker {
         if matches!(job.payload, Payload::SystemEvent { .. }) && job.wake_mode == WakeMode::Now {
             self.cron.heartbeats.wake(self.cron.agent_of(job).as_str());
         }
+        self.sweep().await;
         // What is due meanwhile was looked at while this ran.
         self.cron.changed.notify_one();
     }
@@ -100,11 +101,13 @@ impl Worker {
     }
 
     /// Tells the main session something; it answers at its next turn.
-    fn tell_main(&self, job: &Job, text: &str) -> Outcome {
+    async fn tell_main(&self, job: &Job, text: &str) -> Outcome {
         let keys = &self.cron.parts.keys;
         let main = SessionKey::main(&self.cron.agent_of(job), keys);
-        self.runs.parts().notices.add(&main, text);
-        Outcome::ok(text)
+        match self.runs.parts().notice(&main, text).await {
+            Ok(()) => Outcome::ok(text),
+            Err(error) => Outcome::failed(&error.to_string(), "cron-setup", self.cron.now_ms()),
+        }
     }
 
     /// Asks an agent, and delivers its answer.

@@ -24,6 +24,7 @@ mod run_log;
 pub mod schedule;
 mod scheduler;
 mod service;
+mod sweep;
 mod target;
 mod texts;
 mod webhook;

@@ -66,6 +66,8 @@ pub(super) struct State {
     pub waiting: VecDeque<Ticket>,
     /// How many runs somebody has asked for.
     pub asked: u64,
+    /// When old sessions of runs were last looked for.
+    pub swept_at: u64,
 }
 
 /// A run whose row is written and that is to begin.

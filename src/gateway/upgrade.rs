@@ -12,6 +12,7 @@ use tokio::net::TcpListener;
 
 use crate::auth::{Auth, origin};
 use crate::bus::Hub;
+use crate::http;
 use crate::protocol::hello::MAX_PAYLOAD;
 use crate::registry::Services;
 
@@ -68,14 +69,16 @@ async fn answer(
     ConnectInfo(wire): ConnectInfo<Wire>,
     request: Request,
 ) -> Response {
-    let (mut parts, _) = request.into_parts();
+    let (mut parts, body) = request.into_parts();
     let auth = &gateway.auth;
     let peer = peer_of(wire.remote.ip(), &parts.headers, auth.vouchers().wanted_headers());
     if !is_upgrade(&parts) {
-        return match origin::check_request(&peer, auth.pages(), auth.is_proxy(peer.remote)) {
-            Ok(()) => about(&gateway, &parts),
-            Err(refusal) => (StatusCode::FORBIDDEN, format!("{refusal}\n")).into_response(),
-        };
+        if let Err(refusal) = origin::check_request(&peer, auth.pages(), auth.is_proxy(peer.remote))
+        {
+            return (StatusCode::FORBIDDEN, format!("{refusal}\n")).into_response();
+        }
+        let answer = http::answer(&gateway, &peer, &parts, body).await;
+        return answer.unwrap_or_else(|| about(&gateway, &parts));
     }
     if !wire.permit.upgrade(gateway.auth.place_of(&peer)) {
         return (

@@ -13,7 +13,7 @@ use crate::sessions::{AgentId, SessionKey};
 use crate::support::without_nulls;
 
 use super::session_changes::change;
-use super::{attachments, chat};
+use super::{attachments, chat, reply};
 
 /// How long `agent.wait` waits when nobody says so, in milliseconds.
 const WAIT_DEFAULT_MS: u64 = 30_000;
@@ -34,7 +34,10 @@ pub async fn run(cx: Ctx, p: AgentParams) -> Reply<Value> {
     let runs = &cx.services.runs;
     let run_id = p.idempotency_key.clone();
     let is_named = p.session_key.is_some() || p.agent_id.is_some();
+    let reply = reply::of_agent(&cx, &key, &p).await?;
+    let has_reply = reply.is_some();
     let outcome = runs.send(request(&cx, p, key.clone(), &text).await?).await;
+    reply::settle(&cx, reply, outcome.is_ok()).await;
     let (outcome, start) = outcome.map_err(|error| failed(&run_id, &error.to_string()))?;
     if outcome == Accepted::Started && is_named {
         let entry = cx.services.sessions.entry(&key).await.ok().flatten();
@@ -53,7 +56,10 @@ pub async fn run(cx: Ctx, p: AgentParams) -> Reply<Value> {
         Accepted::Ended | Accepted::Interrupted => runs.ended(family, &run_id).await,
     };
     match report.map_err(|error| failed(&run_id, &error.to_string()))? {
-        Some(report) => ended(&cx, &key, &report).await,
+        Some(report) => {
+            let delivered = has_reply && reply::is_delivered(&cx, &report).await;
+            ended(&cx, &key, &report, delivered).await
+        }
         None => Ok(json!({"runId": run_id, "status": "ok", "summary": "completed"})),
     }
 }
@@ -89,11 +95,7 @@ fn check(cx: &Ctx, p: &AgentParams) -> Reply<()> {
             ));
         }
     }
-    if p.deliver && !p.best_effort {
-        let text = "Error: Channel is required (no configured channels detected).";
-        return Err(ErrorShape::invalid(text));
-    }
-    Ok(())
+    reply::check_agent(cx, p)
 }
 
 /// The session that is meant, if any is, with its lane entered. Looking for a
@@ -160,7 +162,7 @@ fn failed(run_id: &str, message: &str) -> ErrorShape {
 }
 
 /// The last answer.
-async fn ended(cx: &Ctx, key: &SessionKey, report: &RunReport) -> Reply<Value> {
+async fn ended(cx: &Ctx, key: &SessionKey, report: &RunReport, delivered: bool) -> Reply<Value> {
     if let Some(failure) = report.failure() {
         return Err(failed(&report.run_id, &failure));
     }
@@ -173,7 +175,7 @@ async fn ended(cx: &Ctx, key: &SessionKey, report: &RunReport) -> Reply<Value> {
     let mut meta = meta(report);
     meta["agentMeta"]["sessionId"] = json!(entry.session_id);
     meta["agentMeta"]["sessionFile"] = json!(entry.session_file);
-    let result = json!({"payloads": payloads, "meta": meta, "deliverySucceeded": false});
+    let result = json!({"payloads": payloads, "meta": meta, "deliverySucceeded": delivered});
     Ok(match &report.end {
         RunEnd::Aborted(reason) => json!({"runId": *report.run_id, "status": "timeout",
             "summary": "aborted", "stopReason": reason.as_str(), "result": result}),

@@ -15,7 +15,7 @@ use crate::providers::ThinkingLevel;
 use crate::registry::{Ctx, Reply};
 use crate::sessions::{RECEIPT_MEMBER, SessionEntry, SessionError, SessionKey};
 
-use super::attachments;
+use super::{attachments, reply};
 
 /// A run is given so much more than `timeoutMs` …
 const TIMEOUT_GRACE: Duration = Duration::from_mins(1);
@@ -23,6 +23,10 @@ const TIMEOUT_GRACE: Duration = Duration::from_mins(1);
 const TIMEOUT_MIN: Duration = Duration::from_mins(2);
 /// … and at most this.
 const TIMEOUT_MAX: Duration = Duration::from_hours(24);
+
+/// What somebody hears whose message was accepted before the last stop.
+pub(super) const INTERRUPTED: &str = "the gateway stopped while this message was being answered; it \
+    is in the transcript, send it again with a new idempotencyKey to get an answer";
 
 /// `chat.send`: accepts a message and answers at once; the run tells the rest
 /// by events.
@@ -37,6 +41,17 @@ pub(super) struct Checked {
     request: SendRequest,
     task: Task,
     route: Option<Route>,
+    /// Whether the answer goes to the session's channel as well.
+    deliver: bool,
+}
+
+impl Checked {
+    /// The same as a message of its own, though it reads like another one that
+    /// is being answered.
+    pub(super) fn never_a_repeat(mut self) -> Self {
+        self.request.dedupe_text = None;
+        self
+    }
 }
 
 /// What a message is for.
@@ -79,15 +94,19 @@ pub(super) async fn check(cx: &Ctx, key: SessionKey, p: ChatSendParams) -> Reply
         // Two commands are two, though they read the same.
         request.dedupe_text = None;
     }
-    Ok(Checked { request, task, route: p.route })
+    Ok(Checked { request, task, route: p.route, deliver: p.deliver })
 }
 
 /// Does what a message is for.
 pub(super) async fn deliver(cx: &Ctx, message: Checked) -> Reply<Value> {
-    let Checked { mut request, task, route } = message;
+    let Checked { mut request, task, route, deliver } = message;
     // What was stopped for it since the checks has ended before it.
     request.message.timestamp = cx.now_ms();
     let (key, run_id) = (request.key.clone(), request.idempotency_key.clone());
+    let reply = match task {
+        Task::Stop => None,
+        _ => reply::of_chat(cx, &key, &run_id, route.as_ref(), deliver).await?,
+    };
     let outcome = match task {
         Task::Stop => {
             let runs = stop(cx, &key, None, AbortReason::Stop).await?;
@@ -104,6 +123,7 @@ pub(super) async fn deliver(cx: &Ctx, message: Checked) -> Reply<Value> {
             accepted
         }),
     };
+    reply::settle(cx, reply, outcome.is_ok()).await;
     if let (Ok(Accepted::Started), Some(route)) = (&outcome, route) {
         note_route(cx, &key, route).await;
     }
@@ -184,11 +204,7 @@ fn accepted(outcome: Result<Accepted, SendError>, run_id: &str) -> Reply<Value> 
         Ok(Accepted::Started) => Ok(json!({"runId": run_id, "status": "started"})),
         Ok(Accepted::InFlight(active)) => Ok(json!({"runId": active, "status": "in_flight"})),
         Ok(Accepted::Ended) => Ok(json!({"runId": run_id, "status": "ok"})),
-        Ok(Accepted::Interrupted) => Err(failed(
-            "the gateway stopped while this message was being answered; it is in the transcript, \
-             send it again with a new idempotencyKey to get an answer"
-                .into(),
-        )),
+        Ok(Accepted::Interrupted) => Err(failed(INTERRUPTED.into())),
         Err(error) => Err(failed(error.to_string())),
     }
 }

@@ -47,11 +47,7 @@ pub async fn apply(cx: Ctx, p: ConfigApplyParams) -> Reply<Value> {
 /// `config.patch`: merges members into the config file, `null` takes away; not
 /// more than three times a minute.
 pub async fn patch(cx: Ctx, p: ConfigApplyParams) -> Reply<Value> {
-    let mut answer = write(&cx, p.0, ConfigWrite::Merge).await?;
-    if answer["requiresRestart"] == false {
-        answer["noop"] = json!(true);
-    }
-    Ok(answer)
+    write(&cx, p.0, ConfigWrite::Merge).await
 }
 
 async fn write(
@@ -66,14 +62,19 @@ async fn write(
     let written = tokio::task::spawn_blocking(work).await.map_err(|_| stopped())?;
     let written = written.map_err(|error| refusal(&error))?;
     if written.changed {
-        tracing::info!(by = %cx.caller.name, "the config file was changed: restart to use it");
+        let by = &cx.caller.name;
+        tracing::info!(%by, needs_restart = written.needs_restart, "the config file was changed");
     }
-    Ok(json!({
+    let mut answer = json!({
         "ok": true,
         "path": written.path,
         "config": written.config,
-        "requiresRestart": written.changed,
-    }))
+        "requiresRestart": written.needs_restart,
+    });
+    if !written.changed {
+        answer["noop"] = json!(true);
+    }
+    Ok(answer)
 }
 
 fn refusal(error: &ConfigWriteError) -> ErrorShape {

@@ -11,12 +11,18 @@ use crate::protocol::methods::cron::{
 use crate::protocol::methods::{AnyParams, NoParams};
 use crate::registry::{Ctx, Reply};
 use crate::sessions::SessionKey;
+use crate::store::StoreError;
 
 fn told(error: CronError) -> ErrorShape {
     match error {
         CronError::Invalid(text) => ErrorShape::invalid(text),
         error => ErrorShape::unavailable(format!("Error: {error}")),
     }
+}
+
+#[allow(clippy::needless_pass_by_value)] // used as a plain function in map_err
+pub(super) fn unwritten(error: StoreError) -> ErrorShape {
+    ErrorShape::unavailable(format!("Error: {error}"))
 }
 
 /// A job as the caller reads it: dashboards look for `jobId`.
@@ -97,7 +103,7 @@ pub async fn wake(cx: Ctx, p: WakeParams) -> Reply<Value> {
     let (services, keys) = (&cx.services, &cx.services.keys);
     let parts = services.runs.parts();
     let main = SessionKey::main(&keys.default_agent, keys);
-    parts.notices.add(&main, p.text.trim());
+    parts.notice(&main, p.text.trim()).await.map_err(unwritten)?;
     if p.mode == WakeMode::Now {
         parts.cron.heartbeats.wake(keys.default_agent.as_str());
     }

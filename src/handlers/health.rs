@@ -126,15 +126,17 @@ async fn snapshot(services: &Services) -> Result<Value, SessionError> {
     let panics = services.tasks.panics();
     let processes = &services.runs.parts().processes;
     let commands = json!({"running": processes.count(), "sandboxError": processes.sandbox_error()});
+    let channels = super::channels::listing(services, None).await?;
+    let listed = |name: &str| channels.get(name).cloned().unwrap_or_default();
     Ok(json!({
         "ok": panics.is_empty(),
         "ts": now_ms,
         "durationMs": millis(began.elapsed()),
         "uptimeMs": services.uptime_ms(),
         "plugins": {"loaded": [], "errors": []},
-        "channels": {},
-        "channelOrder": [],
-        "channelLabels": {},
+        "channels": listed("channels"),
+        "channelOrder": listed("channelOrder"),
+        "channelLabels": listed("channelLabels"),
         "heartbeatSeconds": heartbeat_seconds(services),
         "defaultAgentId": services.keys.default_agent.as_str(),
         "agents": agents,

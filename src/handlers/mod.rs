@@ -7,6 +7,8 @@ mod agent_files;
 mod agents;
 mod approvals;
 mod attachments;
+mod channel_inlet;
+mod channels;
 mod chat;
 mod cleanup;
 mod commands;
@@ -16,11 +18,13 @@ mod cron;
 mod devices;
 mod health;
 mod history;
+mod messages;
 mod models;
 mod node_events;
 mod node_pairing;
 mod node_work;
 mod nodes;
+mod reply;
 mod restart;
 mod secrets;
 mod session_changes;
@@ -31,6 +35,7 @@ mod system;
 mod tools;
 mod usage;
 
+pub use channel_inlet::ChannelInlet;
 pub use cleanup::keep_tidy;
 pub use health::{HealthCache, keep_fresh, tell_presence};
 
@@ -54,6 +59,7 @@ pub fn registry() -> Registry {
     of_nodes(&mut r);
     of_config(&mut r);
     of_cron(&mut r);
+    of_channels(&mut r);
     r
 }
 
@@ -205,6 +211,21 @@ fn of_cron(r: &mut Registry) {
     r.add(admin("cron.remove"), cron::remove);
     r.add(admin("cron.run"), cron::run);
     r.add(read("cron.runs"), cron::runs);
+}
+
+/// People of chat services.
+fn of_channels(r: &mut Registry) {
+    r.add(read("channels.status"), channels::status);
+    r.add(admin("channels.start"), channels::start);
+    r.add(admin("channels.stop"), channels::stop);
+    r.add(admin("channels.logout"), channels::logout);
+    r.add(admin("channels.pairing.list"), channels::pairings);
+    r.add(admin("channels.pairing.approve"), channels::approve);
+    r.add(admin("channels.pairing.reject"), channels::reject);
+    r.add(admin("channels.pairing.remove"), channels::remove);
+    r.add(write("send"), messages::send);
+    r.add(write("poll"), messages::poll);
+    r.add(write("message.action"), messages::action);
 }
 
 #[cfg(test)]

@@ -56,6 +56,7 @@ pub(super) async fn say(
         thinking: p.thinking,
         attachments: p.attachments,
         timeout_ms: p.timeout_ms,
+        deliver: false,
         route: None,
         provenance: None,
         provenance_receipt: None,

@@ -61,7 +61,7 @@ pub async fn status(cx: Ctx, _: AnyParams) -> Reply<Value> {
                 .map(|agent| super::health::heartbeat(services, &agent.id, false))
                 .collect::<Vec<_>>(),
         },
-        "channelSummary": [],
+        "channelSummary": super::channels::summary(services),
         "queuedSystemEvents": services.runs.parts().notices.of_all(),
         "tasks": services.runs.tasks(),
         "sessions": {
@@ -124,7 +124,8 @@ pub async fn event(cx: Ctx, p: SystemEventParams) -> Reply<Value> {
     if !p.text.starts_with("Node:") || is_news {
         let keys = &services.keys;
         let main = SessionKey::main(&keys.default_agent, keys);
-        services.runs.parts().notices.add(&main, &p.text);
+        let parts = services.runs.parts();
+        parts.notice(&main, &p.text).await.map_err(super::cron::unwritten)?;
     }
     publish_presence(services);
     Ok(json!({"ok": true}))

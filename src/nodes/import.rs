@@ -11,7 +11,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::Nodes;
-use super::pairing::hash;
+use crate::auth::pairing::hash;
 use crate::store::{NodeFacts, NodePair};
 
 /// Under this name it is noted that nodes were taken over.

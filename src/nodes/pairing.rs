@@ -4,14 +4,14 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::{Value, json};
-use sha2::{Digest, Sha256};
 
 use super::{Nodes, policy};
 use crate::auth::Principal;
+use crate::auth::pairing::hash;
 use crate::bus::{Audience, EventKind};
 use crate::protocol::Scope;
 use crate::store::{NodeApproval, NodeFacts, NodePairRequest, NodePairings, StoreError};
-use crate::support::{Secret, hex};
+use crate::support::Secret;
 
 /// 256 bits: beyond guessing.
 const TOKEN_BYTES: usize = 32;
@@ -179,9 +179,4 @@ fn token() -> Result<String, getrandom::Error> {
     let mut bytes = [0; TOKEN_BYTES];
     getrandom::fill(&mut bytes)?;
     Ok(URL_SAFE_NO_PAD.encode(bytes))
-}
-
-/// What is kept of a token.
-pub(super) fn hash(token: &str) -> String {
-    hex(Sha256::digest(token.as_bytes()))
 }

@@ -215,13 +215,19 @@ const STEPS: &[&str] = &[
         UNIQUE (node_id, id)
     ) STRICT;
     CREATE INDEX node_work_by_expiry ON node_work (expires_at) WHERE expires_at IS NOT NULL;",
-    // Jobs of the scheduler and their runs, each instant once.
+    // Jobs of the scheduler and their runs, each instant once; system events.
     "CREATE TABLE cron_jobs (
         id TEXT PRIMARY KEY NOT NULL,
         job TEXT NOT NULL,
         due_at INTEGER,
         origin TEXT
     ) STRICT;
+    CREATE TABLE notices (
+        id INTEGER PRIMARY KEY AUTOINCREMENT,
+        session_key TEXT NOT NULL,
+        text TEXT NOT NULL
+    ) STRICT;
+    CREATE INDEX notices_by_session ON notices (session_key, id);
     CREATE TABLE cron_imports (
         path TEXT PRIMARY KEY NOT NULL,
         at INTEGER NOT NULL
@@ -239,6 +245,64 @@ const STEPS: &[&str] = &[
     CREATE INDEX cron_runs_by_job ON cron_runs (job_id, at);
     CREATE INDEX cron_runs_by_time ON cron_runs (at);
     CREATE INDEX cron_runs_open ON cron_runs (job_id) WHERE status = 'started';",
+    // Channels: parts on their way out, replies that are expected, people, and
+    // what a channel notes for itself.
+    "CREATE TABLE channel_outbox (
+        id INTEGER PRIMARY KEY AUTOINCREMENT,
+        delivery TEXT NOT NULL,
+        channel TEXT NOT NULL,
+        account TEXT NOT NULL,
+        target TEXT NOT NULL,
+        thread TEXT NOT NULL,
+        part INTEGER NOT NULL,
+        body TEXT NOT NULL,
+        state TEXT NOT NULL,
+        attempts INTEGER NOT NULL,
+        due_at INTEGER NOT NULL,
+        message_id TEXT,
+        error TEXT,
+        created_at INTEGER NOT NULL,
+        updated_at INTEGER NOT NULL,
+        UNIQUE (delivery, channel, account, target, thread, part)
+    ) STRICT;
+    CREATE INDEX channel_outbox_open ON channel_outbox (channel, account, target, thread, id)
+        WHERE state IN ('waiting', 'sending');
+    CREATE INDEX channel_outbox_unsent ON channel_outbox (channel, account, state)
+        WHERE state <> 'sent';
+    CREATE TABLE channel_replies (
+        run_id TEXT PRIMARY KEY NOT NULL,
+        scope TEXT NOT NULL,
+        session_key TEXT NOT NULL,
+        channel TEXT NOT NULL,
+        account TEXT NOT NULL,
+        target TEXT NOT NULL,
+        thread TEXT NOT NULL,
+        reply_to TEXT,
+        preview TEXT,
+        created_at INTEGER NOT NULL
+    ) STRICT;
+    CREATE TABLE channel_pairings (
+        channel TEXT NOT NULL,
+        account TEXT NOT NULL,
+        person TEXT NOT NULL,
+        name TEXT,
+        code TEXT NOT NULL,
+        created_at INTEGER NOT NULL,
+        PRIMARY KEY (channel, account, person),
+        UNIQUE (channel, code)
+    ) STRICT;
+    CREATE TABLE channel_people (
+        channel TEXT NOT NULL,
+        account TEXT NOT NULL,
+        person TEXT NOT NULL,
+        name TEXT,
+        approved_at INTEGER NOT NULL,
+        PRIMARY KEY (channel, account, person)
+    ) STRICT;
+    CREATE TABLE channel_notes (
+        name TEXT PRIMARY KEY NOT NULL,
+        value TEXT NOT NULL
+    ) STRICT;",
 ];
 
 /// Brings the schema up to date.

@@ -8,6 +8,7 @@
 
 mod answers;
 pub mod atomic;
+mod channels;
 mod check;
 mod checkpoint;
 mod column;
@@ -22,6 +23,7 @@ pub mod instance;
 mod memory;
 mod migrations;
 mod nodes;
+mod notices;
 mod query;
 mod runs;
 mod sessions;
@@ -32,6 +34,10 @@ mod usage;
 
 pub use answers::AnswerClaim;
 pub use atomic::{FileError, create_private, move_private, write_private};
+pub use channels::{
+    ChannelPerson, ChannelStore, ExpectedReply, NewPart, OutboxAddress, OutboxCounts, OutboxNext,
+    OutboxPart, OutboxSettled, OutboxState, PairingClaim, PairingRequest,
+};
 pub use check::check;
 pub use checkpoint::{CheckpointPlace, CompactionCheckpoint, CompactionReason};
 pub use cooldowns::{CooldownChange, CooldownRow};
@@ -50,6 +56,7 @@ pub use nodes::{
     KnownNode, NodeAction, NodeAdmitted, NodeApproval, NodeCheck, NodeDrain, NodeFacts, NodePair,
     NodePairRequest, NodePairings, NodeStore, NodeWork,
 };
+pub use notices::NoticeRow;
 pub use query::{SessionPage, SessionQuery, SessionRow};
 pub use runs::{Claim, NewRun, RunOutcome, RunRecord, RunState};
 pub use sqlite::SqliteStore;

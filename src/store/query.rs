@@ -22,6 +22,9 @@ pub struct SessionQuery {
     pub spawned_by: Option<String>,
     /// Not those of single runs of jobs: the job has a session that shows them.
     pub hides_job_runs: bool,
+    /// Only those of single runs of jobs that did not change since this time
+    /// (milliseconds).
+    pub job_runs_until: Option<u64>,
     /// Also `global`.
     pub include_global: bool,
     /// Also `unknown`.

@@ -214,6 +214,10 @@ fn condition(query: &SessionQuery) -> (String, Vec<Box<dyn ToSql>>) {
     if query.hides_job_runs {
         clauses.push("key NOT GLOB 'agent:*:cron:*:run:*'");
     }
+    if let Some(until) = query.job_runs_until {
+        clauses.push("key GLOB 'agent:*:cron:*:run:*' AND updated_at < ?");
+        values.push(Box::new(signed(until)));
+    }
     if let Some(since) = query.active_since_ms {
         clauses.push("updated_at >= ?");
         values.push(Box::new(signed(since)));

@@ -6,10 +6,10 @@ use super::traits::StoreFuture;
 use super::{
     AnswerClaim, Claim, CooldownChange, CooldownRow, CronEdit, CronEdited, CronJobRow,
     CronRunQuery, CronRunRow, Database, Edited, MemoryFile, MemoryHit, MemoryUpdate, NewRun,
-    NewSession, RunOutcome, RunRecord, SessionChange, SessionEdit, SessionEntry, SessionPage,
-    SessionQuery, SessionRow, Spending, Store, StoreError, SubagentQuery, SubagentRow,
-    SubagentState, UsageFacts, UsageFile, UsageScan, answers, cooldowns, cron, memory, runs,
-    sessions, subagents, usage,
+    NewSession, NoticeRow, RunOutcome, RunRecord, SessionChange, SessionEdit, SessionEntry,
+    SessionPage, SessionQuery, SessionRow, Spending, Store, StoreError, SubagentQuery, SubagentRow,
+    SubagentState, UsageFacts, UsageFile, UsageScan, answers, channels, cooldowns, cron, memory,
+    notices, runs, sessions, subagents, usage,
 };
 
 /// The store of a gateway on one machine.
@@ -27,6 +27,10 @@ impl SqliteStore {
     /// A store on a database that is open already.
     pub fn new(database: Database) -> Self {
         Self { database }
+    }
+
+    pub(super) const fn database(&self) -> &Database {
+        &self.database
     }
 }
 
@@ -148,6 +152,7 @@ impl Store for SqliteStore {
         let prune = move |c: &_| {
             answers::prune(c, now_ms)?;
             subagents::prune(c)?;
+            channels::prune(c, now_ms)?;
             runs::prune(c, now_ms)
         };
         Box::pin(self.database.write("prune runs", prune))
@@ -267,6 +272,21 @@ impl Store for SqliteStore {
     fn forget_subagent<'a>(&'a self, child_key: &'a str) -> StoreFuture<'a, ()> {
         let key = child_key.to_owned();
         Box::pin(self.database.write("forget a sub-agent", move |c| subagents::forget(c, &key)))
+    }
+
+    fn add_notice<'a>(&'a self, key: &'a str, text: String) -> StoreFuture<'a, u64> {
+        let key = key.to_owned();
+        Box::pin(self.database.write("add a system event", move |c| notices::add(c, &key, &text)))
+    }
+
+    fn forget_notices<'a>(&'a self, key: &'a str, last: u64) -> StoreFuture<'a, ()> {
+        let key = key.to_owned();
+        let forget = move |c: &_| notices::forget(c, &key, last);
+        Box::pin(self.database.write("forget system events", forget))
+    }
+
+    fn notices(&self) -> StoreFuture<'_, Vec<NoticeRow>> {
+        Box::pin(self.database.read("list system events", notices::list))
     }
 
     fn cron_jobs(&self) -> StoreFuture<'_, Vec<CronJobRow>> {

@@ -5,10 +5,11 @@
 //! keys are text, each call is one transaction.
 
 use super::{
-    AnswerClaim, Claim, CooldownChange, CooldownRow, CronEdit, CronEdited, CronJobRow,
-    CronRunQuery, CronRunRow, DeviceStore, MemoryFile, MemoryHit, MemoryUpdate, NewRun, NodeStore,
-    RunOutcome, RunRecord, SessionEntry, SessionPage, SessionQuery, SessionRow, Spending,
-    StoreError, SubagentQuery, SubagentRow, SubagentState, UsageFacts, UsageFile, UsageScan,
+    AnswerClaim, ChannelStore, Claim, CooldownChange, CooldownRow, CronEdit, CronEdited,
+    CronJobRow, CronRunQuery, CronRunRow, DeviceStore, MemoryFile, MemoryHit, MemoryUpdate, NewRun,
+    NodeStore, NoticeRow, RunOutcome, RunRecord, SessionEntry, SessionPage, SessionQuery,
+    SessionRow, Spending, StoreError, SubagentQuery, SubagentRow, SubagentState, UsageFacts,
+    UsageFile, UsageScan,
 };
 use crate::support::BoxFuture;
 
@@ -49,8 +50,9 @@ pub struct NewSession {
     pub entry: SessionEntry,
 }
 
-/// Session index, run records, usage, credentials that rest, devices, and nodes.
-pub trait Store: DeviceStore + NodeStore {
+/// Session index, run records, usage, credentials that rest, devices, nodes, and
+/// channels.
+pub trait Store: ChannelStore + DeviceStore + NodeStore {
     /// The session with this key.
     fn session<'a>(&'a self, key: &'a str) -> StoreFuture<'a, Option<SessionEntry>>;
 
@@ -213,6 +215,15 @@ pub trait Store: DeviceStore + NodeStore {
 
     /// Forgets the runs that are over of a sub-agent whose session is gone.
     fn forget_subagent<'a>(&'a self, child_key: &'a str) -> StoreFuture<'a, ()>;
+
+    /// Adds a system event that waits for a session's next turn; answers its id.
+    fn add_notice<'a>(&'a self, key: &'a str, text: String) -> StoreFuture<'a, u64>;
+
+    /// Forgets the system events of a session up to one.
+    fn forget_notices<'a>(&'a self, key: &'a str, last: u64) -> StoreFuture<'a, ()>;
+
+    /// All system events that wait, the oldest first.
+    fn notices(&self) -> StoreFuture<'_, Vec<NoticeRow>>;
 
     /// The jobs of the scheduler, in the order they were made.
     fn cron_jobs(&self) -> StoreFuture<'_, Vec<CronJobRow>>;

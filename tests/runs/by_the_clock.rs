@@ -220,3 +220,31 @@ async fn the_log_keeps_the_newest_runs_of_a_job() {
     assert!(oldest >= NOON + 2 * HOUR - 2000 * SECOND, "{oldest}");
     drop(scene.place);
 }
+
+#[tokio::test]
+async fn sessions_of_runs_go_after_a_day_and_the_job_shows_the_last_one() {
+    let scene = Scene::new().await;
+    let apart = json!({"sessionTarget": "isolated", "delivery": {"mode": "none"},
+        "payload": {"kind": "agentTurn", "message": "@mock text text=x"}});
+    let id = scene.add(json!({"kind": "every", "everyMs": 2 * DAY}), apart).await;
+    let mut keys = Vec::new();
+    for step in 1..=2_u64 {
+        scene.set(NOON + step * 2 * DAY).await;
+        let rows = scene.wait_for(&id, usize::try_from(step).unwrap()).await;
+        let row = rows.last().unwrap();
+        assert_eq!(row["status"], "ok", "{row}");
+        keys.push(row["sessionKey"].as_str().unwrap().to_owned());
+    }
+    let entry = async |key: &str| {
+        let key = clawgate::sessions::SessionKey::from_canonical(key);
+        scene.place.sessions.entry(&key).await.unwrap()
+    };
+    let deadline = Instant::now() + LIMIT;
+    while entry(&keys[0]).await.is_some() {
+        assert!(Instant::now() < deadline, "{} stays", keys[0]);
+        sleep(Duration::from_millis(5)).await;
+    }
+    let last = entry(&keys[1]).await.expect("the last run has no session");
+    let shown = entry(&format!("agent:main:cron:{id}")).await.expect("the job has no session");
+    assert_eq!(shown.session_id, last.session_id);
+}

@@ -64,7 +64,8 @@ async fn a_patch_touches_its_places_only_and_the_fourth_in_a_minute_waits() {
     assert_eq!(issue["path"], "gateway.port", "{answer}");
     assert_eq!(text(&gateway), before);
     let real = patch(json!({"ui": {"seamColor": "#123456"}}), &hash);
-    call(&mut client, "config.patch", real.clone()).await;
+    let written = call(&mut client, "config.patch", real.clone()).await;
+    assert_eq!((&written["requiresRestart"], &written["noop"]), (&json!(false), &Value::Null));
     assert!(text(&gateway).starts_with("{ /* kept */ ") && text(&gateway).contains("#123456"));
     let answer = client.request("config.apply", real.clone()).await;
     let error = &answer["error"];

@@ -14,6 +14,7 @@ mod apis;
 mod approvals;
 mod attachments;
 mod begin_again;
+mod channels;
 mod claude_cli;
 mod command_rights;
 mod commands;

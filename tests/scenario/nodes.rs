@@ -430,3 +430,99 @@ async fn nodes_that_openclaw_approved_are_taken_over_once() {
     let list = call(&mut client, "node.list", json!({})).await;
     assert_eq!(list["nodes"], json!([]), "it does not come back");
 }
+
+#[tokio::test]
+async fn a_run_that_is_stopped_does_not_wait_for_its_node_and_takes_its_question_back() {
+    let (gateway, _mock) = on_nodes(json!({"security": "full", "ask": "off"})).await;
+    let mut client = admin(&gateway).await;
+    let mut node = NodeClient::connect(&gateway, "Box", "linux", &["system.run"]).await;
+    start(&mut client, "main", RUN, "run-1").await;
+    let run = node.asked("system.run", 1).await;
+    let params: Value = serde_json::from_str(run["paramsJSON"].as_str().unwrap()).unwrap();
+    assert!(params["approved"].is_null(), "nobody was asked");
+    call(&mut client, "chat.abort", json!({"sessionKey": "main"})).await;
+    assert_eq!(end_of(&client, "run-1").await["state"], "aborted");
+    let late = node.answer(&run, json!({"exitCode": 0})).await;
+    assert_eq!(late["payload"], json!({"ok": true, "ignored": true}));
+
+    let patch = json!({"key": "agent:main:two", "execAsk": "always"});
+    call(&mut client, "sessions.patch", patch).await;
+    start(&mut client, "agent:main:two", RUN, "run-2").await;
+    let wanted = |frame: &Value| frame["event"] == "exec.approval.requested";
+    let id = client.wait_for(SOON, wanted).await.expect("a question")["payload"]["id"].clone();
+    call(&mut client, "chat.abort", json!({"sessionKey": "agent:main:two"})).await;
+    assert_eq!(end_of(&client, "run-2").await["state"], "aborted");
+    let decide = json!({"id": id, "decision": "allow-once"});
+    let text = refusal(&mut client, "exec.approval.resolve", decide).await;
+    assert_eq!(text, "approval already resolved");
+    assert_eq!(node.requests().len(), 1, "nothing more was sent");
+}
+
+#[tokio::test]
+async fn a_session_that_is_bound_to_one_node_runs_its_commands_on_no_other() {
+    let (gateway, _mock) = on_nodes(json!({"security": "full", "ask": "off"})).await;
+    let mut client = admin(&gateway).await;
+    let mut own = NodeClient::connect(&gateway, "Own", "linux", &["system.run"]).await;
+    let other = NodeClient::connect(&gateway, "Other", "linux", &["system.run"]).await;
+    start(&mut client, "main", RUN, "run-0").await;
+    end_of(&client, "run-0").await;
+    let lines = told(&mut client, "main").await;
+    assert!(lines[2].1.contains("say which node"), "{lines:?}");
+
+    let patch = json!({"key": "agent:main:two", "execNode": "own"});
+    call(&mut client, "sessions.patch", patch).await;
+    let elsewhere = json!({"command": "id", "node": "Other"});
+    let text = format!("@mock tool name=exec args={elsewhere} then=\"no\"");
+    start(&mut client, "agent:main:two", &text, "run-1").await;
+    end_of(&client, "run-1").await;
+    let lines = told(&mut client, "agent:main:two").await;
+    assert_eq!(lines[2].1, "exec node not allowed (bound to own)");
+    start(&mut client, "agent:main:two", RUN, "run-2").await;
+    let run = own.asked("system.run", 1).await;
+    own.answer(&run, json!({"exitCode": 3, "stderr": "oh no"})).await;
+    end_of(&client, "run-2").await;
+    let lines = told(&mut client, "agent:main:two").await;
+    assert!(lines.iter().any(|(_, text)| text == "oh no\n\n(Command exited with code 3)"));
+    assert!(other.requests().is_empty());
+}
+
+#[tokio::test]
+async fn a_confined_session_does_not_get_out_by_way_of_a_node() {
+    let mock = MockProvider::start().await;
+    let mut config = config(mock.address(), Api::OpenAi);
+    config["agents"]["defaults"]["sandbox"] = json!({"mode": "all"});
+    let gateway = Gateway::start(GatewayOptions::with_config(config)).await;
+    let mut client = admin(&gateway).await;
+    let node = NodeClient::connect(&gateway, "Box", "linux", &["system.run"]).await;
+    let asked = json!({"command": "id", "host": "node"});
+    let text = format!("@mock tool name=exec args={asked} then=\"no\"");
+    start(&mut client, "main", &text, "run-1").await;
+    end_of(&client, "run-1").await;
+    let lines = told(&mut client, "main").await;
+    assert!(lines[2].1.starts_with("exec host not allowed"), "{lines:?}");
+    assert!(node.requests().is_empty());
+}
+
+#[tokio::test]
+async fn a_node_has_so_many_invocations_at_a_time_and_others_are_told_to_wait() {
+    let gateway = gateway().await;
+    let mut phone = NodeClient::connect(&gateway, "Phone", "iOS 18", &["location.get"]).await;
+    // Of one connection 64 requests may be under way.
+    let mut clients = [admin(&gateway).await, admin(&gateway).await];
+    for index in 0..64 {
+        let client = &mut clients[index / 32];
+        invoke(client, &format!("i-{index}"), &phone.id, "location.get", json!({})).await;
+    }
+    phone.asked("location.get", 64).await;
+    invoke(&mut clients[0], "more", &phone.id, "location.get", json!({})).await;
+    let busy = invoked(&clients[0], "more").await;
+    let text = busy["error"]["message"].as_str().unwrap();
+    assert!(text.starts_with("too many invocations of this node"), "{busy}");
+    for request in phone.requests() {
+        phone.answer(&request, json!({"lat": 1})).await;
+    }
+    for index in 0..64 {
+        let answer = invoked(&clients[index / 32], &format!("i-{index}")).await;
+        assert_eq!(answer["ok"], true, "{answer}");
+    }
+}

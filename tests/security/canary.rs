@@ -135,6 +135,8 @@ impl Scene {
         let token = birds.at("gateway.auth.token");
         config["gateway"]["auth"] =
             json!({"mode": "token", "token": token, "password": birds.at("gateway.auth.password")});
+        config["gateway"]["remote"] = json!({"token": birds.at("gateway.remote.token"),
+            "password": birds.at("gateway.remote.password")});
         config["gateway"]["tools"] = json!({"allow": ["exec"]});
         config["commands"] = json!({"config": true});
         config["env"] = json!({"LATER": birds.at("env.*"), "vars": {"X": birds.at("env.vars.*")}});
@@ -306,9 +308,10 @@ async fn exercise(scene: &Scene) -> Vec<WsClient> {
         let end = ask(&mut client, "commands", line, line).await;
         assert!(!text_of(&end["message"]).is_empty(), "{line}: {end}");
     }
-    // Everything there is to ask, but for the one whose answer is secrets.
+    // Everything there is to ask, but for the one whose answer is secrets and
+    // the one that ends the connection.
     for (method, _) in handlers::registry().list() {
-        if method != "secrets.resolve" {
+        if !["secrets.resolve", "gateway.restart.request"].contains(&method) {
             client.request(method, json!({})).await;
         }
     }
@@ -438,7 +441,7 @@ fn every_member_of_the_config_that_is_a_secret_is_a_known_place() {
         models.rs headers, provider_request.rs ca, provider_request.rs cert, \
         provider_request.rs headers, provider_request.rs key, provider_request.rs token, \
         provider_request.rs value, provider_request.rs value, settings.rs password, \
-        settings.rs token, skills.rs api_key, skills.rs env, web.rs api_key, web.rs api_key, \
+        settings.rs token, skills.rs api_key, skills.rs env, tls.rs password, tls.rs token, web.rs api_key, web.rs api_key, \
         web.rs base_url";
     let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/config");
     let mut found = Vec::new();

@@ -164,6 +164,29 @@ async fn a_gateway_that_runs_is_recognised_and_its_port_is_no_trouble() {
 }
 
 #[test]
+fn whether_a_page_may_connect_is_told_with_what_to_write() {
+    let home = Home::new();
+    let allowed =
+        json!({"gateway": {"controlUi": {"allowedOrigins": ["https://chat.example.com"]}}});
+    home.write("openclaw.json", 0o600, &allowed.to_string());
+    for (url, severity, part) in [
+        ("https://chat.example.com/x?y", "ok", "may connect"),
+        ("https://evil.example.com", "critical", "may not connect"),
+        ("http://localhost:5173", "info", "from the gateway's own machine"),
+        ("nonsense", "warn", "is no address of a page"),
+    ] {
+        let (_, report) = home.run(&format!("doctor --url {url}"));
+        let found = finding(&report, "gateway.page");
+        assert_eq!(found["severity"], severity, "{found}");
+        assert!(found["title"].as_str().unwrap().contains(part), "{found}");
+        if severity == "critical" {
+            let fix = found["remediation"].as_str().unwrap();
+            assert!(fix.contains("\"https://evil.example.com\""), "{fix}");
+        }
+    }
+}
+
+#[test]
 fn a_port_that_another_program_has_is_found() {
     let home = Home::new();
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::stage::{Api, admin, ask, call, config, connect, refusal, scripted, start};
 use crate::support::client::{SOON, standard_connect};
-use crate::support::node_client::{invoke, invoked};
+use crate::support::node_client::{connect_params, invoke, invoked};
 use crate::support::{Gateway, GatewayOptions, MockProvider, NodeClient};
 
 async fn commands(gateway: &Gateway, node: &str) -> Value {
@@ -54,8 +54,10 @@ async fn a_node_cannot_widen_its_commands_by_connecting_again() {
     assert!(text.contains("does not support \"system.run\""), "{text}");
     // Calling itself another system does not help either.
     drop(node);
-    let node = NodeClient::connect(&gateway, "Box", "macos", &["canvas.eval", "system.run"]).await;
-    assert_eq!(commands(&gateway, &node.id).await, json!([]));
+    let other = connect_params("Box", "macos", &["canvas.eval", "system.run"]);
+    let (node, hello) = NodeClient::connect_with(&gateway, "Box", other).await;
+    assert_eq!(hello["error"]["details"]["reason"], "metadata-upgrade", "{hello}");
+    assert_eq!(commands(&gateway, &node.id).await, json!(["system.notify"]));
 }
 
 #[tokio::test]

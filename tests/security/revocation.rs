@@ -2,17 +2,25 @@
 //! and old secrets fail (CVE-2026-34503, CVE-2026-53843, GHSA-68x5-xx89-w9mm,
 //! GHSA-m8wm-r5vq-qjpg).
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use futures_util::future::join_all;
+use futures_util::{SinkExt, StreamExt};
 use serde_json::{Value, json};
+use tokio::net::{TcpSocket, TcpStream};
+use tokio::time::{Instant, timeout};
+use tokio_tungstenite::tungstenite::Message;
+use tokio_tungstenite::{WebSocketStream, client_async};
 
 use crate::stage::{admin, call};
 use crate::support::guest::{Guest, proxied_config};
-use crate::support::{Gateway, GatewayOptions, SECRET, WsClient};
+use crate::support::{Gateway, GatewayOptions, SECRET, WsClient, now_ms};
 
 /// How long a connection may outlast what it stands on.
 const AT_ONCE: Duration = Duration::from_secs(1);
+
+/// A gateway that takes nothing for so long takes nothing any more.
+const STUCK: Duration = Duration::from_secs(1);
 
 async fn gateway() -> Gateway {
     Gateway::start(GatewayOptions::with_config(proxied_config())).await
@@ -65,6 +73,57 @@ async fn what_stands_on_a_token_falls_with_it_and_nothing_else_does() {
     }
     assert_eq!(bystander.closed(), None);
     assert_eq!(operator.closed(), None);
+}
+
+/// A device that says hello, asks for much and then reads nothing; its
+/// connection's id.
+async fn deaf(gateway: &Gateway, guest: &Guest) -> (WebSocketStream<TcpStream>, String) {
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.set_recv_buffer_size(64 * 1024).unwrap();
+    let tcp = socket.connect(gateway.address().parse().unwrap()).await.unwrap();
+    let (mut socket, _) = client_async(format!("ws://{}/", gateway.address()), tcp).await.unwrap();
+    let next = async |socket: &mut WebSocketStream<TcpStream>| loop {
+        if let Message::Text(text) = socket.next().await.unwrap().unwrap() {
+            return serde_json::from_str::<Value>(&text).unwrap();
+        }
+    };
+    let challenge = next(&mut socket).await;
+    let mut params = guest.params.clone();
+    let nonce = challenge["payload"]["nonce"].as_str().unwrap();
+    params["device"] = guest.key().proof(&params, nonce, now_ms());
+    let frame = json!({"type": "req", "id": "c", "method": "connect", "params": params});
+    socket.send(Message::text(frame.to_string())).await.unwrap();
+    let hello = loop {
+        let frame = next(&mut socket).await;
+        if frame["id"] == "c" {
+            break frame;
+        }
+    };
+    let conn_id = hello["payload"]["server"]["connId"].as_str().expect("hello").to_owned();
+    // Until the gateway cannot write any more, and therefore reads no more.
+    let request = json!({"type": "req", "id": "x", "method": "commands.list", "params": {}});
+    let ask = || Message::text(request.to_string());
+    while timeout(STUCK, socket.send(ask())).await.is_ok() {}
+    (socket, conn_id)
+}
+
+#[tokio::test]
+async fn a_device_that_does_not_read_is_cut_off_as_well() {
+    let gateway = gateway().await;
+    let mut operator = admin(&gateway).await;
+    let guest = Guest::new("deaf", &["operator.read"]);
+    let (_socket, conn_id) = deaf(&gateway, &guest).await;
+    call(&mut operator, "device.pair.remove", json!({"deviceId": guest.id()})).await;
+    let began = Instant::now();
+    let is_gone = || {
+        let log = gateway.stderr();
+        log.lines().any(|line| line.contains(&conn_id) && line.contains("closed with 4001"))
+    };
+    while !is_gone() {
+        // A second to be cut off, and one in which it may take the close frame.
+        assert!(began.elapsed() < 3 * AT_ONCE, "it is still there");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
 }
 
 #[tokio::test]

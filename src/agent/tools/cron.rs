@@ -168,7 +168,8 @@ async fn act(cx: &ToolContext, arguments: &Value) -> Result<Value, String> {
             }
             let keys = &cx.parts().keys;
             let agent = cx.key.agent(keys);
-            cx.parts().notices.add(&SessionKey::main(&agent, keys), text);
+            let noted = cx.parts().notice(&SessionKey::main(&agent, keys), text).await;
+            noted.map_err(|error| error.to_string())?;
             if WakeMode::parse(arguments["mode"].as_str().unwrap_or("now")) == WakeMode::Now {
                 cron.heartbeats.wake(agent.as_str());
             }

@@ -13,6 +13,7 @@ pub(super) mod files;
 mod gateway;
 mod image;
 mod memory;
+mod message;
 mod nodes;
 mod output;
 mod policy;
@@ -143,6 +144,7 @@ impl Tools {
             Arc::new(memory::MemorySearch),
             Arc::new(memory::MemoryGet),
             Arc::new(nodes::Nodes),
+            Arc::new(message::MessageTool),
             Arc::new(image::Image::new(&settings.web.fetch, env, Arc::clone(&tls))),
         ];
         builtin.extend(files::tools());

@@ -31,7 +31,7 @@ pub use import::{PairedFile, PairedFileError};
 pub use manage::{ManageError, Rotated};
 pub use scopes::{covers, normalized, worth};
 pub use setup::{Issued, SetUp, SetupGrant};
-pub use token::Minter;
+pub use token::{Minter, hash};
 
 use decide::{Outcome, arrive, live};
 use scopes::covers_all;

@@ -47,10 +47,10 @@ fn fresh() -> DeviceRow {
     DeviceRow { device_id: "d".into(), ..DeviceRow::default() }
 }
 
-fn come(row: &mut DeviceRow, ask: &Ask) -> Result<Vec<String>, (Reason, PendingDevice, bool)> {
+fn come(row: &mut DeviceRow, ask: &Ask) -> Result<Vec<String>, Box<(Reason, PendingDevice, bool)>> {
     match arrive(row, ask, &minter(), &uuid::Uuid::new_v4().to_string(), 7) {
         Outcome::In { token, .. } => Ok(token.scopes),
-        Outcome::Waits { reason, request, is_new, .. } => Err((reason, *request, is_new)),
+        Outcome::Waits { reason, request, is_new, .. } => Err(Box::new((reason, *request, is_new))),
     }
 }
 
@@ -62,11 +62,11 @@ fn why(row: &mut DeviceRow, ask: &Ask) -> Reason {
 fn a_neighbour_needs_nobody_and_a_stranger_does() {
     let mut row = fresh();
     let (reason, request, is_new) =
-        come(&mut row, &operator(&["operator.read"], Trust::Stranger)).unwrap_err();
+        *come(&mut row, &operator(&["operator.read"], Trust::Stranger)).unwrap_err();
     assert_eq!((reason, is_new, request.silent), (Reason::NotPaired, true, false));
     // Once a person is to look at it, coming from near does not help.
     let near = operator(&["operator.read"], NEIGHBOUR);
-    let (_, again, is_new) = come(&mut row, &near).unwrap_err();
+    let (_, again, is_new) = *come(&mut row, &near).unwrap_err();
     assert_eq!((again.request_id, is_new), (request.request_id, false));
     let mut row = fresh();
     assert_eq!(come(&mut row, &near).unwrap(), names(&["operator.read"]));
@@ -123,13 +123,13 @@ fn requests_of_one_device_are_one_request() {
     let mut row = fresh();
     let first = come(&mut row, &operator(&["operator.read"], Trust::Stranger)).unwrap_err().1;
     let more = operator(&["operator.write"], Trust::Stranger);
-    let (_, second, is_new) = come(&mut row, &more).unwrap_err();
+    let (_, second, is_new) = *come(&mut row, &more).unwrap_err();
     assert!(is_new && second.request_id != first.request_id);
     assert_eq!(second.facts.scopes, names(&["operator.read", "operator.write"]));
     let (_, third, is_new) =
-        come(&mut row, &operator(&["operator.read"], Trust::Stranger)).unwrap_err();
+        *come(&mut row, &operator(&["operator.read"], Trust::Stranger)).unwrap_err();
     assert_eq!((third.request_id, is_new), (second.request_id, false), "it is in there already");
-    let (_, node, _) = come(&mut row, &ask(Role::Node, &[], Trust::Stranger)).unwrap_err();
+    let (_, node, _) = *come(&mut row, &ask(Role::Node, &[], Trust::Stranger)).unwrap_err();
     assert_eq!(node.facts.roles, names(&["operator", "node"]));
 }
 

@@ -9,6 +9,7 @@ use crate::cli::CliError;
 
 /// Flags that say what a job is, or what changes of it.
 #[derive(Debug, Default, Args)]
+#[allow(clippy::struct_excessive_bools)] // flags of a command line
 pub struct JobFlags {
     /// Name for people
     #[arg(long)]

@@ -104,7 +104,8 @@ fn is_secret(private: &Private, paths: &Paths) -> bool {
     private.facts.is_file()
         && (path.starts_with(&paths.config_path)
             || name.starts_with("openclaw.json")
-            || ["gateway-token", "auth-profiles.json", "device.json"].contains(&name)
+            || ["gateway-token", "auth-profiles.json", "device.json", "gateway-key.pem"]
+                .contains(&name)
             || path.starts_with(paths.state_dir.join("credentials")))
 }
 

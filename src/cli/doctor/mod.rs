@@ -30,12 +30,12 @@ pub struct DoctorArgs {
     /// Close files that are open to other users
     #[arg(long)]
     fix: bool,
-    /// Also say whether a web page at this address may connect, and why not
-    #[arg(long, value_name = "URL")]
-    url: Option<String>,
     /// Print JSON
     #[arg(long)]
     json: bool,
+    /// Also tell whether a page at this address may connect
+    #[arg(long, value_name = "URL")]
+    url: Option<String>,
 }
 
 /// Looks at everything.
@@ -43,6 +43,9 @@ pub fn run(args: &DoctorArgs, env: &Env) -> anyhow::Result<ExitCode> {
     let paths = Paths::resolve(env)?;
     let loaded = config::load(env, &Overrides { read_only: true, ..Overrides::default() });
     let mut findings = vec![setup::config(&loaded)];
+    if let (Some(url), Ok(settings)) = (&args.url, &loaded) {
+        findings.push(setup::page(url, settings));
+    }
     findings.extend(state::directory(&paths));
     findings.extend(check_files(&paths));
     findings.extend(state::running(&paths, loaded.as_ref().ok()));
@@ -52,7 +55,6 @@ pub fn run(args: &DoctorArgs, env: &Env) -> anyhow::Result<ExitCode> {
         let runtime = super::one_thread()?;
         findings.extend(runtime.block_on(setup::references(settings, env)));
         findings.push(runtime.block_on(setup::models(settings, env)));
-        findings.extend(args.url.as_deref().map(|url| setup::page(url, settings)));
     }
     findings.extend(setup::programs(env));
     findings.push(setup::sandbox(loaded.as_ref().ok()));

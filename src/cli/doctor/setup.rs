@@ -40,23 +40,25 @@ pub fn config(loaded: &Result<Settings, ConfigError>) -> Finding {
     }
 }
 
-/// What becomes of a web page at this address. The address is not repeated: it
-/// may hold a token.
+/// Whether a page may connect, from somewhere at least.
 pub fn page(url: &str, settings: &Settings) -> Finding {
     let Some(verdict) = page_verdict(url, &settings.gateway.control_ui) else {
-        let title = "what --url says is no address of a web page";
-        let way = "write it like https://gateway.example.com/";
-        return Finding::new("page.address", Severity::Warn, title, "", way);
+        // Not repeated: it may hold a token.
+        let title = "what --url says is no address of a page";
+        let fix = "give one such as https://chat.example.com";
+        return Finding::new("gateway.page", Severity::Warn, title, "", fix);
     };
-    let title = verdict.to_string();
-    match (verdict.here, verdict.elsewhere) {
-        (_, Ok(_)) if verdict.is_secure => Finding::ok("page.allowed", title),
-        (Err(_), Err(_)) => {
-            let way = "gateway.controlUi.allowedOrigins, see docs/deploy.md";
-            Finding::new("page.refused", Severity::Warn, title, "", way)
-        }
-        _ => Finding::new("page.restricted", Severity::Info, title, "", ""),
+    let text = verdict.to_string();
+    let (title, fix) = text.split_once("; ").unwrap_or((&text, ""));
+    if verdict.elsewhere.is_ok() && verdict.is_secure {
+        return Finding::ok("gateway.page", title);
     }
+    let severity = match (&verdict.here, &verdict.elsewhere) {
+        (Err(_), Err(_)) => Severity::Critical,
+        _ => Severity::Info,
+    };
+    let why = "a page that is not allowed gets no connection, whatever it knows";
+    Finding::new("gateway.page", severity, title, why, fix)
 }
 
 /// Whether every reference leads to a secret.

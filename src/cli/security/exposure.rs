@@ -39,7 +39,7 @@ pub fn check(settings: &Settings) -> Vec<Finding> {
             Severity::Critical,
             "other machines reach the gateway without TLS",
             "whoever is on the way reads the token and every conversation",
-            "gateway.tls: {enabled: true}, or a proxy that speaks wss in front of gateway.bind \"loopback\": docs/deploy.md",
+            "gateway.tls: {enabled: true}, or a proxy that speaks wss (docs/deploy.md)",
         ));
     }
     if is_open && gateway.auth.rate_limit.is_none() {

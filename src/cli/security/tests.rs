@@ -111,6 +111,7 @@ fn each_setting_that_opens_something_is_found() {
         assert_eq!(found(&config).get(id), Some(&severity), "{config}");
     }
     for (config, id) in [
+        (open(json!({"auth": auth(GOOD), "tls": {"enabled": true}})), "gateway.tls_missing"),
         (keyed("http://127.0.0.1:8000/v1"), "config.plain_http"),
         (keyed("https://models.example.com/v1"), "config.plain_http"),
         (keyed("http://127.0.0.1:8000/v1"), "config.secrets.plain"),

@@ -15,6 +15,7 @@ use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
 use super::edit::{self, EditError};
+use super::load::SECTIONS;
 use super::redact::{LostSecret, redacted, restored};
 use super::save::{SaveError, write_with};
 use super::{ConfigError, Env, Paths, check, parse, parse_value, substitute};
@@ -118,6 +119,8 @@ pub struct ConfigWritten {
     pub config: Value,
     /// Whether anything is different.
     pub changed: bool,
+    /// Whether something is different that the gateway reads at its start.
+    pub needs_restart: bool,
 }
 
 /// Why nothing was written.
@@ -168,7 +171,7 @@ pub fn write(
     env: &Env,
 ) -> Result<ConfigWritten, ConfigWriteError> {
     let path = Paths::resolve(env).map_err(|error| refused(&error))?.config_path;
-    let mut config = Value::Null;
+    let (mut config, mut needs_restart) = (Value::Null, false);
     let changed = write_with(&path, |before| -> Result<String, ConfigWriteError> {
         match (before, base) {
             (Some(_), None) => return Err(ConfigWriteError::BaseRequired),
@@ -184,10 +187,12 @@ pub fn write(
             ConfigWrite::Merge(raw) => patched(text, &known, raw)?,
         };
         check(&next, env).map_err(|error| refused(&error))?;
-        config = redacted(&parse(&next, &path).map_err(|error| refused(&error))?);
+        let after = parse(&next, &path).map_err(|error| refused(&error))?;
+        needs_restart = SECTIONS.iter().any(|name| known.get(name) != after.get(name));
+        config = redacted(&after);
         Ok(next)
     })?;
-    Ok(ConfigWritten { path, config, changed })
+    Ok(ConfigWritten { path, config, changed, needs_restart })
 }
 
 fn refused(error: &ConfigError) -> ConfigWriteError {

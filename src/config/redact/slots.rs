@@ -37,6 +37,8 @@ const fn slot(path: &'static str, kind: SlotKind) -> Slot {
 pub const SLOTS: &[Slot] = &[
     slot("gateway.auth.token", SlotKind::Input),
     slot("gateway.auth.password", SlotKind::Input),
+    slot("gateway.remote.token", SlotKind::Input),
+    slot("gateway.remote.password", SlotKind::Input),
     slot("models.providers.*.apiKey", SlotKind::Input),
     slot("models.providers.*.headers.*", SlotKind::Input),
     slot("models.providers.*.request.headers.*", SlotKind::Input),

@@ -79,7 +79,7 @@ impl Beat {
         if self.cause == Cause::Clock && self.runs.is_busy(&key) {
             return Err(Quiet::Skipped("requests-in-flight"));
         }
-        let events = parts.notices.take(&key);
+        let events = parts.take_notices(&key);
         if events.is_empty() && self.cause == Cause::Clock && !self.has_something_to_read().await {
             return Err(Quiet::Skipped("empty-heartbeat-file"));
         }
@@ -116,7 +116,9 @@ impl Beat {
             Err(error) => {
                 // They are heard at the next turn instead.
                 for event in &events {
-                    parts.notices.add(&key, event);
+                    if let Err(error) = parts.notice(&key, event).await {
+                        tracing::error!(session = %key, %error, "system event lost");
+                    }
                 }
                 return Err(Quiet::Failed(error.to_string()));
             }

@@ -331,11 +331,11 @@ impl<R: Rule> Rule for Nullable<R> {
 
 /// An array.
 #[derive(Debug, Clone, Copy)]
-pub struct List<R>(R, usize);
+pub struct List<R>(R, usize, usize);
 
 /// An array whose items follow `item`.
 pub const fn list<R: Rule>(item: R) -> List<R> {
-    List(item, 0)
+    List(item, 0, usize::MAX)
 }
 
 impl<R> List<R> {
@@ -343,6 +343,13 @@ impl<R> List<R> {
     #[must_use]
     pub fn min(mut self, min: usize) -> Self {
         self.1 = min;
+        self
+    }
+
+    /// Sets the greatest number of items.
+    #[must_use]
+    pub fn max(mut self, max: usize) -> Self {
+        self.2 = max;
         self
     }
 }
@@ -363,6 +370,9 @@ impl<R: Rule> Rule for List<R> {
         let before = errors.len();
         if items.len() < self.1 {
             errors.push(path.say(&format!("must NOT have fewer than {} items", self.1)));
+        }
+        if items.len() > self.2 {
+            errors.push(path.say(&format!("must NOT have more than {} items", self.2)));
         }
         let read: Vec<_> = items
             .into_iter()

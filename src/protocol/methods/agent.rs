@@ -33,6 +33,19 @@ impl Params for InternalEvent {
     }
 }
 
+/// Where the answer of a run is to be sent.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ReplyRoute {
+    /// Id of a channel; `last` is the session's.
+    pub channel: Option<String>,
+    /// Which of our accounts there.
+    pub account: Option<String>,
+    /// Person, group or room.
+    pub to: Option<String>,
+    /// Thread in it.
+    pub thread: Option<String>,
+}
+
 /// Params of `agent`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AgentParams {
@@ -52,6 +65,8 @@ pub struct AgentParams {
     pub thinking: Option<String>,
     /// Whether the answer is to be sent to a channel.
     pub deliver: bool,
+    /// Where to: `replyTo`, `replyChannel` and so on before `to`, `channel`.
+    pub reply: ReplyRoute,
     /// Whether the run goes on when that cannot be done.
     pub best_effort: bool,
     /// Pictures and files.
@@ -70,15 +85,24 @@ impl Params for AgentParams {
         let provider = f.optional("provider", text());
         let model = f.optional("model", text());
         let to = f.optional("to", text());
-        f.optional("replyTo", text());
+        let reply_to = f.optional("replyTo", text());
         let session_id = f.optional("sessionId", text());
         let session_key = f.optional("sessionKey", text());
         let thinking = f.optional("thinking", text());
         let deliver = f.optional("deliver", boolean()).unwrap_or_default();
         let attachments = f.optional("attachments", list(any())).unwrap_or_default();
-        for name in ["channel", "replyChannel", "accountId", "replyAccountId", "threadId"] {
-            f.optional(name, text());
-        }
+        let channel = f.optional("channel", text());
+        let reply_channel = f.optional("replyChannel", text());
+        let account = f.optional("accountId", text());
+        let reply_account = f.optional("replyAccountId", text());
+        let thread = f.optional("threadId", text());
+        let said = |text: Option<String>| text.filter(|text| !text.trim().is_empty());
+        let reply = ReplyRoute {
+            channel: said(reply_channel).or(said(channel)),
+            account: said(reply_account).or(said(account)),
+            to: said(reply_to).or(said(to.clone())),
+            thread: said(thread),
+        };
         for name in ["groupId", "groupChannel", "groupSpace"] {
             f.optional(name, text());
         }
@@ -107,6 +131,7 @@ impl Params for AgentParams {
             session_key,
             thinking,
             deliver,
+            reply,
             best_effort,
             attachments,
             timeout_seconds: timeout_seconds.filter(|seconds| *seconds > 0),

@@ -91,6 +91,8 @@ pub struct ChatSendParams {
     pub attachments: Vec<Value>,
     /// Milliseconds after which a stuck run may be swept.
     pub timeout_ms: Option<u64>,
+    /// Whether the answer is to be sent to the session's channel as well.
+    pub deliver: bool,
     /// Where the message comes from, when another system passes it on.
     pub route: Option<Route>,
     /// Who speaks, when another system passes the message on.
@@ -107,7 +109,7 @@ impl Params for ChatSendParams {
         f.optional("sessionId", non_empty());
         let message = f.required("message", text());
         let thinking = f.optional("thinking", text());
-        f.optional("deliver", boolean());
+        let deliver = f.optional("deliver", boolean()).unwrap_or_default();
         let route = Route::read(f);
         let attachments = f.optional("attachments", list(any())).unwrap_or_default();
         let timeout_ms = f.optional("timeoutMs", integer_from(0));
@@ -120,6 +122,7 @@ impl Params for ChatSendParams {
             thinking,
             attachments,
             timeout_ms,
+            deliver,
             route,
             provenance: provenance.map(|Provenance(members)| Value::Object(members)),
             provenance_receipt,

@@ -94,3 +94,28 @@ async fn an_agent_is_asked_by_the_clock_when_its_file_says_something() {
     tokio::time::sleep(Duration::from_millis(2500)).await;
     assert_eq!(mock.requests().len(), asked);
 }
+
+#[tokio::test]
+async fn what_is_to_be_told_survives_a_kill_and_is_told_once() {
+    let (mut gateway, mock) = scripted(Api::OpenAi).await;
+    let mut client = admin(&gateway).await;
+    let later = json!({"mode": "next-heartbeat", "text": "the cat is out"});
+    call(&mut client, "wake", later).await;
+    let mut waits = reminder("feed the cat");
+    waits["wakeMode"] = json!("next-heartbeat");
+    let id = add(&mut client, waits).await;
+    run(&mut client, &id).await;
+    gateway.kill9();
+    gateway.restart().await;
+    let mut client = admin(&gateway).await;
+    let status = call(&mut client, "status", json!({})).await;
+    assert_eq!(status["queuedSystemEvents"], json!(["the cat is out", "feed the cat"]));
+    ask(&mut client, "main", "hello", "m-1").await;
+    let heard = mock.requests().pop().unwrap().body.to_string();
+    assert!(heard.contains("the cat is out") && heard.contains("feed the cat"), "{heard}");
+    assert!(gateway.terminate().await.unwrap().success());
+    gateway.restart().await;
+    let mut client = admin(&gateway).await;
+    let status = call(&mut client, "status", json!({})).await;
+    assert_eq!(status["queuedSystemEvents"], json!([]));
+}

@@ -196,4 +196,29 @@ proptest! {
             prop_assert!(child.allows(&settings, name) || !grandchild.allows(&settings, name));
         }
     }
+
+    /// What a job says of tools only takes some away: from its run, from
+    /// sub-agents of that, and from jobs that they make.
+    #[test]
+    fn a_run_of_a_job_never_has_what_its_lists_or_its_agent_have_not(
+        everyone in any_rules(),
+        agent in any_rules(),
+        lists in proptest::collection::vec(any_patterns(), 0..3),
+    ) {
+        let settings = settings(&json!({
+            "tools": everyone,
+            "agents": {"list": [{"id": "main", "tools": agent}]},
+        }));
+        let whole = of(vec![link("main", 0)]);
+        let run = of(vec![link("main", 0)]).limited(&lists);
+        let begun = Link { limits: limits(&lists), ..link("main", 0) };
+        let child = of(vec![link("main", 1), begun]);
+        for name in NAMES {
+            let in_all = limits(&lists).iter().all(|rules| allows(rules, name));
+            prop_assert_eq!(run.allows(&settings, name), in_all && whole.allows(&settings, name));
+            prop_assert!(run.allows(&settings, name) || !child.allows(&settings, name));
+        }
+        prop_assert_eq!(run.is_narrowed(), !lists.is_empty());
+        prop_assert!(!run.allows(&settings, "cron") && !child.owned(false).allows(&settings, "cron"));
+    }
 }

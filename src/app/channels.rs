@@ -1,0 +1,41 @@
+//! The channels of the gateway: how they are put together and begin.
+
+use std::sync::Arc;
+
+use crate::channels::{Channels, ChannelsParts};
+use crate::config::{Env, Settings};
+use crate::handlers::ChannelInlet;
+use crate::registry::Services;
+use crate::sessions::Sessions;
+use crate::store::Store;
+use crate::support::{Clock, Tasks};
+
+/// Those of the configuration. Nothing is started.
+pub(super) fn build(
+    settings: &Arc<Settings>,
+    env: &Env,
+    store: &Arc<dyn Store>,
+    sessions: &Sessions,
+    clock: &Arc<dyn Clock>,
+    tasks: &Tasks,
+) -> Channels {
+    Channels::new(ChannelsParts {
+        settings: Arc::clone(settings),
+        env: env.clone(),
+        store: Arc::clone(store),
+        sessions: sessions.clone(),
+        keys: Arc::new(sessions.rules().clone()),
+        clock: Arc::clone(clock),
+        tasks: tasks.clone(),
+    })
+}
+
+/// Starts them once the gateway listens.
+pub(super) fn begin(services: &Arc<Services>) {
+    let channels = &services.runs.parts().channels;
+    if channels.is_empty() {
+        return;
+    }
+    let inlet = Arc::new(ChannelInlet::new(services));
+    services.tasks.spawn("channels", channels.clone().begin(Arc::clone(&services.runs), inlet));
+}

@@ -1,0 +1,168 @@
+//! Who may write to an agent.
+//!
+//! Promises: only the platform's immutable id counts, compared whole
+//! (CVE-2026-28480 and those alike); unknown means no.
+
+use super::inbound::Inbound;
+use super::service::Channels;
+use super::state::Account;
+use crate::config::channels::{ChannelAccount, DmPolicy, GroupPolicy, PeerId};
+use crate::sessions::{PeerKind, SessionEntry};
+use crate::store::StoreError;
+
+/// What becomes of a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Verdict {
+    /// It is taken.
+    Allowed,
+    /// It is not, for this reason.
+    Denied(&'static str),
+    /// Its sender may ask to be let in.
+    Unknown,
+}
+
+/// Whether a message is taken.
+pub(super) async fn judge(
+    channels: &Channels,
+    account: &Account,
+    inbound: &Inbound,
+) -> Result<Verdict, StoreError> {
+    let config = &account.config;
+    if inbound.chat.kind != PeerKind::Direct {
+        return Ok(in_group(config, inbound));
+    }
+    let is_listed = || is_in(&config.access.allow_from, &inbound.sender.id);
+    let denied = Verdict::Denied("its sender is not in allowFrom");
+    Ok(match config.access.dm_policy {
+        DmPolicy::Disabled => Verdict::Denied("direct messages are turned off"),
+        DmPolicy::Open | DmPolicy::Allowlist | DmPolicy::Pairing if is_listed() => Verdict::Allowed,
+        DmPolicy::Open | DmPolicy::Allowlist => denied,
+        DmPolicy::Pairing => {
+            let (channel, id) = (config.kind.as_str().to_owned(), config.id.clone());
+            let store = &channels.0.parts.store;
+            let is_paired = store.is_paired(channel, id, inbound.sender.id.clone()).await?;
+            if is_paired { Verdict::Allowed } else { Verdict::Unknown }
+        }
+    })
+}
+
+fn in_group(config: &ChannelAccount, inbound: &Inbound) -> Verdict {
+    let access = &config.access;
+    let Some(group) = access.group(&inbound.chat.id) else {
+        return Verdict::Denied("its group is not among groups");
+    };
+    if group.enabled == Some(false) {
+        return Verdict::Denied("its group is turned off");
+    }
+    // People who were let in for direct messages are not so for groups.
+    let everywhere = access.group_allow_from.as_ref().unwrap_or(&access.allow_from);
+    let allowed = group.allow_from.as_ref().unwrap_or(everywhere);
+    match group.group_policy.unwrap_or(access.group_policy) {
+        GroupPolicy::Disabled => Verdict::Denied("groups are turned off"),
+        GroupPolicy::Open => Verdict::Allowed,
+        GroupPolicy::Allowlist if is_in(allowed, &inbound.sender.id) => Verdict::Allowed,
+        GroupPolicy::Allowlist => Verdict::Denied("its sender is not in groupAllowFrom"),
+    }
+}
+
+fn is_in(list: &[PeerId], id: &str) -> bool {
+    !id.is_empty() && list.iter().any(|peer| peer.is_everybody() || peer.is(id))
+}
+
+/// Whether a message is to the agent. In a group, only one that says so is,
+/// unless the group or the session wants all of them; a command always is.
+pub(super) fn is_addressed(
+    config: &ChannelAccount,
+    inbound: &Inbound,
+    entry: Option<&SessionEntry>,
+) -> bool {
+    if inbound.chat.kind == PeerKind::Direct || inbound.is_mention {
+        return true;
+    }
+    if inbound.text.trim_start().starts_with('/') {
+        return true;
+    }
+    let of_session = entry.and_then(|entry| entry.group_activation.as_deref());
+    match of_session {
+        Some("always") => true,
+        Some("mention") => false,
+        _ => {
+            let group = config.access.group(&inbound.chat.id).unwrap_or_default();
+            group.require_mention == Some(false)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::channels::inbound::{Chat, Sender};
+    use crate::config::channels::{AccessSettings, ChannelKind, ChunkMode, ReplyToMode};
+    use serde_json::{Value, json};
+
+    fn account(groups: &Value, group_allow_from: Option<&[&str]>) -> ChannelAccount {
+        let ids = |ids: &[&str]| ids.iter().map(|id| PeerId::new(id)).collect::<Vec<_>>();
+        ChannelAccount {
+            kind: ChannelKind::Webhook,
+            id: "default".into(),
+            is_default: true,
+            name: None,
+            enabled: true,
+            access: AccessSettings {
+                allow_from: ids(&["7"]),
+                group_allow_from: group_allow_from.map(ids),
+                groups: serde_json::from_value(groups.clone()).unwrap(),
+                ..AccessSettings::default()
+            },
+            chunk_limit: 100,
+            chunk_mode: ChunkMode::Length,
+            reply_to: ReplyToMode::Off,
+            media_max_mb: 1,
+            way: Err("test".into()),
+        }
+    }
+
+    fn said_by(id: &str, name: &str) -> Inbound {
+        Inbound {
+            message_id: "1".into(),
+            chat: Chat { kind: PeerKind::Group, id: "g".into(), title: None, thread: None },
+            sender: Sender { id: id.into(), name: Some(name.into()) },
+            text: "hi".into(),
+            attachments: vec![],
+            files: vec![],
+            is_mention: false,
+            quoted: None,
+        }
+    }
+
+    #[test]
+    fn only_the_whole_id_lets_somebody_in_whatever_they_are_called() {
+        let config = account(&json!({}), None);
+        let verdict = |id, name| in_group(&config, &said_by(id, name));
+        assert_eq!(verdict("7", "nobody"), Verdict::Allowed);
+        for (id, name) in [("8", "7"), ("77", "7"), ("", "7"), ("7 ", "7"), ("tg:7", "7")] {
+            assert!(matches!(verdict(id, name), Verdict::Denied(_)), "{id:?}");
+        }
+        let named = account(&json!({"other": {}}), Some(&["9"]));
+        assert!(matches!(in_group(&named, &said_by("9", "")), Verdict::Denied(_)));
+        let own = account(&json!({"g": {"allowFrom": ["5"]}}), Some(&["9"]));
+        assert_eq!(in_group(&own, &said_by("5", "")), Verdict::Allowed);
+        assert!(matches!(in_group(&own, &said_by("9", "")), Verdict::Denied(_)));
+    }
+
+    #[test]
+    fn in_a_group_only_what_is_to_the_agent_is_answered_unless_all_is_wanted() {
+        let config = account(&json!({}), None);
+        let plain = said_by("7", "x");
+        assert!(!is_addressed(&config, &plain, None));
+        assert!(is_addressed(&config, &Inbound { is_mention: true, ..plain.clone() }, None));
+        assert!(is_addressed(&config, &Inbound { text: "/status".into(), ..plain.clone() }, None));
+        let always = SessionEntry { group_activation: Some("always".into()), ..Default::default() };
+        assert!(is_addressed(&config, &plain, Some(&always)));
+        let all = account(&json!({"*": {"requireMention": false}}), None);
+        assert!(is_addressed(&all, &plain, None));
+        let mention =
+            SessionEntry { group_activation: Some("mention".into()), ..Default::default() };
+        assert!(!is_addressed(&all, &plain, Some(&mention)));
+    }
+}

@@ -1,0 +1,102 @@
+//! Messages that a service brings by HTTP.
+//!
+//! Promises: nothing of a request is looked at before it has proved who sent
+//! it; it is answered well only once its message is kept.
+
+use serde_json::{Value, json};
+
+use super::inbound::Received;
+use super::service::Channels;
+use crate::support::BoxFuture;
+
+/// What a request takes beside its files, in bytes.
+const ENVELOPE: u64 = 256 * 1024;
+
+/// A request to a path of a channel.
+pub struct HookRequest<'a> {
+    /// The value of a header; names are in small letters.
+    pub header: &'a (dyn Fn(&str) -> Option<String> + Sync),
+    /// All of its body.
+    pub body: &'a [u8],
+}
+
+/// What is answered.
+#[derive(Debug, Clone, PartialEq)]
+pub struct HookAnswer {
+    /// Status.
+    pub status: u16,
+    /// JSON.
+    pub body: Value,
+}
+
+/// Why a request is not read.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum HookRefusal {
+    /// It does not prove who sent it.
+    #[error("the request is not signed as it has to be")]
+    Unauthorized,
+    /// It is not what it has to be.
+    #[error("{0}")]
+    Malformed(String),
+}
+
+impl HookAnswer {
+    /// An error in words.
+    pub fn error(status: u16, text: &str) -> Self {
+        Self { status, body: json!({"ok": false, "error": text}) }
+    }
+
+    /// Whether the sender has proved who it is.
+    pub const fn is_known(&self) -> bool {
+        self.status != 401
+    }
+}
+
+impl Channels {
+    /// Most bytes of a request to a path, when a channel has it.
+    pub fn hook_limit(&self, path: &str) -> Option<u64> {
+        let account = self.0.accounts.values().find(|it| it.config.inbound_path() == Some(path))?;
+        // Files are in base64.
+        Some(account.config.media_max_mb * 1024 * 1024 * 4 / 3 + ENVELOPE)
+    }
+
+    /// Takes a request to a path.
+    pub fn hook<'a>(
+        &'a self,
+        path: &'a str,
+        request: HookRequest<'a>,
+    ) -> BoxFuture<'a, HookAnswer> {
+        Box::pin(async move {
+            let mut accounts = self.0.accounts.values();
+            let account = accounts.find(|it| it.config.inbound_path() == Some(path));
+            let Some((account, channel)) = account.and_then(|it| Some((it, it.channel()?))) else {
+                return HookAnswer::error(503, "this channel is not running");
+            };
+            let inbound = match channel.read_hook(&request) {
+                Ok(Some(inbound)) => inbound,
+                Ok(None) => return HookAnswer { status: 200, body: json!({"ok": true}) },
+                Err(refusal) => {
+                    let status = if refusal == HookRefusal::Unauthorized { 401 } else { 400 };
+                    return HookAnswer::error(status, &refusal.to_string());
+                }
+            };
+            // Accepted in a task of its own: whoever asks may go away.
+            let (channels, account) = (self.clone(), account.clone());
+            let work = async move { channels.receive(&account, inbound).await };
+            let taken = self.0.parts.tasks.spawn("inbound", work).await.ok().flatten();
+            match taken {
+                Some(Ok(received)) => HookAnswer { status: 200, body: told(&received) },
+                Some(Err(why)) => HookAnswer::error(503, &why),
+                None => HookAnswer::error(500, "it failed inside the gateway"),
+            }
+        })
+    }
+}
+
+fn told(received: &Received) -> Value {
+    match received {
+        Received::Accepted(run) => json!({"ok": true, "status": "accepted", "runId": run}),
+        Received::Ignored(why) => json!({"ok": true, "status": "ignored", "reason": why}),
+        Received::Pairing => json!({"ok": true, "status": "pairing"}),
+    }
+}

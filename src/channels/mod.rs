@@ -1,0 +1,44 @@
+//! Chat services by which people reach agents, and agents people.
+//!
+//! Owns: the accounts of channels and their lives, who may write, which session
+//! a message belongs to, replies on their way out. Promises: a message is
+//! accepted once; a reply outlasts a crash, and one that may have been sent is
+//! not sent again; only the platform's immutable id says who somebody is;
+//! nothing runs for a channel that is not configured. Must not: know methods or
+//! the HTTP side.
+
+mod access;
+mod body;
+mod channel;
+mod chunk;
+mod hook;
+mod inbound;
+mod media;
+mod outbox;
+mod pairing;
+mod replies;
+mod route;
+mod sending;
+mod service;
+mod state;
+mod supervisor;
+mod target;
+mod telegram;
+pub mod webhook;
+
+pub use body::{Body, MediaItem, Poll};
+pub use channel::{
+    Action, Channel, Ear, Inlet, InletError, Refused, Said, SendFailure, Sent, Taken,
+};
+pub use chunk::{Measure, chunks};
+pub use hook::{HookAnswer, HookRefusal, HookRequest};
+pub use inbound::{Chat, Inbound, Received, RemoteFile, Sender};
+pub use media::MediaKeepError;
+pub use outbox::{Delivered, DeliveryError};
+pub use pairing::PairingError;
+pub use replies::ReplyTo;
+pub use sending::Outgoing;
+pub use service::{Channels, ChannelsParts};
+pub use state::AccountState;
+pub use supervisor::ControlError;
+pub use target::{Target, TargetError, Wanted, reachable};

@@ -1,0 +1,151 @@
+//! Messages that somebody sends: an operator, an agent's tool, the gateway.
+
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::body::{Body, MediaItem, Poll};
+use super::channel::{Action, Refused};
+use super::outbox::{Delivered, DeliveryError};
+use super::replies::{new_part, text_parts};
+use super::service::Channels;
+use super::target::Target;
+use crate::config::channels::ChannelKind;
+use crate::store::NewPart;
+
+/// How long a sender waits for the service; what takes longer goes on without.
+const WAIT: Duration = Duration::from_secs(25);
+/// Longest text that goes with a file, in characters: what Telegram takes.
+const CAPTION_MAX: usize = 1000;
+
+/// A message to a place.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Outgoing {
+    /// What it says.
+    pub text: String,
+    /// What comes with it.
+    pub media: Vec<MediaItem>,
+    /// A question instead.
+    pub poll: Option<Poll>,
+    /// The message that it answers.
+    pub reply_to: Option<String>,
+    /// Whether nobody is woken by it.
+    pub is_silent: bool,
+}
+
+impl Channels {
+    /// Sends a message durably, and waits a while for the service. The same key
+    /// again sends nothing again.
+    ///
+    /// # Errors
+    /// When the service does not take it, or nobody knows whether it did.
+    pub async fn send(
+        &self,
+        key: &str,
+        target: &Target,
+        message: &Outgoing,
+    ) -> Result<Delivered, DeliveryError> {
+        let parts = self.parts_to_send(key, target, message)?;
+        self.put_and_wait(key, parts, WAIT).await
+    }
+
+    /// The same, without waiting.
+    ///
+    /// # Errors
+    /// When it cannot be written down.
+    pub async fn post(
+        &self,
+        key: &str,
+        target: &Target,
+        message: &Outgoing,
+    ) -> Result<(), DeliveryError> {
+        let parts = self.parts_to_send(key, target, message)?;
+        Ok(self.put(parts).await?)
+    }
+
+    fn parts_to_send(
+        &self,
+        key: &str,
+        target: &Target,
+        message: &Outgoing,
+    ) -> Result<Vec<NewPart>, DeliveryError> {
+        let address = &target.address;
+        let refused = |why: &str| DeliveryError::Refused(why.to_owned());
+        let account = self.account(&address.channel, &address.account);
+        let account = account.ok_or_else(|| refused("there is no such account"))?;
+        let base = Body {
+            reply_to: message.reply_to.clone(),
+            is_silent: message.is_silent,
+            ..Body::default()
+        };
+        if let Some(poll) = message.poll.clone() {
+            let body = Body { poll: Some(poll), ..base };
+            return Ok(vec![new_part(key, address, 0, &body)]);
+        }
+        let fits = message.text.chars().count() <= CAPTION_MAX;
+        let is_caption = !message.media.is_empty() && fits;
+        let mut parts = Vec::new();
+        if !is_caption {
+            parts = text_parts(&account, key, address, &message.text, &base);
+        }
+        for item in &message.media {
+            let place = u32::try_from(parts.len()).unwrap_or(u32::MAX);
+            let is_first = place == 0;
+            let text = if is_caption && is_first { message.text.clone() } else { String::new() };
+            let reply_to = base.reply_to.clone().filter(|_| is_first);
+            let body = Body { text, media: Some(item.clone()), reply_to, ..base.clone() };
+            parts.push(new_part(key, address, place, &body));
+        }
+        if parts.is_empty() {
+            return Err(refused("there is nothing to send"));
+        }
+        Ok(parts)
+    }
+
+    /// Does something with a message that is there.
+    ///
+    /// # Errors
+    /// When the channel cannot, or the service refuses.
+    pub async fn act(&self, target: &Target, name: &str, params: &Value) -> Result<Value, Refused> {
+        let address = &target.address;
+        let channel = self.account(&address.channel, &address.account);
+        let channel = channel.and_then(|account| account.channel());
+        let stopped = || Refused::Failed(format!("channel {} is not running", address.channel));
+        let channel = channel.ok_or_else(stopped)?;
+        if !channel.actions().contains(&name) {
+            return Err(Refused::Unsupported);
+        }
+        let thread = Some(address.thread.as_str()).filter(|thread| !thread.is_empty());
+        channel.act(Action { name, to: &address.target, thread, params }).await
+    }
+
+    /// The actions that a channel can do, beside sending; none while it does
+    /// not run.
+    pub fn actions(&self, kind: ChannelKind, account: Option<&str>) -> &'static [&'static str] {
+        let account = self.find(kind, account).ok();
+        let channel = account.and_then(|account| account.channel());
+        channel.map_or(&[], |channel| channel.actions())
+    }
+
+    /// Whether a channel can ask questions with answers to choose from.
+    pub fn has_polls(&self, kind: ChannelKind, account: Option<&str>) -> bool {
+        let account = self.find(kind, account).ok();
+        account.and_then(|account| account.channel()).is_some_and(|channel| channel.has_polls())
+    }
+
+    /// Asks the service of an account whether it is there and knows us.
+    ///
+    /// # Errors
+    /// Why not.
+    pub async fn probe(&self, kind: ChannelKind, account: &str) -> Result<Value, String> {
+        let account = self.account(kind.as_str(), account);
+        let channel = account.and_then(|account| account.channel());
+        channel.ok_or("it is not running")?.probe().await
+    }
+
+    /// How messages of an account come in, while it runs.
+    pub fn mode(&self, kind: ChannelKind, account: &str) -> Option<&'static str> {
+        let account = self.account(kind.as_str(), account)?;
+        Some(account.channel()?.mode())
+    }
+}

@@ -1,0 +1,120 @@
+//! One account, and how it is.
+
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use tokio_util::sync::CancellationToken;
+
+use super::channel::Channel;
+use crate::config::channels::ChannelAccount;
+
+/// How an account is, for those who ask.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct AccountState {
+    /// Whether it is in use.
+    pub running: bool,
+    /// Whether the service has answered since it was last lost.
+    pub connected: bool,
+    /// How often it was begun anew since then.
+    pub reconnect_attempts: u32,
+    /// What went wrong last; gone when all is well again.
+    pub last_error: Option<String>,
+    /// When it was begun, in milliseconds since the epoch.
+    pub last_start_at: Option<u64>,
+    /// When it ended.
+    pub last_stop_at: Option<u64>,
+    /// When the service answered after it was lost.
+    pub last_connected_at: Option<u64>,
+    /// When the last message came.
+    pub last_inbound_at: Option<u64>,
+    /// When the last message was sent.
+    pub last_outbound_at: Option<u64>,
+}
+
+#[derive(Default)]
+struct Live {
+    state: AccountState,
+    /// The account in use, and what ends it.
+    open: Option<(Arc<dyn Channel>, CancellationToken)>,
+}
+
+/// One account of a channel.
+pub(super) struct Account {
+    /// What is set for it.
+    pub config: ChannelAccount,
+    live: Mutex<Live>,
+}
+
+impl Account {
+    pub fn new(config: ChannelAccount) -> Self {
+        Self { config, live: Mutex::default() }
+    }
+
+    /// How it is.
+    pub fn state(&self) -> AccountState {
+        self.live.lock().state.clone()
+    }
+
+    /// The account, if it is in use.
+    pub fn channel(&self) -> Option<Arc<dyn Channel>> {
+        self.live.lock().open.as_ref().map(|(channel, _)| Arc::clone(channel))
+    }
+
+    /// It is used from now on. `None` when it is already.
+    pub fn open(&self, channel: &Arc<dyn Channel>, now_ms: u64) -> Option<CancellationToken> {
+        let mut live = self.live.lock();
+        if live.open.is_some() {
+            return None;
+        }
+        let token = CancellationToken::new();
+        live.open = Some((Arc::clone(channel), token.clone()));
+        live.state.running = true;
+        live.state.connected = false;
+        live.state.reconnect_attempts = 0;
+        live.state.last_error = None;
+        live.state.last_start_at = Some(now_ms);
+        Some(token)
+    }
+
+    /// It is used no more; whether it was.
+    pub fn close(&self, now_ms: u64) -> bool {
+        let mut live = self.live.lock();
+        let Some((_, token)) = live.open.take() else { return false };
+        token.cancel();
+        live.state.running = false;
+        live.state.connected = false;
+        live.state.last_stop_at = Some(now_ms);
+        true
+    }
+
+    /// The service has answered.
+    pub fn is_well(&self, now_ms: u64) {
+        let mut live = self.live.lock();
+        if !live.state.connected {
+            live.state.connected = true;
+            live.state.last_connected_at = Some(now_ms);
+        }
+        live.state.reconnect_attempts = 0;
+        live.state.last_error = None;
+    }
+
+    /// The service was lost, or the account could not be begun. Answers how
+    /// often in a row.
+    pub fn is_lost(&self, error: &str) -> u32 {
+        let mut live = self.live.lock();
+        live.state.connected = false;
+        live.state.last_error = Some(error.to_owned());
+        live.state.reconnect_attempts = live.state.reconnect_attempts.saturating_add(1);
+        live.state.reconnect_attempts
+    }
+
+    /// A message came.
+    pub fn heard(&self, now_ms: u64) {
+        self.live.lock().state.last_inbound_at = Some(now_ms);
+    }
+
+    /// A message was sent.
+    pub fn spoke(&self, now_ms: u64) {
+        self.live.lock().state.last_outbound_at = Some(now_ms);
+    }
+}

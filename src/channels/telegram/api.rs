@@ -1,0 +1,258 @@
+//! Calls of the Bot API.
+//!
+//! Promises: the token is in no error; what the API says of waiting is kept.
+//! Source: core.telegram.org/bots/api, Making requests.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use reqwest::multipart::{Form, Part};
+use reqwest::{Client, RequestBuilder, Url};
+use serde_json::Value;
+use tokio::sync::OnceCell;
+use tokio::time::Instant;
+
+use crate::agent::web::{Tls, read_body};
+use crate::channels::channel::SendFailure;
+use crate::providers::root_cause;
+use crate::support::Secret;
+
+/// How long a call may take that does not wait by itself.
+const CALL: Duration = Duration::from_secs(30);
+/// How long a file may take.
+const TRANSFER: Duration = Duration::from_secs(100);
+/// Most bytes of an answer; a hundred updates are far below.
+const ANSWER_MAX: usize = 16 * 1024 * 1024;
+/// The longest wait that is believed.
+const RETRY_MAX: Duration = Duration::from_hours(1);
+/// Connections that are kept: one waits for updates, others send.
+const KEPT: usize = 4;
+
+/// Why a call has no result.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ApiError {
+    /// It was not made: there was no connection.
+    #[error("{0}")]
+    Unreachable(String),
+    /// Nobody knows whether it was done.
+    #[error("{0}")]
+    Unknown(String),
+    /// The API refuses it.
+    #[error("the Bot API answered {code}: {description}")]
+    Refused {
+        /// Its code, mostly that of HTTP.
+        code: u64,
+        /// Its words.
+        description: String,
+        /// How long to wait.
+        retry_after: Option<Duration>,
+    },
+}
+
+impl ApiError {
+    /// Whether the API's words have this in them.
+    pub fn says(&self, words: &str) -> bool {
+        matches!(self, Self::Refused { description, .. }
+            if description.to_lowercase().contains(words))
+    }
+
+    /// What that means for a message.
+    pub fn into_failure(self) -> SendFailure {
+        let why = self.to_string();
+        match self {
+            Self::Unreachable(_) => SendFailure::Later { after: None, why },
+            // What is wrong with the token is mended by people; nothing was sent.
+            Self::Refused { code: 401 | 404 | 429, retry_after, .. } => {
+                SendFailure::Later { after: retry_after, why }
+            }
+            Self::Refused { code: 500.., .. } | Self::Unknown(_) => SendFailure::Unknown(why),
+            Self::Refused { .. } => SendFailure::Refused(why),
+        }
+    }
+}
+
+/// A file to send.
+pub struct Upload {
+    /// The parameter that it is.
+    pub field: &'static str,
+    /// Its name.
+    pub name: String,
+    /// What it is.
+    pub mime_type: Option<String>,
+    /// What is in it.
+    pub bytes: Vec<u8>,
+}
+
+/// The API with one bot's token.
+pub struct Api {
+    root: String,
+    token: Secret,
+    tls: Arc<Tls>,
+    client: OnceCell<Client>,
+    /// Nothing that can be left out is sent before this.
+    quiet_until: Mutex<Option<Instant>>,
+}
+
+impl Api {
+    /// Nobody is asked yet.
+    pub fn new(root: &str, token: Secret, tls: Arc<Tls>) -> Self {
+        let (root, client) = (root.to_owned(), OnceCell::new());
+        Self { root, token, tls, client, quiet_until: Mutex::new(None) }
+    }
+
+    /// Whether the API wants less of us.
+    pub fn is_quiet(&self) -> bool {
+        self.quiet_until.lock().is_some_and(|until| Instant::now() < until)
+    }
+
+    /// Calls a method.
+    ///
+    /// # Errors
+    /// When it has no result.
+    pub async fn call(&self, method: &str, params: &Value) -> Result<Value, ApiError> {
+        self.call_for(method, params, CALL).await
+    }
+
+    /// The same for a method that takes its time.
+    ///
+    /// # Errors
+    /// As before.
+    pub async fn call_for(
+        &self,
+        method: &str,
+        params: &Value,
+        limit: Duration,
+    ) -> Result<Value, ApiError> {
+        let request = self.request(method).await?;
+        let request = request
+            .header(reqwest::header::CONTENT_TYPE, "application/json")
+            .body(params.to_string());
+        self.result(request.timeout(limit)).await
+    }
+
+    /// The same with a file.
+    ///
+    /// # Errors
+    /// As before.
+    pub async fn upload(
+        &self,
+        method: &str,
+        params: &Value,
+        file: Upload,
+    ) -> Result<Value, ApiError> {
+        let mut part = Part::bytes(file.bytes).file_name(file.name);
+        if let Some(mime_type) = &file.mime_type {
+            let read = part.mime_str(mime_type);
+            part = read.map_err(|_| ApiError::Unreachable("the file's type is none".into()))?;
+        }
+        let mut form = Form::new().part(file.field, part);
+        for (name, value) in params.as_object().into_iter().flatten() {
+            let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+            form = form.text(name.clone(), text);
+        }
+        let request = self.request(method).await?.multipart(form);
+        self.result(request.timeout(TRANSFER)).await
+    }
+
+    /// The bytes of a file, by the path that `getFile` tells; at most `max`.
+    ///
+    /// # Errors
+    /// As before.
+    pub async fn download(&self, path: &str, max: usize) -> Result<Vec<u8>, ApiError> {
+        let url = format!("{}/file/bot{}/{path}", self.root, self.token.expose());
+        let client = self.client().await?;
+        let sent = client.get(parse(&url)?).timeout(TRANSFER).send().await;
+        let response = sent.map_err(lost)?;
+        if !response.status().is_success() {
+            return Err(refused(u64::from(response.status().as_u16()), "the file is not there"));
+        }
+        let body = read_body(response, max).await;
+        let body = body.map_err(|error| ApiError::Unknown(error.to_string()))?;
+        if body.is_cut {
+            return Err(refused(413, "the file is larger than channels.telegram.mediaMaxMb"));
+        }
+        Ok(body.bytes)
+    }
+
+    async fn request(&self, method: &str) -> Result<RequestBuilder, ApiError> {
+        let url = format!("{}/bot{}/{method}", self.root, self.token.expose());
+        Ok(self.client().await?.post(parse(&url)?))
+    }
+
+    async fn client(&self) -> Result<&Client, ApiError> {
+        let build = || async {
+            let root = parse(&self.root)?;
+            let builder = self.tls.trusted(&root).await.map_err(ApiError::Unreachable)?;
+            let built = builder.pool_max_idle_per_host(KEPT).build();
+            built.map_err(|error| ApiError::Unreachable(root_cause(&error)))
+        };
+        self.client.get_or_try_init(build).await
+    }
+
+    async fn result(&self, request: RequestBuilder) -> Result<Value, ApiError> {
+        let response = request.send().await.map_err(lost)?;
+        let status = u64::from(response.status().as_u16());
+        let body = read_body(response, ANSWER_MAX).await;
+        let body = body.map_err(|error| ApiError::Unknown(error.to_string()))?;
+        let answer: Value = serde_json::from_slice(&body.bytes).unwrap_or_default();
+        if answer["ok"] == true {
+            return Ok(answer["result"].clone());
+        }
+        if answer["ok"] != false && status < 400 {
+            return Err(ApiError::Unknown("the Bot API's answer cannot be read".into()));
+        }
+        let retry_after = answer["parameters"]["retry_after"].as_u64();
+        let retry_after = retry_after.map(|it| Duration::from_secs(it).min(RETRY_MAX));
+        if let Some(wait) = retry_after {
+            *self.quiet_until.lock() = Some(Instant::now() + wait);
+        }
+        let description = answer["description"].as_str().unwrap_or("no reason given");
+        Err(ApiError::Refused {
+            code: answer["error_code"].as_u64().unwrap_or(status),
+            description: description.chars().take(300).collect(),
+            retry_after,
+        })
+    }
+}
+
+fn parse(url: &str) -> Result<Url, ApiError> {
+    Url::parse(url).map_err(|_| ApiError::Unreachable("apiRoot or botToken is wrong".into()))
+}
+
+fn refused(code: u64, text: &str) -> ApiError {
+    ApiError::Refused { code, description: text.to_owned(), retry_after: None }
+}
+
+/// An error of the connection, without the address: the token is in it.
+fn lost(error: reqwest::Error) -> ApiError {
+    let (is_connect, error) = (error.is_connect(), error.without_url());
+    let why = root_cause(&error);
+    if is_connect { ApiError::Unreachable(why) } else { ApiError::Unknown(why) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_was_surely_not_taken_is_sent_again() {
+        let refused = |code| ApiError::Refused {
+            code,
+            description: "x".into(),
+            retry_after: Some(Duration::from_secs(3)),
+        };
+        for code in [401, 404, 429] {
+            let failure = refused(code).into_failure();
+            assert!(matches!(failure, SendFailure::Later { after: Some(_), .. }), "{code}");
+        }
+        for code in [400, 403, 413] {
+            assert!(matches!(refused(code).into_failure(), SendFailure::Refused(_)), "{code}");
+        }
+        for error in [refused(500), refused(502), ApiError::Unknown("x".into())] {
+            assert!(matches!(error.into_failure(), SendFailure::Unknown(_)));
+        }
+        let down = ApiError::Unreachable("x".into()).into_failure();
+        assert!(matches!(down, SendFailure::Later { .. }));
+    }
+}

@@ -1,0 +1,190 @@
+//! The channel `telegram`: the Bot API.
+//!
+//! Owns: what the API is asked, and what is made of its updates. Promises: an
+//! update is passed on durably before the API hears that we have it, and is one
+//! message however often it comes; a message of which nobody knows whether the
+//! API has it is not sent again. Source: core.telegram.org/bots/api.
+
+mod api;
+mod format;
+mod poll;
+mod send;
+mod update;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use serde_json::{Value, json};
+
+use super::body::Body;
+use super::channel::{Action, Channel, Ear, Refused, SendFailure, Sent};
+use super::chunk::Measure;
+use super::hook::{HookRefusal, HookRequest};
+use super::inbound::{Inbound, RemoteFile};
+use crate::config::channels::{ChannelAccount, TelegramSettings};
+use crate::store::{OutboxAddress, OutboxPart};
+use crate::support::{BoxFuture, Secret};
+
+use api::{Api, ApiError};
+use update::Bot;
+
+/// The header that proves that Telegram called.
+const SECRET_HEADER: &str = "x-telegram-bot-api-secret-token";
+/// What can be done with a message that is there.
+const ACTIONS: &[&str] = &["react", "edit", "delete"];
+
+/// What a bot needs beside its settings.
+pub struct TelegramParts {
+    /// Its token.
+    pub token: Secret,
+    /// What Telegram says to be known, when it calls us.
+    pub webhook_secret: Option<Secret>,
+    /// Where files are that are sent.
+    pub media: PathBuf,
+    /// Certificates.
+    pub tls: Arc<crate::agent::web::Tls>,
+}
+
+/// One bot.
+pub struct Telegram {
+    api: Api,
+    streams: bool,
+    max_bytes: usize,
+    media: PathBuf,
+    /// Where Telegram calls us, and what it says then.
+    webhook: Option<(String, Secret)>,
+    /// Who we are, once the API has told.
+    bot: Mutex<Option<Bot>>,
+}
+
+impl Telegram {
+    /// One with these settings. Nobody is asked.
+    pub fn new(
+        account: &ChannelAccount,
+        settings: &TelegramSettings,
+        parts: TelegramParts,
+    ) -> Self {
+        let megabytes = usize::try_from(account.media_max_mb).unwrap_or(usize::MAX);
+        Self {
+            api: Api::new(&settings.api_root, parts.token, parts.tls),
+            streams: settings.streams,
+            max_bytes: megabytes.saturating_mul(1024 * 1024),
+            media: parts.media,
+            webhook: settings.webhook_url.clone().zip(parts.webhook_secret),
+            bot: Mutex::new(None),
+        }
+    }
+
+    /// Asks the API who we are.
+    async fn introduce(&self) -> Result<Bot, ApiError> {
+        let me = self.api.call("getMe", &json!({})).await?;
+        let bot = Bot {
+            id: me["id"].as_i64().unwrap_or_default(),
+            username: me["username"].as_str().unwrap_or_default().to_owned(),
+        };
+        *self.bot.lock() = Some(bot.clone());
+        Ok(bot)
+    }
+}
+
+impl Channel for Telegram {
+    fn measure(&self) -> Measure {
+        Measure::Utf16
+    }
+
+    fn send<'a>(
+        &'a self,
+        part: &'a OutboxPart,
+        body: &'a Body,
+    ) -> BoxFuture<'a, Result<Sent, SendFailure>> {
+        Box::pin(send::part(self, &part.address, body))
+    }
+
+    fn listen(self: Arc<Self>, ear: Arc<dyn Ear>) -> Option<BoxFuture<'static, String>> {
+        Some(match &self.webhook {
+            Some(_) => Box::pin(poll::register(self, ear)),
+            None => Box::pin(poll::poll(self, ear)),
+        })
+    }
+
+    fn read_hook(&self, request: &HookRequest<'_>) -> Result<Option<Inbound>, HookRefusal> {
+        let Some((_, secret)) = &self.webhook else { return Err(HookRefusal::Unauthorized) };
+        let given = (request.header)(SECRET_HEADER).ok_or(HookRefusal::Unauthorized)?;
+        if !secret.matches(&given) {
+            return Err(HookRefusal::Unauthorized);
+        }
+        let malformed = |error: serde_json::Error| HookRefusal::Malformed(error.to_string());
+        let update: Value = serde_json::from_slice(request.body).map_err(malformed)?;
+        let bot = self.bot.lock().clone();
+        Ok(bot.and_then(|bot| update::read(&update, &bot)))
+    }
+
+    fn fetch<'a>(&'a self, file: &'a RemoteFile) -> BoxFuture<'a, Result<Vec<u8>, String>> {
+        Box::pin(async move {
+            let is_large = |size: u64| usize::try_from(size).is_ok_and(|it| it > self.max_bytes);
+            if file.size.is_some_and(is_large) {
+                return Err("it is larger than channels.telegram.mediaMaxMb".into());
+            }
+            let told = self.api.call("getFile", &json!({"file_id": file.id})).await;
+            let told = told.map_err(|error| error.to_string())?;
+            let path = told["file_path"].as_str().ok_or("the Bot API does not say where it is")?;
+            let bytes = self.api.download(path, self.max_bytes).await;
+            bytes.map_err(|error| error.to_string())
+        })
+    }
+
+    fn actions(&self) -> &'static [&'static str] {
+        ACTIONS
+    }
+
+    fn act<'a>(&'a self, action: Action<'a>) -> BoxFuture<'a, Result<Value, Refused>> {
+        Box::pin(send::act(self, action))
+    }
+
+    fn has_polls(&self) -> bool {
+        true
+    }
+
+    fn show_typing<'a>(&'a self, to: &'a str, thread: &'a str) -> BoxFuture<'a, ()> {
+        Box::pin(async move {
+            if self.api.is_quiet() {
+                return;
+            }
+            let mut params = json!({"chat_id": to, "action": "typing"});
+            send::add_thread(&mut params, thread);
+            if let Err(error) = self.api.call("sendChatAction", &params).await {
+                tracing::debug!(%error, "typing not shown");
+            }
+        })
+    }
+
+    fn has_previews(&self) -> bool {
+        self.streams
+    }
+
+    fn preview<'a>(
+        &'a self,
+        address: &'a OutboxAddress,
+        body: &'a Body,
+    ) -> BoxFuture<'a, Result<Sent, SendFailure>> {
+        Box::pin(async move {
+            if self.api.is_quiet() {
+                let why = "the Bot API wants less of us".to_owned();
+                return Err(SendFailure::Later { after: None, why });
+            }
+            send::preview(self, address, body).await
+        })
+    }
+
+    fn probe(&self) -> BoxFuture<'_, Result<Value, String>> {
+        Box::pin(async move {
+            let bot = self.introduce().await.map_err(|error| error.to_string())?;
+            Ok(json!({"ok": true, "bot": {"id": bot.id, "username": bot.username}}))
+        })
+    }
+
+    fn mode(&self) -> &'static str {
+        if self.webhook.is_some() { "webhook" } else { "polling" }
+    }
+}

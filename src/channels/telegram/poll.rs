@@ -1,0 +1,102 @@
+//! How updates come: we ask for them, or Telegram brings them.
+//!
+//! Promises: the API hears that we have an update only after it was passed on
+//! and that was written down; so none is lost over a crash, and one that comes
+//! again is known by its message.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::Telegram;
+use super::update::{self, Bot};
+use crate::channels::channel::Ear;
+
+/// How long the API may wait for something to tell, in seconds.
+const WAIT_SECONDS: u64 = 25;
+/// How long such a call may take in all.
+const CALL: Duration = Duration::from_secs(45);
+/// Most updates at a time, the most that the API gives.
+const BATCH: u64 = 100;
+/// What is kept: the first update that we have not.
+const OFFSET: &str = "offset";
+/// How often an update is tried that cannot be passed on: then it is given up,
+/// or nothing would ever come after it …
+const TRIES: u32 = 8;
+/// … and how long it waits the first time.
+const PAUSE: Duration = Duration::from_millis(500);
+/// The updates that we want.
+const WANTED: [&str; 1] = ["message"];
+
+/// Asks for updates until that fails; answers why.
+pub(super) async fn poll(bot: Arc<Telegram>, ear: Arc<dyn Ear>) -> String {
+    match ask(&bot, &*ear).await {
+        Ok(never) => match never {},
+        Err(why) => why,
+    }
+}
+
+async fn ask(telegram: &Telegram, ear: &dyn Ear) -> Result<std::convert::Infallible, String> {
+    let failed = |error: super::ApiError| error.to_string();
+    let bot = telegram.introduce().await.map_err(failed)?;
+    // While Telegram brings updates, it gives none to those who ask.
+    let params = json!({"drop_pending_updates": false});
+    telegram.api.call("deleteWebhook", &params).await.map_err(failed)?;
+    ear.is_well();
+    let mut offset: Option<i64> = ear.recall(OFFSET).await?.and_then(|it| it.parse().ok());
+    loop {
+        let mut params =
+            json!({"timeout": WAIT_SECONDS, "limit": BATCH, "allowed_updates": WANTED});
+        if let Some(offset) = offset {
+            params["offset"] = json!(offset);
+        }
+        let updates = telegram.api.call_for("getUpdates", &params, CALL).await.map_err(failed)?;
+        ear.is_well();
+        for update in updates.as_array().into_iter().flatten() {
+            let Some(id) = update["update_id"].as_i64() else { continue };
+            if offset.is_some_and(|offset| id < offset) {
+                continue;
+            }
+            pass_on(update, id, &bot, ear).await?;
+            let next = id.saturating_add(1);
+            ear.keep(OFFSET, next.to_string()).await?;
+            offset = Some(next);
+        }
+    }
+}
+
+async fn pass_on(update: &Value, id: i64, bot: &Bot, ear: &dyn Ear) -> Result<(), String> {
+    let Some(inbound) = update::read(update, bot) else { return Ok(()) };
+    let mut pause = PAUSE;
+    for tried in 1..=TRIES {
+        match ear.hear(inbound.clone()).await {
+            Ok(_) => return Ok(()),
+            Err(why) if tried == TRIES => {
+                tracing::error!(update = id, why, "update given up");
+                return Ok(());
+            }
+            Err(why) => {
+                tracing::warn!(update = id, why, "update not taken; trying again");
+                tokio::time::sleep(pause).await;
+                pause = pause.saturating_mul(2);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Tells Telegram where to bring updates. Ends only when that fails.
+pub(super) async fn register(bot: Arc<Telegram>, ear: Arc<dyn Ear>) -> String {
+    let Some((url, secret)) = &bot.webhook else { return "webhookUrl is not set".into() };
+    let params = json!({"url": url, "secret_token": secret.expose(), "allowed_updates": WANTED});
+    let registered = async {
+        bot.introduce().await?;
+        bot.api.call("setWebhook", &params).await
+    };
+    if let Err(error) = registered.await {
+        return error.to_string();
+    }
+    ear.is_well();
+    std::future::pending().await
+}

@@ -1,0 +1,286 @@
+//! What is sent, and what is done with messages that are there.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::api::{ApiError, Upload};
+use super::{Telegram, format};
+use crate::channels::body::{Body, MediaItem, Poll};
+use crate::channels::channel::{Action, Refused, SendFailure, Sent};
+use crate::store::OutboxAddress;
+
+/// Bounds of how long a poll is open, in seconds; the API knows no longer ones.
+const POLL_SECONDS: std::ops::RangeInclusive<u64> = 5..=600;
+/// How long a change waits that nobody knows the outcome of: it may be made
+/// again.
+const AGAIN: Duration = Duration::from_secs(2);
+
+/// Sends one part of a message.
+pub(super) async fn part(
+    bot: &Telegram,
+    address: &OutboxAddress,
+    body: &Body,
+) -> Result<Sent, SendFailure> {
+    if let Some(poll) = &body.poll {
+        return ask(bot, address, body, poll).await;
+    }
+    if let Some(media) = &body.media {
+        return file(bot, address, body, media).await;
+    }
+    if let Some(shown) = &body.edits {
+        match edit(bot, &address.target, shown, &body.text, true).await {
+            Ok(()) => return Ok(Sent { message_id: Some(shown.clone()) }),
+            // The preview is gone: the text is a message of its own.
+            Err(error) if is_gone(&error) => {}
+            // The same text twice is the same text: it may be set again.
+            Err(ApiError::Unknown(why)) => {
+                return Err(SendFailure::Later { after: Some(AGAIN), why });
+            }
+            Err(error) => return Err(error.into_failure()),
+        }
+    }
+    let params = base(address, body);
+    text(bot, params, &body.text).await
+}
+
+/// Shows the beginning of a reply, as plain text: half of a mark is none.
+pub(super) async fn preview(
+    bot: &Telegram,
+    address: &OutboxAddress,
+    body: &Body,
+) -> Result<Sent, SendFailure> {
+    if let Some(shown) = &body.edits {
+        let edited = edit(bot, &address.target, shown, &body.text, false).await;
+        edited.map_err(ApiError::into_failure)?;
+        return Ok(Sent { message_id: Some(shown.clone()) });
+    }
+    let mut params = base(address, body);
+    params["text"] = json!(body.text);
+    // Nobody is woken by what is not complete.
+    params["disable_notification"] = json!(true);
+    let sent = bot.api.call("sendMessage", &params).await;
+    sent.map(|message| sent_as(&message)).map_err(ApiError::into_failure)
+}
+
+async fn text(bot: &Telegram, mut params: Value, text: &str) -> Result<Sent, SendFailure> {
+    params["text"] = json!(format::html(text));
+    params["parse_mode"] = json!("HTML");
+    let sent = match bot.api.call("sendMessage", &params).await {
+        Err(error) if is_unreadable(&error) => {
+            params["text"] = json!(text);
+            remove(&mut params, "parse_mode");
+            bot.api.call("sendMessage", &params).await
+        }
+        sent => sent,
+    };
+    sent.map(|message| sent_as(&message)).map_err(ApiError::into_failure)
+}
+
+async fn edit(
+    bot: &Telegram,
+    chat: &str,
+    message: &str,
+    text: &str,
+    is_final: bool,
+) -> Result<(), ApiError> {
+    let id = message.parse::<i64>().unwrap_or_default();
+    let mut params = json!({"chat_id": chat, "message_id": id, "text": text});
+    if is_final {
+        params["text"] = json!(format::html(text));
+        params["parse_mode"] = json!("HTML");
+    }
+    let mut edited = bot.api.call("editMessageText", &params).await;
+    if edited.as_ref().is_err_and(is_unreadable) {
+        params["text"] = json!(text);
+        remove(&mut params, "parse_mode");
+        edited = bot.api.call("editMessageText", &params).await;
+    }
+    match edited {
+        Err(error) if !error.says("message is not modified") => Err(error),
+        _ => Ok(()),
+    }
+}
+
+async fn ask(
+    bot: &Telegram,
+    address: &OutboxAddress,
+    body: &Body,
+    poll: &Poll,
+) -> Result<Sent, SendFailure> {
+    let mut params = base(address, body);
+    let options: Vec<_> = poll.options.iter().map(|text| json!({"text": text})).collect();
+    params["question"] = json!(poll.question);
+    params["options"] = json!(options);
+    params["is_anonymous"] = json!(poll.is_anonymous);
+    params["allows_multiple_answers"] = json!(poll.max_selections > 1);
+    if let Some(seconds) = poll.duration_seconds {
+        if !POLL_SECONDS.contains(&seconds) {
+            let why = "a poll on Telegram is open for 5 to 600 seconds, or without an end";
+            return Err(SendFailure::Refused(why.into()));
+        }
+        params["open_period"] = json!(seconds);
+    }
+    let sent = bot.api.call("sendPoll", &params).await;
+    sent.map(|message| sent_as(&message)).map_err(ApiError::into_failure)
+}
+
+async fn file(
+    bot: &Telegram,
+    address: &OutboxAddress,
+    body: &Body,
+    media: &MediaItem,
+) -> Result<Sent, SendFailure> {
+    let (method, field) = way_of(media);
+    let mut params = base(address, body);
+    if !body.text.trim().is_empty() {
+        params["caption"] = json!(format::html(&body.text));
+        params["parse_mode"] = json!("HTML");
+    }
+    let mut sent = place(bot, method, field, &params, media).await?;
+    if sent.as_ref().is_err_and(is_unreadable) {
+        params["caption"] = json!(body.text);
+        remove(&mut params, "parse_mode");
+        sent = place(bot, method, field, &params, media).await?;
+    }
+    sent.map(|message| sent_as(&message)).map_err(ApiError::into_failure)
+}
+
+async fn place(
+    bot: &Telegram,
+    method: &str,
+    field: &'static str,
+    params: &Value,
+    media: &MediaItem,
+) -> Result<Result<Value, ApiError>, SendFailure> {
+    if let Some(url) = &media.url {
+        let mut params = params.clone();
+        params[field] = json!(url);
+        return Ok(bot.api.call(method, &params).await);
+    }
+    let refused = |why: String| SendFailure::Refused(why);
+    let name = media.file.as_deref().filter(|name| !name.contains(['/', '\\']));
+    let name = name.ok_or_else(|| refused("there is no file to send".into()))?;
+    let bytes = tokio::fs::read(bot.media.join(name)).await;
+    let bytes = bytes.map_err(|error| refused(format!("the file cannot be read: {error}")))?;
+    if bytes.len() > bot.max_bytes {
+        return Err(refused("the file is larger than channels.telegram.mediaMaxMb".into()));
+    }
+    let shown = media.name.clone().unwrap_or_else(|| name.to_owned());
+    let upload = Upload { field, name: shown, mime_type: media.mime_type.clone(), bytes };
+    Ok(bot.api.upload(method, params, upload).await)
+}
+
+/// The method for a file, and the parameter that it is there.
+fn way_of(media: &MediaItem) -> (&'static str, &'static str) {
+    let path = media.url.as_deref().or(media.name.as_deref()).unwrap_or_default();
+    let path = path.split(['?', '#']).next().unwrap_or_default().to_lowercase();
+    let ends = |endings: &[&str]| endings.iter().any(|ending| path.ends_with(ending));
+    let is = |kind: &str| media.mime_type.as_deref().is_some_and(|it| it.starts_with(kind));
+    let is_picture = is("image/jpeg") || is("image/png") || ends(&[".jpg", ".jpeg", ".png"]);
+    if is_picture {
+        ("sendPhoto", "photo")
+    } else if is("video/mp4") || ends(&[".mp4"]) {
+        ("sendVideo", "video")
+    } else if is("audio/mpeg") || is("audio/mp4") || ends(&[".mp3", ".m4a"]) {
+        ("sendAudio", "audio")
+    } else {
+        ("sendDocument", "document")
+    }
+}
+
+/// What every message has.
+fn base(address: &OutboxAddress, body: &Body) -> Value {
+    let mut params = json!({"chat_id": address.target});
+    add_thread(&mut params, &address.thread);
+    if let Some(answered) = body.reply_to.as_deref().and_then(|id| id.parse::<i64>().ok()) {
+        params["reply_parameters"] =
+            json!({"message_id": answered, "allow_sending_without_reply": true});
+    }
+    if body.is_silent {
+        params["disable_notification"] = json!(true);
+    }
+    params
+}
+
+pub(super) fn add_thread(params: &mut Value, thread: &str) {
+    if let Ok(thread) = thread.parse::<i64>() {
+        params["message_thread_id"] = json!(thread);
+    }
+}
+
+fn remove(params: &mut Value, name: &str) {
+    if let Value::Object(members) = params {
+        members.shift_remove(name);
+    }
+}
+
+fn sent_as(message: &Value) -> Sent {
+    Sent { message_id: message["message_id"].as_i64().map(|id| id.to_string()) }
+}
+
+fn is_unreadable(error: &ApiError) -> bool {
+    error.says("can't parse entities")
+}
+
+fn is_gone(error: &ApiError) -> bool {
+    error.says("message to edit not found") || error.says("message can't be edited")
+}
+
+/// Does something with a message that is there.
+pub(super) async fn act(bot: &Telegram, action: Action<'_>) -> Result<Value, Refused> {
+    let wanted = |name: &str| Refused::Invalid(format!("{} needs {name}", action.name));
+    let text = |name: &str| action.params[name].as_str().filter(|text| !text.is_empty());
+    let id = match &action.params["messageId"] {
+        Value::Number(id) => id.as_i64(),
+        Value::String(id) => id.trim().parse().ok(),
+        _ => None,
+    };
+    let id = id.ok_or_else(|| wanted("messageId"))?;
+    let done = match action.name {
+        "react" => {
+            let emoji = text("emoji").filter(|_| action.params["remove"] != true);
+            let reaction: Vec<_> =
+                emoji.iter().map(|emoji| json!({"type": "emoji", "emoji": emoji})).collect();
+            let params = json!({"chat_id": action.to, "message_id": id, "reaction": reaction});
+            bot.api.call("setMessageReaction", &params).await.map(drop)
+        }
+        "edit" => {
+            let words = text("message").or_else(|| text("text"));
+            let words = words.ok_or_else(|| wanted("message"))?;
+            edit(bot, action.to, &id.to_string(), words, true).await
+        }
+        "delete" => {
+            let params = json!({"chat_id": action.to, "message_id": id});
+            bot.api.call("deleteMessage", &params).await.map(drop)
+        }
+        _ => return Err(Refused::Unsupported),
+    };
+    done.map_err(|error| Refused::Failed(error.to_string()))?;
+    Ok(json!({"ok": true, "action": action.name, "messageId": id.to_string()}))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_sent_as_what_it_is() {
+        let item = |url: &str, mime_type: Option<&str>| MediaItem {
+            url: Some(url.into()),
+            file: None,
+            name: None,
+            mime_type: mime_type.map(Into::into),
+        };
+        for (media, method) in [
+            (item("https://x/a.PNG?s=1", None), "sendPhoto"),
+            (item("https://x/a", Some("image/png")), "sendPhoto"),
+            (item("https://x/a.gif", None), "sendDocument"),
+            (item("https://x/a.mp3", None), "sendAudio"),
+            (item("https://x/a.mp4", None), "sendVideo"),
+            (item("https://x/a.pdf", None), "sendDocument"),
+        ] {
+            assert_eq!(way_of(&media).0, method);
+        }
+    }
+}

@@ -1,0 +1,202 @@
+//! What an update of the Bot API says.
+//! Source: core.telegram.org/bots/api, Update, Message, `MessageEntity`.
+
+use serde_json::Value;
+
+use crate::channels::inbound::{Chat, Inbound, RemoteFile, Sender};
+use crate::sessions::PeerKind;
+
+/// Who we are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Bot {
+    /// The bot's id.
+    pub id: i64,
+    /// Its name, without `@`.
+    pub username: String,
+}
+
+/// The message of an update; `None` when it is none that is for us.
+pub fn read(update: &Value, bot: &Bot) -> Option<Inbound> {
+    let message = &update["message"];
+    let (chat, from) = (&message["chat"], &message["from"]);
+    if from["is_bot"] == true {
+        return None;
+    }
+    let (chat_id, from_id) = (chat["id"].as_i64()?, from["id"].as_i64()?);
+    let kind = match chat["type"].as_str()? {
+        "private" => PeerKind::Direct,
+        "group" | "supergroup" => PeerKind::Group,
+        _ => return None,
+    };
+    let (text, entities) = match message["text"].as_str() {
+        Some(text) => (text, &message["entities"]),
+        None => (message["caption"].as_str().unwrap_or_default(), &message["caption_entities"]),
+    };
+    let files = files(message);
+    if text.trim().is_empty() && files.is_empty() {
+        return None;
+    }
+    let answered = &message["reply_to_message"];
+    // The first message of a topic counts as the one that every other answers.
+    let is_topic_start = !answered["forum_topic_created"].is_null();
+    let answers_us = answered["from"]["id"] == bot.id && !is_topic_start;
+    let quoted = answered["text"].as_str().or_else(|| answered["caption"].as_str());
+    let thread = message["message_thread_id"].as_i64();
+    let is_topic = kind == PeerKind::Group && message["is_topic_message"] == true;
+    Some(Inbound {
+        message_id: message["message_id"].as_i64()?.to_string(),
+        chat: Chat {
+            kind,
+            id: chat_id.to_string(),
+            title: chat["title"].as_str().map(str::to_owned),
+            thread: thread.filter(|_| is_topic).map(|id| id.to_string()),
+        },
+        sender: Sender { id: from_id.to_string(), name: name(from) },
+        text: own_command(text, bot)?,
+        attachments: Vec::new(),
+        files,
+        is_mention: answers_us || is_mentioned(text, entities, bot),
+        quoted: quoted.filter(|_| !is_topic_start).map(str::to_owned),
+    })
+}
+
+fn name(from: &Value) -> Option<String> {
+    let text = |name: &str| from[name].as_str().unwrap_or_default();
+    let whole = format!("{} {}", text("first_name"), text("last_name"));
+    let whole = whole.trim();
+    let named = if whole.is_empty() { text("username") } else { whole };
+    (!named.is_empty()).then(|| named.to_owned())
+}
+
+/// The text with `/command@us` as `/command`; `None` for a command of another
+/// bot.
+fn own_command(text: &str, bot: &Bot) -> Option<String> {
+    let (word, _) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
+    let Some((command, name)) = word.split_once('@').filter(|_| word.starts_with('/')) else {
+        return Some(text.to_owned());
+    };
+    let rest = text.get(word.len()..).unwrap_or_default();
+    name.eq_ignore_ascii_case(&bot.username).then(|| format!("{command}{rest}"))
+}
+
+fn is_mentioned(text: &str, entities: &Value, bot: &Bot) -> bool {
+    let own = format!("@{}", bot.username);
+    entities.as_array().into_iter().flatten().any(|entity| match entity["type"].as_str() {
+        Some("mention") => part(text, entity).is_some_and(|it| it.eq_ignore_ascii_case(&own)),
+        Some("text_mention") => entity["user"]["id"] == bot.id,
+        _ => false,
+    })
+}
+
+/// The part of a text that an entity means; the API counts in UTF-16.
+fn part(text: &str, entity: &Value) -> Option<String> {
+    let number = |name: &str| usize::try_from(entity[name].as_u64()?).ok();
+    let units = text.encode_utf16().skip(number("offset")?).take(number("length")?);
+    String::from_utf16(&units.collect::<Vec<_>>()).ok()
+}
+
+/// The files of a message; of a photo the largest size.
+fn files(message: &Value) -> Vec<RemoteFile> {
+    let photo = message["photo"].as_array().and_then(|sizes| sizes.last());
+    let photo = photo.map(|photo| (photo, "photo.jpg", Some("image/jpeg")));
+    let named = [
+        ("document", "file", None),
+        ("audio", "audio.mp3", Some("audio/mpeg")),
+        ("voice", "voice.ogg", Some("audio/ogg")),
+        ("video", "video.mp4", Some("video/mp4")),
+        ("video_note", "video.mp4", Some("video/mp4")),
+        ("animation", "animation.mp4", Some("video/mp4")),
+        ("sticker", "sticker.webp", Some("image/webp")),
+    ];
+    // An animation is told as a document as well.
+    let has_animation = message["animation"].is_object();
+    let named = named.into_iter().filter(|it| !(has_animation && it.0 == "document"));
+    let named = named.map(|(member, name, kind)| (&message[member], name, kind));
+    let found = photo.into_iter().chain(named).filter_map(|(file, name, kind)| {
+        let text = |member: &str| file[member].as_str().map(str::to_owned);
+        Some(RemoteFile {
+            id: text("file_id")?,
+            name: text("file_name").unwrap_or_else(|| name.to_owned()),
+            mime_type: text("mime_type").or(kind.map(str::to_owned)),
+            size: file["file_size"].as_u64(),
+        })
+    });
+    found.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn bot() -> Bot {
+        Bot { id: 99, username: "ClawBot".into() }
+    }
+
+    fn message(text: &str) -> Value {
+        json!({"message_id": 5, "from": {"id": 7, "first_name": "Ann", "last_name": "B"},
+            "chat": {"id": -100, "type": "supergroup", "title": "Team"}, "text": text})
+    }
+
+    fn read_message(message: &Value) -> Option<Inbound> {
+        read(&json!({"update_id": 1, "message": message}), &bot())
+    }
+
+    #[test]
+    fn a_message_is_read_with_its_topic_and_who_wrote_it() {
+        let mut written = message("hi");
+        written["is_topic_message"] = json!(true);
+        written["message_thread_id"] = json!(3);
+        let inbound = read_message(&written).unwrap();
+        assert_eq!((inbound.message_id.as_str(), inbound.sender.id.as_str()), ("5", "7"));
+        assert_eq!(inbound.sender.name.as_deref(), Some("Ann B"));
+        assert_eq!(
+            (inbound.chat.kind, inbound.chat.thread.as_deref()),
+            (PeerKind::Group, Some("3"))
+        );
+        assert!(!inbound.is_mention);
+        // Answers in a group without topics have a thread, too, which is none.
+        written["is_topic_message"] = json!(false);
+        assert_eq!(read_message(&written).unwrap().chat.thread, None);
+        written["from"]["is_bot"] = json!(true);
+        assert_eq!(read_message(&written), None);
+        assert_eq!(read(&json!({"update_id": 1, "edited_message": message("x")}), &bot()), None);
+    }
+
+    #[test]
+    fn a_mention_is_one_by_its_place_and_not_by_its_looks() {
+        let mut written = message("👍 @clawbot hi");
+        assert!(!read_message(&written).unwrap().is_mention);
+        written["entities"] = json!([{"type": "mention", "offset": 3, "length": 8}]);
+        assert!(read_message(&written).unwrap().is_mention);
+        written["entities"] = json!([{"type": "mention", "offset": 3, "length": 7}]);
+        assert!(!read_message(&written).unwrap().is_mention);
+        written["entities"] = json!([{"type": "text_mention", "offset": 0, "length": 1,
+            "user": {"id": 99}}]);
+        assert!(read_message(&written).unwrap().is_mention);
+        let mut answer = message("yes");
+        answer["reply_to_message"] = json!({"from": {"id": 99}, "text": "sure?"});
+        let read = read_message(&answer).unwrap();
+        assert!(read.is_mention && read.quoted.as_deref() == Some("sure?"));
+    }
+
+    #[test]
+    fn commands_of_other_bots_are_theirs() {
+        assert_eq!(read_message(&message("/new@clawbot x")).unwrap().text, "/new x");
+        assert_eq!(read_message(&message("/new x@y")).unwrap().text, "/new x@y");
+        assert_eq!(read_message(&message("/new@otherbot")), None);
+    }
+
+    #[test]
+    fn files_are_found_and_a_photo_is_its_largest_size() {
+        let mut written = message("");
+        assert_eq!(read_message(&written), None);
+        written["caption"] = json!("look");
+        written["photo"] =
+            json!([{"file_id": "s", "file_size": 1}, {"file_id": "l", "file_size": 9}]);
+        let read = read_message(&written).unwrap();
+        assert_eq!((read.text.as_str(), read.files[0].id.as_str()), ("look", "l"));
+        written["document"] = json!({"file_id": "d", "file_name": "a.pdf"});
+        assert_eq!(read_message(&written).unwrap().files[1].name, "a.pdf");
+    }
+}

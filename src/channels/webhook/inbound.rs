@@ -1,0 +1,128 @@
+//! What a webhook brings.
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::channels::inbound::{Chat, Inbound, Sender};
+use crate::sessions::PeerKind;
+
+/// Longest id; they stand in keys.
+const ID_MAX: usize = 256;
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Written {
+    id: String,
+    #[serde(default)]
+    text: String,
+    from: From,
+    #[serde(default)]
+    chat: Option<Place>,
+    #[serde(default)]
+    mentioned: bool,
+    #[serde(default)]
+    quoted_text: Option<String>,
+    #[serde(default)]
+    attachments: Vec<Value>,
+}
+
+#[derive(Deserialize)]
+struct From {
+    id: String,
+    #[serde(default)]
+    name: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Place {
+    #[serde(default)]
+    kind: Option<String>,
+    id: String,
+    #[serde(default)]
+    title: Option<String>,
+    #[serde(default)]
+    thread_id: Option<String>,
+}
+
+/// The message in a body; an error names the member that is wrong.
+pub fn read(body: &[u8]) -> Result<Inbound, String> {
+    let mut json = serde_json::Deserializer::from_slice(body);
+    let written: Written = serde_path_to_error::deserialize(&mut json).map_err(|error| {
+        let path = error.path().to_string();
+        format!("at {path}: {}", error.into_inner())
+    })?;
+    let Written { id, text, from, chat, mentioned, quoted_text, attachments } = written;
+    let place = chat.unwrap_or_else(|| Place {
+        kind: None,
+        id: from.id.clone(),
+        title: None,
+        thread_id: None,
+    });
+    let kind = match place.kind.as_deref() {
+        None | Some("direct" | "dm") => PeerKind::Direct,
+        Some("group") => PeerKind::Group,
+        Some("channel") => PeerKind::Channel,
+        Some(_) => return Err("at chat.kind: must be direct, group or channel".into()),
+    };
+    if kind == PeerKind::Direct && place.id != from.id {
+        // Else somebody could have the answer to somebody else's message.
+        return Err("at chat.id: must be that of from in a direct chat".into());
+    }
+    for (name, id) in [("id", &id), ("from.id", &from.id), ("chat.id", &place.id)] {
+        if id.trim().is_empty() || id.len() > ID_MAX || id.chars().any(char::is_control) {
+            return Err(format!("at {name}: must have 1 to {ID_MAX} characters"));
+        }
+    }
+    if text.trim().is_empty() && attachments.is_empty() {
+        return Err("at text: text or attachments are needed".into());
+    }
+    Ok(Inbound {
+        message_id: id,
+        chat: Chat { kind, id: place.id, title: place.title, thread: place.thread_id },
+        sender: Sender { id: from.id, name: from.name },
+        text,
+        attachments,
+        files: Vec::new(),
+        is_mention: mentioned,
+        quoted: quoted_text,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn read_json(body: &Value) -> Result<Inbound, String> {
+        read(body.to_string().as_bytes())
+    }
+
+    #[test]
+    fn a_message_is_read_and_what_is_wrong_is_named() {
+        let plain = read_json(&json!({"id": "1", "text": "hi", "from": {"id": "7"}})).unwrap();
+        assert_eq!((plain.chat.kind, plain.chat.id.as_str()), (PeerKind::Direct, "7"));
+        let group = json!({"id": "1", "text": "hi", "from": {"id": "7", "name": "Ann"},
+            "chat": {"kind": "group", "id": "g", "title": "T", "threadId": "3"}, "mentioned": true,
+            "unknown": 1});
+        let group = read_json(&group).unwrap();
+        assert!(group.is_mention && group.chat.thread.as_deref() == Some("3"));
+        for (body, why) in [
+            (json!({"text": "hi", "from": {"id": "7"}}), "at .: missing field `id`"),
+            (json!({"id": 1, "from": {"id": "7"}}), "at id: "),
+            (json!({"id": "1", "from": {"id": ""}, "text": "x"}), "at from.id: must have 1 to"),
+            (json!({"id": "1", "from": {"id": "7"}}), "at text: text or attachments"),
+            (
+                json!({"id": "1", "from": {"id": "7"}, "text": "x", "chat": {"id": "8"}}),
+                "at chat.id",
+            ),
+            (
+                json!({"id": "1", "from": {"id": "7"}, "text": "x", "chat": {"kind": "x", "id": "7"}}),
+                "at chat.kind",
+            ),
+        ] {
+            let error = read_json(&body).unwrap_err();
+            assert!(error.starts_with(why), "{error}");
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! `clawgate channels`: the channels of the running gateway.
+
+use clap::{Args, Subcommand};
+use serde_json::{Value, json};
+
+use super::{CliError, ConnectArgs, Screen, Surroundings, format};
+
+/// Arguments of `clawgate channels`.
+#[derive(Debug, Args)]
+pub struct ChannelsArgs {
+    #[command(subcommand)]
+    command: ChannelsCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum ChannelsCommand {
+    /// Show what is configured and how it is
+    Status {
+        /// Ask the services as well
+        #[arg(long)]
+        probe: bool,
+        /// How to reach the gateway.
+        #[command(flatten)]
+        connect: ConnectArgs,
+    },
+    /// Use an account that was stopped
+    Start(AccountArgs),
+    /// Use an account no more until it is started again
+    Stop(AccountArgs),
+}
+
+#[derive(Debug, Args)]
+struct AccountArgs {
+    /// Such as telegram
+    channel: String,
+    /// Which of its accounts; the default one when absent
+    #[arg(long)]
+    account: Option<String>,
+    /// How to reach the gateway.
+    #[command(flatten)]
+    connect: ConnectArgs,
+}
+
+/// Runs one of them.
+pub async fn run(
+    args: ChannelsArgs,
+    around: &Surroundings,
+    screen: &mut Screen,
+) -> Result<u8, CliError> {
+    match args.command {
+        ChannelsCommand::Status { probe, connect } => {
+            let mut client = connect.connect(around).await?;
+            let params = if probe { json!({"probe": true}) } else { json!({}) };
+            let status = client.request("channels.status", params).await?;
+            if connect.json {
+                screen.line(&format::compact(&status))?;
+            } else {
+                screen.text(&table(&status))?;
+            }
+            client.close().await;
+        }
+        ChannelsCommand::Start(account) => {
+            switch("channels.start", "started", account, around, screen).await?;
+        }
+        ChannelsCommand::Stop(account) => {
+            switch("channels.stop", "stopped", account, around, screen).await?;
+        }
+    }
+    Ok(0)
+}
+
+async fn switch(
+    method: &str,
+    done: &str,
+    account: AccountArgs,
+    around: &Surroundings,
+    screen: &mut Screen,
+) -> Result<(), CliError> {
+    let AccountArgs { channel, account, connect } = account;
+    let mut client = connect.connect(around).await?;
+    let mut params = json!({"channel": channel});
+    if let Some(account) = account {
+        params["accountId"] = json!(account);
+    }
+    let answer = client.request(method, params).await?;
+    if connect.json {
+        screen.line(&format::compact(&answer))?;
+    } else {
+        let id = answer["accountId"].as_str().unwrap_or_default();
+        screen.line(&format!("{channel} ({id}) {done}"))?;
+    }
+    client.close().await;
+    Ok(())
+}
+
+/// One line for each account.
+fn table(status: &Value) -> String {
+    let accounts = status["channelAccounts"].as_object().into_iter().flatten();
+    let mut rows = Vec::new();
+    for (channel, list) in accounts {
+        for account in list.as_array().into_iter().flatten() {
+            let text = |name: &str| account[name].as_str().unwrap_or_default().to_owned();
+            let counts = &account["outbox"];
+            let count = |name: &str| counts[name].as_u64().unwrap_or_default();
+            let mut notes: Vec<String> = ["waiting", "uncertain", "failed"]
+                .iter()
+                .filter(|name| count(name) > 0)
+                .map(|name| format!("{} {name}", count(name)))
+                .collect();
+            notes.extend(account["lastError"].as_str().map(str::to_owned));
+            let name = format!("{channel} ({})", text("accountId"));
+            rows.push([name, state(account).into(), text("mode"), notes.join("; ")]);
+        }
+    }
+    if rows.is_empty() {
+        return "No channel is configured; docs/channels.md tells how.\n".into();
+    }
+    format::table(&rows)
+}
+
+/// In one word, how an account is.
+fn state(account: &Value) -> &'static str {
+    let is = |name: &str| account[name] == true;
+    match () {
+        () if !is("configured") => "unusable",
+        () if !is("enabled") => "off",
+        () if !is("running") => "stopped",
+        () if is("connected") => "connected",
+        () => "lost",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_account_has_a_line_that_says_how_it_is() {
+        let status = json!({"channelAccounts": {"webhook": [
+            {"accountId": "default", "configured": true, "enabled": true, "running": true,
+             "connected": true, "mode": "webhook", "outbox": {"waiting": 0, "uncertain": 2}},
+            {"accountId": "b", "configured": false, "enabled": true, "running": false,
+             "lastError": "secret is missing"}]}});
+        let shown = table(&status);
+        let lines: Vec<Vec<&str>> =
+            shown.lines().map(|line| line.split_whitespace().collect()).collect();
+        assert_eq!(lines[0], ["webhook", "(default)", "connected", "webhook", "2", "uncertain"]);
+        assert_eq!(lines[1], ["webhook", "(b)", "unusable", "secret", "is", "missing"]);
+        assert!(table(&json!({"channelAccounts": {}})).starts_with("No channel"));
+    }
+}

@@ -1,0 +1,78 @@
+//! The `channels` section, and `bindings`: by which chat services people reach
+//! which agent.
+//!
+//! Owns: the shape of both, as OpenClaw writes them, and their bounds.
+//! Promises: unknown channels are kept and left alone; no secret shows up in
+//! `Debug`. Must not: look a secret up; that is done when a channel starts.
+
+mod access;
+mod account;
+mod binding;
+
+pub use access::{AccessSettings, DmPolicy, GroupPolicy, GroupSettings, PeerId};
+pub use account::{
+    ChannelAccount, ChannelKind, ChannelWay, ChunkMode, ReplyToMode, TelegramSettings,
+    WebhookSettings,
+};
+pub use binding::{Binding, BoundPeer};
+
+use super::ConfigError;
+use super::schema::Node;
+
+/// What is set for channels.
+#[derive(Debug, Clone, Default)]
+pub struct ChannelsSettings {
+    /// The accounts of all channels, by channel and id.
+    pub accounts: Vec<ChannelAccount>,
+    /// Which agent answers whom; the first that fits best.
+    pub bindings: Vec<Binding>,
+    /// `commands.ownerAllowFrom`: who may do by a chat what an admin may, as
+    /// `channel:id`.
+    pub owners: Vec<String>,
+}
+
+impl ChannelsSettings {
+    /// The accounts of one channel.
+    pub fn of(&self, kind: ChannelKind) -> impl Iterator<Item = &ChannelAccount> {
+        self.accounts.iter().filter(move |account| account.kind == kind)
+    }
+
+    /// The channels that are configured, in the order in which they are listed.
+    pub fn kinds(&self) -> impl Iterator<Item = ChannelKind> {
+        ChannelKind::ALL.into_iter().filter(|kind| self.of(*kind).next().is_some())
+    }
+
+    /// Whether somebody may do by a chat what an admin may: who is named whole,
+    /// with the channel. Everybody never may.
+    pub fn is_owner(&self, kind: ChannelKind, id: &str) -> bool {
+        let whole = format!("{}:{id}", kind.as_str());
+        !id.is_empty() && self.owners.iter().any(|owner| owner.trim() == whole)
+    }
+
+    /// One account; the default one of its channel when no id is given.
+    pub fn account(&self, kind: ChannelKind, id: Option<&str>) -> Option<&ChannelAccount> {
+        let id = id.map(str::trim).filter(|id| !id.is_empty());
+        match id {
+            Some(id) => self.of(kind).find(|account| account.id == id),
+            None => self.of(kind).find(|it| it.is_default).or_else(|| self.of(kind).next()),
+        }
+    }
+}
+
+/// Reads both sections.
+pub(super) fn read(root: &Node<'_>) -> Result<ChannelsSettings, ConfigError> {
+    let node = root.member("channels")?;
+    let mut accounts = Vec::new();
+    for kind in ChannelKind::ALL {
+        accounts.extend(account::read(&node.member(kind.as_str())?, kind)?);
+    }
+    let owners = root.member("commands")?.member("ownerAllowFrom")?.texts()?;
+    Ok(ChannelsSettings {
+        accounts,
+        bindings: binding::read(&root.member("bindings")?)?,
+        owners: owners.unwrap_or_default(),
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,49 @@
+//! Sessions of single runs that nobody needs any more.
+
+use crate::sessions::{SessionKey, SessionQuery};
+
+use super::scheduler::Worker;
+
+/// They are looked for at most this often, in milliseconds.
+const EVERY_MS: u64 = 10 * 60 * 1000;
+/// So many go at a time; the rest goes the next time.
+const AT_A_TIME: u32 = 200;
+
+impl Worker {
+    /// Removes the sessions of runs that ended long ago. What the session of a
+    /// job still shows keeps its transcript.
+    pub(super) async fn sweep(&self) {
+        let Some(kept) = self.cron.parts.settings.cron.session_retention_ms else { return };
+        let now = self.cron.now_ms();
+        {
+            let mut state = self.cron.state.lock();
+            if now.saturating_sub(state.swept_at) < EVERY_MS {
+                return;
+            }
+            state.swept_at = now;
+        }
+        let sessions = &self.cron.parts.sessions;
+        let query = SessionQuery {
+            job_runs_until: Some(now.saturating_sub(kept)),
+            limit: Some(AT_A_TIME),
+            ..SessionQuery::default()
+        };
+        let old = match sessions.list(query).await {
+            Ok(page) => page.entries,
+            Err(error) => {
+                tracing::warn!(%error, "old sessions of jobs not looked for");
+                return;
+            }
+        };
+        for row in old {
+            let key = SessionKey::from_canonical(row.key);
+            if self.runs.is_busy(&key) {
+                continue;
+            }
+            match sessions.delete(&key, false).await {
+                Ok(_) => self.runs.parts().events.reason(&key, None, "delete", false),
+                Err(error) => tracing::warn!(session = %key, %error, "old session not removed"),
+            }
+        }
+    }
+}

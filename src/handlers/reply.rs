@@ -1,0 +1,135 @@
+//! Answers that are to go to a channel, too: `deliver` of `agent` and
+//! `chat.send`, and messages that another system passes on.
+
+use std::time::Duration;
+
+use crate::agent::{Family, RunReport};
+use crate::channels::{ReplyTo, Target, TargetError, Wanted};
+use crate::protocol::ErrorShape;
+use crate::protocol::methods::agent::AgentParams;
+use crate::protocol::methods::chat::Route;
+use crate::registry::{Ctx, Reply};
+use crate::sessions::SessionKey;
+
+/// Names the channel that a session was written to from last.
+const LAST: &str = "last";
+/// How long the last answer of `agent` waits for the channel to have the reply.
+const DELIVERY_WAIT: Duration = Duration::from_secs(5);
+
+/// A reply that is expected, and whether it was not before.
+pub(super) struct Expected {
+    reply: ReplyTo,
+    is_new: bool,
+}
+
+/// What must be refused before anything is accepted.
+pub(super) fn check_agent(cx: &Ctx, p: &AgentParams) -> Reply<()> {
+    let is_possible = !cx.services.runs.parts().channels.is_empty();
+    if p.deliver && !p.best_effort && !is_possible {
+        return Err(ErrorShape::invalid(TargetError::NoChannel.to_string()));
+    }
+    Ok(())
+}
+
+/// Writes down where the answer of `agent` goes, if it is to go anywhere.
+pub(super) async fn of_agent(
+    cx: &Ctx,
+    key: &SessionKey,
+    p: &AgentParams,
+) -> Reply<Option<Expected>> {
+    if !p.deliver {
+        return Ok(None);
+    }
+    let channels = &cx.services.runs.parts().channels;
+    let channel = p.reply.channel.as_deref().filter(|name| *name != LAST);
+    let is_named = channel.is_some() || p.reply.to.is_some();
+    let target = if is_named {
+        channels.target(&Wanted {
+            channel,
+            account: p.reply.account.as_deref(),
+            to: p.reply.to.as_deref(),
+            thread: p.reply.thread.as_deref(),
+        })
+    } else {
+        match context(cx, key).await {
+            Some(target) => Ok(target),
+            None => channels.target(&Wanted::default()),
+        }
+    };
+    match target {
+        Ok(target) => expect(cx, Family::Agent, key, &p.idempotency_key, target).await.map(Some),
+        Err(_) if p.best_effort => Ok(None),
+        Err(error) => Err(ErrorShape::invalid(error.to_string())),
+    }
+}
+
+/// The same for `chat.send`: where the message came from, or the session's
+/// channel. That there is none is no error there.
+pub(super) async fn of_chat(
+    cx: &Ctx,
+    key: &SessionKey,
+    run_id: &str,
+    route: Option<&Route>,
+    deliver: bool,
+) -> Reply<Option<Expected>> {
+    let channels = &cx.services.runs.parts().channels;
+    if channels.is_empty() {
+        return Ok(None);
+    }
+    let target = match route {
+        Some(route) => channels
+            .target(&Wanted {
+                channel: Some(&route.channel),
+                account: route.account_id.as_deref(),
+                to: Some(&route.to),
+                thread: route.thread_id.as_deref(),
+            })
+            .ok(),
+        None if deliver => context(cx, key).await,
+        None => None,
+    };
+    match target {
+        Some(target) => expect(cx, Family::Chat, key, run_id, target).await.map(Some),
+        None => Ok(None),
+    }
+}
+
+async fn context(cx: &Ctx, key: &SessionKey) -> Option<Target> {
+    let entry = cx.services.sessions.entry(key).await.ok().flatten()?;
+    cx.services.runs.parts().channels.context_target(&entry)
+}
+
+async fn expect(
+    cx: &Ctx,
+    family: Family,
+    key: &SessionKey,
+    run_id: &str,
+    target: Target,
+) -> Reply<Expected> {
+    let (run_id, key) = (run_id.to_owned(), key.clone());
+    let reply = ReplyTo { run_id, family, key, address: target.address, reply_to: None };
+    let expected = cx.services.runs.parts().channels.expect(&reply).await;
+    let failed = |error| ErrorShape::unavailable(format!("Error: {error}"));
+    Ok(Expected { is_new: expected.map_err(failed)?, reply })
+}
+
+/// The run was accepted, or was not.
+pub(super) async fn settle(cx: &Ctx, expected: Option<Expected>, is_accepted: bool) {
+    let Some(Expected { reply, is_new: true }) = expected else { return };
+    let channels = &cx.services.runs.parts().channels;
+    if is_accepted {
+        channels.follow(reply);
+    } else if let Err(error) = channels.expect_no_more(&reply.run_id).await {
+        tracing::error!(run = reply.run_id, %error, "a reply is still expected");
+    }
+}
+
+/// Whether the channel has the reply of a run that has ended.
+pub(super) async fn is_delivered(cx: &Ctx, report: &RunReport) -> bool {
+    let delivery = report.progress.answered_by.as_deref().unwrap_or(&report.run_id);
+    if report.progress.text.is_empty() {
+        return false;
+    }
+    let channels = &cx.services.runs.parts().channels;
+    channels.delivered(delivery, DELIVERY_WAIT).await.is_ok_and(|delivered| delivered.is_complete)
+}

@@ -1,0 +1,373 @@
+//! A Bot API server that enforces the documented rules of the public one:
+//! core.telegram.org/bots/api (getting updates, sendMessage, HTML style,
+//! editMessageText, getFile, sending files, setWebhook).
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Bytes;
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode, Uri};
+use axum::response::{IntoResponse, Response};
+use parking_lot::Mutex;
+use serde_json::{Map, Value, json};
+use tokio::net::TcpListener;
+use tokio::sync::Notify;
+use tokio::task::JoinSet;
+
+use crate::stage::until;
+
+pub const TOKEN: &str = "123456:test-token-of-the-bot";
+const BOT_ID: i64 = 99;
+/// Longest text, in UTF-16 units after entities are parsed.
+const TEXT_MAX: usize = 4096;
+const CAPTION_MAX: usize = 1024;
+/// What HTML style knows.
+const TAGS: [&str; 12] =
+    ["b", "strong", "i", "em", "u", "s", "a", "code", "pre", "blockquote", "tg-spoiler", "del"];
+
+/// A message as it is now.
+#[derive(Debug, Clone)]
+pub struct Shown {
+    pub chat: String,
+    pub thread: Option<i64>,
+    pub text: String,
+    pub params: Value,
+    pub edits: usize,
+}
+
+#[derive(Default)]
+struct Inner {
+    updates: Mutex<Vec<Value>>,
+    bell: Notify,
+    /// Updates before this were confirmed, and are given no more.
+    confirmed: Mutex<i64>,
+    calls: Mutex<Vec<(String, Value)>>,
+    shown: Mutex<Vec<Shown>>,
+    /// Refusals of the next calls of a method.
+    refusals: Mutex<VecDeque<(String, u64, Option<u64>)>>,
+    /// The next message is shown and its answer never comes.
+    hangs: Mutex<bool>,
+    webhook: Mutex<Option<Value>>,
+    files: Mutex<Vec<(String, Vec<u8>)>>,
+    wrong_tokens: Mutex<usize>,
+}
+
+/// It stops when it is dropped.
+pub struct BotApi {
+    port: u16,
+    inner: Arc<Inner>,
+    _server: JoinSet<()>,
+}
+
+impl BotApi {
+    pub async fn start() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let inner = Arc::<Inner>::default();
+        let app = Router::new().fallback(answer).with_state(Arc::clone(&inner));
+        let mut server = JoinSet::new();
+        server.spawn(async move { axum::serve(listener, app).await.unwrap() });
+        Self { port, inner, _server: server }
+    }
+
+    pub fn url(&self) -> String {
+        format!("http://127.0.0.1:{}", self.port)
+    }
+
+    /// Somebody writes; the update's id.
+    pub fn say(&self, message: Value) -> i64 {
+        let mut updates = self.inner.updates.lock();
+        let id = 1000 + i64::try_from(updates.len()).unwrap();
+        updates.push(json!({"update_id": id, "message": message}));
+        drop(updates);
+        self.inner.bell.notify_waiters();
+        id
+    }
+
+    /// Somebody writes to the bot alone.
+    pub fn direct(&self, message_id: i64, from: i64, text: &str) -> i64 {
+        self.say(json!({"message_id": message_id, "date": 1, "text": text,
+            "from": {"id": from, "is_bot": false, "first_name": "Ann"},
+            "chat": {"id": from, "type": "private", "first_name": "Ann"}}))
+    }
+
+    pub fn add_file(&self, id: &str, bytes: &[u8]) {
+        self.inner.files.lock().push((id.to_owned(), bytes.to_vec()));
+    }
+
+    /// The next call of a method is refused.
+    pub fn refuse(&self, method: &str, code: u64, retry_after: Option<u64>) {
+        self.inner.refusals.lock().push_back((method.to_owned(), code, retry_after));
+    }
+
+    /// The next message is shown, and its answer never comes.
+    pub fn hang(&self) {
+        *self.inner.hangs.lock() = true;
+    }
+
+    pub fn confirmed(&self) -> i64 {
+        *self.inner.confirmed.lock()
+    }
+
+    pub fn webhook(&self) -> Option<Value> {
+        self.inner.webhook.lock().clone()
+    }
+
+    /// Calls of a method so far.
+    pub fn calls(&self, method: &str) -> Vec<Value> {
+        assert_eq!(*self.inner.wrong_tokens.lock(), 0, "a call without the bot's token");
+        let calls = self.inner.calls.lock();
+        calls.iter().filter(|call| call.0 == method).map(|call| call.1.clone()).collect()
+    }
+
+    /// All messages as they are now.
+    pub fn shown(&self) -> Vec<Shown> {
+        self.inner.shown.lock().clone()
+    }
+
+    /// Waits until there are so many messages.
+    pub async fn shows_at_least(&self, count: usize) {
+        until("more messages", async || (self.shown().len() >= count).then_some(())).await;
+    }
+
+    /// Waits until the messages are those, by their texts.
+    pub async fn shows(&self, texts: &[&str]) -> Vec<Shown> {
+        until(&format!("{texts:?} in {:?}", self.shown()), async || {
+            let shown = self.shown();
+            let now: Vec<_> = shown.iter().map(|it| it.text.as_str()).collect();
+            (now == texts).then_some(shown)
+        })
+        .await
+    }
+}
+
+async fn answer(
+    State(inner): State<Arc<Inner>>,
+    uri: Uri,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Response {
+    let path = uri.path().to_owned();
+    if let Some(rest) = path.strip_prefix(&format!("/file/bot{TOKEN}/")) {
+        let files = inner.files.lock();
+        let found = files.iter().find(|file| file.0 == rest).map(|file| file.1.clone());
+        return found
+            .map_or_else(|| StatusCode::NOT_FOUND.into_response(), IntoResponse::into_response);
+    }
+    let Some(method) = path.strip_prefix(&format!("/bot{TOKEN}/")) else {
+        *inner.wrong_tokens.lock() += 1;
+        return refusal(404, "Not Found", None);
+    };
+    let params = read(&headers, &body);
+    inner.calls.lock().push((method.to_owned(), params.clone()));
+    let refused = {
+        let mut refusals = inner.refusals.lock();
+        let at = refusals.iter().position(|it| it.0 == method);
+        at.and_then(|at| refusals.remove(at))
+    };
+    if let Some((_, code, after)) = refused {
+        return refusal(code, "Too Many Requests: retry later", after);
+    }
+    match call(&inner, method, &params).await {
+        Ok(result) => {
+            if method == "sendMessage" && std::mem::take(&mut *inner.hangs.lock()) {
+                tokio::time::sleep(Duration::from_mins(5)).await;
+            }
+            written(200, &json!({"ok": true, "result": result}))
+        }
+        Err((code, text)) => refusal(code, &text, None),
+    }
+}
+
+fn written(status: u64, body: &Value) -> Response {
+    let status = StatusCode::from_u16(u16::try_from(status).unwrap()).unwrap();
+    (status, [("content-type", "application/json")], body.to_string()).into_response()
+}
+
+fn refusal(code: u64, text: &str, retry_after: Option<u64>) -> Response {
+    let mut body = json!({"ok": false, "error_code": code, "description": text});
+    if let Some(seconds) = retry_after {
+        body["parameters"] = json!({"retry_after": seconds});
+    }
+    written(code, &body)
+}
+
+/// JSON, or the fields of a form; a file is its length.
+fn read(headers: &HeaderMap, body: &Bytes) -> Value {
+    let kind = headers.get("content-type").and_then(|it| it.to_str().ok()).unwrap_or_default();
+    let Some((_, boundary)) = kind.split_once("boundary=") else {
+        return serde_json::from_slice(body).unwrap_or_default();
+    };
+    let text = String::from_utf8_lossy(body);
+    let mut fields = Map::new();
+    for part in text.split(&format!("--{boundary}")) {
+        let Some((head, content)) = part.split_once("\r\n\r\n") else { continue };
+        let name = head.split("name=\"").nth(1).and_then(|it| it.split('"').next()).unwrap();
+        let content = content.trim_end_matches("\r\n");
+        let is_file = head.contains("filename=");
+        let value =
+            if is_file { format!("file of {} bytes", content.len()) } else { content.into() };
+        fields.insert(name.to_owned(), Value::String(value));
+    }
+    Value::Object(fields)
+}
+
+type Answer = Result<Value, (u64, String)>;
+
+fn bad(text: &str) -> Answer {
+    Err((400, format!("Bad Request: {text}")))
+}
+
+async fn call(inner: &Inner, method: &str, params: &Value) -> Answer {
+    match method {
+        "getMe" => Ok(json!({"id": BOT_ID, "is_bot": true, "first_name": "Claw",
+            "username": "claw_bot"})),
+        "setWebhook" => {
+            *inner.webhook.lock() = Some(params.clone());
+            Ok(json!(true))
+        }
+        "deleteWebhook" => {
+            *inner.webhook.lock() = None;
+            Ok(json!(true))
+        }
+        "getUpdates" => updates(inner, params).await,
+        "getFile" => {
+            let id = params["file_id"].as_str().unwrap_or_default();
+            let files = inner.files.lock();
+            match files.iter().find(|file| file.0 == id) {
+                Some(file) => {
+                    Ok(json!({"file_id": id, "file_path": id, "file_size": file.1.len()}))
+                }
+                None => bad("invalid file_id"),
+            }
+        }
+        "sendChatAction" | "setMessageReaction" | "deleteMessage" => Ok(json!(true)),
+        "sendMessage" => send(inner, params, "text", TEXT_MAX),
+        "sendPhoto" | "sendDocument" => send(inner, params, "caption", CAPTION_MAX),
+        "sendPoll" => {
+            let options = params["options"].as_array().map_or(0, Vec::len);
+            if !(2..=12).contains(&options) {
+                bad("poll must have 2-12 options")
+            } else {
+                send(inner, params, "question", 300)
+            }
+        }
+        "editMessageText" => edit(inner, params),
+        _ => Err((404, "Not Found: method not found".into())),
+    }
+}
+
+async fn updates(inner: &Inner, params: &Value) -> Answer {
+    if inner.webhook.lock().is_some() {
+        return Err((409, "Conflict: can't use getUpdates method while webhook is active".into()));
+    }
+    if let Some(offset) = params["offset"].as_i64() {
+        // Everything before is confirmed by asking for what follows.
+        let mut confirmed = inner.confirmed.lock();
+        *confirmed = offset.max(*confirmed);
+    }
+    // Much shorter than the real wait, so that no test waits for it.
+    let deadline = tokio::time::Instant::now() + Duration::from_secs(2);
+    loop {
+        let mut rung = std::pin::pin!(inner.bell.notified());
+        rung.as_mut().enable();
+        let confirmed = *inner.confirmed.lock();
+        let fresh: Vec<_> = inner
+            .updates
+            .lock()
+            .iter()
+            .filter(|update| update["update_id"].as_i64().unwrap() >= confirmed)
+            .take(usize::try_from(params["limit"].as_u64().unwrap_or(100)).unwrap())
+            .cloned()
+            .collect();
+        if !fresh.is_empty() {
+            return Ok(json!(fresh));
+        }
+        if tokio::time::timeout_at(deadline, rung).await.is_err() {
+            return Ok(json!([]));
+        }
+    }
+}
+
+fn send(inner: &Inner, params: &Value, member: &str, max: usize) -> Answer {
+    let chat = match &params["chat_id"] {
+        Value::String(id) => id.clone(),
+        Value::Number(id) => id.to_string(),
+        _ => return bad("chat_id is empty"),
+    };
+    if chat == "404" {
+        return bad("chat not found");
+    }
+    let text = parsed(params, member)?;
+    if member == "text" && text.trim().is_empty() {
+        return bad("message text is empty");
+    }
+    if text.encode_utf16().count() > max {
+        return bad("message is too long");
+    }
+    let mut shown = inner.shown.lock();
+    shown.push(Shown {
+        chat: chat.clone(),
+        thread: params["message_thread_id"].as_i64(),
+        text,
+        params: params.clone(),
+        edits: 0,
+    });
+    Ok(json!({"message_id": shown.len(), "chat": {"id": chat}, "date": 1}))
+}
+
+fn edit(inner: &Inner, params: &Value) -> Answer {
+    let text = parsed(params, "text")?;
+    if text.encode_utf16().count() > TEXT_MAX {
+        return bad("message is too long");
+    }
+    let mut shown = inner.shown.lock();
+    let at = params["message_id"].as_u64().and_then(|id| usize::try_from(id).ok()?.checked_sub(1));
+    let Some(message) = at.and_then(|at| shown.get_mut(at)) else {
+        return bad("message to edit not found");
+    };
+    let same_style = message.params["parse_mode"] == params["parse_mode"];
+    if message.text == text && same_style {
+        return bad("message is not modified: specified new message content and reply markup are \
+            exactly the same");
+    }
+    message.text = text;
+    message.params = params.clone();
+    message.edits += 1;
+    Ok(json!({"message_id": params["message_id"]}))
+}
+
+/// The text after its marks were read; they must be known, closed and in order.
+fn parsed(params: &Value, member: &str) -> Result<String, (u64, String)> {
+    let text = params[member].as_str().unwrap_or_default();
+    if params["parse_mode"] != "HTML" {
+        return Ok(text.to_owned());
+    }
+    let wrong = |why: &str| Err((400, format!("Bad Request: can't parse entities: {why}")));
+    let (mut plain, mut open, mut rest) = (String::new(), Vec::new(), text);
+    while let Some((before, after)) = rest.split_once('<') {
+        plain.push_str(before);
+        let Some((tag, behind)) = after.split_once('>') else { return wrong("unclosed start tag") };
+        let name = tag.trim_start_matches('/').split(' ').next().unwrap_or_default();
+        if !TAGS.contains(&name) {
+            return wrong(&format!("unsupported start tag \"{name}\""));
+        }
+        if tag.starts_with('/') {
+            if open.pop() != Some(name) {
+                return wrong("unexpected end tag");
+            }
+        } else {
+            open.push(name);
+        }
+        rest = behind;
+    }
+    plain.push_str(rest);
+    if !open.is_empty() {
+        return wrong("can't find end tag");
+    }
+    let entities = [("&lt;", "<"), ("&gt;", ">"), ("&quot;", "\""), ("&amp;", "&")];
+    Ok(entities.iter().fold(plain, |text, (mark, sign)| text.replace(mark, sign)))
+}

@@ -1,0 +1,277 @@
+//! The channel `telegram`, against a Bot API server of the tests' own.
+
+use serde_json::{Value, json};
+
+use super::bot_api::{BotApi, TOKEN};
+use super::receiver::post;
+use super::with_channels;
+use crate::stage::{admin, call, history, lines, refusal, row, told, until};
+use crate::support::{Gateway, GatewayOptions, MockProvider};
+
+struct Place {
+    gateway: Gateway,
+    api: BotApi,
+    _mock: MockProvider,
+}
+
+async fn place(settings: &Value) -> Place {
+    let (api, mock) = (BotApi::start().await, MockProvider::start().await);
+    let mut telegram = json!({"botToken": TOKEN, "apiRoot": api.url(), "allowFrom": [7],
+        "streaming": "off"});
+    for (name, value) in settings.as_object().unwrap() {
+        telegram[name] = value.clone();
+    }
+    let config = with_channels(mock.address(), &json!({"telegram": telegram}));
+    let gateway = Gateway::start(GatewayOptions::with_config(config)).await;
+    Place { gateway, api, _mock: mock }
+}
+
+impl Place {
+    async fn connected(&self) {
+        let mut client = admin(&self.gateway).await;
+        until("the bot is connected", async || {
+            let status = call(&mut client, "channels.status", json!({})).await;
+            (status["channels"]["telegram"]["connected"] == true).then_some(())
+        })
+        .await;
+    }
+}
+
+const KEY: &str = "agent:main:telegram:direct:7";
+
+#[tokio::test]
+async fn a_message_to_the_bot_is_answered_there_and_its_update_confirmed() {
+    let place = place(&json!({"replyToMode": "first"})).await;
+    let update = place.api.direct(1, 7, "hello **you** <b");
+    let shown = place.api.shows(&["Echo: hello you <b"]).await;
+    assert_eq!((shown[0].chat.as_str(), shown[0].thread), ("7", None));
+    assert_eq!(shown[0].params["text"], "Echo: hello <b>you</b> &lt;b");
+    assert_eq!(shown[0].params["reply_parameters"]["message_id"], 1);
+    until("it is confirmed", async || (place.api.confirmed() == update + 1).then_some(())).await;
+    let mut client = admin(&place.gateway).await;
+    let row = row(&mut client, KEY).await;
+    assert_eq!((&row["lastChannel"], &row["lastTo"]), (&json!("telegram"), &json!("7")));
+    assert!(!place.gateway.stderr().contains(TOKEN));
+
+    let status = call(&mut client, "channels.status", json!({"probe": true})).await;
+    let account = &status["channelAccounts"]["telegram"][0];
+    assert_eq!((&account["running"], &account["mode"]), (&json!(true), &json!("polling")));
+    assert_eq!(account["probe"]["bot"]["username"], "claw_bot");
+    assert_eq!(status["channelLabels"], json!({"telegram": "Telegram"}));
+    assert!(!status.to_string().contains(TOKEN));
+}
+
+#[tokio::test]
+async fn a_kill_loses_no_update_and_answers_none_twice() {
+    let mut place = place(&json!({})).await;
+    place.connected().await;
+    for round in 0..4 {
+        for message in 0..3 {
+            place.api.direct(round * 10 + message, 7, &format!("m{round}.{message}"));
+        }
+        if round % 2 == 1 {
+            place.api.shows_at_least(usize::try_from(round).unwrap() / 2 + 1).await;
+        }
+        place.gateway.kill9();
+        place.gateway.restart().await;
+    }
+    let mut client = admin(&place.gateway).await;
+    // Every message is in the transcript once, in order, whenever the kills were.
+    let expected: Vec<_> =
+        (0..4).flat_map(|round| (0..3).map(move |it| format!("m{round}.{it}"))).collect();
+    until("all are there", async || {
+        let messages = told(&mut client, KEY).await;
+        let said: Vec<_> =
+            messages.into_iter().filter(|it| it.0 == "user").map(|it| it.1).collect();
+        (said == expected).then_some(())
+    })
+    .await;
+    place.api.direct(99, 7, "last");
+    until("the last is answered", async || {
+        place.api.shown().iter().any(|it| it.text == "Echo: last").then_some(())
+    })
+    .await;
+    let answers = place.api.shown();
+    for text in &expected {
+        let times = answers.iter().filter(|it| it.text == format!("Echo: {text}")).count();
+        assert!(times <= 1, "{text} was answered {times} times");
+    }
+}
+
+#[tokio::test]
+async fn a_kill_between_sending_and_noting_it_sends_nothing_twice() {
+    let mut place = place(&json!({})).await;
+    place.api.hang();
+    place.api.direct(1, 7, "hello");
+    place.api.shows(&["Echo: hello"]).await;
+    place.gateway.kill9();
+    place.gateway.restart().await;
+    place.api.direct(2, 7, "next");
+    place.api.shows(&["Echo: hello", "Echo: next"]).await;
+}
+
+#[tokio::test]
+async fn the_api_is_asked_again_when_it_says_and_long_answers_fit_its_limit() {
+    let place = place(&json!({})).await;
+    place.api.refuse("sendMessage", 429, Some(1));
+    place.api.direct(1, 7, "hello");
+    place.api.shows(&["Echo: hello"]).await;
+    assert_eq!(place.api.calls("sendMessage").len(), 2);
+    place.api.direct(2, 7, "@mock long kb=10");
+    until("all parts are there", async || {
+        let shown = place.api.shown();
+        let length: usize = shown.iter().skip(1).map(|it| it.text.len()).sum();
+        (length == 10 * 1024).then_some(())
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn groups_and_topics_have_sessions_of_their_own() {
+    let place = place(&json!({"groups": {"-100": {}}})).await;
+    let said = |id: i64, from: i64, text: &str, topic: Option<i64>| {
+        let mut message = json!({"message_id": id, "date": 1, "text": text,
+            "from": {"id": from, "is_bot": false, "first_name": "Ann"},
+            "chat": {"id": -100, "type": "supergroup", "title": "Team", "is_forum": true}});
+        if let Some(topic) = topic {
+            message["is_topic_message"] = json!(true);
+            message["message_thread_id"] = json!(topic);
+        }
+        if let Some(at) = text.find("@claw_bot") {
+            message["entities"] = json!([{"type": "mention", "offset": at, "length": 9}]);
+        }
+        message
+    };
+    place.api.say(said(1, 7, "nobody is meant", None));
+    place.api.say(said(2, 8, "@claw_bot who is unknown", None));
+    place.api.say(said(3, 7, "@claw_bot in general", None));
+    place.api.say(said(4, 7, "@claw_bot in a topic", Some(5)));
+    until("both are answered", async || (place.api.shown().len() == 2).then_some(())).await;
+    let mut threads: Vec<_> = place.api.shown().iter().map(|it| it.thread).collect();
+    threads.sort_unstable();
+    assert_eq!(threads, [None, Some(5)]);
+    let mut client = admin(&place.gateway).await;
+    for (key, text) in [
+        ("agent:main:telegram:group:-100", "[Ann (7)]\n@claw_bot in general"),
+        ("agent:main:telegram:group:-100:topic:5", "[Ann (7)]\n@claw_bot in a topic"),
+    ] {
+        assert_eq!(told(&mut client, key).await[0].1, text);
+    }
+}
+
+#[tokio::test]
+async fn an_answer_is_shown_while_it_is_written_and_ends_as_one_message() {
+    let place = place(&json!({"streaming": "partial"})).await;
+    place.api.direct(1, 7, "@mock stream n=60 delay=80");
+    until("a preview is there", async || {
+        place.api.shown().first().is_some_and(|it| it.edits > 0).then_some(())
+    })
+    .await;
+    let whole: Vec<_> = (1..=60).map(|index| format!("w{index}")).collect();
+    let shown = place.api.shows(&[whole.join(" ").as_str()]).await;
+    assert!(shown[0].edits > 0);
+    assert!(!place.api.calls("sendChatAction").is_empty());
+    // Cut off while it is shown: what tells of it takes its place.
+    let mut place = place;
+    place.api.direct(2, 7, "@mock stream n=500 delay=80");
+    until("it is shown", async || (place.api.shown().len() == 2).then_some(())).await;
+    until("it is noted", async || place.api.shown()[1].edits.checked_sub(1)).await;
+    place.gateway.kill9();
+    place.gateway.restart().await;
+    until("it is told", async || {
+        place.api.shown()[1].text.contains("stopped before it had answered").then_some(())
+    })
+    .await;
+    assert_eq!(place.api.shown().len(), 2);
+}
+
+#[tokio::test]
+async fn files_come_and_go() {
+    let place = place(&json!({})).await;
+    place.api.add_file("doc-1", b"the text of a file");
+    place.api.say(json!({"message_id": 1, "date": 1, "caption": "read this",
+        "from": {"id": 7, "is_bot": false, "first_name": "Ann"},
+        "chat": {"id": 7, "type": "private"},
+        "document": {"file_id": "doc-1", "file_name": "a.txt", "mime_type": "text/plain"}}));
+    until("it is answered", async || (place.api.shown().len() == 1).then_some(())).await;
+    let mut client = admin(&place.gateway).await;
+    let messages = history(&mut client, KEY).await;
+    assert!(messages[0].to_string().contains("the text of a file"), "{}", messages[0]);
+    // A stranger's file is not even fetched.
+    place.api.say(json!({"message_id": 2, "date": 1, "from": {"id": 8, "first_name": "Eve"},
+        "chat": {"id": 8, "type": "private"}, "document": {"file_id": "doc-1"}}));
+    until("a code is told", async || (place.api.shown().len() == 2).then_some(())).await;
+    assert_eq!(place.api.calls("getFile").len(), 1);
+
+    let params = json!({"to": "7", "message": "a **cat**", "mediaUrl": "https://x.test/cat.png",
+        "idempotencyKey": "s1"});
+    let sent = call(&mut client, "send", params).await;
+    assert_eq!(sent["messageId"], "3");
+    let photo = &place.api.calls("sendPhoto")[0];
+    assert_eq!(photo["photo"], "https://x.test/cat.png");
+    assert_eq!(photo["caption"], "a <b>cat</b>");
+    let poll = json!({"to": "7", "question": "tea?", "options": ["yes", "no"],
+        "idempotencyKey": "p1"});
+    assert_eq!(call(&mut client, "poll", poll).await["messageId"], "4");
+    let gone = json!({"to": "404", "message": "x", "idempotencyKey": "s2"});
+    let error = refusal(&mut client, "send", gone).await;
+    assert_eq!(error, "Error: the Bot API answered 400: Bad Request: chat not found");
+    let edit = json!({"channel": "telegram", "action": "edit", "idempotencyKey": "e1",
+        "params": {"to": "7", "messageId": "1", "message": "changed"}});
+    call(&mut client, "message.action", edit).await;
+    assert_eq!(place.api.shown()[0].text, "changed");
+
+    // An agent sends a file of its workspace, and none from elsewhere.
+    std::fs::write(place.gateway.workspace().join("plan.txt"), "the plan").unwrap();
+    for (id, path) in [(10, "plan.txt"), (11, "../state/openclaw.json")] {
+        let text =
+            format!("@mock tool name=message args={{\"action\":\"send\",\"media\":\"{path}\"}}");
+        place.api.direct(id, 7, &text);
+        let messages = 5 + usize::try_from(id).unwrap() - 10;
+        place.api.shows_at_least(messages + 1).await;
+    }
+    let files = place.api.calls("sendDocument");
+    assert_eq!(files.len(), 1);
+    assert_eq!(
+        (&files[0]["document"], &files[0]["chat_id"]),
+        (&json!("file of 8 bytes"), &json!("7"))
+    );
+}
+
+#[tokio::test]
+async fn telegram_may_bring_updates_and_has_to_prove_that_it_is_telegram() {
+    let hook = "https://claw.example/telegram-webhook";
+    let place = place(&json!({"webhookUrl": hook, "webhookSecret": "hook-secret-1234"})).await;
+    let told_where = until("it is registered", async || place.api.webhook()).await;
+    assert_eq!(
+        (&told_where["url"], &told_where["secret_token"]),
+        (&json!(hook), &json!("hook-secret-1234"))
+    );
+    place.connected().await;
+    let update = json!({"update_id": 1, "message": {"message_id": 1, "text": "hello",
+        "from": {"id": 7, "is_bot": false, "first_name": "Ann"},
+        "chat": {"id": 7, "type": "private"}}});
+    let path = "/telegram-webhook";
+    let bring = async |secret: &str| {
+        let headers = [("x-telegram-bot-api-secret-token", secret.to_owned())];
+        post(&place.gateway, path, update.to_string().into_bytes(), &headers).await.0
+    };
+    assert_eq!(bring("wrong").await, 401);
+    assert_eq!(bring("hook-secret-1234").await, 200);
+    assert_eq!(bring("hook-secret-1234").await, 200);
+    place.api.shows(&["Echo: hello"]).await;
+    let mut client = admin(&place.gateway).await;
+    let both = [("user", "hello"), ("assistant", "Echo: hello")];
+    assert_eq!(told(&mut client, KEY).await, lines(&both));
+}
+
+#[tokio::test]
+async fn a_bot_whose_api_fails_comes_back_and_hurts_nobody() {
+    let place = place(&json!({})).await;
+    place.api.refuse("getUpdates", 500, None);
+    place.api.refuse("getMe", 401, None);
+    place.api.direct(1, 7, "hello");
+    place.api.shows(&["Echo: hello"]).await;
+    let mut client = admin(&place.gateway).await;
+    assert_eq!(call(&mut client, "health", json!({})).await["ok"], true);
+}

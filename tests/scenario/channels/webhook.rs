@@ -1,0 +1,428 @@
+//! The channel `webhook`.
+
+use serde_json::{Value, json};
+
+use super::receiver::{Behaviour, Receiver, bring, bring_signed, post};
+use super::{SIGNING, with_channels};
+use crate::stage::{admin, call, events, history, lines, refusal, row, told, until};
+use crate::support::{Gateway, GatewayOptions, MockProvider, SECRET, now_ms};
+
+const PATH: &str = "/webhooks/default";
+
+/// A gateway with a webhook, and its other side.
+struct Place {
+    gateway: Gateway,
+    receiver: Receiver,
+    _mock: MockProvider,
+}
+
+async fn place(settings: &Value) -> Place {
+    let (receiver, mock) = (Receiver::start().await, MockProvider::start().await);
+    let mut webhook = json!({"secret": SIGNING, "url": receiver.url(), "allowFrom": ["ann", 7]});
+    for (name, value) in settings.as_object().unwrap() {
+        webhook[name] = value.clone();
+    }
+    let config = with_channels(mock.address(), &json!({"webhook": webhook}));
+    let gateway = Gateway::start(GatewayOptions::with_config(config)).await;
+    let place = Place { gateway, receiver, _mock: mock };
+    place.is_running().await;
+    place
+}
+
+impl Place {
+    async fn is_running(&self) {
+        let mut client = admin(&self.gateway).await;
+        until("the channel runs", async || {
+            let status = call(&mut client, "channels.status", json!({})).await;
+            (status["channels"]["webhook"]["running"] == true).then_some(())
+        })
+        .await;
+    }
+
+    async fn bring(&self, message: &Value) -> (u16, Value) {
+        bring(&self.gateway, PATH, message).await
+    }
+
+    async fn outbox(&self) -> Value {
+        let mut client = admin(&self.gateway).await;
+        let status = call(&mut client, "channels.status", json!({})).await;
+        status["channels"]["webhook"]["outbox"].clone()
+    }
+}
+
+fn from_ann(id: &str, text: &str) -> Value {
+    json!({"id": id, "text": text, "from": {"id": "ann", "name": "Ann"}})
+}
+
+#[tokio::test]
+async fn a_message_that_came_by_a_webhook_is_answered_there_once() {
+    let place = place(&json!({})).await;
+    let (status, answer) = place.bring(&from_ann("1", "hello")).await;
+    assert_eq!((status, &answer["status"]), (200, &json!("accepted")), "{answer}");
+    assert_eq!(answer["runId"], "webhook:default:ann:1");
+    let sent = place.receiver.wait(1).await;
+    let expected = json!({"type": "message", "channel": "webhook", "accountId": "default",
+        "to": "ann", "id": "webhook:default:ann:1:0", "text": "Echo: hello", "part": 0});
+    assert_eq!(sent[0], expected);
+
+    // The same message again is the same message.
+    let again = place.bring(&from_ann("1", "hello")).await;
+    assert_eq!(again, (200, answer));
+    place.bring(&from_ann("2", "bye")).await;
+    assert_eq!(place.receiver.texts(2).await, ["Echo: hello", "Echo: bye"]);
+    let mut client = admin(&place.gateway).await;
+    let key = "agent:main:webhook:direct:ann";
+    let told = told(&mut client, key).await;
+    let all = [
+        ("user", "hello"),
+        ("assistant", "Echo: hello"),
+        ("user", "bye"),
+        ("assistant", "Echo: bye"),
+    ];
+    assert_eq!(told, lines(&all));
+    let row = row(&mut client, key).await;
+    assert_eq!((&row["channel"], &row["lastTo"]), (&json!("webhook"), &json!("ann")));
+    let context = json!({"channel": "webhook", "to": "ann", "accountId": "default"});
+    assert_eq!(row["deliveryContext"], context);
+    assert_eq!(row["lastAccountId"], "default");
+}
+
+#[tokio::test]
+async fn what_is_not_signed_now_by_the_secret_is_nobodys() {
+    let place = place(&json!({})).await;
+    let (gateway, body) = (&place.gateway, from_ann("1", "hello").to_string());
+    let now = u64::try_from(now_ms()).unwrap() / 1000;
+    let wrong = "another-secret-of-32-characters-x";
+    for (secret, time) in [(wrong, now), (SIGNING, now - 400), (SIGNING, now + 400)] {
+        let (status, _) = bring_signed(gateway, PATH, body.clone(), secret, time).await;
+        assert_eq!(status, 401);
+    }
+    assert_eq!(post(gateway, PATH, body.clone().into_bytes(), &[]).await.0, 401);
+    let (status, answer) = bring_signed(gateway, PATH, "{}".into(), SIGNING, now).await;
+    assert_eq!(status, 400, "{answer}");
+    let large = vec![b' '; 20 * 1024 * 1024];
+    let (status, answer) = post(gateway, PATH, large, &[]).await;
+    assert_eq!(status, 413, "{answer}");
+    assert_eq!(post(gateway, "/webhooks/other", b"{}".to_vec(), &[]).await.0, 404);
+    assert!(place.receiver.seen().is_empty());
+    let mut client = admin(gateway).await;
+    assert!(history(&mut client, "agent:main:webhook:direct:ann").await.is_empty());
+}
+
+#[tokio::test]
+async fn somebody_unknown_gets_a_code_and_is_answered_once_let_in() {
+    let mut place = place(&json!({})).await;
+    let from_eve = |id: &str| json!({"id": id, "text": "hi", "from": {"id": "eve", "name": "ann"}});
+    for id in ["1", "2"] {
+        let (_, answer) = place.bring(&from_eve(id)).await;
+        assert_eq!(answer["status"], "pairing");
+    }
+    let told = place.receiver.texts(1).await;
+    let mut client = admin(&place.gateway).await;
+    let list = call(&mut client, "channels.pairing.list", json!({})).await;
+    let code = list["requests"][0]["code"].as_str().unwrap().to_owned();
+    assert!(told[0].contains(&code) && told[0].contains("eve"), "{told:?}");
+    assert_eq!(list["requests"].as_array().unwrap().len(), 1);
+
+    let wrong = json!({"channel": "webhook", "code": "WRONG234"});
+    let error = refusal(&mut client, "channels.pairing.approve", wrong).await;
+    assert!(error.contains("no pending pairing request"), "{error}");
+    let right = json!({"channel": "webhook", "code": code.to_lowercase()});
+    let approved = call(&mut client, "channels.pairing.approve", right.clone()).await;
+    assert_eq!(approved["person"], "eve");
+    refusal(&mut client, "channels.pairing.approve", right).await;
+    assert!(place.receiver.texts(2).await[1].contains("let in"));
+    place.gateway.kill9();
+    place.gateway.restart().await;
+    place.is_running().await;
+    let (_, answer) = place.bring(&from_eve("3")).await;
+    assert_eq!(answer["status"], "accepted");
+    assert_eq!(place.receiver.texts(3).await[2], "Echo: hi");
+
+    let mut client = admin(&place.gateway).await;
+    let person = json!({"channel": "webhook", "person": "eve"});
+    let removed = call(&mut client, "channels.pairing.remove", person).await;
+    assert_eq!(removed, json!({"removed": true}));
+    assert_eq!(place.bring(&from_eve("4")).await.1["status"], "pairing");
+}
+
+#[tokio::test]
+async fn in_a_group_only_known_people_who_speak_to_the_agent_are_answered() {
+    let place = place(&json!({"groups": {"g1": {}, "g2": {"requireMention": false}}})).await;
+    let said = |id: &str, from: &str, group: &str, mentioned: bool| {
+        json!({"id": id, "text": "hello", "from": {"id": from, "name": "Ann"}, "mentioned": mentioned,
+            "chat": {"kind": "group", "id": group, "title": "Team", "threadId": "5"}})
+    };
+    for (message, status) in [
+        (said("1", "ann", "g1", false), "ignored"),
+        (said("2", "eve", "g1", true), "ignored"),
+        (said("3", "ann", "g3", true), "ignored"),
+        (said("4", "ann", "g1", true), "accepted"),
+        (said("5", "7", "g2", false), "accepted"),
+    ] {
+        let (_, answer) = place.bring(&message).await;
+        assert_eq!(answer["status"], status, "{message} {answer}");
+    }
+    let sent = place.receiver.wait(2).await;
+    let mut places: Vec<_> = sent
+        .iter()
+        .map(|it| (it["to"].as_str().unwrap(), it["threadId"].as_str().unwrap()))
+        .collect();
+    places.sort_unstable();
+    assert_eq!(places, [("g1", "5"), ("g2", "5")]);
+    let mut client = admin(&place.gateway).await;
+    let key = "agent:main:webhook:group:g1:thread:5";
+    let told = told(&mut client, key).await;
+    assert_eq!(told[0].1, "[Ann (ann)]\nhello");
+    let row = row(&mut client, key).await;
+    assert_eq!((&row["kind"], &row["displayName"]), (&json!("group"), &json!("Team")));
+}
+
+#[tokio::test]
+async fn a_service_that_says_later_is_asked_later_and_one_that_refuses_is_not() {
+    let place = place(&json!({})).await;
+    place.receiver.behave([Behaviour::Busy(1), Behaviour::Status(429)]);
+    place.bring(&from_ann("1", "hello")).await;
+    let sent = place.receiver.wait(3).await;
+    assert!(sent.iter().all(|it| it == &sent[0]));
+    assert_eq!(place.outbox().await, json!({"waiting": 0, "uncertain": 0, "failed": 0}));
+
+    place.receiver.behave([Behaviour::Status(404), Behaviour::Status(500)]);
+    for id in ["2", "3", "4"] {
+        place.bring(&from_ann(id, id)).await;
+        place.receiver.wait(id.parse::<usize>().unwrap() + 2).await;
+    }
+    until("all is settled", async || {
+        (place.outbox().await == json!({"waiting": 0, "uncertain": 1, "failed": 1})).then_some(())
+    })
+    .await;
+    let texts = place.receiver.texts(6).await;
+    assert_eq!(texts[3..], ["Echo: 2", "Echo: 3", "Echo: 4"]);
+}
+
+#[tokio::test]
+async fn a_kill_while_a_reply_is_being_sent_leaves_it_uncertain_and_it_is_not_sent_again() {
+    let mut place = place(&json!({"textChunkLimit": 64})).await;
+    place.receiver.behave([Behaviour::Hang]);
+    let long = format!("{} {}", "a".repeat(50), "b".repeat(50));
+    place.bring(&from_ann("1", &long)).await;
+    // It has arrived, and the gateway does not know that.
+    let first = place.receiver.wait(1).await;
+    assert_eq!((&first[0]["part"], &first[0]["parts"]), (&json!(0), &json!(2)));
+    place.gateway.kill9();
+    place.gateway.restart().await;
+    place.is_running().await;
+    // What was not being sent goes out; what was, does not.
+    let sent = place.receiver.wait(2).await;
+    assert_eq!(sent[1]["part"], 1);
+    place.bring(&from_ann("2", "next")).await;
+    let texts = place.receiver.texts(3).await;
+    assert_eq!(texts[2], "Echo: next");
+    assert_eq!(place.outbox().await["uncertain"], 1);
+}
+
+#[tokio::test]
+async fn a_kill_before_a_reply_is_sent_loses_it_not() {
+    let mut place = place(&json!({})).await;
+    place.receiver.behave([Behaviour::Busy(2)]);
+    place.bring(&from_ann("1", "hello")).await;
+    place.receiver.wait(1).await;
+    until("it waits", async || (place.outbox().await["waiting"] == 1).then_some(())).await;
+    place.gateway.kill9();
+    place.gateway.restart().await;
+    assert_eq!(place.receiver.texts(2).await, ["Echo: hello", "Echo: hello"]);
+}
+
+#[tokio::test]
+async fn a_kill_in_the_middle_of_a_run_is_told_to_the_person_once() {
+    let mut place = place(&json!({})).await;
+    place.bring(&from_ann("1", "@mock stream n=500 delay=50")).await;
+    let mut client = admin(&place.gateway).await;
+    until("it runs", async || {
+        let row = row(&mut client, "agent:main:webhook:direct:ann").await;
+        (row["hasActiveRun"] == true).then_some(())
+    })
+    .await;
+    for _ in 0..2 {
+        place.gateway.kill9();
+        place.gateway.restart().await;
+        place.is_running().await;
+    }
+    // The service has no answer to its message, and comes again.
+    place.bring(&from_ann("1", "@mock stream n=500 delay=50")).await;
+    let other = json!({"id": "1", "text": "hello", "from": {"id": 7.to_string()}});
+    place.bring(&other).await;
+    let texts = place.receiver.texts(2).await;
+    assert!(texts[0].contains("stopped before it had answered"), "{texts:?}");
+    assert_eq!(texts[1..], ["Echo: hello"]);
+}
+
+#[tokio::test]
+async fn commands_of_a_chat_have_the_rights_of_who_wrote_them() {
+    let place = place(&json!({"allowFrom": ["ann", "boss"]})).await;
+    place.bring(&from_ann("1", "/new")).await;
+    let texts = place.receiver.texts(1).await;
+    assert!(texts[0].contains("operator.admin"), "{texts:?}");
+    place.bring(&from_ann("2", "/whoami")).await;
+    let texts = place.receiver.texts(2).await;
+    assert!(texts[1].contains("channel"), "{texts:?}");
+    place.bring(&from_ann("3", "@mock stream n=500 delay=50")).await;
+    let mut client = admin(&place.gateway).await;
+    until("it runs", async || {
+        let row = row(&mut client, "agent:main:webhook:direct:ann").await;
+        (row["hasActiveRun"] == true).then_some(())
+    })
+    .await;
+    place.bring(&from_ann("4", "stop")).await;
+    let texts = place.receiver.texts(3).await;
+    assert_eq!(texts[2], "⚙️ Stopped.");
+}
+
+#[tokio::test]
+async fn an_operator_sends_and_acts_by_methods() {
+    let place = place(&json!({})).await;
+    let mut client = admin(&place.gateway).await;
+    let params =
+        json!({"to": "bob", "message": "hi", "channel": "webhook", "idempotencyKey": "s1"});
+    let sent = call(&mut client, "send", params.clone()).await;
+    let expected = json!({"runId": "s1", "channel": "webhook", "to": "bob", "messageId": "m1"});
+    assert_eq!(sent, expected);
+    assert_eq!(call(&mut client, "send", params).await, expected);
+    let only = json!({"to": "bob", "message": "two", "idempotencyKey": "s2"});
+    assert_eq!(call(&mut client, "send", only).await["messageId"], "m2");
+    let react = json!({"channel": "webhook", "action": "react", "idempotencyKey": "a1",
+        "params": {"to": "bob", "messageId": "m1", "emoji": "👍"}});
+    assert_eq!(call(&mut client, "message.action", react).await["ok"], true);
+    let seen = place.receiver.wait(3).await;
+    assert_eq!((&seen[2]["type"], &seen[2]["emoji"]), (&json!("react"), &json!("👍")));
+
+    place.receiver.behave([Behaviour::Status(400)]);
+    let refused = json!({"to": "bob", "message": "no", "idempotencyKey": "s3"});
+    assert_eq!(refusal(&mut client, "send", refused).await, "Error: the webhook answered 400");
+    let pin = json!({"channel": "webhook", "action": "pin", "params": {}, "idempotencyKey": "a2"});
+    let error = refusal(&mut client, "message.action", pin).await;
+    assert_eq!(error, "Message action pin not supported for channel webhook.");
+    let poll = json!({"to": "b", "question": "q", "options": ["a", "b"], "idempotencyKey": "p"});
+    assert_eq!(refusal(&mut client, "poll", poll).await, "unsupported poll channel: webhook");
+    for (params, text) in [
+        (json!({"channel": "nope"}), "unsupported channel: nope"),
+        (json!({"channel": "telegram"}), "unsupported channel: telegram"),
+    ] {
+        let mut whole = json!({"to": "b", "message": "x", "idempotencyKey": "s9"});
+        whole["channel"] = params["channel"].clone();
+        assert_eq!(refusal(&mut client, "send", whole).await, text);
+    }
+}
+
+#[tokio::test]
+async fn a_stopped_channel_takes_nothing_and_what_waits_goes_out_when_it_starts() {
+    let place = place(&json!({})).await;
+    let mut client = admin(&place.gateway).await;
+    let channel = json!({"channel": "webhook"});
+    let stopped = call(&mut client, "channels.stop", channel.clone()).await;
+    let expected = json!({"channel": "webhook", "accountId": "default", "stopped": true});
+    assert_eq!(stopped, expected);
+    assert_eq!(place.bring(&from_ann("1", "hello")).await.0, 503);
+    let params = json!({"sessionKey": "main", "message": "hi", "deliver": true, "to": "ann",
+        "idempotencyKey": "r1"});
+    let answer = client.request("agent", params).await;
+    assert_eq!(answer["payload"]["status"], "accepted", "{answer}");
+    until("its reply waits", async || (place.outbox().await["waiting"] == 1).then_some(())).await;
+    let started = call(&mut client, "channels.start", channel).await;
+    assert_eq!(started["started"], true);
+    assert_eq!(place.receiver.texts(1).await, ["Echo: hi"]);
+    let nope = json!({"channel": "webhook", "accountId": "nope"});
+    assert_eq!(refusal(&mut client, "channels.start", nope).await, "unknown account nope");
+}
+
+#[tokio::test]
+async fn an_answer_goes_to_the_channel_when_its_sender_wants_that() {
+    let place = place(&json!({})).await;
+    place.bring(&from_ann("1", "hello")).await;
+    place.receiver.wait(1).await;
+    let mut client = admin(&place.gateway).await;
+    let key = "agent:main:webhook:direct:ann";
+    for (run, deliver) in [("r1", false), ("r2", true)] {
+        let params = json!({"sessionKey": key, "message": run, "deliver": deliver,
+            "idempotencyKey": run});
+        call(&mut client, "chat.send", params).await;
+        crate::stage::end_of(&client, run).await;
+    }
+    assert_eq!(place.receiver.texts(2).await, ["Echo: hello", "Echo: r2"]);
+    assert_eq!(events(&client, "chat", "r1").last().unwrap()["state"], "final");
+}
+
+#[tokio::test]
+async fn bindings_choose_the_agent_and_a_config_that_cannot_work_says_why() {
+    let mock = MockProvider::start().await;
+    let channels = json!({"webhook": {"secret": "short"}});
+    let mut config = with_channels(mock.address(), &channels);
+    let gateway = Gateway::start(GatewayOptions::with_config(config.clone())).await;
+    let mut client = admin(&gateway).await;
+    let status = call(&mut client, "channels.status", json!({})).await;
+    let account = &status["channelAccounts"]["webhook"][0];
+    assert_eq!((&account["configured"], &account["running"]), (&json!(false), &json!(false)));
+    assert_eq!(account["lastError"], "secret must have at least 16 characters");
+    let error = refusal(&mut client, "channels.start", json!({"channel": "webhook"})).await;
+    assert!(error.contains("secret must have"), "{error}");
+
+    config["channels"] =
+        json!({"webhook": {"secret": SIGNING, "dmPolicy": "open", "allowFrom": ["*"]}});
+    config["agents"]["list"] = json!([{"id": "main"}, {"id": "ops"}]);
+    config["bindings"] = json!([{"agentId": "ops", "match": {"channel": "webhook",
+        "peer": {"kind": "direct", "id": "7"}}}]);
+    let gateway = Gateway::start(GatewayOptions::with_config(config)).await;
+    let mut client = admin(&gateway).await;
+    for (from, key) in [("7", "agent:ops:webhook:direct:7"), ("8", "agent:main:webhook:direct:8")] {
+        until("it is taken", async || {
+            let message = json!({"id": "1", "text": "x", "from": {"id": from}});
+            (bring(&gateway, PATH, &message).await.0 == 200).then_some(())
+        })
+        .await;
+        until("it is answered", async || {
+            (history(&mut client, key).await.len() == 2).then_some(())
+        })
+        .await;
+    }
+}
+
+/// What the command prints, with its exit code.
+async fn clawgate(gateway: &Gateway, args: &[&str]) -> (i32, String) {
+    let output = tokio::process::Command::new(env!("CARGO_BIN_EXE_clawgate"))
+        .args(args)
+        .args(["--url", &format!("ws://{}", gateway.address()), "--token", SECRET])
+        .env_clear()
+        .env("HOME", gateway.home())
+        .output()
+        .await
+        .unwrap();
+    let printed = String::from_utf8_lossy(&output.stdout).into_owned();
+    (output.status.code().unwrap(), printed + &String::from_utf8_lossy(&output.stderr))
+}
+
+#[tokio::test]
+async fn the_command_shows_channels_sends_and_lets_people_in() {
+    let place = place(&json!({})).await;
+    let gateway = &place.gateway;
+    let (code, shown) = clawgate(gateway, &["channels", "status"]).await;
+    assert_eq!(code, 0, "{shown}");
+    assert!(shown.contains("webhook (default)") && shown.contains("connected"), "{shown}");
+    let (_, status) = clawgate(gateway, &["channels", "status", "--json"]).await;
+    let status: Value = serde_json::from_str(&status).unwrap();
+    assert_eq!(status["channelOrder"], json!(["webhook"]));
+    let line = ["message", "send", "--target", "bob", "--message", "hi", "--json"];
+    let (code, sent) = clawgate(gateway, &line).await;
+    assert_eq!(code, 0, "{sent}");
+    let sent: Value = serde_json::from_str(&sent).unwrap();
+    assert_eq!((&sent["channel"], &sent["messageId"]), (&json!("webhook"), &json!("m1")));
+    let eve = json!({"id": "1", "text": "hi", "from": {"id": "eve"}});
+    place.bring(&eve).await;
+    let told = place.receiver.texts(2).await;
+    let code = told[1].split("Pairing code: ").nth(1).unwrap().lines().next().unwrap();
+    let (_, list) = clawgate(gateway, &["pairing", "list"]).await;
+    assert!(list.contains(code) && list.contains("eve"), "{list}");
+    let (done, shown) = clawgate(gateway, &["pairing", "approve", "webhook", code]).await;
+    assert_eq!((done, shown.as_str()), (0, "eve of webhook is let in\n"));
+    let (refused, shown) = clawgate(gateway, &["pairing", "approve", "webhook", code]).await;
+    assert!(refused != 0 && shown.contains("no pending pairing request"), "{shown}");
+}
