@@ -322,6 +322,7 @@ pub async fn check(settings: &Settings, env: &Env) -> Result<(), AppError> {
     auth.follow(&settings.secrets, env).await.map_err(AppError::lost)?;
     let failover = models(settings, env, &clock).await?;
     Models::new(failover, Arc::new(key_rules(settings)), &settings.agents)?;
+    listen::check_tls(settings).await?;
     Ok(())
 }
 

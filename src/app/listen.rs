@@ -67,3 +67,13 @@ pub(super) async fn tls(
     let loaded = loaded.map_err(|error| AppError::Serve(io::Error::other(error)))?;
     Ok(Some(Arc::new(loaded?)))
 }
+
+/// Whether there is a certificate, or one can be made.
+pub(super) async fn check_tls(settings: &Settings) -> Result<(), AppError> {
+    let tls = settings.gateway.tls.clone();
+    if tls.enabled {
+        let checked = tokio::task::spawn_blocking(move || Tls::check(&tls)).await;
+        checked.map_err(|error| AppError::Serve(io::Error::other(error)))??;
+    }
+    Ok(())
+}

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use axum::http::header::{self, HeaderMap, HeaderName};
 
-use crate::auth::Peer;
+use crate::auth::{Claims, Peer};
 
 /// Headers that only proxies add. A request with one is never local.
 const FORWARDING: [&str; 7] = [
@@ -31,9 +31,11 @@ pub(super) fn peer_of(remote: IpAddr, headers: &HeaderMap, wanted: &[String]) ->
     let forwarded_for: Vec<_> =
         headers.get_all("x-forwarded-for").iter().filter_map(|line| line.to_str().ok()).collect();
     let claim = |name: &String| Some((name.clone(), once(headers, name)?.to_owned()));
+    let claims: Claims = wanted.iter().filter_map(claim).collect();
     Peer {
         forwarded_for: (!forwarded_for.is_empty()).then(|| forwarded_for.join(",")),
-        is_forwarded: headers.keys().any(is_forwarding),
+        // A user is named by a proxy, even by one that leaves no other trace.
+        is_forwarded: !claims.is_empty() || headers.keys().any(is_forwarding),
         // An origin that is no text is still an origin, only not an allowed one.
         origin: headers
             .get(header::ORIGIN)
@@ -41,7 +43,7 @@ pub(super) fn peer_of(remote: IpAddr, headers: &HeaderMap, wanted: &[String]) ->
             .map(|value| value.to_str().unwrap_or("null").to_owned()),
         host: text(header::HOST),
         is_cross_site: is_cross_site(headers),
-        claims: wanted.iter().filter_map(claim).collect(),
+        claims,
         ..Peer::direct(remote)
     }
 }
@@ -85,7 +87,8 @@ mod tests {
         for name in ["forwarded", "x-forwarded-port", "x-real-ip", "via", "tailscale-user-login"] {
             assert!(!peer(&[(name, "")]).is_local(), "{name}");
         }
-        assert!(peer(&[("host", "localhost"), ("x-user", "ann")]).is_local());
+        assert!(!peer(&[("x-user", "ann")]).is_local(), "a proxy says who it is");
+        assert!(peer(&[("host", "localhost"), ("x-other", "ann")]).is_local());
     }
 
     #[test]

@@ -86,6 +86,8 @@ impl InstanceLock {
     /// Tells clients on this machine how they reach the gateway.
     pub fn publish(&mut self, running: Running) -> io::Result<()> {
         let scheme = if running.is_tls { TLS } else { PLAIN };
+        // A gateway that begins again says it again.
+        write_pid(&mut self.file)?;
         writeln!(self.file, "{}\n{scheme}", running.address)
     }
 }
@@ -135,8 +137,6 @@ mod tests {
         assert_eq!(running_at(&path), Some(plain));
         std::fs::write(&path, format!("{}\n[::1]:18790\n", std::process::id())).unwrap();
         assert_eq!(running_at(&path), Some(plain), "of an earlier version");
-        drop(lock);
-        let mut lock = InstanceLock::acquire(&path).unwrap();
         lock.publish(tls).unwrap();
         assert_eq!(running_at(&path), Some(tls));
         std::fs::write(&path, "2147483647\n[::1]:18790\n").unwrap();

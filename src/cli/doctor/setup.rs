@@ -43,7 +43,8 @@ pub fn config(loaded: &Result<Settings, ConfigError>) -> Finding {
 /// Whether a page may connect, from somewhere at least.
 pub fn page(url: &str, settings: &Settings) -> Finding {
     let Some(verdict) = page_verdict(url, &settings.gateway.control_ui) else {
-        let title = format!("{url} is no address of a page");
+        // Not repeated: it may hold a token.
+        let title = "what --url says is no address of a page";
         let fix = "give one such as https://chat.example.com";
         return Finding::new("gateway.page", Severity::Warn, title, "", fix);
     };

@@ -36,6 +36,15 @@ impl Tls {
         Ok(Self { settings, served, seen })
     }
 
+    /// Whether [`Tls::load`] would succeed, as far as the files decide that;
+    /// blocks, and makes nothing.
+    ///
+    /// # Errors
+    /// As that one.
+    pub fn check(settings: &TlsSettings) -> Result<(), TlsError> {
+        if self_signed::is_missing(settings)? { Ok(()) } else { read(settings).map(drop) }
+    }
+
     /// Of the certificate in use.
     pub fn fingerprint(&self) -> Fingerprint {
         self.served.load().fingerprint

@@ -19,16 +19,24 @@ const CERTIFICATE_MODE: u32 = 0o644;
 /// The name that the original gives its own.
 const NAME: &str = "openclaw-gateway";
 
-/// Makes certificate and key when neither is there and the settings allow it.
-pub(super) fn make_if_missing(settings: &TlsSettings, now_ms: u64) -> Result<(), TlsError> {
+/// Whether certificate and key have to be made, and may be.
+pub(super) fn is_missing(settings: &TlsSettings) -> Result<bool, TlsError> {
     let (cert, key) = (&settings.cert_path, &settings.key_path);
     match (cert.exists(), key.exists()) {
-        (true, true) => return Ok(()),
-        (true, false) => return Err(TlsError::Missing(key.clone())),
-        (false, true) => return Err(TlsError::Missing(cert.clone())),
-        (false, false) if !settings.auto_generate => return Err(TlsError::Missing(cert.clone())),
-        (false, false) => {}
+        (true, true) => Ok(false),
+        (true, false) => Err(TlsError::Missing(key.clone())),
+        (false, true) => Err(TlsError::Missing(cert.clone())),
+        (false, false) if !settings.auto_generate => Err(TlsError::Missing(cert.clone())),
+        (false, false) => Ok(true),
     }
+}
+
+/// Makes certificate and key when neither is there and the settings allow it.
+pub(super) fn make_if_missing(settings: &TlsSettings, now_ms: u64) -> Result<(), TlsError> {
+    if !is_missing(settings)? {
+        return Ok(());
+    }
+    let (cert, key) = (&settings.cert_path, &settings.key_path);
     let pair = KeyPair::generate()?;
     let certificate = params(now_ms)?.self_signed(&pair)?;
     atomic::create_private(key, pair.serialize_pem().as_bytes())?;
