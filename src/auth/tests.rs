@@ -180,16 +180,16 @@ fn a_good_device_token_gives_back_its_own_try_and_no_other() {
     let admitted = wait(auth.admit_standard(&guest, &local(), "conn", NONCE, NOW)).unwrap();
     let token = admitted.granted.unwrap().token.unwrap();
     let own = with_proof(connect("cli", "cli", Some(token.expose()), &[]), NONCE, "");
-    let guess = connect("cli", "cli", Some("guess"), &[]);
+    let wrong = connect("cli", "cli", Some("wrong"), &[]);
     for _ in 0..10 {
         assert!(decide(&auth, &own, &local()).is_ok());
     }
     for _ in 0..2 {
-        assert!(decide(&auth, &guess, &local()).unwrap_err().contains("mismatch"));
+        assert!(decide(&auth, &wrong, &local()).unwrap_err().contains("mismatch"));
         assert!(decide(&auth, &own, &local()).is_ok());
     }
-    assert!(decide(&auth, &guess, &local()).unwrap_err().contains("mismatch"));
-    assert!(decide(&auth, &guess, &local()).unwrap_err().contains("too many"), "they add up");
+    assert!(decide(&auth, &wrong, &local()).unwrap_err().contains("mismatch"));
+    assert!(decide(&auth, &wrong, &local()).unwrap_err().contains("too many"), "they add up");
 }
 
 #[test]
