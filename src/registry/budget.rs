@@ -77,6 +77,7 @@ mod tests {
         let refused = pay("a", 3500).unwrap_err();
         let expected =
             ErrorShape::unavailable("rate limit exceeded for config.patch; retry after 57s")
+                .kind(ErrorKind::RateLimited)
                 .retry_after(56_500)
                 .details(json!({"method": "config.patch", "limit": "3 per 60s"}));
         assert_eq!(refused, expected);

@@ -55,8 +55,12 @@ async fn every_method_is_refused_without_its_scope_and_only_then() {
     for scope in ALL_SCOPES {
         let mut one = connect(&gateway, &standard_connect(&[scope])).await;
         for (method, need) in &needs {
-            let refused = missing(&mut one, method).await;
             let expected = need.clone().filter(|need| !is_good_for(scope, need));
+            // Done, it ends the connection; begin_again.rs has it.
+            if expected.is_none() && *method == "gateway.restart.request" {
+                continue;
+            }
+            let refused = missing(&mut one, method).await;
             assert_eq!(refused, expected, "{method} with {scope}");
         }
         let hello = gateway.open().await.request("connect", standard_connect(&[scope])).await;

@@ -139,6 +139,7 @@ impl Scene {
             "password": birds.at("gateway.remote.password")});
         config["gateway"]["tools"] = json!({"allow": ["exec"]});
         config["cron"] = json!({"webhookToken": birds.at("cron.webhookToken")});
+        config["channels"] = channels(&mut birds, &parrot);
         config["commands"] = json!({"config": true});
         config["env"] = json!({"LATER": birds.at("env.*"), "vars": {"X": birds.at("env.vars.*")}});
         let models = providers(&mut config, &mut birds, &parrot, &base);
@@ -168,6 +169,28 @@ impl Scene {
         params["caps"] = json!(["tool-events"]);
         params
     }
+}
+
+/// Channels whose services refuse everything, and repeat what they were asked.
+fn channels(birds: &mut Birds, parrot: &Parrot) -> Value {
+    let mut account = |at: &str| {
+        let telegram = json!({
+            "botToken": birds.at(&format!("channels.telegram.{at}botToken")),
+            "webhookSecret": birds.at(&format!("channels.telegram.{at}webhookSecret")),
+            "apiRoot": parrot.url(""),
+        });
+        let password = birds.at(&format!("channels.webhook.{at}url"));
+        let webhook = json!({
+            "secret": birds.at(&format!("channels.webhook.{at}secret")),
+            "url": format!("http://me:{password}@{}/in", parrot.address),
+        });
+        (telegram, webhook)
+    };
+    let ((mut telegram, mut webhook), (other, another)) = (account(""), account("accounts.*."));
+    telegram["accounts"] = json!({"other": other});
+    webhook["accounts"] = json!({"other": another});
+    webhook["accounts"]["other"]["path"] = json!("/other");
+    json!({"telegram": telegram, "webhook": webhook})
 }
 
 /// Providers with a canary each in every way in that there is.
@@ -437,7 +460,8 @@ async fn every_place_for_a_credential_has_a_canary() {
 /// name it here.
 #[test]
 fn every_member_of_the_config_that_is_a_secret_is_a_known_place() {
-    let expected = "auth.rs password, auth.rs password, auth.rs token, auth.rs token, \
+    let expected = "account.rs bot_token, account.rs secret, account.rs secret, account.rs token, \
+        account.rs webhook_secret, account.rs webhook_secret, auth.rs password, auth.rs password, auth.rs token, auth.rs token, \
         cli_backend.rs env, cron.rs webhook_token, mcp.rs env, mcp.rs headers, mcp.rs url, mcp.rs url, models.rs api_key, \
         models.rs headers, provider_request.rs ca, provider_request.rs cert, \
         provider_request.rs headers, provider_request.rs key, provider_request.rs token, \
@@ -445,8 +469,9 @@ fn every_member_of_the_config_that_is_a_secret_is_a_known_place() {
         settings.rs token, skills.rs api_key, skills.rs env, tls.rs password, tls.rs token, web.rs api_key, web.rs api_key, \
         web.rs base_url";
     let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/config");
+    let folders = [dir.clone(), dir.join("channels")];
     let mut found = Vec::new();
-    for entry in fs::read_dir(dir).unwrap() {
+    for entry in folders.iter().flat_map(|folder| fs::read_dir(folder).unwrap()) {
         let path = entry.unwrap().path();
         let Ok(source) = fs::read_to_string(&path) else { continue };
         let file = path.file_name().unwrap().to_string_lossy().into_owned();
