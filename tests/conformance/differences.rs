@@ -194,6 +194,8 @@ const INTERRUPTS: &str = "A message that interrupts is answered; the original te
 const NO_LABEL: &str =
     "Which client sent a message that was taken into a run is not noted in it yet.";
 
+const LEAVES_LATER: &str =
+    "It has left in the recording before the next one came, and can be told of it in the replay.";
 const ONE_LANE: &str = "A run stands in one queue; the original's stands in two.";
 const STAYS_OPEN: &str = "The port stays open during a restart, so that nobody is refused.";
 const LONG_AGO: &str = "How long ago a moment was depends on when one asks.";
@@ -237,13 +239,7 @@ pub const DIFFERENCES: &[Difference] = &[
     allow(Kind::Extra, "*", "*", "/payload/runs", HEALTH_FACTS),
     allow(Kind::Extra, "*", "*", "/payload/taskPanics", HEALTH_FACTS),
     allow(Kind::Extra, "*", "*", "/payload/commands", HEALTH_FACTS),
-    allow(
-        Kind::ExtraFrame,
-        "devices/tokens",
-        "f event device.pair.resolved",
-        "*",
-        "It has left in the recording before the next one came, and is told of it in the replay.",
-    ),
+    allow(Kind::ExtraFrame, "devices/tokens", "f event device.pair.resolved", "*", LEAVES_LATER),
     allow(Kind::Extra, "*", "* res connect", "/error/details/approveCommand", WHAT_TO_DO),
     allow(Kind::Extra, "*", "* res connect", "/error/details/expiresAtMs", WHAT_TO_DO),
     allow(
@@ -633,13 +629,6 @@ pub const DIFFERENCES: &[Difference] = &[
     allow(Kind::Extra, "*", "n res node.canvas.capability.refresh", "/error", CANVAS),
     allow(
         Kind::Absent,
-        "methods/nodes-by-node",
-        "n res skills.bins",
-        "/payload/bins/*",
-        OTHER_SKILLS,
-    ),
-    allow(
-        Kind::Value,
         "methods/nodes-by-node",
         "n res skills.bins",
         "/payload/bins/*",
@@ -1138,7 +1127,7 @@ pub const DIFFERENCES: &[Difference] = &[
 
 /// Whether the difference is there in some runs and not in others.
 pub fn depends_on_pace(difference: &Difference) -> bool {
-    [PACE, PIECES, BEGUN_BEFORE, INTERRUPTS].contains(&difference.reason)
+    [PACE, PIECES, BEGUN_BEFORE, INTERRUPTS, LEAVES_LATER].contains(&difference.reason)
 }
 
 /// Where an entry allows the finding.
