@@ -188,20 +188,7 @@ mod tests {
 
     #[test]
     fn a_permit_holds_for_the_very_node_plan_variables_and_session_that_were_decided_on() {
-        let request = ExecRequest {
-            command: "uname".into(),
-            cwd: "/".into(),
-            env: [].into(),
-            env_asked: [].into(),
-            host: ExecHost::Node,
-            agent: "main".into(),
-            workspace: "/w".into(),
-            session: SessionKey::parse("main", &KeyRules::default()),
-            run_id: None,
-            call_id: "c".into(),
-            security: None,
-            ask: None,
-        };
+        let request = ExecRequest::example(ExecHost::Node);
         let (plan, env) = (json!({"argv": ["uname"], "cwd": null}), BTreeMap::new());
         let run = NodeRun { request: &request, node_id: "n", plan: &plan, env: &env };
         let permit = || NodePermit {

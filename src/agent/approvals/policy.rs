@@ -116,23 +116,9 @@ mod tests {
     use super::*;
     use crate::agent::approvals::ExecHost;
     use crate::config::{ExecAsk as Ask, ExecSecurity as Security};
-    use crate::sessions::{KeyRules, SessionKey};
 
     fn request() -> ExecRequest {
-        ExecRequest {
-            command: "uname".into(),
-            cwd: "/".into(),
-            env: [].into(),
-            env_asked: [].into(),
-            host: ExecHost::Gateway,
-            agent: "main".into(),
-            workspace: "/w".into(),
-            session: SessionKey::parse("main", &KeyRules::default()),
-            run_id: None,
-            call_id: "c".into(),
-            security: None,
-            ask: None,
-        }
+        ExecRequest::example(ExecHost::Gateway)
     }
 
     /// Each place says one word, or nothing.

@@ -58,3 +58,25 @@ pub struct ExecRequest {
     /// Whether the call itself wants a person to be asked.
     pub ask: Option<ExecAsk>,
 }
+
+#[cfg(test)]
+impl ExecRequest {
+    /// `uname` in the main session, which asks for nothing of its own.
+    pub fn example(host: ExecHost) -> Self {
+        let session = SessionKey::parse("main", &crate::sessions::KeyRules::default());
+        Self {
+            command: "uname".into(),
+            cwd: "/".into(),
+            env: [].into(),
+            env_asked: [].into(),
+            host,
+            agent: "main".into(),
+            workspace: "/w".into(),
+            session,
+            run_id: None,
+            call_id: "c".into(),
+            security: None,
+            ask: None,
+        }
+    }
+}
