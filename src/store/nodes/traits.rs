@@ -102,8 +102,8 @@ pub trait NodeStore: Send + Sync + 'static {
         now_ms: u64,
     ) -> StoreFuture<'a, NodeDrain>;
 
-    /// Keeps a command for later; one with the same key that waits stands for
-    /// it. Answers the one that waits; `None` when too many do.
+    /// Keeps a command for later; the same with the same key that waits stands
+    /// for it. Answers the one that waits; `None` when too many do.
     fn queue_node_action<'a>(
         &'a self,
         node_id: &'a str,

@@ -113,12 +113,14 @@ pub(super) fn queue_action(
     let now_ms = action.enqueued_at_ms;
     expire(connection, now_ms)?;
     let waiting = actions(connection, node_id, now_ms)?;
+    let is_same = |it: &&NodeAction| {
+        (&it.command, &it.idempotency_key) == (&action.command, &action.idempotency_key)
+    };
+    if let Some(same) = waiting.iter().find(is_same) {
+        return Ok(Some(same.clone()));
+    }
     if waiting.len() >= MAX_ACTIONS {
         return Ok(None);
-    }
-    let is_same = |it: &NodeAction| it.idempotency_key == action.idempotency_key;
-    if let Some(same) = waiting.into_iter().find(is_same) {
-        return Ok(Some(same));
     }
     let body = serde_json::to_string(&action)?;
     let expires_at = Some(now_ms.saturating_add(ACTION_TTL_MS));
@@ -274,6 +276,14 @@ mod tests {
         let database = database();
         queue_action(&database, "n", action("a")).unwrap();
         let again = NodeAction { id: "b".into(), ..action("a") };
-        assert_eq!(queue_action(&database, "n", again).unwrap().unwrap().id, "a");
+        assert_eq!(queue_action(&database, "n", again.clone()).unwrap().unwrap().id, "a");
+        let other = NodeAction { command: "canvas.hide".into(), ..again.clone() };
+        assert_eq!(queue_action(&database, "n", other).unwrap().unwrap().id, "b");
+        for index in 2..MAX_ACTIONS {
+            queue_action(&database, "n", action(&index.to_string())).unwrap();
+        }
+        assert_eq!(queue_action(&database, "n", action("more")).unwrap(), None);
+        let waits = queue_action(&database, "n", again).unwrap();
+        assert_eq!(waits.unwrap().id, "a", "also when there is no room for another");
     }
 }
