@@ -33,3 +33,4 @@ mod session_tools;
 mod setup_codes;
 mod silent_sockets;
 mod ssrf;
+mod workspace_env;
