@@ -156,6 +156,7 @@ pub async fn run(
     socket: &mut Option<std::net::TcpListener>,
     on_ready: impl FnOnce(&Ready),
 ) -> Result<Ended, AppError> {
+    let env = &settings.environment(env);
     let (mut signals, mut restart) = (Signals::new()?, ending::restart_signal()?);
     // The port first: whoever cannot have it should not touch the state.
     let (listener, address) = listen::listen(&settings, socket).await?;
@@ -317,6 +318,7 @@ fn processes(
 /// # Errors
 /// For a model or an API that there is not.
 pub async fn check(settings: &Settings, env: &Env) -> Result<(), AppError> {
+    let env = &settings.environment(env);
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let mut auth = settings.gateway.auth.clone();
     auth.follow(&settings.secrets, env).await.map_err(AppError::lost)?;
@@ -335,6 +337,7 @@ pub async fn models(
     env: &Env,
     clock: &Arc<dyn Clock>,
 ) -> Result<Arc<Failover>, AppError> {
+    let env = &settings.environment(env);
     let lookup = |name: &str| env.get(name);
     let references = settings.models.references().map(|(_, reference)| reference.clone());
     let (secrets, lost) = resolve(&references.collect(), &settings.secrets, env).await;

@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
+use std::sync::Arc;
 
 use serde_json::Value;
 use sha2::{Digest, Sha256};
@@ -12,16 +13,16 @@ use super::gateway::{self, Sources};
 use super::schema::Node;
 use super::{
     ConfigError, ConfigFile, Env, Overrides, Paths, Settings, agents, channels, cli_backend,
-    commands, cron, exec, exec_policy, heartbeat, mcp, messages, models, nesting, nodes, profiles,
-    redact, secrets, session, skills, substitute, tools, web, workspace,
+    commands, cron, env_section, exec, exec_policy, heartbeat, include, mcp, messages, models,
+    nesting, nodes, profiles, redact, secrets, session, skills, substitute, tools, web, workspace,
 };
 use crate::support::{Secret, hex};
 use crate::telemetry;
 
 /// The sections that are read; the rest is kept as it is.
-pub(super) const SECTIONS: [&str; 13] = [
+pub(super) const SECTIONS: [&str; 14] = [
     "gateway", "session", "agents", "messages", "tools", "commands", "models", "auth", "secrets",
-    "skills", "mcp", "cron", "bindings",
+    "skills", "mcp", "cron", "bindings", "env",
 ];
 /// Far more than anybody writes by hand; keeps a wrong path from filling memory.
 const FILE_LIMIT: u64 = 8 * 1024 * 1024;
@@ -59,6 +60,8 @@ fn settings(
         Some(text) => parse(text, &file.path)?,
         None => Value::Object(serde_json::Map::new()),
     };
+    let include::Whole { value: raw, files: included } = include::whole(raw, &file.path)?;
+    let env = &with_section(&raw, env, &file.path)?;
     let mut filled = substitute::sections(&raw, &SECTIONS, env, &file.path)?;
     let built = channels::ChannelKind::ALL.map(channels::ChannelKind::as_str);
     let offered = substitute::members(&raw, "channels", &built, env, &file.path)?;
@@ -117,8 +120,21 @@ fn settings(
         channels,
         raw,
         file,
+        included,
+        variables: env.added(),
         explained,
     })
+}
+
+/// The environment with the variables of the section `env` beside it.
+pub(super) fn with_section(raw: &Value, env: &Env, file: &Path) -> Result<Env, ConfigError> {
+    let own = env.with(Arc::default());
+    if raw.get("env").is_none() {
+        return Ok(own);
+    }
+    let section = substitute::sections(raw, &["env"], &own, file)?;
+    let variables = env_section::read(&Node::root(&section, file).member("env")?)?;
+    Ok(own.with(Arc::new(variables)))
 }
 
 /// Keeps what is written in the file out of the log.

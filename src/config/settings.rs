@@ -1,7 +1,9 @@
 //! The settings as a whole.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use serde_json::Value;
 
@@ -14,7 +16,7 @@ use super::secrets::SecretsConfig;
 use super::skills::SkillsSettings;
 use super::web::WebConfig;
 use super::{
-    AgentsSettings, AuthMode, BindChoice, CommandsSettings, CronSettings, ExecPolicySettings,
+    AgentsSettings, AuthMode, BindChoice, CommandsSettings, CronSettings, Env, ExecPolicySettings,
     ExecSettings, Explained, GatewaySettings, HeartbeatSettings, MessagesSettings, NodesSettings,
     Paths, SessionSettings, ToolsSettings, WorkspaceSettings,
 };
@@ -84,11 +86,23 @@ pub struct Settings {
     pub heartbeats: Vec<HeartbeatSettings>,
     /// The `channels` section and `bindings`: chat services.
     pub channels: ChannelsSettings,
-    /// The config file as written, unknown keys included.
+    /// The config as written, with what it includes and unknown keys.
     pub raw: Value,
     /// The config file.
     pub file: ConfigFile,
+    /// The files that it includes.
+    pub included: Vec<PathBuf>,
+    /// Variables of the section `env`, for [`Settings::environment`].
+    pub(super) variables: Arc<BTreeMap<String, Secret>>,
     pub(super) explained: Vec<Explained>,
+}
+
+impl Settings {
+    /// `env` with the variables of the section `env`, where it has none of that
+    /// name.
+    pub fn environment(&self, env: &Env) -> Env {
+        env.with(Arc::clone(&self.variables))
+    }
 }
 
 /// The text the settings were read from.

@@ -1,11 +1,18 @@
-//! `config.get`, `config.set`, `config.patch`, `config.apply`.
+//! `config.get`, `config.set`, `config.patch`, `config.apply`, `config.schema`,
+//! `config.schema.lookup`, `config.openFile`.
 
 use serde_json::{Value, json};
 
-use crate::config::document::{self, ConfigIssue, ConfigSnapshot, ConfigWrite, ConfigWriteError};
+use crate::config::document::{
+    self, ConfigBase, ConfigIssue, ConfigSnapshot, ConfigWrite, ConfigWriteError,
+};
+use crate::config::keys::{self, LookupChild};
+use crate::handlers::SERVER_VERSION;
 use crate::protocol::ErrorShape;
 use crate::protocol::methods::NoParams;
-use crate::protocol::methods::config::{ConfigApplyParams, ConfigSetParams, ConfigWriteParams};
+use crate::protocol::methods::config::{
+    ConfigApplyParams, ConfigInput, ConfigLookupParams, ConfigSetParams, ConfigWriteParams,
+};
 use crate::registry::{Ctx, Reply};
 
 /// `config.get`: the config file, what it means, and what is wrong with it.
@@ -16,21 +23,73 @@ pub async fn get(cx: Ctx, _: NoParams) -> Reply<Value> {
     let seen = read.map_err(|_| stopped())?;
     let seen = seen.map_err(|error| ErrorShape::unavailable(error.to_string()))?;
     let issues: Vec<_> = seen.issues.iter().map(issue).collect();
-    Ok(json!({
+    let answer = json!({
         "path": seen.path,
         "exists": seen.exists,
         "raw": seen.raw,
         "parsed": seen.parsed,
-        "sourceConfig": seen.parsed,
+        "sourceConfig": seen.source,
         "resolved": seen.resolved,
         "valid": issues.is_empty(),
         "runtimeConfig": seen.resolved,
-        "config": seen.parsed,
+        "config": seen.source,
         "hash": seen.hash,
         "issues": issues,
-        "warnings": [],
+        "warnings": seen.warnings.iter().map(issue).collect::<Vec<_>>(),
         "legacyIssues": [],
+    });
+    Ok(if cx.caller.is_dashboard { with_sections(answer) } else { answer })
+}
+
+/// `config.schema`: what may stand in the config file, as JSON schema, and what
+/// a form shows beside it.
+pub async fn schema(cx: Ctx, _: NoParams) -> Reply<Value> {
+    let now = i64::try_from(cx.now_ms()).unwrap_or_default();
+    let now = jiff::Timestamp::from_millisecond(now).unwrap_or_default();
+    Ok(json!({
+        "schema": keys::schema(),
+        "uiHints": keys::hints(),
+        "version": SERVER_VERSION,
+        "generatedAt": format!("{now:.3}"),
     }))
+}
+
+/// `config.schema.lookup`: one place of it, and what is directly below.
+pub async fn schema_lookup(_: Ctx, p: ConfigLookupParams) -> Reply<Value> {
+    let unknown = || ErrorShape::invalid("config schema path not found");
+    let found = keys::lookup(&p.path).ok_or_else(unknown)?;
+    let children: Vec<_> = found.children.into_iter().map(child).collect();
+    let answer = json!({"path": found.path, "schema": found.schema, "children": children});
+    Ok(with_hint(answer, found.hint))
+}
+
+fn child(child: LookupChild) -> Value {
+    let mut told = json!({
+        "key": child.key,
+        "path": child.path,
+        "required": child.is_required,
+        "hasChildren": child.has_children,
+    });
+    if let Some(kind) = child.kind {
+        told["type"] = kind;
+    }
+    with_hint(told, child.hint)
+}
+
+fn with_hint(mut told: Value, hint: Option<(String, Value)>) -> Value {
+    if let Some((path, hint)) = hint {
+        told["hint"] = hint;
+        told["hintPath"] = path.into();
+    }
+    told
+}
+
+/// `config.openFile`: says where the config file is. A gateway has no desktop to
+/// open it on.
+pub async fn open_file(cx: Ctx, _: NoParams) -> Reply<Value> {
+    let path = &cx.services.settings.file.path;
+    let error = format!("this gateway opens no programs; edit {} yourself", path.display());
+    Ok(json!({"ok": false, "path": path, "error": error}))
 }
 
 /// `config.set`: replaces the config file, if it is still the one that was read.
@@ -56,9 +115,19 @@ async fn write(
     kind: impl FnOnce(String) -> ConfigWrite,
 ) -> Reply<Value> {
     let env = cx.services.env.clone();
-    let (change, base) = (kind(p.raw), p.base_hash);
+    let is_object = matches!(p.input, ConfigInput::Object(_));
+    let base = match p.base_hash {
+        Some(hash) => ConfigBase::Hash(hash),
+        // Who sends the config itself has never heard of a hash.
+        None if is_object => ConfigBase::Any,
+        None => ConfigBase::Missing,
+    };
+    let change = kind(match p.input {
+        ConfigInput::Text(raw) => raw,
+        ConfigInput::Object(config) => config.to_string(),
+    });
     // Not given up when its caller goes away: it is written or it is not.
-    let work = move || document::write(&change, base.as_deref(), &env);
+    let work = move || document::write(&change, &base, &env);
     let written = tokio::task::spawn_blocking(work).await.map_err(|_| stopped())?;
     let written = written.map_err(|error| refusal(&error))?;
     if written.changed {
@@ -74,7 +143,18 @@ async fn write(
     if !written.changed {
         answer["noop"] = json!(true);
     }
-    Ok(answer)
+    Ok(if is_object || cx.caller.is_dashboard { with_sections(answer) } else { answer })
+}
+
+/// Clients of seed 001 take the whole answer for the config.
+fn with_sections(mut answer: Value) -> Value {
+    let config = answer["config"].clone();
+    if let (Value::Object(members), Value::Object(sections)) = (&mut answer, config) {
+        for (name, section) in sections {
+            members.entry(name).or_insert(section);
+        }
+    }
+    answer
 }
 
 fn refusal(error: &ConfigWriteError) -> ErrorShape {

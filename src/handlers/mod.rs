@@ -195,6 +195,9 @@ fn of_config(r: &mut Registry) {
     r.add(admin("config.set"), config::set);
     r.add(admin("config.patch").limited(), config::patch);
     r.add(admin("config.apply").limited(), config::apply);
+    r.add(admin("config.schema"), config::schema);
+    r.add(read("config.schema.lookup"), config::schema_lookup);
+    r.add(admin("config.openFile"), config::open_file);
     r.add(admin("secrets.reload"), secrets::reload);
     r.add(admin("secrets.resolve"), secrets::resolve);
 }

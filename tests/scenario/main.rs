@@ -20,6 +20,8 @@ mod command_rights;
 mod commands;
 mod compaction;
 mod config;
+mod config_cli;
+mod config_forms;
 mod cron;
 mod devices;
 mod exec;

@@ -217,6 +217,11 @@ impl Fields {
         self.members.clear();
     }
 
+    /// Whatever nobody has read yet.
+    pub fn rest(&mut self) -> Map<String, Value> {
+        std::mem::take(&mut self.members)
+    }
+
     fn finish(self, errors: &mut Vec<String>) {
         errors.extend(self.missing);
         if self.unknown == Unknown::Refuse {
