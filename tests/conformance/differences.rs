@@ -117,6 +117,19 @@ const CUT_WITH_HEADER: &str = "A cut transcript keeps its header, so its message
 const PACE: &str = "How far an answer had come when it was stopped is a matter of pace.";
 const CUT_ID: &str = "An answer that was cut has no id of the provider.";
 const CUT_COUNTS: &str = "What the session's context held before a run was stopped is still told.";
+const OWN_TEXTS: &str = "What a key means is told in words of our own, and each key has a hint.";
+const OUR_KEYS: &str = "Only the keys that mean something here are told, and those that are ours.";
+const OUR_BOUNDS: &str = "The schema has the bounds and defaults that hold.";
+const NO_DEFAULTS: &str = "The config is told as it is written; the schema has the defaults.";
+const NO_EFFECT: &str = "What has no effect here is told.";
+const NO_SECTION: &str = "No section has to be there.";
+const AGENT_NAMED: &str = "The gateway of a replay names its agent in the config.";
+const SAYS_RESTART: &str = "The answer says whether the change waits for a restart.";
+const WHOLE_RULE: &str = "An error says what is allowed, not only of which type.";
+const PARSER: &str = "Each parser of JSON5 has words of its own.";
+const NO_SENTINEL: &str =
+    "No note is left for the next start: a change does not restart the gateway.";
+const OTHER_WAIT: &str = "How long is to be waited is a matter of pace.";
 const PIECES: &str = "In how many pieces a text comes is a matter of pace.";
 const BEDROCK: &str = "There is no plugin for Amazon Bedrock, whose models the original lists too.";
 const RECORDED_BEFORE: &str = "The end of a run of an earlier recording.";
@@ -1123,6 +1136,117 @@ pub const DIFFERENCES: &[Difference] = &[
     allow(Kind::Value, "cron/jobs", "a event cron", "*eliveryStatus", WEBHOOK_FATE),
     allow(Kind::Extra, "cron/jobs", "a event cron", "*eliveryError", WEBHOOK_FATE),
     allow(Kind::Extra, "cron/jobs", "a event cron", "*/lastDelivered", WEBHOOK_FATE),
+    allow(Kind::Extra, "*config*", "* res config.*", "*/agents/list", AGENT_NAMED),
+    allow(Kind::Absent, "*config*", "* res config.*", "*/logging/redactSensitive", NO_DEFAULTS),
+    allow(Kind::Absent, "*config*", "* res config.*", "*/models/providers/*/api", NO_DEFAULTS),
+    allow(
+        Kind::Absent,
+        "*config*",
+        "* res config.*",
+        "*/agents/defaults/maxConcurrent",
+        NO_DEFAULTS,
+    ),
+    allow(Kind::Absent, "*config*", "* res config.*", "*/agents/defaults/subagents", NO_DEFAULTS),
+    allow(Kind::Absent, "*config*", "* res config.*", "*/commands", NO_DEFAULTS),
+    allow(Kind::Absent, "*config*", "* res config.*", "*/messages", NO_DEFAULTS),
+    allow(Kind::Extra, "*config*", "* res config.get", "/payload/warnings/*", NO_EFFECT),
+    allow(Kind::Extra, "*config*", "* res config.*", "/payload/requiresRestart", SAYS_RESTART),
+    allow(
+        Kind::Absent,
+        "methods/config",
+        "op res config.schema",
+        "/payload/schema/required",
+        NO_SECTION,
+    ),
+    allow(
+        Kind::Absent,
+        "methods/config",
+        "op res config.schema",
+        "/payload/schema/properties/*",
+        OUR_KEYS,
+    ),
+    allow(Kind::Absent, "methods/config", "op res config.schema", "/payload/uiHints/*", OUR_KEYS),
+    allow(Kind::Value, "methods/config", "op res config.schema*", "*/title", OWN_TEXTS),
+    allow(Kind::Value, "methods/config", "op res config.schema*", "*/description", OWN_TEXTS),
+    allow(Kind::Value, "methods/config", "op res config.schema*", "*/label", OWN_TEXTS),
+    allow(Kind::Value, "methods/config", "op res config.schema*", "*/help", OWN_TEXTS),
+    allow(Kind::Value, "methods/config", "op res config.schema*", "*/tags/*", OWN_TEXTS),
+    allow(Kind::Extra, "methods/config", "op res config.schema.lookup", "*/hint", OWN_TEXTS),
+    allow(Kind::Extra, "methods/config", "op res config.schema.lookup", "*/hint/*", OWN_TEXTS),
+    allow(Kind::Extra, "methods/config", "op res config.schema.lookup", "*/hintPath", OWN_TEXTS),
+    allow(
+        Kind::Value,
+        "methods/config",
+        "op res config.schema.lookup",
+        "*/skillsLimits/hintPath",
+        OWN_TEXTS,
+    ),
+    allow(
+        Kind::Absent,
+        "methods/config",
+        "op res config.schema.lookup",
+        "/payload/children/*",
+        OUR_KEYS,
+    ),
+    allow(
+        Kind::Extra,
+        "methods/config",
+        "op res config.schema.lookup",
+        "/payload/children/*",
+        OUR_KEYS,
+    ),
+    allow(
+        Kind::Value,
+        "methods/config",
+        "op res config.schema.lookup",
+        "/payload/schema/maximum",
+        OUR_BOUNDS,
+    ),
+    allow(
+        Kind::Extra,
+        "methods/config",
+        "op res config.schema.lookup",
+        "/payload/schema/minimum",
+        OUR_BOUNDS,
+    ),
+    allow(
+        Kind::Extra,
+        "methods/config",
+        "op res config.schema.lookup",
+        "/payload/schema/default",
+        OUR_BOUNDS,
+    ),
+    allow(
+        Kind::Absent,
+        "methods/config",
+        "op res config.schema.lookup",
+        "/payload/schema/exclusiveMinimum",
+        OUR_BOUNDS,
+    ),
+    allow(
+        Kind::Value,
+        "config/writes",
+        "* res config.*",
+        "/error/details/issues/*/message",
+        WHOLE_RULE,
+    ),
+    instead_of(
+        "invalid config: gateway.port",
+        "config/writes",
+        "* res config.*",
+        "/error/message",
+        WHOLE_RULE,
+    ),
+    instead_of("SyntaxError: JSON5", "config/writes", "* res config.*", "/error/message", PARSER),
+    instead_of(
+        "rate limit exceeded",
+        "config/writes",
+        "* res config.*",
+        "/error/message",
+        OTHER_WAIT,
+    ),
+    allow(Kind::Value, "config/writes", "* res config.*", "/error/retryAfterMs", OTHER_WAIT),
+    allow(Kind::Absent, "config/writes", "* res config.*", "/payload/sentinel", NO_SENTINEL),
 ];
 
 /// Whether the difference is there in some runs and not in others.

@@ -24,6 +24,10 @@ fn written() -> Vec<String> {
                 (Some(last), None) => beside(last, name),
                 (None, None) => continue,
             };
+            // What an error says, and members of a model, which have no section.
+            if name.contains(' ') || name.starts_with("models[]") {
+                continue;
+            }
             found.push(whole.clone());
             last = Some(whole);
         }

@@ -462,7 +462,7 @@ async fn every_place_for_a_credential_has_a_canary() {
 fn every_member_of_the_config_that_is_a_secret_is_a_known_place() {
     let expected = "account.rs bot_token, account.rs secret, account.rs secret, account.rs token, \
         account.rs webhook_secret, account.rs webhook_secret, auth.rs password, auth.rs password, auth.rs token, auth.rs token, \
-        cli_backend.rs env, cron.rs webhook_token, mcp.rs env, mcp.rs headers, mcp.rs url, mcp.rs url, models.rs api_key, \
+        cli_backend.rs env, cron.rs webhook_token, env.rs added, mcp.rs env, mcp.rs headers, mcp.rs url, mcp.rs url, models.rs api_key, \
         models.rs headers, provider_request.rs ca, provider_request.rs cert, \
         provider_request.rs headers, provider_request.rs key, provider_request.rs token, \
         provider_request.rs value, provider_request.rs value, settings.rs password, \

@@ -106,6 +106,11 @@ pub fn set(args: &SetArgs, env: &Env) -> anyhow::Result<ExitCode> {
     let known = keys::find(args.path.steps());
     if known.is_none() {
         let what = unknown(&args.path);
+        let is_near = matches!(args.path.steps().first(),
+            Some(Step::Key(name)) if keys::is_section(name));
+        if !is_near {
+            bail!("{what}");
+        }
         if !args.force {
             bail!("{what}; --force writes it all the same");
         }

@@ -10,7 +10,7 @@ use crate::config::include::{self, Lost};
 use crate::config::load::SECTIONS;
 use crate::config::redact::{LostSecret, redacted, restored};
 use crate::config::save::{self, SaveError, write_with};
-use crate::config::{ConfigError, Env, Paths, check, nesting, parse, parse_value};
+use crate::config::{ConfigError, Env, Paths, check, keys, nesting, parse, parse_value};
 
 /// What a client wants of the file.
 #[derive(Debug, Clone, PartialEq)]
@@ -169,8 +169,19 @@ fn plan(
     check(&next, env).map_err(|error| refused(&error))?;
     let after = parse(&next, path).and_then(|raw| include::whole(raw, path));
     let after = after.map_err(|error| refused(&error))?.value;
+    recognized(&known.whole, &after)?;
     let needs_restart = SECTIONS.iter().any(|name| known.whole.get(name) != after.get(name));
     Ok(Plan { text: next, config: redacted(&after), needs_restart })
+}
+
+/// What nobody knows stays when it is there already, and is not begun.
+fn recognized(before: &Value, after: &Value) -> Result<(), ConfigWriteError> {
+    let mut names = after.as_object().into_iter().flat_map(Map::keys);
+    let begun = names.find(|name| before.get(name).is_none() && !keys::is_section(name));
+    begun.map_or(Ok(()), |name| {
+        let message = format!("Unrecognized key: {}", Value::String(name.clone()));
+        Err(ConfigWriteError::Invalid(ConfigIssue { path: String::new(), message }))
+    })
 }
 
 fn refused(error: &ConfigError) -> ConfigWriteError {

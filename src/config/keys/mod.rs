@@ -155,6 +155,44 @@ pub const FOREIGN: &[Key] = &[
     key("wizard", Kind::Map(&Kind::Any), "What a guided setup notes of itself."),
 ];
 
+/// Sections that OpenClaw has and that mean nothing here: whoever writes them
+/// has not misspelt anything.
+const NOT_OFFERED: [&str; 27] = [
+    "acp",
+    "approvals",
+    "audio",
+    "broadcast",
+    "browser",
+    "canvasHost",
+    "cli",
+    "commitments",
+    "crestodian",
+    "diagnostics",
+    "discovery",
+    "hooks",
+    "identity",
+    "logging",
+    "media",
+    "memory",
+    "nodeHost",
+    "plugins",
+    "proxy",
+    "surfaces",
+    "talk",
+    "transcripts",
+    "tts",
+    "ui",
+    "update",
+    "voicewake",
+    "web",
+];
+
+/// Whether OpenClaw or this gateway has a section of this name.
+pub fn is_section(name: &str) -> bool {
+    let mut sections = SECTIONS.iter().map(|section| &section.key).chain(FOREIGN);
+    sections.any(|key| key.name == name) || NOT_OFFERED.contains(&name) || name == "$include"
+}
+
 /// Words that are written in capitals.
 const ACRONYMS: [&str; 10] = ["api", "cli", "dm", "id", "ip", "mb", "mcp", "ms", "tls", "ttl"];
 
