@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, Read};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -61,15 +61,16 @@ fn settings(
         None => Value::Object(serde_json::Map::new()),
     };
     let include::Whole { value: raw, files: included } = include::whole(raw, &file.path)?;
-    let env = &with_section(&raw, env, &file.path)?;
-    let mut filled = substitute::sections(&raw, &SECTIONS, env, &file.path)?;
+    let place = place(&file.path, &included);
+    let env = &with_section(&raw, env, &place)?;
+    let mut filled = substitute::sections(&raw, &SECTIONS, env, &place)?;
     let built = channels::ChannelKind::ALL.map(channels::ChannelKind::as_str);
-    let offered = substitute::members(&raw, "channels", &built, env, &file.path)?;
+    let offered = substitute::members(&raw, "channels", &built, env, &place)?;
     if let (Value::Object(members), Some(offered)) = (&mut filled, offered) {
         members.insert("channels".into(), offered);
     }
     hide_credentials(&filled);
-    let root = Node::root(&filled, &file.path);
+    let root = Node::root(&filled, &place);
     let from = Sources { env, overrides, paths: &paths, file: &file.path };
     let mut ledger = Ledger::default();
     let session = session::read(&root, &file.path, &mut ledger)?;
@@ -124,6 +125,15 @@ fn settings(
         variables: env.added(),
         explained,
     })
+}
+
+/// Where a value stands, as an error says it.
+fn place(file: &Path, included: &[PathBuf]) -> PathBuf {
+    if included.is_empty() {
+        return file.to_owned();
+    }
+    let names = included.iter().filter_map(|it| it.file_name()).map(|it| it.to_string_lossy());
+    PathBuf::from(format!("{}, or {}", file.display(), names.collect::<Vec<_>>().join(", ")))
 }
 
 /// The environment with the variables of the section `env` beside it.

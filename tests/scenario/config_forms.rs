@@ -160,7 +160,11 @@ async fn a_client_may_send_the_config_itself_as_params() {
     let wrong = json!({"gateway": {"port": "x"}});
     let refused = refusal(&mut client, "config.patch", wrong).await;
     assert!(refused.starts_with("invalid config: gateway.port: must be"), "{refused}");
-    // Others get the answer that they know.
+    let applied = call(&mut client, "config.apply", json!({})).await;
+    assert_eq!((&applied["noop"], &applied["session"]["mainKey"]), (&json!(true), &json!("chief")));
+    // Others get the answers that they know.
+    let missing = refusal(&mut admin(&gateway).await, "config.apply", json!({})).await;
+    assert_eq!(missing, "invalid config.apply params: must have required property 'raw'");
     let shown = call(&mut admin(&gateway).await, "config.get", json!({})).await;
     assert!(shown.get("gateway").is_none());
 }
@@ -169,7 +173,8 @@ async fn a_client_may_send_the_config_itself_as_params() {
 async fn variables_of_the_config_hold_for_what_the_gateway_asks_for() {
     let (mut gateway, _mock) = scripted(Api::OpenAi).await;
     let mut config: Value = serde_json::from_str(&text(&gateway)).unwrap();
-    config["env"] = json!({"vars": {"MAIN_KEY": "chief"}, "LD_PRELOAD": "/nowhere.so"});
+    config["env"] = json!({"vars": {"MAIN_KEY": "chief", "OPENCLAW_CONFIG_PATH": "/nowhere"},
+        "LD_PRELOAD": "/nowhere.so"});
     config["session"] = json!({"mainKey": "${MAIN_KEY}"});
     fs::write(gateway.config_path(), config.to_string()).unwrap();
     gateway.restart().await;
@@ -178,5 +183,6 @@ async fn variables_of_the_config_hold_for_what_the_gateway_asks_for() {
     assert_eq!(defaults["mainSessionKey"], "agent:main:chief");
     let shown = call(&mut admin(&gateway).await, "config.get", json!({})).await;
     assert_eq!(shown["resolved"]["session"]["mainKey"], "chief");
+    assert_eq!(shown["path"], gateway.config_path().display().to_string());
     assert_eq!(shown["resolved"]["env"]["vars"]["MAIN_KEY"], HIDDEN);
 }

@@ -32,7 +32,7 @@ pub struct GetArgs {
 /// Arguments of `config set`.
 #[derive(Debug, Clone, Args)]
 pub struct SetArgs {
-    /// Where, such as gateway.port, agents.list[0].name or models.providers["a.b"]
+    /// Where, such as gateway.port or agents.list[0].name
     path: ValuePath,
     /// The value: JSON5, or a text; - reads it from standard input
     #[arg(allow_hyphen_values = true)]
@@ -224,17 +224,13 @@ fn unknown(path: &ValuePath) -> String {
         let above = steps.get(..count).filter(|above| !above.is_empty())?;
         keys::find(above).map(|found| (ValuePath::from(above.to_vec()), found))
     });
-    match known {
-        Some((above, found)) => {
-            format!("there is no key {path}; {above} is {}", keys::allowed(&found.kind))
-        }
-        None => {
-            let names: Vec<_> = keys::SECTIONS.iter().map(|section| section.key.name).collect();
-            let name = match steps.first() {
-                Some(Step::Key(name)) => name.clone(),
-                _ => path.to_string(),
-            };
-            format!("there is no section {name}; there are {}", names.join(", "))
-        }
+    if let Some((above, found)) = known {
+        return format!("there is no key {path}; {above} is {}", keys::allowed(&found.kind));
     }
+    let names: Vec<_> = keys::SECTIONS.iter().map(|section| section.key.name).collect();
+    let name = match steps.first() {
+        Some(Step::Key(name)) => name.clone(),
+        _ => path.to_string(),
+    };
+    format!("there is no section {name}; there are {}", names.join(", "))
 }

@@ -215,10 +215,10 @@ fn what_is_included_stays_where_it_is_whoever_writes() {
         "invalid config: agents.defaults.timeoutSeconds: comes from ./agents.json5, which the \
          config includes; change it there"
     );
-    let path = |text: &str| text.parse::<ValuePath>().unwrap();
-    let unset = ConfigWrite::Unset(path("agents.list[0]"));
+    let place_of = |text: &str| text.parse::<ValuePath>().unwrap();
+    let unset = ConfigWrite::Unset(place_of("agents.list[0]"));
     assert!(place.put(&unset).unwrap_err().contains("agents.list: comes from ./agents.json5"));
-    let set = ConfigWrite::Set(path("agents.defaults.mediaMaxMb"), json!(7));
+    let set = ConfigWrite::Set(place_of("agents.defaults.mediaMaxMb"), json!(7));
     place.put(&set).unwrap();
     assert_eq!(place.look().source["agents"]["defaults"]["mediaMaxMb"], 7);
     assert_eq!(part(), part_before);

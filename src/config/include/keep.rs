@@ -76,7 +76,7 @@ fn members(
 
 /// The object with the same `$include`, and beside it what it takes.
 fn beside(
-    path: &mut Vec<Step>,
+    path: &[Step],
     wanted: &Value,
     known: &Map<String, Value>,
     bare: &dyn Fn(&Value) -> Option<Value>,
@@ -96,7 +96,7 @@ fn beside(
             return Err(lost(path));
         };
         let reached = merged(under.clone(), Value::Object(over.clone()));
-        if let Some(place) = first_difference(&mut path.clone(), &reached, wanted) {
+        if let Some(place) = first_difference(&mut path.to_vec(), &reached, wanted) {
             return Err(lost(&place));
         }
         whole.extend(over.clone());

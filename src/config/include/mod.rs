@@ -152,17 +152,17 @@ impl Reader {
 
     fn object(
         &mut self,
-        named: &Value,
+        said: &Value,
         own: Map<String, Value>,
         at: &Place<'_>,
     ) -> Result<Value, ConfigError> {
         let place = at.below(INCLUDE);
-        let names = match named {
+        let names = match said {
             Value::String(name) => vec![name.as_str()],
             Value::Array(items) => items.iter().filter_map(Value::as_str).collect(),
             _ => Vec::new(),
         };
-        if names.is_empty() || named.as_array().is_some_and(|items| items.len() != names.len()) {
+        if names.is_empty() || said.as_array().is_some_and(|items| items.len() != names.len()) {
             return Err(place.wrong("must be the path of a file, or a list of such"));
         }
         let mut under: Option<Value> = None;

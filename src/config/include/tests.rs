@@ -171,3 +171,39 @@ fn a_change_stands_beside_the_include_or_is_refused() {
     let gone = kept(json!({"port": 2}), &raw, &bare);
     assert_eq!(gone, Ok(json!({"port": 2})));
 }
+
+fn value() -> impl proptest::strategy::Strategy<Value = Value> {
+    use proptest::prelude::*;
+    let leaf = prop_oneof![Just(json!(1)), Just(json!(2)), Just(json!("a")), Just(json!(true))];
+    leaf.prop_recursive(3, 16, 3, |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..3).prop_map(Value::Array),
+            prop::collection::btree_map("[a-c]", inner, 0..3)
+                .prop_map(|members| Value::Object(members.into_iter().collect())),
+        ]
+    })
+}
+
+proptest::proptest! {
+    #[test]
+    fn what_is_written_means_what_was_wanted(
+        under in proptest::collection::btree_map("[a-c]", value(), 0..3),
+        over in proptest::collection::btree_map("[a-c]", value(), 0..3),
+        wanted in proptest::collection::btree_map("[a-c]", value(), 0..3),
+    ) {
+        let object = |members: std::collections::BTreeMap<String, Value>| {
+            Value::Object(members.into_iter().collect())
+        };
+        let (under, wanted) = (object(under), object(wanted));
+        let mut raw = object(over);
+        raw[INCLUDE] = json!("part.json");
+        let bare = |_: &Value| Some(under.clone());
+        if let Ok(Value::Object(mut written)) = kept(wanted.clone(), &raw, &bare) {
+            proptest::prop_assert_eq!(written.shift_remove(INCLUDE), Some(json!("part.json")));
+            let reached = merged(under.clone(), Value::Object(written));
+            proptest::prop_assert_eq!(reached, wanted);
+        }
+        // What it is already can always be written.
+        proptest::prop_assert!(kept(under.clone(), &raw, &bare).is_ok());
+    }
+}

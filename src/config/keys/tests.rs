@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::config::edit::{Step, ValuePath};
+use crate::config::redact::SlotKind;
 use crate::config::{ConfigError, Env, check};
 
 /// What else has to stand in a config so that a place means something: the
@@ -364,7 +365,6 @@ fn every_place_for_a_credential_is_in_the_list_and_is_marked() {
         if path == slot.path {
             assert!(find(&steps).is_some(), "{path}");
         }
-        use crate::config::redact::SlotKind;
         let is_hidden = matches!(slot.kind, SlotKind::Input | SlotKind::Text);
         let marked = hints.get(&path).is_some_and(|hint| hint["sensitive"] == true);
         assert_eq!(marked, is_hidden, "{path}");

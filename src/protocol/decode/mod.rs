@@ -217,6 +217,11 @@ impl Fields {
         self.members.clear();
     }
 
+    /// Whether there is nothing (that nobody has read yet).
+    pub fn is_empty(&self) -> bool {
+        self.members.is_empty()
+    }
+
     /// Whatever nobody has read yet.
     pub fn rest(&mut self) -> Map<String, Value> {
         std::mem::take(&mut self.members)

@@ -38,6 +38,8 @@ pub enum ConfigInput {
     Text(String),
     /// The config itself, where a text is meant; of clients of seed 001.
     Object(Value),
+    /// Nothing: the config as it is; of the same clients, and nobody else.
+    Nothing,
 }
 
 /// Params of `config.set`, and what `config.apply` and `config.patch` have as well.
@@ -68,6 +70,9 @@ impl Params for ConfigApplyParams {
     fn read(f: &mut Fields) -> Self {
         if let Some(whole) = itself(f) {
             return Self(whole);
+        }
+        if f.is_empty() {
+            return Self(ConfigWriteParams { input: ConfigInput::Nothing, base_hash: None });
         }
         let read = write(f);
         f.optional("sessionKey", text());
