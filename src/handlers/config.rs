@@ -77,7 +77,7 @@ async fn write(
     Ok(answer)
 }
 
-fn refusal(error: &ConfigWriteError) -> ErrorShape {
+pub(super) fn refusal(error: &ConfigWriteError) -> ErrorShape {
     let shape = ErrorShape::invalid(error.to_string());
     match error {
         ConfigWriteError::Invalid(wrong) => shape.details(json!({"issues": [issue(wrong)]})),

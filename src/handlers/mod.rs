@@ -26,6 +26,7 @@ mod node_work;
 mod nodes;
 mod reply;
 mod restart;
+mod roster;
 mod secrets;
 mod session_changes;
 mod session_settings;
@@ -80,6 +81,9 @@ fn of_agents(r: &mut Registry) {
     r.add(read("models.authStatus"), models::auth_status);
     r.add(read("commands.list"), commands::list);
     r.add(read("agents.list"), agents::list);
+    r.add(admin("agents.create"), roster::create);
+    r.add(admin("agents.update"), roster::update);
+    r.add(admin("agents.delete"), roster::delete);
     r.add(read("agent.identity.get"), agents::identity);
     r.add(read("agents.files.list"), agent_files::list);
     r.add(read("agents.files.get"), agent_files::get);

@@ -19,6 +19,39 @@ pub use identity::{Avatar, FileIdentity};
 pub use inject::{Audience, Injected, InjectedFile, Limits};
 pub use service::Workspaces;
 
+use std::path::Path;
+
+use crate::config::{AgentIdentity, WorkspaceSettings};
+use crate::store::FileError;
+
+/// Makes the folder of an agent, with the files of a new one unless the
+/// settings say otherwise. Blocks.
+///
+/// # Errors
+/// When the folder or a file cannot be made.
+pub fn set_up(dir: &Path, settings: &WorkspaceSettings, now_ms: u64) -> Result<(), FileError> {
+    crate::store::atomic::create_private_dir(dir)?;
+    if !settings.skip_bootstrap {
+        seed::ensure(dir, now_ms)?;
+    }
+    Ok(())
+}
+
+/// Writes what is known of an agent into its `IDENTITY.md`; the rest of the file
+/// stays. Blocks.
+///
+/// # Errors
+/// When the file leads out of the workspace, is too large or not writable.
+pub fn present(dir: &Path, identity: &AgentIdentity) -> Result<(), FilesError> {
+    let before = files::read(dir, BootstrapFile::Identity)?.content;
+    let text = before.as_deref().unwrap_or(BootstrapFile::Identity.template());
+    let after = identity::presented(text, identity);
+    if before.as_deref() != Some(after.as_str()) {
+        files::write(dir, BootstrapFile::Identity, &after)?;
+    }
+    Ok(())
+}
+
 /// A file that an agent's prompt is made of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BootstrapFile {

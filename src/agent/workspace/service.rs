@@ -60,16 +60,17 @@ impl Workspaces {
     }
 
     /// Every file in `dir`, without texts; makes those that are missing.
-    /// `BOOTSTRAP.md` is not listed after the first conversation. Blocks.
-    ///
-    /// # Errors
-    /// For a file that leads out of the workspace.
-    pub fn list(&self, dir: &Path) -> Result<Vec<FileEntry>, FilesError> {
+    /// `BOOTSTRAP.md` is not listed after the first conversation. One that cannot
+    /// be had, as a link out of the workspace, is listed with the reason. Blocks.
+    pub fn list(&self, dir: &Path) -> Vec<FileEntry> {
         self.ensure(dir);
         let is_set_up = seed::is_set_up(dir);
         let files = BootstrapFile::ALL.into_iter();
         let shown = files.filter(|file| !is_set_up || *file != BootstrapFile::Bootstrap);
-        shown.map(|file| files::look(dir, file)).collect()
+        let look = |file| {
+            files::look(dir, file).unwrap_or_else(|error| FileEntry::withheld(dir, file, &error))
+        };
+        shown.map(look).collect()
     }
 
     /// One file with its text. Blocks.

@@ -5,6 +5,7 @@
 //! written; a file that is not the one that the client has read is not
 //! overwritten; comments stay. Must not: apply anything.
 
+mod change;
 mod merge;
 
 use std::fs;
@@ -20,6 +21,8 @@ use super::redact::{LostSecret, redacted, restored};
 use super::save::{SaveError, write_with};
 use super::{ConfigError, Env, Paths, check, parse, parse_value, substitute};
 use crate::support::hex;
+
+pub use change::change;
 
 /// Something that is wrong with a config.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -155,6 +158,12 @@ impl From<LostSecret> for ConfigWriteError {
     }
 }
 
+impl From<&ConfigError> for ConfigWriteError {
+    fn from(error: &ConfigError) -> Self {
+        Self::Invalid(error.into())
+    }
+}
+
 impl From<EditError> for ConfigWriteError {
     fn from(error: EditError) -> Self {
         Self::Save(error.into())
@@ -196,7 +205,7 @@ pub fn write(
 }
 
 fn refused(error: &ConfigError) -> ConfigWriteError {
-    ConfigWriteError::Invalid(error.into())
+    error.into()
 }
 
 /// The text of a client, with its secrets put back. Plain JSON has no comments:
