@@ -6,6 +6,7 @@ mod agent;
 mod agent_files;
 mod agents;
 mod approvals;
+mod artifacts;
 mod attachments;
 mod channel_inlet;
 mod channels;
@@ -118,6 +119,9 @@ fn of_sessions(r: &mut Registry) {
     r.add(read("sessions.usage.logs"), usage::logs);
     r.add(read("usage.status"), usage::status);
     r.add(read("usage.cost"), usage::cost);
+    r.add(read("artifacts.list"), artifacts::list);
+    r.add(read("artifacts.get"), artifacts::get);
+    r.add(read("artifacts.download"), artifacts::download);
     r.add(write("sessions.send"), session_changes::send);
     r.add(write("sessions.steer"), session_changes::steer);
     r.add(write("sessions.abort"), session_changes::abort);
