@@ -28,7 +28,8 @@ struct Scope {
 pub async fn list(cx: Ctx, p: ArtifactsListParams) -> Reply<Value> {
     let scope = scope(&cx, p).await?.ok_or_else(no_session)?;
     let sessions = &cx.services.sessions;
-    let found = sessions.artifacts(&scope.key, scope.run_id.as_deref()).await.map_err(unreadable)?;
+    let found =
+        sessions.artifacts(&scope.key, scope.run_id.as_deref()).await.map_err(unreadable)?;
     let artifacts: Vec<_> = found.iter().map(|artifact| row(artifact, &scope)).collect();
     Ok(json!({"artifacts": artifacts}))
 }
@@ -38,8 +39,10 @@ pub async fn get(cx: Ctx, p: ArtifactParams) -> Reply<Value> {
     let missing = || not_found(&p.artifact_id);
     let scope = scope(&cx, p.scope).await?.ok_or_else(missing)?;
     let sessions = &cx.services.sessions;
-    let found = sessions.artifacts(&scope.key, scope.run_id.as_deref()).await.map_err(unreadable)?;
-    let artifact = found.iter().find(|artifact| artifact.id == p.artifact_id).ok_or_else(missing)?;
+    let found =
+        sessions.artifacts(&scope.key, scope.run_id.as_deref()).await.map_err(unreadable)?;
+    let artifact =
+        found.iter().find(|artifact| artifact.id == p.artifact_id).ok_or_else(missing)?;
     Ok(json!({"artifact": row(artifact, &scope)}))
 }
 

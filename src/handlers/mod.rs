@@ -32,6 +32,7 @@ mod secrets;
 mod session_changes;
 mod session_settings;
 mod sessions;
+mod skill_search;
 mod skills;
 mod system;
 mod tools;
@@ -90,6 +91,8 @@ fn of_agents(r: &mut Registry) {
     r.add(read("agents.files.get"), agent_files::get);
     r.add(admin("agents.files.set"), agent_files::set);
     r.add(read("skills.status"), skills::status);
+    r.add(read("skills.search"), skill_search::search);
+    r.add(read("skills.detail"), skill_search::detail);
     r.add(node("skills.bins"), skills::bins);
     r.add(admin("skills.update"), skills::update);
     r.add(admin("skills.install"), skills::install);

@@ -142,9 +142,14 @@ mod tests {
         ] {
             assert_eq!(read(&block), Some(("image", data(), png.clone())), "{block}");
         }
-        let there = json!({"type": "image", "source": {"type": "url", "url": "https://example.org/a"}});
-        assert_eq!(read(&there), Some(("image", Content::Url("https://example.org/a".into()), None)));
-        for url in ["file:///etc/passwd", "/etc/passwd", "javascript:alert(1)", "data:text/html,x"] {
+        let there =
+            json!({"type": "image", "source": {"type": "url", "url": "https://example.org/a"}});
+        assert_eq!(
+            read(&there),
+            Some(("image", Content::Url("https://example.org/a".into()), None))
+        );
+        for url in ["file:///etc/passwd", "/etc/passwd", "javascript:alert(1)", "data:text/html,x"]
+        {
             let block = json!({"type": "image", "url": url});
             assert_eq!(read(&block), Some(("image", Content::Nothing, None)), "{url}");
         }

@@ -80,11 +80,7 @@ pub fn content(
 }
 
 /// Goes back over the messages that clients see, while `visit` wants more.
-fn walk(
-    file: &File,
-    end: &Position,
-    mut visit: impl FnMut(&Value, u64) -> bool,
-) -> io::Result<()> {
+fn walk(file: &File, end: &Position, mut visit: impl FnMut(&Value, u64) -> bool) -> io::Result<()> {
     let mut lines = Backward::new(file, end.bytes);
     let mut seq = end.messages;
     while lines.consumed() <= READ_MAX {
