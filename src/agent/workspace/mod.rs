@@ -37,6 +37,13 @@ pub fn set_up(dir: &Path, settings: &WorkspaceSettings, now_ms: u64) -> Result<(
     Ok(())
 }
 
+/// What the `IDENTITY.md` of a folder says; nothing when it cannot be had.
+/// Blocks.
+pub fn identity_of(dir: &Path) -> FileIdentity {
+    let text = files::read(dir, BootstrapFile::Identity).ok().and_then(|entry| entry.content);
+    text.map(|text| identity::parse(&text)).unwrap_or_default()
+}
+
 /// Writes what is known of an agent into its `IDENTITY.md`; the rest of the file
 /// stays. Blocks.
 ///

@@ -1,0 +1,75 @@
+//! `clawgate agents add`.
+
+use std::process::ExitCode;
+
+use clap::Args;
+use serde_json::json;
+
+use super::{conflicts, place, roster, settings, show, shown};
+use crate::agent::roster::{BindingPlace, NewAgent};
+use crate::config::Env;
+use crate::support::without_nulls;
+
+/// Arguments of `clawgate agents add`.
+#[derive(Debug, Clone, Args)]
+pub struct AddArgs {
+    /// What it is called; its id is made of it
+    name: String,
+    /// Where it works [default: a folder beside those of the others]
+    #[arg(long, value_name = "DIR")]
+    workspace: Option<String>,
+    /// Its model: provider/model [default: the default model]
+    #[arg(long, value_name = "MODEL")]
+    model: Option<String>,
+    /// An account of a channel that it answers; can be repeated
+    #[arg(long, value_name = "CHANNEL[:ACCOUNT]", value_parser = place)]
+    bind: Vec<BindingPlace>,
+    /// Ask nothing; nothing ever is asked
+    #[arg(long)]
+    non_interactive: bool,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Adds an agent.
+pub fn run(args: AddArgs, env: &Env) -> anyhow::Result<ExitCode> {
+    let workspace = match args.workspace {
+        // A person means the folder that he is in.
+        Some(given) if !given.starts_with('~') => {
+            Some(std::path::absolute(given)?.display().to_string())
+        }
+        given => given,
+    };
+    let roster = roster(env);
+    let new = NewAgent { name: args.name, workspace, model: args.model, ..NewAgent::default() };
+    let created = roster.create(new)?;
+    let bound = if args.bind.is_empty() {
+        Default::default()
+    } else {
+        roster.bind(&created.id, &args.bind)?
+    };
+    let agent_dir = settings(env)?.paths.agent_dir(created.id.as_str()).join("agent");
+    let told = without_nulls(json!({
+        "agentId": created.id.as_str(),
+        "name": created.name,
+        "workspace": created.workspace,
+        "agentDir": agent_dir,
+        "model": created.model,
+        "bindings": {
+            "added": shown(&bound.added),
+            "updated": shown(&bound.updated),
+            "skipped": shown(&bound.skipped),
+            "conflicts": conflicts(&bound.conflicts),
+        },
+    }));
+    let mut text = format!("{} works in {}\n", created.id, created.workspace.display());
+    for place in bound.added.iter().chain(&bound.updated) {
+        text.push_str(&format!("It answers {place}\n"));
+    }
+    for (place, owner) in &bound.conflicts {
+        text.push_str(&format!("{place} stays with {owner}\n"));
+    }
+    show(args.json, &told, &text)?;
+    Ok(if bound.conflicts.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
