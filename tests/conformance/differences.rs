@@ -393,6 +393,13 @@ pub const DIFFERENCES: &[Difference] = &[
         "/payload/output/*",
         OWN_STATUS,
     ),
+    allow(
+        Kind::Value,
+        "methods/models-tools",
+        "op res tools.invoke",
+        "/payload/output/details/agents/0/configured",
+        CONFIGURED,
+    ),
     instead_of(
         "{\n  \"requester\"",
         "methods/models-tools",

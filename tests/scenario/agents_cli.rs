@@ -6,7 +6,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 use tokio::process::Command;
 
-use crate::stage::{Api, admin, ask, call, scripted};
+use crate::stage::{Api, admin, ask, call, scripted, until};
 use crate::support::Gateway;
 
 /// What the command prints, with its exit code.
@@ -113,10 +113,10 @@ async fn a_running_gateway_is_asked_to_remove_an_agent() {
     call(&mut client, "agents.create", json!({"name": "Work", "workspace": workspace})).await;
     let (code, text) = agents(&gateway, &["delete", "work", "--force", "--keep-files"]).await;
     assert_eq!((code, text.as_str()), (0, "work is removed, with 0 bindings\n"));
-    assert!(
-        gateway.stdout().contains("an agent was removed")
-            || gateway.stderr().contains("an agent was removed")
-    );
+    until("the gateway says so", async || {
+        gateway.stderr().contains("an agent was removed").then_some(())
+    })
+    .await;
     assert!(Path::new(&workspace).is_dir());
     let (code, text) = agents(&gateway, &["delete", "work", "--force"]).await;
     assert!(code == 1 && text.contains("agent \"work\" not found"), "{text}");

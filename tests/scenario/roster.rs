@@ -121,6 +121,11 @@ async fn an_agent_that_is_removed_lies_in_the_trash_and_nothing_names_it() {
     let mut client = begun_again(&mut gateway).await;
     ask(&mut client, "agent:old:main", "@mock text text=hi", "run-1").await;
 
+    let job = json!({"name": "of old", "agentId": "old", "sessionTarget": "isolated", "wakeMode": "now",
+        "schedule": {"kind": "every", "everyMs": 3_600_000},
+        "payload": {"kind": "agentTurn", "message": "@mock text text=hi"}});
+    let job = call(&mut client, "cron.add", job).await;
+
     // The workspace is also that of another one.
     let removed = call(&mut client, "agents.delete", json!({"agentId": "old"})).await;
     let kept = json!([{"path": workspace, "reason": "another agent works there"}]);
@@ -144,6 +149,16 @@ async fn an_agent_that_is_removed_lies_in_the_trash_and_nothing_names_it() {
         json!({"sessionKey": "agent:old:main", "message": "hi", "idempotencyKey": "run-2"});
     let text = refusal(&mut client, "chat.send", params).await;
     assert_eq!(text, "Agent \"old\" no longer exists in configuration");
+
+    // Nobody else does its work.
+    call(&mut client, "cron.run", json!({"id": job["id"], "mode": "force"})).await;
+    let entry = until("the job fails", async || {
+        let runs = call(&mut client, "cron.runs", json!({"id": job["id"]})).await;
+        runs["entries"].as_array().and_then(|runs| runs.first().cloned())
+    });
+    let entry = entry.await;
+    assert_eq!(entry["status"], "error", "{entry}");
+    assert!(entry["error"].as_str().unwrap().contains("unknown agent id \"old\""), "{entry}");
 }
 
 #[tokio::test]

@@ -64,7 +64,9 @@ impl Roster {
                 known(config, id)?;
                 let mut config = config.clone();
                 let list = entries::list(&mut config, &["bindings"])?;
-                places.iter().for_each(|place| bind(list, id, place, &mut bound));
+                for place in places {
+                    bind(list, id, place, &mut bound);
+                }
                 Ok(config)
             },
             |_| Ok(()),
@@ -93,15 +95,14 @@ impl Roster {
                 }
                 let mut config = config.clone();
                 let list = entries::list(&mut config, &["bindings"])?;
-                match places {
-                    Some(places) => {
-                        places.iter().for_each(|place| unbind(list, id, place, &mut unbound));
+                if let Some(places) = places {
+                    for place in places {
+                        unbind(list, id, place, &mut unbound);
                     }
-                    None => {
-                        let own = list.iter().filter(|it| entries::names(it, id));
-                        unbound.removed = own.filter_map(place_of).collect();
-                        list.retain(|it| !(entries::names(it, id) && place_of(it).is_some()));
-                    }
+                } else {
+                    let own = list.iter().filter(|it| entries::names(it, id));
+                    unbound.removed = own.filter_map(place_of).collect();
+                    list.retain(|it| !(entries::names(it, id) && place_of(it).is_some()));
                 }
                 Ok(config)
             },
@@ -164,7 +165,7 @@ fn unbind(list: &mut Vec<Value>, id: &AgentId, place: &BindingPlace, unbound: &m
         unbound.missing.push(place.clone());
         return;
     };
-    let owner = list.get(at).map(owner).unwrap_or_else(|| id.clone());
+    let owner = list.get(at).map_or_else(|| id.clone(), owner);
     if owner == *id {
         list.remove(at);
         unbound.removed.push(place.clone());

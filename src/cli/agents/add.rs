@@ -5,8 +5,8 @@ use std::process::ExitCode;
 use clap::Args;
 use serde_json::json;
 
-use super::{conflicts, place, roster, settings, show, shown};
-use crate::agent::roster::{BindingPlace, NewAgent};
+use super::{conflicts, place, roster, settings, show, shown, stays};
+use crate::agent::roster::{BindingPlace, Bound, NewAgent};
 use crate::config::Env;
 use crate::support::without_nulls;
 
@@ -45,7 +45,7 @@ pub fn run(args: AddArgs, env: &Env) -> anyhow::Result<ExitCode> {
     let new = NewAgent { name: args.name, workspace, model: args.model, ..NewAgent::default() };
     let created = roster.create(new)?;
     let bound = if args.bind.is_empty() {
-        Default::default()
+        Bound::default()
     } else {
         roster.bind(&created.id, &args.bind)?
     };
@@ -63,13 +63,9 @@ pub fn run(args: AddArgs, env: &Env) -> anyhow::Result<ExitCode> {
             "conflicts": conflicts(&bound.conflicts),
         },
     }));
-    let mut text = format!("{} works in {}\n", created.id, created.workspace.display());
-    for place in bound.added.iter().chain(&bound.updated) {
-        text.push_str(&format!("It answers {place}\n"));
-    }
-    for (place, owner) in &bound.conflicts {
-        text.push_str(&format!("{place} stays with {owner}\n"));
-    }
-    show(args.json, &told, &text)?;
+    let mut lines = vec![format!("{} works in {}", created.id, created.workspace.display())];
+    lines.extend(bound.added.iter().map(|place| format!("It answers {place}")));
+    lines.extend(stays(&bound.conflicts));
+    show(args.json, &told, &lines)?;
     Ok(if bound.conflicts.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

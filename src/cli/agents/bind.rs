@@ -5,10 +5,9 @@ use std::process::ExitCode;
 use clap::Args;
 use serde_json::json;
 
-use super::{conflicts, named, place, roster, settings, show, shown};
+use super::{conflicts, named, place, roster, settings, show, shown, stays};
 use crate::agent::roster::BindingPlace;
 use crate::config::Env;
-use crate::sessions::AgentId;
 
 /// Arguments of `clawgate agents bind`.
 #[derive(Debug, Clone, Args)]
@@ -54,9 +53,12 @@ pub fn bind(args: &BindArgs, env: &Env) -> anyhow::Result<ExitCode> {
         "conflicts": conflicts(&bound.conflicts),
     });
     let mut text = lines(&bound.added, &format!("is answered by {id}"));
-    text += &lines(&bound.updated, &format!("is answered by {id}, instead of the default account"));
-    text += &lines(&bound.skipped, &format!("was answered by {id} before"));
-    text += &stay(&bound.conflicts);
+    text.extend(lines(
+        &bound.updated,
+        &format!("is answered by {id}, instead of the default account"),
+    ));
+    text.extend(lines(&bound.skipped, &format!("was answered by {id} before")));
+    text.extend(stays(&bound.conflicts));
     show(args.json, &told, &text)?;
     Ok(code(bound.conflicts.is_empty()))
 }
@@ -73,21 +75,17 @@ pub fn unbind(args: &UnbindArgs, env: &Env) -> anyhow::Result<ExitCode> {
         "conflicts": conflicts(&unbound.conflicts),
     });
     let mut text = lines(&unbound.removed, &format!("is no longer answered by {id}"));
-    text += &lines(&unbound.missing, &format!("was not bound to {id}"));
-    text += &stay(&unbound.conflicts);
+    text.extend(lines(&unbound.missing, &format!("was not bound to {id}")));
+    text.extend(stays(&unbound.conflicts));
     if text.is_empty() {
-        text = format!("{id} has no bindings\n");
+        text.push(format!("{id} has no bindings"));
     }
     show(args.json, &told, &text)?;
     Ok(code(unbound.conflicts.is_empty()))
 }
 
-fn lines(places: &[BindingPlace], what: &str) -> String {
-    places.iter().map(|place| format!("{place} {what}\n")).collect()
-}
-
-fn stay(conflicts: &[(BindingPlace, AgentId)]) -> String {
-    conflicts.iter().map(|(place, owner)| format!("{place} stays with {owner}\n")).collect()
+fn lines(places: &[BindingPlace], what: &str) -> Vec<String> {
+    places.iter().map(|place| format!("{place} {what}")).collect()
 }
 
 fn code(is_well: bool) -> ExitCode {

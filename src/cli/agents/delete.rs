@@ -52,12 +52,12 @@ pub fn run(args: &DeleteArgs, env: &Env) -> anyhow::Result<ExitCode> {
         "removedBindings": bindings,
         "kept": kept,
     });
-    let mut text = format!("{id} is removed, with {bindings} bindings\n");
-    for folder in &kept {
-        let member = |name: &str| folder[name].as_str().unwrap_or_default().to_owned();
-        text.push_str(&format!("{} stays: {}\n", member("path"), member("reason")));
-    }
-    show(args.json, &told, &text)?;
+    let mut lines = vec![format!("{id} is removed, with {bindings} bindings")];
+    let member = |folder: &Value, name: &str| folder[name].as_str().unwrap_or_default().to_owned();
+    lines.extend(
+        kept.iter().map(|it| format!("{} stays: {}", member(it, "path"), member(it, "reason"))),
+    );
+    show(args.json, &told, &lines)?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -84,7 +84,7 @@ pub fn run(args: IdentityArgs, env: &Env) -> anyhow::Result<ExitCode> {
     });
     let parts = [&identity.emoji, &identity.name, &identity.theme].into_iter().flatten();
     let text = parts.map(String::as_str).collect::<Vec<_>>().join(" ");
-    show(args.json, &told, &format!("{id} is {text}\n"))?;
+    show(args.json, &told, &[format!("{id} is {text}")])?;
     Ok(ExitCode::SUCCESS)
 }
 

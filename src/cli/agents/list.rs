@@ -57,7 +57,7 @@ pub fn run(args: &ListArgs, env: &Env) -> anyhow::Result<ExitCode> {
             lines.push([String::new(), format!("answers {binding}"), String::new(), String::new()]);
         }
     }
-    show(args.json, &Value::Array(rows), &table(&lines))?;
+    show(args.json, &Value::Array(rows), &laid_out(&lines))?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -94,14 +94,10 @@ fn of<'a>(settings: &'a Settings, id: &AgentId) -> impl Iterator<Item = &'a Bind
 
 /// A binding in a few words.
 fn described(binding: &Binding) -> String {
-    let mut text = binding.channel.clone();
-    if let Some(account) = &binding.account_id {
-        text.push_str(&format!(" account={account}"));
-    }
-    if let Some(peer) = &binding.peer {
-        text.push_str(&format!(" {}={}", peer.kind, peer.id.as_str()));
-    }
-    text
+    let account = binding.account_id.as_ref().map(|account| format!("account={account}"));
+    let peer = binding.peer.as_ref().map(|peer| format!("{}={}", peer.kind, peer.id.as_str()));
+    let parts = [Some(binding.channel.clone()), account, peer];
+    parts.into_iter().flatten().collect::<Vec<_>>().join(" ")
 }
 
 /// Lists bindings.
@@ -125,7 +121,11 @@ pub fn bindings(args: &BindingsArgs, env: &Env) -> anyhow::Result<ExitCode> {
         .map(|(id, rule, text)| json!({"agentId": id.as_str(), "match": rule, "description": text}))
         .collect();
     let lines: Vec<_> = all.iter().map(|(id, _, text)| [text.clone(), id.to_string()]).collect();
-    let text = if lines.is_empty() { "No bindings\n".to_owned() } else { table(&lines) };
+    let text = if lines.is_empty() { vec!["No bindings".to_owned()] } else { laid_out(&lines) };
     show(args.json, &Value::Array(rows), &text)?;
     Ok(ExitCode::SUCCESS)
+}
+
+fn laid_out<const N: usize>(rows: &[[String; N]]) -> Vec<String> {
+    table(rows).lines().map(str::to_owned).collect()
 }

@@ -75,9 +75,14 @@ fn named(given: Option<&str>, settings: &Settings) -> AgentId {
     AgentId::normalize(given.unwrap_or(&settings.agents.default_id))
 }
 
-/// JSON for programs, or text for people.
-fn show(json: bool, value: &Value, text: &str) -> anyhow::Result<()> {
-    if json { say(&format!("{value:#}\n")) } else { say(text) }
+/// JSON for programs, or lines for people.
+fn show(json: bool, value: &Value, lines: &[String]) -> anyhow::Result<()> {
+    if json { say(&format!("{value:#}\n")) } else { say(&(lines.join("\n") + "\n")) }
+}
+
+/// Accounts that another agent keeps.
+fn stays(conflicts: &[(BindingPlace, AgentId)]) -> Vec<String> {
+    conflicts.iter().map(|(place, owner)| format!("{place} stays with {owner}")).collect()
 }
 
 /// `channel` or `channel:account`.
