@@ -45,10 +45,7 @@ pub fn check(text: &str, env: &Env) -> Result<(), ConfigError> {
 
 /// The settings of a gateway that starts with this text; nothing is made or
 /// written.
-///
-/// # Errors
-/// What is wrong with it.
-pub fn meant(text: &str, env: &Env) -> Result<Settings, ConfigError> {
+pub(super) fn meant(text: &str, env: &Env) -> Result<Settings, ConfigError> {
     let overrides = Overrides { read_only: true, ..Overrides::default() };
     settings(Some(text), Paths::resolve(env)?, env, &overrides)
 }

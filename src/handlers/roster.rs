@@ -26,6 +26,7 @@ pub async fn create(cx: Ctx, p: AgentsCreateParams) -> Reply<Value> {
         let text = "invalid agents.create params: must have required property 'workspace'";
         return Err(ErrorShape::invalid(text));
     }
+    check_model(&cx, "agents.create", p.model.as_deref())?;
     let emoji = p.emoji.clone().filter(|_| is_free);
     let new = NewAgent {
         name: p.name,
@@ -52,6 +53,7 @@ pub async fn create(cx: Ctx, p: AgentsCreateParams) -> Reply<Value> {
 /// `agents.update`: changes an agent. What its model's setting says beside the
 /// model stays.
 pub async fn update(cx: Ctx, p: AgentsUpdateParams) -> Reply<Value> {
+    check_model(&cx, "agents.update", p.model.as_deref())?;
     let id = AgentId::normalize(&p.agent_id);
     let change = AgentChange {
         name: p.name,
@@ -88,6 +90,17 @@ pub async fn delete(cx: Ctx, p: AgentsDeleteParams) -> Reply<Value> {
         "removedBindings": bindings,
         "kept": (!kept.is_empty()).then_some(kept),
     })))
+}
+
+/// Refuses a model that there is not: no gateway starts with an agent that has
+/// one.
+fn check_model(cx: &Ctx, method: &str, model: Option<&str>) -> Reply<()> {
+    let Some(model) = model.map(str::trim).filter(|model| !model.is_empty()) else { return Ok(()) };
+    if cx.services.models.catalog().named(model).is_some() {
+        return Ok(());
+    }
+    let text = format!("invalid {method} params: at /model: there is no model \"{model}\"");
+    Err(ErrorShape::invalid(text))
 }
 
 /// Stops what runs in the sessions of an agent and takes them out of the index,

@@ -69,6 +69,9 @@ async fn an_agent_is_added_shown_named_and_removed_without_a_gateway() {
     let (code, again) = agents(&gateway, &add).await;
     assert!(code == 1 && again.contains("agent \"side-kick\" already exists"), "{again}");
 
+    let (code, text) = agents(&gateway, &["add", "other", "--model", "mock/none"]).await;
+    assert!(code == 1 && text.contains("there is no model mock/none"), "{text}");
+
     let named =
         ["set-identity", "--agent", "work", "--name", "Worker", "--emoji", "🐝", "--theme", "busy"];
     let named = json_of(&gateway, &named).await;

@@ -208,6 +208,12 @@ async fn no_agent_works_where_secrets_are_or_is_called_what_is_taken() {
         let params = json!({"name": name, "workspace": workspace});
         assert_eq!(refusal(&mut client, "agents.create", params).await, told);
     }
+    let params = json!({"name": "Two", "workspace": workspace, "model": "mock/none"});
+    let text = refusal(&mut client, "agents.create", params).await;
+    assert_eq!(text, "invalid agents.create params: at /model: there is no model \"mock/none\"");
+    let params = json!({"agentId": "main", "model": "none/at-all"});
+    let text = refusal(&mut client, "agents.update", params).await;
+    assert!(text.ends_with("at /model: there is no model \"none/at-all\""), "{text}");
     let text = refusal(&mut client, "agents.delete", json!({"agentId": "MAIN"})).await;
     assert_eq!(text, "\"main\" cannot be deleted");
     assert_eq!(config_of(&gateway), before);

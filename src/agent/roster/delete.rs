@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::error::RosterError;
 use super::place::real;
 use super::{Roster, entries, trash};
-use crate::config::Settings;
+use crate::config::{Settings, document};
 use crate::sessions::AgentId;
 
 /// An agent that is not there any more.
@@ -50,7 +50,7 @@ impl Roster {
             if !entries::has(config, id) {
                 return Err(RosterError::NotFound(id.clone()));
             }
-            before = Some(self.settings_of(config)?);
+            before = Some(document::meaning(config, &self.env)?);
             let mut config = config.clone();
             counts = entries::remove(&mut config, id)?;
             Ok(config)

@@ -24,7 +24,7 @@ use serde_json::Value;
 
 use crate::agent::workspace;
 use crate::config::document::{self, ConfigWriteError};
-use crate::config::{AgentSettings, Env, Paths, Settings, WorkspaceSettings, meant};
+use crate::config::{AgentSettings, Env, Paths, Settings, WorkspaceSettings};
 use crate::store::atomic::create_private_dir;
 use crate::support::Clock;
 
@@ -56,12 +56,6 @@ impl Roster {
 
     fn paths(&self) -> Result<Paths, RosterError> {
         Paths::resolve(&self.env).map_err(|error| ConfigWriteError::from(&error).into())
-    }
-
-    /// What a config means.
-    fn settings_of(&self, config: &Value) -> Result<Settings, RosterError> {
-        let settings = meant(&config.to_string(), &self.env);
-        settings.map_err(|error| ConfigWriteError::from(&error).into())
     }
 
     /// A workspace as it is written into the file: the path that is meant.

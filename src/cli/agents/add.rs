@@ -1,14 +1,17 @@
 //! `clawgate agents add`.
 
 use std::process::ExitCode;
+use std::sync::Arc;
 
+use anyhow::bail;
 use clap::Args;
 use serde_json::json;
 
 use super::{conflicts, place, roster, settings, show, shown, stays};
 use crate::agent::roster::{BindingPlace, Bound, NewAgent};
+use crate::app;
 use crate::config::Env;
-use crate::support::without_nulls;
+use crate::support::{Clock, SystemClock, without_nulls};
 
 /// Arguments of `clawgate agents add`.
 #[derive(Debug, Clone, Args)]
@@ -41,6 +44,9 @@ pub fn run(args: AddArgs, env: &Env) -> anyhow::Result<ExitCode> {
         }
         given => given,
     };
+    if let Some(model) = &args.model {
+        check_model(model, env)?;
+    }
     let roster = roster(env);
     let new = NewAgent { name: args.name, workspace, model: args.model, ..NewAgent::default() };
     let created = roster.create(new)?;
@@ -68,4 +74,15 @@ pub fn run(args: AddArgs, env: &Env) -> anyhow::Result<ExitCode> {
     lines.extend(stays(&bound.conflicts));
     show(args.json, &told, &lines)?;
     Ok(if bound.conflicts.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// No gateway starts with an agent whose model there is not.
+fn check_model(model: &str, env: &Env) -> anyhow::Result<()> {
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+    let failover =
+        super::super::one_thread()?.block_on(app::models(&settings(env)?, env, &clock))?;
+    if failover.catalog().named(model.trim()).is_none() {
+        bail!("there is no model {model}; `clawgate models list` shows all");
+    }
+    Ok(())
 }

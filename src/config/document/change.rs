@@ -51,6 +51,14 @@ pub fn change<E: From<ConfigWriteError> + From<SaveError>>(
     }
 }
 
+/// The settings that a config means.
+///
+/// # Errors
+/// What is wrong with it.
+pub fn meaning(config: &Value, env: &Env) -> Result<Settings, ConfigWriteError> {
+    meant(&config.to_string(), env).map_err(|error| refused(&error))
+}
+
 /// The next text, and the settings that it means.
 fn worked_out<E: From<ConfigWriteError> + From<SaveError>>(
     text: &str,

@@ -22,7 +22,7 @@ use super::save::{SaveError, write_with};
 use super::{ConfigError, Env, Paths, check, parse, parse_value, substitute};
 use crate::support::hex;
 
-pub use change::change;
+pub use change::{change, meaning};
 
 /// Something that is wrong with a config.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -158,12 +158,6 @@ impl From<LostSecret> for ConfigWriteError {
     }
 }
 
-impl From<&ConfigError> for ConfigWriteError {
-    fn from(error: &ConfigError) -> Self {
-        Self::Invalid(error.into())
-    }
-}
-
 impl From<EditError> for ConfigWriteError {
     fn from(error: EditError) -> Self {
         Self::Save(error.into())
@@ -206,6 +200,12 @@ pub fn write(
 
 fn refused(error: &ConfigError) -> ConfigWriteError {
     error.into()
+}
+
+impl From<&ConfigError> for ConfigWriteError {
+    fn from(error: &ConfigError) -> Self {
+        Self::Invalid(error.into())
+    }
 }
 
 /// The text of a client, with its secrets put back. Plain JSON has no comments:
