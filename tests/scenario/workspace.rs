@@ -200,4 +200,13 @@ async fn an_agent_is_called_what_its_identity_file_says() {
     );
     let listed = call(&mut client, "agents.list", json!({})).await;
     assert_eq!(listed["agents"][0]["identity"]["name"], "Inky");
+
+    fs::write(gateway.workspace().join("me.png"), b"\x89PNG\r\n\x1a\n..").unwrap();
+    let set = json!({"agentId": "main", "name": "IDENTITY.md", "content": "- Avatar: me.png\n"});
+    call(&mut client, "agents.files.set", set).await;
+    let identity = call(&mut client, "agent.identity.get", json!({"agentId": "main"})).await;
+    let picture = "data:image/png;base64,iVBORw0KGgouLg==";
+    assert_eq!((&identity["avatar"], &identity["avatarStatus"]), (&json!(picture), &json!("local")));
+    let listed = call(&mut client, "agents.list", json!({})).await;
+    assert_eq!(listed["agents"][0]["identity"]["avatarUrl"], picture);
 }

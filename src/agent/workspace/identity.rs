@@ -18,6 +18,8 @@ pub struct FileIdentity {
     pub theme: Option<String>,
     /// Its picture.
     pub avatar: Option<Avatar>,
+    /// Where its picture is, when the file says a path.
+    pub avatar_path: Option<String>,
 }
 
 /// A picture that a client can show by itself.
@@ -27,11 +29,12 @@ pub enum Avatar {
     Remote(String),
     /// The picture itself.
     Data(String),
+    /// The same, read out of a file of the workspace.
+    Local(String),
 }
 
 impl Avatar {
-    /// The picture that `text` stands for; `None` for a path, which nobody
-    /// serves.
+    /// The picture that `text` stands for; `None` for a path.
     pub fn parse(text: &str) -> Option<Self> {
         let text = text.trim();
         let lower = text.get(..11).unwrap_or(text).to_lowercase();
@@ -45,7 +48,7 @@ impl Avatar {
     /// What a client puts into an image element.
     pub fn source(&self) -> &str {
         match self {
-            Self::Remote(text) | Self::Data(text) => text,
+            Self::Remote(text) | Self::Data(text) | Self::Local(text) => text,
         }
     }
 
@@ -59,6 +62,7 @@ impl Avatar {
         match self {
             Self::Remote(_) => "remote",
             Self::Data(_) => "data",
+            Self::Local(_) => "local",
         }
     }
 }
@@ -78,7 +82,11 @@ pub fn parse(text: &str) -> FileIdentity {
         }
         let label = label.trim_matches(marks).to_lowercase();
         if label == "avatar" {
-            identity.avatar = identity.avatar.or_else(|| Avatar::parse(value));
+            if identity.avatar.is_none() && identity.avatar_path.is_none() {
+                identity.avatar = Avatar::parse(value);
+                let is_path = identity.avatar.is_none() && value.len() <= MAX_CHARS;
+                identity.avatar_path = is_path.then(|| value.to_owned());
+            }
             continue;
         }
         if value.chars().nth(MAX_CHARS).is_some() {
@@ -155,6 +163,7 @@ mod tests {
                 emoji: Some("🐙".into()),
                 theme: Some("calm".into()),
                 avatar: Some(Avatar::Remote("https://example.org/a.png".into())),
+                avatar_path: None,
             }
         );
     }

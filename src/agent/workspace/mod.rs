@@ -10,6 +10,7 @@ mod cache;
 mod files;
 mod identity;
 mod inject;
+mod picture;
 mod seed;
 mod service;
 
