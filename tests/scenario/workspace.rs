@@ -206,7 +206,10 @@ async fn an_agent_is_called_what_its_identity_file_says() {
     call(&mut client, "agents.files.set", set).await;
     let identity = call(&mut client, "agent.identity.get", json!({"agentId": "main"})).await;
     let picture = "data:image/png;base64,iVBORw0KGgouLg==";
-    assert_eq!((&identity["avatar"], &identity["avatarStatus"]), (&json!(picture), &json!("local")));
+    assert_eq!(
+        (&identity["avatar"], &identity["avatarStatus"]),
+        (&json!(picture), &json!("local"))
+    );
     let listed = call(&mut client, "agents.list", json!({})).await;
     assert_eq!(listed["agents"][0]["identity"]["avatarUrl"], picture);
 }
