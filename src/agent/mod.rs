@@ -34,6 +34,7 @@ mod queue;
 pub mod reach;
 mod recovery;
 mod report;
+pub mod roster;
 mod route;
 mod rows;
 mod run;

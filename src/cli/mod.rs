@@ -6,6 +6,7 @@
 //! Must not: do what a library module can do, or reach into a running gateway
 //! but through its WebSocket and its control socket.
 
+mod agents;
 mod args;
 mod banner;
 mod call;
@@ -43,6 +44,7 @@ use crate::agent::exec::launcher::run_step;
 use crate::config::{Env, Settings};
 use crate::support::Secret;
 
+pub use agents::AgentsArgs;
 pub use args::ConnectArgs;
 pub use banner::start_text;
 pub use call::CallArgs;
@@ -102,6 +104,8 @@ enum Command {
     Security(SecurityArgs),
     /// Take over the sessions and devices of an OpenClaw state directory.
     Import(ImportArgs),
+    /// Show, add and remove agents, and say which accounts they answer.
+    Agents(AgentsArgs),
     /// Show models and credentials, choose the default model.
     Models(ModelsArgs),
     /// Show, approve and ask nodes: machines that offer commands.
@@ -141,6 +145,7 @@ fn run(cli: Cli, env: Env) -> anyhow::Result<ExitCode> {
         Some(Command::Doctor(args)) => doctor::run(&args, &env),
         Some(Command::Security(args)) => security::run(&args, &env),
         Some(Command::Import(args)) => import::run(&args, &env),
+        Some(Command::Agents(args)) => agents::run(args, &env),
         Some(Command::Models(args)) => models::run(&args, &env),
         Some(Command::Chat(args)) => {
             client(env, async |around, screen| chat::run(args, around, screen).await)

@@ -40,9 +40,14 @@ impl Worker {
         let permit = self.permits.acquire().await.ok();
         let job = &ticket.job;
         self.cron.tell("started", job, &json!({"runAtMs": ticket.started_at}));
-        let outcome = match &job.payload {
-            Payload::SystemEvent { text } => self.tell_main(job, text).await,
-            Payload::AgentTurn(turn) => Box::pin(self.ask_agent(&ticket, turn)).await,
+        // It may have been removed since the job was made.
+        let agent = self.cron.check_agent(job.agent_id.as_deref());
+        let outcome = match (agent, &job.payload) {
+            (Err(error), _) => {
+                Outcome::failed(&error.to_string(), "cron-setup", self.cron.now_ms())
+            }
+            (Ok(()), Payload::SystemEvent { text }) => self.tell_main(job, text).await,
+            (Ok(()), Payload::AgentTurn(turn)) => Box::pin(self.ask_agent(&ticket, turn)).await,
         };
         drop(permit);
         self.finish(&ticket, &outcome).await;

@@ -167,7 +167,8 @@ impl Cron {
         self.state.lock().running.len()
     }
 
-    fn check_agent(&self, written: Option<&str>) -> Result<(), CronError> {
+    /// Whether the agent that is named exists.
+    pub(super) fn check_agent(&self, written: Option<&str>) -> Result<(), CronError> {
         let Some(written) = written.filter(|id| !id.trim().is_empty()) else { return Ok(()) };
         let agent = AgentId::normalize(written);
         if self.parts.settings.agents.has(agent.as_str()) {

@@ -181,7 +181,7 @@ fn with_sections(mut answer: Value) -> Value {
     answer
 }
 
-fn refusal(error: &ConfigWriteError) -> ErrorShape {
+pub(super) fn refusal(error: &ConfigWriteError) -> ErrorShape {
     let shape = ErrorShape::invalid(error.to_string());
     match error {
         ConfigWriteError::Invalid(wrong) => shape.details(json!({"issues": [issue(wrong)]})),

@@ -4,6 +4,7 @@
 //! Promises: what was acknowledged is on disk; a transcript only grows.
 //! Must not: know about sockets, runs or models.
 
+mod artifacts;
 mod checkpoints;
 mod compact;
 mod context;
@@ -37,6 +38,7 @@ pub use crate::store::{
     CompactionCheckpoint, CompactionReason, SessionEntry, SessionPage, SessionQuery, SessionRow,
     TranscriptFacts,
 };
+pub use artifacts::{Artifact, ArtifactData, Download};
 pub use context::ContextEntry;
 pub use directives::{INTERNAL_BEGIN, INTERNAL_END};
 pub use display::{

@@ -132,6 +132,12 @@ const NO_SENTINEL: &str =
 const OTHER_WAIT: &str = "How long is to be waited is a matter of pace.";
 const PIECES: &str = "In how many pieces a text comes is a matter of pace.";
 const BEDROCK: &str = "There is no plugin for Amazon Bedrock, whose models the original lists too.";
+const OWN_TOOLS: &str = "Tools are listed that this gateway has, in its words.";
+const CONFIGURED: &str = "An agent that is in the config file counts as configured.";
+const CONFIG_AGENTS: &str =
+    "Agents are those of the config; the original also lists one of whom only a folder is left.";
+const OWN_IDS: &str = "Ids of artifacts are made of their place in the transcript.";
+const FILES_TOO: &str = "A file that came with a message is listed beside the pictures.";
 const RECORDED_BEFORE: &str = "The end of a run of an earlier recording.";
 const ERROR_FACTS: &str = "An error tells its kind, and a code for dashboards.";
 const FAILED_IS_FAILED: &str = "agent.wait says of a run that failed that it did.";
@@ -336,6 +342,84 @@ pub const DIFFERENCES: &[Difference] = &[
     allow(Kind::Value, "*", "* res usage.cost", "/payload/cacheStatus/status", READ_AT_ONCE),
     allow(Kind::Value, "methods/models-tools", "op res models.list", "/payload/models/*", BEDROCK),
     allow(Kind::Absent, "methods/models-tools", "op res models.list", "/payload/models/*", BEDROCK),
+    allow(
+        Kind::Value,
+        "methods/models-tools",
+        "op res tools.catalog",
+        "/payload/groups/*",
+        OWN_TOOLS,
+    ),
+    allow(
+        Kind::Absent,
+        "methods/models-tools",
+        "op res tools.catalog",
+        "/payload/groups/*",
+        OWN_TOOLS,
+    ),
+    allow(
+        Kind::Extra,
+        "methods/models-tools",
+        "op res tools.catalog",
+        "/payload/groups/*",
+        OWN_TOOLS,
+    ),
+    allow(
+        Kind::Value,
+        "methods/models-tools",
+        "op res tools.effective",
+        "/payload/groups/*",
+        OWN_TOOLS,
+    ),
+    allow(
+        Kind::Absent,
+        "methods/models-tools",
+        "op res tools.effective",
+        "/payload/groups/*",
+        OWN_TOOLS,
+    ),
+    allow(Kind::Absent, "methods/agents", "op res agents.list", "/payload/agents/1", CONFIG_AGENTS),
+    allow(
+        Kind::Value,
+        "chat/attachments",
+        "a res artifacts.list",
+        "/payload/artifacts/*/id",
+        OWN_IDS,
+    ),
+    allow(
+        Kind::Value,
+        "chat/attachments",
+        "a res artifacts.list",
+        "/payload/artifacts/4/*",
+        FILES_TOO,
+    ),
+    allow(
+        Kind::Extra,
+        "chat/attachments",
+        "a res artifacts.list",
+        "/payload/artifacts/5",
+        FILES_TOO,
+    ),
+    instead_of(
+        "🦞 OpenClaw",
+        "methods/models-tools",
+        "op res tools.invoke",
+        "/payload/output/*",
+        OWN_STATUS,
+    ),
+    allow(
+        Kind::Value,
+        "methods/models-tools",
+        "op res tools.invoke",
+        "/payload/output/details/agents/0/configured",
+        CONFIGURED,
+    ),
+    instead_of(
+        "{\n  \"requester\"",
+        "methods/models-tools",
+        "op res tools.invoke",
+        "/payload/output/content/0/text",
+        CONFIGURED,
+    ),
     allow(
         Kind::MissingFrame,
         "chat/provider-errors",

@@ -14,7 +14,6 @@ const OPEN: &[(&str, &str)] = &[
         "chat/agent",
         "The original does not find a run by another spelling of its key; here it is stopped, so that later answers are others. A failing model is told 15 s late there.",
     ),
-    ("chat/attachments", "It ends with `artifacts.list`, which is not built yet."),
     (
         "chat/subagent",
         "It begins with the end of a failing run of another recording. The note of an accepted sub-agent does not name a tool that is not here, and rows in events have no childSessions.",

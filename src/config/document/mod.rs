@@ -5,6 +5,7 @@
 //! written; a file that is not the one that the client has read is not
 //! overwritten; comments stay. Must not: apply anything.
 
+mod change;
 mod merge;
 mod write;
 
@@ -20,6 +21,8 @@ use super::load::with_section;
 use super::redact::redacted;
 use super::{ConfigError, Env, Paths, check, include, keys, parse, substitute};
 use crate::support::hex;
+
+pub use change::{change, meaning};
 pub use write::{ConfigBase, ConfigWrite, ConfigWriteError, ConfigWritten, preview, write};
 
 /// Something that is wrong with a config.

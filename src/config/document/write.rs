@@ -89,6 +89,12 @@ impl From<Lost> for ConfigWriteError {
     }
 }
 
+impl From<&ConfigError> for ConfigWriteError {
+    fn from(error: &ConfigError) -> Self {
+        Self::Invalid(error.into())
+    }
+}
+
 impl From<EditError> for ConfigWriteError {
     fn from(error: EditError) -> Self {
         Self::Save(error.into())
@@ -184,21 +190,21 @@ fn recognized(before: &Value, after: &Value) -> Result<(), ConfigWriteError> {
     })
 }
 
-fn refused(error: &ConfigError) -> ConfigWriteError {
-    ConfigWriteError::Invalid(error.into())
+pub(super) fn refused(error: &ConfigError) -> ConfigWriteError {
+    error.into()
 }
 
 /// What is in the file now.
-struct Known<'a> {
+pub(super) struct Known<'a> {
     path: &'a Path,
     /// What stands in it; nothing when that cannot be read.
     raw: Value,
     /// The same with what it includes; as it is when that cannot be read.
-    whole: Value,
+    pub whole: Value,
 }
 
 impl<'a> Known<'a> {
-    fn of(text: &str, path: &'a Path) -> Self {
+    pub fn of(text: &str, path: &'a Path) -> Self {
         let raw = parse(text, path).unwrap_or_else(|_| Value::Object(Map::new()));
         let whole = include::whole(raw.clone(), path);
         let whole = whole.map_or_else(|_| raw.clone(), |whole| whole.value);
@@ -215,7 +221,7 @@ impl<'a> Known<'a> {
     }
 
     /// The text that means `wanted`; where it means the same already it stays.
-    fn rewritten(&self, text: &str, wanted: Value) -> Result<String, ConfigWriteError> {
+    pub fn rewritten(&self, text: &str, wanted: Value) -> Result<String, ConfigWriteError> {
         Ok(merge::rewritten(text, &self.raw, &self.kept(wanted)?)?)
     }
 }

@@ -6,6 +6,7 @@
 pub mod agent;
 pub mod agents;
 pub mod approvals;
+pub mod artifacts;
 pub mod channels;
 pub mod chat;
 pub mod commands;

@@ -2,7 +2,7 @@
 
 mod bot_api;
 mod people;
-mod receiver;
+pub mod receiver;
 mod telegram;
 mod tool;
 mod webhook;
