@@ -18,6 +18,7 @@ mod cron;
 mod devices;
 mod health;
 mod history;
+mod logs;
 mod messages;
 mod models;
 mod node_events;
@@ -69,6 +70,7 @@ fn of_gateway(r: &mut Registry) {
     r.add(read("status"), system::status);
     r.add(read("system-presence"), system::presence);
     r.add(admin("system-event"), system::event);
+    r.add(read("logs.tail"), logs::tail);
     r.add(read("gateway.identity.get"), system::identity);
     r.add(read("gateway.restart.preflight"), restart::preflight);
     r.add(admin("gateway.restart.request").limited(), restart::request);

@@ -1,7 +1,7 @@
 //! Small tools that every layer uses.
 //!
-//! Owns: time, ids, supervised tasks, secrets, fingerprints, own addresses. Must not: know
-//! anything of the gateway's own nouns.
+//! Owns: time, ids, supervised tasks, secrets, fingerprints, own addresses, what went
+//! wrong lately. Must not: know anything of the gateway's own nouns.
 
 mod clock;
 mod fingerprint;
@@ -10,7 +10,9 @@ mod ids;
 mod json;
 mod route;
 mod secret;
+pub mod stability;
 mod tasks;
+pub mod trouble;
 
 pub use clock::{Clock, SystemClock, millis};
 pub use fingerprint::Fingerprint;
