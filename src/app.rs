@@ -27,7 +27,7 @@ use crate::config::secrets::{SecretError, resolve};
 use crate::config::{Env, GatewaySettings, SessionScope, Settings};
 use crate::gateway::tls::TlsError;
 use crate::gateway::{self, Gateway};
-use crate::handlers::{self, HealthCache};
+use crate::handlers::{self, HealthCache, UpdateNote};
 use crate::protocol::hello::TICK_INTERVAL_MS;
 use crate::protocol::message::Usage;
 use crate::providers::credentials::Credentials;
@@ -156,6 +156,7 @@ pub async fn run(
     socket: &mut Option<std::net::TcpListener>,
     on_ready: impl FnOnce(&Ready),
 ) -> Result<Ended, AppError> {
+    let began = tokio::time::Instant::now();
     let (mut signals, mut restart) = (Signals::new()?, ending::restart_signal()?);
     // The port first: whoever cannot have it should not touch the state.
     let (listener, address) = listen::listen(&settings, socket).await?;
@@ -179,6 +180,7 @@ pub async fn run(
     }
     let mut server = services.tasks.spawn("listener", gateway::serve(listener, tls, gateway));
     on_ready(&ready);
+    ending::note_ready(began.elapsed());
     tracing::info!(%address, model = %ready.model, "ready");
     let ended = tokio::select! {
         () = signals.next() => Ok(Ended::Stopped),
@@ -288,6 +290,7 @@ async fn build(
         pairing,
         health: HealthCache::default(),
         restart: Restart::default(),
+        update: UpdateNote::default(),
         started: tokio::time::Instant::now(),
     });
     Ok(Arc::new(Gateway::new(services, auth, hub)))

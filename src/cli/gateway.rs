@@ -12,7 +12,7 @@ use crate::app::{self, Ended, Ready};
 use crate::config::{self, AuthMode, BindChoice, Env, GatewayMode, Overrides, Settings};
 use crate::store::atomic::create_private_dir;
 use crate::store::instance::{InstanceLock, Running};
-use crate::support::Secret;
+use crate::support::{Secret, trouble};
 use crate::telemetry::{self, LogOptions, filter_for_level};
 
 /// How long work that cannot be stopped may go on when the gateway restarts.
@@ -139,7 +139,13 @@ async fn again(before: Settings, overrides: &Overrides, env: &Env) -> Settings {
         app::check(&settings, env).await?;
         Ok(settings)
     };
-    now.await.unwrap_or_else(|error| {
+    let now = now.await;
+    let wrong = now
+        .as_ref()
+        .err()
+        .map(|error| telemetry::without_secrets(&format!("{error:#}")).into_owned());
+    trouble::tell("config", wrong);
+    now.unwrap_or_else(|error| {
         tracing::error!("going on with the config as it was: {error:#}");
         before
     })

@@ -100,11 +100,7 @@ pub fn configure(settings: &LoggingSettings) {
     if log.options.file.is_none() {
         set(&log.file, settings.level.as_str());
     }
-    file::open(LogPlace {
-        file: settings.file.clone(),
-        dir: settings.dir.clone(),
-        max_bytes: settings.max_file_bytes,
-    });
+    file::open(LogPlace::of(settings));
 }
 
 fn set(filter: &SetFilter, level: &str) {

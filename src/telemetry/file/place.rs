@@ -13,6 +13,8 @@ use jiff::tz::TimeZone;
 use rustix::fs::OFlags;
 use serde_json::Value;
 
+use crate::config::LoggingSettings;
+
 /// First lines are short: they hold an opening, or a line of another program.
 const FIRST_LINE_MAX: u64 = 2048;
 /// Nobody else may look into or change it.
@@ -49,6 +51,15 @@ impl Opened {
 }
 
 impl LogPlace {
+    /// What the settings say.
+    pub fn of(settings: &LoggingSettings) -> Self {
+        Self {
+            file: settings.file.clone(),
+            dir: settings.dir.clone(),
+            max_bytes: settings.max_file_bytes,
+        }
+    }
+
     /// The file that lines go to at this time.
     pub fn current(&self, now_ms: u64) -> PathBuf {
         if let Some(file) = &self.file {
