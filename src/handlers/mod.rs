@@ -18,6 +18,7 @@ mod cron;
 mod devices;
 mod diagnostics;
 mod health;
+mod health_parts;
 mod history;
 mod logs;
 mod memory_doctor;
