@@ -54,9 +54,7 @@ impl Origin {
     fn of(program: &Path, is_contained: bool) -> Self {
         let text = program.to_string_lossy();
         let has = |part: &str| text.contains(part);
-        if is_contained {
-            Self::Container
-        } else if has("/.cargo/bin/") {
+        if has("/.cargo/bin/") {
             Self::Cargo
         } else if has("/target/debug/") || has("/target/release/") {
             Self::Source
@@ -64,6 +62,8 @@ impl Origin {
             Self::Homebrew
         } else if has("/nix/store/") {
             Self::Nix
+        } else if is_contained {
+            Self::Container
         } else if ["/usr/bin/", "/usr/sbin/", "/bin/"].iter().any(|dir| text.starts_with(dir)) {
             Self::Package
         } else {

@@ -57,6 +57,12 @@ const TESTED: &[(&str, &str)] = &[
     ("config.get", "a_client_writes_back_what_it_was_shown_and_no_secret_is_lost"),
     ("config.patch", "a_patch_touches_its_places_only_and_the_fourth_in_a_minute_waits"),
     ("config.set", "a_client_writes_back_what_it_was_shown_and_no_secret_is_lost"),
+    ("diagnostics.stability", "what_happened_lately_is_told_with_its_reasons"),
+    ("doctor.memory.*", "what_dreams_have_left_is_counted_and_tidied_up_and_nothing_is_dreamt"),
+    (
+        "logs.tail",
+        "who_follows_the_log_gets_each_line_once_while_files_are_put_away_and_over_a_kill",
+    ),
     ("message.action", "an_operator_sends_and_acts_by_methods"),
     ("models.authStatus", "the_status_of_credentials_shows_everything_but_the_secret"),
     ("models.list", "a_list_of_allowed_models_is_what_clients_see_with_its_aliases"),
@@ -72,6 +78,7 @@ const TESTED: &[(&str, &str)] = &[
     ("skills.update", "a_key_counts_at_once_is_never_shown_and_survives_a_kill"),
     ("tools.catalog", "the_catalogue_and_a_session_name_the_tools_there_are"),
     ("tools.effective", "the_catalogue_and_a_session_name_the_tools_there_are"),
+    ("update.status", "what_is_not_here_is_said_in_the_shape_of_the_original"),
     ("tools.invoke", "a_client_calls_a_tool_and_a_problem_of_the_tool_is_part_of_the_answer"),
 ];
 
