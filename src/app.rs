@@ -27,7 +27,7 @@ use crate::config::secrets::{SecretError, resolve};
 use crate::config::{Env, GatewaySettings, SessionScope, Settings};
 use crate::gateway::tls::TlsError;
 use crate::gateway::{self, Gateway};
-use crate::handlers::{self, HealthCache, UpdateNote};
+use crate::handlers::{self, HealthCache};
 use crate::protocol::hello::TICK_INTERVAL_MS;
 use crate::protocol::message::Usage;
 use crate::providers::credentials::Credentials;
@@ -290,7 +290,6 @@ async fn build(
         pairing,
         health: HealthCache::default(),
         restart: Restart::default(),
-        update: UpdateNote::default(),
         started: tokio::time::Instant::now(),
     });
     Ok(Arc::new(Gateway::new(services, auth, hub)))

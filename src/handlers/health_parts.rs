@@ -139,11 +139,12 @@ async fn cron(services: &Services, parts: &mut Parts) {
         Ok((jobs, failing)) => {
             let named = failing.iter().take(NAMED);
             let named = named.map(|(name, times)| format!("{name} ({times} times in a row)"));
-            let mut said = named.collect::<Vec<_>>().join(", ");
-            if failing.len() > NAMED {
-                said += &format!(" and {} more", failing.len() - NAMED);
-            }
-            let error = (!failing.is_empty()).then(|| format!("jobs fail: {said}"));
+            let named = named.collect::<Vec<_>>().join(", ");
+            let error = match failing.len() {
+                0 => None,
+                all if all > NAMED => Some(format!("{all} jobs fail, such as {named}")),
+                _ => Some(format!("jobs fail: {named}")),
+            };
             let facts = json!({"enabled": enabled, "jobs": jobs, "running": cron.running()});
             parts.add("cron", facts, error);
         }

@@ -44,7 +44,6 @@ mod usage;
 pub use channel_inlet::ChannelInlet;
 pub use cleanup::keep_tidy;
 pub use health::{HealthCache, keep_fresh, tell_presence};
-pub use updates::UpdateNote;
 
 use crate::registry::{
     Registry, admin, approvals as decides, node, open, pairing as pairs, read, write,

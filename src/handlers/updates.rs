@@ -12,15 +12,14 @@ use crate::registry::{Ctx, Reply};
 use crate::support::installation::{self, Installation};
 use crate::support::without_nulls;
 
-/// The note that the last `update.run` has left.
-#[derive(Debug, Default)]
-pub struct UpdateNote(Mutex<Option<Value>>);
+/// The note that the last `update.run` of this process has left.
+static NOTE: Mutex<Option<Value>> = Mutex::new(None);
 
 /// `update.status`: what the last `update.run` came to, and how this gateway was
 /// installed.
-pub async fn status(cx: Ctx, _: NoParams) -> Reply<Value> {
+pub async fn status(_: Ctx, _: NoParams) -> Reply<Value> {
     let found = look().await?;
-    let note = cx.services.update.0.lock().clone();
+    let note = NOTE.lock().clone();
     Ok(json!({"sentinel": note, "version": SERVER_VERSION, "installation": shown(&found)}))
 }
 
@@ -52,7 +51,7 @@ pub async fn run(cx: Ctx, p: UpdateRunParams) -> Reply<Value> {
         "doctorHint": "Run: clawgate doctor",
         "stats": result,
     }));
-    *cx.services.update.0.lock() = Some(note.clone());
+    *NOTE.lock() = Some(note.clone());
     tracing::info!(by = %cx.caller.name, %reason, "an update was asked for");
     Ok(json!({
         "ok": false,

@@ -62,8 +62,6 @@ pub struct Services {
     pub health: crate::handlers::HealthCache,
     /// Whether it is to begin again.
     pub restart: Restart,
-    /// What the last update came to.
-    pub update: crate::handlers::UpdateNote,
     /// When the gateway started.
     pub started: tokio::time::Instant,
 }

@@ -73,12 +73,14 @@ const TESTED: &[(&str, &str)] = &[
     ("send", "an_operator_sends_and_acts_by_methods"),
     ("sessions.compaction.*", "one_can_go_back_behind_a_compaction_or_branch_off_there"),
     ("sessions.pluginPatch", "a_patch_is_applied_whole_or_refused"),
+    ("set-heartbeats", "an_agent_is_asked_by_the_clock_when_its_file_says_something"),
     ("skills.install", "a_skill_is_taken_over_from_a_folder_and_can_be_used_at_once"),
     ("skills.status", "status_tells_where_skills_are_and_what_they_lack"),
     ("skills.update", "a_key_counts_at_once_is_never_shown_and_survives_a_kill"),
     ("tools.catalog", "the_catalogue_and_a_session_name_the_tools_there_are"),
     ("tools.effective", "the_catalogue_and_a_session_name_the_tools_there_are"),
     ("update.status", "what_is_not_here_is_said_in_the_shape_of_the_original"),
+    ("wake", "an_acknowledgement_bothers_nobody"),
     ("tools.invoke", "a_client_calls_a_tool_and_a_problem_of_the_tool_is_part_of_the_answer"),
 ];
 

@@ -15,18 +15,19 @@ use std::sync::{Arc, LazyLock, OnceLock};
 use arc_swap::ArcSwapOption;
 use tokio::sync::{mpsc, oneshot};
 
+use super::line::Logged;
 pub use place::LogPlace;
 pub use tail::{Tail, TailError, tail};
 
 /// Lines that may wait for the disk: some seconds of a gateway at its busiest.
 const WAITING_MAX: usize = 1024;
-/// The thread formats nothing; it needs little.
+/// The thread makes one line after another; that needs little.
 const STACK: usize = 128 * 1024;
 
 /// What the thread is asked to do.
 enum Job {
     /// Writes a line.
-    Line(String),
+    Line(Logged),
     /// Goes on in another place.
     Place(LogPlace),
     /// Answers when all that came before is written.
@@ -67,10 +68,10 @@ pub(super) fn is_open() -> bool {
     QUEUE.get().is_some()
 }
 
-/// Hands a line over.
-pub(super) fn write(line: String) {
+/// Hands an event over.
+pub(super) fn write(event: Logged) {
     if let Some(queue) = QUEUE.get()
-        && queue.try_send(Job::Line(line)).is_err()
+        && queue.try_send(Job::Line(event)).is_err()
     {
         LOST.fetch_add(1, Ordering::Relaxed);
     }

@@ -9,6 +9,7 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
+use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use rustix::fs::OFlags;
 use serde_json::Value;
@@ -123,23 +124,26 @@ impl LogPlace {
         let name = |path: &Path| path.file_name()?.to_str().map(str::to_owned);
         let Some((name, current)) = name(path).zip(name(current)) else { return false };
         if self.file.is_none() {
-            return name.starts_with("openclaw-") && name.ends_with(".log");
+            let day = name.strip_prefix("openclaw-").and_then(|rest| rest.strip_suffix(".log"));
+            return day
+                .and_then(|day| day.get(..10))
+                .is_some_and(|day| day.parse::<Date>().is_ok());
         }
         archive_number(&name, &current).is_some()
     }
+}
 
-    /// The next free name for a file that is put away.
-    pub(super) fn archive(&self, current: &Path) -> io::Result<PathBuf> {
-        let dir = current.parent().unwrap_or(Path::new("."));
-        let name = current.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let mut last = 0;
-        for entry in fs::read_dir(dir)? {
-            let other = entry?.file_name();
-            last = last.max(archive_number(&other.to_string_lossy(), &name).unwrap_or(0));
-        }
-        let (stem, end) = split(&name);
-        Ok(dir.join(format!("{stem}.{}{end}", last + 1)))
+/// The next free name for a file that is put away.
+pub(super) fn archive(current: &Path) -> io::Result<PathBuf> {
+    let dir = current.parent().unwrap_or(Path::new("."));
+    let name = current.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let mut last = 0;
+    for entry in fs::read_dir(dir)? {
+        let other = entry?.file_name();
+        last = last.max(archive_number(&other.to_string_lossy(), &name).unwrap_or(0));
     }
+    let (stem, end) = split(&name);
+    Ok(dir.join(format!("{stem}.{}{end}", last + 1)))
 }
 
 /// `7` for `gateway.7.log` beside `gateway.log`.
@@ -234,10 +238,9 @@ mod tests {
         assert_eq!(archive_number("plain.3", "plain"), Some(3));
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("a.log");
-        let place = LogPlace { file: Some(file.clone()), dir: PathBuf::new(), max_bytes: 1 };
-        assert_eq!(place.archive(&file).unwrap(), dir.path().join("a.1.log"));
+        assert_eq!(archive(&file).unwrap(), dir.path().join("a.1.log"));
         fs::write(dir.path().join("a.9.log"), "").unwrap();
-        assert_eq!(place.archive(&file).unwrap(), dir.path().join("a.10.log"));
+        assert_eq!(archive(&file).unwrap(), dir.path().join("a.10.log"));
     }
 
     #[test]

@@ -5,14 +5,15 @@
 //! with each day; what is too old or too much is removed. A file that somebody
 //! moved or removed is begun anew.
 
+use std::fs;
 use std::io::{self, Write as _};
 use std::os::unix::fs::MetadataExt;
+use std::path::Path;
 use std::sync::atomic::Ordering;
-use std::{fs, path::PathBuf};
 
 use tokio::sync::mpsc;
 
-use super::place::{LogPlace, Opened, open_to_write, read_at};
+use super::place::{LogPlace, Opened, archive, open_to_write, read_at};
 use super::{Job, LOST};
 use crate::support::{Clock, SystemClock, trouble};
 use crate::telemetry::line;
@@ -36,7 +37,7 @@ pub(super) fn serve(place: LogPlace, mut jobs: mpsc::Receiver<Job>) {
         let lost = LOST.swap(0, Ordering::Relaxed);
         for job in batch.drain(..) {
             match job {
-                Job::Line(line) => lines.push_str(&line),
+                Job::Line(event) => lines.push_str(&event.line()),
                 Job::Place(place) => {
                     writer.put(&std::mem::take(&mut lines));
                     writer = Writer::new(place);
@@ -96,12 +97,12 @@ impl Writer {
             let size = line.len() as u64;
             let current = self.place.current(now_ms);
             if !self.open.as_ref().is_some_and(|open| open.path == current && is_same(open)) {
-                self.open = Some(self.begin(current, now_ms)?);
+                self.open = Some(self.begin(&current, now_ms)?);
             }
             let fits = |open: &Opened| open.len + size <= self.place.max_bytes;
             if let Some(full) = self.open.take_if(|open| !fits(open)) {
-                fs::rename(&full.path, self.place.archive(&full.path)?)?;
-                self.open = Some(self.begin(full.path, now_ms)?);
+                fs::rename(&full.path, archive(&full.path)?)?;
+                self.open = Some(self.begin(&full.path, now_ms)?);
             }
             if let Some(open) = &mut self.open {
                 open.file.write_all(line.as_bytes())?;
@@ -112,11 +113,11 @@ impl Writer {
     }
 
     /// Opens the file to go on in; a new one says how much came before it.
-    fn begin(&self, path: PathBuf, now_ms: u64) -> io::Result<Opened> {
-        self.place.make_dir(&path)?;
-        let mut open = open_to_write(&path)?;
+    fn begin(&self, path: &Path, now_ms: u64) -> io::Result<Opened> {
+        self.place.make_dir(path)?;
+        let mut open = open_to_write(path)?;
         if open.len == 0 {
-            self.tidy(&path, now_ms);
+            self.tidy(path, now_ms);
             let files = self.place.files(now_ms)?;
             open.base = files.iter().map(Opened::end).max().unwrap_or(0);
             let first = line::opening(open.base, now_ms);
@@ -131,7 +132,7 @@ impl Writer {
     }
 
     /// Removes what is too old or too much. What cannot be removed stays.
-    fn tidy(&self, current: &std::path::Path, now_ms: u64) {
+    fn tidy(&self, current: &Path, now_ms: u64) {
         let Ok(files) = self.place.files(now_ms) else { return };
         let oldest = i64::try_from(now_ms / 1000).unwrap_or(i64::MAX) - KEPT_SECONDS;
         let others = files.iter().rev().filter(|file| file.path != current).enumerate();

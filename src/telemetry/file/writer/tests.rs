@@ -1,5 +1,3 @@
-use std::path::Path;
-
 use super::super::tail::{Tail, tail};
 use super::*;
 
@@ -23,7 +21,7 @@ fn who_follows_by_cursor_gets_each_line_once_over_rotation_and_restart() {
     let mut writer = Writer::new(place.clone());
     let (mut cursor, mut seen, mut written) = (0, Vec::new(), 0);
     for round in 0..60 {
-        for _ in 0..1 + round % 7 {
+        for _ in 0..=(round % 7) {
             writer.write(&line(written), 1000).unwrap();
             written += 1;
         }
