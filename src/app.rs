@@ -157,6 +157,7 @@ pub async fn run(
     on_ready: impl FnOnce(&Ready),
 ) -> Result<Ended, AppError> {
     let env = &settings.environment(env);
+    let began = tokio::time::Instant::now();
     let (mut signals, mut restart) = (Signals::new()?, ending::restart_signal()?);
     // The port first: whoever cannot have it should not touch the state.
     let (listener, address) = listen::listen(&settings, socket).await?;
@@ -180,6 +181,7 @@ pub async fn run(
     }
     let mut server = services.tasks.spawn("listener", gateway::serve(listener, tls, gateway));
     on_ready(&ready);
+    ending::note_ready(began.elapsed());
     tracing::info!(%address, model = %ready.model, "ready");
     let ended = tokio::select! {
         () = signals.next() => Ok(Ended::Stopped),

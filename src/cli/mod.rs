@@ -23,6 +23,7 @@ mod error;
 mod format;
 mod gateway;
 mod import;
+mod logs;
 mod message;
 mod models;
 mod nodes;
@@ -58,6 +59,7 @@ pub use doctor::DoctorArgs;
 pub use error::CliError;
 pub use gateway::{GatewayArgs, OverrideArgs};
 pub use import::ImportArgs;
+pub use logs::LogsArgs;
 pub use message::MessageArgs;
 pub use models::ModelsArgs;
 pub use nodes::NodesArgs;
@@ -94,6 +96,8 @@ enum Command {
     Health(HealthArgs),
     /// Show the gateway, its sessions and its clients.
     Status(StatusArgs),
+    /// Show the gateway's log.
+    Logs(LogsArgs),
     /// Print the gateway token.
     Token(TokenArgs),
     /// Look at the effective configuration.
@@ -173,6 +177,9 @@ fn run(cli: Cli, env: Env) -> anyhow::Result<ExitCode> {
         }
         Some(Command::Pairing(args)) => {
             client(env, async |around, screen| pairing::run(args, around, screen).await)
+        }
+        Some(Command::Logs(args)) => {
+            client(env, async |around, screen| logs::run(args, around, screen).await)
         }
         Some(Command::Call(args)) => {
             client(env, async |around, screen| call::run(args, around, screen).await)

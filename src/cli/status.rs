@@ -113,7 +113,18 @@ fn health_text(health: &Value, uptime: Option<u64>) -> String {
         facts.push(fact("agents", agents.join(", ")));
     }
     facts.extend(number(health, "/sessions/count").map(|n| fact("sessions", n.to_string())));
+    facts.extend(list(health, "/degraded").iter().filter_map(|name| degraded(health, name)));
     table(&facts)
+}
+
+/// What is wrong with a part, and for how long.
+fn degraded(health: &Value, name: &Value) -> Option<[String; 2]> {
+    let name = name.as_str()?;
+    let part = health.get("services")?.get(name)?;
+    let since = number(part, "/since").zip(number(health, "/ts"));
+    let lasts = since.map(|(since, now)| format!(" (for {})", span(now.saturating_sub(since))));
+    let error = text(part, "/error").unwrap_or("not well");
+    Some(fact(name, format!("{error}{}", lasts.unwrap_or_default())))
 }
 
 fn agent(agent: &Value) -> Option<String> {
@@ -202,6 +213,10 @@ mod tests {
             "ok        yes\nuptime    4s\nagents    main (default), work\nsessions  3\n"
         );
         assert_eq!(health_text(&json!({"ok": false}), None), "ok  no\n");
+        let health = json!({"ok": true, "ts": 61_000, "degraded": ["cron", "log"], "services":
+            {"cron": {"ok": false, "error": "jobs fail: x", "since": 1000}, "log": {"ok": false}}});
+        let shown = health_text(&health, None);
+        assert_eq!(shown, "ok    yes\ncron  jobs fail: x (for 1m)\nlog   not well\n");
         assert_eq!(health_text(&Value::Null, None), "ok  yes\n");
     }
 

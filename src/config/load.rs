@@ -13,16 +13,17 @@ use super::gateway::{self, Sources};
 use super::schema::Node;
 use super::{
     ConfigError, ConfigFile, Env, Overrides, Paths, Settings, agents, channels, cli_backend,
-    commands, cron, env_section, exec, exec_policy, heartbeat, include, mcp, messages, models,
-    nesting, nodes, profiles, redact, secrets, session, skills, substitute, tools, web, workspace,
+    commands, cron, env_section, exec, exec_policy, heartbeat, include, logging, mcp, messages,
+    models, nesting, nodes, profiles, redact, secrets, session, skills, substitute, tools, web,
+    workspace,
 };
 use crate::support::{Secret, hex};
 use crate::telemetry;
 
 /// The sections that are read; the rest is kept as it is.
-pub(super) const SECTIONS: [&str; 14] = [
+pub(super) const SECTIONS: [&str; 15] = [
     "gateway", "session", "agents", "messages", "tools", "commands", "models", "auth", "secrets",
-    "skills", "mcp", "cron", "bindings", "env",
+    "skills", "mcp", "cron", "bindings", "env", "logging",
 ];
 /// Far more than anybody writes by hand; keeps a wrong path from filling memory.
 const FILE_LIMIT: u64 = 8 * 1024 * 1024;
@@ -97,6 +98,7 @@ fn settings(
     let cron = cron::read(&root.member("cron")?, env, &file.path, &mut ledger)?;
     let heartbeats = heartbeat::read(&root, &agents, &file.path, &mut ledger)?;
     let channels = channels::read(&root)?;
+    let logging = logging::read(&root, env, &paths, &file.path, &mut ledger)?;
     let (web, mcp) = (web::read(&root)?, mcp::read(&root, &paths)?);
     // The gateway last: its token is only made for a valid config.
     let gateway = gateway::read(&root, &from, &mut ledger)?;
@@ -123,6 +125,7 @@ fn settings(
         web,
         mcp,
         cron,
+        logging,
         heartbeats,
         channels,
         raw,

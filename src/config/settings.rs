@@ -17,8 +17,8 @@ use super::skills::SkillsSettings;
 use super::web::WebConfig;
 use super::{
     AgentsSettings, AuthMode, BindChoice, CommandsSettings, CronSettings, Env, ExecPolicySettings,
-    ExecSettings, Explained, GatewaySettings, HeartbeatSettings, MessagesSettings, NodesSettings,
-    Paths, SessionSettings, ToolsSettings, WorkspaceSettings,
+    ExecSettings, Explained, GatewaySettings, HeartbeatSettings, LoggingSettings, MessagesSettings,
+    NodesSettings, Paths, SessionSettings, ToolsSettings, WorkspaceSettings,
 };
 use crate::support::Secret;
 
@@ -82,6 +82,8 @@ pub struct Settings {
     pub mcp: McpConfig,
     /// The `cron` section: jobs.
     pub cron: CronSettings,
+    /// The `logging` section.
+    pub logging: LoggingSettings,
     /// How often each agent is asked whether something is to be done.
     pub heartbeats: Vec<HeartbeatSettings>,
     /// The `channels` section and `bindings`: chat services.

@@ -9,6 +9,7 @@ use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 
+use super::health_parts::parts;
 use crate::bus::{Audience, Event, EventKind};
 use crate::protocol::ErrorShape;
 use crate::protocol::methods::system::HealthParams;
@@ -123,13 +124,13 @@ async fn snapshot(services: &Services) -> Result<Value, SessionError> {
         .find(|agent| agent.get("isDefault") == Some(&Value::Bool(true)))
         .and_then(|agent| agent.get("sessions").cloned());
     let (active, waiting) = services.runs.counts();
-    let panics = services.tasks.panics();
     let processes = &services.runs.parts().processes;
     let commands = json!({"running": processes.count(), "sandboxError": processes.sandbox_error()});
     let channels = super::channels::listing(services, None).await?;
     let listed = |name: &str| channels.get(name).cloned().unwrap_or_default();
+    let parts = parts(services, channels.get("channelAccounts")).await;
     Ok(json!({
-        "ok": panics.is_empty(),
+        "ok": parts.is_well(),
         "ts": now_ms,
         "durationMs": millis(began.elapsed()),
         "uptimeMs": services.uptime_ms(),
@@ -143,7 +144,9 @@ async fn snapshot(services: &Services) -> Result<Value, SessionError> {
         "sessions": default_sessions,
         "runs": {"active": active, "waiting": waiting},
         "commands": without_nulls(commands),
-        "taskPanics": panics,
+        "taskPanics": services.tasks.panics(),
+        "degraded": parts.degraded,
+        "services": parts.parts,
     }))
 }
 

@@ -17,14 +17,19 @@ mod compaction;
 mod config;
 mod cron;
 mod devices;
+mod diagnostics;
 mod health;
+mod health_parts;
 mod history;
+mod logs;
+mod memory_doctor;
 mod messages;
 mod models;
 mod node_events;
 mod node_pairing;
 mod node_work;
 mod nodes;
+mod plugins;
 mod reply;
 mod restart;
 mod roster;
@@ -36,6 +41,7 @@ mod skill_search;
 mod skills;
 mod system;
 mod tools;
+mod updates;
 mod usage;
 
 pub use channel_inlet::ChannelInlet;
@@ -54,6 +60,7 @@ pub const SERVER_VERSION: &str = concat!("2026.5.7+clawgate.", env!("CARGO_PKG_V
 pub fn registry() -> Registry {
     let mut r = Registry::default();
     of_gateway(&mut r);
+    of_operations(&mut r);
     of_agents(&mut r);
     of_sessions(&mut r);
     of_chats(&mut r);
@@ -75,6 +82,23 @@ fn of_gateway(r: &mut Registry) {
     r.add(read("gateway.identity.get"), system::identity);
     r.add(read("gateway.restart.preflight"), restart::preflight);
     r.add(admin("gateway.restart.request").limited(), restart::request);
+}
+
+/// How the gateway is, and what keeps it well.
+fn of_operations(r: &mut Registry) {
+    r.add(read("logs.tail"), logs::tail);
+    r.add(read("diagnostics.stability"), diagnostics::stability);
+    r.add(admin("update.status"), updates::status);
+    r.add(admin("update.run").limited(), updates::run);
+    r.add(read("plugins.uiDescriptors"), plugins::ui_descriptors);
+    r.add(read("doctor.memory.status"), memory_doctor::status);
+    r.add(read("doctor.memory.dreamDiary"), memory_doctor::diary);
+    r.add(read("doctor.memory.remHarness"), memory_doctor::rem_harness);
+    r.add(write("doctor.memory.backfillDreamDiary"), memory_doctor::backfill);
+    r.add(write("doctor.memory.resetDreamDiary"), memory_doctor::reset_diary);
+    r.add(write("doctor.memory.dedupeDreamDiary"), memory_doctor::dedupe_diary);
+    r.add(write("doctor.memory.resetGroundedShortTerm"), memory_doctor::reset_grounded);
+    r.add(write("doctor.memory.repairDreamingArtifacts"), memory_doctor::repair);
 }
 
 /// What agents are and can use.

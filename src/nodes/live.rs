@@ -123,6 +123,11 @@ impl Nodes {
         self.state.lock().nodes.get(node_id).cloned()
     }
 
+    /// How many are connected.
+    pub fn connected(&self) -> usize {
+        self.state.lock().nodes.len()
+    }
+
     pub(super) fn all_live(&self) -> Vec<Arc<LiveNode>> {
         self.state.lock().nodes.values().cloned().collect()
     }

@@ -1,16 +1,20 @@
 //! Small tools that every layer uses.
 //!
-//! Owns: time, ids, supervised tasks, secrets, fingerprints, own addresses. Must not: know
-//! anything of the gateway's own nouns.
+//! Owns: time, ids, supervised tasks, secrets, fingerprints, own addresses, what went
+//! wrong lately. Must not: know anything of the gateway's own nouns.
 
 mod clock;
 mod fingerprint;
 mod hex;
 mod ids;
+pub mod installation;
 mod json;
+pub mod memory;
 mod route;
 mod secret;
+pub mod stability;
 mod tasks;
+pub mod trouble;
 
 pub use clock::{Clock, SystemClock, millis};
 pub use fingerprint::Fingerprint;

@@ -87,7 +87,17 @@ const RANGE: &str = "The mismatch error names the range that we speak.";
 const PRESENCE: &str =
     "Who was connected earlier: the recordings share one gateway among several files.";
 const HEALTH_AT_ONCE: &str = "The health snapshot exists from the first hello on.";
-const HEALTH_FACTS: &str = "Uptime, runs and task panics: what is wrong is shown.";
+const STATUS: &str = "methods/health-status";
+const MEMORY: &str = "methods/doctor-memory";
+const OWN_RUNTIME: &str = "Another program runs the agents.";
+const OWN_EVENTS: &str = "Each gateway tells what has happened to it.";
+const OWN_LOG: &str = "The log of a gateway with a state directory of its own is in it.";
+const INSTALLED: &str = "Which version runs and how it was installed is told as well.";
+const BY_WORDS: &str = "Memory is searched by words; how much there is of it is told.";
+const NO_DREAMS: &str = "It is said that this gateway does not dream.";
+const WHEN: &str = "Its name is the time of the repair.";
+const HEALTH_FACTS: &str =
+    "Uptime, runs, task panics and each part: what is wrong is shown, and since when.";
 const TOLD_HERE_TOO: &str =
     "Whoever watches a session is told of a run whose answer goes to a channel as well.";
 const ONE_PLACE: &str = "Where answers go is in deliveryContext, and there only.";
@@ -258,6 +268,22 @@ pub const DIFFERENCES: &[Difference] = &[
     allow(Kind::Extra, "*", "*", "/payload/runs", HEALTH_FACTS),
     allow(Kind::Extra, "*", "*", "/payload/taskPanics", HEALTH_FACTS),
     allow(Kind::Extra, "*", "*", "/payload/commands", HEALTH_FACTS),
+    allow(Kind::Extra, "*", "*", "/payload/degraded", HEALTH_FACTS),
+    allow(Kind::Extra, "*", "*", "/payload/services", HEALTH_FACTS),
+    allow(Kind::Value, STATUS, "op res status", "/payload/tasks/*", TASKS),
+    allow(Kind::Value, STATUS, "op res status", "*/recent/0/runtime", OWN_RUNTIME),
+    allow(Kind::Value, STATUS, "op res diagnostics.stability", "/payload/*", OWN_EVENTS),
+    allow(Kind::Absent, STATUS, "op res diagnostics.stability", "/payload/*", OWN_EVENTS),
+    allow(Kind::Extra, STATUS, "op res diagnostics.stability", "/payload/*", OWN_EVENTS),
+    allow(Kind::Value, STATUS, "op res logs.tail", "/payload/lines/*", OWN_EVENTS),
+    allow(Kind::Value, STATUS, "op res logs.tail", "/payload/file", OWN_LOG),
+    allow(Kind::Extra, STATUS, "op res update.status", "/payload/version", INSTALLED),
+    allow(Kind::Extra, STATUS, "op res update.status", "/payload/installation", INSTALLED),
+    allow(Kind::Value, MEMORY, "op res doctor.memory.status", "/payload/provider", BY_WORDS),
+    allow(Kind::Value, MEMORY, "op res doctor.memory.status", "/payload/embedding/*", BY_WORDS),
+    allow(Kind::Extra, MEMORY, "op res doctor.memory.status", "/payload/memory", BY_WORDS),
+    allow(Kind::Extra, MEMORY, "op res doctor.memory.status", "*/dreaming/offered", NO_DREAMS),
+    allow(Kind::Value, MEMORY, "op res doctor.memory.repair*", "/payload/archiveDir", WHEN),
     allow(Kind::ExtraFrame, "devices/tokens", "f event device.pair.resolved", "*", LEAVES_LATER),
     allow(Kind::Extra, "*", "* res connect", "/error/details/approveCommand", WHAT_TO_DO),
     allow(Kind::Extra, "*", "* res connect", "/error/details/expiresAtMs", WHAT_TO_DO),

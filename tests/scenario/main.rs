@@ -43,6 +43,7 @@ mod nodes;
 mod nodes_cli;
 mod offline;
 mod ollama;
+mod operations;
 mod passed_on;
 mod presence;
 mod profiles;

@@ -368,6 +368,8 @@ fn printed(gateway: &Gateway, env: &[(&str, &str)]) -> Vec<(String, Vec<u8>)> {
         "status --json",
         "doctor --json",
         "security audit --json",
+        "logs --limit 5000",
+        "logs --limit 5000 --json",
     ];
     let run = |line: &str| {
         let output = Command::new(env!("CARGO_BIN_EXE_clawgate"))
@@ -421,6 +423,11 @@ async fn nothing_comes_out(search: &str) {
     let mut all = Vec::new();
     files(scene.gateway.root(), &mut all);
     assert!(all.iter().any(|path| path.ends_with("clawgate.sqlite")), "{all:?}");
+    let is_log = |path: &&PathBuf| path.parent().is_some_and(|dir| dir.ends_with("state/logs"));
+    let logged = all.iter().filter(is_log).map(|path| fs::read_to_string(path).unwrap());
+    let logged: String = logged.collect();
+    assert!(logged.contains("\"DEBUG\""), "the log file has details too");
+    assert!(logged.lines().all(|line| line.starts_with("{\"0\":")), "each event is one line");
     for path in all.iter().filter(|path| !scene.nests.contains(*path)) {
         let found = scene.birds.in_bytes(&fs::read(path).unwrap_or_default());
         assert_eq!(found, [""; 0], "in {}", path.display());

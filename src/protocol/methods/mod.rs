@@ -14,6 +14,8 @@ pub mod compaction;
 pub mod config;
 pub mod cron;
 pub mod devices;
+pub mod diagnostics;
+pub mod logs;
 pub mod models;
 pub mod nodes;
 pub mod secrets;

@@ -452,3 +452,20 @@ async fn a_job_announces_its_answer_in_a_chat() {
     .await;
     assert!(error.contains("no channel \"telegram\" is configured"), "{error}");
 }
+
+#[tokio::test]
+async fn a_channel_that_is_logged_out_is_configured_no_more() {
+    let mut place = place(&json!({})).await;
+    let mut client = admin(&place.gateway).await;
+    let params = json!({"channel": "webhook"});
+    let out = call(&mut client, "channels.logout", params).await;
+    assert_eq!((&out["cleared"], &out["loggedOut"]), (&json!(true), &json!(true)), "{out}");
+    let (status, _) = place.bring(&from_ann("1", "hello")).await;
+    assert_ne!(status, 200, "it takes nothing any more");
+    let text = std::fs::read_to_string(place.gateway.config_path()).unwrap();
+    assert!(!text.contains(SIGNING), "the secret is gone from the file");
+    place.gateway.restart().await;
+    let mut client = admin(&place.gateway).await;
+    let row = &call(&mut client, "channels.status", json!({})).await["channels"]["webhook"];
+    assert_eq!((&row["configured"], &row["running"]), (&json!(false), &json!(false)), "{row}");
+}
