@@ -45,6 +45,7 @@ mod listen;
 mod nodes;
 mod own_beacon;
 mod pairing;
+mod voice;
 
 use ending::Signals;
 
@@ -268,7 +269,11 @@ async fn build(
     let identity = Arc::new(identity);
     let pairing = pairing::pairing(&runs, &identity, &bus);
     let auth = auth(&settings.gateway, Arc::clone(&pairing));
+    let voice = voice::voice(&settings, env, &bus, &clock, &tasks);
+    let push = voice::push(&settings, env, &runs.parts().store, &clock, &ids);
     let services = Arc::new(Services {
+        voice,
+        push,
         lanes: Lanes::default(),
         env: env.clone(),
         registry: Arc::new(handlers::registry()),

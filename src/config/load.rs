@@ -13,15 +13,15 @@ use super::schema::Node;
 use super::{
     ConfigError, ConfigFile, Env, Overrides, Paths, Settings, agents, channels, cli_backend,
     commands, cron, exec, exec_policy, heartbeat, mcp, messages, models, nesting, nodes, profiles,
-    redact, secrets, session, skills, substitute, tools, web, workspace,
+    push, redact, secrets, session, skills, substitute, tools, voice, web, workspace,
 };
 use crate::support::{Secret, hex};
 use crate::telemetry;
 
 /// The sections that are read; the rest is kept as it is.
-pub(super) const SECTIONS: [&str; 13] = [
+pub(super) const SECTIONS: [&str; 14] = [
     "gateway", "session", "agents", "messages", "tools", "commands", "models", "auth", "secrets",
-    "skills", "mcp", "cron", "bindings",
+    "skills", "mcp", "cron", "bindings", "talk",
 ];
 /// Far more than anybody writes by hand; keeps a wrong path from filling memory.
 const FILE_LIMIT: u64 = 8 * 1024 * 1024;
@@ -88,6 +88,7 @@ fn settings(
     let heartbeats = heartbeat::read(&root, &agents, &file.path, &mut ledger)?;
     let channels = channels::read(&root)?;
     let (web, mcp) = (web::read(&root)?, mcp::read(&root, &paths)?);
+    let (voice, push) = (voice::read(&root)?, push::read(&root)?);
     // The gateway last: its token is only made for a valid config.
     let gateway = gateway::read(&root, &from, &mut ledger)?;
     let mut explained = ledger.into_lines();
@@ -111,6 +112,8 @@ fn settings(
         commands,
         secrets,
         web,
+        voice,
+        push,
         mcp,
         cron,
         heartbeats,

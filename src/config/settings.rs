@@ -12,11 +12,12 @@ use super::models::ModelsConfig;
 use super::profiles::ProfilesConfig;
 use super::secrets::SecretsConfig;
 use super::skills::SkillsSettings;
+use super::voice::VoiceConfig;
 use super::web::WebConfig;
 use super::{
     AgentsSettings, AuthMode, BindChoice, CommandsSettings, CronSettings, ExecPolicySettings,
     ExecSettings, Explained, GatewaySettings, HeartbeatSettings, MessagesSettings, NodesSettings,
-    Paths, SessionSettings, ToolsSettings, WorkspaceSettings,
+    Paths, PushConfig, SessionSettings, ToolsSettings, WorkspaceSettings,
 };
 use crate::support::Secret;
 
@@ -76,6 +77,10 @@ pub struct Settings {
     pub secrets: SecretsConfig,
     /// `tools.web`: reading pages and searching.
     pub web: WebConfig,
+    /// `messages.tts` and `talk`: speech.
+    pub voice: VoiceConfig,
+    /// `gateway.push`: notifications of browsers.
+    pub push: PushConfig,
     /// The `mcp` section: servers that bring tools along.
     pub mcp: McpConfig,
     /// The `cron` section: jobs.

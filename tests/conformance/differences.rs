@@ -94,7 +94,11 @@ const ONE_PLACE: &str = "Where answers go is in deliveryContext, and there only.
 const WHAT_TO_DO: &str = "The error says with which command to approve, and until when.";
 const NO_TOKEN_FOR_A_PLACE: &str =
     "Coming from this machine is worth no token: it would outlast the mode (CVE-2026-53817).";
-const NO_VOICE: &str = "Voice wake is not built yet.";
+const OWN_SPEECH: &str =
+    "Services are listed that this gateway can ask; none speaks without having been configured.";
+const NO_BROWSER: &str = "There is no program here that steers a browser.";
+const NO_SUCH_METHOD: &str =
+    "No gateway has this method: who may not know that is told of admin, as for every other name.";
 const TASKS: &str = "Runs are the tasks of this gateway; there is no task ledger to audit.";
 const WHICH_MODEL: &str = "Which model answers and why is shown wherever one looks.";
 
@@ -256,7 +260,16 @@ pub const DIFFERENCES: &[Difference] = &[
         "/payload/auth/issuedAtMs",
         NO_TOKEN_FOR_A_PLACE,
     ),
-    allow(Kind::MissingFrame, "*", "* event voicewake.*", "*", NO_VOICE),
+    allow(
+        Kind::Type,
+        "methods/talk-tts-voice",
+        "op res tts.status",
+        "/payload/provider",
+        OWN_SPEECH,
+    ),
+    allow(Kind::Value, "methods/talk-tts-voice", "op res tts.*", "/payload/provider*", OWN_SPEECH),
+    allow(Kind::Absent, "methods/talk-tts-voice", "op res tts.*", "/payload/provider*", OWN_SPEECH),
+    allow(Kind::Extra, "methods/talk-tts-voice", "op res tts.*", "/payload/provider*", OWN_SPEECH),
     allow(Kind::MissingFrame, "methods/chat", "op event run", "agent lifecycle error", ONE_END),
     allow(Kind::MissingFrame, "methods/chat", "op event run", "chat final", ONE_END),
     allow(Kind::ExtraFrame, "methods/chat", "op event run", "agent lifecycle start", ONE_END),

@@ -26,10 +26,6 @@ const OPEN: &[(&str, &str)] = &[
     ("http/*", "The HTTP side is not built yet, nor is its replay."),
     ("config/*", UNBUILT),
     ("lifecycle/*", UNBUILT),
-    (
-        "methods/channels-push",
-        "Its part on channels is as recorded. Logins by QR code, push, native hooks and the browser are not built yet.",
-    ),
     ("methods/*", UNBUILT),
 ];
 

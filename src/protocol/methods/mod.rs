@@ -15,6 +15,7 @@ pub mod cron;
 pub mod devices;
 pub mod models;
 pub mod nodes;
+pub mod push;
 pub mod secrets;
 pub mod session_settings;
 pub mod sessions;
@@ -22,6 +23,7 @@ pub mod skills;
 pub mod system;
 pub mod tools;
 pub mod usage;
+pub mod voice;
 
 use super::decode::{Fields, Params};
 
