@@ -1,6 +1,7 @@
 //! Delivering a notification.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::time::Duration;
 
 use futures_util::{StreamExt, stream};
@@ -122,11 +123,11 @@ impl Push {
         let browsers = self.everybody().await?;
         let mut paired = HashMap::new();
         for id in browsers.iter().filter_map(|row| row.device_id.clone()) {
-            if !paired.contains_key(&id) {
-                let row = self.parts.store.device(&id, 0).await;
+            if let Entry::Vacant(entry) = paired.entry(id) {
+                let row = self.parts.store.device(entry.key(), 0).await;
                 // What cannot be looked up is not sent, and not forgotten.
                 let is_paired = row.map(|row| row.is_some_and(|row| row.paired.is_some()));
-                paired.insert(id, is_paired.ok());
+                entry.insert(is_paired.ok());
             }
         }
         let state = |row: &Subscription| match &row.device_id {

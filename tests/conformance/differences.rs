@@ -96,6 +96,7 @@ const NO_TOKEN_FOR_A_PLACE: &str =
     "Coming from this machine is worth no token: it would outlast the mode (CVE-2026-53817).";
 const OWN_SPEECH: &str =
     "Services are listed that this gateway can ask; none speaks without having been configured.";
+const OWN_PAIR: &str = "Each gateway has a key pair of its own.";
 const NO_BROWSER: &str = "There is no program here that steers a browser.";
 const NO_SUCH_METHOD: &str =
     "No gateway has this method: who may not know that is told of admin, as for every other name.";
@@ -266,6 +267,30 @@ pub const DIFFERENCES: &[Difference] = &[
         "op res tts.status",
         "/payload/provider",
         OWN_SPEECH,
+    ),
+    allow(
+        Kind::Type,
+        "methods/talk-tts-voice",
+        "op res tts.providers",
+        "/payload/active",
+        OWN_SPEECH,
+    ),
+    allow(
+        Kind::Value,
+        "methods/channels-push",
+        "op res push.web.vapidPublicKey",
+        "/payload/vapidPublicKey",
+        OWN_PAIR,
+    ),
+    allow(Kind::Value, "methods/channels-push", "op res browser.request", "/ok", NO_BROWSER),
+    allow(Kind::Absent, "methods/channels-push", "op res browser.request", "/payload", NO_BROWSER),
+    allow(Kind::Extra, "methods/channels-push", "op res browser.request", "/error", NO_BROWSER),
+    allow(
+        Kind::Value,
+        "methods/channels-push",
+        "none res assistant.media.get",
+        "/error/message",
+        NO_SUCH_METHOD,
     ),
     allow(Kind::Value, "methods/talk-tts-voice", "op res tts.*", "/payload/provider*", OWN_SPEECH),
     allow(Kind::Absent, "methods/talk-tts-voice", "op res tts.*", "/payload/provider*", OWN_SPEECH),

@@ -53,7 +53,7 @@ pub struct SpeechOptions {
     timeout_ms: Option<u64>,
 }
 
-/// `voiceSettings` of ElevenLabs.
+/// `voiceSettings` of `ElevenLabs`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct VoiceTuning {

@@ -63,9 +63,9 @@ impl Prefs {
     }
 
     fn auto(&self) -> Option<TtsAuto> {
-        let older = || match self.0.get("enabled")?.as_bool()? {
-            true => Some(TtsAuto::Always),
-            false => Some(TtsAuto::Off),
+        let older = || {
+            let on = self.0.get("enabled")?.as_bool()?;
+            Some(if on { TtsAuto::Always } else { TtsAuto::Off })
         };
         self.text("auto").and_then(TtsAuto::parse).or_else(older)
     }

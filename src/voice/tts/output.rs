@@ -4,9 +4,9 @@
 //! nobody else can read or replace them; they are taken away again, those of
 //! an earlier process too.
 
-use std::fs::{self, DirBuilder, OpenOptions};
+use std::fs::{self, DirBuilder, OpenOptions, Permissions};
 use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -21,7 +21,10 @@ const SWEEP_MAX: usize = 1000;
 pub(super) fn keep(bytes: &[u8], extension: &str, now_ms: u64) -> io::Result<PathBuf> {
     let root = root()?;
     sweep(&root);
-    let dir = tempfile::Builder::new().prefix(PREFIX).tempdir_in(&root)?;
+    let dir = tempfile::Builder::new()
+        .prefix(PREFIX)
+        .permissions(Permissions::from_mode(0o700))
+        .tempdir_in(&root)?;
     let path = dir.path().join(format!("voice-{now_ms}{extension}"));
     let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path)?;
     file.write_all(bytes)?;
@@ -88,7 +91,7 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let open = home.path().join("open");
         fs::create_dir(&open).unwrap();
-        fs::set_permissions(&open, std::os::unix::fs::PermissionsExt::from_mode(0o777)).unwrap();
+        fs::set_permissions(&open, Permissions::from_mode(0o777)).unwrap();
         assert!(private(&open).is_err());
         let link = home.path().join("link");
         std::os::unix::fs::symlink(home.path(), &link).unwrap();
