@@ -2,43 +2,31 @@
 
 use std::sync::Arc;
 
-use crate::bus::Bus;
-use crate::config::{Env, Settings};
+use crate::agent::Runs;
+use crate::config::Env;
 use crate::push::{Push, PushParts};
-use crate::store::Store;
-use crate::support::{Clock, Ids, Tasks};
 use crate::voice::{Voice, VoiceParts};
 
 /// Nothing is read and nobody is asked yet.
-pub(super) fn voice(
-    settings: &Arc<Settings>,
-    env: &Env,
-    bus: &Bus,
-    clock: &Arc<dyn Clock>,
-    tasks: &Tasks,
-) -> Arc<Voice> {
+pub(super) fn voice(runs: &Runs, env: &Env) -> Arc<Voice> {
+    let parts = runs.parts();
     Arc::new(Voice::new(VoiceParts {
-        settings: Arc::clone(settings),
+        settings: Arc::clone(&parts.settings),
         env: env.clone(),
-        bus: bus.clone(),
-        clock: Arc::clone(clock),
-        tasks: tasks.clone(),
+        bus: parts.bus.clone(),
+        clock: Arc::clone(&parts.clock),
+        tasks: parts.tasks.clone(),
     }))
 }
 
 /// The same of notifications.
-pub(super) fn push(
-    settings: &Arc<Settings>,
-    env: &Env,
-    store: &Arc<dyn Store>,
-    clock: &Arc<dyn Clock>,
-    ids: &Arc<dyn Ids>,
-) -> Arc<Push> {
+pub(super) fn push(runs: &Runs, env: &Env) -> Arc<Push> {
+    let parts = runs.parts();
     Arc::new(Push::new(PushParts {
-        settings: Arc::clone(settings),
+        settings: Arc::clone(&parts.settings),
         env: env.clone(),
-        store: Arc::clone(store),
-        clock: Arc::clone(clock),
-        ids: Arc::clone(ids),
+        store: Arc::clone(&parts.store),
+        clock: Arc::clone(&parts.clock),
+        ids: Arc::clone(&parts.ids),
     }))
 }
