@@ -137,14 +137,12 @@ impl SpeechOptions {
     /// With what a request wishes instead.
     #[must_use]
     pub fn wished(
-        mut self,
+        &self,
         model: Option<String>,
         voice: Option<String>,
         format: Option<String>,
     ) -> Self {
-        let wish = Self { model, voice, output_format: format, ..Self::default() };
-        self = self.overlaid(&wish);
-        self
+        self.overlaid(&Self { model, voice, output_format: format, ..Self::default() })
     }
 }
 

@@ -180,7 +180,7 @@ impl Voice {
             let aliases = ready.options(provider).voice_aliases;
             let named = |(alias, _): &(&String, _)| alias.trim().eq_ignore_ascii_case(wished);
             if let Some((_, voice)) = aliases.iter().find(named) {
-                request.wish = request.wish.clone().wished(None, Some(voice.clone()), None);
+                request.wish = request.wish.wished(None, Some(voice.clone()), None);
             }
         }
         let spoken = self.ask(&ready, provider, &request).await;
