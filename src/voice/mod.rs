@@ -1,9 +1,9 @@
 //! Speech: wake words, text to speech, talking.
 //!
 //! Owns: which words wake an agent and whom each of them wakes; who speaks, what
-//! people have chosen, and speaking. Promises: what
-//! was acknowledged is on disk; every node hears of a change, and of the state
-//! when it connects, in the order of the changes. Must not: know methods.
+//! people have chosen, and speaking. Promises: what was acknowledged is on disk;
+//! every node hears of a change, and of the state when it connects, in the order
+//! of the changes. Must not: know methods.
 
 pub mod tts;
 mod wake;
