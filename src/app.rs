@@ -11,7 +11,6 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use crate::agent::approvals::{Approvals, ApprovalsParts};
 use crate::agent::exec::Processes;
 use crate::agent::exec::launcher::own_program;
 use crate::agent::skills::Skills;
@@ -38,6 +37,7 @@ use crate::sessions::{AgentId, KeyRules, SessionError, Sessions, SessionsOptions
 use crate::store::{SqliteStore, Store, StoreError};
 use crate::support::{Clock, Fingerprint, Ids, RandomIds, SystemClock, Tasks};
 
+mod approvals;
 mod channels;
 mod ending;
 mod jobs;
@@ -45,6 +45,7 @@ mod listen;
 mod nodes;
 mod own_beacon;
 mod pairing;
+mod voice;
 
 use ending::Signals;
 
@@ -234,13 +235,7 @@ async fn build(
     let models = Models::new(failover, Arc::clone(&keys), &settings.agents)?;
     let usage = usage_reports(&sessions, &store, &clock, &models);
     let tools = Tools::new(&settings, env, tasks.clone());
-    let approvals = Approvals::new(ApprovalsParts {
-        settings: Arc::clone(&settings),
-        sessions: sessions.clone(),
-        bus: bus.clone(),
-        clock: Arc::clone(&clock),
-        ids: Arc::clone(&ids),
-    });
+    let approvals = approvals::approvals(&settings, &sessions, &bus, &clock, &ids);
     let channels = channels::build(&settings, env, &store, &sessions, &clock, &tasks);
     let nodes = nodes::nodes(&settings, &store, &bus, &clock, &ids);
     let cron = jobs::jobs(&settings, env, &sessions, &store, &bus, &clock, &ids, &channels);
@@ -272,6 +267,8 @@ async fn build(
     let pairing = pairing::pairing(&runs, &identity, &bus);
     let auth = auth(&settings.gateway, Arc::clone(&pairing));
     let services = Arc::new(Services {
+        voice: voice::voice(&runs, env),
+        push: voice::push(&runs, env),
         lanes: Lanes::default(),
         env: env.clone(),
         registry: Arc::new(handlers::registry()),

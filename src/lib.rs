@@ -18,6 +18,8 @@
 //! | [`agent`] | a run: lane, turn, abort |
 //! | [`nodes`] | machines that connect and offer commands |
 //! | [`cron`] | jobs and heartbeats |
+//! | [`voice`] | speech: wake words, text to speech, talking |
+//! | [`push`] | notifications of browsers |
 //! | [`channels`] | chat services: accounts, who may write, the way in and out |
 //! | [`commands`] | slash commands |
 //! | [`registry`] | the table of methods and the one door to them |
@@ -53,8 +55,10 @@ pub mod http;
 pub mod nodes;
 pub mod protocol;
 pub mod providers;
+pub mod push;
 pub mod registry;
 pub mod sessions;
 pub mod store;
 pub mod support;
 pub mod telemetry;
+pub mod voice;

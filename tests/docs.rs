@@ -111,6 +111,7 @@ fn methods_page() -> String {
         let scope = match kind.gate() {
             Gate::Open => "none".to_owned(),
             Gate::Node => "node".to_owned(),
+            Gate::NodeOr(scope) => format!("node, or `{}`", scope.as_str()),
             Gate::Scope(scope) => format!("`{}`", scope.as_str()),
         };
         page.push_str(&format!("| `{}` | {scope} | {} |\n", kind.name(), event_doc(kind.name())));

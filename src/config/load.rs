@@ -14,16 +14,16 @@ use super::schema::Node;
 use super::{
     ConfigError, ConfigFile, Env, Overrides, Paths, Settings, agents, channels, cli_backend,
     commands, cron, env_section, exec, exec_policy, heartbeat, include, logging, mcp, messages,
-    models, nesting, nodes, profiles, redact, secrets, session, skills, substitute, tools, web,
-    workspace,
+    models, nesting, nodes, profiles, push, redact, secrets, session, skills, substitute, tools,
+    voice, web, workspace,
 };
 use crate::support::{Secret, hex};
 use crate::telemetry;
 
 /// The sections that are read; the rest is kept as it is.
-pub(super) const SECTIONS: [&str; 15] = [
+pub(super) const SECTIONS: [&str; 16] = [
     "gateway", "session", "agents", "messages", "tools", "commands", "models", "auth", "secrets",
-    "skills", "mcp", "cron", "bindings", "env", "logging",
+    "skills", "mcp", "cron", "bindings", "env", "logging", "talk",
 ];
 /// Far more than anybody writes by hand; keeps a wrong path from filling memory.
 const FILE_LIMIT: u64 = 8 * 1024 * 1024;
@@ -100,6 +100,7 @@ fn settings(
     let channels = channels::read(&root)?;
     let logging = logging::read(&root, env, &paths, &file.path, &mut ledger)?;
     let (web, mcp) = (web::read(&root)?, mcp::read(&root, &paths)?);
+    let (voice, push) = (voice::read(&root)?, push::read(&root)?);
     // The gateway last: its token is only made for a valid config.
     let gateway = gateway::read(&root, &from, &mut ledger)?;
     let mut explained = ledger.into_lines();
@@ -123,6 +124,8 @@ fn settings(
         commands,
         secrets,
         web,
+        voice,
+        push,
         mcp,
         cron,
         logging,

@@ -14,11 +14,12 @@ use super::models::ModelsConfig;
 use super::profiles::ProfilesConfig;
 use super::secrets::SecretsConfig;
 use super::skills::SkillsSettings;
+use super::voice::VoiceConfig;
 use super::web::WebConfig;
 use super::{
     AgentsSettings, AuthMode, BindChoice, CommandsSettings, CronSettings, Env, ExecPolicySettings,
     ExecSettings, Explained, GatewaySettings, HeartbeatSettings, LoggingSettings, MessagesSettings,
-    NodesSettings, Paths, SessionSettings, ToolsSettings, WorkspaceSettings,
+    NodesSettings, Paths, PushConfig, SessionSettings, ToolsSettings, WorkspaceSettings,
 };
 use crate::support::Secret;
 
@@ -78,6 +79,10 @@ pub struct Settings {
     pub secrets: SecretsConfig,
     /// `tools.web`: reading pages and searching.
     pub web: WebConfig,
+    /// `messages.tts` and `talk`: speech.
+    pub voice: VoiceConfig,
+    /// `gateway.push`: notifications of browsers.
+    pub push: PushConfig,
     /// The `mcp` section: servers that bring tools along.
     pub mcp: McpConfig,
     /// The `cron` section: jobs.

@@ -84,6 +84,14 @@ pub async fn run(
     }
 }
 
+/// Which program connects.
+fn program(connect: &Connect) -> Arc<str> {
+    match connect {
+        Connect::Standard(connect) => connect.client.id.as_str().into(),
+        Connect::Simple(connect) => connect.client_type.as_deref().unwrap_or("simple").into(),
+    }
+}
+
 /// What a client calls itself.
 fn called(connect: &Connect) -> Arc<str> {
     match connect {
@@ -266,15 +274,14 @@ impl Attempt<'_> {
         }
         tracing::info!(conn = %self.conn_id, role = principal.role().as_str(), ?profile, "connected");
         services.health.refresh_soon();
+        if principal.role() == Role::Node {
+            services.voice.greet(&subscriber).await;
+        }
         let view = View::new(profile, &user_agent, Arc::clone(&key_names));
         let is_webchat = matches!(&connect, Connect::Standard(connect)
             if connect.client.mode == "webchat" && connect.client.id != "openclaw-control-ui");
         let is_dashboard = is_dashboard(&user_agent);
-        let client_id = match &connect {
-            Connect::Standard(connect) => connect.client.id.as_str().into(),
-            Connect::Simple(connect) => connect.client_type.as_deref().unwrap_or("simple").into(),
-        };
-        let name = called(&connect);
+        let (client_id, name) = (program(&connect), called(&connect));
         let caller = Caller {
             principal,
             profile,

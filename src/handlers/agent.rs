@@ -13,7 +13,7 @@ use crate::sessions::{AgentId, SessionKey};
 use crate::support::without_nulls;
 
 use super::session_changes::change;
-use super::{attachments, chat, reply};
+use super::{attachments, chat, reply, voicewake};
 
 /// How long `agent.wait` waits when nobody says so, in milliseconds.
 const WAIT_DEFAULT_MS: u64 = 30_000;
@@ -118,6 +118,9 @@ async fn enter_session(cx: &Ctx, p: &AgentParams) -> Reply<Option<SessionKey>> {
 
 async fn session(cx: &Ctx, p: &AgentParams) -> Reply<Option<SessionKey>> {
     let given = |text: &Option<String>| text.clone().filter(|text| !text.trim().is_empty());
+    if let Some(key) = voicewake::woken(cx, p).await {
+        return Ok(Some(key));
+    }
     if let Some(written) = given(&p.session_key) {
         return Ok(Some(cx.session_key(&written)));
     }

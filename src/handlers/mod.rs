@@ -30,6 +30,7 @@ mod node_pairing;
 mod node_work;
 mod nodes;
 mod plugins;
+mod push;
 mod reply;
 mod restart;
 mod roster;
@@ -40,9 +41,13 @@ mod sessions;
 mod skill_search;
 mod skills;
 mod system;
+mod talk;
 mod tools;
+mod tts;
+mod unoffered;
 mod updates;
 mod usage;
+mod voicewake;
 
 pub use channel_inlet::ChannelInlet;
 pub use cleanup::keep_tidy;
@@ -70,6 +75,8 @@ pub fn registry() -> Registry {
     of_nodes(&mut r);
     of_config(&mut r);
     of_cron(&mut r);
+    of_voice(&mut r);
+    of_push(&mut r);
     r
 }
 
@@ -264,6 +271,43 @@ fn of_cron(r: &mut Registry) {
     r.add(admin("cron.remove"), cron::remove);
     r.add(admin("cron.run"), cron::run);
     r.add(read("cron.runs"), cron::runs);
+}
+
+/// Speech.
+fn of_voice(r: &mut Registry) {
+    r.add(read("voicewake.get"), voicewake::get);
+    r.add(write("voicewake.set"), voicewake::set);
+    r.add(read("voicewake.routing.get"), voicewake::routing_get);
+    r.add(write("voicewake.routing.set"), voicewake::routing_set);
+    r.add(read("tts.status"), tts::status);
+    r.add(read("tts.providers"), tts::providers);
+    r.add(read("tts.personas"), tts::personas);
+    r.add(write("tts.enable"), tts::enable);
+    r.add(write("tts.disable"), tts::disable);
+    r.add(write("tts.setProvider"), tts::set_provider);
+    r.add(write("tts.setPersona"), tts::set_persona);
+    r.add(write("tts.convert"), tts::convert);
+    r.add(read("talk.config"), talk::config);
+    r.add(write("talk.mode"), talk::mode);
+    r.add(write("talk.speak"), talk::speak);
+    r.add(write("talk.realtime.session"), talk::realtime_session);
+    r.add(write("talk.realtime.relayAudio"), talk::relay_audio);
+    r.add(write("talk.realtime.relayMark"), talk::relay_mark);
+    r.add(write("talk.realtime.relayStop"), talk::relay_stop);
+    r.add(write("talk.realtime.relayToolResult"), talk::relay_tool_result);
+}
+
+/// Notifications, and what there is none of.
+fn of_push(r: &mut Registry) {
+    r.add(write("push.test"), push::test);
+    r.add(write("push.web.vapidPublicKey"), push::public_key);
+    r.add(write("push.web.subscribe"), push::subscribe);
+    r.add(write("push.web.unsubscribe"), push::unsubscribe);
+    r.add(write("push.web.test"), push::web_test);
+    r.add(admin("web.login.start"), unoffered::login_start);
+    r.add(admin("web.login.wait"), unoffered::login_wait);
+    r.add(admin("nativeHook.invoke"), unoffered::native_hook);
+    r.add(admin("browser.request"), unoffered::browser);
 }
 
 #[cfg(test)]

@@ -132,6 +132,12 @@ impl Nodes {
         self.state.lock().nodes.values().cloned().collect()
     }
 
+    /// Whether a node is connected with which somebody can talk.
+    pub fn has_talking(&self) -> bool {
+        let talks = |command: &str| command.starts_with("talk.");
+        self.state.lock().nodes.values().any(|node| node.commands().any(talks))
+    }
+
     /// Ids of the nodes that are connected.
     pub(super) fn live_ids(&self) -> Vec<String> {
         self.state.lock().nodes.keys().cloned().collect()

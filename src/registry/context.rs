@@ -13,9 +13,11 @@ use crate::bus::{Bus, Presence, Subscriber};
 use crate::config::{Env, Settings};
 use crate::nodes::Nodes;
 use crate::protocol::{Profile, response_ok};
+use crate::push::Push;
 use crate::sessions::usage::UsageReports;
 use crate::sessions::{AgentId, KeyRules, SessionKey, Sessions};
 use crate::support::{Clock, Ids, Tasks, millis};
+use crate::voice::Voice;
 
 use super::exchange::Exchange;
 use super::lanes::Lanes;
@@ -46,6 +48,10 @@ pub struct Services {
     pub runs: Arc<Runs>,
     /// Machines that offer commands.
     pub nodes: Arc<Nodes>,
+    /// Wake words, and what is spoken.
+    pub voice: Arc<Voice>,
+    /// Notifications of browsers.
+    pub push: Arc<Push>,
     /// The order of requests to one session.
     pub lanes: Lanes,
     /// The surroundings of the process.

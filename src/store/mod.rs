@@ -20,6 +20,7 @@ mod entry;
 mod error;
 mod group;
 pub mod instance;
+mod json_file;
 mod memory;
 mod migrations;
 mod nodes;
@@ -51,6 +52,7 @@ pub use devices::{
 };
 pub use entry::{SessionEntry, TranscriptFacts};
 pub use error::StoreError;
+pub use json_file::{JsonFile, JsonFileError};
 pub use memory::{MemoryChunk, MemoryFile, MemoryHit, MemoryUpdate};
 pub use nodes::{
     KnownNode, NodeAction, NodeAdmitted, NodeApproval, NodeCheck, NodeDrain, NodeFacts, NodePair,

@@ -104,7 +104,12 @@ const ONE_PLACE: &str = "Where answers go is in deliveryContext, and there only.
 const WHAT_TO_DO: &str = "The error says with which command to approve, and until when.";
 const NO_TOKEN_FOR_A_PLACE: &str =
     "Coming from this machine is worth no token: it would outlast the mode (CVE-2026-53817).";
-const NO_VOICE: &str = "Voice wake is not built yet.";
+const OWN_SPEECH: &str =
+    "Services are listed that this gateway can ask; none speaks without having been configured.";
+const OWN_PAIR: &str = "Each gateway has a key pair of its own.";
+const NO_BROWSER: &str = "There is no program here that steers a browser.";
+const NO_SUCH_METHOD: &str =
+    "No gateway has this method: who may not know that is told of admin, as for every other name.";
 const TASKS: &str = "Runs are the tasks of this gateway; there is no task ledger to audit.";
 const WHICH_MODEL: &str = "Which model answers and why is shown wherever one looks.";
 
@@ -301,7 +306,40 @@ pub const DIFFERENCES: &[Difference] = &[
         "/payload/auth/issuedAtMs",
         NO_TOKEN_FOR_A_PLACE,
     ),
-    allow(Kind::MissingFrame, "*", "* event voicewake.*", "*", NO_VOICE),
+    allow(
+        Kind::Type,
+        "methods/talk-tts-voice",
+        "op res tts.status",
+        "/payload/provider",
+        OWN_SPEECH,
+    ),
+    allow(
+        Kind::Type,
+        "methods/talk-tts-voice",
+        "op res tts.providers",
+        "/payload/active",
+        OWN_SPEECH,
+    ),
+    allow(
+        Kind::Value,
+        "methods/channels-push",
+        "op res push.web.vapidPublicKey",
+        "/payload/vapidPublicKey",
+        OWN_PAIR,
+    ),
+    allow(Kind::Value, "methods/channels-push", "op res browser.request", "/ok", NO_BROWSER),
+    allow(Kind::Absent, "methods/channels-push", "op res browser.request", "/payload", NO_BROWSER),
+    allow(Kind::Extra, "methods/channels-push", "op res browser.request", "/error", NO_BROWSER),
+    allow(
+        Kind::Value,
+        "methods/channels-push",
+        "none res assistant.media.get",
+        "/error/message",
+        NO_SUCH_METHOD,
+    ),
+    allow(Kind::Value, "methods/talk-tts-voice", "op res tts.*", "/payload/provider*", OWN_SPEECH),
+    allow(Kind::Absent, "methods/talk-tts-voice", "op res tts.*", "/payload/provider*", OWN_SPEECH),
+    allow(Kind::Extra, "methods/talk-tts-voice", "op res tts.*", "/payload/provider*", OWN_SPEECH),
     allow(Kind::MissingFrame, "methods/chat", "op event run", "agent lifecycle error", ONE_END),
     allow(Kind::MissingFrame, "methods/chat", "op event run", "chat final", ONE_END),
     allow(Kind::ExtraFrame, "methods/chat", "op event run", "agent lifecycle start", ONE_END),

@@ -28,10 +28,6 @@ const OPEN: &[(&str, &str)] = &[
         "A changed token does not end connections yet, and no change restarts the gateway; what comes before is as recorded.",
     ),
     ("lifecycle/*", UNBUILT),
-    (
-        "methods/channels-push",
-        "Its part on channels is as recorded. Logins by QR code, push, native hooks and the browser are not built yet.",
-    ),
     ("methods/*", UNBUILT),
 ];
 

@@ -283,6 +283,7 @@ fn tools(config: &mut Value, birds: &mut Birds, parrot: &Parrot, base: &Path, se
         services[name] = json!({"apiKey": birds.at(&at("apiKey")), "baseUrl": url});
     }
     config["tools"]["web"]["search"] = services;
+    speech(config, birds, parrot);
     config["tools"]["exec"]["env"] = json!({"TOOL_KEY": birds.at("tools.exec.env.*")});
     config["skills"]["entries"] = json!({"gh": {"apiKey": birds.at("skills.entries.*.apiKey"),
         "env": {"GH_MORE": birds.at("skills.entries.*.env.*")}}});
@@ -296,6 +297,22 @@ fn tools(config: &mut Value, birds: &mut Birds, parrot: &Parrot, base: &Path, se
             "env": {"KEY": birds.at("mcp.servers.*.env.*")}},
         "far": {"url": url, "headers": {"X-Key": birds.at("mcp.servers.*.headers.*")}},
     });
+}
+
+/// Services of speech that refuse everything.
+fn speech(config: &mut Value, birds: &mut Birds, parrot: &Parrot) {
+    let mut service = |at: &str| {
+        let at = |rest: &str| format!("{at}.{rest}");
+        let password = birds.at(&at("baseUrl"));
+        json!({"apiKey": birds.at(&at("apiKey")), "env": {"KEY": birds.at(&at("env.*"))},
+            "baseUrl": format!("http://me:{password}@{}/v1", parrot.address)})
+    };
+    let openai = service("messages.tts.providers.*");
+    let persona = service("messages.tts.personas.*.providers.*");
+    config["talk"] =
+        json!({"provider": "openai", "providers": {"openai": service("talk.providers.*")}});
+    config["messages"]["tts"] = json!({"provider": "openai", "providers": {"openai": openai},
+        "personas": {"bea": {"providers": {"openai": persona}}}});
 }
 
 /// A client that does all that may tell a secret.
@@ -328,6 +345,13 @@ async fn exercise(scene: &Scene) -> Vec<WsClient> {
         let said = client.request("tools.invoke", json!({"name": name, "args": args})).await;
         assert!(said["payload"]["ok"].is_boolean(), "{name}: {said}");
     }
+    for (method, persona) in [("tts.convert", "off"), ("tts.convert", "bea"), ("talk.speak", "off")]
+    {
+        client.request("tts.setPersona", json!({"persona": persona})).await;
+        let refused = client.request(method, json!({"text": "hello"})).await;
+        assert_eq!(refused["ok"], false, "{method}: {refused}");
+    }
+    client.request("talk.config", json!({})).await;
     for line in ["/config show", "/config get gateway.auth", "/config get models", "/status"] {
         let end = ask(&mut client, "commands", line, line).await;
         assert!(!text_of(&end["message"]).is_empty(), "{line}: {end}");
@@ -470,13 +494,13 @@ fn every_member_of_the_config_that_is_a_secret_is_a_known_place() {
     let expected = "account.rs bot_token, account.rs secret, account.rs secret, account.rs token, \
         account.rs webhook_secret, account.rs webhook_secret, auth.rs password, auth.rs password, auth.rs token, auth.rs token, \
         cli_backend.rs env, cron.rs webhook_token, env.rs added, mcp.rs env, mcp.rs headers, mcp.rs url, mcp.rs url, models.rs api_key, \
-        models.rs headers, provider_request.rs ca, provider_request.rs cert, \
+        models.rs headers, options.rs api_key, options.rs base_url, options.rs env, provider_request.rs ca, provider_request.rs cert, \
         provider_request.rs headers, provider_request.rs key, provider_request.rs token, \
         provider_request.rs value, provider_request.rs value, settings.rs password, \
         settings.rs token, skills.rs api_key, skills.rs env, tls.rs password, tls.rs token, web.rs api_key, web.rs api_key, \
         web.rs base_url";
     let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/config");
-    let folders = [dir.clone(), dir.join("channels")];
+    let folders = [dir.clone(), dir.join("channels"), dir.join("voice")];
     let mut found = Vec::new();
     for entry in folders.iter().flat_map(|folder| fs::read_dir(folder).unwrap()) {
         let path = entry.unwrap().path();

@@ -8,10 +8,12 @@
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
+mod number;
 mod rules;
 
 use super::ErrorShape;
 
+pub use number::number;
 pub use rules::{
     Rule, Setting, Text, any, boolean, constant, dictionary, integer_from, list, literal,
     non_empty, nullable, object, one_of, text, text_or_number,

@@ -18,6 +18,7 @@ pub mod diagnostics;
 pub mod logs;
 pub mod models;
 pub mod nodes;
+pub mod push;
 pub mod secrets;
 pub mod session_settings;
 pub mod sessions;
@@ -25,6 +26,7 @@ pub mod skills;
 pub mod system;
 pub mod tools;
 pub mod usage;
+pub mod voice;
 
 use super::decode::{Fields, Params};
 
