@@ -37,6 +37,7 @@ use crate::sessions::usage::UsageReports;
 use crate::sessions::{AgentId, KeyRules, SessionError, Sessions, SessionsOptions};
 use crate::store::{SqliteStore, Store, StoreError};
 use crate::support::{Clock, Fingerprint, Ids, RandomIds, SystemClock, Tasks};
+use crate::wizard::Wizards;
 
 mod channels;
 mod ending;
@@ -288,6 +289,7 @@ async fn build(
         pairing,
         health: HealthCache::default(),
         restart: Restart::default(),
+        wizards: Wizards::default(),
         started: tokio::time::Instant::now(),
     });
     Ok(Arc::new(Gateway::new(services, auth, hub)))

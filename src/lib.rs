@@ -19,6 +19,7 @@
 //! | [`nodes`] | machines that connect and offer commands |
 //! | [`cron`] | jobs and heartbeats |
 //! | [`channels`] | chat services: accounts, who may write, the way in and out |
+//! | [`wizard`] | setting up by questions |
 //! | [`commands`] | slash commands |
 //! | [`registry`] | the table of methods and the one door to them |
 //! | [`handlers`] | one function per method |
@@ -58,3 +59,4 @@ pub mod sessions;
 pub mod store;
 pub mod support;
 pub mod telemetry;
+pub mod wizard;

@@ -25,6 +25,7 @@ mod import;
 mod message;
 mod models;
 mod nodes;
+mod onboard;
 mod output;
 mod pairing;
 mod screen;
@@ -59,6 +60,7 @@ pub use import::ImportArgs;
 pub use message::MessageArgs;
 pub use models::ModelsArgs;
 pub use nodes::NodesArgs;
+pub use onboard::OnboardArgs;
 pub use output::say;
 pub use pairing::PairingArgs;
 pub use screen::Screen;
@@ -100,6 +102,8 @@ enum Command {
     Doctor(DoctorArgs),
     /// Look at what the configuration opens to others.
     Security(SecurityArgs),
+    /// Set up model, key, channels and gateway by answering questions.
+    Onboard(Box<OnboardArgs>),
     /// Take over the sessions and devices of an OpenClaw state directory.
     Import(ImportArgs),
     /// Show models and credentials, choose the default model.
@@ -140,6 +144,7 @@ fn run(cli: Cli, env: Env) -> anyhow::Result<ExitCode> {
         Some(Command::Config(args)) => config::run(&args, &env),
         Some(Command::Doctor(args)) => doctor::run(&args, &env),
         Some(Command::Security(args)) => security::run(&args, &env),
+        Some(Command::Onboard(args)) => onboard::run(&args, &env),
         Some(Command::Import(args)) => import::run(&args, &env),
         Some(Command::Models(args)) => models::run(&args, &env),
         Some(Command::Chat(args)) => {

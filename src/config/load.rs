@@ -40,8 +40,17 @@ pub fn load(env: &Env, overrides: &Overrides) -> Result<Settings, ConfigError> {
 /// # Errors
 /// What is wrong with it.
 pub fn check(text: &str, env: &Env) -> Result<(), ConfigError> {
+    preview(text, env).map(|_| ())
+}
+
+/// The settings that a gateway would have with this text of a config file;
+/// nothing is made or written.
+///
+/// # Errors
+/// What is wrong with it.
+pub fn preview(text: &str, env: &Env) -> Result<Settings, ConfigError> {
     let overrides = Overrides { read_only: true, ..Overrides::default() };
-    settings(Some(text), Paths::resolve(env)?, env, &overrides).map(|_| ())
+    settings(Some(text), Paths::resolve(env)?, env, &overrides)
 }
 
 fn settings(

@@ -34,6 +34,7 @@ mod skills;
 mod system;
 mod tools;
 mod usage;
+mod wizard;
 
 pub use channel_inlet::ChannelInlet;
 pub use cleanup::keep_tidy;
@@ -197,6 +198,10 @@ fn of_config(r: &mut Registry) {
     r.add(admin("config.apply").limited(), config::apply);
     r.add(admin("secrets.reload"), secrets::reload);
     r.add(admin("secrets.resolve"), secrets::resolve);
+    r.add(admin("wizard.start"), wizard::start);
+    r.add(admin("wizard.next"), wizard::next);
+    r.add(admin("wizard.cancel"), wizard::cancel);
+    r.add(admin("wizard.status"), wizard::status);
 }
 
 /// People of chat services.

@@ -21,6 +21,8 @@ use super::save::{SaveError, write_with};
 use super::{ConfigError, Env, Paths, check, parse, parse_value, substitute};
 use crate::support::hex;
 
+pub use merge::merged;
+
 /// Something that is wrong with a config.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConfigIssue {

@@ -22,6 +22,7 @@ pub mod skills;
 pub mod system;
 pub mod tools;
 pub mod usage;
+pub mod wizard;
 
 use super::decode::{Fields, Params};
 
