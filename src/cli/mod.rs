@@ -60,7 +60,7 @@ pub use import::ImportArgs;
 pub use message::MessageArgs;
 pub use models::ModelsArgs;
 pub use nodes::NodesArgs;
-pub use onboard::OnboardArgs;
+pub use onboard::{ConfigureArgs, OnboardArgs};
 pub use output::say;
 pub use pairing::PairingArgs;
 pub use screen::Screen;
@@ -104,6 +104,8 @@ enum Command {
     Security(SecurityArgs),
     /// Set up model, key, channels and gateway by answering questions.
     Onboard(Box<OnboardArgs>),
+    /// Change parts of that.
+    Configure(Box<ConfigureArgs>),
     /// Take over the sessions and devices of an OpenClaw state directory.
     Import(ImportArgs),
     /// Show models and credentials, choose the default model.
@@ -145,6 +147,7 @@ fn run(cli: Cli, env: Env) -> anyhow::Result<ExitCode> {
         Some(Command::Doctor(args)) => doctor::run(&args, &env),
         Some(Command::Security(args)) => security::run(&args, &env),
         Some(Command::Onboard(args)) => onboard::run(&args, &env),
+        Some(Command::Configure(args)) => onboard::configure(&args, &env),
         Some(Command::Import(args)) => import::run(&args, &env),
         Some(Command::Models(args)) => models::run(&args, &env),
         Some(Command::Chat(args)) => {

@@ -15,6 +15,7 @@ use crate::wizard::{ConfigWriter, Mode, NextError, Setup, WizardSession, WriteRe
 pub async fn start(cx: Ctx, p: WizardStartParams) -> Reply<Value> {
     let services = &cx.services;
     let setup = Setup {
+        sections: None,
         env: services.env.clone(),
         clock: Arc::clone(&services.clock),
         writer: Box::new(Patcher(cx.clone())),

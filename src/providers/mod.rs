@@ -37,8 +37,8 @@ pub(crate) mod testing;
 pub use adapters::Adapters;
 pub use catalog::{
     Api, Catalog, CatalogError, CatalogSources, Choice, InputKind, ModelInfo, ModelPrice, ModelRef,
-    NameError, PriceStep, ProviderInfo, View, key_in_environment, known_provider, known_providers,
-    ollama_address,
+    NameError, OFFLINE_MODEL, OFFLINE_PROVIDER, PriceStep, ProviderInfo, View, key_in_environment,
+    known_provider, known_providers, ollama_address,
 };
 pub use error::{ErrorStyle, ProviderError, ProviderErrorKind, text_for_people};
 pub use failover::{Attempt, Failover, FallbackNotice, Route};

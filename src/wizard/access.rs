@@ -3,6 +3,8 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use serde_json::json;
+
 use super::asker::Stopped;
 use super::draft::{Draft, blocking};
 use crate::config::profiles::ProfileMode;
@@ -67,6 +69,25 @@ impl StoredKey {
     /// Its id among the credentials.
     pub fn id(&self) -> String {
         format!("{}:default", self.provider)
+    }
+
+    /// Has it tried before others of its provider that are stored already.
+    ///
+    /// # Errors
+    /// When no gateway would start with that.
+    pub async fn prefer(&self, draft: &mut Draft) -> Result<(), Stopped> {
+        let clock = Arc::clone(&draft.clock);
+        let credentials = Credentials::new(&draft.settings, &draft.env, clock);
+        let stored = credentials.profiles(&draft.settings.agents.default_id).await;
+        let own = stored.into_iter().filter(|it| it.profile.provider == self.provider);
+        let used = own.filter(|it| !it.is_left_out).map(|it| it.profile.id);
+        let others: Vec<_> = used.filter(|id| *id != self.id()).collect();
+        if others.is_empty() {
+            return Ok(());
+        }
+        let order: Vec<_> = std::iter::once(self.id()).chain(others).collect();
+        let place = vec!["auth", "order", self.provider.as_str()];
+        draft.set(vec![(place, json!(order))]).await.map_err(Stopped::from)
     }
 
     /// Where it goes.

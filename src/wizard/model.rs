@@ -13,8 +13,8 @@ use super::{check, own};
 use crate::config::secrets::ResolvedSecrets;
 use crate::providers::credentials::Credentials;
 use crate::providers::{
-    Adapters, Catalog, CatalogSources, ModelRef, View, key_in_environment, known_provider,
-    known_providers,
+    Adapters, Catalog, CatalogSources, ModelRef, OFFLINE_MODEL, OFFLINE_PROVIDER, View,
+    key_in_environment, known_provider, known_providers,
 };
 
 /// The choice of what is configured.
@@ -24,14 +24,12 @@ pub const OLLAMA: &str = "ollama";
 /// The choice of a server of the user's own.
 pub const CUSTOM: &str = "custom";
 /// The choice of the model that is built in.
-pub const OFFLINE: &str = "offline";
+pub const OFFLINE: &str = OFFLINE_PROVIDER;
 /// The choice of none.
 pub const SKIP: &str = "skip";
 /// The choice of a model that is not listed. No model is called that.
 pub const OTHER_MODEL: &str = "*other*";
 
-/// The embedded model.
-const OFFLINE_MODEL: &str = "echo-guide";
 /// These come first; people know them.
 const FIRST: [&str; 4] = ["anthropic", "openai", "google", "openrouter"];
 /// Longest name of a model.
@@ -216,7 +214,11 @@ async fn settle(
     }
     use_model(draft, &chosen.name).await?;
     let Chosen { name, access, has_key } = chosen;
-    draft.key = has_key.then_some(StoredKey { provider: name.provider, access });
+    if has_key {
+        let key = StoredKey { provider: name.provider, access };
+        key.prefer(draft).await?;
+        draft.key = Some(key);
+    }
     Ok(())
 }
 

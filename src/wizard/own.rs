@@ -6,7 +6,7 @@ use super::access::{Access, check_key};
 use super::asker::Stopped;
 use super::check;
 use super::draft::Draft;
-use super::model::{Chosen, OLLAMA, OTHER_MODEL, check_model_id};
+use super::model::{Chosen, OFFLINE, OLLAMA, OTHER_MODEL, check_model_id};
 use super::step::StepOption;
 use super::talk::{Line, Talk};
 use crate::providers::{ModelRef, known_provider};
@@ -111,7 +111,7 @@ pub fn check_address(text: &str) -> Result<(), String> {
 
 fn check_provider_id(text: &str) -> Result<(), String> {
     let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "-_".contains(c);
-    if known_provider(text).is_some() || [OLLAMA, "offline"].contains(&text) {
+    if known_provider(text).is_some() || [OLLAMA, OFFLINE].contains(&text) {
         Err(format!("{text} is taken; give another name"))
     } else if (1..=PROVIDER_ID_MAX).contains(&text.len()) && text.chars().all(fits) {
         Ok(())

@@ -8,6 +8,7 @@ use super::asker::{Asker, Stopped};
 use super::changes::ConfigWriter;
 use super::draft::Draft;
 use super::ending::{self, Outcome};
+use super::step::StepOption;
 use super::talk::Talk;
 use super::{channels, gateway, model, remote, workspace};
 use crate::config::Env;
@@ -48,8 +49,39 @@ impl Mode {
     }
 }
 
+/// A part of the setup.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Section {
+    /// Model and key.
+    Model,
+    /// Chat services.
+    Channels,
+    /// Folder and name of the agent.
+    Workspace,
+    /// Port, address and who is let in.
+    Gateway,
+}
+
+impl Section {
+    /// All of them, in the order in which they are asked.
+    pub const ALL: [Self; 4] = [Self::Model, Self::Channels, Self::Workspace, Self::Gateway];
+
+    /// Its name in flags and answers, and for people.
+    pub const fn names(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Model => ("model", "Model and key"),
+            Self::Channels => ("channels", "Channels"),
+            Self::Workspace => ("workspace", "Workspace and name of the agent"),
+            Self::Gateway => ("gateway", "Port, address and token of the gateway"),
+        }
+    }
+}
+
 /// What the script works with.
 pub struct Setup {
+    /// Only these parts, without the warning at the begin; they are asked for when
+    /// there is none. `None` is all, with the warning.
+    pub sections: Option<Vec<Section>>,
     /// The surroundings.
     pub env: Env,
     /// Wall-clock time.
@@ -75,6 +107,34 @@ pub async fn run(asker: &mut dyn Asker, mut setup: Setup) -> Result<Outcome, Sto
     let mut talk = Talk(asker);
     let mut draft = Draft::open(setup.env.clone(), Arc::clone(&setup.clock)).await?;
     talk.note("intro", "OpenClaw setup", "").await?;
+    let sections = match setup.sections.take() {
+        None => {
+            warn(&mut talk, &draft).await?;
+            Section::ALL.to_vec()
+        }
+        Some(chosen) if chosen.is_empty() && setup.mode == Mode::Local => parts(&mut talk).await?,
+        Some(chosen) => chosen,
+    };
+    if setup.mode == Mode::Remote {
+        remote::choose(&mut talk, &mut draft).await?;
+        return write(&mut talk, &mut draft, &mut setup).await;
+    }
+    for section in sections {
+        let (talk, draft) = (&mut talk, &mut draft);
+        match section {
+            Section::Model => model::choose(talk, draft, setup.skips_check).await?,
+            Section::Channels => channels::choose(talk, draft, setup.skips_check).await?,
+            Section::Workspace => {
+                workspace::choose(talk, draft, setup.workspace.as_deref()).await?;
+            }
+            Section::Gateway => gateway::choose(talk, draft).await?,
+        }
+    }
+    write(&mut talk, &mut draft, &mut setup).await
+}
+
+/// Says what this is, and goes on with who accepts it.
+async fn warn(talk: &mut Talk<'_>, draft: &Draft) -> Result<(), Stopped> {
     talk.note("security", "What this is, and its risk", RISK).await?;
     if !talk.confirm("risk", "Do you accept this?", false).await? {
         return Err(Stopped::Cancelled("the risk was not accepted; nothing was written".into()));
@@ -87,16 +147,21 @@ pub async fn run(asker: &mut dyn Asker, mut setup: Setup) -> Result<Outcome, Sto
         );
         talk.note("existing", "Your configuration", text).await?;
     }
-    match setup.mode {
-        Mode::Remote => remote::choose(&mut talk, &mut draft).await?,
-        Mode::Local => {
-            model::choose(&mut talk, &mut draft, setup.skips_check).await?;
-            channels::choose(&mut talk, &mut draft, setup.skips_check).await?;
-            workspace::choose(&mut talk, &mut draft, setup.workspace.as_deref()).await?;
-            gateway::choose(&mut talk, &mut draft).await?;
-        }
+    Ok(())
+}
+
+/// Asks which parts to go through.
+async fn parts(talk: &mut Talk<'_>) -> Result<Vec<Section>, Stopped> {
+    let options = Section::ALL.map(|section| {
+        let (name, label) = section.names();
+        StepOption::new(name, label)
+    });
+    let chosen = talk.many("sections", "What do you want to change?", options.to_vec()).await?;
+    if chosen.is_empty() {
+        return Err(Stopped::Cancelled("nothing was chosen; nothing was written".into()));
     }
-    write(&mut talk, &mut draft, &mut setup).await
+    let is_chosen = |section: &Section| chosen.iter().any(|name| name == section.names().0);
+    Ok(Section::ALL.into_iter().filter(is_chosen).collect())
 }
 
 async fn write(
@@ -131,7 +196,9 @@ async fn write(
             Err(why) => {
                 let question = format!("The config file is not written: {why}. Try again?");
                 if !talk.confirm("writeFailed", question, true).await? {
-                    return Err(Stopped::Failed(format!("the config file is not written: {why}")));
+                    let key = if draft.key.is_some() { "; the key is stored" } else { "" };
+                    let text = format!("the config file is not written: {why}{key}");
+                    return Err(Stopped::Failed(text));
                 }
             }
         }

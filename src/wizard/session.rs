@@ -276,3 +276,62 @@ impl Asker for SessionAsker {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::support::RandomIds;
+
+    fn session() -> (Arc<WizardSession>, SessionAsker) {
+        let session = Arc::new(WizardSession::new(Arc::new(RandomIds)));
+        (Arc::clone(&session), SessionAsker(session))
+    }
+
+    fn question(kind: StepKind) -> Step {
+        Step::new(kind, "n", "Well?")
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn nobody_is_waited_for_without_end() {
+        let (session, mut asker) = session();
+        let script = tokio::spawn(async move { asker.ask(&question(StepKind::Confirm)).await });
+        let shown = session.next(None).await.unwrap();
+        assert_eq!(shown["step"]["message"], "Well?");
+        let stopped = script.await.unwrap().unwrap_err();
+        session.end(Err(stopped));
+        assert_eq!(session.status()["status"], "cancelled");
+        let answer = session.next(Some(("x", &json!(true)))).await;
+        assert_eq!(answer, Err(NextError::NotRunning));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_is_being_done_is_told_at_once_and_again_before_a_client_gives_up() {
+        let (session, mut asker) = session();
+        asker.tell("Working");
+        let first = session.next(None).await.unwrap();
+        assert_eq!(
+            (&first["step"]["type"], &first["step"]["message"]),
+            (&json!("progress"), &json!("Working"))
+        );
+        let id = first["step"]["id"].as_str().unwrap();
+        let began = Instant::now();
+        let again = session.next(Some((id, &Value::Null))).await.unwrap();
+        assert_eq!((again, began.elapsed()), (first.clone(), WAIT));
+    }
+
+    #[tokio::test]
+    async fn it_is_too_late_to_cancel_while_it_writes_and_after_that_it_is_done() {
+        let (session, mut asker) = session();
+        asker.seal().unwrap();
+        session.cancel();
+        assert_eq!(session.status(), json!({"status": "running"}));
+        let script = tokio::spawn(async move { asker.ask(&question(StepKind::Note)).await });
+        session.next(None).await.unwrap();
+        session.cancel();
+        assert_eq!(session.status(), json!({"status": "done"}));
+        assert!(script.await.unwrap().is_err());
+        let (session, mut asker) = self::session();
+        session.cancel();
+        assert!(asker.seal().is_err());
+    }
+}

@@ -303,3 +303,69 @@ async fn ctrl_c_leaves_everything_as_it_was() {
     assert!(!machine.profiles().exists());
     assert!(!machine.config().with_extension("json.bak").exists());
 }
+
+#[tokio::test]
+async fn configure_asks_about_one_part_and_leaves_the_others() {
+    let machine = Machine::new().await;
+    machine.done(&["--auth-choice", "offline"]).await;
+    let before: Value = serde_json::from_str(&machine.text()).unwrap();
+    let mut command = machine.onboard(&[]);
+    let environment: Vec<_> = command
+        .get_envs()
+        .filter_map(|(name, value)| Some((name.to_owned(), value?.to_owned())))
+        .collect();
+    command = Command::new(env!("CARGO_BIN_EXE_clawgate"));
+    command.arg("configure").env_clear().envs(environment);
+    let mut terminal = Pty::spawn(command);
+    let walked = tokio::task::spawn_blocking(move || {
+        terminal.answers("What do you want to change?", "4 \r");
+        terminal.answers("The gateway:", "2\r");
+        terminal.answers("The port", "\x1519001\r");
+        terminal.answers("Who can reach it?", "\r");
+        terminal.answers("What lets clients in?", "\r");
+        terminal.answers("The token", "\r");
+        terminal.answers("Write this to", "y");
+        assert!(terminal.ends().success(), "{}", terminal.all());
+    });
+    walked.await.unwrap();
+    let after: Value = serde_json::from_str(&machine.text()).unwrap();
+    assert_eq!(after["gateway"]["port"], 19_001);
+    assert_eq!(after["wizard"]["lastRunCommand"], "configure");
+    assert_eq!(after["agents"], before["agents"]);
+}
+
+#[tokio::test]
+async fn a_new_key_comes_before_those_that_are_stored() {
+    let machine = Machine::new().await;
+    fs::create_dir_all(machine.profiles().parent().unwrap()).unwrap();
+    let old = json!({"version": 1, "profiles": {
+        "anthropic:work": {"type": "token", "provider": "anthropic", "token": "old-token"}}});
+    fs::write(machine.profiles(), old.to_string()).unwrap();
+    machine.done(&["--anthropic-api-key", KEY]).await;
+    let profiles: Value =
+        serde_json::from_str(&fs::read_to_string(machine.profiles()).unwrap()).unwrap();
+    assert_eq!(profiles["profiles"]["anthropic:work"], old["profiles"]["anthropic:work"]);
+    let config: Value = serde_json::from_str(&machine.text()).unwrap();
+    assert_eq!(
+        config["auth"]["order"]["anthropic"],
+        json!(["anthropic:default", "anthropic:work"])
+    );
+    let (_, mock) = machine.first_answer().await;
+    assert_eq!(mock.calls().last().unwrap().1, KEY);
+}
+
+#[tokio::test]
+async fn an_ollama_elsewhere_is_asked_and_written_with_its_address() {
+    let machine = Machine::new().await;
+    let (address, asked) = crate::ollama::serve().await;
+    let flags = ["--auth-choice", "ollama", "--custom-base-url", &address, "--model", "later:1b"];
+    let told = machine.done(&flags).await;
+    assert_eq!(told["model"], "ollama/later:1b");
+    let paths: Vec<_> = asked.lock().iter().map(|(path, _)| path.clone()).collect();
+    assert!(paths.contains(&"/api/tags".to_owned()) && paths.contains(&"/api/chat".to_owned()));
+    let config: Value = serde_json::from_str(&machine.text()).unwrap();
+    let provider = &config["models"]["providers"]["ollama"];
+    assert_eq!(provider["baseUrl"], json!(address));
+    assert_eq!(provider["models"], json!([{"id": "later:1b", "name": "later:1b"}]));
+    assert!(!machine.profiles().exists(), "it wants no key");
+}

@@ -1,4 +1,4 @@
-//! `clawgate onboard`: the questions of [`crate::wizard`] on a terminal, or
+//! `clawgate onboard` and `clawgate configure`: the questions of [`crate::wizard`] on a terminal, or
 //! answered by flags.
 //!
 //! Owns: the flags, the terminal, what is printed. Promises: works without a
@@ -16,41 +16,90 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::bail;
+use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
 
 use super::output::say;
 use crate::config::Env;
 use crate::support::SystemClock;
-use crate::wizard::{self, FileWriter, Outcome, Setup, Stopped, next_steps};
+use crate::wizard::{self, FileWriter, Mode, Outcome, Section, Setup, Stopped, next_steps};
 
 pub use flags::OnboardArgs;
 
 /// What a shell reports for Ctrl-C.
 const INTERRUPTED: u8 = 130;
 
-/// Asks and writes.
-pub fn run(args: &OnboardArgs, env: &Env) -> anyhow::Result<ExitCode> {
-    let has_terminal = io::stdin().is_terminal() && io::stderr().is_terminal();
-    if !args.non_interactive && !has_terminal {
-        bail!("there is no terminal to ask on; give --non-interactive and flags, see --help");
+/// Arguments of `clawgate configure`.
+#[derive(Debug, Clone, Args)]
+pub struct ConfigureArgs {
+    /// Only this part; may be given several times
+    #[arg(long, value_name = "PART")]
+    section: Vec<Part>,
+    #[command(flatten)]
+    answers: OnboardArgs,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Part {
+    Model,
+    Channels,
+    Workspace,
+    Gateway,
+}
+
+impl From<Part> for Section {
+    fn from(part: Part) -> Self {
+        match part {
+            Part::Model => Self::Model,
+            Part::Channels => Self::Channels,
+            Part::Workspace => Self::Workspace,
+            Part::Gateway => Self::Gateway,
+        }
     }
+}
+
+/// Asks everything and writes it.
+pub fn run(args: &OnboardArgs, env: &Env) -> anyhow::Result<ExitCode> {
     if args.non_interactive && !args.accept_risk {
         bail!(
             "an agent can run commands on this machine; read docs/security.md, then give \
              --accept-risk"
         );
     }
+    walk(args, None, "onboard", env)
+}
+
+/// Asks about parts and writes that.
+pub fn configure(args: &ConfigureArgs, env: &Env) -> anyhow::Result<ExitCode> {
+    let sections: Vec<_> = args.section.iter().copied().map(Section::from).collect();
+    if sections.is_empty() && args.answers.non_interactive && args.answers.mode() == Mode::Local {
+        bail!("say what to change with --section: model, channels, workspace, gateway");
+    }
+    walk(&args.answers, Some(sections), "configure", env)
+}
+
+fn walk(
+    args: &OnboardArgs,
+    sections: Option<Vec<Section>>,
+    command: &'static str,
+    env: &Env,
+) -> anyhow::Result<ExitCode> {
+    let has_terminal = io::stdin().is_terminal() && io::stderr().is_terminal();
+    if !args.non_interactive && !has_terminal {
+        bail!("there is no terminal to ask on; give --non-interactive and flags, see --help");
+    }
     let answers = flags::answers(args)?;
     let terminal = (!args.non_interactive).then(terminal::Terminal::new);
     let mut asker = prefilled::Prefilled::new(answers, terminal, env.clone());
     let setup = Setup {
+        sections,
         env: env.clone(),
         clock: Arc::new(SystemClock),
         writer: Box::new(FileWriter(env.clone())),
         mode: args.mode(),
         workspace: args.workspace.clone(),
         skips_check: args.skip_check,
-        command: "onboard",
+        command,
     };
     let runtime = super::one_thread()?;
     let outcome = runtime.block_on(wizard::run(&mut asker, setup));

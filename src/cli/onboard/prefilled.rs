@@ -35,7 +35,10 @@ impl Prefilled {
 
     /// What a flag says; it says it once.
     fn flag(&mut self, step: &Step) -> Option<Value> {
-        let value = self.answers.remove(step.name)?;
+        // A model that is not chosen from a list is named.
+        let named = || (step.name == "modelId").then_some("model");
+        let value = self.answers.remove(step.name);
+        let value = value.or_else(|| self.answers.remove(named()?))?;
         if step.name != "model" {
             return Some(value);
         }

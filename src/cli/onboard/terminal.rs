@@ -1,12 +1,14 @@
 //! The questions on a terminal.
 //!
-//! Promises: a secret is not shown; Ctrl-C is an answer to every question.
+//! Promises: a secret is not shown; Ctrl-C is an answer to every question; what a
+//! provider or a file says cannot steer the terminal.
 
 use std::io::{self, Write};
 
 use serde_json::{Value, json};
 
 use super::keys::{Key, Keys};
+use crate::cli::screen::harmless;
 use crate::wizard::{Answer, Step, StepKind, Stopped, WrongAnswer};
 
 /// Lines of a list that are shown at a time.
@@ -38,7 +40,7 @@ impl Terminal {
     /// Says what is being done.
     pub fn tell(&mut self, text: &str) {
         // Who does not see it can still answer.
-        let _ = writeln!(self.out, "{DIM}{text} …{RESET}");
+        let _ = writeln!(self.out, "{DIM}{} …{RESET}", harmless(text));
     }
 
     fn put(&mut self, step: &Step) -> io::Result<Result<Answer, Stopped>> {
@@ -57,7 +59,7 @@ impl Terminal {
             match step.read(&value) {
                 Ok(answer) => return Ok(Ok(answer)),
                 Err(WrongAnswer::Kind(why) | WrongAnswer::Text(why)) => {
-                    writeln!(self.out, "  {why}")?;
+                    writeln!(self.out, "  {}", harmless(&why))?;
                 }
             }
         }
@@ -66,13 +68,16 @@ impl Terminal {
     fn note(&mut self, step: &Step) -> io::Result<()> {
         let title = step.title.as_deref().unwrap_or_default();
         writeln!(self.out, "\n{BOLD}{title}{RESET}")?;
-        if step.message.is_empty() { Ok(()) } else { writeln!(self.out, "{}\n", step.message) }
+        if step.message.is_empty() {
+            return Ok(());
+        }
+        writeln!(self.out, "{}\n", harmless(&step.message))
     }
 
     fn confirm(&mut self, step: &Step) -> io::Result<Option<Value>> {
         let usual = step.initial.as_ref().and_then(Value::as_bool).unwrap_or_default();
         let hint = if usual { "Y/n" } else { "y/N" };
-        write!(self.out, "{BOLD}{}{RESET} {DIM}({hint}){RESET} ", step.message)?;
+        write!(self.out, "{BOLD}{}{RESET} {DIM}({hint}){RESET} ", harmless(&step.message))?;
         self.out.flush()?;
         let mut keys = Keys::new()?;
         let yes = loop {
@@ -99,7 +104,7 @@ impl Terminal {
             (false, "", None) => String::new(),
             (false, usual, _) => format!(" [{usual}]"),
         };
-        write!(self.out, "{BOLD}{}{RESET}{DIM}{hint}{RESET}: ", step.message)?;
+        write!(self.out, "{BOLD}{}{RESET}{DIM}{hint}{RESET}: ", harmless(&step.message))?;
         self.out.flush()?;
         let mut keys = Keys::new()?;
         let mut typed = String::new();
@@ -170,11 +175,13 @@ impl Terminal {
         } else {
             "arrows or numbers, Enter"
         };
-        writeln!(self.out, "{BOLD}{}{RESET} {DIM}({help}){RESET}", step.message)?;
+        writeln!(self.out, "{BOLD}{}{RESET} {DIM}({help}){RESET}", harmless(&step.message))?;
         let mut keys = Keys::new()?;
         loop {
             let lines = list.draw(step, columns());
-            write!(self.out, "{}", lines.concat())?;
+            for line in &lines {
+                self.out.write_all(line.as_bytes())?;
+            }
             self.out.flush()?;
             let key = keys.next()?;
             // Back over the list.
@@ -247,8 +254,8 @@ impl List {
                 Some(true) => "[x] ",
                 Some(false) => "[ ] ",
             };
-            let head = format!("{mark} {:>width$}. {chosen}{}", at + 1, option.label);
-            let hint = option.hint.as_deref().unwrap_or_default();
+            let head = format!("{mark} {:>width$}. {chosen}{}", at + 1, harmless(&option.label));
+            let hint = harmless(option.hint.as_deref().unwrap_or_default());
             // A line that is folded cannot be gone back over.
             let head: String = head.chars().take(columns).collect();
             let room = columns.saturating_sub(head.chars().count() + 1);
