@@ -220,11 +220,10 @@ async fn build(
 ) -> Result<Arc<Gateway>, AppError> {
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let ids: Arc<dyn Ids> = Arc::new(RandomIds);
-    let tasks = Tasks::default();
+    let (tasks, rules) = (Tasks::default(), key_rules(&settings));
     let failover = models(&settings, env, &clock).await?;
     let store: Arc<dyn Store> = Arc::new(SqliteStore::open(&settings.paths.database())?);
     failover.credentials().keep_in(Arc::clone(&store), tasks.clone());
-    let rules = key_rules(&settings);
     let options = sessions_options(&settings, &rules);
     let sessions =
         Sessions::open(options, Arc::clone(&store), Arc::clone(&clock), Arc::clone(&ids)).await?;
