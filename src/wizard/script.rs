@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::json;
 
 use super::asker::{Asker, Stopped};
-use super::changes::ConfigWriter;
+use super::changes::{ConfigWriter, Written};
 use super::draft::Draft;
 use super::ending::{self, Outcome};
 use super::step::StepOption;
@@ -170,29 +170,47 @@ async fn write(
     setup: &mut Setup,
 ) -> Result<Outcome, Stopped> {
     talk.note("summary", "What will be", ending::summary(draft, setup.mode)).await?;
-    let changed = !draft.is_unchanged();
+    // As in the original: its apps look whether somebody has been here.
+    let is_first = draft.written("/wizard/lastRunAt").is_none();
+    let changed = is_first || !draft.is_unchanged();
+    let mut needs_restart = false;
     if changed {
         let question = format!("Write this to {}?", draft.settings.file.path.display());
         if !talk.confirm("write", question, true).await? {
             return Err(Stopped::Cancelled("nothing was written".into()));
         }
+        let run = json!({
+            "lastRunAt": ending::iso(draft.clock.now_ms()),
+            "lastRunVersion": env!("CARGO_PKG_VERSION"),
+            "lastRunCommand": setup.command,
+            "lastRunMode": setup.mode.as_str(),
+        });
+        draft.set(vec![(vec!["wizard"], run)]).await?;
+        needs_restart = save(talk, draft, setup).await?.needs_restart;
     }
-    // As in the original: its apps look whether somebody has been here.
-    let run = json!({
-        "lastRunAt": ending::iso(draft.clock.now_ms()),
-        "lastRunVersion": env!("CARGO_PKG_VERSION"),
-        "lastRunCommand": setup.command,
-        "lastRunMode": setup.mode.as_str(),
-    });
-    draft.set(vec![(vec!["wizard"], run)]).await?;
-    let needs_restart = loop {
+    if setup.mode == Mode::Local {
+        workspace::make(draft).await?;
+    }
+    let outcome = Outcome::of(draft, setup.mode, changed, needs_restart);
+    // It is written, whether somebody reads this or not.
+    let _ = talk.note("done", "Done", ending::text(&outcome)).await;
+    Ok(outcome)
+}
+
+/// Stores the key and writes the config file, as long as the user tries again.
+async fn save(
+    talk: &mut Talk<'_>,
+    draft: &mut Draft,
+    setup: &mut Setup,
+) -> Result<Written, Stopped> {
+    loop {
         talk.0.seal()?;
         talk.0.tell("Writing");
         if let Some(key) = draft.key.clone() {
             key.store(draft).await?;
         }
         match setup.writer.merge(draft.patch()).await {
-            Ok(written) => break written.needs_restart && changed,
+            Ok(written) => return Ok(written),
             Err(why) => {
                 let question = format!("The config file is not written: {why}. Try again?");
                 if !talk.confirm("writeFailed", question, true).await? {
@@ -202,12 +220,5 @@ async fn write(
                 }
             }
         }
-    };
-    if setup.mode == Mode::Local {
-        workspace::make(draft).await?;
     }
-    let outcome = Outcome::of(draft, setup.mode, changed, needs_restart);
-    // It is written, whether somebody reads this or not.
-    let _ = talk.note("done", "Done", ending::text(&outcome)).await;
-    Ok(outcome)
 }

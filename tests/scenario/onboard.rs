@@ -153,6 +153,7 @@ async fn what_the_config_holds_stays_and_a_second_time_changes_nothing() {
     assert_eq!(backup, before);
     let told = machine.done(&flags).await;
     assert_eq!((&told["changed"], &told["requiresRestart"]), (&json!(false), &json!(false)));
+    assert_eq!(machine.text(), text);
     // A model that a list does not allow would be forbidden.
     machine.done(&["--anthropic-api-key", KEY, "--model", "claude-sonnet-5"]).await;
     let parsed = clawgate::config::parse(&machine.text(), &machine.config()).unwrap();
