@@ -280,7 +280,7 @@ impl Asker for SessionAsker {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::support::RandomIds;
+    use crate::support::{RandomIds, Tasks};
 
     fn session() -> (Arc<WizardSession>, SessionAsker) {
         let session = Arc::new(WizardSession::new(Arc::new(RandomIds)));
@@ -294,10 +294,11 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn nobody_is_waited_for_without_end() {
         let (session, mut asker) = session();
-        let script = tokio::spawn(async move { asker.ask(&question(StepKind::Confirm)).await });
+        let script = Tasks::default()
+            .spawn("script", async move { asker.ask(&question(StepKind::Confirm)).await });
         let shown = session.next(None).await.unwrap();
         assert_eq!(shown["step"]["message"], "Well?");
-        let stopped = script.await.unwrap().unwrap_err();
+        let stopped = script.await.unwrap().unwrap().unwrap_err();
         session.end(Err(stopped));
         assert_eq!(session.status()["status"], "cancelled");
         let answer = session.next(Some(("x", &json!(true)))).await;
@@ -325,11 +326,12 @@ mod tests {
         asker.seal().unwrap();
         session.cancel();
         assert_eq!(session.status(), json!({"status": "running"}));
-        let script = tokio::spawn(async move { asker.ask(&question(StepKind::Note)).await });
+        let script = Tasks::default()
+            .spawn("script", async move { asker.ask(&question(StepKind::Note)).await });
         session.next(None).await.unwrap();
         session.cancel();
         assert_eq!(session.status(), json!({"status": "done"}));
-        assert!(script.await.unwrap().is_err());
+        assert!(script.await.unwrap().unwrap().is_err());
         let (session, mut asker) = self::session();
         session.cancel();
         assert!(asker.seal().is_err());
