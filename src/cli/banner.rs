@@ -20,10 +20,10 @@ pub fn start_text(settings: &Settings, ready: &Ready) -> String {
     let config = settings.file.path.display();
     // The embedded model only shows that everything else works.
     let provider = ready.model.split_once('/').map(|(provider, _)| provider);
-    let next = if provider == Some(OFFLINE_PROVIDER) {
-        "clawgate onboard   chooses a model   (in another terminal)"
+    let first = if provider == Some(OFFLINE_PROVIDER) {
+        "clawgate onboard (for a model)   or   "
     } else {
-        "clawgate chat \"hi\"   or   clawgate status   (in another terminal)"
+        ""
     };
     let absent = if settings.file.exists { "" } else { " (not there; defaults apply)" };
     format!(
@@ -34,7 +34,7 @@ pub fn start_text(settings: &Settings, ready: &Ready) -> String {
          \x20 Model     {model} ({reason})\n\
          \x20 State     {state}\n\
          \x20 Config    {config}{absent}\n\
-         \x20 Next      {next}\n",
+         \x20 Next      {first}clawgate chat \"hi\"   or   clawgate status   (in another terminal)\n",
         model = ready.model,
         reason = ready.model_reason,
         state = settings.paths.state_dir.display(),
@@ -125,7 +125,10 @@ mod tests {
         let settings = load(&Env::fixed([], home.path()), &Overrides::default()).unwrap();
         let ready = Ready { model: "offline/echo-guide".into(), ..ready("127.0.0.1:1") };
         let shown = start_text(&settings, &ready);
-        assert!(shown.contains("  Next      clawgate onboard   chooses a model"), "{shown}");
+        assert!(
+            shown.contains("  Next      clawgate onboard (for a model)   or   clawgate chat"),
+            "{shown}"
+        );
     }
 
     #[test]
