@@ -36,6 +36,7 @@ use crate::sessions::usage::UsageReports;
 use crate::sessions::{AgentId, KeyRules, SessionError, Sessions, SessionsOptions};
 use crate::store::{SqliteStore, Store, StoreError};
 use crate::support::{Clock, Fingerprint, Ids, RandomIds, SystemClock, Tasks};
+use crate::wizard::Wizards;
 
 mod approvals;
 mod channels;
@@ -223,11 +224,10 @@ async fn build(
 ) -> Result<Arc<Gateway>, AppError> {
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let ids: Arc<dyn Ids> = Arc::new(RandomIds);
-    let tasks = Tasks::default();
+    let (tasks, rules) = (Tasks::default(), key_rules(&settings));
     let failover = models(&settings, env, &clock).await?;
     let store: Arc<dyn Store> = Arc::new(SqliteStore::open(&settings.paths.database())?);
     failover.credentials().keep_in(Arc::clone(&store), tasks.clone());
-    let rules = key_rules(&settings);
     let options = sessions_options(&settings, &rules);
     let sessions =
         Sessions::open(options, Arc::clone(&store), Arc::clone(&clock), Arc::clone(&ids)).await?;
@@ -288,6 +288,7 @@ async fn build(
         pairing,
         health: HealthCache::default(),
         restart: Restart::default(),
+        wizards: Wizards::default(),
         started: tokio::time::Instant::now(),
     });
     Ok(Arc::new(Gateway::new(services, auth, hub)))

@@ -21,6 +21,7 @@
 //! | [`voice`] | speech: wake words, text to speech, talking |
 //! | [`push`] | notifications of browsers |
 //! | [`channels`] | chat services: accounts, who may write, the way in and out |
+//! | [`wizard`] | setting up by questions |
 //! | [`commands`] | slash commands |
 //! | [`registry`] | the table of methods and the one door to them |
 //! | [`handlers`] | one function per method |
@@ -62,3 +63,4 @@ pub mod store;
 pub mod support;
 pub mod telemetry;
 pub mod voice;
+pub mod wizard;

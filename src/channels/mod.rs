@@ -43,3 +43,4 @@ pub use service::{Channels, ChannelsParts};
 pub use state::AccountState;
 pub use supervisor::ControlError;
 pub use target::{Target, TargetError, Wanted, reachable};
+pub use telegram::bot_name as telegram_bot_name;

@@ -27,6 +27,7 @@ mod logs;
 mod message;
 mod models;
 mod nodes;
+mod onboard;
 mod output;
 mod pairing;
 mod screen;
@@ -63,6 +64,7 @@ pub use logs::LogsArgs;
 pub use message::MessageArgs;
 pub use models::ModelsArgs;
 pub use nodes::NodesArgs;
+pub use onboard::{ConfigureArgs, OnboardArgs};
 pub use output::say;
 pub use pairing::PairingArgs;
 pub use screen::Screen;
@@ -106,6 +108,10 @@ enum Command {
     Doctor(DoctorArgs),
     /// Look at what the configuration opens to others.
     Security(SecurityArgs),
+    /// Set up model, key, channels and gateway by answering questions.
+    Onboard(Box<OnboardArgs>),
+    /// Change parts of that.
+    Configure(Box<ConfigureArgs>),
     /// Take over the sessions and devices of an OpenClaw state directory.
     Import(ImportArgs),
     /// Show, add and remove agents, and say which accounts they answer.
@@ -148,6 +154,8 @@ fn run(cli: Cli, env: Env) -> anyhow::Result<ExitCode> {
         Some(Command::Config(args)) => config::run(&args, &env),
         Some(Command::Doctor(args)) => doctor::run(&args, &env),
         Some(Command::Security(args)) => security::run(&args, &env),
+        Some(Command::Onboard(args)) => onboard::run(&args, &env),
+        Some(Command::Configure(args)) => onboard::configure(&args, &env),
         Some(Command::Import(args)) => import::run(&args, &env),
         Some(Command::Agents(args)) => agents::run(args, &env),
         Some(Command::Models(args)) => models::run(&args, &env),

@@ -7,6 +7,7 @@
 use clap::Args;
 use serde_json::{Value, json};
 
+use crate::providers::OFFLINE_MODEL;
 use crate::support::{Clock, SystemClock};
 
 use super::client::{Client, ClientError};
@@ -139,6 +140,9 @@ fn status_text(report: &Value, now_ms: u64) -> String {
     let mut facts = vec![fact("gateway", format!("{version} at {url}"))];
     facts.extend(number(report, "/uptimeMs").map(|uptime| fact("uptime", span(uptime))));
     facts.extend(text(report, "/status/sessions/defaults/model").map(|model| fact("model", model)));
+    if text(report, "/status/sessions/defaults/model") == Some(OFFLINE_MODEL) {
+        facts.push(fact("setup", "no model is configured: run `clawgate onboard`"));
+    }
     let mut shown = table(&facts);
 
     let sessions: Vec<_> = list(report, "/status/sessions/recent")
@@ -258,6 +262,17 @@ gateway-client  backend  1.0.0    linux
 Ref Node        -        -        -
 ";
         assert_eq!(status_text(&report, 100_000), expected);
+    }
+
+    #[test]
+    fn status_says_how_to_get_a_model() {
+        let report = json!({"url": "ws://gw",
+            "status": {"sessions": {"defaults": {"model": "echo-guide"}}}});
+        let shown = status_text(&report, 0);
+        assert!(
+            shown.contains("setup    no model is configured: run `clawgate onboard`\n"),
+            "{shown}"
+        );
     }
 
     #[test]

@@ -42,12 +42,15 @@ pub fn load(env: &Env, overrides: &Overrides) -> Result<Settings, ConfigError> {
 /// # Errors
 /// What is wrong with it.
 pub fn check(text: &str, env: &Env) -> Result<(), ConfigError> {
-    meant(text, env).map(|_| ())
+    preview(text, env).map(|_| ())
 }
 
 /// The settings of a gateway that starts with this text; nothing is made or
 /// written.
-pub(super) fn meant(text: &str, env: &Env) -> Result<Settings, ConfigError> {
+///
+/// # Errors
+/// What is wrong with it.
+pub fn preview(text: &str, env: &Env) -> Result<Settings, ConfigError> {
     let overrides = Overrides { read_only: true, ..Overrides::default() };
     settings(Some(text), Paths::resolve(env)?, env, &overrides)
 }

@@ -75,7 +75,7 @@ pub use explain::{Explained, Origin};
 pub use file_rules::FileRules;
 pub use gateway::{ControlUiSettings, GatewayMode, GatewaySettings};
 pub use heartbeat::{ActiveHours, HEARTBEAT_PROMPT, HeartbeatSettings};
-pub use load::{check, load, parse, parse_value};
+pub use load::{check, load, parse, parse_value, preview};
 pub use logging::{LogLevel, LoggingSettings};
 pub use maintenance::{DiskBudget, MaintenanceMode, MaintenanceSettings};
 pub use messages::{DropPolicy, MessagesSettings, QueueMode, QueueSettings};

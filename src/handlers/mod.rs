@@ -48,6 +48,7 @@ mod unoffered;
 mod updates;
 mod usage;
 mod voicewake;
+mod wizard;
 
 pub use channel_inlet::ChannelInlet;
 pub use cleanup::keep_tidy;
@@ -242,6 +243,10 @@ fn of_config(r: &mut Registry) {
     r.add(admin("config.openFile"), config::open_file);
     r.add(admin("secrets.reload"), secrets::reload);
     r.add(admin("secrets.resolve"), secrets::resolve);
+    r.add(admin("wizard.start"), wizard::start);
+    r.add(admin("wizard.next"), wizard::next);
+    r.add(admin("wizard.cancel"), wizard::cancel);
+    r.add(admin("wizard.status"), wizard::status);
 }
 
 /// People of chat services.

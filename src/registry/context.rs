@@ -18,6 +18,7 @@ use crate::sessions::usage::UsageReports;
 use crate::sessions::{AgentId, KeyRules, SessionKey, Sessions};
 use crate::support::{Clock, Ids, Tasks, millis};
 use crate::voice::Voice;
+use crate::wizard::Wizards;
 
 use super::exchange::Exchange;
 use super::lanes::Lanes;
@@ -68,6 +69,8 @@ pub struct Services {
     pub health: crate::handlers::HealthCache,
     /// Whether it is to begin again.
     pub restart: Restart,
+    /// Setups that clients are asked about.
+    pub wizards: Wizards,
     /// When the gateway started.
     pub started: tokio::time::Instant,
 }

@@ -208,6 +208,7 @@ const WAITS: &str =
     "The call waits for the decision inside its run; the original's returns at once.";
 const TELLS_RESULT: &str =
     "The call has waited, so it tells the result and not that it was put off.";
+const WHICH_WIZARD: &str = "The refusal of a second setup names the session that runs, so that a client that was lost can go on with it.";
 const NO_FOLLOW_UP: &str =
     "The run that asked has the result and ends with the answer, so that no second run reports.";
 const NOBODY_ANSWERS: &str =
@@ -243,6 +244,7 @@ const WEBHOOK_FATE: &str = "What became of an answer on its way to a web server 
 
 /// The list.
 pub const DIFFERENCES: &[Difference] = &[
+    allow(Kind::Extra, "methods/wizard", "op res wizard.start", "/error/details", WHICH_WIZARD),
     allow(Kind::Value, "handshake/ok-token", "c5 res connect", "/payload/protocol", VERSIONS),
     allow(
         Kind::Extra,

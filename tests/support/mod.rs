@@ -14,6 +14,7 @@ pub mod mock;
 pub mod node;
 pub mod node_client;
 pub mod place;
+pub mod pty;
 pub mod python;
 pub mod tls;
 

@@ -88,6 +88,20 @@ impl Telegram {
     }
 }
 
+/// The name of the bot that has this token.
+///
+/// # Errors
+/// Why the API does not tell, without the token.
+pub async fn bot_name(
+    api_root: &str,
+    token: Secret,
+    tls: Arc<crate::agent::web::Tls>,
+) -> Result<String, String> {
+    let me = Api::new(api_root, token, tls).call("getMe", &json!({})).await;
+    let me = me.map_err(|error| error.to_string())?;
+    Ok(me["username"].as_str().unwrap_or_default().to_owned())
+}
+
 impl Channel for Telegram {
     fn measure(&self) -> Measure {
         Measure::Utf16

@@ -129,7 +129,7 @@ pub async fn models(settings: &Settings, env: &Env) -> Finding {
             Severity::Warn,
             "no model is configured; the embedded one answers",
             "it only repeats and explains itself",
-            "set ANTHROPIC_API_KEY or another provider's key, or run: clawgate models auth add",
+            "clawgate onboard",
         );
     }
     let agent = &settings.agents.default_id;

@@ -9,9 +9,8 @@ use std::path::Path;
 use serde_json::Value;
 
 use super::write::{ConfigWriteError, Known, refused};
-use crate::config::load::meant;
 use crate::config::save::{SaveError, write_with};
-use crate::config::{Env, Paths, Settings, include, parse};
+use crate::config::{Env, Paths, Settings, include, parse, preview};
 
 /// So often a change is worked out anew when another program was faster.
 const TRIES: usize = 4;
@@ -56,7 +55,7 @@ pub fn change<E: From<ConfigWriteError> + From<SaveError>>(
 /// # Errors
 /// What is wrong with it.
 pub fn meaning(config: &Value, env: &Env) -> Result<Settings, ConfigWriteError> {
-    meant(&config.to_string(), env).map_err(|error| refused(&error))
+    preview(&config.to_string(), env).map_err(|error| refused(&error))
 }
 
 /// The next text, and the settings that it means.
@@ -70,7 +69,7 @@ fn worked_out<E: From<ConfigWriteError> + From<SaveError>>(
     whole.map_err(|error| refused(&error))?;
     let known = Known::of(text, path);
     let next = known.rewritten(text, plan(&known.whole)?)?;
-    let meant = meant(&next, env).map_err(|error| refused(&error))?;
+    let meant = preview(&next, env).map_err(|error| refused(&error))?;
     Ok((next, meant))
 }
 

@@ -23,6 +23,7 @@ use super::{ConfigError, Env, Paths, check, include, keys, parse, substitute};
 use crate::support::hex;
 
 pub use change::{change, meaning};
+pub use merge::merged;
 pub use write::{ConfigBase, ConfigWrite, ConfigWriteError, ConfigWritten, preview, write};
 
 /// Something that is wrong with a config.

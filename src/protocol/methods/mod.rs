@@ -27,6 +27,7 @@ pub mod system;
 pub mod tools;
 pub mod usage;
 pub mod voice;
+pub mod wizard;
 
 use super::decode::{Fields, Params};
 

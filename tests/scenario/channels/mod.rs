@@ -1,6 +1,6 @@
 //! Channels through the real binary, with services of this process.
 
-mod bot_api;
+pub mod bot_api;
 mod people;
 pub mod receiver;
 mod telegram;
