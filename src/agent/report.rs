@@ -9,6 +9,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 
 use crate::protocol::message::Usage;
+use crate::providers::ProviderErrorKind;
 use crate::store::{RunRecord, RunState};
 
 use super::run::{ActiveRun, RunEnd};
@@ -55,6 +56,8 @@ pub struct Progress {
     pub answer: Option<Answer>,
     /// Whether it was the provider that failed.
     pub provider_failed: bool,
+    /// Why, when the same request may do better later.
+    pub passing: Option<ProviderErrorKind>,
     /// The run that took its message in, and answered it.
     pub answered_by: Option<Arc<str>>,
 }

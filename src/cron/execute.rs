@@ -14,6 +14,7 @@ use crate::sessions::{JOB_KIND, SessionEntry, SessionError, SessionKey};
 
 use super::job::Job;
 use super::outcome::Outcome;
+use super::retry;
 use super::scheduler::Worker;
 use super::service::Ticket;
 use super::texts;
@@ -59,8 +60,9 @@ impl Worker {
         let now = self.cron.now_ms();
         let (sender, mut told) = tokio::sync::oneshot::channel();
         let (of_end, of_ticket) = (outcome.clone(), ticket.clone());
+        let retry = self.cron.parts.settings.cron.retry.clone();
         let edited = self.cron.edit(&ticket.job.id, move |row| {
-            let ended = of_end.change(row, &of_ticket, now)?;
+            let ended = of_end.change(row, &of_ticket, &retry, now)?;
             let change = ended.change.clone();
             // The receiver waits for the commit.
             let _ = sender.send(ended);
@@ -232,6 +234,8 @@ fn terms(ticket: &Ticket, turn: &AgentTurn) -> RunTerms {
         is_owner: true,
         is_heartbeat: false,
         model: turn.model.clone().filter(|model| !model.trim().is_empty()),
+        fallbacks: turn.fallbacks.clone(),
+        is_light: turn.light_context == Some(true),
         tools: own.chain(origin).collect(),
     }
 }
@@ -261,6 +265,7 @@ fn of_report(report: &RunReport, now: u64) -> Outcome {
         RunEnd::Failed(message) => {
             let error = report.failure().unwrap_or_else(|| message.clone());
             outcome.fail(&error, message, "agent-run", now);
+            outcome.passing = report.progress.passing.and_then(retry::kind);
         }
         RunEnd::Aborted(AbortReason::Timeout) => {
             outcome.fail(TIMED_OUT, TIMED_OUT, "agent-run", now);

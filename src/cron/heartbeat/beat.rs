@@ -96,7 +96,7 @@ impl Beat {
             is_owner: true,
             is_heartbeat: true,
             model: self.settings.model.clone(),
-            tools: Vec::new(),
+            ..RunTerms::default()
         };
         let sent = self.runs.send(SendRequest {
             family: Family::Agent,
