@@ -387,6 +387,21 @@ async fn a_confined_command_writes_only_where_it_may() {
     }
     assert!(text.starts_with("in\n") && text.ends_with("temporary\ndevice"), "{text}");
     assert!(text.contains("Permission denied"), "{text}");
+
+    // The gateway's own is not writable, though it lies below a place that is.
+    let state = gateway.state_dir();
+    assert!(state.starts_with(std::env::temp_dir()), "{}", state.display());
+    std::fs::write(state.join("keep"), "as it was").unwrap();
+    let command = format!(
+        "cd {}; echo new > new; echo changed > keep; rm keep; mv keep kept; ln keep linked; \
+         mkdir folder; echo x >> openclaw.json; ls",
+        state.display()
+    );
+    let text = text_of(&exec(&mut client, "main", json!({"command": command})).await);
+    assert_eq!(std::fs::read_to_string(state.join("keep")).unwrap(), "as it was", "{text}");
+    for made in ["new", "kept", "linked", "folder"] {
+        assert!(!state.join(made).exists(), "{made}: {text}");
+    }
 }
 
 #[tokio::test]
