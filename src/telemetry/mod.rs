@@ -9,7 +9,7 @@ mod mask;
 use tracing_subscriber::EnvFilter;
 
 use mask::MaskedStderr;
-pub use mask::{hide, without_secrets};
+pub use mask::{hide, hide_variable, result_without_secrets, without_secrets};
 
 /// How to log.
 #[derive(Debug, Clone, PartialEq, Eq)]
