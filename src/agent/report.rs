@@ -52,6 +52,8 @@ pub struct Progress {
     pub started_at: Option<u64>,
     /// Its text, as far as clients have been shown it.
     pub text: Arc<str>,
+    /// Files that it named for its reader: paths and addresses.
+    pub files: Vec<String>,
     /// Its answer, once it is there.
     pub answer: Option<Answer>,
     /// Whether it was the provider that failed.

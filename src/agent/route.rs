@@ -82,10 +82,7 @@ impl Models {
 }
 
 /// The models beside the first, each once.
-fn once(
-    first: &ModelInfo,
-    others: impl Iterator<Item = Arc<ModelInfo>>,
-) -> Vec<Arc<ModelInfo>> {
+fn once(first: &ModelInfo, others: impl Iterator<Item = Arc<ModelInfo>>) -> Vec<Arc<ModelInfo>> {
     let mut all: Vec<Arc<ModelInfo>> = Vec::new();
     for other in others {
         let name = other.reference();

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::body::MediaItem;
+use super::channel::SendFailure;
 use super::service::Channels;
 use crate::sessions::MediaType;
 use crate::store::{FileError, create_private};
@@ -73,6 +74,23 @@ impl Channels {
             tracing::warn!(%error, "old files of channels are not removed");
         }
     }
+}
+
+/// The name and the bytes of a file that was kept to be sent.
+pub(super) async fn read_kept(
+    folder: &Path,
+    item: &MediaItem,
+    max: usize,
+) -> Result<(String, Vec<u8>), SendFailure> {
+    let refused = |why: String| SendFailure::Refused(why);
+    let file = item.file.as_deref().filter(|name| !name.contains(['/', '\\']));
+    let file = file.ok_or_else(|| refused("there is no file to send".into()))?;
+    let bytes = tokio::fs::read(folder.join(file)).await;
+    let bytes = bytes.map_err(|error| refused(format!("the file cannot be read: {error}")))?;
+    if bytes.len() > max {
+        return Err(refused("the file is larger than the channel's mediaMaxMb".into()));
+    }
+    Ok((item.name.clone().unwrap_or_else(|| file.to_owned()), bytes))
 }
 
 fn sweep(folder: &Path) -> io::Result<()> {

@@ -79,6 +79,9 @@ impl Channels {
         if let Err(error) = self.open_outbox().await {
             tracing::error!(%error, "the outbox of the last process cannot be read");
         }
+        if let Err(error) = self.adopt_people().await {
+            tracing::error!(%error, "people of OpenClaw not taken over");
+        }
         if let Err(error) = self.resume_replies(&runs).await {
             tracing::error!(%error, "replies of the last process are not resumed");
         }

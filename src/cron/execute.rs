@@ -36,17 +36,17 @@ struct Room {
 
 impl Worker {
     /// Runs a job whose row is written, to its end.
-    pub(super) async fn run(self: &Arc<Self>, ticket: Ticket) {
+    pub(super) async fn run(self: &Arc<Self>, ticket: &Ticket) {
         // The semaphore is never closed.
         let permit = self.permits.acquire().await.ok();
         let job = &ticket.job;
         self.cron.tell("started", job, &json!({"runAtMs": ticket.started_at}));
         let outcome = match &job.payload {
             Payload::SystemEvent { text } => self.tell_main(job, text).await,
-            Payload::AgentTurn(turn) => Box::pin(self.ask_agent(&ticket, turn)).await,
+            Payload::AgentTurn(turn) => Box::pin(self.ask_agent(ticket, turn)).await,
         };
         drop(permit);
-        self.finish(&ticket, &outcome).await;
+        self.finish(ticket, &outcome).await;
         if matches!(job.payload, Payload::SystemEvent { .. }) && job.wake_mode == WakeMode::Now {
             self.cron.heartbeats.wake(self.cron.agent_of(job).as_str());
         }
@@ -56,7 +56,7 @@ impl Worker {
     }
 
     /// Writes down how a run ended, and tells of it.
-    async fn finish(&self, ticket: &Ticket, outcome: &Outcome) {
+    pub(super) async fn finish(&self, ticket: &Ticket, outcome: &Outcome) {
         let now = self.cron.now_ms();
         let (sender, mut told) = tokio::sync::oneshot::channel();
         let (of_end, of_ticket) = (outcome.clone(), ticket.clone());
@@ -138,8 +138,8 @@ impl Worker {
         outcome.session_key = Some(room.key.to_string());
         outcome.session_id = self.close(&room).await;
         if outcome.status == "ok" {
-            let said = report.map(|report| report.progress.text.to_string()).unwrap_or_default();
-            self.deliver(ticket, &mut outcome, &said).await;
+            let said = report.map(|report| report.progress.clone()).unwrap_or_default();
+            self.deliver(ticket, &mut outcome, &said.text, &said.files).await;
         }
         outcome
     }

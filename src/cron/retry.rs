@@ -49,12 +49,10 @@ mod tests {
         };
         let at = |failure, failed| next_try(&settings, failure, failed, 1000);
         let silent = kind(ProviderErrorKind::Timeout);
-        assert_eq!([1, 2, 3, 4].map(|failed| at(silent, failed)), [
-            Some(1030),
-            Some(1060),
-            Some(1060),
-            None
-        ]);
+        assert_eq!(
+            [1, 2, 3, 4].map(|failed| at(silent, failed)),
+            [Some(1030), Some(1060), Some(1060), None]
+        );
         assert_eq!(at(kind(ProviderErrorKind::RateLimit), 1), None);
         assert_eq!(at(kind(ProviderErrorKind::Auth), 1), None);
         assert_eq!(at(None, 1), None);

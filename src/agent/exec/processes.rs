@@ -239,9 +239,8 @@ impl Processes {
         sandbox::availability().map_err(StartError::Unconfined)?;
         let guard = Arc::clone(&self.guard);
         let (workspace, temporary) = (request.workspace.clone(), self.settings.temporary.clone());
-        let confinement = spawn_blocking(move || {
-            Confinement::new(mode, &workspace, &temporary, guard.private())
-        });
+        let confinement =
+            spawn_blocking(move || Confinement::new(mode, &workspace, &temporary, guard.private()));
         Ok(confinement.await.map_err(io::Error::from)?)
     }
 

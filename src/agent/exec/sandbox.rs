@@ -66,8 +66,7 @@ fn writable(mode: ExecSandbox, workspace: &Path, temporary: &Path) -> Option<Vec
         ExecSandbox::Off => None,
         ExecSandbox::ReadOnly => Some(devices.collect()),
         ExecSandbox::WorkspaceWrite => {
-            let others =
-                [workspace.into(), temporary.into(), "/tmp".into(), SHARED_MEMORY.into()];
+            let others = [workspace.into(), temporary.into(), "/tmp".into(), SHARED_MEMORY.into()];
             Some(devices.chain(others).collect())
         }
     }

@@ -1,6 +1,7 @@
 //! Channels through the real binary, with services of this process.
 
 mod bot_api;
+mod media;
 mod people;
 mod receiver;
 mod telegram;

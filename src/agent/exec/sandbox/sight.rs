@@ -20,7 +20,8 @@ const NEIGHBOURS_MAX: usize = 20_000;
 /// All places that may be read, and `writable` with them. What is made beside
 /// something private later is not among them.
 pub fn readable(private: &PrivatePlaces, writable: &[PathBuf]) -> io::Result<Vec<PathBuf>> {
-    let mut sight = Sight { folders: reals(&private.folders), files: reals(&private.files), seen: 0 };
+    let mut sight =
+        Sight { folders: reals(&private.folders), files: reals(&private.files), seen: 0 };
     let mut places = Vec::new();
     sight.cover(Path::new("/"), &mut places)?;
     places.extend(opened(private, private.open.iter().chain(writable))?);

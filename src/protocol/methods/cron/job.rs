@@ -371,7 +371,10 @@ impl Params for CronUpdateParams {
             return Self { id, patch: JobPatch::read(f) };
         }
         let forms: [fn(&mut Fields) -> Self; 2] = [
-            |f| Self { id: f.required("id", non_empty()), patch: f.required("patch", object::<JobPatch>()) },
+            |f| Self {
+                id: f.required("id", non_empty()),
+                patch: f.required("patch", object::<JobPatch>()),
+            },
             |f| Self {
                 id: f.required("jobId", non_empty()),
                 patch: f.required("patch", object::<JobPatch>()),

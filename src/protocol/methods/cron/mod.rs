@@ -61,8 +61,10 @@ pub struct CronIdParams {
 
 impl Params for CronIdParams {
     fn read(f: &mut Fields) -> Self {
-        let forms: [fn(&mut Fields) -> Self; 2] =
-            [|f| Self { id: f.required("id", non_empty()) }, |f| Self { id: f.required("jobId", non_empty()) }];
+        let forms: [fn(&mut Fields) -> Self; 2] = [
+            |f| Self { id: f.required("id", non_empty()) },
+            |f| Self { id: f.required("jobId", non_empty()) },
+        ];
         f.one_of_forms(&forms).unwrap_or_default()
     }
 }
