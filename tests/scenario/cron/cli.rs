@@ -46,11 +46,19 @@ async fn the_command_makes_changes_runs_and_removes_jobs() {
             "--no-deliver",
             "--tools",
             "read,exec",
+            "--fallbacks",
+            "mock/mock-2",
+            "--light-context",
+            "--failure-alert-after",
+            "3",
         ],
     );
     let id = made["id"].as_str().unwrap().to_owned();
     assert_eq!(made["schedule"]["everyMs"], 7_200_000);
     assert_eq!(made["payload"]["toolsAllow"], json!(["read", "exec"]));
+    assert_eq!(made["payload"]["fallbacks"], json!(["mock/mock-2"]));
+    assert_eq!(made["payload"]["lightContext"], true);
+    assert_eq!(made["failureAlert"], json!({"after": 3}));
     assert!(told(&cron(&gateway, &["list"])).contains("every 2h 0m"));
     let edited = json_of(&gateway, &["edit", &id, "--cron", "0 9 * * 1-5", "--tz", "Europe/Paris"]);
     assert_eq!(edited["schedule"]["tz"], "Europe/Paris");
