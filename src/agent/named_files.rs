@@ -3,6 +3,8 @@
 //!
 //! Must not: open them. Whoever sends them says what may be sent.
 
+use serde_json::Value;
+
 use super::visible::Visible;
 use crate::protocol::message::{ContentBlock, text_of};
 
@@ -15,6 +17,8 @@ const MARK: &str = "MEDIA:";
 /// The tools whose text may name files: what a program prints. What was found on
 /// the web, in a file or by a server of tools names none.
 const TOOLS: [&str; 2] = ["exec", "process"];
+/// The tool whose pictures are for people: what a camera or a screen shows.
+const PICTURES: &str = "nodes";
 
 /// Adds a file, unless it is there or there are too many.
 pub fn add(files: &mut Vec<String>, named: impl IntoIterator<Item = String>) {
@@ -33,8 +37,13 @@ pub fn of_answer(text: &str) -> Vec<String> {
     visible.take_files()
 }
 
-/// The files that the result of a tool names.
-pub fn of_result(tool: &str, content: &[ContentBlock]) -> Vec<String> {
+/// The files that the result of a tool names: in its text, or as
+/// `media.mediaUrl` of its details where the gateway kept a picture.
+pub fn of_result(tool: &str, content: &[ContentBlock], details: Option<&Value>) -> Vec<String> {
+    if tool == PICTURES {
+        let url = details.and_then(|details| details["media"]["mediaUrl"].as_str());
+        return url.map(str::to_owned).into_iter().collect();
+    }
     if !TOOLS.contains(&tool) {
         return Vec::new();
     }
@@ -56,6 +65,8 @@ pub fn named(rest: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]
@@ -68,9 +79,11 @@ mod tests {
     #[test]
     fn what_a_program_prints_names_files_and_what_the_web_says_does_not() {
         let content = [ContentBlock::text("done\n  MEDIA:out/plot.png\nMEDIA:`b c.png`")];
-        assert_eq!(of_result("exec", &content), ["out/plot.png", "b c.png"]);
-        assert_eq!(of_result("web_fetch", &content), Vec::<String>::new());
-        assert_eq!(of_result("mcp__x__y", &content), Vec::<String>::new());
+        let media = json!({"media": {"mediaUrl": "/kept.png"}});
+        assert_eq!(of_result("nodes", &content, Some(&media)), ["/kept.png"]);
+        assert_eq!(of_result("exec", &content, None), ["out/plot.png", "b c.png"]);
+        assert_eq!(of_result("web_fetch", &content, Some(&media)), Vec::<String>::new());
+        assert_eq!(of_result("mcp__x__y", &content, Some(&media)), Vec::<String>::new());
     }
 
     #[test]

@@ -56,7 +56,8 @@ impl Models {
     /// fallbacks of its agent, and at last the agent's own model.
     pub fn route(&self, key: &SessionKey, agent: &AgentId, model: Arc<ModelInfo>) -> Route {
         let others = self.fallbacks.of(agent).iter().cloned().chain([self.of_agent(agent)]);
-        self.failover.route(agent.as_str(), key.as_str(), Arc::clone(&model), once(&model, others))
+        let others = once(&model, others);
+        self.failover.route(agent.as_str(), key.as_str(), model, others)
     }
 
     /// The way to an answer of a run: that of its session, unless its terms name

@@ -83,6 +83,9 @@ impl Channels {
             let bytes = self.fetch_file(name, megabytes).await?;
             return Ok(self.keep_file(&id, &last_name(name), bytes).await?);
         }
+        if let Some(kept) = self.kept_file(name).await {
+            return Ok(kept);
+        }
         let (settings, agent) = (self.0.parts.settings.clone(), runs.parts().agent_of(key));
         let path = name.strip_prefix("file://").unwrap_or(name).to_owned();
         let reading = tokio::task::spawn_blocking(move || read(&settings, &agent, &path, limit));

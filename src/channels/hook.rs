@@ -87,11 +87,7 @@ impl Channels {
                     return HookAnswer::error(status, &refusal.to_string());
                 }
             };
-            // Accepted in a task of its own: whoever asks may go away.
-            let (channels, account) = (self.clone(), account.clone());
-            let work = async move { channels.receive(&account, inbound).await };
-            let taken = self.0.parts.tasks.spawn("inbound", work).await.ok().flatten();
-            match taken {
+            match self.take_in(account, inbound).await {
                 Some(Ok(received)) => HookAnswer { status: 200, body: told(&received) },
                 Some(Err(why)) => HookAnswer::error(503, &why),
                 None => HookAnswer::error(500, "it failed inside the gateway"),

@@ -130,8 +130,8 @@ fn read(folder: &Path, now: u64) -> Found {
         };
         match json(&path) {
             Err(error) => found.left_out.push((what, error.to_string())),
-            Ok(list) if is_people => add_people(&mut found, &list, kind, account, &what, now),
-            Ok(list) => add_waiting(&mut found, &list, kind, account, now),
+            Ok(list) if is_people => add_people(&mut found, &list, kind, &account, &what, now),
+            Ok(list) => add_waiting(&mut found, &list, kind, &account, now),
         }
     }
     found
@@ -147,7 +147,7 @@ fn add_people(
     found: &mut Found,
     list: &Value,
     kind: ChannelKind,
-    account: String,
+    account: &str,
     what: &str,
     now: u64,
 ) {
@@ -165,7 +165,7 @@ fn add_people(
         };
         found.people.push(ChannelPerson {
             channel: kind.as_str().into(),
-            account: account.clone(),
+            account: account.to_owned(),
             person,
             name: None,
             approved_at: now,
@@ -188,7 +188,7 @@ fn person(kind: ChannelKind, written: &str) -> Option<String> {
 }
 
 /// Those whose codes still hold; who is left out asks again.
-fn add_waiting(found: &mut Found, list: &Value, kind: ChannelKind, account: String, now: u64) {
+fn add_waiting(found: &mut Found, list: &Value, kind: ChannelKind, account: &str, now: u64) {
     let entries = list["requests"].as_array().into_iter().flatten().take(PEOPLE_MAX);
     let requests = entries.filter_map(|entry| {
         let created_at = millis_of_iso(entry["createdAt"].as_str()?);
@@ -200,7 +200,7 @@ fn add_waiting(found: &mut Found, list: &Value, kind: ChannelKind, account: Stri
         let name = ["firstName", "name", "username"].iter().find_map(|it| meta[it].as_str());
         (is_code && holds).then_some(PairingRequest {
             channel: kind.as_str().into(),
-            account: meta["accountId"].as_str().unwrap_or(&account).to_owned(),
+            account: meta["accountId"].as_str().unwrap_or(account).to_owned(),
             person: person(kind, entry["id"].as_str()?)?,
             name: name.map(short_name).filter(|name| !name.is_empty()),
             code: code.to_owned(),

@@ -6,6 +6,7 @@
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use super::body::MediaItem;
@@ -18,6 +19,9 @@ use crate::store::{FileError, create_private};
 const FOLDER: &str = "media/outbound";
 /// How long a file is kept: longer than any message waits to be sent.
 const KEPT: Duration = Duration::from_hours(48);
+/// Old files are looked for at most this often, in milliseconds, when a new one
+/// comes.
+const SWEEP_EVERY_MS: u64 = 60 * 60 * 1000;
 /// Longest name for people, in characters.
 const NAME_MAX: usize = 80;
 
@@ -58,12 +62,45 @@ impl Channels {
         let path = self.media_folder().join(&file);
         let written = tokio::task::spawn_blocking(move || create_private(&path, &bytes)).await;
         written.map_err(|_| MediaKeepError::Stopped)??;
+        self.sweep_files_now_and_then().await;
         Ok(MediaItem {
             url: None,
             file: Some(file),
             name: Some(shown),
             mime_type: Some(kind.mime.to_owned()),
         })
+    }
+
+    /// A file that was kept already, by its whole path.
+    pub(super) async fn kept_file(&self, path: &str) -> Option<MediaItem> {
+        let path = Path::new(path);
+        let file = path.file_name()?.to_str()?;
+        if path.parent() != Some(self.media_folder().as_path()) {
+            return None;
+        }
+        let facts = tokio::fs::symlink_metadata(path).await.ok()?;
+        let kind = MediaType::of(&tokio::fs::read(path).await.ok()?, "");
+        facts.is_file().then(|| MediaItem {
+            url: None,
+            file: Some(file.to_owned()),
+            name: Some(format!("picture.{}", kind.extension)),
+            mime_type: Some(kind.mime.to_owned()),
+        })
+    }
+
+    /// Where a file is that was kept.
+    pub fn path_of(&self, item: &MediaItem) -> Option<PathBuf> {
+        item.file.as_ref().map(|file| self.media_folder().join(file))
+    }
+
+    async fn sweep_files_now_and_then(&self) {
+        let now = self.0.parts.clock.now_ms();
+        let last = self.0.swept_at.swap(now, Ordering::Relaxed);
+        if now.saturating_sub(last) >= SWEEP_EVERY_MS {
+            self.sweep_files().await;
+        } else {
+            self.0.swept_at.store(last, Ordering::Relaxed);
+        }
     }
 
     /// Removes files whose messages are long sent.

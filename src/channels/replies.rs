@@ -242,9 +242,11 @@ impl Channels {
                     said.text.push_str(&shown_text(&text));
                     named_files::of_answer(&text)
                 }
-                AgentMessage::ToolResult(result) => {
-                    named_files::of_result(&result.tool_name, &result.content)
-                }
+                AgentMessage::ToolResult(result) => named_files::of_result(
+                    &result.tool_name,
+                    &result.content,
+                    result.details.as_ref(),
+                ),
                 AgentMessage::User(_) => continue,
             };
             named_files::add(&mut said.files, files);

@@ -67,7 +67,8 @@ impl Turn<'_> {
         for (card, output) in calls.cards.into_iter().zip(calls.outputs) {
             let Some(output) = output else { continue };
             self.fill.grows(&output.content);
-            let files = named_files::of_result(&card.call.name, &output.content);
+            let files =
+                named_files::of_result(&card.call.name, &output.content, output.details.as_ref());
             if !files.is_empty() {
                 self.run.note(|progress| named_files::add(&mut progress.files, files));
             }

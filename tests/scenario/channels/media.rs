@@ -6,7 +6,7 @@ use super::bot_api::{BotApi, TOKEN};
 use super::receiver::{Receiver, bring};
 use super::{SIGNING, with_channels};
 use crate::stage::{admin, call, told, until};
-use crate::support::{Gateway, GatewayOptions, MockProvider};
+use crate::support::{Gateway, GatewayOptions, MockProvider, NodeClient};
 
 struct Place {
     gateway: Gateway,
@@ -146,4 +146,18 @@ async fn an_album_is_answered_once() {
     let told = told(&mut client, "agent:main:telegram:direct:7").await;
     let asked: Vec<_> = told.iter().filter(|it| it.0 == "user").collect();
     assert!(asked.len() == 1 && asked[0].1.contains("\nlook at these\n"), "{told:?}");
+}
+
+#[tokio::test]
+async fn a_picture_of_a_node_is_shown_to_who_asked() {
+    let place = place(&json!({})).await;
+    let mut phone =
+        NodeClient::connect(&place.gateway, "Phone", "iOS 18", &["canvas.snapshot"]).await;
+    let args = json!({"action": "canvas_snapshot", "node": "phone"});
+    place.api.direct(1, 7, &format!("@mock tool name=nodes args={args} then=\"Look.\""));
+    let request = phone.asked("canvas.snapshot", 1).await;
+    phone.answer(&request, json!({"format": "png", "base64": "iVBORw0KGgoAAAAN"})).await;
+    place.api.shows(&["Look."]).await;
+    let sent = place.api.calls("sendPhoto").pop().unwrap();
+    assert!(sent["photo"].as_str().unwrap().starts_with("file of "), "{sent}");
 }
