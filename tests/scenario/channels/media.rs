@@ -157,7 +157,6 @@ async fn a_picture_of_a_node_is_shown_to_who_asked() {
     place.api.direct(1, 7, &format!("@mock tool name=nodes args={args} then=\"Look.\""));
     let request = phone.asked("canvas.snapshot", 1).await;
     phone.answer(&request, json!({"format": "png", "base64": "iVBORw0KGgoAAAAN"})).await;
-    place.api.shows(&["Look."]).await;
-    let sent = place.api.calls("sendPhoto").pop().unwrap();
+    let sent = until("a picture", async || place.api.calls("sendPhoto").pop()).await;
     assert!(sent["photo"].as_str().unwrap().starts_with("file of "), "{sent}");
 }
