@@ -6,7 +6,7 @@ use super::state::Account;
 use crate::config::channels::ReplyToMode;
 use crate::store::{NewPart, OutboxAddress};
 
-/// Longest text that goes with a file, in characters: what Telegram takes.
+/// Longest text that goes with a file, in units of UTF-16: what Telegram takes.
 const CAPTION_MAX: usize = 1000;
 
 /// What becomes messages.
@@ -31,7 +31,7 @@ pub(super) fn message_parts(
     message: &Message<'_>,
 ) -> Vec<NewPart> {
     let Message { text, media, first, .. } = message;
-    let fits = text.chars().count() <= CAPTION_MAX && first.edits.is_none();
+    let fits = text.encode_utf16().count() <= CAPTION_MAX && first.edits.is_none();
     let is_caption = !media.is_empty() && fits;
     let mut bodies = if is_caption { Vec::new() } else { texts(account, message) };
     for item in *media {
