@@ -24,6 +24,7 @@ mod live;
 pub mod mcp;
 pub mod memory;
 mod models;
+pub mod named_files;
 mod notices;
 mod parts;
 mod patch;

@@ -1,6 +1,7 @@
 //! All channels of the gateway.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, OnceLock, Weak};
 
 use tokio_util::sync::CancellationToken;
@@ -41,6 +42,8 @@ pub(super) struct Inner {
     pub tls: Arc<Tls>,
     /// Cancelled at the end: nobody waits for anything any more.
     pub closing: CancellationToken,
+    /// When old files were last looked for, in milliseconds since the epoch.
+    pub swept_at: AtomicU64,
     runs: OnceLock<Weak<Runs>>,
     inlet: OnceLock<Arc<dyn Inlet>>,
 }
@@ -62,6 +65,7 @@ impl Channels {
             outbox: Outbox::default(),
             tls: Arc::new(Tls::default()),
             closing: CancellationToken::new(),
+            swept_at: AtomicU64::new(0),
             runs: OnceLock::new(),
             inlet: OnceLock::new(),
         }))
@@ -78,6 +82,9 @@ impl Channels {
         let _ = self.0.inlet.set(inlet);
         if let Err(error) = self.open_outbox().await {
             tracing::error!(%error, "the outbox of the last process cannot be read");
+        }
+        if let Err(error) = self.adopt_people().await {
+            tracing::error!(%error, "people of OpenClaw not taken over");
         }
         if let Err(error) = self.resume_replies(&runs).await {
             tracing::error!(%error, "replies of the last process are not resumed");

@@ -199,7 +199,10 @@ impl AccountEar {
 
 impl Ear for AccountEar {
     fn hear(&self, inbound: Inbound) -> BoxFuture<'_, Result<Received, String>> {
-        Box::pin(self.channels.receive(&self.account, inbound))
+        Box::pin(async move {
+            let taken = self.channels.take_in(&self.account, inbound).await;
+            taken.unwrap_or_else(|| Err("it failed inside the gateway".into()))
+        })
     }
 
     fn recall<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<Option<String>, String>> {

@@ -80,6 +80,8 @@ fn settings(
         members.insert("channels".into(), offered);
     }
     hide_credentials(&filled);
+    // What nobody here reads is in the file all the same.
+    hide_credentials(&raw);
     let root = Node::root(&filled, &place);
     let from = Sources { env, overrides, paths: &paths, file: &file.path };
     let mut ledger = Ledger::default();
@@ -167,7 +169,12 @@ fn hide_credentials(filled: &Value) {
     for (path, value) in redact::credentials(filled) {
         let is_shown = redact::redacted_at(&path, value) == *value;
         if let Some(text) = value.as_str().filter(|_| !is_shown) {
-            telemetry::hide(&Secret::new(text));
+            let secret = Secret::new(text);
+            if redact::is_variable_place(&path) {
+                telemetry::hide_variable(&secret);
+            } else {
+                telemetry::hide(&secret);
+            }
             for part in redact::address::parts(text) {
                 telemetry::hide(&Secret::new(part));
             }

@@ -65,7 +65,7 @@ pub use agents::{
 pub use auth::{AuthMode, AuthSettings, RateLimitSettings};
 pub use bind::{Bind, BindChoice};
 pub use commands::CommandsSettings;
-pub use cron::{CronSettings, FailureAlertSettings};
+pub use cron::{CronRetryOn, CronRetrySettings, CronSettings, FailureAlertSettings};
 pub use env::Env;
 pub use error::ConfigError;
 pub use exec::ExecSettings;

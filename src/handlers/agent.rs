@@ -171,10 +171,13 @@ async fn ended(cx: &Ctx, key: &SessionKey, report: &RunReport, delivered: bool) 
     }
     let entry = cx.services.sessions.entry(key).await.ok().flatten().unwrap_or_default();
     let text = &*report.progress.text;
-    let payloads: Vec<_> = Some(json!({"text": text, "mediaUrl": null}))
-        .filter(|_| !text.is_empty())
-        .into_iter()
-        .collect();
+    let files = &report.progress.files;
+    let mut payload = json!({"text": text, "mediaUrl": files.first()});
+    if !files.is_empty() {
+        payload["mediaUrls"] = json!(files);
+    }
+    let payloads: Vec<_> =
+        Some(payload).filter(|_| !text.is_empty() || !files.is_empty()).into_iter().collect();
     let mut meta = meta(report);
     meta["agentMeta"]["sessionId"] = json!(entry.session_id);
     meta["agentMeta"]["sessionFile"] = json!(entry.session_file);

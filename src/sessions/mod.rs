@@ -52,7 +52,7 @@ pub use lookup::Lookup;
 pub use media::{MEDIA_MEMBER, Media, MediaError, NewMedia, StagedMedia, StoredMedia};
 pub use media_type::MediaType;
 pub use service::Sessions;
-pub use time::iso as iso_time;
+pub use time::{iso as iso_time, millis as millis_of_iso};
 pub use transcript::TranscriptFormat;
 pub use types::{
     AppendOptions, CompactedFiles, CompactedSession, Compaction, CutSession, DeletedSession,

@@ -37,7 +37,7 @@ pub use answers::AnswerClaim;
 pub use atomic::{FileError, create_private, move_private, write_private};
 pub use channels::{
     ChannelPerson, ChannelStore, ExpectedReply, NewPart, OutboxAddress, OutboxCounts, OutboxNext,
-    OutboxPart, OutboxSettled, OutboxState, PairingClaim, PairingRequest,
+    OutboxPart, OutboxSettled, OutboxState, PAIRING_CODE_MS, PairingClaim, PairingRequest,
 };
 pub use check::check;
 pub use checkpoint::{CheckpointPlace, CompactionCheckpoint, CompactionReason};

@@ -153,6 +153,7 @@ impl Store for SqliteStore {
             answers::prune(c, now_ms)?;
             subagents::prune(c)?;
             channels::prune(c, now_ms)?;
+            cron::prune_orphans(c, cron::ORPHANS_MAX)?;
             runs::prune(c, now_ms)
         };
         Box::pin(self.database.write("prune runs", prune))

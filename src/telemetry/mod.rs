@@ -19,7 +19,7 @@ use crate::config::LoggingSettings;
 
 pub use file::{LogPlace, Tail, TailError, flush, flush_at_end, place, tail};
 use mask::MaskedStderr;
-pub use mask::{hide, without_secrets};
+pub use mask::{hide, hide_variable, result_without_secrets, without_secrets};
 
 /// How to log.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -87,7 +87,7 @@ secrets = {k: v for k, v in os.environ.items() if "canary" in v}
 print("started with", json.dumps(secrets), file=sys.stderr, flush=True)
 def say(message):
     sys.stdout.write(json.dumps(message) + "\n"); sys.stdout.flush()
-schema = {"type": "object", "properties": {}}
+schema = {"type": "object", "properties": {"error": {"type": "boolean"}}}
 for line in sys.stdin:
     message = json.loads(line)
     method, id = message.get("method"), message.get("id")
@@ -99,7 +99,9 @@ for line in sys.stdin:
     elif method == "tools/call":
         text = "401 bad key " + json.dumps(secrets)
         say({"jsonrpc": "2.0", "id": id, "result": {"isError": True, "structuredContent": secrets,
-            "content": [{"type": "text", "text": text}]}})
+            "content": [{"type": "text", "text": text}]}} if "error" in (message["params"].get("arguments") or {})
+            else {"jsonrpc": "2.0", "id": id, "result": {"structuredContent": secrets,
+            "content": [{"type": "text", "text": "here they are: " + json.dumps(secrets)}]}})
 "#;
 
 fn write(path: &Path, mode: u32, text: &str) {
@@ -337,10 +339,17 @@ async fn exercise(scene: &Scene) -> Vec<WsClient> {
         (state("gossip") == "ready" && state("far") != "starting").then_some(())
     };
     until("a server that tells and one that refuses", ready).await;
+    // A command that prints what it has, and all that it finds.
+    let prints = format!(
+        "test -n \"$TOOL_KEY$GH_KEY\" && echo there; env; cd {}; cat state/openclaw.json vault.* \
+         claude.sh state/agents/main/agent/auth-profiles.json; cat <state/openclaw.json >&2",
+        scene.gateway.state_dir().parent().unwrap().display()
+    );
     for (name, args) in [
+        ("gossip__tell", json!({"error": true})),
         ("gossip__tell", json!({})),
         ("web_search", json!({"query": "x"})),
-        ("exec", json!({"command": "test -n \"$TOOL_KEY$GH_KEY\" && echo there"})),
+        ("exec", json!({"command": prints})),
     ] {
         let said = client.request("tools.invoke", json!({"name": name, "args": args})).await;
         assert!(said["payload"]["ok"].is_boolean(), "{name}: {said}");

@@ -233,12 +233,15 @@ impl Processes {
             }
         };
         let mode = sandbox.max(least);
-        let places = sandbox::writable(mode, &request.workspace, &self.settings.temporary);
-        let Some(writable) = places else { return Ok(None) };
+        if mode == ExecSandbox::Off {
+            return Ok(None);
+        }
         sandbox::availability().map_err(StartError::Unconfined)?;
         let guard = Arc::clone(&self.guard);
-        let private = spawn_blocking(move || guard.private()).await.map_err(io::Error::from)?;
-        Ok(Some(Confinement { writable, private }))
+        let (workspace, temporary) = (request.workspace.clone(), self.settings.temporary.clone());
+        let confinement =
+            spawn_blocking(move || Confinement::new(mode, &workspace, &temporary, guard.private()));
+        Ok(confinement.await.map_err(io::Error::from)?)
     }
 
     /// Puts it on the list, under a name that is free.
@@ -276,12 +279,16 @@ impl Processes {
                 (PathBuf::from(shell), name, vec!["-c".into(), text])
             }
         };
+        let mut env = launch.env;
+        if let Some(temporary) = confinement.as_ref().and_then(|it| it.temporary.as_ref()) {
+            env.insert("TMPDIR".into(), temporary.display().to_string());
+        }
         Plan {
             program,
             name,
             args,
             cwd: launch.cwd,
-            env: launch.env,
+            env,
             has_terminal,
             terminal: None,
             confinement,

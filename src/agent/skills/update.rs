@@ -120,7 +120,8 @@ impl SkillChange {
 
     /// Does the same to what is in memory.
     pub(super) fn apply(&self, entry: &mut SkillEntry) {
-        self.api_key.iter().chain(self.env.values()).for_each(telemetry::hide);
+        self.api_key.iter().for_each(telemetry::hide);
+        self.env.values().for_each(telemetry::hide_variable);
         entry.enabled = self.enabled.or(entry.enabled);
         if let Some(secret) = &self.api_key {
             entry.api_key = (!secret.is_empty()).then(|| SecretInput::Text(secret.clone()));

@@ -197,7 +197,7 @@ impl Toolbox {
     /// Runs one call.
     pub async fn call(&self, cx: &ToolContext, call: &ToolCall) -> ToolOutput {
         match self.check(call) {
-            Ok((tool, arguments)) => tool.call(cx, &arguments).await,
+            Ok((tool, arguments)) => tool.call(cx, &arguments).await.without_secrets(),
             Err(error) => ToolOutput::error(error.to_string()),
         }
     }

@@ -130,8 +130,10 @@ impl Channel for Telegram {
         }
         let malformed = |error: serde_json::Error| HookRefusal::Malformed(error.to_string());
         let update: Value = serde_json::from_slice(request.body).map_err(malformed)?;
-        let bot = self.bot.lock().clone();
-        Ok(bot.and_then(|bot| update::read(&update, &bot)))
+        // Until the API has told who we are, nobody knows what is to us.
+        let unknown = || HookRefusal::Later("the Bot API has not told yet who we are".into());
+        let bot = self.bot.lock().clone().ok_or_else(unknown)?;
+        Ok(update::read(&update, &bot))
     }
 
     fn fetch<'a>(&'a self, file: &'a RemoteFile) -> BoxFuture<'a, Result<Vec<u8>, String>> {

@@ -1,6 +1,7 @@
 //! Channels through the real binary, with services of this process.
 
 pub mod bot_api;
+mod media;
 mod people;
 pub mod receiver;
 mod telegram;
