@@ -1,8 +1,10 @@
 //! `wss` with the certificate that the gateway made, from pages in Chromium.
 
+use std::path::PathBuf;
+
 use serde_json::{Value, json};
 
-use crate::stage::{Api, call, config};
+use crate::stage::{Api, call, config, until};
 use crate::support::client::{WsClient, standard_connect};
 use crate::support::{Browser, Gateway, GatewayOptions, MockProvider, SECRET, tls};
 
@@ -27,7 +29,7 @@ impl Place {
         Self { gateway: Gateway::start(GatewayOptions::with_config(config)).await, _mock: mock }
     }
 
-    fn certificate(&self) -> std::path::PathBuf {
+    fn certificate(&self) -> PathBuf {
         self.gateway.state_dir().join("gateway/tls/gateway-cert.pem")
     }
 
@@ -40,7 +42,7 @@ impl Place {
         format!("wss://localhost:{}/", self.gateway.port())
     }
 
-    /// What becomes of these visits, one after the other, of one page.
+    /// What becomes of a visit of this page.
     async fn visit(&self, page: &str, visit: Value) -> Value {
         let mut args = json!({"page": page, "socket": self.socket()});
         args.as_object_mut().unwrap().extend(visit.as_object().unwrap().clone());
@@ -109,6 +111,26 @@ async fn a_device_in_a_page_of_an_allowed_origin_waits_for_a_person() {
     assert_eq!(told["closed"]["code"], 1008, "{told}");
     let list = call(&mut place.admin().await, "device.pair.list", json!({})).await;
     assert_eq!(list["pending"][0]["requestId"], error["details"]["requestId"], "{list}");
+}
+
+#[tokio::test]
+async fn a_device_in_a_page_comes_in_once_it_is_approved() {
+    let place = Place::new().await;
+    let mut admin = place.admin().await;
+    let approve = async {
+        let request = until("a device that waits", async || {
+            let list = call(&mut admin, "device.pair.list", json!({})).await;
+            Some(list["pending"].get(0)?["requestId"].clone())
+        });
+        let request = request.await;
+        call(&mut admin, "device.pair.approve", json!({"requestId": request})).await;
+    };
+    let visit = json!({
+        "connect": control_ui(), "device": true, "message": "good morning", "waits": true,
+    });
+    let (told, ()) = tokio::join!(place.visit(KNOWN, visit), approve);
+    check_answered(&told);
+    assert!(told["hello"]["payload"]["auth"]["deviceToken"].is_string(), "{told}");
 }
 
 #[tokio::test]

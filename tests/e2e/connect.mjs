@@ -1,17 +1,23 @@
 // A page that connects to a gateway as a web client does.
 //
-// args: {page, socket, connect, device, message}
+// args: {page, socket, connect, device, message, waits}
 //   page      URL of the page, before any of its code runs
 //   socket    URL of the WebSocket
 //   connect   params of `connect`
 //   device    whether it proves a key of its own, made by the browser
 //   message   what it says in the session `main` once it is in
+//   waits     whether it comes again until somebody has approved its device
 // Returns {origin, hello, text, events, closed}: the origin of the page, the
 // answer to `connect`, the text of the final answer, the kinds of events that
 // came, and how the socket was closed by the other side.
 export default async function ({ page, args }) {
   await page.goto(args.page);
-  return page.evaluate(talk, args);
+  for (;;) {
+    const told = await page.evaluate(talk, args);
+    const isUnknown = told.hello?.error?.details?.code === "PAIRING_REQUIRED";
+    if (!args.waits || !isUnknown) return told;
+    await page.waitForTimeout(200);
+  }
 }
 
 // Runs in the page, so it can use nothing from outside of it.

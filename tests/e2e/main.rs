@@ -12,3 +12,5 @@ mod aimock;
 mod stage;
 
 mod browser;
+mod proxies;
+mod units;

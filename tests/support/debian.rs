@@ -29,6 +29,7 @@ pub fn installed(names: &[&str], package: &str) -> PathBuf {
         return program;
     }
     let need = format!("{names:?} must be on PATH; Debian: apt-get install {package}");
+    refresh();
     let mut apt = as_root("apt-get");
     apt.env("DEBIAN_FRONTEND", "noninteractive");
     apt.args(["install", "-qy", "--no-install-recommends", package]);
@@ -49,6 +50,7 @@ pub fn unpacked(name: &str, package: &str, at: &str) -> PathBuf {
         return program;
     }
     fs::create_dir_all(&folder).unwrap();
+    refresh();
     run(Command::new("apt-get").args(["download", "-q", package]).current_dir(&folder), &need);
     let is_deb = |path: &PathBuf| path.extension().is_some_and(|it| it == "deb");
     let mut files = fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path());
@@ -56,6 +58,12 @@ pub fn unpacked(name: &str, package: &str, at: &str) -> PathBuf {
     run(Command::new("dpkg-deb").arg("--extract").args([&archive, &folder]), &need);
     assert!(program.is_file(), "{package} has no {at}");
     program
+}
+
+/// Lets apt know what there is now. Where that fails, what is asked for next says
+/// so better.
+fn refresh() {
+    let _ = as_root("apt-get").args(["update", "-q"]).output();
 }
 
 /// Held by whoever looks for a program: test processes that want it at the same

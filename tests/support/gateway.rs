@@ -303,7 +303,7 @@ impl Drop for Gateway {
 }
 
 /// A port nobody listens on at this moment.
-fn free_port() -> u16 {
+pub fn free_port() -> u16 {
     TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().port()
 }
 
