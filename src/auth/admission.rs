@@ -201,15 +201,7 @@ impl Auth {
     }
 
     fn check_origin(&self, peer: &Peer) -> Result<(), Refusal> {
-        origin::check(peer, &self.control_ui).map(drop).map_err(|refusal| {
-            ErrorShape::denied(
-                "origin not allowed (open the Control UI from the gateway host or allow it in gateway.controlUi.allowedOrigins)",
-            )
-            .details(json!({
-                "code": "CONTROL_UI_ORIGIN_NOT_ALLOWED",
-                "reason": refusal.to_string(),
-            }))
-        })
+        origin::check(peer, &self.control_ui).map(drop).map_err(|refusal| refusal.to_error(peer))
     }
 
     /// Lets a client in without a device; tells whether it keeps its scopes.

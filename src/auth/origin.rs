@@ -7,8 +7,10 @@ use std::fmt;
 use std::net::IpAddr;
 
 use reqwest::Url;
+use serde_json::json;
 
 use crate::config::ControlUiSettings;
+use crate::protocol::ErrorShape;
 
 use super::Peer;
 
@@ -26,6 +28,37 @@ pub enum OriginRefusal {
         "host not allowed (use an IP address or localhost, or name the host in gateway.controlUi.allowedOrigins)"
     )]
     ForeignHost,
+}
+
+/// Most characters of a header that are told back.
+const SHOWN: usize = 256;
+
+impl OriginRefusal {
+    /// The error of a `connect`: the recorded one, with what was seen and what
+    /// to write.
+    pub fn to_error(self, peer: &Peer) -> ErrorShape {
+        let shown = |header: &Option<String>| -> Option<String> {
+            Some(header.as_deref()?.chars().take(SHOWN).collect())
+        };
+        let mut details = json!({
+            "code": "CONTROL_UI_ORIGIN_NOT_ALLOWED",
+            "reason": self.to_string(),
+        });
+        let origin = shown(&peer.origin);
+        let whole = peer.origin.as_deref().filter(|origin| origin.len() <= SHOWN);
+        let fix = whole
+            .and_then(normal)
+            .map(|origin| format!("add \"{origin}\" to gateway.controlUi.allowedOrigins"));
+        for (name, value) in [("origin", origin), ("host", shown(&peer.host)), ("fix", fix)] {
+            if let Some(value) = value {
+                details[name] = value.into();
+            }
+        }
+        ErrorShape::denied(
+            "origin not allowed (open the Control UI from the gateway host or allow it in gateway.controlUi.allowedOrigins)",
+        )
+        .details(details)
+    }
 }
 
 /// Why a page is let in.

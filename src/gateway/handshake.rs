@@ -197,6 +197,8 @@ impl Attempt<'_> {
             client = %self.gateway.auth.client_ip(self.peer),
             reason = %error.message,
             code = detail("code").unwrap_or_default(),
+            origin = detail("origin"),
+            host = detail("host"),
             "connect refused"
         );
         socket.send(response_err(&Value::from(id), error, *profile)).await;

@@ -14,6 +14,7 @@ mod stage;
 mod agent_rights;
 mod brute_force;
 mod canary;
+mod compatibility;
 mod constant_time;
 mod credentials;
 mod device_matrix;
