@@ -208,7 +208,7 @@ impl Auth {
 
 /// Whether nobody but a program or a page of this machine can be at the other
 /// end.
-fn is_own_place(connect: &StandardConnect, peer: &Peer) -> bool {
+pub(super) fn is_own_place(connect: &StandardConnect, peer: &Peer) -> bool {
     let is_own_page = || is_browser(&connect.client) && origin::is_own_page(peer);
     peer.is_local() && !peer.is_cross_site && (peer.origin.is_none() || is_own_page())
 }

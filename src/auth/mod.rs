@@ -17,6 +17,7 @@ pub mod pairing;
 mod peer;
 mod principal;
 mod shared_secret;
+mod simple;
 #[cfg(test)]
 mod tests;
 mod vouch;

@@ -181,7 +181,8 @@ impl Attempt<'_> {
             Connect::Simple(connect) => {
                 let profile = Profile::Simple;
                 let admission = auth
-                    .admit_simple(connect, peer, &self.conn_id, now_ms)
+                    .admit_simple(connect, peer, &self.conn_id, &self.nonce, now_ms)
+                    .await
                     .map_err(|error| Refused { error, profile, code: 1008 })?;
                 (profile, admission)
             }

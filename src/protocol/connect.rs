@@ -4,7 +4,7 @@ use serde_json::value::RawValue;
 
 use super::ErrorShape;
 use super::decode::{
-    self, Fields, Params, Unknown, any, boolean, dictionary, integer_from, list, non_empty, object,
+    self, Fields, Params, Unknown, boolean, dictionary, integer_from, list, non_empty, object,
     one_of, text,
 };
 
@@ -201,10 +201,26 @@ pub struct SimpleConnect {
     pub client_type: Option<String>,
     /// Version of the client.
     pub client_version: Option<String>,
-    /// Credentials: `token` and `password` at the top or under `auth`.
+    /// Credentials: `token`, `password` and `deviceToken` at the top or under `auth`.
     pub auth: ConnectAuth,
-    /// Whether a device identity was claimed.
-    pub has_device: bool,
+    /// Proof of a device identity; without a key and a nonce where the gateway
+    /// knows them.
+    pub device: Option<DeviceProof>,
+}
+
+/// `deviceAuth` of the simple profile.
+struct SimpleProof(DeviceProof);
+
+impl Params for SimpleProof {
+    fn read(f: &mut Fields) -> Self {
+        Self(DeviceProof {
+            id: f.required("deviceId", non_empty()),
+            public_key: f.optional("publicKey", text()).unwrap_or_default(),
+            signature: f.required("signature", non_empty()),
+            signed_at: f.required("timestamp", integer_from(0)),
+            nonce: f.optional("nonce", text()).unwrap_or_default(),
+        })
+    }
 }
 
 impl Params for SimpleConnect {
@@ -216,9 +232,10 @@ impl Params for SimpleConnect {
             auth: ConnectAuth {
                 token: credential(f, "token").or(nested.token),
                 password: credential(f, "password").or(nested.password),
+                device_token: credential(f, "deviceToken").or(nested.device_token),
                 ..ConnectAuth::default()
             },
-            has_device: f.optional("deviceAuth", any()).is_some_and(|proof| !proof.is_null()),
+            device: f.maybe("deviceAuth", object::<SimpleProof>()).map(|SimpleProof(proof)| proof),
         };
         f.ignore_rest();
         connect
@@ -270,7 +287,7 @@ mod tests {
             panic!("expected the simple profile")
         };
         assert_eq!(simple.auth.token.as_deref(), Some("t"));
-        assert!(!simple.has_device);
+        assert!(simple.device.is_none());
         // Recorded.
         let error = parse(&json!({
             "minProtocol": 3, "maxProtocol": 3, "clientType": "web",
