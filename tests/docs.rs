@@ -1,6 +1,8 @@
 //! The pages in `docs/` and the README, held against the real thing: generated
 //! tables, frames that are shown, settings that are shown, links.
 
+#[path = "docs/classes.rs"]
+mod classes;
 #[path = "docs/samples.rs"]
 mod samples;
 mod support;

@@ -11,11 +11,12 @@ use crate::protocol::connect::{ClientInfo, ConnectAuth, StandardConnect};
 use crate::protocol::{ErrorShape, Role, Scope};
 
 use super::arrival::DeviceGrant;
+use super::failure::AuthFailure;
 use super::limiter::Limiter;
 use super::pairing::{Pairing, worth};
 use super::peer::{Peer, bucket};
 use super::principal::{Owner, Principal};
-use super::shared_secret::{self, AuthFailure};
+use super::shared_secret;
 use super::vouch::{Vouch, Voucher, Vouchers};
 use super::{device, origin};
 

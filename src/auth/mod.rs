@@ -10,6 +10,7 @@
 mod admission;
 mod arrival;
 mod device;
+mod failure;
 mod identity;
 mod limiter;
 pub mod origin;
@@ -24,9 +25,9 @@ mod vouch;
 
 pub use admission::{Admission, Auth, Refusal};
 pub use arrival::DeviceGrant;
+pub use failure::AuthFailure;
 pub use identity::{DeviceIdentity, IdentityError};
 pub use limiter::Limiter;
 pub use peer::{Peer, bucket};
 pub use principal::{Owner, Principal};
-pub use shared_secret::AuthFailure;
 pub use vouch::{Claims, Vouch, Voucher};

@@ -11,6 +11,7 @@ use serde_json::json;
 
 use crate::config::ControlUiSettings;
 use crate::protocol::ErrorShape;
+use crate::telemetry::quoted;
 
 use super::Peer;
 
@@ -30,29 +31,23 @@ pub enum OriginRefusal {
     ForeignHost,
 }
 
-/// Most characters of a header that are told back.
-const SHOWN: usize = 256;
-
 impl OriginRefusal {
     /// The error of a `connect`: the recorded one, with what was seen and what
     /// to write.
     pub fn to_error(self, peer: &Peer) -> ErrorShape {
-        let shown = |header: &Option<String>| -> Option<String> {
-            Some(header.as_deref()?.chars().take(SHOWN).collect())
-        };
         let mut details = json!({
             "code": "CONTROL_UI_ORIGIN_NOT_ALLOWED",
             "reason": self.to_string(),
         });
-        let origin = shown(&peer.origin);
-        let whole = peer.origin.as_deref().filter(|origin| origin.len() <= SHOWN);
-        let fix = whole
-            .and_then(normal)
-            .map(|origin| format!("add \"{origin}\" to gateway.controlUi.allowedOrigins"));
-        for (name, value) in [("origin", origin), ("host", shown(&peer.host)), ("fix", fix)] {
-            if let Some(value) = value {
-                details[name] = value.into();
+        for (name, seen) in [("origin", &peer.origin), ("host", &peer.host)] {
+            if let Some(seen) = seen {
+                details[name] = quoted(seen).into();
             }
+        }
+        // What was shortened is nothing to write.
+        let whole = peer.origin.as_deref().filter(|origin| quoted(origin) == **origin);
+        if let Some(origin) = whole.and_then(normal) {
+            details["fix"] = format!("add \"{origin}\" to gateway.controlUi.allowedOrigins").into();
         }
         ErrorShape::denied(
             "origin not allowed (open the Control UI from the gateway host or allow it in gateway.controlUi.allowedOrigins)",

@@ -19,6 +19,7 @@ use crate::protocol::{
 use crate::registry::{Caller, KeyNames};
 use crate::sessions::SessionKey;
 use crate::store::NodeFacts;
+use crate::telemetry::quoted;
 
 use super::leave::Leave;
 use super::render::View;
@@ -196,7 +197,7 @@ impl Attempt<'_> {
         tracing::warn!(
             conn = %self.conn_id,
             client = %self.gateway.auth.client_ip(self.peer),
-            reason = %error.message,
+            reason = quoted(&error.message),
             code = detail("code").unwrap_or_default(),
             origin = detail("origin"),
             host = detail("host"),
@@ -234,17 +235,18 @@ impl Attempt<'_> {
         };
         let conn_id = Arc::clone(&self.conn_id);
         let leave = Leave::new(Arc::clone(self.gateway), conn_id, presence_key);
-        if principal.role() == Role::Node
-            && let (Connect::Standard(connect), Some(node_id)) = (&connect, &admission.device_id)
-        {
-            services.nodes.join(self.joining(connect, node_id)).await;
-        }
         let key_names = Arc::new(KeyNames::default());
         let subscriber =
             Arc::new(Subscriber::new(Arc::clone(&self.conn_id), Arc::clone(&principal), &caps));
         // Joined before the snapshot is taken: what happens in between comes
         // as an event after hello, so nothing falls through (#116043).
         self.gateway.hub.join(Arc::clone(&subscriber));
+        // After that, so that whoever asks the node for something reaches it.
+        if principal.role() == Role::Node
+            && let (Connect::Standard(connect), Some(node_id)) = (&connect, &admission.device_id)
+        {
+            services.nodes.join(self.joining(connect, node_id)).await;
+        }
         // A token may have been taken away since it was looked at; whoever does
         // so closes only who has joined by then.
         if let Some(granted) = &admission.granted

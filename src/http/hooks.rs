@@ -27,6 +27,11 @@ pub(super) async fn answer(asked: Asked<'_>) -> Response {
     let Asked { gateway, peer, parts, body } = asked;
     let path = parts.uri.path();
     let limit = limit(gateway, path).unwrap_or_default();
+    // What is said to be too large is not read.
+    let length = parts.headers.get(header::CONTENT_LENGTH).and_then(|it| it.to_str().ok());
+    if length.and_then(|it| it.parse::<u64>().ok()).is_some_and(|length| length > limit) {
+        return too_large(limit);
+    }
     // Paid before anything is read or compared (GHSA-5m9r-p9g7-679c).
     if !gateway.auth.pay_hook(peer, gateway.services.clock.now_ms()) {
         return written(&HookAnswer::error(429, "too many requests that prove nothing"));
@@ -34,10 +39,7 @@ pub(super) async fn answer(asked: Asked<'_>) -> Response {
     let reading = to_bytes(body, usize::try_from(limit).unwrap_or(usize::MAX));
     let body = match tokio::time::timeout(BODY_LIMIT, reading).await {
         Ok(Ok(body)) => body,
-        Ok(Err(_)) => {
-            let text = format!("the body must have at most {limit} bytes");
-            return closing(&HookAnswer::error(413, &text));
-        }
+        Ok(Err(_)) => return too_large(limit),
         Err(_) => return closing(&HookAnswer::error(408, "the body took too long")),
     };
     let headers = &parts.headers;
@@ -56,6 +58,10 @@ fn written(answer: &HookAnswer) -> Response {
         (header::CACHE_CONTROL, "no-store"),
     ];
     (status, headers, answer.body.to_string()).into_response()
+}
+
+fn too_large(limit: u64) -> Response {
+    closing(&HookAnswer::error(413, &format!("the body must have at most {limit} bytes")))
 }
 
 /// What of a body was not read is not read any more.

@@ -9,7 +9,7 @@ use super::decode::{
 };
 
 /// Ids that a standard client may have.
-const CLIENT_IDS: [&str; 13] = [
+pub const CLIENT_IDS: [&str; 13] = [
     "webchat-ui",
     "openclaw-control-ui",
     "openclaw-tui",
@@ -26,7 +26,7 @@ const CLIENT_IDS: [&str; 13] = [
 ];
 
 /// Modes that a standard client may have.
-const CLIENT_MODES: [&str; 7] = ["webchat", "cli", "ui", "backend", "node", "probe", "test"];
+pub const CLIENT_MODES: [&str; 7] = ["webchat", "cli", "ui", "backend", "node", "probe", "test"];
 
 /// What a client says of itself.
 #[derive(Debug, Clone, Default, PartialEq)]

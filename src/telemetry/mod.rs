@@ -5,11 +5,13 @@
 //! a subscriber of their own.
 
 mod mask;
+mod quote;
 
 use tracing_subscriber::EnvFilter;
 
 use mask::MaskedStderr;
 pub use mask::{hide, without_secrets};
+pub use quote::quoted;
 
 /// How to log.
 #[derive(Debug, Clone, PartialEq, Eq)]
