@@ -85,6 +85,20 @@ pub async fn run(
     }
 }
 
+/// Which program it says that it is.
+fn client_id(connect: &Connect) -> Arc<str> {
+    match connect {
+        Connect::Standard(connect) => connect.client.id.as_str().into(),
+        Connect::Simple(connect) => connect.client_type.as_deref().unwrap_or("simple").into(),
+    }
+}
+
+/// Whether it is a chat in a page, and not the control UI.
+fn is_webchat(connect: &Connect) -> bool {
+    matches!(connect, Connect::Standard(connect)
+        if connect.client.mode == "webchat" && connect.client.id != "openclaw-control-ui")
+}
+
 /// What a client calls itself.
 fn called(connect: &Connect) -> Arc<str> {
     match connect {
@@ -272,21 +286,15 @@ impl Attempt<'_> {
         tracing::info!(conn = %self.conn_id, role = principal.role().as_str(), ?profile, "connected");
         services.health.refresh_soon();
         let view = View::new(profile, &user_agent, Arc::clone(&key_names));
-        let is_webchat = matches!(&connect, Connect::Standard(connect)
-            if connect.client.mode == "webchat" && connect.client.id != "openclaw-control-ui");
         let is_dashboard = is_dashboard(&user_agent);
-        let client_id = match &connect {
-            Connect::Standard(connect) => connect.client.id.as_str().into(),
-            Connect::Simple(connect) => connect.client_type.as_deref().unwrap_or("simple").into(),
-        };
         let name = called(&connect);
         let caller = Caller {
             principal,
             profile,
-            client_id,
+            client_id: client_id(&connect),
             subscriber,
             name,
-            is_webchat,
+            is_webchat: is_webchat(&connect),
             is_dashboard,
             key_names,
         };

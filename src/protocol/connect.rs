@@ -248,7 +248,7 @@ pub enum Connect {
     /// With `minProtocol` or `maxProtocol`.
     Standard(Box<StandardConnect>),
     /// With `clientType` or `clientVersion`, and without those.
-    Simple(SimpleConnect),
+    Simple(Box<SimpleConnect>),
 }
 
 /// Reads the params of `connect`. What is neither form gets the errors of the
@@ -262,7 +262,8 @@ pub fn parse_connect(raw: Option<&RawValue>) -> Result<Connect, ErrorShape> {
     let simple =
         (has("clientType") || has("clientVersion")) && !has("minProtocol") && !has("maxProtocol");
     if simple {
-        return decode::decode("connect", value, Unknown::Ignore).map(Connect::Simple);
+        return decode::decode("connect", value, Unknown::Ignore)
+            .map(|connect| Connect::Simple(Box::new(connect)));
     }
     decode::decode("connect", value, Unknown::Refuse)
         .map(|connect| Connect::Standard(Box::new(connect)))

@@ -43,7 +43,7 @@ fn keyed(url: &str) -> Value {
 }
 
 fn gateway(gateway: Value) -> Value {
-    json!({"gateway": gateway})
+    [("gateway".to_owned(), gateway)].into_iter().collect()
 }
 
 /// A gateway that listens to a network.
