@@ -1,6 +1,8 @@
 //! The pages in `docs/` and the README, held against the real thing: generated
 //! tables, frames that are shown, settings that are shown, links.
 
+#[path = "docs/classes.rs"]
+mod classes;
 #[path = "docs/config_keys.rs"]
 mod config_keys;
 #[path = "docs/samples.rs"]

@@ -19,6 +19,7 @@ use crate::protocol::{
 use crate::registry::{Caller, KeyNames};
 use crate::sessions::SessionKey;
 use crate::store::NodeFacts;
+use crate::telemetry::quoted;
 
 use super::leave::Leave;
 use super::render::View;
@@ -84,12 +85,18 @@ pub async fn run(
     }
 }
 
-/// Which program connects.
-fn program(connect: &Connect) -> Arc<str> {
+/// Which program it says that it is.
+fn client_id(connect: &Connect) -> Arc<str> {
     match connect {
         Connect::Standard(connect) => connect.client.id.as_str().into(),
         Connect::Simple(connect) => connect.client_type.as_deref().unwrap_or("simple").into(),
     }
+}
+
+/// Whether it is a chat in a page, and not the control UI.
+fn is_webchat(connect: &Connect) -> bool {
+    matches!(connect, Connect::Standard(connect)
+        if connect.client.mode == "webchat" && connect.client.id != "openclaw-control-ui")
 }
 
 /// What a client calls itself.
@@ -189,7 +196,8 @@ impl Attempt<'_> {
             Connect::Simple(connect) => {
                 let profile = Profile::Simple;
                 let admission = auth
-                    .admit_simple(connect, peer, &self.conn_id, now_ms)
+                    .admit_simple(connect, peer, &self.conn_id, &self.nonce, now_ms)
+                    .await
                     .map_err(|error| Refused { error, profile, code: 1008 })?;
                 (profile, admission)
             }
@@ -203,8 +211,10 @@ impl Attempt<'_> {
         tracing::warn!(
             conn = %self.conn_id,
             client = %self.gateway.auth.client_ip(self.peer),
-            reason = %error.message,
+            reason = quoted(&error.message),
             code = detail("code").unwrap_or_default(),
+            origin = detail("origin"),
+            host = detail("host"),
             "connect refused"
         );
         socket.send(response_err(&Value::from(id), error, *profile)).await;
@@ -239,17 +249,18 @@ impl Attempt<'_> {
         };
         let conn_id = Arc::clone(&self.conn_id);
         let leave = Leave::new(Arc::clone(self.gateway), conn_id, presence_key);
-        if principal.role() == Role::Node
-            && let (Connect::Standard(connect), Some(node_id)) = (&connect, &admission.device_id)
-        {
-            services.nodes.join(self.joining(connect, node_id)).await;
-        }
         let key_names = Arc::new(KeyNames::default());
         let subscriber =
             Arc::new(Subscriber::new(Arc::clone(&self.conn_id), Arc::clone(&principal), &caps));
         // Joined before the snapshot is taken: what happens in between comes
         // as an event after hello, so nothing falls through (#116043).
         self.gateway.hub.join(Arc::clone(&subscriber));
+        // After that, so that whoever asks the node for something reaches it.
+        if principal.role() == Role::Node
+            && let (Connect::Standard(connect), Some(node_id)) = (&connect, &admission.device_id)
+        {
+            services.nodes.join(self.joining(connect, node_id)).await;
+        }
         // A token may have been taken away since it was looked at; whoever does
         // so closes only who has joined by then.
         if let Some(granted) = &admission.granted
@@ -278,17 +289,15 @@ impl Attempt<'_> {
             services.voice.greet(&subscriber).await;
         }
         let view = View::new(profile, &user_agent, Arc::clone(&key_names));
-        let is_webchat = matches!(&connect, Connect::Standard(connect)
-            if connect.client.mode == "webchat" && connect.client.id != "openclaw-control-ui");
         let is_dashboard = is_dashboard(&user_agent);
-        let (client_id, name) = (program(&connect), called(&connect));
+        let name = called(&connect);
         let caller = Caller {
             principal,
             profile,
-            client_id,
+            client_id: client_id(&connect),
             subscriber,
             name,
-            is_webchat,
+            is_webchat: is_webchat(&connect),
             is_dashboard,
             key_names,
         };

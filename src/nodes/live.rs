@@ -104,7 +104,13 @@ impl Nodes {
             }
         };
         let live = LiveNode { joined: node, connected_at: now_ms, granted };
-        self.state.lock().nodes.insert(live.joined.node_id.clone(), Arc::new(live));
+        let nodes = &mut self.state.lock().nodes;
+        // The store may have kept an older connection waiting for longer.
+        let is_newest =
+            nodes.get(&live.joined.node_id).is_none_or(|known| known.connected_at <= now_ms);
+        if is_newest {
+            nodes.insert(live.joined.node_id.clone(), Arc::new(live));
+        }
     }
 
     /// A connection of a node is gone: what it was asked for it does not answer.

@@ -6,6 +6,7 @@
 //! the program sees of the database is [`Store`], which a server database can
 //! implement as well. Must not: know what a session or a run means.
 
+mod about;
 mod answers;
 pub mod atomic;
 mod channels;

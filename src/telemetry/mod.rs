@@ -8,6 +8,7 @@
 mod file;
 mod line;
 mod mask;
+mod quote;
 
 use std::sync::OnceLock;
 
@@ -20,6 +21,7 @@ use crate::config::LoggingSettings;
 pub use file::{LogPlace, Tail, TailError, flush, flush_at_end, place, tail};
 use mask::MaskedStderr;
 pub use mask::{hide, hide_variable, result_without_secrets, without_secrets};
+pub use quote::quoted;
 
 /// How to log.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -102,6 +102,7 @@ const TOLD_HERE_TOO: &str =
     "Whoever watches a session is told of a run whose answer goes to a channel as well.";
 const ONE_PLACE: &str = "Where answers go is in deliveryContext, and there only.";
 const WHAT_TO_DO: &str = "The error says with which command to approve, and until when.";
+const WHAT_PAGE: &str = "The error says which page was seen, under which host, and what to write.";
 const NO_TOKEN_FOR_A_PLACE: &str =
     "Coming from this machine is worth no token: it would outlast the mode (CVE-2026-53817).";
 const OWN_SPEECH: &str =
@@ -294,6 +295,9 @@ pub const DIFFERENCES: &[Difference] = &[
     allow(Kind::ExtraFrame, "devices/tokens", "f event device.pair.resolved", "*", LEAVES_LATER),
     allow(Kind::Extra, "*", "* res connect", "/error/details/approveCommand", WHAT_TO_DO),
     allow(Kind::Extra, "*", "* res connect", "/error/details/expiresAtMs", WHAT_TO_DO),
+    allow(Kind::Extra, "*", "* res connect", "/error/details/origin", WHAT_PAGE),
+    allow(Kind::Extra, "*", "* res connect", "/error/details/host", WHAT_PAGE),
+    allow(Kind::Extra, "*", "* res connect", "/error/details/fix", WHAT_PAGE),
     allow(
         Kind::Absent,
         "handshake/none",

@@ -136,6 +136,9 @@ fn what_is_wrong_is_told_in_the_words_of_the_original() {
          separated parts are required."
     );
     assert!(cron("61 * * * *", None).starts_with("CronPattern: "));
+    for expr in ["*/10 * * * * +", "0 9 * * ++", "0 0 9 * * +, 2030"] {
+        assert!(cron(expr, None).contains("a day of the week has to follow '+'"), "{expr}");
+    }
     assert!(cron("0 9 * * *", Some("Mars/Olympus")).contains("unknown time zone \"Mars/Olympus\""));
     assert_eq!(cron("0 0 30 2 *", None), "schedule never comes due");
     let once = |at: &str| refused(Schedule::At { at: at.into() }).unwrap_err().to_string();
