@@ -1,5 +1,7 @@
 //! `logs.tail`.
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
 
 use crate::protocol::ErrorShape;
@@ -7,6 +9,8 @@ use crate::protocol::methods::logs::LogsTailParams;
 use crate::registry::{Ctx, Reply};
 use crate::telemetry;
 
+/// How long lines that were logged just now are waited for.
+const FLUSH_LIMIT: Duration = Duration::from_secs(1);
 /// Lines when nobody says how many, as in the original.
 const LIMIT: u64 = 500;
 /// Bytes when nobody says how many, as in the original.
@@ -17,7 +21,8 @@ pub async fn tail(cx: Ctx, p: LogsTailParams) -> Reply<Value> {
     let Some(place) = telemetry::place() else {
         return Err(ErrorShape::unavailable("this gateway writes no log file"));
     };
-    telemetry::flush().await;
+    // What the disk has not taken by then is not there yet.
+    let _ = tokio::time::timeout(FLUSH_LIMIT, telemetry::flush()).await;
     let limit = usize::try_from(p.limit.unwrap_or(LIMIT)).unwrap_or(usize::MAX);
     let max_bytes = p.max_bytes.unwrap_or(MAX_BYTES);
     let now_ms = cx.now_ms();

@@ -3,11 +3,8 @@
 use serde_json::Value;
 
 use crate::config::Env;
-use crate::config::document::{self, ConfigSnapshot, ConfigWrite, ConfigWriteError};
+use crate::config::document::{self, ConfigBase, ConfigWrite};
 use crate::support::BoxFuture;
-
-/// How often a file that others change meanwhile is read again.
-const TRIES: usize = 3;
 
 /// What came of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,13 +43,7 @@ impl ConfigWriter for FileWriter {
 
 fn write(raw: &str, env: &Env) -> Result<Written, String> {
     let change = ConfigWrite::Merge(raw.to_owned());
-    for _ in 0..TRIES {
-        let seen = ConfigSnapshot::read(env).map_err(|error| error.to_string())?;
-        match document::write(&change, Some(&seen.hash), env) {
-            Ok(written) => return Ok(Written { needs_restart: written.needs_restart }),
-            Err(ConfigWriteError::Stale) => {}
-            Err(error) => return Err(error.to_string()),
-        }
-    }
-    Err("the config file changes all the time".into())
+    let written = document::write(&change, &ConfigBase::Any, env);
+    let written = written.map_err(|error| error.to_string())?;
+    Ok(Written { needs_restart: written.needs_restart })
 }

@@ -5,7 +5,7 @@ use serde_json::json;
 use super::asker::Stopped;
 use super::draft::{Draft, blocking};
 use super::talk::{Line, Talk};
-use crate::agent::workspace::Workspaces;
+use crate::agent::workspace::set_up;
 
 /// Longest name of an agent; it stands in lists.
 const NAME_MAX: usize = 60;
@@ -58,7 +58,7 @@ pub async fn make(draft: &Draft) -> Result<(), Stopped> {
     let (settings, clock) = (draft.settings.workspace.clone(), draft.clock.clone());
     let agents = &draft.settings.agents;
     let dir = agents.agent_or_default(&agents.default_id).workspace;
-    let made = blocking(move || Workspaces::new(&settings, clock).list(&dir).map(|_| ()));
+    let made = blocking(move || set_up(&dir, &settings, clock.now_ms()));
     made.await?.map_err(|error| Stopped::Failed(format!("the workspace is not made: {error}")))
 }
 

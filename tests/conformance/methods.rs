@@ -59,6 +59,7 @@ const TESTED: &[(&str, &str)] = &[
     ("config.set", "a_client_writes_back_what_it_was_shown_and_no_secret_is_lost"),
     ("diagnostics.stability", "what_happened_lately_is_told_with_its_reasons"),
     ("doctor.memory.*", "what_dreams_have_left_is_counted_and_tidied_up_and_nothing_is_dreamt"),
+    ("gateway.identity.get", "the_gateway_tells_who_it_is_after_a_kill_as_before"),
     (
         "logs.tail",
         "who_follows_the_log_gets_each_line_once_while_files_are_put_away_and_over_a_kill",

@@ -168,7 +168,7 @@ async fn the_command_shows_the_log_follows_it_and_needs_no_gateway() {
 /// Nothing of a test lasts so long.
 fn in_a_year() -> String {
     let year = jiff::SignedDuration::from_hours(365 * 24);
-    let at = jiff::Timestamp::from_millisecond(i64::try_from(now_ms()).unwrap()).unwrap() + year;
+    let at = jiff::Timestamp::from_millisecond(now_ms()).unwrap() + year;
     at.to_string()
 }
 

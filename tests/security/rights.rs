@@ -25,7 +25,7 @@ fn page() -> String {
     rows.sort_unstable_by_key(|(name, _)| *name);
     for (name, need) in rows {
         let signs: String = COLUMNS.iter().map(|column| column.verdict(need).sign()).collect();
-        page.push_str(&format!("{name:<34}{signs}\n"));
+        page.push_str(&format!("{name:<33} {signs}\n"));
     }
     page
 }

@@ -11,6 +11,7 @@ mod writer;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock, OnceLock};
+use std::time::Duration;
 
 use arc_swap::ArcSwapOption;
 use tokio::sync::{mpsc, oneshot};
@@ -21,6 +22,10 @@ pub use tail::{Tail, TailError, tail};
 
 /// Lines that may wait for the disk: some seconds of a gateway at its busiest.
 const WAITING_MAX: usize = 1024;
+/// How often the end of the process looks whether its last lines are written,
+/// and how many times: two seconds, less than a supervisor waits.
+const END_LOOK_EVERY: Duration = Duration::from_millis(2);
+const END_LOOKS: usize = 1000;
 /// The thread makes one line after another; that needs little.
 const STACK: usize = 128 * 1024;
 
@@ -87,12 +92,23 @@ pub async fn flush() {
     }
 }
 
-/// The same for the end of the process, where nothing else runs.
+/// The same for the end of the process, where nothing else runs. A disk that
+/// does not answer does not hold it.
 pub fn flush_at_end() {
     let Some(queue) = QUEUE.get() else { return };
-    let (done, written) = oneshot::channel();
-    if queue.blocking_send(Job::Flush(done)).is_ok() {
-        let _ = written.blocking_recv();
+    let (done, mut written) = oneshot::channel();
+    let mut job = Some(Job::Flush(done));
+    for _ in 0..END_LOOKS {
+        if let Some(flush) = job.take()
+            && let Err(mpsc::error::TrySendError::Full(flush)) = queue.try_send(flush)
+        {
+            job = Some(flush);
+        }
+        let is_open = matches!(written.try_recv(), Err(oneshot::error::TryRecvError::Empty));
+        if !is_open {
+            return;
+        }
+        std::thread::sleep(END_LOOK_EVERY);
     }
 }
 

@@ -40,6 +40,7 @@ pub(super) fn serve(place: LogPlace, mut jobs: mpsc::Receiver<Job>) {
                 Job::Line(event) => lines.push_str(&event.line()),
                 Job::Place(place) => {
                     writer.put(&std::mem::take(&mut lines));
+                    trouble::tell(LOG, None);
                     writer = Writer::new(place);
                 }
                 Job::Flush(done) => {
