@@ -66,10 +66,7 @@ fn settings(
         exists: text.is_some(),
         hash: hex(Sha256::digest(text.unwrap_or_default())),
     };
-    let raw = match text {
-        Some(text) => parse(text, &file.path)?,
-        None => Value::Object(serde_json::Map::new()),
-    };
+    let raw = parse(text.unwrap_or_default(), &file.path)?;
     let include::Whole { value: raw, files: included } = include::whole(raw, &file.path)?;
     let place = place(&file.path, &included);
     let env = &with_section(&raw, env, &place)?;
