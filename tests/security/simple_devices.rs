@@ -11,6 +11,10 @@ use crate::support::{DeviceKey, Gateway, GatewayOptions, SECRET, WsClient, now_m
 const WORTH: [&str; 4] =
     ["operator.admin", "operator.read", "operator.write", "operator.approvals"];
 
+/// What is wrong with a proof, how it comes about by the nonce, and the code that
+/// refuses it.
+type Case<'a> = (&'a str, &'a dyn Fn(&str) -> Value, &'a str);
+
 async fn gateway() -> Gateway {
     Gateway::start(GatewayOptions::with_config(proxied_config())).await
 }
@@ -133,7 +137,7 @@ async fn a_proof_that_is_none_lets_nobody_in() {
         params
     };
     let stale = proof(&key, "a nonce of another socket", &token, now_ms());
-    let cases: [(&str, &dyn Fn(&str) -> Value, &str); 7] = [
+    let cases: [Case<'_>; 7] = [
         ("forged", &|nonce| with(nonce, "signature", "A".repeat(86).into()), "SIGNATURE_INVALID"),
         (
             "of another socket",
