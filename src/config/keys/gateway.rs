@@ -22,9 +22,16 @@ const KEYS: &[Key] = &[
     key("tls", Object(TLS), "TLS on the port itself."),
     key("remote", Object(REMOTE), "The gateway that client commands are for when mode is remote."),
     key("webchat", Object(WEBCHAT), "Chats over the gateway."),
+    key("push", Object(PUSH), "Notifications of browsers.").advanced(),
     key("nodes", Object(NODES), "What other machines may be asked for."),
     key("tools", Object(tools::RULES), "Tools that clients call themselves."),
 ];
+
+const PUSH: &[Key] = &[key(
+    "web",
+    Object(&[key("ssrfPolicy", Object(tools::SSRF), "Private push services that may be asked.")]),
+    "Push services of browsers.",
+)];
 
 const AUTH: &[Key] = &[
     key(
