@@ -93,18 +93,16 @@ async fn a_body_that_never_comes_is_not_waited_for() {
 async fn strangers_have_so_many_tries_at_a_signature() {
     let gateway = gateway().await;
     let ask = async |from: &str| {
-        let headers =
-            format!("X-Forwarded-For: {from}\r\nContent-Length: 2\r\nConnection: close\r\n");
-        let mut tcp = open(&gateway, HOOK, &headers).await;
-        let _ = tcp.write_all(b"{}").await;
-        status(tcp).await
+        let headers = format!("X-Forwarded-For: {from}\r\nConnection: close\r\n");
+        // Without a body there is nothing that a refusal could leave unread.
+        status(open(&gateway, HOOK, &headers).await).await
     };
-    let mut codes = Vec::new();
-    for _ in 0..110 {
-        codes.push(ask("203.0.113.9").await);
+    let mut tries = 0;
+    while ask("203.0.113.9").await == 401 {
+        tries += 1;
+        assert!(tries <= 100, "nobody stops a stranger");
     }
-    assert_eq!(codes.iter().filter(|code| **code == 401).count(), 100, "{codes:?}");
-    assert_eq!(codes.last(), Some(&429));
+    assert_eq!(tries, 100);
     // The spelling of an address is none of its own, and others have theirs.
     assert_eq!(ask("::ffff:203.0.113.9").await, 429);
     assert_eq!(ask("203.0.113.10").await, 401);
