@@ -36,7 +36,7 @@ use crate::registry::{Lanes, Restart, Services};
 use crate::sessions::usage::UsageReports;
 use crate::sessions::{AgentId, KeyRules, SessionError, Sessions, SessionsOptions};
 use crate::store::{SqliteStore, Store, StoreError};
-use crate::support::{Clock, Fingerprint, Ids, RandomIds, SystemClock, Tasks};
+use crate::support::{Clock, Fingerprint, Ids, Live, RandomIds, SystemClock, Tasks};
 
 mod channels;
 mod ending;
@@ -163,7 +163,7 @@ pub async fn run(
     let followed = settings.gateway.auth.follow(&settings.secrets, env).await;
     followed.map_err(AppError::lost)?;
     let hub = Arc::new(Hub::default());
-    let gateway = build(Arc::new(settings), env, Arc::clone(&hub)).await?;
+    let gateway = build(settings, env, Arc::clone(&hub)).await?;
     let services = Arc::clone(&gateway.services);
     let choice = services.models.default_choice();
     let ready = Ready {
@@ -212,38 +212,35 @@ fn why_it_ended(ended: Result<Option<io::Result<()>>, tokio::task::JoinError>) -
     }
 }
 
-async fn build(
-    settings: Arc<Settings>,
-    env: &Env,
-    hub: Arc<Hub>,
-) -> Result<Arc<Gateway>, AppError> {
+async fn build(settings: Settings, env: &Env, hub: Arc<Hub>) -> Result<Arc<Gateway>, AppError> {
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let ids: Arc<dyn Ids> = Arc::new(RandomIds);
     let tasks = Tasks::default();
     let failover = models(&settings, env, &clock).await?;
     let store: Arc<dyn Store> = Arc::new(SqliteStore::open(&settings.paths.database())?);
     failover.credentials().keep_in(Arc::clone(&store), tasks.clone());
-    let rules = key_rules(&settings);
-    let options = sessions_options(&settings, &rules);
+    let keys = Live::new(key_rules(&settings));
+    let options = sessions_options(&settings, keys.now());
     let sessions =
         Sessions::open(options, Arc::clone(&store), Arc::clone(&clock), Arc::clone(&ids)).await?;
-    let (bus, keys) = (Bus::new(LocalBackplane(Arc::clone(&hub))), Arc::new(rules));
-    let models = Models::new(failover, Arc::clone(&keys), &settings.agents)?;
+    let bus = Bus::new(LocalBackplane(Arc::clone(&hub)));
+    let models = Models::new(failover, keys.clone(), &settings.agents)?;
+    let settings = Live::new(settings);
     let usage = usage_reports(&sessions, &store, &clock, &models);
     let tools = Tools::new(&settings, env, tasks.clone());
     let approvals = Approvals::new(ApprovalsParts {
-        settings: Arc::clone(&settings),
+        settings: settings.clone(),
         sessions: sessions.clone(),
         bus: bus.clone(),
         clock: Arc::clone(&clock),
         ids: Arc::clone(&ids),
     });
-    let channels = channels::build(&settings, env, &store, &sessions, &clock, &tasks);
+    let channels = channels::build(&settings, &keys, env, &store, &sessions, &clock, &tasks);
     let nodes = nodes::nodes(&settings, &store, &bus, &clock, &ids);
-    let cron = jobs::jobs(&settings, env, &sessions, &store, &bus, &clock, &ids, &channels);
+    let cron = jobs::jobs(&settings, &keys, env, &sessions, &store, &bus, &clock, &ids, &channels);
     let runs = Runs::new(RunsParts {
-        settings: Arc::clone(&settings),
-        keys: Arc::clone(&keys),
+        settings: settings.clone(),
+        keys: keys.clone(),
         sessions: sessions.clone(),
         store,
         models: models.clone(),
@@ -254,8 +251,8 @@ async fn build(
         tools,
         nodes: Arc::clone(&nodes),
         processes: processes(&settings, &clock, &ids, &tasks)?,
-        workspaces: Arc::new(Workspaces::new(&settings.workspace, Arc::clone(&clock))),
-        skills: Arc::new(Skills::new(Arc::clone(&settings), env.clone())),
+        workspaces: Arc::new(Workspaces::new(settings.clone(), Arc::clone(&clock))),
+        skills: Arc::new(Skills::new(settings.clone(), env.clone())),
         notices: Notices::default(),
         cron,
         tally: Tally::default(),
@@ -264,10 +261,10 @@ async fn build(
         tasks: tasks.clone(),
     });
     runs.recover().await?;
-    let identity = DeviceIdentity::load_or_create(&settings.paths.identity_file(), &*clock)?;
+    let identity = DeviceIdentity::load_or_create(&settings.now().paths.identity_file(), &*clock)?;
     let identity = Arc::new(identity);
     let pairing = pairing::pairing(&runs, &identity, &bus);
-    let auth = auth(&settings.gateway, Arc::clone(&pairing));
+    let auth = auth(&settings.now().gateway, Arc::clone(&pairing));
     let services = Arc::new(Services {
         lanes: Lanes::default(),
         env: env.clone(),
@@ -301,14 +298,14 @@ fn auth(settings: &GatewaySettings, pairing: Arc<Pairing>) -> Auth {
 
 /// The commands of agents, kept by this very program.
 fn processes(
-    settings: &Settings,
+    settings: &Live<Settings>,
     clock: &Arc<dyn Clock>,
     ids: &Arc<dyn Ids>,
     tasks: &Tasks,
 ) -> Result<Arc<Processes>, AppError> {
     let launcher = own_program().map_err(AppError::OwnProgram)?;
     let (clock, ids) = (Arc::clone(clock), Arc::clone(ids));
-    Ok(Arc::new(Processes::new(settings, launcher, clock, ids, tasks.clone())))
+    Ok(Arc::new(Processes::new(settings.clone(), launcher, clock, ids, tasks.clone())))
 }
 
 /// Whether a gateway with these settings starts, as far as they decide that.
@@ -321,7 +318,7 @@ pub async fn check(settings: &Settings, env: &Env) -> Result<(), AppError> {
     let mut auth = settings.gateway.auth.clone();
     auth.follow(&settings.secrets, env).await.map_err(AppError::lost)?;
     let failover = models(settings, env, &clock).await?;
-    Models::new(failover, Arc::new(key_rules(settings)), &settings.agents)?;
+    Models::new(failover, Live::new(key_rules(settings)), &settings.agents)?;
     listen::check_tls(settings).await?;
     Ok(())
 }
@@ -375,18 +372,18 @@ fn usage_reports(
     clock: &Arc<dyn Clock>,
     models: &Models,
 ) -> UsageReports {
-    let catalog = Arc::clone(models.catalog());
+    let models = models.clone();
     let price = move |provider: &str, model: &str, usage: &Usage| {
         let name = ModelRef { provider: provider.into(), model: model.into() };
-        catalog.find(&name).map(|model| model.priced(usage.clone()).cost)
+        models.catalog().find(&name).map(|model| model.priced(usage.clone()).cost)
     };
     UsageReports::new(sessions.clone(), Arc::clone(store), Arc::clone(clock), Arc::new(price))
 }
 
-fn sessions_options(settings: &Settings, rules: &KeyRules) -> SessionsOptions {
+fn sessions_options(settings: &Settings, rules: Arc<KeyRules>) -> SessionsOptions {
     SessionsOptions {
         state_dir: settings.paths.state_dir.clone(),
-        rules: rules.clone(),
+        rules,
         format: settings.session.transcript_format,
         reset: settings.session.reset.clone(),
     }

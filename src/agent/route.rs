@@ -47,21 +47,21 @@ impl Fallbacks {
 
 impl Models {
     /// What fails over between models and credentials.
-    pub const fn failover(&self) -> &Arc<Failover> {
-        &self.failover
+    pub fn failover(&self) -> Arc<Failover> {
+        Arc::clone(&self.known().failover)
     }
 
     /// The way to an answer in a session whose model is `model`: that one, the
     /// fallbacks of its agent, and at last the agent's own model.
     pub fn route(&self, key: &SessionKey, agent: &AgentId, model: Arc<ModelInfo>) -> Route {
-        let primary = self.of_agent(agent);
+        let (primary, known) = (self.of_agent(agent), self.known());
         let mut others: Vec<Arc<ModelInfo>> = Vec::new();
-        for other in self.fallbacks.of(agent).iter().chain(std::iter::once(&primary)) {
+        for other in known.fallbacks.of(agent).iter().chain(std::iter::once(&primary)) {
             let name = other.reference();
             if !model.is(&name) && others.iter().all(|known| !known.is(&name)) {
                 others.push(Arc::clone(other));
             }
         }
-        self.failover.route(agent.as_str(), key.as_str(), model, others)
+        known.failover.route(agent.as_str(), key.as_str(), model, others)
     }
 }

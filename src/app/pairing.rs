@@ -24,14 +24,14 @@ pub fn pairing(runs: &Runs, identity: &Arc<DeviceIdentity>, bus: &Bus) -> Arc<Pa
         };
         bus.publish(kind, &Audience::Everyone, payload);
     };
-    let folder = parts.settings.paths.devices_dir();
+    let folder = parts.settings.now().paths.devices_dir();
     Arc::new(Pairing::new(Arc::clone(&parts.store), minter, folder, Box::new(tell)))
 }
 
 /// Opens the control socket, if it is wanted. A gateway without one works, too.
 pub fn control(services: &Arc<Services>) -> Option<JoinHandle<Option<()>>> {
-    let path = services.settings.paths.control_socket();
-    if !services.settings.gateway.control_socket {
+    let path = services.settings.now().paths.control_socket();
+    if !services.settings.now().gateway.control_socket {
         return None;
     }
     match ControlSocket::open(&path) {

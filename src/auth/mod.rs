@@ -26,6 +26,6 @@ pub use arrival::DeviceGrant;
 pub use identity::{DeviceIdentity, IdentityError};
 pub use limiter::Limiter;
 pub use peer::{Peer, bucket};
-pub use principal::{Owner, Principal};
+pub use principal::{Login, Owner, Principal};
 pub use shared_secret::AuthFailure;
 pub use vouch::{Claims, Vouch, Voucher};

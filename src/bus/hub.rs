@@ -7,6 +7,7 @@ use super::event::{Audience, Event};
 use super::kind::EventKind;
 use super::outbox::Closing;
 use super::subscriber::Subscriber;
+use crate::auth::Principal;
 use parking_lot::RwLock;
 
 /// The open connections of this process.
@@ -72,6 +73,21 @@ impl Hub {
             if subscriber.principal.is_device(device_id, role) {
                 let drains = *subscriber.conn_id == *last;
                 subscriber.outbox.close(Closing { drains, ..closing.clone() });
+            }
+        }
+    }
+
+    /// Closes the connections of whom `is_meant` says so, but for `spared`. They
+    /// are cut off.
+    pub fn close_where(
+        &self,
+        closing: &Closing,
+        spared: Option<&str>,
+        is_meant: impl Fn(&Principal) -> bool,
+    ) {
+        for subscriber in self.subscribers.read().values() {
+            if spared != Some(&*subscriber.conn_id) && is_meant(&subscriber.principal) {
+                subscriber.outbox.close(closing.clone());
             }
         }
     }

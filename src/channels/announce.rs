@@ -32,7 +32,8 @@ impl Channels {
         let kind = self.kind(Some(&announcement.channel)).map_err(failed)?;
         if announcement.to.is_none() {
             let parts = &self.0.parts;
-            let main = SessionKey::main(&AgentId::normalize(&announcement.agent_id), &parts.keys);
+            let main =
+                SessionKey::main(&AgentId::normalize(&announcement.agent_id), &parts.keys.now());
             let entry = parts.sessions.entry(&main).await.ok().flatten();
             let last = entry.as_ref().and_then(|entry| self.context_target(entry));
             if let Some(last) = last.filter(|last| last.kind == kind) {

@@ -3,6 +3,8 @@
 //! Promises: nothing of a request is looked at before it has proved who sent
 //! it; it is answered well only once its message is kept.
 
+use std::sync::Arc;
+
 use serde_json::{Value, json};
 
 use super::inbound::Received;
@@ -55,7 +57,8 @@ impl HookAnswer {
 impl Channels {
     /// Most bytes of a request to a path, when a channel has it.
     pub fn hook_limit(&self, path: &str) -> Option<u64> {
-        let account = self.0.accounts.values().find(|it| it.config.inbound_path() == Some(path))?;
+        let accounts = self.0.accounts.now();
+        let account = accounts.values().find(|it| it.config.inbound_path() == Some(path))?;
         // Files are in base64.
         Some(account.config.media_max_mb * 1024 * 1024 * 4 / 3 + ENVELOPE)
     }
@@ -67,8 +70,8 @@ impl Channels {
         request: HookRequest<'a>,
     ) -> BoxFuture<'a, HookAnswer> {
         Box::pin(async move {
-            let mut accounts = self.0.accounts.values();
-            let account = accounts.find(|it| it.config.inbound_path() == Some(path));
+            let accounts = self.0.accounts.now();
+            let account = accounts.values().find(|it| it.config.inbound_path() == Some(path));
             let Some((account, channel)) = account.and_then(|it| Some((it, it.channel()?))) else {
                 return HookAnswer::error(503, "this channel is not running");
             };
@@ -81,7 +84,7 @@ impl Channels {
                 }
             };
             // Accepted in a task of its own: whoever asks may go away.
-            let (channels, account) = (self.clone(), account.clone());
+            let (channels, account) = (self.clone(), Arc::clone(account));
             let work = async move { channels.receive(&account, inbound).await };
             let taken = self.0.parts.tasks.spawn("inbound", work).await.ok().flatten();
             match taken {

@@ -36,7 +36,7 @@ pub fn line(words: &str) -> String {
 
 /// Does it.
 pub async fn run(words: &str, cx: &Ctx) -> String {
-    if !cx.services.settings.commands.config {
+    if !cx.services.settings.now().commands.config {
         return "⚠️ /config is disabled. Set commands.config=true to enable.".to_owned();
     }
     if let Err(error) = cx.check(METHOD) {
@@ -44,7 +44,7 @@ pub async fn run(words: &str, cx: &Ctx) -> String {
     }
     let (action, rest) = words.split_once(char::is_whitespace).unwrap_or((words, ""));
     let rest = rest.trim().to_owned();
-    let file = cx.services.settings.file.path.clone();
+    let file = cx.services.settings.now().file.path.clone();
     let env = cx.services.env.clone();
     let work: Box<dyn FnOnce() -> Result<String, String> + Send> =
         match action.to_lowercase().as_str() {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 
-use crate::auth::{Admission, DeviceGrant, Peer, Principal};
+use crate::auth::{Admission, Auth, DeviceGrant, Peer, Principal};
 use crate::bus::{Beacon, Closing, Event, EventKind, Subscriber};
 use crate::nodes::Joining;
 use crate::protocol::connect::{Connect, StandardConnect, parse_connect};
@@ -68,7 +68,7 @@ pub async fn run(
     if !socket.send(challenge.frame(0)).await {
         return Err(None);
     }
-    let limit = services.settings.gateway.handshake_timeout;
+    let limit = services.settings.now().gateway.handshake_timeout;
     let message = tokio::time::timeout(limit, first_message(socket))
         .await
         .map_err(|_| Some(Farewell::silent(1000)))??;
@@ -132,6 +132,8 @@ struct Decision {
     connect: Connect,
     profile: Profile,
     admission: Admission,
+    /// By which rules.
+    auth: Arc<Auth>,
 }
 
 struct Attempt<'a> {
@@ -164,7 +166,7 @@ impl Attempt<'_> {
 
     /// Who is it, and may it come in?
     async fn decide(&self, request: &Request) -> Result<Decision, Refused> {
-        let auth = &self.gateway.auth;
+        let auth = self.gateway.auth.now();
         let connect = parse_connect(request.params.as_deref()).map_err(Refused::standard)?;
         let peer = &auth.vouchers().ask(self.peer).await;
         let now_ms = self.gateway.services.clock.now_ms();
@@ -186,7 +188,7 @@ impl Attempt<'_> {
                 (profile, admission)
             }
         };
-        Ok(Decision { connect, profile, admission })
+        Ok(Decision { connect, profile, admission, auth })
     }
 
     async fn refuse(&self, socket: &mut Socket, id: &str, refused: &Refused) -> Farewell {
@@ -194,7 +196,7 @@ impl Attempt<'_> {
         let detail = |name: &str| error.details.as_ref()?.get(name)?.as_str();
         tracing::warn!(
             conn = %self.conn_id,
-            client = %self.gateway.auth.client_ip(self.peer),
+            client = %self.gateway.auth.now().client_ip(self.peer),
             reason = %error.message,
             code = detail("code").unwrap_or_default(),
             "connect refused"
@@ -208,7 +210,7 @@ impl Attempt<'_> {
     }
 
     async fn welcome(&self, socket: &mut Socket, id: &str, decision: Decision) -> Option<Welcome> {
-        let Decision { connect, profile, admission } = decision;
+        let Decision { connect, profile, admission, auth } = decision;
         let services = &self.gateway.services;
         let principal = Arc::new(admission.principal);
         let (caps, user_agent) = match &connect {
@@ -242,6 +244,10 @@ impl Attempt<'_> {
         // Joined before the snapshot is taken: what happens in between comes
         // as an event after hello, so nothing falls through (#116043).
         self.gateway.hub.join(Arc::clone(&subscriber));
+        // So may the rules: whoever changes them closes only who has joined.
+        if !self.gateway.auth.now().still_admits(principal.login(), &auth) {
+            subscriber.outbox.close(Closing::auth_changed());
+        }
         // A token may have been taken away since it was looked at; whoever does
         // so closes only who has joined by then.
         if let Some(granted) = &admission.granted
@@ -292,7 +298,8 @@ impl Attempt<'_> {
     fn joining(&self, connect: &StandardConnect, node_id: &str) -> Joining {
         let (client, offers) = (connect.client.clone(), connect.offers.clone());
         let is_near = self.peer.is_local();
-        let remote_ip = (!is_near).then(|| self.gateway.auth.client_ip(self.peer).to_string());
+        let remote_ip =
+            (!is_near).then(|| self.gateway.auth.now().client_ip(self.peer).to_string());
         Joining {
             node_id: node_id.to_owned(),
             conn_id: Arc::clone(&self.conn_id),
@@ -322,7 +329,7 @@ impl Attempt<'_> {
         scopes: &[String],
     ) -> Option<String> {
         let beacon = Beacon::of_client(&connect.client, device_id, role.as_str(), scopes)?;
-        let ip = self.gateway.auth.remote_ip(self.peer);
+        let ip = self.gateway.auth.now().remote_ip(self.peer);
         let beacon = Beacon { ip: ip.map(|ip| ip.to_string()), ..beacon };
         let services = &self.gateway.services;
         let key = beacon.instance_id.clone().unwrap_or_else(|| self.conn_id.to_string());
@@ -332,9 +339,9 @@ impl Attempt<'_> {
 
     fn hello(&self, profile: Profile, principal: &Principal, auth: Granted) -> HelloOk<'_> {
         let services = &self.gateway.services;
-        let settings = &services.settings;
+        let settings = &services.settings.now();
         let now_ms = services.clock.now_ms();
-        let keys = &services.keys;
+        let keys = &services.keys.now();
         let is_admin = principal.allows(Scope::Admin);
         let shown = |path: &std::path::Path| is_admin.then(|| path.display().to_string());
         let is_v4 = profile == Profile::Standard(Version::V4);
@@ -359,7 +366,7 @@ impl Attempt<'_> {
                 },
                 config_path: shown(&settings.paths.config_path),
                 state_dir: shown(&settings.paths.state_dir),
-                auth_mode: is_admin.then(|| self.gateway.auth.mode().as_str()),
+                auth_mode: is_admin.then(|| self.gateway.auth.now().mode().as_str()),
             },
             plugin_surface_urls: is_v4.then(|| json!({})),
             auth,

@@ -17,7 +17,7 @@ use crate::registry::{Ctx, Reply, Services};
 /// had, all stay as they are.
 pub async fn reload(cx: Ctx, _: AnyParams) -> Reply<Value> {
     let services = &cx.services;
-    let settings = &services.settings;
+    let settings = &services.settings.now();
     let auth = &settings.gateway.auth;
     let mode = auth.mode.to_string();
     let (needed, others): (Vec<_>, Vec<_>) =
@@ -50,7 +50,7 @@ fn is_auth_stale(
     needed: &[SecretTarget],
     found: &secrets::ResolvedSecrets,
 ) -> bool {
-    let auth = &services.settings.gateway.auth;
+    let auth = &services.settings.now().gateway.auth;
     let is_stale =
         needed.iter().any(|target| {
             let now =
@@ -79,7 +79,7 @@ pub async fn resolve(cx: Ctx, p: SecretsResolveParams) -> Reply<Value> {
     if let Some(unknown) = ids.iter().find(|id| !is_target(id)) {
         return Err(invalid(&format!("unknown target id \"{unknown}\"")));
     }
-    let settings = &cx.services.settings;
+    let settings = &cx.services.settings.now();
     let mut wanted = targets(&settings.raw);
     wanted.retain(|target| ids.iter().any(|id| target.is_meant_by(id)));
     tracing::info!(command, secrets = wanted.len(), by = %cx.caller.name, "secrets are told");

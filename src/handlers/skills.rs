@@ -70,7 +70,7 @@ pub async fn install(cx: Ctx, p: SkillsInstallParams) -> Reply<Value> {
         SkillsInstallParams::ClawHub => return Err(not_installed(NO_CLAWHUB)),
         SkillsInstallParams::Installer { name } => return Err(no_installer(&cx, &name).await?),
     };
-    let settings = &cx.services.settings;
+    let settings = &cx.services.settings.now();
     let path = settings.paths.expand(path.trim());
     let path = path.map_err(|error| ErrorShape::invalid(error.to_string()))?;
     let installed = skills(&cx).install(path, is_forced).await;
@@ -130,8 +130,8 @@ async fn look<T: Send + 'static>(
 }
 
 fn agent(cx: &Ctx, named: Option<&str>) -> Reply<AgentSettings> {
-    let agents = &cx.services.settings.agents;
-    let id = named.map_or_else(|| cx.services.keys.default_agent.clone(), AgentId::normalize);
+    let agents = &cx.services.settings.now().agents;
+    let id = named.map_or_else(|| cx.services.keys.now().default_agent.clone(), AgentId::normalize);
     if agents.has(id.as_str()) {
         return Ok(agents.agent_or_default(id.as_str()));
     }

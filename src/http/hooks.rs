@@ -27,7 +27,7 @@ pub(super) async fn answer(
         return Some(([(header::ALLOW, "POST")], refused).into_response());
     }
     // Paid before anything is read or compared (GHSA-5m9r-p9g7-679c).
-    if !gateway.auth.pay_hook(peer, services.clock.now_ms()) {
+    if !gateway.auth.now().pay_hook(peer, services.clock.now_ms()) {
         return Some(written(&HookAnswer::error(429, "too many requests that prove nothing")));
     }
     let reading = to_bytes(body, usize::try_from(limit).unwrap_or(usize::MAX));
@@ -43,7 +43,7 @@ pub(super) async fn answer(
     let header = |name: &str| Some(headers.get(name)?.to_str().ok()?.to_owned());
     let answer = channels.hook(path, HookRequest { header: &header, body: &body }).await;
     if answer.is_known() {
-        gateway.auth.forgive_hook(peer);
+        gateway.auth.now().forgive_hook(peer);
     }
     Some(written(&answer))
 }

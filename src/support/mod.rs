@@ -1,13 +1,15 @@
 //! Small tools that every layer uses.
 //!
-//! Owns: time, ids, supervised tasks, secrets, fingerprints, own addresses. Must not: know
-//! anything of the gateway's own nouns.
+//! Owns: time, ids, supervised tasks, secrets, fingerprints, own addresses, values that are
+//! replaced. Must not: know anything of the gateway's own nouns.
 
 mod clock;
 mod fingerprint;
 mod hex;
 mod ids;
 mod json;
+mod live;
+mod permits;
 mod route;
 mod secret;
 mod tasks;
@@ -17,6 +19,8 @@ pub use fingerprint::Fingerprint;
 pub use hex::hex;
 pub use ids::{Ids, RandomIds};
 pub use json::without_nulls;
+pub use live::Live;
+pub use permits::Permits;
 pub use route::{is_own_address, route_to};
 pub use secret::Secret;
 pub use tasks::Tasks;

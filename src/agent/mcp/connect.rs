@@ -89,7 +89,8 @@ impl Connection {
         changed: Arc<Notify>,
     ) -> Result<Self, String> {
         let references = server.references().into_iter().cloned().collect();
-        let (secrets, lost) = resolve(&references, &around.secrets, &around.env).await;
+        let (secrets, lost) =
+            resolve(&references, &around.settings.now().secrets, &around.env).await;
         if let Some((reference, error)) = lost.into_iter().next() {
             return Err(format!("the secret {reference} cannot be had: {error}"));
         }
