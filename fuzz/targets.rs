@@ -19,7 +19,7 @@ use clawgate::protocol::methods;
 use clawgate::protocol::methods::cron::Schedule;
 use clawgate::protocol::{ErrorShape, FrameError, Profile, Version, parse_request, response_err};
 use clawgate::sessions::{
-    HistoryOptions, KeyRules, SessionKey, Sessions, SessionsOptions, TranscriptFormat,
+    HistoryOptions, SessionKey, Sessions, SessionsOptions, TranscriptFormat,
 };
 use clawgate::store::SqliteStore;
 use clawgate::support::{RandomIds, SystemClock};
@@ -265,7 +265,7 @@ pub fn transcript(data: &[u8]) -> Outcome {
     let outcome = runtime.block_on(async {
         let options = SessionsOptions {
             state_dir: home.path().to_owned(),
-            rules: KeyRules::default(),
+            rules: Arc::default(),
             format: TranscriptFormat::OpenClaw,
             reset: ResetSettings::default(),
         };

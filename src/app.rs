@@ -23,21 +23,19 @@ use crate::agent::{
 use crate::auth::pairing::Pairing;
 use crate::auth::{Auth, DeviceIdentity, IdentityError};
 use crate::bus::{Audience, Bus, EventKind, Hub, LocalBackplane, Presence};
-use crate::config::secrets::{SecretError, resolve};
+use crate::config::secrets::SecretError;
 use crate::config::{Env, GatewaySettings, SessionScope, Settings};
 use crate::gateway::tls::TlsError;
 use crate::gateway::{self, Gateway};
 use crate::handlers::{self, HealthCache};
 use crate::protocol::hello::TICK_INTERVAL_MS;
-use crate::protocol::message::Usage;
-use crate::providers::credentials::Credentials;
-use crate::providers::{Adapters, Catalog, CatalogError, CatalogSources, Failover, ModelRef};
-use crate::registry::{Lanes, Restart, Services};
-use crate::sessions::usage::UsageReports;
+use crate::providers::CatalogError;
+use crate::registry::{ConfigState, Lanes, Reload, Restart, Services};
 use crate::sessions::{AgentId, KeyRules, SessionError, Sessions, SessionsOptions};
 use crate::store::{SqliteStore, Store, StoreError};
 use crate::support::{Clock, Fingerprint, Ids, Live, RandomIds, SystemClock, Tasks};
 
+mod catalog;
 mod channels;
 mod ending;
 mod jobs;
@@ -45,8 +43,14 @@ mod listen;
 mod nodes;
 mod own_beacon;
 mod pairing;
+mod reload;
+mod start;
 
+pub use catalog::models;
+use catalog::usage_reports;
 use ending::Signals;
+use reload::{Control, Reloader};
+pub use start::Start;
 
 /// How often records of ended runs are pruned.
 const PRUNE_EVERY: Duration = Duration::from_hours(1);
@@ -151,11 +155,12 @@ impl AppError {
 /// # Errors
 /// Why it could not begin, or go on.
 pub async fn run(
-    mut settings: Settings,
+    start: Start,
     env: &Env,
     socket: &mut Option<std::net::TcpListener>,
     on_ready: impl FnOnce(&Ready),
 ) -> Result<Ended, AppError> {
+    let Start { mut settings, overrides, seen, repair } = start;
     let (mut signals, mut restart) = (Signals::new()?, ending::restart_signal()?);
     // The port first: whoever cannot have it should not touch the state.
     let (listener, address) = listen::listen(&settings, socket).await?;
@@ -163,7 +168,8 @@ pub async fn run(
     let followed = settings.gateway.auth.follow(&settings.secrets, env).await;
     followed.map_err(AppError::lost)?;
     let hub = Arc::new(Hub::default());
-    let gateway = build(settings, env, Arc::clone(&hub)).await?;
+    let (reload, asks) = Reload::new(ConfigState { repair, ..ConfigState::default() });
+    let gateway = build(settings, env, Arc::clone(&hub), reload).await?;
     let services = Arc::clone(&gateway.services);
     let choice = services.models.default_choice();
     let ready = Ready {
@@ -173,7 +179,10 @@ pub async fn run(
         tls: tls.as_ref().map(|tls| tls.fingerprint()),
     };
     start_periodic(&services);
-    let control = pairing::control(&services);
+    let control = Arc::new(Control::default());
+    control.set(&services, services.settings.now().gateway.control_socket).await;
+    let reloader = Reloader::new(Arc::clone(&gateway), env, &overrides, Arc::clone(&control), seen);
+    services.tasks.spawn("config", reloader.keep(asks));
     if let Some(tls) = &tls {
         services.tasks.spawn("certificate", Arc::clone(tls).keep_fresh());
     }
@@ -199,7 +208,7 @@ pub async fn run(
         }
     };
     server.abort();
-    pairing::end(control).await;
+    control.end().await;
     ended
 }
 
@@ -212,7 +221,12 @@ fn why_it_ended(ended: Result<Option<io::Result<()>>, tokio::task::JoinError>) -
     }
 }
 
-async fn build(settings: Settings, env: &Env, hub: Arc<Hub>) -> Result<Arc<Gateway>, AppError> {
+async fn build(
+    settings: Settings,
+    env: &Env,
+    hub: Arc<Hub>,
+    reload: Reload,
+) -> Result<Arc<Gateway>, AppError> {
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let ids: Arc<dyn Ids> = Arc::new(RandomIds);
     let tasks = Tasks::default();
@@ -284,6 +298,7 @@ async fn build(settings: Settings, env: &Env, hub: Arc<Hub>) -> Result<Arc<Gatew
         identity,
         pairing,
         health: HealthCache::default(),
+        reload,
         restart: Restart::default(),
         started: tokio::time::Instant::now(),
     });
@@ -321,63 +336,6 @@ pub async fn check(settings: &Settings, env: &Env) -> Result<(), AppError> {
     Models::new(failover, Live::new(key_rules(settings)), &settings.agents)?;
     listen::check_tls(settings).await?;
     Ok(())
-}
-
-/// The models that there are, and what lets us use them.
-///
-/// # Errors
-/// For a model, an API or a secret that there is not.
-pub async fn models(
-    settings: &Settings,
-    env: &Env,
-    clock: &Arc<dyn Clock>,
-) -> Result<Arc<Failover>, AppError> {
-    let lookup = |name: &str| env.get(name);
-    let references = settings.models.references().map(|(_, reference)| reference.clone());
-    let (secrets, lost) = resolve(&references.collect(), &settings.secrets, env).await;
-    if let Some((reference, source)) = lost.into_iter().next() {
-        let mut places = settings.models.references();
-        let place = places.find(|(_, known)| **known == reference).map(|(path, _)| path);
-        return Err(AppError::Secret { path: place.unwrap_or_default(), source });
-    }
-    let credentials = Arc::new(Credentials::new(settings, env, Arc::clone(clock)));
-    let stored = credentials.profiles(&settings.agents.default_id).await;
-    let has_profile = |provider: &str| {
-        stored.iter().any(|it| it.profile.provider == provider && it.secret.is_some())
-    };
-    let defaults = &settings.agents.defaults;
-    let mut wanted = settings.agents.model_names();
-    wanted.extend(defaults.models.iter().map(|model| model.name.as_str()));
-    let sources = CatalogSources {
-        models: &settings.models,
-        default: defaults.model.as_ref().map(|model| model.primary.as_str()),
-        named: &defaults.models,
-        wanted,
-        cli: settings.claude_cli.as_ref(),
-        env: &lookup,
-        secrets: &secrets,
-        has_profile: &has_profile,
-    };
-    let mut catalog = Catalog::build(&Adapters::new(clock), &sources)?;
-    if let Some(url) = catalog.ollama_url().map(str::to_owned) {
-        catalog = catalog.with_ollama(&url).await;
-    }
-    Ok(Failover::new(Arc::new(catalog), credentials))
-}
-
-/// Reports on usage, at the prices of the catalogue.
-fn usage_reports(
-    sessions: &Sessions,
-    store: &Arc<dyn Store>,
-    clock: &Arc<dyn Clock>,
-    models: &Models,
-) -> UsageReports {
-    let models = models.clone();
-    let price = move |provider: &str, model: &str, usage: &Usage| {
-        let name = ModelRef { provider: provider.into(), model: model.into() };
-        models.catalog().find(&name).map(|model| model.priced(usage.clone()).cost)
-    };
-    UsageReports::new(sessions.clone(), Arc::clone(store), Arc::clone(clock), Arc::new(price))
 }
 
 fn sessions_options(settings: &Settings, rules: Arc<KeyRules>) -> SessionsOptions {

@@ -92,6 +92,12 @@ impl Hub {
         }
     }
 
+    /// Whether it is so of whoever has this connection.
+    pub fn is_any(&self, conn_id: &str, is_so: impl Fn(&Principal) -> bool) -> bool {
+        let subscribers = self.subscribers.read();
+        subscribers.get(conn_id).is_some_and(|subscriber| is_so(&subscriber.principal))
+    }
+
     /// Closes every connection after what waits for it.
     pub fn close_all(&self, closing: &Closing) {
         for subscriber in self.subscribers.read().values() {

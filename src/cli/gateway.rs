@@ -8,8 +8,8 @@ use anyhow::{Context, bail};
 use clap::Args;
 
 use super::{banner, output};
-use crate::app::{self, Ended, Ready};
-use crate::config::{self, AuthMode, BindChoice, Env, GatewayMode, Overrides, Settings};
+use crate::app::{self, Ended, Ready, Start};
+use crate::config::{AuthMode, BindChoice, Env, GatewayMode, Overrides};
 use crate::store::atomic::create_private_dir;
 use crate::store::instance::{InstanceLock, Running};
 use crate::support::Secret;
@@ -79,7 +79,8 @@ fn secret(text: &str) -> Result<Secret, String> {
 /// Runs the gateway until it is told to stop.
 pub fn run(args: &GatewayArgs, env: &Env) -> anyhow::Result<ExitCode> {
     telemetry::init(&log_options(args.verbose, env))?;
-    let settings = config::load(env, &args.overrides.to_overrides())?;
+    let start = Start::load(env, &args.overrides.to_overrides())?;
+    let settings = &start.settings;
     if settings.gateway.mode == GatewayMode::Remote && !args.allow_unconfigured {
         bail!(
             "gateway.mode is remote in {}: this config belongs to a client of another gateway; \
@@ -89,18 +90,13 @@ pub fn run(args: &GatewayArgs, env: &Env) -> anyhow::Result<ExitCode> {
     }
     create_private_dir(&settings.paths.state_dir)?;
     let lock = InstanceLock::acquire(&settings.paths.instance_lock())?;
-    run_again_and_again(settings, &args.overrides.to_overrides(), env, lock)?;
+    run_again_and_again(start, env, lock)?;
     Ok(ExitCode::SUCCESS)
 }
 
 /// Runs the gateway, each time with the configuration as it is then, until it is
 /// told to stop.
-fn run_again_and_again(
-    mut settings: Settings,
-    overrides: &Overrides,
-    env: &Env,
-    mut lock: InstanceLock,
-) -> anyhow::Result<()> {
+fn run_again_and_again(mut start: Start, env: &Env, mut lock: InstanceLock) -> anyhow::Result<()> {
     let mut socket = None;
     loop {
         let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -112,15 +108,15 @@ fn run_again_and_again(
             if let Err(error) = lock.publish(Running { address, is_tls: ready.tls.is_some() }) {
                 tracing::warn!(%error, "clients on this machine have to be told the address");
             }
-            if let Err(error) = output::say(&banner::start_text(&settings, ready)) {
+            if let Err(error) = output::say(&banner::start_text(&start.settings, ready)) {
                 tracing::warn!(%error, "cannot print the start-up text");
             }
         };
-        let ended = runtime.block_on(app::run(settings.clone(), env, &mut socket, on_ready))?;
+        let ended = runtime.block_on(app::run(start.clone(), env, &mut socket, on_ready))?;
         if ended == Ended::Stopped {
             return Ok(());
         }
-        settings = runtime.block_on(again(settings, overrides, env));
+        start = runtime.block_on(again(start, env));
         // Files and database are closed before they are opened again.
         runtime.shutdown_timeout(LEFT_MAX);
     }
@@ -128,14 +124,14 @@ fn run_again_and_again(
 
 /// The configuration as it is now; the one before, where no gateway would start
 /// with it.
-async fn again(before: Settings, overrides: &Overrides, env: &Env) -> Settings {
+async fn again(before: Start, env: &Env) -> Start {
     let now = async {
-        let settings = config::load(env, overrides)?;
-        if settings.paths != before.paths {
+        let start = Start::load(env, &before.overrides)?;
+        if start.settings.paths != before.settings.paths {
             bail!("the state directory is another one; stop and start the gateway for that");
         }
-        app::check(&settings, env).await?;
-        Ok(settings)
+        app::check(&start.settings, env).await?;
+        Ok(start)
     };
     now.await.unwrap_or_else(|error| {
         tracing::error!("going on with the config as it was: {error:#}");

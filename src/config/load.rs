@@ -19,7 +19,7 @@ use crate::support::{Secret, hex};
 use crate::telemetry;
 
 /// The sections that are read; the rest is kept as it is.
-pub(super) const SECTIONS: [&str; 13] = [
+const SECTIONS: [&str; 13] = [
     "gateway", "session", "agents", "messages", "tools", "commands", "models", "auth", "secrets",
     "skills", "mcp", "cron", "bindings",
 ];
@@ -32,6 +32,11 @@ pub fn load(env: &Env, overrides: &Overrides) -> Result<Settings, ConfigError> {
     let paths = Paths::resolve(env)?;
     let text = read_text(&paths.config_path)?;
     settings(text.as_deref(), paths, env, overrides)
+}
+
+/// The same of this text in the place of the file's.
+pub fn load_text(text: &str, env: &Env, overrides: &Overrides) -> Result<Settings, ConfigError> {
+    settings(Some(text), Paths::resolve(env)?, env, overrides)
 }
 
 /// Whether a gateway would take this text of a config file; nothing is made or

@@ -191,6 +191,7 @@ pub async fn logout(cx: Ctx, p: ChannelParams) -> Reply<Value> {
     let cleared = edited.await.map_err(|error| failed(error.to_string()))?;
     let cleared = cleared.map_err(|error| failed(error.to_string()))?;
     channels_of(&cx).stop(kind, Some(&id)).map_err(refused)?;
+    super::config::take_up(&cx, false).await.map_err(|issue| failed(issue.message))?;
     Ok(json!({"channel": kind.as_str(), "accountId": id, "cleared": cleared, "loggedOut": true}))
 }
 

@@ -40,33 +40,35 @@ pub async fn reload(cx: Ctx, _: AnyParams) -> Reply<Value> {
     let lookup = |name: &str| services.env.get(name);
     failover.catalog().renew(&CatalogSources::plain(&settings.models, &lookup, &found));
     failover.credentials().forget();
-    let warnings = lost.len() + usize::from(is_auth_stale(services, &needed, &found));
-    Ok(json!({"ok": true, "warningCount": warnings}))
+    if is_auth_stale(services, &needed, &found)
+        && let Err(issue) = super::config::take_up(&cx, true).await
+    {
+        return Err(ErrorShape::unavailable(format!("secrets.reload failed: {}", issue.message)));
+    }
+    Ok(json!({"ok": true, "warningCount": lost.len()}))
 }
 
-/// Whether what lets clients in has changed, which needs a restart.
+/// Whether what lets clients in has changed.
 fn is_auth_stale(
     services: &Services,
     needed: &[SecretTarget],
     found: &secrets::ResolvedSecrets,
 ) -> bool {
     let auth = &services.settings.now().gateway.auth;
-    let is_stale =
-        needed.iter().any(|target| {
-            let now =
-                match target.path.steps() {
-                    [Step::Key(first), _, Step::Key(last)] if first == "gateway" => {
-                        if last == "token" { &auth.token } else { &auth.password }
-                    }
-                    _ => return false,
-                };
-            let new = found.get(&target.reference);
-            !new.zip(now.as_ref()).is_some_and(|(new, now)| new.matches(now.expose()))
-        });
-    if is_stale {
-        tracing::warn!("the secret in gateway.auth has changed: restart the gateway to use it");
-    }
-    is_stale
+    needed.iter().any(|target| {
+        let now = match target.path.steps() {
+            [Step::Key(first), _, Step::Key(last)] if first == "gateway" => {
+                if last == "token" {
+                    &auth.token
+                } else {
+                    &auth.password
+                }
+            }
+            _ => return false,
+        };
+        let new = found.get(&target.reference);
+        !new.zip(now.as_ref()).is_some_and(|(new, now)| new.matches(now.expose()))
+    })
 }
 
 /// `secrets.resolve`: the secrets that the configuration refers to in some

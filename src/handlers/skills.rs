@@ -59,6 +59,9 @@ pub async fn update(cx: Ctx, p: SkillsUpdateParams) -> Reply<Value> {
         }
         UpdateError::Save(_) | UpdateError::Stopped => ErrorShape::unavailable(error.to_string()),
     })?;
+    super::config::take_up(&cx, false).await.map_err(|issue| {
+        ErrorShape::unavailable(format!("written, but not in use: {}", issue.message))
+    })?;
     Ok(json!({"ok": true, "skillKey": skill_key, "config": changed}))
 }
 

@@ -19,6 +19,7 @@ use crate::support::{Clock, Ids, Live, Tasks, millis};
 
 use super::exchange::Exchange;
 use super::lanes::Lanes;
+use super::reload::Reload;
 use super::restart::Restart;
 use super::table::Registry;
 
@@ -60,6 +61,8 @@ pub struct Services {
     pub pairing: Arc<crate::auth::pairing::Pairing>,
     /// The last health snapshot.
     pub health: crate::handlers::HealthCache,
+    /// How the configuration is, and the way to take it up.
+    pub reload: Reload,
     /// Whether it is to begin again.
     pub restart: Restart,
     /// When the gateway started.

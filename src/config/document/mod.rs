@@ -15,7 +15,6 @@ use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
 use super::edit::{self, EditError};
-use super::load::SECTIONS;
 use super::redact::{LostSecret, redacted, restored};
 use super::save::{SaveError, write_with};
 use super::{ConfigError, Env, Paths, check, parse, parse_value, substitute};
@@ -119,8 +118,6 @@ pub struct ConfigWritten {
     pub config: Value,
     /// Whether anything is different.
     pub changed: bool,
-    /// Whether something is different that the gateway reads at its start.
-    pub needs_restart: bool,
 }
 
 /// Why nothing was written.
@@ -155,13 +152,20 @@ impl From<LostSecret> for ConfigWriteError {
     }
 }
 
+impl From<ConfigIssue> for ConfigWriteError {
+    fn from(issue: ConfigIssue) -> Self {
+        Self::Invalid(issue)
+    }
+}
+
 impl From<EditError> for ConfigWriteError {
     fn from(error: EditError) -> Self {
         Self::Save(error.into())
     }
 }
 
-/// Replaces or changes the file, when it is still the one with the hash `base`.
+/// Replaces or changes the file, when it is still the one with the hash `base`
+/// and the gateway that runs says that it would work with the new text. Blocks.
 ///
 /// # Errors
 /// See [`ConfigWriteError`]; nothing is written then.
@@ -169,9 +173,10 @@ pub fn write(
     write: &ConfigWrite,
     base: Option<&str>,
     env: &Env,
+    would_work: impl FnOnce(&str) -> Result<(), ConfigIssue>,
 ) -> Result<ConfigWritten, ConfigWriteError> {
     let path = Paths::resolve(env).map_err(|error| refused(&error))?.config_path;
-    let (mut config, mut needs_restart) = (Value::Null, false);
+    let mut config = Value::Null;
     let changed = write_with(&path, |before| -> Result<String, ConfigWriteError> {
         match (before, base) {
             (Some(_), None) => return Err(ConfigWriteError::BaseRequired),
@@ -188,11 +193,13 @@ pub fn write(
         };
         check(&next, env).map_err(|error| refused(&error))?;
         let after = parse(&next, &path).map_err(|error| refused(&error))?;
-        needs_restart = SECTIONS.iter().any(|name| known.get(name) != after.get(name));
+        if after != known {
+            would_work(&next).map_err(ConfigWriteError::Invalid)?;
+        }
         config = redacted(&after);
         Ok(next)
     })?;
-    Ok(ConfigWritten { path, config, changed, needs_restart })
+    Ok(ConfigWritten { path, config, changed })
 }
 
 fn refused(error: &ConfigError) -> ConfigWriteError {
