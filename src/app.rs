@@ -23,6 +23,7 @@ use crate::agent::{
 use crate::auth::pairing::Pairing;
 use crate::auth::{Auth, DeviceIdentity, IdentityError};
 use crate::bus::{Audience, Bus, EventKind, Hub, LocalBackplane, Presence};
+use crate::config::document::ConfigIssue;
 use crate::config::secrets::SecretError;
 use crate::config::{Env, GatewaySettings, SessionScope, Settings};
 use crate::gateway::tls::TlsError;
@@ -30,7 +31,7 @@ use crate::gateway::{self, Gateway};
 use crate::handlers::{self, HealthCache};
 use crate::protocol::hello::TICK_INTERVAL_MS;
 use crate::providers::CatalogError;
-use crate::registry::{ConfigState, Lanes, Reload, Restart, Services};
+use crate::registry::{Lanes, Reload, Restart, Services};
 use crate::sessions::{AgentId, KeyRules, SessionError, Sessions, SessionsOptions};
 use crate::store::{SqliteStore, Store, StoreError};
 use crate::support::{Clock, Fingerprint, Ids, Live, RandomIds, SystemClock, Tasks};
@@ -44,12 +45,14 @@ mod nodes;
 mod own_beacon;
 mod pairing;
 mod reload;
+mod repair;
 mod start;
 
 pub use catalog::models;
 use catalog::usage_reports;
 use ending::Signals;
 use reload::{Control, Reloader};
+use repair::Mode;
 pub use start::Start;
 
 /// How often records of ended runs are pruned.
@@ -127,6 +130,9 @@ pub enum AppError {
     /// The system does not say which program this is.
     #[error("cannot find out which program this is: {0}")]
     OwnProgram(#[source] io::Error),
+    /// There is no room for a gateway that mends its config file.
+    #[error("cannot make a folder for temporary files: {0}")]
+    Place(#[source] io::Error),
     /// What the last process left unfinished cannot be completed.
     #[error("cannot recover the runs of the last stop: {0}")]
     Recovery(#[from] SendError),
@@ -142,6 +148,23 @@ pub enum AppError {
 }
 
 impl AppError {
+    /// With the key, where one is to blame: texts of errors begin with it.
+    fn issue(&self) -> ConfigIssue {
+        let text = self.to_string();
+        match text.split_once(": ") {
+            Some((path, message)) if !path.contains(char::is_whitespace) => {
+                ConfigIssue { path: path.to_owned(), message: message.to_owned() }
+            }
+            _ => ConfigIssue { path: String::new(), message: text },
+        }
+    }
+
+    /// What is wrong with the config file, when that is why.
+    pub fn of_config(&self) -> Option<ConfigIssue> {
+        let is_it = matches!(self, Self::Catalog(_) | Self::Secret { .. } | Self::Model(_));
+        is_it.then(|| self.issue())
+    }
+
     /// A reference in the configuration that leads nowhere.
     fn lost((path, source): (&str, SecretError)) -> Self {
         Self::Secret { path: path.to_owned(), source }
@@ -155,12 +178,12 @@ impl AppError {
 /// # Errors
 /// Why it could not begin, or go on.
 pub async fn run(
-    start: Start,
+    start: &mut Start,
     env: &Env,
     socket: &mut Option<std::net::TcpListener>,
-    on_ready: impl FnOnce(&Ready),
+    on_ready: impl FnOnce(&Start, &Ready),
 ) -> Result<Ended, AppError> {
-    let Start { mut settings, overrides, seen, repair } = start;
+    let Start { mut settings, overrides, seen, repair } = start.clone();
     let (mut signals, mut restart) = (Signals::new()?, ending::restart_signal()?);
     // The port first: whoever cannot have it should not touch the state.
     let (listener, address) = listen::listen(&settings, socket).await?;
@@ -168,8 +191,9 @@ pub async fn run(
     let followed = settings.gateway.auth.follow(&settings.secrets, env).await;
     followed.map_err(AppError::lost)?;
     let hub = Arc::new(Hub::default());
-    let (reload, asks) = Reload::new(ConfigState { repair, ..ConfigState::default() });
-    let gateway = build(settings, env, Arc::clone(&hub), reload).await?;
+    let (reload, asks) = Reload::new();
+    let (hub_, mode) = (Arc::clone(&hub), Mode::of(repair)?);
+    let gateway = build(settings, env, hub_, reload, &mode).await?;
     let services = Arc::clone(&gateway.services);
     let choice = services.models.default_choice();
     let ready = Ready {
@@ -180,14 +204,15 @@ pub async fn run(
     };
     start_periodic(&services);
     let control = Arc::new(Control::default());
-    control.set(&services, services.settings.now().gateway.control_socket).await;
+    let has_socket = services.settings.now().gateway.control_socket;
+    control.set(&services, has_socket && services.repair.is_none()).await;
     let reloader = Reloader::new(Arc::clone(&gateway), env, &overrides, Arc::clone(&control), seen);
     services.tasks.spawn("config", reloader.keep(asks));
     if let Some(tls) = &tls {
         services.tasks.spawn("certificate", Arc::clone(tls).keep_fresh());
     }
     let mut server = services.tasks.spawn("listener", gateway::serve(listener, tls, gateway));
-    on_ready(&ready);
+    on_ready(start, &ready);
     tracing::info!(%address, model = %ready.model, "ready");
     let ended = tokio::select! {
         () = signals.next() => Ok(Ended::Stopped),
@@ -209,6 +234,8 @@ pub async fn run(
     };
     server.abort();
     control.end().await;
+    // What was good last, for a restart with a file that is not.
+    start.settings = (*services.settings.now()).clone();
     ended
 }
 
@@ -226,15 +253,17 @@ async fn build(
     env: &Env,
     hub: Arc<Hub>,
     reload: Reload,
+    mode: &Mode,
 ) -> Result<Arc<Gateway>, AppError> {
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let ids: Arc<dyn Ids> = Arc::new(RandomIds);
     let tasks = Tasks::default();
     let failover = models(&settings, env, &clock).await?;
-    let store: Arc<dyn Store> = Arc::new(SqliteStore::open(&settings.paths.database())?);
+    let store: Arc<dyn Store> = Arc::new(SqliteStore::open(&mode.database(&settings))?);
     failover.credentials().keep_in(Arc::clone(&store), tasks.clone());
     let keys = Live::new(key_rules(&settings));
-    let options = sessions_options(&settings, keys.now());
+    let mut options = sessions_options(&settings, keys.now());
+    mode.confine(&mut options);
     let sessions =
         Sessions::open(options, Arc::clone(&store), Arc::clone(&clock), Arc::clone(&ids)).await?;
     let bus = Bus::new(LocalBackplane(Arc::clone(&hub)));
@@ -274,7 +303,9 @@ async fn build(
         ids: Arc::clone(&ids),
         tasks: tasks.clone(),
     });
-    runs.recover().await?;
+    if mode.repair.is_none() {
+        runs.recover().await?;
+    }
     let identity = DeviceIdentity::load_or_create(&settings.now().paths.identity_file(), &*clock)?;
     let identity = Arc::new(identity);
     let pairing = pairing::pairing(&runs, &identity, &bus);
@@ -299,6 +330,7 @@ async fn build(
         pairing,
         health: HealthCache::default(),
         reload,
+        repair: mode.repair.clone(),
         restart: Restart::default(),
         started: tokio::time::Instant::now(),
     });
@@ -363,6 +395,9 @@ fn start_periodic(services: &Arc<Services>) {
     tasks.spawn("health", handlers::keep_fresh(Arc::clone(services)));
     tasks.spawn("presence", handlers::tell_presence(Arc::clone(services)));
     tasks.spawn("tick", tick(Arc::clone(services)));
+    if services.repair.is_some() {
+        return;
+    }
     tasks.spawn("prune", prune(Arc::clone(services)));
     tasks.spawn("subagents", Arc::clone(&services.runs).keep_subagents());
     let (cron, runs) = (&services.runs.parts().cron, &services.runs);

@@ -28,6 +28,10 @@ pub struct GatewayArgs {
     /// another machine
     #[arg(long)]
     pub allow_unconfigured: bool,
+    /// Exit when the config file cannot be used, instead of waiting on this
+    /// machine for it to be mended
+    #[arg(long)]
+    pub strict: bool,
     /// Log details
     #[arg(long)]
     pub verbose: bool,
@@ -79,7 +83,7 @@ fn secret(text: &str) -> Result<Secret, String> {
 /// Runs the gateway until it is told to stop.
 pub fn run(args: &GatewayArgs, env: &Env) -> anyhow::Result<ExitCode> {
     telemetry::init(&log_options(args.verbose, env))?;
-    let start = Start::load(env, &args.overrides.to_overrides())?;
+    let start = Start::load_or_mend(env, &args.overrides.to_overrides(), args.strict)?;
     let settings = &start.settings;
     if settings.gateway.mode == GatewayMode::Remote && !args.allow_unconfigured {
         bail!(
@@ -90,29 +94,49 @@ pub fn run(args: &GatewayArgs, env: &Env) -> anyhow::Result<ExitCode> {
     }
     create_private_dir(&settings.paths.state_dir)?;
     let lock = InstanceLock::acquire(&settings.paths.instance_lock())?;
-    run_again_and_again(start, env, lock)?;
+    run_again_and_again(start, env, lock, args.strict)?;
     Ok(ExitCode::SUCCESS)
 }
 
 /// Runs the gateway, each time with the configuration as it is then, until it is
 /// told to stop.
-fn run_again_and_again(mut start: Start, env: &Env, mut lock: InstanceLock) -> anyhow::Result<()> {
+fn run_again_and_again(
+    mut start: Start,
+    env: &Env,
+    mut lock: InstanceLock,
+    is_strict: bool,
+) -> anyhow::Result<()> {
     let mut socket = None;
     loop {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .enable_all()
             .build()
             .context("cannot start the threads of the gateway")?;
-        let on_ready = |ready: &Ready| {
+        let on_ready = |start: &Start, ready: &Ready| {
             let address = banner::reachable(ready.address).0;
             if let Err(error) = lock.publish(Running { address, is_tls: ready.tls.is_some() }) {
                 tracing::warn!(%error, "clients on this machine have to be told the address");
             }
-            if let Err(error) = output::say(&banner::start_text(&start.settings, ready)) {
+            let text = match &start.repair {
+                Some(repair) => banner::repair_text(repair, ready),
+                None => banner::start_text(&start.settings, ready),
+            };
+            if let Err(error) = output::say(&text) {
                 tracing::warn!(%error, "cannot print the start-up text");
             }
         };
-        let ended = runtime.block_on(app::run(start.clone(), env, &mut socket, on_ready))?;
+        if let Some(repair) = &start.repair {
+            tracing::error!("{repair}");
+        }
+        let ended = match runtime.block_on(app::run(&mut start, env, &mut socket, on_ready)) {
+            Ok(ended) => ended,
+            Err(error) => {
+                let issue = error.of_config().filter(|_| !is_strict && start.repair.is_none());
+                let mending = issue.and_then(|issue| Start::mend(env, &start.overrides, issue));
+                start = mending.ok_or(error)?;
+                continue;
+            }
+        };
         if ended == Ended::Stopped {
             return Ok(());
         }

@@ -5,7 +5,6 @@ use std::io::{self, Read};
 use std::path::Path;
 
 use serde_json::Value;
-use sha2::{Digest, Sha256};
 
 use super::explain::Ledger;
 use super::gateway::{self, Sources};
@@ -15,7 +14,7 @@ use super::{
     commands, cron, exec, exec_policy, heartbeat, mcp, messages, models, nesting, nodes, profiles,
     redact, secrets, session, skills, substitute, tools, web, workspace,
 };
-use crate::support::{Secret, hex};
+use crate::support::Secret;
 use crate::telemetry;
 
 /// The sections that are read; the rest is kept as it is.
@@ -58,7 +57,7 @@ fn settings(
     let file = ConfigFile {
         path: paths.config_path.clone(),
         exists: text.is_some(),
-        hash: hex(Sha256::digest(text.unwrap_or_default())),
+        ..ConfigFile::of(text.unwrap_or_default())
     };
     let raw = match text {
         Some(text) => parse(text, &file.path)?,
@@ -172,7 +171,7 @@ pub fn parse_value(text: &str, path: &Path) -> Result<Value, ConfigError> {
 }
 
 /// The text of the file, `None` when there is no file.
-fn read_text(path: &Path) -> Result<Option<String>, ConfigError> {
+pub(super) fn read_text(path: &Path) -> Result<Option<String>, ConfigError> {
     let unreadable = |source| ConfigError::Unreadable { path: path.to_owned(), source };
     let file = match File::open(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),

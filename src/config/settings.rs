@@ -4,6 +4,7 @@ use std::fmt;
 use std::path::PathBuf;
 
 use serde_json::Value;
+use sha2::{Digest, Sha256};
 
 use super::channels::ChannelsSettings;
 use super::cli_backend::CliBackend;
@@ -18,7 +19,7 @@ use super::{
     ExecSettings, Explained, GatewaySettings, HeartbeatSettings, MessagesSettings, NodesSettings,
     Paths, SessionSettings, ToolsSettings, WorkspaceSettings,
 };
-use crate::support::Secret;
+use crate::support::{Secret, hex};
 
 /// What the command line decides.
 #[derive(Debug, Clone, Default)]
@@ -100,6 +101,13 @@ pub struct ConfigFile {
     pub exists: bool,
     /// Lowercase hex SHA-256 of the text; of the empty text when there is none.
     pub hash: String,
+}
+
+impl ConfigFile {
+    /// One with this text, wherever it is.
+    pub(super) fn of(text: &str) -> Self {
+        Self { path: PathBuf::new(), exists: true, hash: hex(Sha256::digest(text)) }
+    }
 }
 
 /// Leaves out the sections with keys and tokens in them.

@@ -344,15 +344,14 @@ impl Attempt<'_> {
         let keys = &services.keys.now();
         let is_admin = principal.allows(Scope::Admin);
         let shown = |path: &std::path::Path| is_admin.then(|| path.display().to_string());
+        let mut methods = services.registry.names_for(principal);
+        methods.retain(|method| services.repair.as_ref().is_none_or(|it| it.serves(method)));
         let is_v4 = profile == Profile::Standard(Version::V4);
         HelloOk {
             kind: "hello-ok",
             protocol: profile.protocol_number(),
             server: ServerInfo { version: crate::handlers::SERVER_VERSION, conn_id: &self.conn_id },
-            features: Features {
-                methods: self.gateway.services.registry.names_for(principal),
-                events: EventKind::names_for(principal),
-            },
+            features: Features { methods, events: EventKind::names_for(principal) },
             snapshot: Snapshot {
                 presence: to_raw_value(&services.presence.list(now_ms)).unwrap_or_default(),
                 health: services.health.last().unwrap_or_else(empty_object),

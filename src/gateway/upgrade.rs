@@ -126,6 +126,10 @@ fn about(gateway: &Gateway, parts: &request::Parts) -> Response {
     if parts.uri.path() != "/" {
         return (StatusCode::NOT_FOUND, "Not Found\n").into_response();
     }
+    if let Some(repair) = &gateway.services.repair {
+        let text = format!("clawgate {} waits: {repair}.\n", env!("CARGO_PKG_VERSION"));
+        return (StatusCode::SERVICE_UNAVAILABLE, text).into_response();
+    }
     let settings = &gateway.services.settings.now().gateway;
     let (port, s) = (settings.port, if settings.tls.enabled { "s" } else { "" });
     let text = format!(

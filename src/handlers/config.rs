@@ -19,6 +19,8 @@ pub async fn get(cx: Ctx, _: NoParams) -> Reply<Value> {
     let seen = read.map_err(|_| stopped())?;
     let seen = seen.map_err(|error| ErrorShape::unavailable(error.to_string()))?;
     let state = cx.services.reload.state.now();
+    let settings = cx.services.settings.now();
+    let in_use = document::shown(&settings.raw, &cx.services.env, &settings.file.path);
     // What only the gateway that runs can find out.
     let trouble = state.trouble.iter().filter(|_| seen.issues.is_empty());
     let issues: Vec<_> = seen.issues.iter().chain(trouble).map(issue).collect();
@@ -34,7 +36,7 @@ pub async fn get(cx: Ctx, _: NoParams) -> Reply<Value> {
         "sourceConfig": seen.parsed,
         "resolved": seen.resolved,
         "valid": issues.is_empty(),
-        "runtimeConfig": seen.resolved,
+        "runtimeConfig": in_use,
         "config": seen.parsed,
         "hash": seen.hash,
         "issues": issues,

@@ -128,8 +128,14 @@ async fn snapshot(services: &Services) -> Result<Value, SessionError> {
     let commands = json!({"running": processes.count(), "sandboxError": processes.sandbox_error()});
     let channels = super::channels::listing(services, None).await?;
     let listed = |name: &str| channels.get(name).cloned().unwrap_or_default();
-    Ok(json!({
-        "ok": panics.is_empty(),
+    let state = services.reload.state.now();
+    let repair = services.repair.as_ref().map(|repair| &repair.issue);
+    let config = repair
+        .or(state.trouble.as_ref())
+        .map(|issue| json!({"path": issue.path, "message": issue.message}));
+    let pending = Some(&state.pending).filter(|pending| !pending.is_empty());
+    let mut told = json!({
+        "ok": panics.is_empty() && services.repair.is_none(),
         "ts": now_ms,
         "durationMs": millis(began.elapsed()),
         "uptimeMs": services.uptime_ms(),
@@ -144,7 +150,15 @@ async fn snapshot(services: &Services) -> Result<Value, SessionError> {
         "runs": {"active": active, "waiting": waiting},
         "commands": without_nulls(commands),
         "taskPanics": panics,
-    }))
+    });
+    // Only where there is something to tell; ours.
+    if let Some(issue) = config {
+        told["configIssue"] = issue;
+    }
+    if let Some(pending) = pending {
+        told["restartPending"] = json!(pending);
+    }
+    Ok(told)
 }
 
 /// How often an agent is asked whether something is to be done; in full what it

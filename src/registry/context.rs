@@ -20,6 +20,7 @@ use crate::support::{Clock, Ids, Live, Tasks, millis};
 use super::exchange::Exchange;
 use super::lanes::Lanes;
 use super::reload::Reload;
+use super::repair::Repair;
 use super::restart::Restart;
 use super::table::Registry;
 
@@ -63,6 +64,8 @@ pub struct Services {
     pub health: crate::handlers::HealthCache,
     /// How the configuration is, and the way to take it up.
     pub reload: Reload,
+    /// Why it only helps to mend the config file, when it does.
+    pub repair: Option<Repair>,
     /// Whether it is to begin again.
     pub restart: Restart,
     /// When the gateway started.

@@ -4,7 +4,6 @@
 //! file, and what waits for a restart, is known to everybody. Must not: read or
 //! change anything itself.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use tokio::sync::{mpsc, oneshot};
@@ -23,17 +22,6 @@ pub struct ConfigState {
     pub trouble: Option<ConfigIssue>,
     /// What is set otherwise than it is used, until a restart: paths of keys.
     pub pending: Vec<String>,
-    /// Why the gateway runs without its configuration, when it does.
-    pub repair: Option<Repair>,
-}
-
-/// A gateway that was started with a file that it cannot use.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Repair {
-    /// The file.
-    pub path: PathBuf,
-    /// What is wrong with it, with its place.
-    pub why: String,
 }
 
 /// What the configuration was taken up to.
@@ -76,9 +64,9 @@ pub struct Reload {
 
 impl Reload {
     /// The way, and its other end.
-    pub fn new(state: ConfigState) -> (Self, mpsc::Receiver<Ask>) {
+    pub fn new() -> (Self, mpsc::Receiver<Ask>) {
         let (asks, asked) = mpsc::channel(WAITING);
-        (Self { asks, state: Live::new(state) }, asked)
+        (Self { asks, state: Live::default() }, asked)
     }
 
     /// Whether a gateway would work with this text of the config file.

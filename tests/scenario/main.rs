@@ -43,6 +43,7 @@ mod passed_on;
 mod presence;
 mod profiles;
 mod queue;
+mod reload;
 mod reset;
 mod restart;
 mod scopes;

@@ -59,7 +59,7 @@ impl Reloader {
 
     /// Takes up what is wanted and what changes, until the task is dropped.
     pub async fn keep(mut self, mut asks: Receiver<Ask>) {
-        self.follow();
+        self.follow().await;
         // Between the start and here the file may have changed.
         self.due = self.watch.is_some().then(|| (Instant::now(), Instant::now()));
         loop {
@@ -68,7 +68,7 @@ impl Reloader {
                     Some(ask) => self.answer(ask).await,
                     None => return,
                 },
-                is_well = changed(self.watch.as_ref()) => self.note_change(is_well),
+                is_well = changed(self.watch.as_ref()) => self.note_change(is_well).await,
                 () = until(self.due) => {
                     self.due = None;
                     // What is wrong is in the log and in the state.
@@ -100,7 +100,7 @@ impl Reloader {
         vec![self.services().settings.now().file.path.clone()]
     }
 
-    fn note_change(&mut self, is_well: bool) {
+    async fn note_change(&mut self, is_well: bool) {
         if !is_well {
             tracing::error!("the config file is watched no more; config.apply takes it up");
             self.watch = None;
@@ -110,25 +110,28 @@ impl Reloader {
         let since = self.due.map_or(now, |(since, _)| since);
         self.due = Some((since, (now + wait).min(since + PATIENCE.max(wait))));
         // The way to the file may be another one now.
-        self.follow();
+        self.follow().await;
     }
 
     /// Watches the files that there are now, unless the configuration says no.
-    fn follow(&mut self) {
+    async fn follow(&mut self) {
         let is_wanted = self.services().settings.now().gateway.reload.mode != ReloadMode::Off
-            || self.services().reload.state.now().repair.is_some();
+            || self.services().repair.is_some();
         if !is_wanted {
             self.watch = None;
             return;
         }
-        let files = self.files();
-        let watched = match &mut self.watch {
-            Some(watch) => watch.follow(&files),
-            None => Watch::start(&files).map(|watch| self.watch = Some(watch)),
-        };
-        if let Err(error) = watched {
-            tracing::error!(%error, "the config file cannot be watched; config.apply takes it up");
-            self.watch = None;
+        let (files, watch) = (self.files(), self.watch.take());
+        // It asks the file system, which may be slow.
+        let watched = tokio::task::spawn_blocking(move || match watch {
+            Some(mut watch) => watch.follow(&files).map(|()| watch),
+            None => Watch::start(&files),
+        });
+        match watched.await.unwrap_or_else(|error| Err(std::io::Error::other(error))) {
+            Ok(watch) => self.watch = Some(watch),
+            Err(error) => {
+                tracing::error!(%error, "the config file cannot be watched; config.apply takes it up");
+            }
         }
     }
 
@@ -158,7 +161,7 @@ impl Reloader {
         }
         self.services().reload.state.set(state);
         self.services().health.refresh_soon();
-        self.follow();
+        self.follow().await;
         taken
     }
 
@@ -167,7 +170,7 @@ impl Reloader {
         let before = self.services().settings.now();
         let changed = changes::paths(&before.raw, &news.settings.raw);
         let mode = news.settings.gateway.reload.mode;
-        let is_repaired = self.services().reload.state.now().repair.is_some();
+        let is_repaired = self.services().repair.is_some();
         if is_repaired || (mode == ReloadMode::Restart && !changed.is_empty()) {
             tracing::info!(?changed, "the config file has changed; the gateway restarts");
             return self.restart(changed, caller);

@@ -44,7 +44,8 @@ impl News {
     ) -> Result<Self, ConfigIssue> {
         let (around, given) = (env.clone(), overrides.clone());
         let settings = blocking(move || config::load(&around, &given)).await?;
-        if services.settings.now().file.exists && !settings.file.exists {
+        let was_there = services.repair.is_none() && services.settings.now().file.exists;
+        if was_there && !settings.file.exists {
             let path = settings.file.path.display();
             let message = format!("{path} is gone; put it back, or restart to go on without it");
             return Err(ConfigIssue { path: String::new(), message });
@@ -59,22 +60,22 @@ impl News {
     ) -> Result<Self, ConfigIssue> {
         let before = services.settings.now();
         let followed = settings.gateway.auth.follow(&settings.secrets, env).await;
-        followed.map_err(|lost| issue(&AppError::lost(lost)))?;
+        followed.map_err(|lost| AppError::lost(lost).issue())?;
         if settings.gateway.tls != before.gateway.tls {
             listen::check_tls(&settings).await.map_err(|error| ConfigIssue {
                 path: "gateway.tls".into(),
                 message: error.to_string(),
             })?;
         }
-        let is_repaired = services.reload.state.now().repair.is_some();
+        let is_repaired = services.repair.is_some();
         let differs = |name: &&str| before.raw.get(name) != settings.raw.get(name);
         let mut models = None;
         if is_repaired || OF_MODELS.iter().any(|name| differs(name)) {
             let failover = crate::app::models(&settings, env, &services.clock).await;
-            let failover = failover.map_err(|error| issue(&error))?;
+            let failover = failover.map_err(|error| error.issue())?;
             let keys = services.keys.clone();
             let known = Models::new(failover, keys, &settings.agents);
-            models = Some(known.map_err(|error| issue(&error.into()))?);
+            models = Some(known.map_err(|error| AppError::from(error).issue())?);
         }
         Ok(Self { settings, models })
     }
@@ -87,15 +88,4 @@ async fn blocking(
     let stopping = |_| ConfigIssue { path: String::new(), message: "the gateway stops".into() };
     let loaded = tokio::task::spawn_blocking(work).await.map_err(stopping)?;
     loaded.map_err(|error| ConfigIssue::from(&error))
-}
-
-/// With the key, where one is to blame: texts of errors begin with it.
-fn issue(error: &AppError) -> ConfigIssue {
-    let text = error.to_string();
-    match text.split_once(": ") {
-        Some((path, message)) if !path.contains(char::is_whitespace) => {
-            ConfigIssue { path: path.to_owned(), message: message.to_owned() }
-        }
-        _ => ConfigIssue { path: String::new(), message: text },
-    }
 }

@@ -18,6 +18,7 @@ use super::edit::{self, EditError};
 use super::redact::{LostSecret, redacted, restored};
 use super::save::{SaveError, write_with};
 use super::{ConfigError, Env, Paths, check, parse, parse_value, substitute};
+use crate::store::atomic::System;
 use crate::support::hex;
 
 /// Something that is wrong with a config.
@@ -86,13 +87,20 @@ impl ConfigSnapshot {
         if is_readable && let Err(error) = check(&text, env) {
             issues.push((&error).into());
         }
-        let names: Vec<_> = parsed.as_object().into_iter().flat_map(Map::keys).collect();
-        let names: Vec<_> = names.iter().map(|name| name.as_str()).collect();
-        let filled = substitute::sections(&parsed, &names, env, &path);
-        let resolved = redacted(&filled.unwrap_or_else(|_| parsed.clone()));
+        let resolved = shown(&parsed, env, &path);
         let shown = redacted(&parsed);
         let raw = (is_readable && shown == parsed).then_some(text);
         Ok(Self { path, exists, hash, raw, parsed: shown, resolved, issues })
+    }
+}
+
+/// A config with its variables filled in, without secrets.
+pub fn shown(config: &Value, env: &Env, path: &Path) -> Value {
+    let names: Vec<_> = config.as_object().into_iter().flat_map(Map::keys).collect();
+    let names: Vec<_> = names.iter().map(|name| name.as_str()).collect();
+    match substitute::sections(config, &names, env, path) {
+        Ok(filled) => redacted(&filled),
+        Err(_) => redacted(config),
     }
 }
 
@@ -177,7 +185,7 @@ pub fn write(
 ) -> Result<ConfigWritten, ConfigWriteError> {
     let path = Paths::resolve(env).map_err(|error| refused(&error))?.config_path;
     let mut config = Value::Null;
-    let changed = write_with(&path, |before| -> Result<String, ConfigWriteError> {
+    let changed = write_with(&System, &path, |before| -> Result<String, ConfigWriteError> {
         match (before, base) {
             (Some(_), None) => return Err(ConfigWriteError::BaseRequired),
             (Some(text), Some(base)) if hash_of(text) != base => {
