@@ -37,7 +37,7 @@ impl Mode {
     /// Where conversations are looked for.
     pub fn confine(&self, options: &mut SessionsOptions) {
         if let Some(place) = &self.place {
-            options.state_dir = place.path().to_owned();
+            place.path().clone_into(&mut options.state_dir);
         }
     }
 }

@@ -88,6 +88,7 @@ impl Auth {
 
     /// The same place under other rules. Who has tried too often has still done
     /// so.
+    #[must_use]
     pub fn reconfigured(
         &self,
         settings: AuthSettings,

@@ -35,6 +35,7 @@ impl Limiter {
     }
 
     /// One with other rules that has seen the same.
+    #[must_use]
     pub fn reconfigured(&self, settings: RateLimitSettings) -> Self {
         Self { settings, places: Mutex::new(self.places.lock().clone()) }
     }

@@ -94,7 +94,7 @@ impl Reload {
         &self,
         ask: impl FnOnce(oneshot::Sender<Result<T, ConfigIssue>>) -> Ask,
     ) -> Result<T, ConfigIssue> {
-        let stopping = |_| ConfigIssue {
+        let stopping = |()| ConfigIssue {
             path: String::new(),
             message: "the gateway stops; try again after its restart".into(),
         };

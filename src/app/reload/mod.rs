@@ -65,14 +65,15 @@ impl Reloader {
         loop {
             tokio::select! {
                 ask = asks.recv() => match ask {
-                    Some(ask) => self.answer(ask).await,
+                    // Boxed: it is large, and seldom there.
+                    Some(ask) => Box::pin(self.answer(ask)).await,
                     None => return,
                 },
                 is_well = changed(self.watch.as_ref()) => self.note_change(is_well).await,
                 () = until(self.due) => {
                     self.due = None;
                     // What is wrong is in the log and in the state.
-                    let _ = self.take_up(None, false).await;
+                    let _ = Box::pin(self.take_up(None, false)).await;
                 }
             }
         }
@@ -86,7 +87,8 @@ impl Reloader {
                 let _ = answer.send(checked.await.map(drop));
             }
             Ask::TakeUp { caller, anew, answer } => {
-                let _ = answer.send(self.take_up(caller.as_deref(), anew).await);
+                let taken = Box::pin(self.take_up(caller.as_deref(), anew)).await;
+                let _ = answer.send(taken);
             }
         }
     }
@@ -148,7 +150,7 @@ impl Reloader {
         self.seen = print;
         let news = News::of_file(self.services(), &self.env, &self.overrides).await;
         let taken = match news {
-            Ok(news) => Ok(self.apply(news, caller).await),
+            Ok(news) => Ok(Box::pin(self.apply(news, caller)).await),
             Err(issue) => Err(issue),
         };
         let mut state = (*self.services().reload.state.now()).clone();

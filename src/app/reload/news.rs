@@ -70,7 +70,7 @@ impl News {
         let is_repaired = services.repair.is_some();
         let differs = |name: &&str| before.raw.get(name) != settings.raw.get(name);
         let mut models = None;
-        if is_repaired || OF_MODELS.iter().any(|name| differs(name)) {
+        if is_repaired || OF_MODELS.iter().any(differs) {
             let failover = crate::app::models(&settings, env, &services.clock).await;
             let failover = failover.map_err(|error| error.issue())?;
             let keys = services.keys.clone();
