@@ -262,8 +262,7 @@ async fn build(
     let store: Arc<dyn Store> = Arc::new(SqliteStore::open(&mode.database(&settings))?);
     failover.credentials().keep_in(Arc::clone(&store), tasks.clone());
     let keys = Live::new(key_rules(&settings));
-    let mut options = sessions_options(&settings, keys.now());
-    mode.confine(&mut options);
+    let options = mode.confined(sessions_options(&settings, keys.now()));
     let sessions =
         Sessions::open(options, Arc::clone(&store), Arc::clone(&clock), Arc::clone(&ids)).await?;
     let bus = Bus::new(LocalBackplane(Arc::clone(&hub)));
@@ -271,13 +270,7 @@ async fn build(
     let settings = Live::new(settings);
     let usage = usage_reports(&sessions, &store, &clock, &models);
     let tools = Tools::new(&settings, env, tasks.clone());
-    let approvals = Approvals::new(ApprovalsParts {
-        settings: settings.clone(),
-        sessions: sessions.clone(),
-        bus: bus.clone(),
-        clock: Arc::clone(&clock),
-        ids: Arc::clone(&ids),
-    });
+    let approvals = approvals(&settings, &sessions, &bus, &clock, &ids);
     let channels = channels::build(&settings, &keys, env, &store, &sessions, &clock, &tasks);
     let nodes = nodes::nodes(&settings, &store, &bus, &clock, &ids);
     let cron = jobs::jobs(&settings, &keys, env, &sessions, &store, &bus, &clock, &ids, &channels);
@@ -303,9 +296,7 @@ async fn build(
         ids: Arc::clone(&ids),
         tasks: tasks.clone(),
     });
-    if mode.repair.is_none() {
-        runs.recover().await?;
-    }
+    mode.recover(&runs).await?;
     let identity = DeviceIdentity::load_or_create(&settings.now().paths.identity_file(), &*clock)?;
     let identity = Arc::new(identity);
     let pairing = pairing::pairing(&runs, &identity, &bus);
@@ -335,6 +326,23 @@ async fn build(
         started: tokio::time::Instant::now(),
     });
     Ok(Arc::new(Gateway::new(services, auth, hub)))
+}
+
+/// Who decides about commands.
+fn approvals(
+    settings: &Live<Settings>,
+    sessions: &Sessions,
+    bus: &Bus,
+    clock: &Arc<dyn Clock>,
+    ids: &Arc<dyn Ids>,
+) -> Approvals {
+    Approvals::new(ApprovalsParts {
+        settings: settings.clone(),
+        sessions: sessions.clone(),
+        bus: bus.clone(),
+        clock: Arc::clone(clock),
+        ids: Arc::clone(ids),
+    })
 }
 
 /// Who is let in.

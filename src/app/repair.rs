@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use tempfile::TempDir;
 
 use super::AppError;
+use crate::agent::Runs;
 use crate::config::Settings;
 use crate::registry::Repair;
 use crate::sessions::SessionsOptions;
@@ -35,9 +36,19 @@ impl Mode {
     }
 
     /// Where conversations are looked for.
-    pub fn confine(&self, options: &mut SessionsOptions) {
-        if let Some(place) = &self.place {
-            place.path().clone_into(&mut options.state_dir);
+    pub fn confined(&self, options: SessionsOptions) -> SessionsOptions {
+        let own = self.place.as_ref().map(|place| place.path().to_owned());
+        SessionsOptions { state_dir: own.unwrap_or(options.state_dir), ..options }
+    }
+
+    /// Goes on with what the last process left, where anything is done.
+    ///
+    /// # Errors
+    /// When that cannot be completed.
+    pub async fn recover(&self, runs: &Runs) -> Result<(), AppError> {
+        if self.repair.is_none() {
+            runs.recover().await?;
         }
+        Ok(())
     }
 }

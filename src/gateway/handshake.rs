@@ -244,17 +244,7 @@ impl Attempt<'_> {
         // Joined before the snapshot is taken: what happens in between comes
         // as an event after hello, so nothing falls through (#116043).
         self.gateway.hub.join(Arc::clone(&subscriber));
-        // So may the rules: whoever changes them closes only who has joined.
-        if !self.gateway.auth.now().still_admits(principal.login(), &auth) {
-            subscriber.outbox.close(Closing::auth_changed());
-        }
-        // A token may have been taken away since it was looked at; whoever does
-        // so closes only who has joined by then.
-        if let Some(granted) = &admission.granted
-            && !services.pairing.still_stands(&granted.standing, services.clock.now_ms()).await
-        {
-            subscriber.outbox.close(Closing::device_removed());
-        }
+        self.look_again(&subscriber, &auth, admission.granted.as_ref()).await;
         let granted = granted(principal.role(), admission.scope_names, admission.granted);
         let hello = self.hello(profile, &principal, granted);
         let sent = match serde_json::to_string(&hello) {
@@ -292,6 +282,25 @@ impl Attempt<'_> {
             key_names,
         };
         Some(Welcome { caller, view, leave })
+    }
+
+    /// The rules, or a token, may have changed since they were looked at; whoever
+    /// changes them closes only who has joined by then.
+    async fn look_again(
+        &self,
+        subscriber: &Subscriber,
+        auth: &Auth,
+        granted: Option<&DeviceGrant>,
+    ) {
+        if !self.gateway.auth.now().still_admits(subscriber.principal.login(), auth) {
+            subscriber.outbox.close(Closing::auth_changed());
+        }
+        let services = &self.gateway.services;
+        if let Some(granted) = granted
+            && !services.pairing.still_stands(&granted.standing, services.clock.now_ms()).await
+        {
+            subscriber.outbox.close(Closing::device_removed());
+        }
     }
 
     /// A node that comes in, in its own words.
