@@ -63,7 +63,7 @@ pub fn connect(data: &[u8]) -> Outcome {
             assert!(!connect.client.id.is_empty());
             format!("standard {} {}", connect.device.is_some(), connect.scopes.len().min(3))
         }
-        Ok(Connect::Simple(connect)) => format!("simple {}", connect.has_device),
+        Ok(Connect::Simple(connect)) => format!("simple {}", connect.device.is_some()),
         Err(error) => words(&error),
     }
 }

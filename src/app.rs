@@ -11,7 +11,6 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use crate::agent::approvals::{Approvals, ApprovalsParts};
 use crate::agent::exec::Processes;
 use crate::agent::exec::launcher::own_program;
 use crate::agent::skills::Skills;
@@ -35,7 +34,9 @@ use crate::registry::{Lanes, Reload, Restart, Services};
 use crate::sessions::{AgentId, KeyRules, SessionError, Sessions, SessionsOptions};
 use crate::store::{SqliteStore, Store, StoreError};
 use crate::support::{Clock, Fingerprint, Ids, Live, RandomIds, SystemClock, Tasks};
+use crate::wizard::Wizards;
 
+mod approvals;
 mod catalog;
 mod channels;
 mod ending;
@@ -47,6 +48,7 @@ mod pairing;
 mod reload;
 mod repair;
 mod start;
+mod voice;
 
 pub use catalog::models;
 use catalog::usage_reports;
@@ -184,6 +186,8 @@ pub async fn run(
     on_ready: impl FnOnce(&Start, &Ready),
 ) -> Result<Ended, AppError> {
     let Start { mut settings, overrides, seen, repair } = start.clone();
+    let env = &settings.environment(env);
+    let began = tokio::time::Instant::now();
     let (mut signals, mut restart) = (Signals::new()?, ending::restart_signal()?);
     // The port first: whoever cannot have it should not touch the state.
     let (listener, address) = listen::listen(&settings, socket).await?;
@@ -213,6 +217,7 @@ pub async fn run(
     }
     let mut server = services.tasks.spawn("listener", gateway::serve(listener, tls, gateway));
     on_ready(start, &ready);
+    ending::note_ready(began.elapsed());
     tracing::info!(%address, model = %ready.model, "ready");
     let ended = tokio::select! {
         () = signals.next() => Ok(Ended::Stopped),
@@ -257,11 +262,11 @@ async fn build(
 ) -> Result<Arc<Gateway>, AppError> {
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let ids: Arc<dyn Ids> = Arc::new(RandomIds);
-    let tasks = Tasks::default();
+    let (tasks, rules) = (Tasks::default(), key_rules(&settings));
     let failover = models(&settings, env, &clock).await?;
     let store: Arc<dyn Store> = Arc::new(SqliteStore::open(&mode.database(&settings))?);
     failover.credentials().keep_in(Arc::clone(&store), tasks.clone());
-    let keys = Live::new(key_rules(&settings));
+    let keys = Live::new(rules);
     let options = mode.confined(sessions_options(&settings, keys.now()));
     let sessions =
         Sessions::open(options, Arc::clone(&store), Arc::clone(&clock), Arc::clone(&ids)).await?;
@@ -270,7 +275,7 @@ async fn build(
     let settings = Live::new(settings);
     let usage = usage_reports(&sessions, &store, &clock, &models);
     let tools = Tools::new(&settings, env, tasks.clone());
-    let approvals = approvals(&settings, &sessions, &bus, &clock, &ids);
+    let approvals = approvals::approvals(&settings, &sessions, &bus, &clock, &ids);
     let channels = channels::build(&settings, &keys, env, &store, &sessions, &clock, &tasks);
     let nodes = nodes::nodes(&settings, &store, &bus, &clock, &ids);
     let cron = jobs::jobs(&settings, &keys, env, &sessions, &store, &bus, &clock, &ids, &channels);
@@ -302,6 +307,8 @@ async fn build(
     let pairing = pairing::pairing(&runs, &identity, &bus);
     let auth = auth(&settings.now().gateway, Arc::clone(&pairing));
     let services = Arc::new(Services {
+        voice: voice::voice(&runs, env),
+        push: voice::push(&runs, env),
         lanes: Lanes::default(),
         env: env.clone(),
         registry: Arc::new(handlers::registry()),
@@ -323,26 +330,10 @@ async fn build(
         reload,
         repair: mode.repair.clone(),
         restart: Restart::default(),
+        wizards: Wizards::default(),
         started: tokio::time::Instant::now(),
     });
     Ok(Arc::new(Gateway::new(services, auth, hub)))
-}
-
-/// Who decides about commands.
-fn approvals(
-    settings: &Live<Settings>,
-    sessions: &Sessions,
-    bus: &Bus,
-    clock: &Arc<dyn Clock>,
-    ids: &Arc<dyn Ids>,
-) -> Approvals {
-    Approvals::new(ApprovalsParts {
-        settings: settings.clone(),
-        sessions: sessions.clone(),
-        bus: bus.clone(),
-        clock: Arc::clone(clock),
-        ids: Arc::clone(ids),
-    })
 }
 
 /// Who is let in.
@@ -369,6 +360,7 @@ fn processes(
 /// # Errors
 /// For a model or an API that there is not.
 pub async fn check(settings: &Settings, env: &Env) -> Result<(), AppError> {
+    let env = &settings.environment(env);
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let mut auth = settings.gateway.auth.clone();
     auth.follow(&settings.secrets, env).await.map_err(AppError::lost)?;

@@ -18,7 +18,10 @@
 //! | [`agent`] | a run: lane, turn, abort |
 //! | [`nodes`] | machines that connect and offer commands |
 //! | [`cron`] | jobs and heartbeats |
+//! | [`voice`] | speech: wake words, text to speech, talking |
+//! | [`push`] | notifications of browsers |
 //! | [`channels`] | chat services: accounts, who may write, the way in and out |
+//! | [`wizard`] | setting up by questions |
 //! | [`commands`] | slash commands |
 //! | [`registry`] | the table of methods and the one door to them |
 //! | [`handlers`] | one function per method |
@@ -53,8 +56,11 @@ pub mod http;
 pub mod nodes;
 pub mod protocol;
 pub mod providers;
+pub mod push;
 pub mod registry;
 pub mod sessions;
 pub mod store;
 pub mod support;
 pub mod telemetry;
+pub mod voice;
+pub mod wizard;

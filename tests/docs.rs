@@ -1,6 +1,10 @@
 //! The pages in `docs/` and the README, held against the real thing: generated
 //! tables, frames that are shown, settings that are shown, links.
 
+#[path = "docs/classes.rs"]
+mod classes;
+#[path = "docs/config_keys.rs"]
+mod config_keys;
 #[path = "docs/samples.rs"]
 mod samples;
 mod support;
@@ -109,6 +113,7 @@ fn methods_page() -> String {
         let scope = match kind.gate() {
             Gate::Open => "none".to_owned(),
             Gate::Node => "node".to_owned(),
+            Gate::NodeOr(scope) => format!("node, or `{}`", scope.as_str()),
             Gate::Scope(scope) => format!("`{}`", scope.as_str()),
         };
         page.push_str(&format!("| `{}` | {scope} | {} |\n", kind.name(), event_doc(kind.name())));

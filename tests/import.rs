@@ -349,3 +349,22 @@ async fn a_state_directory_is_imported_in_place_without_a_copy() {
     let (_gateway, mut client) = gateway(home).await;
     assert_eq!(texts(&mut client, "main").await, ["one", "two"]);
 }
+
+#[tokio::test]
+async fn people_whom_channels_let_in_are_taken_over_and_names_are_not() {
+    let home = Home::new();
+    openclaw(&home);
+    let people = json!({"version": 1, "allowFrom": ["7", "@ann"]}).to_string();
+    home.write("credentials/telegram-allowFrom.json", &people);
+    let (code, report) = home.report(&[]);
+    assert_eq!(code, Some(3), "{report}");
+    assert_eq!(report["channels"], json!({"people": 1, "knownPeople": 0, "waiting": 0}));
+    let left_out = report["leftOut"].to_string();
+    assert!(left_out.contains("@ann") && !left_out.contains("\"7\""), "{left_out}");
+    let (_, again) = home.report(&[]);
+    assert_eq!(again["channels"], json!({"people": 0, "knownPeople": 1, "waiting": 0}));
+    let (_gateway, mut client) = gateway(home).await;
+    let list = client.request("channels.pairing.list", json!({})).await;
+    let known = &list["payload"]["people"][0];
+    assert_eq!((&known["channel"], &known["person"]), (&json!("telegram"), &json!("7")), "{list}");
+}

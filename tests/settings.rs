@@ -303,7 +303,7 @@ fn a_wrong_value_is_named_with_its_path_and_what_it_must_be() {
         ),
         (
             "{models: {providers: {p: {models: 'm'}}}}",
-            "models: at providers.p.models: invalid type: string \"m\", expected a sequence (in <C>)",
+            "models.providers.p.models: invalid type: string \"m\", expected a sequence (in <C>)",
         ),
         (
             "{agents: {defaults: {thinkingDefault: 'hard'}}}",

@@ -26,6 +26,8 @@ impl User {
     fn command(&self, args: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_clawgate"));
         command.args(args).env_clear().env("HOME", self.home.path());
+        // The log file is in the place of temporary files.
+        command.env("TMPDIR", self.home.path());
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         command
     }

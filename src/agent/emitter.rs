@@ -21,6 +21,7 @@ use crate::sessions::directives;
 use crate::support::{Clock, without_nulls};
 
 use super::fallback;
+use super::named_files;
 use super::run::{AbortReason, ActiveRun};
 use super::visible::Visible;
 
@@ -151,6 +152,10 @@ impl Emitter {
     /// The model's turn is over: what could have become a mark did not.
     fn settle(&mut self) {
         self.visible.finish();
+        let files = self.visible.take_files();
+        if !files.is_empty() {
+            self.run.note(|progress| named_files::add(&mut progress.files, files));
+        }
         self.show_piece();
     }
 

@@ -17,7 +17,9 @@ use crate::sessions::{
     AppendOptions, KeyRules, SessionError, SessionKey, Sessions, StoredMessage, message_display,
 };
 use crate::store::{RunOutcome, Store, StoreError};
+use crate::support::stability;
 use crate::support::{Clock, Ids, Live, Tasks};
+use crate::telemetry::without_secrets;
 
 use super::approvals::Approvals;
 use super::exec::Processes;
@@ -190,6 +192,21 @@ impl RunsParts {
         self.bus.deliver(event, &Audience::Everyone);
     }
 
+    /// How a run ended, for `diagnostics.stability`.
+    fn note_end(&self, run: &ActiveRun, end: &RunEnd) {
+        let (outcome, reason) = match end {
+            RunEnd::Answered => ("completed", None),
+            RunEnd::Failed(error) => ("error", Some(without_secrets(error).into_owned())),
+            RunEnd::Aborted(reason) => ("aborted", Some(reason.as_str().to_owned())),
+        };
+        let lasted = self.clock.now_ms().saturating_sub(run.accepted_at);
+        let source = run.family.as_str();
+        stability::note(
+            "message.processed",
+            json!({"source": source, "durationMs": lasted, "outcome": outcome, "reason": reason}),
+        );
+    }
+
     /// Writes down how a run ended, unless that was done. A message that did not reach its transcript
     /// stays in the record, for the next start to put there.
     pub(super) async fn record_end(&self, run: &ActiveRun, end: &RunEnd) {
@@ -197,6 +214,7 @@ impl RunsParts {
             return;
         }
         self.tally.count(end);
+        self.note_end(run, end);
         let outcome = match end {
             RunEnd::Answered => RunOutcome::Done,
             RunEnd::Failed(error) => RunOutcome::Failed(error.clone()),

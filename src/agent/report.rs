@@ -9,6 +9,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 
 use crate::protocol::message::Usage;
+use crate::providers::ProviderErrorKind;
 use crate::store::{RunRecord, RunState};
 
 use super::run::{ActiveRun, RunEnd};
@@ -51,10 +52,14 @@ pub struct Progress {
     pub started_at: Option<u64>,
     /// Its text, as far as clients have been shown it.
     pub text: Arc<str>,
+    /// Files that it named for its reader: paths and addresses.
+    pub files: Vec<String>,
     /// Its answer, once it is there.
     pub answer: Option<Answer>,
     /// Whether it was the provider that failed.
     pub provider_failed: bool,
+    /// Why, when the same request may do better later.
+    pub passing: Option<ProviderErrorKind>,
     /// The run that took its message in, and answered it.
     pub answered_by: Option<Arc<str>>,
 }

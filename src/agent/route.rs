@@ -8,6 +8,7 @@ use crate::providers::{Catalog, Failover, ModelInfo, Route};
 use crate::sessions::{AgentId, SessionKey};
 
 use super::models::Models;
+use super::run::ActiveRun;
 
 /// The fallbacks of each agent.
 pub(super) struct Fallbacks {
@@ -54,14 +55,43 @@ impl Models {
     /// The way to an answer in a session whose model is `model`: that one, the
     /// fallbacks of its agent, and at last the agent's own model.
     pub fn route(&self, key: &SessionKey, agent: &AgentId, model: Arc<ModelInfo>) -> Route {
-        let (primary, known) = (self.of_agent(agent), self.known());
-        let mut others: Vec<Arc<ModelInfo>> = Vec::new();
-        for other in known.fallbacks.of(agent).iter().chain(std::iter::once(&primary)) {
-            let name = other.reference();
-            if !model.is(&name) && others.iter().all(|known| !known.is(&name)) {
-                others.push(Arc::clone(other));
-            }
-        }
+        let known = self.known();
+        let others = known.fallbacks.of(agent).iter().cloned().chain([self.of_agent(agent)]);
+        let others = once(&model, others);
         known.failover.route(agent.as_str(), key.as_str(), model, others)
     }
+
+    /// The way to an answer of a run: that of its session, unless its terms name
+    /// other models. One that wants a model of its own is not answered by the
+    /// agent's unasked.
+    pub fn route_of(&self, run: &ActiveRun, agent: &AgentId, model: Arc<ModelInfo>) -> Route {
+        let known = self.known();
+        let others = match (&run.terms.fallbacks, &run.terms.model) {
+            (None, None) => return self.route(&run.key, agent, model),
+            (Some(names), _) => names.iter().filter_map(|name| self.fallback(name, run)).collect(),
+            (None, Some(_)) => known.fallbacks.of(agent).to_vec(),
+        };
+        let others = once(&model, others.into_iter());
+        known.failover.route(agent.as_str(), run.key.as_str(), model, others)
+    }
+
+    fn fallback(&self, name: &str, run: &ActiveRun) -> Option<Arc<ModelInfo>> {
+        let found = self.wanted(name, &run.key).info;
+        if found.is_none() {
+            tracing::warn!(run = %run.id, "fallbacks: there is no model \"{name}\"");
+        }
+        found
+    }
+}
+
+/// The models beside the first, each once.
+fn once(first: &ModelInfo, others: impl Iterator<Item = Arc<ModelInfo>>) -> Vec<Arc<ModelInfo>> {
+    let mut all: Vec<Arc<ModelInfo>> = Vec::new();
+    for other in others {
+        let name = other.reference();
+        if !first.is(&name) && all.iter().all(|known| !known.is(&name)) {
+            all.push(other);
+        }
+    }
+    all
 }

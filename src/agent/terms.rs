@@ -12,6 +12,11 @@ pub struct RunTerms {
     pub is_heartbeat: bool,
     /// The model that answers, when it is not the session's.
     pub model: Option<String>,
+    /// The models that are asked when that one cannot answer, and no others;
+    /// those of the agent when absent.
+    pub fallbacks: Option<Vec<String>>,
+    /// Whether the files of the workspace are left out of the prompt.
+    pub is_light: bool,
     /// Lists of tools that it may use: one that is not in all of them is not.
     pub tools: Vec<Vec<String>>,
 }

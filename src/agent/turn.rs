@@ -107,7 +107,7 @@ impl Turn<'_> {
             let mut route = last
                 .take()
                 .filter(|route: &Route| route.is_for(&model))
-                .unwrap_or_else(|| self.parts.models.route(&self.run.key, &agent, model));
+                .unwrap_or_else(|| self.parts.models.route_of(self.run, &agent, model));
             if round == 0 {
                 self.fill = Fill::new(&entry, &self.run.message.content.text());
             }
@@ -179,6 +179,7 @@ impl Turn<'_> {
     ) -> Result<AssistantMessage, Stop> {
         let mut request = self.request(entry, toolbox, route.model()).await?;
         let prompt = Prompt::gather(self.parts, &self.run.key, entry, toolbox).await;
+        let prompt = if self.run.terms.is_light { prompt.without_files() } else { prompt };
         let (thinking, notices) = (request.thinking, &self.notices);
         let system = |model: &ModelInfo| prompt.render(model, thinking, notices);
         let emitter = &mut self.emitter;
@@ -273,7 +274,10 @@ impl Turn<'_> {
     ) -> Result<Stop, Stop> {
         tracing::warn!(run = %self.run.id, model = %model.id, %error, "model call failed");
         let (message, kind) = (error.message.clone(), error.wire_kind());
-        self.run.note(|progress| progress.provider_failed = true);
+        let passing = Some(error.kind).filter(|_| error.may_pass());
+        self.run.note(|progress| {
+            (progress.provider_failed, progress.passing) = (true, passing);
+        });
         let mut partial = error.partial.map_or_else(|| self.partial(model), |partial| *partial);
         partial.stop_reason = StopReason::Error;
         partial.error_message = Some(message.clone());

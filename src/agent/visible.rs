@@ -4,6 +4,7 @@
 //! Promises: what was shown is never taken back, however the text is cut into
 //! pieces; each piece is looked at once. Code is shown as it is.
 
+use super::named_files;
 use crate::protocol::message::ContentBlock;
 use crate::sessions::directives;
 
@@ -47,6 +48,8 @@ pub struct Visible {
     drops_space: bool,
     /// Nothing but marks has come since the line began.
     at_line: bool,
+    /// What lines named for the client.
+    files: Vec<String>,
 }
 
 /// What a held text turns out to be.
@@ -74,7 +77,13 @@ impl Visible {
             within: Within::Text,
             drops_space: false,
             at_line: true,
+            files: Vec::new(),
         }
+    }
+
+    /// The files that its lines have named so far.
+    pub fn take_files(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.files)
     }
 
     /// What is shown so far, without space at the end.
@@ -150,7 +159,12 @@ impl Visible {
             Some(b'<') if !is_code => self.thought_begins(rest),
             Some(b'[') if !is_code && self.marks == Marks::All => directive(rest),
             Some(b'M') if !is_code && self.at_line && self.marks == Marks::All => {
-                media(rest, is_end)
+                let found = media(rest, is_end);
+                if let Found::Mark(length) = found {
+                    let line = rest.get(MEDIA.len()..length).unwrap_or_default();
+                    self.files.extend(named_files::named(line));
+                }
+                found
             }
             _ => {
                 let marks = ['`', '<', '['];

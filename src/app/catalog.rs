@@ -23,6 +23,7 @@ pub async fn models(
     env: &Env,
     clock: &Arc<dyn Clock>,
 ) -> Result<Arc<Failover>, AppError> {
+    let env = &settings.environment(env);
     let lookup = |name: &str| env.get(name);
     let references = settings.models.references().map(|(_, reference)| reference.clone());
     let (secrets, lost) = resolve(&references.collect(), &settings.secrets, env).await;

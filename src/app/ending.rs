@@ -9,6 +9,7 @@ use tokio::time::timeout;
 use super::AppError;
 use crate::bus::{Audience, Closing, EventKind, Hub};
 use crate::registry::Services;
+use crate::support::{millis, stability};
 
 /// How long runs may go on after the gateway was told to stop.
 const DRAIN_LIMIT: Duration = Duration::from_secs(10);
@@ -54,9 +55,21 @@ pub(super) async fn restart(services: &Services, signal: &mut Signal) {
         () = services.restart.asked() => {}
         _ = signal.recv() => drop(services.restart.ask()),
     }
-    if timeout(DEFERRED_MAX, services.runs.idle()).await.is_err() {
+    let is_cut = timeout(DEFERRED_MAX, services.runs.idle()).await.is_err();
+    if is_cut {
         tracing::warn!("restarting though something runs");
     }
+    let outcome = if is_cut { "interrupts-work" } else { "idle" };
+    stability::note(
+        "gateway.restart",
+        json!({"outcome": outcome, "uptimeMs": services.uptime_ms()}),
+    );
+}
+
+/// Notes that the gateway listens, for `diagnostics.stability`.
+pub(super) fn note_ready(took: Duration) {
+    let phase = json!({"phase": "gateway.ready", "durationMs": millis(took)});
+    stability::note("diagnostic.phase.completed", phase);
 }
 
 /// Says good-bye: event, drain, close.

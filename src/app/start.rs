@@ -52,9 +52,17 @@ impl Start {
     /// # Errors
     /// What is wrong with it.
     pub fn load(env: &Env, overrides: &Overrides) -> Result<Self, ConfigError> {
-        // Before it is read: a change in between is found then.
-        let seen = fingerprint(&[Paths::resolve(env)?.config_path]);
-        let settings = config::load(env, overrides)?;
-        Ok(Self { settings, overrides: overrides.clone(), seen, repair: None })
+        let mut files = vec![Paths::resolve(env)?.config_path];
+        loop {
+            // Before they are read: a change in between is found then.
+            let seen = fingerprint(&files);
+            let settings = config::load(env, overrides)?;
+            let read = settings.files();
+            if read == files {
+                return Ok(Self { settings, overrides: overrides.clone(), seen, repair: None });
+            }
+            // Which files it includes is known only now.
+            files = read;
+        }
     }
 }

@@ -7,16 +7,17 @@ use std::time::Duration;
 use serde_json::json;
 
 use crate::config::{AuthMode, AuthSettings, ControlUiSettings, ProxySettings, RateLimitSettings};
-use crate::protocol::connect::{ClientInfo, ConnectAuth, SimpleConnect, StandardConnect};
+use crate::protocol::connect::{ClientInfo, ConnectAuth, StandardConnect};
 use crate::protocol::{ErrorShape, Role, Scope};
 use crate::support::Secret;
 
 use super::arrival::DeviceGrant;
+use super::failure::AuthFailure;
 use super::limiter::Limiter;
 use super::pairing::{Pairing, worth};
 use super::peer::{Peer, bucket};
 use super::principal::{Login, Owner, Principal};
-use super::shared_secret::{self, AuthFailure};
+use super::shared_secret;
 use super::vouch::{Vouch, Voucher, Vouchers};
 use super::{device, origin};
 
@@ -234,53 +235,8 @@ impl Auth {
         admission(Role::Operator, &granted, Owner::Device(device_id.to_owned()))
     }
 
-    /// Decides about a connect of the simple profile.
-    pub fn admit_simple(
-        &self,
-        connect: &SimpleConnect,
-        peer: &Peer,
-        conn_id: &str,
-        now_ms: u64,
-    ) -> Result<Admission, Refusal> {
-        if peer.origin.is_some() || peer.is_cross_site {
-            self.check_origin(peer)?;
-        }
-        if connect.has_device {
-            return Err(ErrorShape::denied(
-                "device is not paired with this gateway; leave deviceAuth out and pass the gateway token",
-            ));
-        }
-        let is_stranger = !peer.is_local() && peer.voucher().is_none();
-        if self.settings.mode == AuthMode::None && is_stranger {
-            return Err(ErrorShape::denied(
-                "unauthorized: auth mode none serves direct loopback connections only (set gateway.auth.mode to token)",
-            ));
-        }
-        self.check_secret(&connect.auth, None, peer, now_ms)?;
-        let scopes = self.settings.shared_secret_scopes;
-        Ok(Admission {
-            principal: Principal::new(
-                Role::Operator,
-                scopes,
-                Owner::Connection(conn_id.to_owned()),
-            )
-            .by(self.login(peer)),
-            scope_names: scopes.iter().map(|scope| scope.as_str().to_owned()).collect(),
-            device_id: None,
-            granted: None,
-        })
-    }
-
-    fn check_origin(&self, peer: &Peer) -> Result<(), Refusal> {
-        origin::check(peer, &self.control_ui).map(drop).map_err(|refusal| {
-            ErrorShape::denied(
-                "origin not allowed (open the Control UI from the gateway host or allow it in gateway.controlUi.allowedOrigins)",
-            )
-            .details(json!({
-                "code": "CONTROL_UI_ORIGIN_NOT_ALLOWED",
-                "reason": refusal.to_string(),
-            }))
-        })
+    pub(super) fn check_origin(&self, peer: &Peer) -> Result<(), Refusal> {
+        origin::check(peer, &self.control_ui).map(drop).map_err(|refusal| refusal.to_error(peer))
     }
 
     /// Lets a client in without a device; tells whether it keeps its scopes.
@@ -327,7 +283,7 @@ impl Auth {
     }
 
     /// Checks the shared secret, paying for each try first.
-    fn check_secret(
+    pub(super) fn check_secret(
         &self,
         given: &ConnectAuth,
         client: Option<&ClientInfo>,

@@ -9,11 +9,12 @@ use crate::support::Secret;
 
 use super::admission::{Admission, Auth, Refusal, admission, forgive, is_backend, is_browser, pay};
 use super::device::{ProofError, id_of_key};
+use super::failure::AuthFailure;
 use super::origin;
 use super::pairing::{Ask, LetIn, SetUp, Standing, Trust, covers, normalized};
 use super::peer::Peer;
 use super::principal::{Login, Owner, Principal};
-use super::shared_secret::{self, AuthFailure};
+use super::shared_secret;
 
 /// Apps whose system is updated below them.
 const NATIVE_APPS: [&str; 3] = ["openclaw-macos", "openclaw-ios", "openclaw-android"];
@@ -226,7 +227,7 @@ impl Auth {
 
 /// Whether nobody but a program or a page of this machine can be at the other
 /// end.
-fn is_own_place(connect: &StandardConnect, peer: &Peer) -> bool {
+pub(super) fn is_own_place(connect: &StandardConnect, peer: &Peer) -> bool {
     let is_own_page = || is_browser(&connect.client) && origin::is_own_page(peer);
     peer.is_local() && !peer.is_cross_site && (peer.origin.is_none() || is_own_page())
 }

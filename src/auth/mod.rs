@@ -10,6 +10,7 @@
 mod admission;
 mod arrival;
 mod device;
+mod failure;
 mod identity;
 mod limiter;
 pub mod origin;
@@ -17,15 +18,16 @@ pub mod pairing;
 mod peer;
 mod principal;
 mod shared_secret;
+mod simple;
 #[cfg(test)]
 mod tests;
 mod vouch;
 
 pub use admission::{Admission, Auth, Refusal};
 pub use arrival::DeviceGrant;
+pub use failure::AuthFailure;
 pub use identity::{DeviceIdentity, IdentityError};
 pub use limiter::Limiter;
 pub use peer::{Peer, bucket};
 pub use principal::{Login, Owner, Principal};
-pub use shared_secret::AuthFailure;
 pub use vouch::{Claims, Vouch, Voucher};

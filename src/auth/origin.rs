@@ -7,8 +7,11 @@ use std::fmt;
 use std::net::IpAddr;
 
 use reqwest::Url;
+use serde_json::json;
 
 use crate::config::ControlUiSettings;
+use crate::protocol::ErrorShape;
+use crate::telemetry::quoted;
 
 use super::Peer;
 
@@ -26,6 +29,31 @@ pub enum OriginRefusal {
         "host not allowed (use an IP address or localhost, or name the host in gateway.controlUi.allowedOrigins)"
     )]
     ForeignHost,
+}
+
+impl OriginRefusal {
+    /// The error of a `connect`: the recorded one, with what was seen and what
+    /// to write.
+    pub fn to_error(self, peer: &Peer) -> ErrorShape {
+        let mut details = json!({
+            "code": "CONTROL_UI_ORIGIN_NOT_ALLOWED",
+            "reason": self.to_string(),
+        });
+        for (name, seen) in [("origin", &peer.origin), ("host", &peer.host)] {
+            if let Some(seen) = seen {
+                details[name] = quoted(seen).into();
+            }
+        }
+        // What was shortened is nothing to write.
+        let whole = peer.origin.as_deref().filter(|origin| quoted(origin) == **origin);
+        if let Some(origin) = whole.and_then(normal) {
+            details["fix"] = format!("add \"{origin}\" to gateway.controlUi.allowedOrigins").into();
+        }
+        ErrorShape::denied(
+            "origin not allowed (open the Control UI from the gateway host or allow it in gateway.controlUi.allowedOrigins)",
+        )
+        .details(details)
+    }
 }
 
 /// Why a page is let in.

@@ -103,6 +103,14 @@ impl Principal {
         }
     }
 
+    /// The device, if there is one.
+    pub fn device(&self) -> Option<&str> {
+        match &self.owner {
+            Owner::Device(id) => Some(id),
+            Owner::Connection(_) => None,
+        }
+    }
+
     /// Whether it is this device, in this role if one is named.
     pub fn is_device(&self, device_id: &str, role: Option<&str>) -> bool {
         matches!(&self.owner, Owner::Device(id) if id == device_id)

@@ -218,35 +218,36 @@ fn a_node_needs_a_device() {
     assert_eq!(decide(&auth(AuthMode::Token), &node, &local()).unwrap_err(), "invalid role");
 }
 
-fn simple(token: Option<&str>, has_device: bool) -> SimpleConnect {
+fn simple(token: Option<&str>) -> SimpleConnect {
     SimpleConnect {
         client_type: Some("web".into()),
         client_version: None,
         auth: ConnectAuth { token: token.map(Into::into), ..ConnectAuth::default() },
-        has_device,
+        device: None,
     }
+}
+
+fn admit_simple(auth: &Auth, connect: &SimpleConnect, peer: &Peer) -> Result<Admission, Refusal> {
+    wait(auth.admit_simple(connect, peer, "conn", NONCE, NOW))
 }
 
 #[test]
 fn the_simple_form_is_worth_what_its_secret_is_worth() {
     let token_mode = auth(AuthMode::Token);
-    let admit = |auth: &Auth, connect: &SimpleConnect, peer: &Peer| {
-        auth.admit_simple(connect, peer, "conn", NOW).map(|admission| admission.principal)
-    };
     let far = peer("192.0.2.9", false, None);
     for peer in [&local(), &far] {
-        let principal = admit(&token_mode, &simple(Some("right"), false), peer).unwrap();
+        let admitted = admit_simple(&token_mode, &simple(Some("right")), peer).unwrap();
+        let principal = admitted.principal;
         assert!(principal.allows(Scope::Write) && !principal.allows(Scope::Admin));
-        assert!(admit(&token_mode, &simple(Some("wrong"), false), peer).is_err());
-        assert!(admit(&token_mode, &simple(None, false), peer).is_err());
-        assert!(admit(&token_mode, &simple(Some("right"), true), peer).is_err());
+        assert!(admit_simple(&token_mode, &simple(Some("wrong")), peer).is_err());
+        assert!(admit_simple(&token_mode, &simple(None), peer).is_err());
     }
     let open = auth(AuthMode::None);
-    assert!(admit(&open, &simple(None, false), &local()).is_ok());
-    assert!(admit(&open, &simple(None, false), &far).is_err());
-    assert!(admit(&open, &simple(None, false), &peer("127.0.0.1", true, None)).is_err());
+    assert!(admit_simple(&open, &simple(None), &local()).is_ok());
+    assert!(admit_simple(&open, &simple(None), &far).is_err());
+    assert!(admit_simple(&open, &simple(None), &peer("127.0.0.1", true, None)).is_err());
     let page = peer("127.0.0.1", false, Some("https://evil.example"));
-    assert!(admit(&open, &simple(None, false), &page).is_err());
+    assert!(admit_simple(&open, &simple(None), &page).is_err());
 }
 
 #[test]

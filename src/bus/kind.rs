@@ -12,6 +12,8 @@ pub enum Gate {
     Scope(Scope),
     /// A node.
     Node,
+    /// A node, or an operator with this scope.
+    NodeOr(Scope),
 }
 
 impl Gate {
@@ -21,6 +23,7 @@ impl Gate {
             Self::Open => true,
             Self::Scope(scope) => principal.allows(scope),
             Self::Node => principal.role() == Role::Node,
+            Self::NodeOr(scope) => principal.role() == Role::Node || principal.allows(scope),
         }
     }
 }
@@ -84,6 +87,12 @@ events! {
     NodePairResolved = "node.pair.resolved", Gate::Scope(Scope::Pairing);
     /// A node is asked to do something.
     NodeInvokeRequest = "node.invoke.request", Gate::Node;
+    /// The wake words changed, or a node is told of them.
+    VoicewakeChanged = "voicewake.changed", Gate::NodeOr(Scope::Read);
+    /// Whom they wake changed, or a node is told of it.
+    VoicewakeRoutingChanged = "voicewake.routing.changed", Gate::NodeOr(Scope::Read);
+    /// Somebody began or stopped talking with an agent.
+    TalkMode = "talk.mode", Gate::Scope(Scope::Write);
     /// Something happened to a job of the scheduler.
     Cron = "cron", Gate::Scope(Scope::Read);
     /// What came of a heartbeat.

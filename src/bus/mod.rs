@@ -19,6 +19,6 @@ pub use backplane::{Backplane, Bus, LocalBackplane};
 pub use event::{Audience, ChatMark, Event};
 pub use hub::Hub;
 pub use kind::{EventKind, Gate};
-pub use outbox::{Batch, Closing, Item, Outbox};
+pub use outbox::{Batch, Closing, Item, Outbox, SLOW};
 pub use presence::{Beacon, Presence};
 pub use subscriber::Subscriber;

@@ -24,6 +24,9 @@ const BATCH_BYTES: usize = 64 * 1024;
 /// A queue that once was long gives its memory back.
 const KEEP_CAPACITY: usize = 64;
 
+/// The reason that a connection is told which does not read.
+pub const SLOW: &str = "slow consumer";
+
 /// Something to send.
 #[derive(Debug, Clone)]
 pub enum Item {
@@ -191,7 +194,7 @@ impl Outbox {
         state.bytes += item.len();
         state.queue.push_back(Some(item));
         if state.bytes > MAX_BUFFERED_BYTES {
-            let reason = "slow consumer".into();
+            let reason = SLOW.into();
             self.end(&mut state, Closing { code: 1008, reason, drains: false });
         }
         drop(state);

@@ -14,7 +14,7 @@ impl Outlet for Channels {
     fn say(&self, announcement: Announcement) -> BoxFuture<'_, Result<(), OutletError>> {
         Box::pin(async move {
             let target = self.place_of(&announcement).await?;
-            let message = Outgoing { text: announcement.text, ..Outgoing::default() };
+            let message = self.outgoing(&target, &announcement).await?;
             let sent = self.send(&announcement.idempotency_key, &target, &message).await;
             sent.map(drop).map_err(|error: DeliveryError| OutletError::Failed(error.to_string()))
         })
@@ -22,6 +22,27 @@ impl Outlet for Channels {
 }
 
 impl Channels {
+    /// The message, with the files that it names.
+    async fn outgoing(
+        &self,
+        target: &Target,
+        announcement: &Announcement,
+    ) -> Result<Outgoing, OutletError> {
+        let text = announcement.text.clone();
+        if announcement.files.is_empty() {
+            return Ok(Outgoing { text, ..Outgoing::default() });
+        }
+        let failed = |why: &str| OutletError::Failed(why.to_owned());
+        let runs = self.runs().ok_or_else(|| failed("the gateway is starting"))?;
+        let account = self.account(&target.address.channel, &target.address.account);
+        let account = account.ok_or_else(|| failed("there is no such account"))?;
+        let agent = AgentId::normalize(&announcement.agent_id);
+        let home = SessionKey::main(&agent, &self.0.parts.keys.now());
+        let (media, told) = self.attach(&runs, &account, &home, &announcement.files).await;
+        let text = format!("{text}{told}").trim_start_matches('\n').to_owned();
+        Ok(Outgoing { text, media, ..Outgoing::default() })
+    }
+
     /// Where an announcement goes: to the chat it names, else to where the main
     /// session of its agent was last written to from, else to the usual one.
     async fn place_of(&self, announcement: &Announcement) -> Result<Target, OutletError> {

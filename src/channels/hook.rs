@@ -3,8 +3,6 @@
 //! Promises: nothing of a request is looked at before it has proved who sent
 //! it; it is answered well only once its message is kept.
 
-use std::sync::Arc;
-
 use serde_json::{Value, json};
 
 use super::inbound::Received;
@@ -40,6 +38,9 @@ pub enum HookRefusal {
     /// It is not what it has to be.
     #[error("{0}")]
     Malformed(String),
+    /// It cannot be read yet; whoever has it should come again.
+    #[error("{0}")]
+    Later(String),
 }
 
 impl HookAnswer {
@@ -79,15 +80,15 @@ impl Channels {
                 Ok(Some(inbound)) => inbound,
                 Ok(None) => return HookAnswer { status: 200, body: json!({"ok": true}) },
                 Err(refusal) => {
-                    let status = if refusal == HookRefusal::Unauthorized { 401 } else { 400 };
+                    let status = match refusal {
+                        HookRefusal::Unauthorized => 401,
+                        HookRefusal::Malformed(_) => 400,
+                        HookRefusal::Later(_) => 503,
+                    };
                     return HookAnswer::error(status, &refusal.to_string());
                 }
             };
-            // Accepted in a task of its own: whoever asks may go away.
-            let (channels, account) = (self.clone(), Arc::clone(account));
-            let work = async move { channels.receive(&account, inbound).await };
-            let taken = self.0.parts.tasks.spawn("inbound", work).await.ok().flatten();
-            match taken {
+            match self.take_in(account, inbound).await {
                 Some(Ok(received)) => HookAnswer { status: 200, body: told(&received) },
                 Some(Err(why)) => HookAnswer::error(503, &why),
                 None => HookAnswer::error(500, "it failed inside the gateway"),

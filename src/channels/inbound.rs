@@ -90,13 +90,22 @@ pub enum Received {
 }
 
 impl Channels {
-    /// A message came. An error says why it cannot be taken now; whoever has it
-    /// should come again.
-    pub(super) async fn receive(
+    /// Takes a message in a task of its own: whoever brings it may go away in
+    /// between, and a reply that is expected must not be left alone. `None` when
+    /// that broke.
+    pub(super) async fn take_in(
         &self,
         account: &Arc<Account>,
         inbound: Inbound,
-    ) -> Result<Received, String> {
+    ) -> Option<Result<Received, String>> {
+        let (channels, account) = (self.clone(), Arc::clone(account));
+        let work = async move { channels.receive(&account, inbound).await };
+        self.0.parts.tasks.spawn("inbound", work).await.ok().flatten()
+    }
+
+    /// A message came. An error says why it cannot be taken now; whoever has it
+    /// should come again.
+    async fn receive(&self, account: &Arc<Account>, inbound: Inbound) -> Result<Received, String> {
         account.heard(self.0.parts.clock.now_ms());
         if inbound.sender.id.trim().is_empty() || inbound.message_id.trim().is_empty() {
             return Ok(Received::Ignored("it does not say who wrote it"));

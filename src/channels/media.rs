@@ -6,9 +6,11 @@
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use super::body::MediaItem;
+use super::channel::SendFailure;
 use super::service::Channels;
 use crate::sessions::MediaType;
 use crate::store::{FileError, create_private};
@@ -17,6 +19,9 @@ use crate::store::{FileError, create_private};
 const FOLDER: &str = "media/outbound";
 /// How long a file is kept: longer than any message waits to be sent.
 const KEPT: Duration = Duration::from_hours(48);
+/// Old files are looked for at most this often, in milliseconds, when a new one
+/// comes.
+const SWEEP_EVERY_MS: u64 = 60 * 60 * 1000;
 /// Longest name for people, in characters.
 const NAME_MAX: usize = 80;
 
@@ -57,12 +62,45 @@ impl Channels {
         let path = self.media_folder().join(&file);
         let written = tokio::task::spawn_blocking(move || create_private(&path, &bytes)).await;
         written.map_err(|_| MediaKeepError::Stopped)??;
+        self.sweep_files_now_and_then().await;
         Ok(MediaItem {
             url: None,
             file: Some(file),
             name: Some(shown),
             mime_type: Some(kind.mime.to_owned()),
         })
+    }
+
+    /// A file that was kept already, by its whole path.
+    pub(super) async fn kept_file(&self, path: &str) -> Option<MediaItem> {
+        let path = Path::new(path);
+        let file = path.file_name()?.to_str()?;
+        if path.parent() != Some(self.media_folder().as_path()) {
+            return None;
+        }
+        let facts = tokio::fs::symlink_metadata(path).await.ok()?;
+        let kind = MediaType::of(&tokio::fs::read(path).await.ok()?, "");
+        facts.is_file().then(|| MediaItem {
+            url: None,
+            file: Some(file.to_owned()),
+            name: Some(format!("picture.{}", kind.extension)),
+            mime_type: Some(kind.mime.to_owned()),
+        })
+    }
+
+    /// Where a file is that was kept.
+    pub fn path_of(&self, item: &MediaItem) -> Option<PathBuf> {
+        item.file.as_ref().map(|file| self.media_folder().join(file))
+    }
+
+    async fn sweep_files_now_and_then(&self) {
+        let now = self.0.parts.clock.now_ms();
+        let last = self.0.swept_at.swap(now, Ordering::Relaxed);
+        if now.saturating_sub(last) >= SWEEP_EVERY_MS {
+            self.sweep_files().await;
+        } else {
+            self.0.swept_at.store(last, Ordering::Relaxed);
+        }
     }
 
     /// Removes files whose messages are long sent.
@@ -73,6 +111,23 @@ impl Channels {
             tracing::warn!(%error, "old files of channels are not removed");
         }
     }
+}
+
+/// The name and the bytes of a file that was kept to be sent.
+pub(super) async fn read_kept(
+    folder: &Path,
+    item: &MediaItem,
+    max: usize,
+) -> Result<(String, Vec<u8>), SendFailure> {
+    let refused = |why: String| SendFailure::Refused(why);
+    let file = item.file.as_deref().filter(|name| !name.contains(['/', '\\']));
+    let file = file.ok_or_else(|| refused("there is no file to send".into()))?;
+    let bytes = tokio::fs::read(folder.join(file)).await;
+    let bytes = bytes.map_err(|error| refused(format!("the file cannot be read: {error}")))?;
+    if bytes.len() > max {
+        return Err(refused("the file is larger than the channel's mediaMaxMb".into()));
+    }
+    Ok((item.name.clone().unwrap_or_else(|| file.to_owned()), bytes))
 }
 
 fn sweep(folder: &Path) -> io::Result<()> {

@@ -9,14 +9,17 @@
 
 mod access;
 mod announce;
+mod attach;
 mod body;
 mod channel;
 mod chunk;
 mod hook;
+mod import;
 mod inbound;
 mod media;
 mod outbox;
 mod pairing;
+mod parts;
 mod replies;
 mod route;
 mod sending;
@@ -33,6 +36,7 @@ pub use channel::{
 };
 pub use chunk::{Measure, chunks};
 pub use hook::{HookAnswer, HookRefusal, HookRequest};
+pub use import::ImportedPeople;
 pub use inbound::{Chat, Inbound, Received, RemoteFile, Sender};
 pub use media::MediaKeepError;
 pub use outbox::{Delivered, DeliveryError};
@@ -43,3 +47,4 @@ pub use service::{Channels, ChannelsParts};
 pub use state::AccountState;
 pub use supervisor::ControlError;
 pub use target::{Target, TargetError, Wanted, reachable};
+pub use telegram::bot_name as telegram_bot_name;

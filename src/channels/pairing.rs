@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use super::body::Body;
 use super::inbound::{Inbound, address, short_name};
-use super::replies::new_part;
+use super::parts::new_part;
 use super::service::Channels;
 use super::state::Account;
 use crate::config::channels::ChannelKind;

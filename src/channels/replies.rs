@@ -11,10 +11,11 @@ use serde_json::Value;
 
 use super::body::Body;
 use super::channel::Channel;
-use super::chunk::{Measure, chunks};
+use super::chunk::chunks;
+use super::parts::{Message, message_parts};
 use super::service::Channels;
 use super::state::Account;
-use crate::agent::{AbortReason, Family, RunEnd, RunReport, Runs, shown_text};
+use crate::agent::{AbortReason, Family, RunEnd, RunReport, Runs, named_files, shown_text};
 use crate::config::channels::ReplyToMode;
 use crate::protocol::message::{AgentMessage, text_of};
 use crate::sessions::{HistoryOptions, SessionKey};
@@ -48,6 +49,14 @@ pub struct ReplyTo {
     pub address: OutboxAddress,
     /// The message that it answers.
     pub reply_to: Option<String>,
+}
+
+/// What a run says in the end.
+#[derive(Debug, Default)]
+struct Said {
+    text: String,
+    /// What it names for its reader.
+    files: Vec<String>,
 }
 
 impl Channels {
@@ -86,7 +95,9 @@ impl Channels {
 
     /// Sends a text in the place of a reply that is expected.
     pub(super) async fn answer(&self, reply: &ReplyTo, text: &str) -> Result<(), String> {
-        let parts = self.parts_of(reply, &reply.run_id, text, None);
+        let Some(runs) = self.runs() else { return Err("the gateway is starting".into()) };
+        let said = Said { text: text.to_owned(), files: Vec::new() };
+        let parts = self.parts_of(&runs, reply, &reply.run_id, said, None).await;
         self.settle(reply, parts).await.map_err(|error| error.to_string())
     }
 
@@ -130,9 +141,9 @@ impl Channels {
             // The next process says so.
             return;
         }
-        let text = self.text_of(&reply, &report).await;
+        let said = self.answer_of(&reply, &report).await;
         let delivery = report.progress.answered_by.as_deref().unwrap_or(&reply.run_id);
-        let parts = self.parts_of(&reply, delivery, &text, preview.as_deref());
+        let parts = self.parts_of(&runs, &reply, delivery, said, preview).await;
         while let Err(error) = self.settle(&reply, parts.clone()).await {
             tracing::error!(run = reply.run_id, %error, "a reply is not in the outbox yet");
             tokio::time::sleep(STORE_PAUSE).await;
@@ -187,30 +198,32 @@ impl Channels {
         Ok(())
     }
 
-    /// What a person hears of the end of a run; empty when that is nothing.
-    async fn text_of(&self, reply: &ReplyTo, report: &RunReport) -> String {
+    /// What a person gets of the end of a run; empty when that is nothing.
+    async fn answer_of(&self, reply: &ReplyTo, report: &RunReport) -> Said {
+        let words = |text: String| Said { text, files: Vec::new() };
+        let progress = &report.progress;
         match &report.end {
-            RunEnd::Answered if !report.progress.text.is_empty() => {
-                report.progress.text.to_string()
+            // A silent reply says nothing, and may have files.
+            RunEnd::Answered if progress.started_at.is_some() || !progress.text.is_empty() => {
+                Said { text: progress.text.to_string(), files: progress.files.clone() }
             }
-            // A silent reply, or one of the last process.
-            RunEnd::Answered if report.progress.started_at.is_some() => String::new(),
+            // One of the last process.
             RunEnd::Answered => self.stored_reply(reply).await.unwrap_or_default(),
             RunEnd::Failed(error) if report.is_interrupted() => {
                 tracing::info!(run = reply.run_id, error, "told a person that a run was cut off");
-                INTERRUPTED.to_owned()
+                words(INTERRUPTED.to_owned())
             }
-            RunEnd::Failed(error) => format!("⚠️ No answer: {error}"),
+            RunEnd::Failed(error) => words(format!("⚠️ No answer: {error}")),
             RunEnd::Aborted(AbortReason::Timeout) => {
-                "⚠️ It took too long and was stopped.".to_owned()
+                words("⚠️ It took too long and was stopped.".to_owned())
             }
-            RunEnd::Aborted(AbortReason::Shutdown) => INTERRUPTED.to_owned(),
-            RunEnd::Aborted(_) => String::new(),
+            RunEnd::Aborted(AbortReason::Shutdown) => words(INTERRUPTED.to_owned()),
+            RunEnd::Aborted(_) => Said::default(),
         }
     }
 
     /// The reply of a run of the last process, out of its transcript.
-    async fn stored_reply(&self, reply: &ReplyTo) -> Option<String> {
+    async fn stored_reply(&self, reply: &ReplyTo) -> Option<Said> {
         let options =
             HistoryOptions { limit: LOOK_BACK, is_raw: true, ..HistoryOptions::default() };
         let page = self.0.parts.sessions.history(&reply.key, options).await;
@@ -220,24 +233,35 @@ impl Channels {
             .messages;
         let begins = |message: &Value| message["idempotencyKey"] == reply.run_id.as_str();
         let at = messages.iter().position(begins)?;
-        let said = messages.iter().skip(at + 1).take_while(|message| message["role"] != "user");
-        let texts: Vec<_> = said
-            .filter_map(|message| serde_json::from_value(message.clone()).ok())
-            .filter_map(|message| match message {
-                AgentMessage::Assistant(message) => Some(shown_text(&text_of(&message.content))),
-                _ => None,
-            })
-            .collect();
-        Some(texts.concat())
+        let told = messages.iter().skip(at + 1).take_while(|message| message["role"] != "user");
+        let mut said = Said::default();
+        for message in told.filter_map(|message| serde_json::from_value(message.clone()).ok()) {
+            let files = match message {
+                AgentMessage::Assistant(message) => {
+                    let text = text_of(&message.content);
+                    said.text.push_str(&shown_text(&text));
+                    named_files::of_answer(&text)
+                }
+                AgentMessage::ToolResult(result) => named_files::of_result(
+                    &result.tool_name,
+                    &result.content,
+                    result.details.as_ref(),
+                ),
+                AgentMessage::User(_) => continue,
+            };
+            named_files::add(&mut said.files, files);
+        }
+        Some(said)
     }
 
-    /// The messages that a text becomes.
-    fn parts_of(
+    /// The messages that an answer becomes.
+    async fn parts_of(
         &self,
+        runs: &Runs,
         reply: &ReplyTo,
         delivery: &str,
-        text: &str,
-        preview: Option<&str>,
+        said: Said,
+        preview: Option<String>,
     ) -> Vec<NewPart> {
         let address = &reply.address;
         let Some(account) = self.account(&address.channel, &address.account) else {
@@ -248,12 +272,12 @@ impl Channels {
             );
             return Vec::new();
         };
-        let first = Body {
-            reply_to: reply.reply_to.clone(),
-            edits: preview.map(str::to_owned),
-            ..Body::default()
-        };
-        text_parts(&account, delivery, address, text, &first)
+        let (media, told) = self.attach(runs, &account, &reply.key, &said.files).await;
+        let text = format!("{}{told}", said.text);
+        let first = Body { reply_to: reply.reply_to.clone(), edits: preview, ..Body::default() };
+        let (text, quotes) = (text.trim_start_matches('\n'), account.config.reply_to);
+        let message = Message { text, media: &media, first, quotes };
+        message_parts(&account, delivery, address, &message)
     }
 
     /// Shows the beginning of a reply. Which message that is, is written down the
@@ -289,55 +313,9 @@ impl Channels {
     }
 }
 
-/// The messages that a text becomes; `first` says what the first of them is
-/// beside its text.
-pub(super) fn text_parts(
-    account: &Account,
-    delivery: &str,
-    address: &OutboxAddress,
-    text: &str,
-    first: &Body,
-) -> Vec<NewPart> {
-    let config = &account.config;
-    let measure = account.channel().map_or(Measure::Chars, |channel| channel.measure());
-    let texts = chunks(text, config.chunk_limit, measure, config.chunk_mode);
-    let of_parts = (texts.len() > 1).then_some(texts.len());
-    let quotes = |place: usize| match config.reply_to {
-        ReplyToMode::Off => false,
-        ReplyToMode::First => place == 0,
-        ReplyToMode::All => true,
-    };
-    let numbered = (0_u32..).zip(texts);
-    numbered
-        .map(|(part, text)| {
-            let place = usize::try_from(part).unwrap_or(usize::MAX);
-            let body = Body {
-                text,
-                reply_to: first.reply_to.clone().filter(|_| quotes(place)),
-                edits: first.edits.clone().filter(|_| place == 0),
-                is_silent: first.is_silent,
-                of_parts,
-                ..Body::default()
-            };
-            new_part(delivery, address, part, &body)
-        })
-        .collect()
-}
-
 /// As much of a growing text as one message holds.
 fn first_part(account: &Account, channel: &dyn Channel, text: &str) -> String {
     let config = &account.config;
     let mut parts = chunks(text, config.chunk_limit, channel.measure(), config.chunk_mode);
     if parts.is_empty() { String::new() } else { parts.swap_remove(0) }
-}
-
-/// A part of the outbox.
-pub(super) fn new_part(delivery: &str, address: &OutboxAddress, part: u32, body: &Body) -> NewPart {
-    NewPart {
-        delivery: delivery.to_owned(),
-        address: address.clone(),
-        part,
-        // A body is texts and numbers: it always has a JSON form.
-        body: serde_json::to_string(body).unwrap_or_default(),
-    }
 }

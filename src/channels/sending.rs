@@ -7,16 +7,14 @@ use serde_json::Value;
 use super::body::{Body, MediaItem, Poll};
 use super::channel::{Action, Refused};
 use super::outbox::{Delivered, DeliveryError};
-use super::replies::{new_part, text_parts};
+use super::parts::{Message, message_parts, new_part};
 use super::service::Channels;
 use super::target::Target;
-use crate::config::channels::ChannelKind;
+use crate::config::channels::{ChannelKind, ReplyToMode};
 use crate::store::NewPart;
 
 /// How long a sender waits for the service; what takes longer goes on without.
 const WAIT: Duration = Duration::from_secs(25);
-/// Longest text that goes with a file, in characters: what Telegram takes.
-const CAPTION_MAX: usize = 1000;
 
 /// A message to a place.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -82,20 +80,11 @@ impl Channels {
             let body = Body { poll: Some(poll), ..base };
             return Ok(vec![new_part(key, address, 0, &body)]);
         }
-        let fits = message.text.chars().count() <= CAPTION_MAX;
-        let is_caption = !message.media.is_empty() && fits;
-        let mut parts = Vec::new();
-        if !is_caption {
-            parts = text_parts(&account, key, address, &message.text, &base);
-        }
-        for item in &message.media {
-            let place = u32::try_from(parts.len()).unwrap_or(u32::MAX);
-            let is_first = place == 0;
-            let text = if is_caption && is_first { message.text.clone() } else { String::new() };
-            let reply_to = base.reply_to.clone().filter(|_| is_first);
-            let body = Body { text, media: Some(item.clone()), reply_to, ..base.clone() };
-            parts.push(new_part(key, address, place, &body));
-        }
+        // Whoever names a message wants it quoted.
+        let quotes = ReplyToMode::First;
+        let (text, media) = (message.text.as_str(), message.media.as_slice());
+        let parts =
+            message_parts(&account, key, address, &Message { text, media, first: base, quotes });
         if parts.is_empty() {
             return Err(refused("there is nothing to send"));
         }

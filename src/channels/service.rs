@@ -1,6 +1,7 @@
 //! All channels of the gateway.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, OnceLock, Weak};
 
 use tokio::sync::OnceCell;
@@ -47,6 +48,8 @@ pub(super) struct Inner {
     pub closing: CancellationToken,
     /// Whether what the last process left was looked at.
     settled: OnceCell<()>,
+    /// When old files were last looked for, in milliseconds since the epoch.
+    pub swept_at: AtomicU64,
     runs: OnceLock<Weak<Runs>>,
     inlet: OnceLock<Arc<dyn Inlet>>,
 }
@@ -70,6 +73,7 @@ impl Channels {
             outbox: Outbox::default(),
             tls: Arc::new(Tls::default()),
             closing: CancellationToken::new(),
+            swept_at: AtomicU64::new(0),
             runs: OnceLock::new(),
             inlet: OnceLock::new(),
         }))
@@ -131,6 +135,9 @@ impl Channels {
     async fn settle_past(&self) {
         if let Err(error) = self.open_outbox().await {
             tracing::error!(%error, "the outbox of the last process cannot be read");
+        }
+        if let Err(error) = self.adopt_people().await {
+            tracing::error!(%error, "people of OpenClaw not taken over");
         }
         if let Some(runs) = self.runs()
             && let Err(error) = self.resume_replies(&runs).await

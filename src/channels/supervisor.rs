@@ -112,7 +112,9 @@ impl Channels {
         let (config, parts) = (&account.config, &self.0.parts);
         let way = config.way.as_ref().map_err(Clone::clone)?;
         let references = config.references().into_iter().cloned().collect();
-        let (secrets, lost) = resolve(&references, &parts.settings.now().secrets, &parts.env).await;
+        let settings = parts.settings.now();
+        let env = settings.environment(&parts.env);
+        let (secrets, lost) = resolve(&references, &settings.secrets, &env).await;
         if let Some((reference, error)) = lost.into_iter().next() {
             return Err(format!("{reference}: {error}"));
         }
@@ -200,7 +202,10 @@ impl AccountEar {
 
 impl Ear for AccountEar {
     fn hear(&self, inbound: Inbound) -> BoxFuture<'_, Result<Received, String>> {
-        Box::pin(self.channels.receive(&self.account, inbound))
+        Box::pin(async move {
+            let taken = self.channels.take_in(&self.account, inbound).await;
+            taken.unwrap_or_else(|| Err("it failed inside the gateway".into()))
+        })
     }
 
     fn recall<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<Option<String>, String>> {

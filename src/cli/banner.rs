@@ -6,6 +6,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use crate::app::Ready;
 use crate::config::{AuthMode, Origin, Settings};
+use crate::providers::OFFLINE_PROVIDER;
 use crate::registry::Repair;
 
 /// The start-up text: address, credential, model, files, what to type next.
@@ -18,6 +19,13 @@ pub fn start_text(settings: &Settings, ready: &Ready) -> String {
     let certificate = ready.tls.map(|tls| format!("  TLS       SHA-256 fingerprint {tls}\n"));
     let certificate = certificate.unwrap_or_default();
     let config = settings.file.path.display();
+    // The embedded model only shows that everything else works.
+    let provider = ready.model.split_once('/').map(|(provider, _)| provider);
+    let first = if provider == Some(OFFLINE_PROVIDER) {
+        "clawgate onboard (for a model)   or   "
+    } else {
+        ""
+    };
     let absent = if settings.file.exists { "" } else { " (not there; defaults apply)" };
     format!(
         "clawgate {version} is ready\n\
@@ -27,7 +35,7 @@ pub fn start_text(settings: &Settings, ready: &Ready) -> String {
          \x20 Model     {model} ({reason})\n\
          \x20 State     {state}\n\
          \x20 Config    {config}{absent}\n\
-         \x20 Next      clawgate chat \"hi\"   or   clawgate status   (in another terminal)\n",
+         \x20 Next      {first}clawgate chat \"hi\"   or   clawgate status   (in another terminal)\n",
         model = ready.model,
         reason = ready.model_reason,
         state = settings.paths.state_dir.display(),
@@ -116,6 +124,18 @@ mod tests {
   Config    <S>/openclaw.json (not there; defaults apply)
   Next      clawgate chat "hi"   or   clawgate status   (in another terminal)
 "#
+        );
+    }
+
+    #[test]
+    fn without_a_model_the_next_thing_is_to_choose_one() {
+        let home = tempfile::tempdir().unwrap();
+        let settings = load(&Env::fixed([], home.path()), &Overrides::default()).unwrap();
+        let ready = Ready { model: "offline/echo-guide".into(), ..ready("127.0.0.1:1") };
+        let shown = start_text(&settings, &ready);
+        assert!(
+            shown.contains("  Next      clawgate onboard (for a model)   or   clawgate chat"),
+            "{shown}"
         );
     }
 

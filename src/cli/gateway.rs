@@ -12,7 +12,7 @@ use crate::app::{self, Ended, Ready, Start};
 use crate::config::{AuthMode, BindChoice, Env, GatewayMode, Overrides};
 use crate::store::atomic::create_private_dir;
 use crate::store::instance::{InstanceLock, Running};
-use crate::support::Secret;
+use crate::support::{Secret, trouble};
 use crate::telemetry::{self, LogOptions, filter_for_level};
 
 /// How long work that cannot be stopped may go on when the gateway restarts.
@@ -94,8 +94,9 @@ pub fn run(args: &GatewayArgs, env: &Env) -> anyhow::Result<ExitCode> {
     }
     create_private_dir(&settings.paths.state_dir)?;
     let lock = InstanceLock::acquire(&settings.paths.instance_lock())?;
-    run_again_and_again(start, env, lock, args.strict)?;
-    Ok(ExitCode::SUCCESS)
+    let ended = run_again_and_again(start, env, lock, args.strict);
+    telemetry::flush_at_end();
+    ended.map(|()| ExitCode::SUCCESS)
 }
 
 /// Runs the gateway, each time with the configuration as it is then, until it is
@@ -108,6 +109,7 @@ fn run_again_and_again(
 ) -> anyhow::Result<()> {
     let mut socket = None;
     loop {
+        telemetry::configure(&start.settings.logging);
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .enable_all()
             .build()
@@ -157,23 +159,27 @@ async fn again(before: Start, env: &Env) -> Start {
         app::check(&start.settings, env).await?;
         Ok(start)
     };
-    now.await.unwrap_or_else(|error| {
+    let now = now.await;
+    let wrong = now
+        .as_ref()
+        .err()
+        .map(|error| telemetry::without_secrets(&format!("{error:#}")).into_owned());
+    trouble::tell("config", wrong);
+    now.unwrap_or_else(|error| {
         tracing::error!("going on with the config as it was: {error:#}");
         before
     })
 }
 
-/// `--verbose`, then `RUST_LOG`, which can say most, then `OPENCLAW_LOG_LEVEL`.
+/// `RUST_LOG`, which can say most, then `OPENCLAW_LOG_LEVEL`, then the config
+/// file; `--verbose` goes before them on the console.
 fn log_options(verbose: bool, env: &Env) -> LogOptions {
-    let filter = if verbose {
-        filter_for_level("debug")
-    } else {
-        env.get("RUST_LOG").unwrap_or_else(|| {
-            filter_for_level(env.get("OPENCLAW_LOG_LEVEL").as_deref().unwrap_or("info"))
-        })
-    };
+    let said = env
+        .get("RUST_LOG")
+        .or_else(|| env.get("OPENCLAW_LOG_LEVEL").as_deref().map(filter_for_level));
     LogOptions {
-        filter,
+        console: if verbose { Some(filter_for_level("debug")) } else { said.clone() },
+        file: said,
         json: env.get("OPENCLAW_LOG_FORMAT").is_some_and(|format| format == "json"),
         colour: std::io::stderr().is_terminal() && env.get("NO_COLOR").is_none(),
     }
@@ -185,13 +191,17 @@ mod tests {
 
     #[test]
     fn the_log_level_follows_flag_then_rust_log_then_openclaws_variable() {
-        let filter = |verbose, env: &Env| log_options(verbose, env).filter;
+        let filters = |verbose, env: &Env| {
+            let options = log_options(verbose, env);
+            (options.console, options.file)
+        };
+        let words = |console: &str, file: &str| (Some(console.to_owned()), Some(file.to_owned()));
         let both = Env::fixed([("RUST_LOG", "warn"), ("OPENCLAW_LOG_LEVEL", "error")], "/h");
         let one = Env::fixed([("OPENCLAW_LOG_LEVEL", "error")], "/h");
-        assert_eq!(filter(true, &both), "info,clawgate=debug");
-        assert_eq!(filter(false, &both), "warn");
-        assert_eq!(filter(false, &one), "error");
-        assert_eq!(filter(false, &Env::fixed([], "/h")), "info");
+        assert_eq!(filters(true, &both), words("info,clawgate=debug", "warn"));
+        assert_eq!(filters(false, &both), words("warn", "warn"));
+        assert_eq!(filters(false, &one), words("error", "error"));
+        assert_eq!(filters(false, &Env::fixed([], "/h")), (None, None));
         let json = Env::fixed([("OPENCLAW_LOG_FORMAT", "json")], "/h");
         assert!(log_options(false, &json).json);
     }

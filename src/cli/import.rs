@@ -1,5 +1,5 @@
-//! `clawgate import`: takes over the sessions and devices of an OpenClaw state
-//! directory.
+//! `clawgate import`: takes over the sessions, devices, jobs and people of
+//! channels of an OpenClaw state directory.
 
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
@@ -15,6 +15,7 @@ use super::format::{count, size, table};
 use super::screen::Screen;
 use crate::app;
 use crate::auth::pairing::PairedFile;
+use crate::channels::ImportedPeople;
 use crate::config::{self, Env, Overrides};
 use crate::cron::Imported;
 use crate::sessions::import::{Import, ImportReport, LeftOut, Progress};
@@ -77,13 +78,14 @@ pub fn run(args: &ImportArgs, env: &Env) -> anyhow::Result<ExitCode> {
     let taken = import.store.as_ref().filter(|_| !import.is_dry);
     let now = SystemClock.now_ms();
     let jobs = runtime.block_on(Imported::take(&import.from, taken, now))?;
-    let lost = jobs.left_out.iter();
+    let people = runtime.block_on(ImportedPeople::take(&import.from, taken, now))?;
+    let lost = jobs.left_out.iter().chain(&people.left_out);
     report
         .left_out
         .extend(lost.map(|(what, why)| LeftOut { what: what.clone(), why: why.clone() }));
     bar.clear();
     let devices = runtime.block_on(devices(&import, &mut report))?;
-    let beside = Beside { devices, jobs };
+    let beside = Beside { devices, jobs, people };
     let text = if args.json {
         as_json(&import, &report, &beside)
     } else {
@@ -189,10 +191,11 @@ fn draw(text: &str) {
 struct Beside {
     devices: usize,
     jobs: Imported,
+    people: ImportedPeople,
 }
 
 fn as_json(import: &Import, report: &ImportReport, beside: &Beside) -> String {
-    let jobs = &beside.jobs;
+    let (jobs, people) = (&beside.jobs, &beside.people);
     let answer = json!({
         "from": import.from,
         "to": import.to,
@@ -200,13 +203,15 @@ fn as_json(import: &Import, report: &ImportReport, beside: &Beside) -> String {
         "agents": report.agents,
         "devices": beside.devices,
         "cron": {"jobs": jobs.jobs, "knownJobs": jobs.known, "runs": jobs.runs},
+        "channels": {"people": people.people, "knownPeople": people.known,
+            "waiting": people.waiting},
         "leftOut": report.left_out,
     });
     format!("{answer:#}\n")
 }
 
 fn as_text(import: &Import, report: &ImportReport, beside: &Beside) -> String {
-    let Beside { devices, jobs } = beside;
+    let Beside { devices, jobs, people } = beside;
     let head = ["agent", "sessions", "messages", "files", "size", "here before", "left out"];
     let mut rows = vec![head.map(str::to_owned)];
     for agent in &report.agents {
@@ -229,6 +234,12 @@ fn as_text(import: &Import, report: &ImportReport, beside: &Beside) -> String {
     if jobs.jobs + jobs.known > 0 {
         let (new, known, runs) = (count(jobs.jobs), count(jobs.known), count(jobs.runs));
         text.extend(["\ncron: ", &new, " jobs, ", &runs, " runs, ", &known, " here before\n"]);
+    }
+    if people.people + people.known + people.waiting > 0 {
+        let (new, known, waiting) =
+            (count(people.people), count(people.known), count(people.waiting));
+        text.extend(["\nchannels: ", &new, " people let in, ", &known, " here before, "]);
+        text.extend([&waiting, " waiting\n"]);
     }
     let mut left_out = report.all_left_out().peekable();
     if left_out.peek().is_some() {

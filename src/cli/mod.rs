@@ -6,6 +6,7 @@
 //! Must not: do what a library module can do, or reach into a running gateway
 //! but through its WebSocket and its control socket.
 
+mod agents;
 mod args;
 mod banner;
 mod call;
@@ -22,9 +23,11 @@ mod error;
 mod format;
 mod gateway;
 mod import;
+mod logs;
 mod message;
 mod models;
 mod nodes;
+mod onboard;
 mod output;
 mod pairing;
 mod screen;
@@ -43,6 +46,7 @@ use crate::agent::exec::launcher::run_step;
 use crate::config::{Env, Settings};
 use crate::support::Secret;
 
+pub use agents::AgentsArgs;
 pub use args::ConnectArgs;
 pub use banner::start_text;
 pub use call::CallArgs;
@@ -56,9 +60,11 @@ pub use doctor::DoctorArgs;
 pub use error::CliError;
 pub use gateway::{GatewayArgs, OverrideArgs};
 pub use import::ImportArgs;
+pub use logs::LogsArgs;
 pub use message::MessageArgs;
 pub use models::ModelsArgs;
 pub use nodes::NodesArgs;
+pub use onboard::{ConfigureArgs, OnboardArgs};
 pub use output::say;
 pub use pairing::PairingArgs;
 pub use screen::Screen;
@@ -92,6 +98,8 @@ enum Command {
     Health(HealthArgs),
     /// Show the gateway, its sessions and its clients.
     Status(StatusArgs),
+    /// Show the gateway's log.
+    Logs(LogsArgs),
     /// Print the gateway token.
     Token(TokenArgs),
     /// Look at the effective configuration.
@@ -100,8 +108,14 @@ enum Command {
     Doctor(DoctorArgs),
     /// Look at what the configuration opens to others.
     Security(SecurityArgs),
+    /// Set up model, key, channels and gateway by answering questions.
+    Onboard(Box<OnboardArgs>),
+    /// Change parts of that.
+    Configure(Box<ConfigureArgs>),
     /// Take over the sessions and devices of an OpenClaw state directory.
     Import(ImportArgs),
+    /// Show, add and remove agents, and say which accounts they answer.
+    Agents(AgentsArgs),
     /// Show models and credentials, choose the default model.
     Models(ModelsArgs),
     /// Show, approve and ask nodes: machines that offer commands.
@@ -140,7 +154,10 @@ fn run(cli: Cli, env: Env) -> anyhow::Result<ExitCode> {
         Some(Command::Config(args)) => config::run(&args, &env),
         Some(Command::Doctor(args)) => doctor::run(&args, &env),
         Some(Command::Security(args)) => security::run(&args, &env),
+        Some(Command::Onboard(args)) => onboard::run(&args, &env),
+        Some(Command::Configure(args)) => onboard::configure(&args, &env),
         Some(Command::Import(args)) => import::run(&args, &env),
+        Some(Command::Agents(args)) => agents::run(args, &env),
         Some(Command::Models(args)) => models::run(&args, &env),
         Some(Command::Chat(args)) => {
             client(env, async |around, screen| chat::run(args, around, screen).await)
@@ -168,6 +185,9 @@ fn run(cli: Cli, env: Env) -> anyhow::Result<ExitCode> {
         }
         Some(Command::Pairing(args)) => {
             client(env, async |around, screen| pairing::run(args, around, screen).await)
+        }
+        Some(Command::Logs(args)) => {
+            client(env, async |around, screen| logs::run(args, around, screen).await)
         }
         Some(Command::Call(args)) => {
             client(env, async |around, screen| call::run(args, around, screen).await)

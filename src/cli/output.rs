@@ -13,6 +13,12 @@ pub fn say(text: &str) -> anyhow::Result<()> {
     }
 }
 
+/// Writes a remark to stderr, beside the answer.
+pub(super) fn note(text: &str) {
+    // A failure here has nobody left to be told.
+    let _ = writeln!(io::stderr().lock(), "{text}");
+}
+
 /// Writes an error with its causes to stderr.
 pub(super) fn complain(error: &anyhow::Error) -> ExitCode {
     let mut err = io::stderr().lock();

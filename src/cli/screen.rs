@@ -109,7 +109,7 @@ impl Screen {
 
 /// The text without characters that steer a terminal: a model or a gateway
 /// must not be able to retitle windows, move the cursor or fill the clipboard.
-fn harmless(text: &str) -> Cow<'_, str> {
+pub fn harmless(text: &str) -> Cow<'_, str> {
     let steers = |c: char| c.is_control() && !matches!(c, '\n' | '\t');
     if text.contains(steers) { Cow::Owned(text.replace(steers, "")) } else { Cow::Borrowed(text) }
 }

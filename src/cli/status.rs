@@ -7,6 +7,7 @@
 use clap::Args;
 use serde_json::{Value, json};
 
+use crate::providers::OFFLINE_MODEL;
 use crate::support::{Clock, SystemClock};
 
 use super::client::{Client, ClientError};
@@ -113,7 +114,18 @@ fn health_text(health: &Value, uptime: Option<u64>) -> String {
         facts.push(fact("agents", agents.join(", ")));
     }
     facts.extend(number(health, "/sessions/count").map(|n| fact("sessions", n.to_string())));
+    facts.extend(list(health, "/degraded").iter().filter_map(|name| degraded(health, name)));
     table(&facts)
+}
+
+/// What is wrong with a part, and for how long.
+fn degraded(health: &Value, name: &Value) -> Option<[String; 2]> {
+    let name = name.as_str()?;
+    let part = health.get("services")?.get(name)?;
+    let since = number(part, "/since").zip(number(health, "/ts"));
+    let lasts = since.map(|(since, now)| format!(" (for {})", span(now.saturating_sub(since))));
+    let error = text(part, "/error").unwrap_or("not well");
+    Some(fact(name, format!("{error}{}", lasts.unwrap_or_default())))
 }
 
 fn agent(agent: &Value) -> Option<String> {
@@ -128,6 +140,9 @@ fn status_text(report: &Value, now_ms: u64) -> String {
     let mut facts = vec![fact("gateway", format!("{version} at {url}"))];
     facts.extend(number(report, "/uptimeMs").map(|uptime| fact("uptime", span(uptime))));
     facts.extend(text(report, "/status/sessions/defaults/model").map(|model| fact("model", model)));
+    if text(report, "/status/sessions/defaults/model") == Some(OFFLINE_MODEL) {
+        facts.push(fact("setup", "no model is configured: run `clawgate onboard`"));
+    }
     let mut shown = table(&facts);
 
     let sessions: Vec<_> = list(report, "/status/sessions/recent")
@@ -202,6 +217,10 @@ mod tests {
             "ok        yes\nuptime    4s\nagents    main (default), work\nsessions  3\n"
         );
         assert_eq!(health_text(&json!({"ok": false}), None), "ok  no\n");
+        let health = json!({"ok": true, "ts": 61_000, "degraded": ["cron", "log"], "services":
+            {"cron": {"ok": false, "error": "jobs fail: x", "since": 1000}, "log": {"ok": false}}});
+        let shown = health_text(&health, None);
+        assert_eq!(shown, "ok    yes\ncron  jobs fail: x (for 1m)\nlog   not well\n");
         assert_eq!(health_text(&Value::Null, None), "ok  yes\n");
     }
 
@@ -243,6 +262,17 @@ gateway-client  backend  1.0.0    linux
 Ref Node        -        -        -
 ";
         assert_eq!(status_text(&report, 100_000), expected);
+    }
+
+    #[test]
+    fn status_says_how_to_get_a_model() {
+        let report = json!({"url": "ws://gw",
+            "status": {"sessions": {"defaults": {"model": "echo-guide"}}}});
+        let shown = status_text(&report, 0);
+        assert!(
+            shown.contains("setup    no model is configured: run `clawgate onboard`\n"),
+            "{shown}"
+        );
     }
 
     #[test]

@@ -4,12 +4,15 @@
 //! says so; a secret is neither shown nor kept; a change that the gateway would
 //! not start with is not written.
 
+use std::sync::Arc;
+
 use serde_json::Value;
 
 use super::refusal;
-use crate::config::edit::{self, ValuePath};
+use crate::config;
+use crate::config::document::{self, ConfigBase, ConfigIssue, ConfigSnapshot, ConfigWrite};
+use crate::config::edit::ValuePath;
 use crate::config::redact::redacted_at;
-use crate::config::{self, edit_file, redacted};
 use crate::registry::Ctx;
 
 const USAGE: &str = "⚠️ Usage: /config show|get|set|unset [path[=value]]";
@@ -44,37 +47,47 @@ pub async fn run(words: &str, cx: &Ctx) -> String {
     }
     let (action, rest) = words.split_once(char::is_whitespace).unwrap_or((words, ""));
     let rest = rest.trim().to_owned();
-    let file = cx.services.settings.now().file.path.clone();
     let env = cx.services.env.clone();
-    let work: Box<dyn FnOnce() -> Result<String, String> + Send> =
+    let (services, runtime) = (Arc::clone(&cx.services), tokio::runtime::Handle::current());
+    let would_work = move |text: &str| runtime.block_on(services.reload.check(text.to_owned()));
+    let work: Box<dyn FnOnce() -> Result<(String, bool), String> + Send> =
         match action.to_lowercase().as_str() {
-            "" | "show" | "get" => Box::new(move || show(&file, &rest)),
+            "" | "show" | "get" => Box::new(move || Ok((show(&env, &rest)?, false))),
             "set" => Box::new(move || {
                 let (path, value) =
                     rest.split_once('=').ok_or("⚠️ Usage: /config set path=value")?;
                 let (path, value) = (read_path(path)?, read_value(value));
-                change(&file, &env, |text| edit::set(text, &path, &value))?;
                 let shown = redacted_at(path.steps(), &value);
-                Ok(format!("⚙️ Config updated: {path}={shown}\n{RESTART}"))
+                change(&ConfigWrite::Set(path.clone(), value), &env, &would_work)?;
+                Ok((format!("⚙️ Config updated: {path}={shown}"), true))
             }),
             "unset" if !rest.is_empty() => Box::new(move || {
                 let path = read_path(&rest)?;
-                let changed = change(&file, &env, |text| edit::remove(text, &path))?;
+                let changed = change(&ConfigWrite::Unset(path.clone()), &env, &would_work)?;
                 Ok(if changed {
-                    format!("⚙️ Config updated: {path} removed.\n{RESTART}")
+                    (format!("⚙️ Config updated: {path} removed."), true)
                 } else {
-                    format!("⚙️ No config value found for {path}.")
+                    (format!("⚙️ No config value found for {path}."), false)
                 })
             }),
             _ => return USAGE.to_owned(),
         };
     match tokio::task::spawn_blocking(work).await {
-        Ok(Ok(said) | Err(said)) => said,
+        Ok(Ok((said, true))) => format!("{said}{}", taken_up(cx).await),
+        Ok(Ok((said, false)) | Err(said)) => said,
         Err(_) => "⚠️ /config failed inside the gateway; its log says why.".to_owned(),
     }
 }
 
-const RESTART: &str = "Restart the gateway for it to take effect.";
+/// Has the gateway use what is written now; what is to be said of that.
+async fn taken_up(cx: &Ctx) -> String {
+    match cx.services.reload.take_up(None, false).await {
+        Ok(taken) if taken.restarts => "\nThe gateway restarts for it to take effect.".into(),
+        Ok(taken) if taken.pending.is_empty() => String::new(),
+        Ok(_) => "\nRestart the gateway for it to take effect.".into(),
+        Err(wrong) => format!("\n⚠️ It is not in use: {}", wrong.message),
+    }
+}
 
 fn read_path(written: &str) -> Result<ValuePath, String> {
     written.trim().parse().map_err(|error| format!("⚠️ {error}"))
@@ -88,45 +101,28 @@ fn read_value(written: &str) -> Value {
 }
 
 fn change(
-    file: &std::path::Path,
+    write: &ConfigWrite,
     env: &config::Env,
-    edit: impl FnOnce(&str) -> Result<String, edit::EditError>,
+    would_work: impl Fn(&str) -> Result<(), ConfigIssue>,
 ) -> Result<bool, String> {
-    let mut wrong = None;
-    let changed = edit_file(file, |before| {
-        let after = edit(before)?;
-        match config::check(&after, env) {
-            Ok(()) => Ok(after),
-            Err(error) => {
-                wrong = Some(error.to_string());
-                Ok(before.to_owned())
-            }
-        }
-    });
-    if let Some(wrong) = wrong {
-        return Err(format!("⚠️ Config not changed: {wrong}"));
-    }
-    changed.map_err(|error| format!("⚠️ Config not changed: {error}"))
+    let written = document::write(write, &ConfigBase::Any, env, would_work);
+    let written = written.map_err(|error| format!("⚠️ Config not changed: {error}"))?;
+    Ok(written.changed)
 }
 
-fn show(file: &std::path::Path, path: &str) -> Result<String, String> {
+fn show(env: &config::Env, path: &str) -> Result<String, String> {
     let unreadable = |error: &dyn std::fmt::Display| format!("⚠️ Config not readable: {error}");
-    let text = match std::fs::read_to_string(file) {
-        Ok(text) => text,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
-        Err(error) => return Err(unreadable(&error)),
-    };
-    let whole = config::parse(&text, file).map_err(|error| unreadable(&error))?;
+    let seen = ConfigSnapshot::read(env).map_err(|error| unreadable(&error))?;
+    if let Some(issue) = seen.issues.first().filter(|_| !seen.is_readable) {
+        return Err(unreadable(&issue.message));
+    }
     if path.is_empty() {
-        return Ok(format!("⚙️ Config (raw):\n```json\n{:#}\n```", redacted(&whole)));
+        return Ok(format!("⚙️ Config (raw):\n```json\n{:#}\n```", seen.source));
     }
     let path = read_path(path)?;
-    Ok(match path.find(&whole) {
+    Ok(match path.find(&seen.source) {
         None => format!("⚙️ No config value found for {path}."),
-        Some(value) => {
-            let shown = redacted_at(path.steps(), value);
-            format!("⚙️ Config {path}:\n```json\n{shown:#}\n```")
-        }
+        Some(value) => format!("⚙️ Config {path}:\n```json\n{value:#}\n```"),
     })
 }
 

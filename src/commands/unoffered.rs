@@ -19,7 +19,7 @@ const UNOFFERED: &[(&[&str], bool, &str)] = &[
     (&["/mcp"], true, "MCP servers are set in the config"),
     (&["/plugins"], true, "there are no plugins"),
     (&["/session"], true, "there are no threads that could be bound to the session"),
-    (&["/tts"], true, "there is no text-to-speech"),
+    (&["/tts"], true, "answers are not spoken; `tts.convert` speaks a text"),
 ];
 
 /// The webchat of the original says so, too.

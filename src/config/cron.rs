@@ -1,5 +1,6 @@
 //! The `cron` section: jobs.
 
+use std::fmt;
 use std::path::Path;
 
 use super::explain::{Choice, Ledger};
@@ -24,6 +25,14 @@ const DEFAULT_MISSED: &str = "1h";
 const DEFAULT_ALERT_AFTER: u64 = 2;
 /// As in the original.
 const DEFAULT_COOLDOWN_MS: u64 = 60 * 60 * 1000;
+/// As in the original.
+const DEFAULT_RETRIES: u64 = 3;
+/// As in the original.
+const DEFAULT_BACKOFF_MS: [u64; 3] = [30_000, 60_000, 300_000];
+/// Each asks a provider that just failed.
+const RETRIES_MAX: u64 = 100;
+/// A day: later nobody waits for what was to be done once.
+const BACKOFF_MAX_MS: u64 = 24 * 60 * 60 * 1000;
 /// More of them would make the list of runs slow to read.
 const KEEP_LINES_MAX: u64 = 100_000;
 
@@ -46,6 +55,59 @@ pub struct CronSettings {
     pub missed: String,
     /// Who hears of failures, for jobs that say nothing else.
     pub failure_alert: FailureAlertSettings,
+    /// When a job of a single instant that failed is tried again.
+    pub retry: CronRetrySettings,
+}
+
+/// When a job of a single instant that failed is tried again.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CronRetrySettings {
+    /// So often in a row.
+    pub max_attempts: u64,
+    /// After so many milliseconds: the first time, the second, …; the last one
+    /// holds for all after it.
+    pub backoff_ms: Vec<u64>,
+    /// After these failures.
+    pub retry_on: Vec<CronRetryOn>,
+}
+
+/// A failure that may pass.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CronRetryOn {
+    /// Too many requests.
+    RateLimit,
+    /// The provider has too much to do.
+    Overloaded,
+    /// The provider cannot be reached.
+    Network,
+    /// The provider is silent.
+    Timeout,
+    /// The provider failed.
+    ServerError,
+}
+
+impl CronRetryOn {
+    /// All, with their words.
+    const ALL: [(&str, Self); 5] = [
+        ("rate_limit", Self::RateLimit),
+        ("overloaded", Self::Overloaded),
+        ("network", Self::Network),
+        ("timeout", Self::Timeout),
+        ("server_error", Self::ServerError),
+    ];
+    /// What may be written.
+    const WORDS: &str = "rate_limit, overloaded, network, timeout, server_error";
+
+    fn parse(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|(known, _)| *known == word).map(|(_, kind)| kind)
+    }
+}
+
+impl fmt::Display for CronRetryOn {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let own = Self::ALL.into_iter().find(|(_, kind)| kind == self);
+        f.write_str(own.map_or("", |(word, _)| word))
+    }
 }
 
 /// Who hears of failures.
@@ -98,6 +160,7 @@ pub(super) fn read(
         ),
         missed: ledger.settle(&key("missed"), Choice::file(file, missed), DEFAULT_MISSED.into()),
         failure_alert: failure_alert(&node.member("failureAlert")?, file, ledger)?,
+        retry: retry(&node.member("retry")?, file, ledger)?,
     })
 }
 
@@ -117,6 +180,34 @@ fn retention(
     let standard = show(Some(DEFAULT_SESSION_RETENTION_MS));
     ledger.settle("cron.sessionRetention", Choice::file(file, shown), standard);
     Ok(retention)
+}
+
+fn retry(
+    node: &Node<'_>,
+    file: &Path,
+    ledger: &mut Ledger,
+) -> Result<CronRetrySettings, ConfigError> {
+    let attempts = node.member("maxAttempts")?.integer_or_zero(RETRIES_MAX)?;
+    let waits = node.member("backoffMs")?.items()?.into_iter().map(|item| {
+        let rule = || item.wrong("must be a time in milliseconds");
+        item.integer_or_zero(BACKOFF_MAX_MS)?.ok_or_else(rule)
+    });
+    let waits = waits.collect::<Result<Vec<u64>, _>>()?;
+    let on = node.member("retryOn")?.items()?.into_iter().map(|item| {
+        let rule = || item.wrong(&format!("must be one of {}", CronRetryOn::WORDS));
+        item.word(CronRetryOn::WORDS, CronRetryOn::parse)?.ok_or_else(rule)
+    });
+    let on = on.collect::<Result<Vec<_>, _>>()?;
+    let all = CronRetryOn::ALL.into_iter().map(|(_, kind)| kind).collect();
+    let attempts = Choice::file(file, attempts);
+    let waits = Choice::file(file, Some(waits).filter(|waits| !waits.is_empty()));
+    let on = Choice::file(file, Some(on).filter(|on| !on.is_empty()));
+    let key = |name: &str| format!("cron.retry.{name}");
+    Ok(CronRetrySettings {
+        max_attempts: ledger.settle(&key("maxAttempts"), attempts, DEFAULT_RETRIES),
+        backoff_ms: ledger.settle_list(&key("backoffMs"), waits, DEFAULT_BACKOFF_MS.to_vec()),
+        retry_on: ledger.settle_list(&key("retryOn"), on, all),
+    })
 }
 
 fn failure_alert(
@@ -172,6 +263,12 @@ mod tests {
             None
         );
         assert_eq!(load(&json!({"missed": "Skip"}), "").unwrap().missed, "skip");
+        assert_eq!(settings.retry.backoff_ms, [30_000, 60_000, 300_000]);
+        assert_eq!((settings.retry.max_attempts, settings.retry.retry_on.len()), (3, 5));
+        let own = json!({"retry": {"maxAttempts": 0, "backoffMs": [5], "retryOn": ["network"]}});
+        let own = load(&own, "").unwrap().retry;
+        assert_eq!((own.max_attempts, own.backoff_ms), (0, vec![5]));
+        assert_eq!(own.retry_on, [CronRetryOn::Network]);
     }
 
     #[test]
@@ -183,6 +280,10 @@ mod tests {
             (json!({"runLog": {"keepLines": 0}}), "runLog.keepLines"),
             (json!({"missed": "later"}), "missed: must be run, skip"),
             (json!({"failureAlert": {"mode": "sms"}}), "failureAlert.mode"),
+            (json!({"retry": {"maxAttempts": -1}}), "retry.maxAttempts"),
+            (json!({"retry": {"backoffMs": [5, "x"]}}), "retry.backoffMs"),
+            (json!({"retry": {"backoffMs": 5}}), "retry.backoffMs"),
+            (json!({"retry": {"retryOn": ["timeout", "always"]}}), "must be one of rate_limit"),
         ] {
             let error = load(&wrong, "").unwrap_err();
             assert!(error.contains(key), "{error} names {key}");

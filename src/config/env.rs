@@ -8,12 +8,15 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use crate::support::Secret;
+
 type Lookup = dyn Fn(&str) -> Option<String> + Send + Sync;
 
 /// Variables, home and working directory.
 #[derive(Clone)]
 pub struct Env {
     lookup: Arc<Lookup>,
+    added: Arc<BTreeMap<String, Secret>>,
     home: Option<PathBuf>,
     cwd: Option<PathBuf>,
 }
@@ -24,7 +27,7 @@ impl Env {
         lookup: impl Fn(&str) -> Option<String> + Send + Sync + 'static,
         home: Option<PathBuf>,
     ) -> Self {
-        Self { lookup: Arc::new(lookup), home, cwd: None }
+        Self { lookup: Arc::new(lookup), added: Arc::default(), home, cwd: None }
     }
 
     /// These variables and no others.
@@ -43,9 +46,21 @@ impl Env {
 
     /// The variable, without surrounding space; an empty one counts as not set.
     pub fn get(&self, name: &str) -> Option<String> {
-        let value = (self.lookup)(name)?;
-        let value = value.trim();
-        (!value.is_empty()).then(|| value.to_owned())
+        let set = |value: &str| Some(value.trim().to_owned()).filter(|value| !value.is_empty());
+        let own = (self.lookup)(name).and_then(|value| set(&value));
+        own.or_else(|| set(self.added.get(name)?.expose()))
+    }
+
+    /// The same with these variables where it has none of that name; those that
+    /// were added before are no longer there.
+    #[must_use]
+    pub fn with(&self, added: Arc<BTreeMap<String, Secret>>) -> Self {
+        Self { added, ..self.clone() }
+    }
+
+    /// What was added with [`Env::with`].
+    pub(super) fn added(&self) -> Arc<BTreeMap<String, Secret>> {
+        Arc::clone(&self.added)
     }
 
     /// The user's home.

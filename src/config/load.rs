@@ -2,7 +2,8 @@
 
 use std::fs::File;
 use std::io::{self, Read};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use serde_json::Value;
 
@@ -11,16 +12,17 @@ use super::gateway::{self, Sources};
 use super::schema::Node;
 use super::{
     ConfigError, ConfigFile, Env, Overrides, Paths, Settings, agents, channels, cli_backend,
-    commands, cron, exec, exec_policy, heartbeat, mcp, messages, models, nesting, nodes, profiles,
-    redact, secrets, session, skills, substitute, tools, web, workspace,
+    commands, cron, env_section, exec, exec_policy, heartbeat, include, logging, mcp, messages,
+    models, nesting, nodes, profiles, push, redact, secrets, session, skills, substitute, tools,
+    voice, web, workspace,
 };
 use crate::support::Secret;
 use crate::telemetry;
 
 /// The sections that are read; the rest is kept as it is.
-const SECTIONS: [&str; 13] = [
+const SECTIONS: [&str; 16] = [
     "gateway", "session", "agents", "messages", "tools", "commands", "models", "auth", "secrets",
-    "skills", "mcp", "cron", "bindings",
+    "skills", "mcp", "cron", "bindings", "env", "logging", "talk",
 ];
 /// Far more than anybody writes by hand; keeps a wrong path from filling memory.
 const FILE_LIMIT: u64 = 8 * 1024 * 1024;
@@ -44,8 +46,17 @@ pub fn load_text(text: &str, env: &Env, overrides: &Overrides) -> Result<Setting
 /// # Errors
 /// What is wrong with it.
 pub fn check(text: &str, env: &Env) -> Result<(), ConfigError> {
+    preview(text, env).map(|_| ())
+}
+
+/// The settings of a gateway that starts with this text; nothing is made or
+/// written.
+///
+/// # Errors
+/// What is wrong with it.
+pub fn preview(text: &str, env: &Env) -> Result<Settings, ConfigError> {
     let overrides = Overrides { read_only: true, ..Overrides::default() };
-    settings(Some(text), Paths::resolve(env)?, env, &overrides).map(|_| ())
+    settings(Some(text), Paths::resolve(env)?, env, &overrides)
 }
 
 fn settings(
@@ -59,18 +70,20 @@ fn settings(
         exists: text.is_some(),
         ..ConfigFile::of(text.unwrap_or_default())
     };
-    let raw = match text {
-        Some(text) => parse(text, &file.path)?,
-        None => Value::Object(serde_json::Map::new()),
-    };
-    let mut filled = substitute::sections(&raw, &SECTIONS, env, &file.path)?;
+    let raw = parse(text.unwrap_or_default(), &file.path)?;
+    let include::Whole { value: raw, files: included } = include::whole(raw, &file.path)?;
+    let place = place(&file.path, &included);
+    let env = &with_section(&raw, env, &place)?;
+    let mut filled = substitute::sections(&raw, &SECTIONS, env, &place)?;
     let built = channels::ChannelKind::ALL.map(channels::ChannelKind::as_str);
-    let offered = substitute::members(&raw, "channels", &built, env, &file.path)?;
+    let offered = substitute::members(&raw, "channels", &built, env, &place)?;
     if let (Value::Object(members), Some(offered)) = (&mut filled, offered) {
         members.insert("channels".into(), offered);
     }
     hide_credentials(&filled);
-    let root = Node::root(&filled, &file.path);
+    // What nobody here reads is in the file all the same.
+    hide_credentials(&raw);
+    let root = Node::root(&filled, &place);
     let from = Sources { env, overrides, paths: &paths, file: &file.path };
     let mut ledger = Ledger::default();
     let session = session::read(&root, &file.path, &mut ledger)?;
@@ -91,7 +104,9 @@ fn settings(
     let cron = cron::read(&root.member("cron")?, env, &file.path, &mut ledger)?;
     let heartbeats = heartbeat::read(&root, &agents, &file.path, &mut ledger)?;
     let channels = channels::read(&root)?;
+    let logging = logging::read(&root, env, &paths, &file.path, &mut ledger)?;
     let (web, mcp) = (web::read(&root)?, mcp::read(&root, &paths)?);
+    let (voice, push) = (voice::read(&root)?, push::read(&root)?);
     // The gateway last: its token is only made for a valid config.
     let gateway = gateway::read(&root, &from, &mut ledger)?;
     let mut explained = ledger.into_lines();
@@ -115,14 +130,39 @@ fn settings(
         commands,
         secrets,
         web,
+        voice,
+        push,
         mcp,
         cron,
+        logging,
         heartbeats,
         channels,
         raw,
         file,
+        included,
+        variables: env.added(),
         explained,
     })
+}
+
+/// Where a value stands, as an error says it.
+fn place(file: &Path, included: &[PathBuf]) -> PathBuf {
+    if included.is_empty() {
+        return file.to_owned();
+    }
+    let names = included.iter().filter_map(|it| it.file_name()).map(|it| it.to_string_lossy());
+    PathBuf::from(format!("{}, or {}", file.display(), names.collect::<Vec<_>>().join(", ")))
+}
+
+/// The environment with the variables of the section `env` beside it.
+pub(super) fn with_section(raw: &Value, env: &Env, file: &Path) -> Result<Env, ConfigError> {
+    let own = env.with(Arc::default());
+    if raw.get("env").is_none() {
+        return Ok(own);
+    }
+    let section = substitute::sections(raw, &["env"], &own, file)?;
+    let variables = env_section::read(&Node::root(&section, file).member("env")?)?;
+    Ok(own.with(Arc::new(variables)))
 }
 
 /// Keeps what is written in the file out of the log.
@@ -130,7 +170,12 @@ fn hide_credentials(filled: &Value) {
     for (path, value) in redact::credentials(filled) {
         let is_shown = redact::redacted_at(&path, value) == *value;
         if let Some(text) = value.as_str().filter(|_| !is_shown) {
-            telemetry::hide(&Secret::new(text));
+            let secret = Secret::new(text);
+            if redact::is_variable_place(&path) {
+                telemetry::hide_variable(&secret);
+            } else {
+                telemetry::hide(&secret);
+            }
             for part in redact::address::parts(text) {
                 telemetry::hide(&Secret::new(part));
             }

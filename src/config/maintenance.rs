@@ -101,6 +101,7 @@ pub(super) fn read(
     let days = node.member("pruneDays")?.integer::<u64>(36_500)?;
     let after = after.or(days.map(|days| days * DAY_MS));
     let entries = node.member("maxEntries")?.count()?;
+    node.member("rotateBytes")?.quantity(SIZE, size)?;
     let after = after.map(Shown);
     let prune_after = ledger.settle_optional(&key("pruneAfter"), Choice::file(file, after));
     let retention = unless_false(&node.member("resetArchiveRetention")?, DURATION, duration)?;

@@ -74,9 +74,9 @@ pub struct CompatConfig {
     /// Keywords of JSON Schema to leave out of tools.
     pub unsupported_tool_schema_keywords: Vec<String>,
     /// `provider` in the body, for `OpenRouter`.
-    pub open_router_routing: Option<Value>,
+    pub open_router_routing: Option<Map<String, Value>>,
     /// `providerOptions.gateway` in the body, for Vercel's gateway.
-    pub vercel_gateway_routing: Option<Value>,
+    pub vercel_gateway_routing: Option<Map<String, Value>>,
 }
 
 /// `compat.maxTokensField`.

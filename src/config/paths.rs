@@ -5,6 +5,7 @@
 //! the disk.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use super::{ConfigError, Env};
 
@@ -21,7 +22,9 @@ pub struct Paths {
 
 impl Paths {
     /// `OPENCLAW_STATE_DIR` and `OPENCLAW_CONFIG_PATH`, else below `~/.openclaw`.
+    /// What the config says of variables counts for nothing here.
     pub fn resolve(env: &Env) -> Result<Self, ConfigError> {
+        let env = &env.with(Arc::default());
         let real_home = env.home().map(Path::to_owned);
         let home = match env.get("OPENCLAW_HOME") {
             Some(text) => Some(absolute(&text, real_home.as_deref(), env.cwd())?),

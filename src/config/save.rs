@@ -77,7 +77,8 @@ pub(super) fn write_with<E: From<SaveError>>(
     Ok(true)
 }
 
-fn read(path: &Path) -> Result<Option<String>, SaveError> {
+/// The text, if there is a file.
+pub(super) fn read(path: &Path) -> Result<Option<String>, SaveError> {
     match fs::read_to_string(path) {
         Ok(text) => Ok(Some(text)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),

@@ -215,10 +215,14 @@ impl<'a> Node<'a> {
     pub fn deserialize<T: DeserializeOwned + Default>(&self) -> Result<T, ConfigError> {
         let Some(value) = self.value else { return Ok(T::default()) };
         serde_path_to_error::deserialize(value).map_err(|error| {
-            let path = error.path().to_string();
+            let inside = error.path().to_string();
             let reason = error.into_inner().to_string();
-            let at = if path == "." { reason } else { format!("at {path}: {reason}") };
-            self.wrong(&at)
+            let key = match inside.as_str() {
+                "." => self.key.clone(),
+                inside if inside.starts_with('[') => format!("{}{inside}", self.key),
+                inside => format!("{}.{inside}", self.key),
+            };
+            Self { key, ..self.clone() }.wrong(&reason)
         })
     }
 

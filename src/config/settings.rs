@@ -1,7 +1,9 @@
 //! The settings as a whole.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use serde_json::Value;
 use sha2::{Digest, Sha256};
@@ -13,11 +15,12 @@ use super::models::ModelsConfig;
 use super::profiles::ProfilesConfig;
 use super::secrets::SecretsConfig;
 use super::skills::SkillsSettings;
+use super::voice::VoiceConfig;
 use super::web::WebConfig;
 use super::{
-    AgentsSettings, AuthMode, BindChoice, CommandsSettings, CronSettings, ExecPolicySettings,
-    ExecSettings, Explained, GatewaySettings, HeartbeatSettings, MessagesSettings, NodesSettings,
-    Paths, SessionSettings, ToolsSettings, WorkspaceSettings,
+    AgentsSettings, AuthMode, BindChoice, CommandsSettings, CronSettings, Env, ExecPolicySettings,
+    ExecSettings, Explained, GatewaySettings, HeartbeatSettings, LoggingSettings, MessagesSettings,
+    NodesSettings, Paths, PushConfig, SessionSettings, ToolsSettings, WorkspaceSettings,
 };
 use crate::support::{Secret, hex};
 
@@ -77,19 +80,42 @@ pub struct Settings {
     pub secrets: SecretsConfig,
     /// `tools.web`: reading pages and searching.
     pub web: WebConfig,
+    /// `messages.tts` and `talk`: speech.
+    pub voice: VoiceConfig,
+    /// `gateway.push`: notifications of browsers.
+    pub push: PushConfig,
     /// The `mcp` section: servers that bring tools along.
     pub mcp: McpConfig,
     /// The `cron` section: jobs.
     pub cron: CronSettings,
+    /// The `logging` section.
+    pub logging: LoggingSettings,
     /// How often each agent is asked whether something is to be done.
     pub heartbeats: Vec<HeartbeatSettings>,
     /// The `channels` section and `bindings`: chat services.
     pub channels: ChannelsSettings,
-    /// The config file as written, unknown keys included.
+    /// The config as written, with what it includes and unknown keys.
     pub raw: Value,
     /// The config file.
     pub file: ConfigFile,
+    /// The files that it includes.
+    pub included: Vec<PathBuf>,
+    /// Variables of the section `env`, for [`Settings::environment`].
+    pub(super) variables: Arc<BTreeMap<String, Secret>>,
     pub(super) explained: Vec<Explained>,
+}
+
+impl Settings {
+    /// The config file, and those that it includes.
+    pub fn files(&self) -> Vec<PathBuf> {
+        [&self.file.path].into_iter().chain(&self.included).cloned().collect()
+    }
+
+    /// `env` with the variables of the section `env`, where it has none of that
+    /// name.
+    pub fn environment(&self, env: &Env) -> Env {
+        env.with(Arc::clone(&self.variables))
+    }
 }
 
 /// The text the settings were read from.

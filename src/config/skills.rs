@@ -139,6 +139,8 @@ fn entries(node: &Node<'_>) -> Result<BTreeMap<String, SkillEntry>, ConfigError>
     for (key, node) in node.members()? {
         let env = node.member("env")?.members()?.into_iter();
         let env = env.map(|(name, value)| Ok((name, Secret::new(value.required_text()?))));
+        // For the skill itself to read.
+        node.member("config")?.members()?;
         let entry = SkillEntry {
             enabled: node.member("enabled")?.boolean()?,
             api_key: api_key(&node.member("apiKey")?)?,

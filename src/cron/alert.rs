@@ -6,6 +6,7 @@ use crate::config::FailureAlertSettings;
 use crate::protocol::methods::cron::{AlertRules, DeliveryMode, FailureAlert};
 use crate::store::{CronChange, CronJobChange};
 
+use super::deliver::Saying;
 use super::job::Job;
 use super::scheduler::Worker;
 use super::target::Wanted;
@@ -106,7 +107,10 @@ impl Worker {
         } else {
             let (agent, home) = (self.cron.agent_of(job), self.cron.home_of(job));
             match self.cron.place(wanted, &agent, &home).await {
-                Ok(place) => self.say(wanted, &place, agent.as_str(), &text, id).await,
+                Ok(place) => {
+                    let what = Saying { text: &text, files: &[] };
+                    self.say(&place, agent.as_str(), what, id).await
+                }
                 Err(error) => Err(error),
             }
         };

@@ -17,10 +17,25 @@ use super::target::{Place, Wanted};
 /// What the original says of a web server where it looks for a chat.
 const NO_CHAT: &str = "webhook delivery has no chat target";
 
+/// What is said.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Saying<'a> {
+    /// In words.
+    pub text: &'a str,
+    /// Files that were named with it.
+    pub files: &'a [String],
+}
+
 impl Worker {
     /// Delivers the answer of a run as its job wants it; what becomes of that
     /// is part of the outcome. `said` is the whole answer.
-    pub(super) async fn deliver(&self, ticket: &Ticket, outcome: &mut Outcome, said: &str) {
+    pub(super) async fn deliver(
+        &self,
+        ticket: &Ticket,
+        outcome: &mut Outcome,
+        said: &str,
+        files: &[String],
+    ) {
         let delivery = ticket.job.delivery.clone().unwrap_or_default();
         let wanted = Wanted::of(&delivery);
         let report = |resolved: Option<Value>, delivered: bool| {
@@ -59,12 +74,14 @@ impl Worker {
                     }
                 };
                 let resolved = wanted.resolved(Ok(&place));
-                if said.trim().is_empty() || directives::is_silent(said) {
+                let is_silent = said.trim().is_empty() || directives::is_silent(said);
+                if is_silent && files.is_empty() {
                     outcome.delivery = report(Some(resolved), false);
                     outcome.delivery_status = NOT_REQUESTED;
                     return;
                 }
-                let told = self.say(&wanted, &place, agent.as_str(), said, &ticket.row_id).await;
+                let what = Saying { text: if is_silent { "" } else { said }, files };
+                let told = self.say(&place, agent.as_str(), what, &ticket.row_id).await;
                 outcome.delivery = report(Some(resolved), told.is_ok());
                 match told {
                     Ok(()) => outcome.delivery_status = "delivered",
@@ -85,22 +102,22 @@ impl Worker {
     /// Why it is not said.
     pub(super) async fn say(
         &self,
-        wanted: &Wanted,
         place: &Place,
         agent_id: &str,
-        text: &str,
+        what: Saying<'_>,
         id: &str,
     ) -> Result<(), String> {
         match place {
-            Place::Session(key) => say_in_session(self.runs.parts(), key, text, id).await,
-            Place::Chat { channel, to } => {
+            Place::Session(key) => say_in_session(self.runs.parts(), key, what.text, id).await,
+            Place::Chat { channel, to, thread_id, account_id } => {
                 let said = self.cron.parts.outlet.say(Announcement {
                     agent_id: agent_id.to_owned(),
                     channel: channel.clone(),
                     to: to.clone(),
-                    thread_id: wanted.thread_id.clone(),
-                    account_id: wanted.account_id.clone(),
-                    text: text.to_owned(),
+                    thread_id: thread_id.clone(),
+                    account_id: account_id.clone(),
+                    text: what.text.to_owned(),
+                    files: what.files.to_vec(),
                     idempotency_key: id.to_owned(),
                 });
                 said.await.map_err(|error| error.to_string())

@@ -14,6 +14,7 @@ use crate::sessions::{JOB_KIND, SessionEntry, SessionError, SessionKey};
 
 use super::job::Job;
 use super::outcome::Outcome;
+use super::retry;
 use super::scheduler::Worker;
 use super::service::Ticket;
 use super::texts;
@@ -35,17 +36,22 @@ struct Room {
 
 impl Worker {
     /// Runs a job whose row is written, to its end.
-    pub(super) async fn run(self: &Arc<Self>, ticket: Ticket) {
+    pub(super) async fn run(self: &Arc<Self>, ticket: &Ticket) {
         // The semaphore is never closed.
         let permit = self.cron.permits.acquire().await;
         let job = &ticket.job;
         self.cron.tell("started", job, &json!({"runAtMs": ticket.started_at}));
-        let outcome = match &job.payload {
-            Payload::SystemEvent { text } => self.tell_main(job, text).await,
-            Payload::AgentTurn(turn) => Box::pin(self.ask_agent(&ticket, turn)).await,
+        // It may have been removed since the job was made.
+        let agent = self.cron.check_agent(job.agent_id.as_deref());
+        let outcome = match (agent, &job.payload) {
+            (Err(error), _) => {
+                Outcome::failed(&error.to_string(), "cron-setup", self.cron.now_ms())
+            }
+            (Ok(()), Payload::SystemEvent { text }) => self.tell_main(job, text).await,
+            (Ok(()), Payload::AgentTurn(turn)) => Box::pin(self.ask_agent(ticket, turn)).await,
         };
         drop(permit);
-        self.finish(&ticket, &outcome).await;
+        self.finish(ticket, &outcome).await;
         if matches!(job.payload, Payload::SystemEvent { .. }) && job.wake_mode == WakeMode::Now {
             self.cron.heartbeats.wake(self.cron.agent_of(job).as_str());
         }
@@ -55,12 +61,13 @@ impl Worker {
     }
 
     /// Writes down how a run ended, and tells of it.
-    async fn finish(&self, ticket: &Ticket, outcome: &Outcome) {
+    pub(super) async fn finish(&self, ticket: &Ticket, outcome: &Outcome) {
         let now = self.cron.now_ms();
         let (sender, mut told) = tokio::sync::oneshot::channel();
         let (of_end, of_ticket) = (outcome.clone(), ticket.clone());
+        let retry = self.cron.parts.settings.now().cron.retry.clone();
         let edited = self.cron.edit(&ticket.job.id, move |row| {
-            let ended = of_end.change(row, &of_ticket, now)?;
+            let ended = of_end.change(row, &of_ticket, &retry, now)?;
             let change = ended.change.clone();
             // The receiver waits for the commit.
             let _ = sender.send(ended);
@@ -136,8 +143,8 @@ impl Worker {
         outcome.session_key = Some(room.key.to_string());
         outcome.session_id = self.close(&room).await;
         if outcome.status == "ok" {
-            let said = report.map(|report| report.progress.text.to_string()).unwrap_or_default();
-            self.deliver(ticket, &mut outcome, &said).await;
+            let said = report.map(|report| report.progress.clone()).unwrap_or_default();
+            self.deliver(ticket, &mut outcome, &said.text, &said.files).await;
         }
         outcome
     }
@@ -232,6 +239,8 @@ fn terms(ticket: &Ticket, turn: &AgentTurn) -> RunTerms {
         is_owner: true,
         is_heartbeat: false,
         model: turn.model.clone().filter(|model| !model.trim().is_empty()),
+        fallbacks: turn.fallbacks.clone(),
+        is_light: turn.light_context == Some(true),
         tools: own.chain(origin).collect(),
     }
 }
@@ -261,6 +270,7 @@ fn of_report(report: &RunReport, now: u64) -> Outcome {
         RunEnd::Failed(message) => {
             let error = report.failure().unwrap_or_else(|| message.clone());
             outcome.fail(&error, message, "agent-run", now);
+            outcome.passing = report.progress.passing.and_then(retry::kind);
         }
         RunEnd::Aborted(AbortReason::Timeout) => {
             outcome.fail(TIMED_OUT, TIMED_OUT, "agent-run", now);

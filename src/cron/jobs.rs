@@ -162,12 +162,27 @@ impl Cron {
             "jobs": jobs.len(), "nextWakeAtMs": next}))
     }
 
+    /// How many jobs there are, and those whose last runs failed: their names,
+    /// and how many runs in a row.
+    ///
+    /// # Errors
+    /// When they cannot be read.
+    pub async fn failing(&self) -> Result<(usize, Vec<(String, u64)>), CronError> {
+        let jobs = self.all_jobs().await?;
+        let fails = jobs.iter().filter(|job| job.enabled).filter_map(|job| {
+            let times = job.state.consecutive_errors.filter(|times| *times > 0)?;
+            Some((job.name.clone(), times))
+        });
+        Ok((jobs.len(), fails.collect()))
+    }
+
     /// How many jobs run.
     pub fn running(&self) -> usize {
         self.state.lock().running.len()
     }
 
-    fn check_agent(&self, written: Option<&str>) -> Result<(), CronError> {
+    /// Whether the agent that is named exists.
+    pub(super) fn check_agent(&self, written: Option<&str>) -> Result<(), CronError> {
         let Some(written) = written.filter(|id| !id.trim().is_empty()) else { return Ok(()) };
         let agent = AgentId::normalize(written);
         if self.parts.settings.now().agents.has(agent.as_str()) {

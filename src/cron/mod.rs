@@ -20,6 +20,7 @@ mod missed;
 mod outcome;
 mod outlet;
 mod recover;
+mod retry;
 mod run_log;
 pub mod schedule;
 mod scheduler;

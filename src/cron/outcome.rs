@@ -2,10 +2,12 @@
 
 use serde_json::{Value, json};
 
+use crate::config::{CronRetryOn, CronRetrySettings};
 use crate::store::{CronChange, CronJobChange, CronJobRow, CronRunRow};
 use crate::support::without_nulls;
 
 use super::job::Job;
+use super::retry;
 use super::run_log::NOT_REQUESTED;
 use super::service::Ticket;
 
@@ -19,6 +21,8 @@ pub(super) struct Outcome {
     pub status: &'static str,
     /// Why it failed.
     pub error: Option<String>,
+    /// The failure, when it may pass.
+    pub passing: Option<CronRetryOn>,
     /// What it said.
     pub summary: Option<String>,
     /// What went wrong, step by step.
@@ -48,6 +52,7 @@ impl Outcome {
         Self {
             status: "ok",
             error: None,
+            passing: None,
             summary: (!summary.is_empty()).then(|| summary.chars().take(SUMMARY_MAX).collect()),
             diagnostics: None,
             delivery: None,
@@ -108,17 +113,28 @@ impl Outcome {
 
     /// The job after this run: as it is now in the database, with this end. The
     /// second says whether it goes.
-    fn of_job(&self, row: &CronJobRow, ticket: &Ticket, now: u64) -> Option<(Job, bool)> {
+    fn of_job(
+        &self,
+        row: &CronJobRow,
+        ticket: &Ticket,
+        retry: &CronRetrySettings,
+        now: u64,
+    ) -> Option<(Job, bool)> {
         let mut job = Job::of_row(row).ok()?;
-        let is_scheduled = ticket.run_id.is_none();
         let is_ok = self.status == "ok";
-        let goes = is_ok && job.is_temporary();
+        // Somebody may have given it another instant while it ran.
+        let is_over = row.due_at.is_none() || (is_ok && ticket.run_id.is_some());
+        let goes = is_ok && is_over && job.is_temporary();
         let is_once = job.timing().is_ok_and(|timing| timing.is_once());
+        let errors = job.state.consecutive_errors.unwrap_or_default();
+        let errors = if is_ok { 0 } else { errors.saturating_add(1) };
         job.updated_at_ms = now;
-        // A single instant that has passed does not come again.
-        if is_once && !goes && (is_ok || is_scheduled || row.due_at.is_none()) {
-            job.enabled = false;
-            job.state.next_run_at_ms = None;
+        // A single instant that has passed does not come again, but for a
+        // failure that may pass.
+        if is_once && !goes && is_over {
+            let again = retry::next_try(retry, self.passing, errors, now);
+            job.state.next_run_at_ms = again.filter(|_| job.enabled);
+            job.enabled = job.state.next_run_at_ms.is_some();
         }
         let state = &mut job.state;
         state.running_at_ms = None;
@@ -137,17 +153,24 @@ impl Outcome {
             "not-delivered" => Some(false),
             _ => None,
         };
-        let errors = state.consecutive_errors.unwrap_or_default();
-        state.consecutive_errors = Some(if is_ok { 0 } else { errors.saturating_add(1) });
+        state.consecutive_errors = Some(errors);
         state.consecutive_skipped = Some(0);
         Some((job, goes))
     }
 
     /// What is written down of the end of a run.
-    pub fn change(&self, row: &CronJobRow, ticket: &Ticket, now: u64) -> Option<Ended> {
-        let (job, goes) = self.of_job(row, ticket, now)?;
+    pub fn change(
+        &self,
+        row: &CronJobRow,
+        ticket: &Ticket,
+        retry: &CronRetrySettings,
+        now: u64,
+    ) -> Option<Ended> {
+        let (job, goes) = self.of_job(row, ticket, retry, now)?;
         let entry = self.entry(ticket, now, job.state.next_run_at_ms);
-        let due_at = row.due_at.filter(|_| job.enabled);
+        let is_once = job.timing().is_ok_and(|timing| timing.is_once());
+        let again = if is_once { job.state.next_run_at_ms } else { None };
+        let due_at = row.due_at.or(again).filter(|_| job.enabled);
         let put = CronJobChange::Put(job.to_row(due_at, row.origin.clone()));
         let change = CronChange {
             job: if goes { CronJobChange::Remove } else { put },

@@ -19,6 +19,8 @@ pub struct Announcement {
     pub account_id: Option<String>,
     /// What.
     pub text: String,
+    /// Files that come with it: paths and addresses, as the agent named them.
+    pub files: Vec<String>,
     /// The same for the same run and place, so that nothing is said twice.
     pub idempotency_key: String,
 }

@@ -38,9 +38,10 @@ impl Cron {
         let nameless = Job { name: name.to_owned(), ..Job::nameless(&job_id) };
         let gone = ticket(nameless);
         let (in_edit, of_end) = (ticket, outcome.clone());
+        let retry = self.parts.settings.now().cron.retry.clone();
         let edited = self.edit(&job_id, move |row| {
             let ticket = in_edit(Job::of_row(row).ok()?);
-            Some(of_end.change(row, &ticket, now)?.change)
+            Some(of_end.change(row, &ticket, &retry, now)?.change)
         });
         if edited.await?.is_none() {
             let entry = outcome.entry(&gone, now, None);

@@ -164,12 +164,22 @@ fn millis(moment: &Zoned) -> Option<u64> {
 }
 
 fn pattern(expr: &str) -> Result<Cron, ScheduleError> {
-    let fields = expr.split_whitespace().count();
+    let fields: Vec<_> = expr.split_whitespace().collect();
     // Names of whole patterns, such as @daily, are one word.
-    if !(5..=7).contains(&fields) && !expr.trim_start().starts_with('@') {
+    if !(5..=7).contains(&fields.len()) && !expr.trim_start().starts_with('@') {
         return Err(ScheduleError::Pattern(format!(
             "invalid configuration format ('{expr}'), exactly five, six, or seven space separated \
              parts are required."
+        )));
+    }
+    // No day of the week is one that never comes; it would be looked for in vain
+    // through thousands of years.
+    if fields
+        .iter()
+        .any(|field| field.starts_with('+') && field.trim_matches(['+', ',']).is_empty())
+    {
+        return Err(ScheduleError::Pattern(format!(
+            "invalid configuration format ('{expr}'), a day of the week has to follow '+'."
         )));
     }
     Cron::from_str(expr).map_err(|error| ScheduleError::Pattern(error.to_string()))

@@ -3,12 +3,16 @@
 //! Promises: it sleeps until the next one; without jobs, until there are some.
 //! A run begins after its row is committed.
 
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
+
+use futures_util::FutureExt;
 
 use crate::agent::Runs;
 use crate::store::StoreError;
 
+use super::outcome::Outcome;
 use super::service::{Cron, Ticket};
 
 /// While a job waits for its instant the clock is looked at this often: it may
@@ -16,6 +20,10 @@ use super::service::{Cron, Ticket};
 const LOOK_AGAIN: Duration = Duration::from_mins(1);
 /// After a fault of the database nothing is tried for so long.
 const REST: Duration = Duration::from_secs(5);
+
+/// What is told of a run that broke; without it the job would count as running
+/// for ever.
+const BROKEN: &str = "it failed inside the gateway; see its log";
 
 /// Runs jobs.
 pub(super) struct Worker {
@@ -97,6 +105,12 @@ impl Worker {
     fn start(self: &Arc<Self>, ticket: Ticket) {
         let worker = Arc::clone(self);
         let tasks = &self.runs.parts().tasks;
-        tasks.spawn("job", async move { worker.run(ticket).await });
+        tasks.spawn("job", async move {
+            let running = AssertUnwindSafe(worker.run(&ticket)).catch_unwind();
+            if running.await.is_err() {
+                let now = worker.cron.now_ms();
+                worker.finish(&ticket, &Outcome::failed(BROKEN, "cron-setup", now)).await;
+            }
+        });
     }
 }

@@ -145,7 +145,7 @@ impl Cron {
     pub fn reconfigure(&self, tasks: &Tasks) {
         let settings = self.parts.settings.now();
         self.permits.resize(settings.cron.max_concurrent, tasks);
-        self.client.set(client(&settings, &self.env));
+        self.client.set(client(&settings, &settings.environment(&self.env)));
         self.changed.notify_one();
         self.heartbeats.look_again();
     }

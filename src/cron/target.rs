@@ -88,6 +88,10 @@ pub(super) enum Place {
         channel: String,
         /// Which chat of it.
         to: Option<String>,
+        /// A thread in it: text or number.
+        thread_id: Option<Value>,
+        /// Which account of the channel sends.
+        account_id: Option<String>,
     },
 }
 
@@ -106,6 +110,20 @@ impl Place {
             Self::Session(key) => Some(key.as_str()),
             Self::Chat { to, .. } => to.as_deref(),
         }
+    }
+}
+
+/// Where a session was last written to from, with its thread and account, unless
+/// somebody wants another chat there.
+fn last_chat(wanted: &Wanted, channel: String, context: &Value) -> Place {
+    let last = |name: &str| context[name].as_str().map(str::to_owned);
+    let is_same = wanted.to.is_none() || wanted.to == last("to");
+    let thread = Some(&context["threadId"]).filter(|it| is_same && !it.is_null()).cloned();
+    Place::Chat {
+        channel,
+        to: wanted.to.clone().or_else(|| last("to")),
+        thread_id: wanted.thread_id.clone().or(thread),
+        account_id: wanted.account_id.clone().or_else(|| last("accountId")),
     }
 }
 
@@ -146,8 +164,7 @@ impl Cron {
                 let channel = entry.last_channel.ok_or_else(|| NO_ROUTE.to_owned())?;
                 let context = entry.delivery_context.unwrap_or_default();
                 if channel != WEBCHAT {
-                    let last = context["to"].as_str().map(str::to_owned);
-                    return Ok(Place::Chat { channel, to: wanted.to.clone().or(last) });
+                    return Ok(last_chat(wanted, channel, &context));
                 }
                 (channel, wanted.to.as_deref().map_or_else(|| home.clone(), named))
             }
@@ -156,7 +173,12 @@ impl Cron {
                 (WEBCHAT.to_owned(), key)
             }
             other => {
-                return Ok(Place::Chat { channel: other.to_owned(), to: wanted.to.clone() });
+                return Ok(Place::Chat {
+                    channel: other.to_owned(),
+                    to: wanted.to.clone(),
+                    thread_id: wanted.thread_id.clone(),
+                    account_id: wanted.account_id.clone(),
+                });
             }
         };
         let entry = self.parts.sessions.entry(&key).await.map_err(|error| error.to_string())?;
@@ -191,5 +213,28 @@ impl Cron {
                 json!({"label": label, "detail": detail})
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_chat_keeps_its_thread_and_account_and_another_one_has_none() {
+        let context = json!({"channel": "telegram", "to": "-100", "threadId": "5",
+            "accountId": "work"});
+        let chat = |to: Option<&str>| match last_chat(
+            &Wanted::at(None, to, None),
+            "telegram".into(),
+            &context,
+        ) {
+            Place::Chat { to, thread_id, account_id, .. } => (to, thread_id, account_id),
+            Place::Session(key) => panic!("{key} is no chat"),
+        };
+        let same = (Some("-100".to_owned()), Some(json!("5")), Some("work".to_owned()));
+        assert_eq!(chat(None), same);
+        assert_eq!(chat(Some("-100")), same);
+        assert_eq!(chat(Some("7")), (Some("7".into()), None, Some("work".into())));
     }
 }

@@ -9,14 +9,15 @@ use std::task::Poll;
 use std::time::Duration;
 
 use bytes::Bytes;
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 use tokio::time::{Interval, MissedTickBehavior, interval_at};
 
 use crate::auth::Peer;
-use crate::bus::{Batch, Closing, Item};
+use crate::bus::{Batch, Closing, Item, SLOW};
 use crate::protocol::{ErrorShape, FrameError, Request, parse_request, response_err, response_ok};
 use crate::registry::{Ctx, Denial};
+use crate::support::{millis, stability};
 
 use super::handshake::{self, Welcome};
 use super::leave::Leave;
@@ -40,7 +41,19 @@ pub async fn run(gateway: Arc<Gateway>, socket: Socket, peer: Peer) {
     let Some((connection, leave)) = Box::pin(admit(gateway, socket, peer)).await else {
         return;
     };
+    let client = Arc::clone(&connection.cx.caller.client_id);
+    let began = tokio::time::Instant::now();
     let end = connection.serve().await;
+    let members = json!({
+        "source": &*client,
+        "connId": &*leave.conn_id,
+        "reason": end,
+        "durationMs": millis(began.elapsed()),
+    });
+    stability::note(
+        if end.ends_with(SLOW) { "connection.slow" } else { "connection.closed" },
+        members,
+    );
     tracing::info!(conn = %leave.conn_id, %end, "disconnected");
 }
 

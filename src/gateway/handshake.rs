@@ -19,6 +19,7 @@ use crate::protocol::{
 use crate::registry::{Caller, KeyNames};
 use crate::sessions::SessionKey;
 use crate::store::NodeFacts;
+use crate::telemetry::quoted;
 
 use super::leave::Leave;
 use super::render::View;
@@ -82,6 +83,20 @@ pub async fn run(
         }
         Err(refusal) => Err(Some(attempt.refuse(socket, &request.id, &refusal).await)),
     }
+}
+
+/// Which program it says that it is.
+fn client_id(connect: &Connect) -> Arc<str> {
+    match connect {
+        Connect::Standard(connect) => connect.client.id.as_str().into(),
+        Connect::Simple(connect) => connect.client_type.as_deref().unwrap_or("simple").into(),
+    }
+}
+
+/// Whether it is a chat in a page, and not the control UI.
+fn is_webchat(connect: &Connect) -> bool {
+    matches!(connect, Connect::Standard(connect)
+        if connect.client.mode == "webchat" && connect.client.id != "openclaw-control-ui")
 }
 
 /// What a client calls itself.
@@ -183,7 +198,8 @@ impl Attempt<'_> {
             Connect::Simple(connect) => {
                 let profile = Profile::Simple;
                 let admission = auth
-                    .admit_simple(connect, peer, &self.conn_id, now_ms)
+                    .admit_simple(connect, peer, &self.conn_id, &self.nonce, now_ms)
+                    .await
                     .map_err(|error| Refused { error, profile, code: 1008 })?;
                 (profile, admission)
             }
@@ -197,8 +213,10 @@ impl Attempt<'_> {
         tracing::warn!(
             conn = %self.conn_id,
             client = %self.gateway.auth.now().client_ip(self.peer),
-            reason = %error.message,
+            reason = quoted(&error.message),
             code = detail("code").unwrap_or_default(),
+            origin = detail("origin"),
+            host = detail("host"),
             "connect refused"
         );
         socket.send(response_err(&Value::from(id), error, *profile)).await;
@@ -233,17 +251,18 @@ impl Attempt<'_> {
         };
         let conn_id = Arc::clone(&self.conn_id);
         let leave = Leave::new(Arc::clone(self.gateway), conn_id, presence_key);
-        if principal.role() == Role::Node
-            && let (Connect::Standard(connect), Some(node_id)) = (&connect, &admission.device_id)
-        {
-            services.nodes.join(self.joining(connect, node_id)).await;
-        }
         let key_names = Arc::new(KeyNames::default());
         let subscriber =
             Arc::new(Subscriber::new(Arc::clone(&self.conn_id), Arc::clone(&principal), &caps));
         // Joined before the snapshot is taken: what happens in between comes
         // as an event after hello, so nothing falls through (#116043).
         self.gateway.hub.join(Arc::clone(&subscriber));
+        // After that, so that whoever asks the node for something reaches it.
+        if principal.role() == Role::Node
+            && let (Connect::Standard(connect), Some(node_id)) = (&connect, &admission.device_id)
+        {
+            services.nodes.join(self.joining(connect, node_id)).await;
+        }
         self.look_again(&subscriber, &auth, admission.granted.as_ref()).await;
         let granted = granted(principal.role(), admission.scope_names, admission.granted);
         let hello = self.hello(profile, &principal, granted);
@@ -262,22 +281,19 @@ impl Attempt<'_> {
         }
         tracing::info!(conn = %self.conn_id, role = principal.role().as_str(), ?profile, "connected");
         services.health.refresh_soon();
+        if principal.role() == Role::Node {
+            services.voice.greet(&subscriber).await;
+        }
         let view = View::new(profile, &user_agent, Arc::clone(&key_names));
-        let is_webchat = matches!(&connect, Connect::Standard(connect)
-            if connect.client.mode == "webchat" && connect.client.id != "openclaw-control-ui");
         let is_dashboard = is_dashboard(&user_agent);
-        let client_id = match &connect {
-            Connect::Standard(connect) => connect.client.id.as_str().into(),
-            Connect::Simple(connect) => connect.client_type.as_deref().unwrap_or("simple").into(),
-        };
         let name = called(&connect);
         let caller = Caller {
             principal,
             profile,
-            client_id,
+            client_id: client_id(&connect),
             subscriber,
             name,
-            is_webchat,
+            is_webchat: is_webchat(&connect),
             is_dashboard,
             key_names,
         };

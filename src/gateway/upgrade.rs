@@ -10,7 +10,7 @@ use axum::http::{StatusCode, request};
 use axum::response::{IntoResponse, Response};
 use tokio::net::TcpListener;
 
-use crate::auth::{Auth, origin};
+use crate::auth::Auth;
 use crate::bus::Hub;
 use crate::http;
 use crate::protocol::hello::MAX_PAYLOAD;
@@ -74,14 +74,7 @@ async fn answer(
     let auth = gateway.auth.now();
     let peer = peer_of(wire.remote.ip(), &parts.headers, auth.vouchers().wanted_headers());
     if !is_upgrade(&parts) {
-        // What proves by itself who sent it may come from anywhere.
-        if let Some(answer) = http::answer(&gateway, &peer, &parts, body).await {
-            return answer;
-        }
-        return match origin::check_request(&peer, auth.pages(), auth.is_proxy(peer.remote)) {
-            Ok(()) => about(&gateway, &parts),
-            Err(refusal) => (StatusCode::FORBIDDEN, format!("{refusal}\n")).into_response(),
-        };
+        return http::answer(&gateway, &peer, &parts, body).await;
     }
     if !wire.permit.upgrade(auth.place_of(&peer)) {
         return (
@@ -119,22 +112,4 @@ fn is_upgrade(parts: &request::Parts) -> bool {
         .headers
         .get(header::UPGRADE)
         .is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"websocket"))
-}
-
-/// What a browser or curl sees that came without upgrading.
-fn about(gateway: &Gateway, parts: &request::Parts) -> Response {
-    if parts.uri.path() != "/" {
-        return (StatusCode::NOT_FOUND, "Not Found\n").into_response();
-    }
-    if let Some(repair) = &gateway.services.repair {
-        let text = format!("clawgate {} waits: {repair}.\n", env!("CARGO_PKG_VERSION"));
-        return (StatusCode::SERVICE_UNAVAILABLE, text).into_response();
-    }
-    let settings = &gateway.services.settings.now().gateway;
-    let (port, s) = (settings.port, if settings.tls.enabled { "s" } else { "" });
-    let text = format!(
-        "clawgate {} is running.\n\nThis address speaks the OpenClaw gateway protocol over WebSocket: ws{s}://<this host>:{port}/\nTry: clawgate chat \"hi\"\n",
-        env!("CARGO_PKG_VERSION"),
-    );
-    ([(header::CONTENT_TYPE, "text/plain; charset=utf-8")], text).into_response()
 }

@@ -13,7 +13,7 @@ use crate::sessions::{AgentId, SessionKey};
 use crate::support::without_nulls;
 
 use super::session_changes::change;
-use super::{attachments, chat, reply};
+use super::{attachments, chat, reply, voicewake};
 
 /// How long `agent.wait` waits when nobody says so, in milliseconds.
 const WAIT_DEFAULT_MS: u64 = 30_000;
@@ -118,6 +118,9 @@ async fn enter_session(cx: &Ctx, p: &AgentParams) -> Reply<Option<SessionKey>> {
 
 async fn session(cx: &Ctx, p: &AgentParams) -> Reply<Option<SessionKey>> {
     let given = |text: &Option<String>| text.clone().filter(|text| !text.trim().is_empty());
+    if let Some(key) = voicewake::woken(cx, p).await {
+        return Ok(Some(key));
+    }
     if let Some(written) = given(&p.session_key) {
         return Ok(Some(cx.session_key(&written)));
     }
@@ -168,10 +171,13 @@ async fn ended(cx: &Ctx, key: &SessionKey, report: &RunReport, delivered: bool) 
     }
     let entry = cx.services.sessions.entry(key).await.ok().flatten().unwrap_or_default();
     let text = &*report.progress.text;
-    let payloads: Vec<_> = Some(json!({"text": text, "mediaUrl": null}))
-        .filter(|_| !text.is_empty())
-        .into_iter()
-        .collect();
+    let files = &report.progress.files;
+    let mut payload = json!({"text": text, "mediaUrl": files.first()});
+    if !files.is_empty() {
+        payload["mediaUrls"] = json!(files);
+    }
+    let payloads: Vec<_> =
+        Some(payload).filter(|_| !text.is_empty() || !files.is_empty()).into_iter().collect();
     let mut meta = meta(report);
     meta["agentMeta"]["sessionId"] = json!(entry.session_id);
     meta["agentMeta"]["sessionFile"] = json!(entry.session_file);

@@ -16,10 +16,20 @@ use crate::sessions::AgentId;
 use crate::support::without_nulls;
 
 /// `agents.files.list`: the files of an agent's workspace, and whether they
-/// are there.
+/// are there. `reason` says why one that is there counts as missing. Dashboards
+/// read the texts out of the list.
 pub async fn list(cx: Ctx, p: AgentsFilesListParams) -> Reply<Value> {
     let agent = agent(&cx, &p.agent_id)?;
-    let files = with_files(&cx, &agent, |workspaces, dir| workspaces.list(&dir)).await?;
+    let has_texts = cx.is_simple() || cx.caller.is_dashboard;
+    let list = move |workspaces: &Workspaces, dir: PathBuf| {
+        let mut files = workspaces.list(&dir);
+        for entry in files.iter_mut().filter(|entry| has_texts && entry.found.is_some()) {
+            // One that is too large is listed without its text.
+            entry.content = workspaces.get(&dir, entry.file).ok().and_then(|read| read.content);
+        }
+        Ok(files)
+    };
+    let files = with_files(&cx, &agent, list).await?;
     let files: Vec<_> = files.iter().map(row).collect();
     Ok(json!({"agentId": agent.id, "workspace": shown(&agent), "files": files}))
 }
@@ -30,7 +40,7 @@ pub async fn get(cx: Ctx, p: AgentsFilesGetParams) -> Reply<Value> {
     let name = file(&p.name)?;
     let read = with_files(&cx, &agent, move |workspaces, dir| workspaces.get(&dir, name)).await?;
     let mut answer = json!({"agentId": agent.id, "workspace": shown(&agent), "file": row(&read)});
-    if cx.is_simple() {
+    if cx.is_simple() || cx.caller.is_dashboard {
         answer["name"] = json!(name.name());
         answer["content"] = json!(read.content.unwrap_or_default());
     }
@@ -94,5 +104,6 @@ fn row(entry: &FileEntry) -> Value {
         "size": entry.found.map(|found| found.size),
         "updatedAtMs": entry.found.map(|found| found.updated_at_ms),
         "content": entry.content,
+        "reason": entry.trouble,
     }))
 }

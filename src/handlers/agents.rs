@@ -37,7 +37,12 @@ pub async fn list(cx: Ctx, _: NoParams) -> Reply<Value> {
 /// What `IDENTITY.md` of each agent says.
 async fn in_files(cx: &Ctx, agents: Vec<AgentSettings>) -> Reply<Vec<FileIdentity>> {
     let workspaces = Arc::clone(&cx.services.runs.parts().workspaces);
-    let read = move || agents.iter().map(|agent| workspaces.identity(&agent.workspace)).collect();
+    let read = move || {
+        let of = |agent: &AgentSettings| {
+            workspaces.identity(&agent.workspace, agent.identity.avatar.as_deref())
+        };
+        agents.iter().map(of).collect()
+    };
     let read = tokio::task::spawn_blocking(read).await;
     read.map_err(|_| ErrorShape::unavailable("the gateway stops"))
 }
@@ -64,11 +69,13 @@ fn summary(agent: &AgentSettings, file: &FileIdentity, primary: &str) -> Value {
 fn identity_members(agent: &AgentSettings, file: &FileIdentity) -> Value {
     let identity = &agent.identity;
     let picture = file.avatar.as_ref().map(|avatar| avatar.source().to_owned());
+    let shown = identity.avatar.as_deref().and_then(Avatar::parse).or_else(|| file.avatar.clone());
     let members = json!({
         "name": identity.name.as_ref().or(file.name.as_ref()),
         "theme": identity.theme.as_ref().or(file.theme.as_ref()),
         "emoji": identity.emoji.as_ref().or(file.emoji.as_ref()),
         "avatar": identity.avatar.as_ref().or(picture.as_ref()),
+        "avatarUrl": shown.as_ref().map(Avatar::source),
     });
     match without_nulls(members) {
         Value::Object(members) if members.is_empty() => Value::Null,

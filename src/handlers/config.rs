@@ -1,14 +1,21 @@
-//! `config.get`, `config.set`, `config.patch`, `config.apply`.
+//! `config.get`, `config.set`, `config.patch`, `config.apply`, `config.schema`,
+//! `config.schema.lookup`, `config.openFile`.
 
 use std::sync::Arc;
 
 use serde_json::{Value, json};
 
 use crate::bus::{Closing, Subscriber};
-use crate::config::document::{self, ConfigIssue, ConfigSnapshot, ConfigWrite, ConfigWriteError};
+use crate::config::document::{
+    self, ConfigBase, ConfigIssue, ConfigSnapshot, ConfigWrite, ConfigWriteError,
+};
+use crate::config::keys::{self, LookupChild};
+use crate::handlers::SERVER_VERSION;
 use crate::protocol::ErrorShape;
 use crate::protocol::methods::NoParams;
-use crate::protocol::methods::config::{ConfigApplyParams, ConfigSetParams, ConfigWriteParams};
+use crate::protocol::methods::config::{
+    ConfigApplyParams, ConfigInput, ConfigLookupParams, ConfigSetParams, ConfigWriteParams,
+};
 use crate::registry::{Ctx, Reply, Services, TakenUp};
 
 /// `config.get`: the config file, what it means, and what is wrong with it.
@@ -24,25 +31,78 @@ pub async fn get(cx: Ctx, _: NoParams) -> Reply<Value> {
     // What only the gateway that runs can find out.
     let trouble = state.trouble.iter().filter(|_| seen.issues.is_empty());
     let issues: Vec<_> = seen.issues.iter().chain(trouble).map(issue).collect();
-    let warnings = state.pending.iter().map(
+    let pending = state.pending.iter().map(
         |path| json!({"path": path, "message": "is used after the next restart of the gateway"}),
     );
-    let warnings: Vec<_> = warnings.collect();
-    Ok(json!({
+    let warnings: Vec<_> = seen.warnings.iter().map(issue).chain(pending).collect();
+    let answer = json!({
         "path": seen.path,
         "exists": seen.exists,
         "raw": seen.raw,
         "parsed": seen.parsed,
-        "sourceConfig": seen.parsed,
+        "sourceConfig": seen.source,
         "resolved": seen.resolved,
         "valid": issues.is_empty(),
         "runtimeConfig": in_use,
-        "config": seen.parsed,
+        "config": seen.source,
         "hash": seen.hash,
         "issues": issues,
         "warnings": warnings,
         "legacyIssues": [],
+    });
+    Ok(if cx.caller.is_dashboard { with_sections(answer) } else { answer })
+}
+
+/// `config.schema`: what may stand in the config file, as JSON schema, and what
+/// a form shows beside it.
+pub async fn schema(cx: Ctx, _: NoParams) -> Reply<Value> {
+    let now = i64::try_from(cx.now_ms()).unwrap_or_default();
+    let now = jiff::Timestamp::from_millisecond(now).unwrap_or_default();
+    Ok(json!({
+        "schema": keys::schema(),
+        "uiHints": keys::hints(),
+        "version": SERVER_VERSION,
+        "generatedAt": format!("{now:.3}"),
     }))
+}
+
+/// `config.schema.lookup`: one place of it, and what is directly below.
+pub async fn schema_lookup(_: Ctx, p: ConfigLookupParams) -> Reply<Value> {
+    let unknown = || ErrorShape::invalid("config schema path not found");
+    let found = keys::lookup(&p.path).ok_or_else(unknown)?;
+    let children: Vec<_> = found.children.into_iter().map(child).collect();
+    let answer = json!({"path": found.path, "schema": found.schema, "children": children});
+    Ok(with_hint(answer, found.hint))
+}
+
+fn child(child: LookupChild) -> Value {
+    let mut told = json!({
+        "key": child.key,
+        "path": child.path,
+        "required": child.is_required,
+        "hasChildren": child.has_children,
+    });
+    if let Some(kind) = child.kind {
+        told["type"] = kind;
+    }
+    with_hint(told, child.hint)
+}
+
+fn with_hint(mut told: Value, hint: Option<(String, Value)>) -> Value {
+    if let Some((path, hint)) = hint {
+        told["hint"] = hint;
+        told["hintPath"] = path.into();
+    }
+    told
+}
+
+/// `config.openFile`: says where the config file is. A gateway has no desktop to
+/// open it on.
+pub async fn open_file(cx: Ctx, _: NoParams) -> Reply<Value> {
+    let settings = cx.services.settings.now();
+    let path = &settings.file.path;
+    let error = format!("this gateway opens no programs; edit {} yourself", path.display());
+    Ok(json!({"ok": false, "path": path, "error": error}))
 }
 
 /// `config.set`: replaces the config file, if it is still the one that was read.
@@ -53,13 +113,36 @@ pub async fn set(cx: Ctx, p: ConfigSetParams) -> Reply<Value> {
 
 /// `config.apply`: the same as `config.set`, not more than three times a minute.
 pub async fn apply(cx: Ctx, p: ConfigApplyParams) -> Reply<Value> {
+    if matches!(p.0.input, ConfigInput::Nothing) {
+        return nothing_to_write(&cx, "config.apply").await;
+    }
     write(&cx, p.0, ConfigWrite::Replace).await
 }
 
 /// `config.patch`: merges members into the config file, `null` takes away; not
 /// more than three times a minute.
 pub async fn patch(cx: Ctx, p: ConfigApplyParams) -> Reply<Value> {
+    if matches!(p.0.input, ConfigInput::Nothing) {
+        return nothing_to_write(&cx, "config.patch").await;
+    }
     write(&cx, p.0, ConfigWrite::Merge).await
+}
+
+/// A client of seed 001 applies what is there; others have forgotten something.
+async fn nothing_to_write(cx: &Ctx, method: &str) -> Reply<Value> {
+    if !cx.caller.is_dashboard {
+        let missing = "must have required property 'raw'";
+        return Err(ErrorShape::invalid(format!("invalid {method} params: {missing}")));
+    }
+    let env = cx.services.env.clone();
+    let read = tokio::task::spawn_blocking(move || ConfigSnapshot::read(&env)).await;
+    let seen = read.map_err(|_| stopped())?;
+    let seen = seen.map_err(|error| ErrorShape::unavailable(error.to_string()))?;
+    if let Some(wrong) = seen.issues.first() {
+        return Err(refusal(&ConfigWriteError::Invalid(wrong.clone())));
+    }
+    Ok(with_sections(json!({"ok": true, "path": seen.path, "config": seen.source, "noop": true,
+        "requiresRestart": false})))
 }
 
 async fn write(
@@ -68,13 +151,21 @@ async fn write(
     kind: impl FnOnce(String) -> ConfigWrite,
 ) -> Reply<Value> {
     let env = cx.services.env.clone();
-    let (change, base) = (kind(p.raw), p.base_hash);
-    // Not given up when its caller goes away: it is written or it is not.
-    let (services, runtime) = (Arc::clone(&cx.services), tokio::runtime::Handle::current());
-    let work = move || {
-        let would_work = |text: &str| runtime.block_on(services.reload.check(text.to_owned()));
-        document::write(&change, base.as_deref(), &env, would_work)
+    let is_object = matches!(p.input, ConfigInput::Object(_));
+    let base = match p.base_hash {
+        Some(hash) => ConfigBase::Hash(hash),
+        // Who sends the config itself has never heard of a hash.
+        None if is_object => ConfigBase::Any,
+        None => ConfigBase::Missing,
     };
+    let change = kind(match p.input {
+        ConfigInput::Text(raw) => raw,
+        ConfigInput::Object(config) => config.to_string(),
+        ConfigInput::Nothing => String::new(),
+    });
+    // Not given up when its caller goes away: it is written or it is not.
+    let would_work = would_work(&cx.services);
+    let work = move || document::write(&change, &base, &env, would_work);
     let written = tokio::task::spawn_blocking(work).await.map_err(|_| stopped())?;
     let written = written.map_err(|error| refusal(&error))?;
     if written.changed {
@@ -91,7 +182,27 @@ async fn write(
     if !written.changed {
         answer["noop"] = json!(true);
     }
-    Ok(answer)
+    Ok(if is_object || cx.caller.is_dashboard { with_sections(answer) } else { answer })
+}
+
+/// Clients of seed 001 take the whole answer for the config.
+fn with_sections(mut answer: Value) -> Value {
+    let config = answer["config"].clone();
+    if let (Value::Object(members), Value::Object(sections)) = (&mut answer, config) {
+        for (name, section) in sections {
+            members.entry(name).or_insert(section);
+        }
+    }
+    answer
+}
+
+/// Whether the gateway would work with a text of the config file. For a thread that
+/// may block.
+pub(super) fn would_work(
+    services: &Arc<Services>,
+) -> impl Fn(&str) -> Result<(), ConfigIssue> + Send + use<> {
+    let (services, runtime) = (Arc::clone(services), tokio::runtime::Handle::current());
+    move |text| runtime.block_on(services.reload.check(text.to_owned()))
 }
 
 /// Has the gateway take the config file up as it is now; `anew` where something
@@ -128,7 +239,7 @@ impl Drop for Restarting {
     }
 }
 
-fn refusal(error: &ConfigWriteError) -> ErrorShape {
+pub(super) fn refusal(error: &ConfigWriteError) -> ErrorShape {
     let shape = ErrorShape::invalid(error.to_string());
     match error {
         ConfigWriteError::Invalid(wrong) => shape.details(json!({"issues": [issue(wrong)]})),

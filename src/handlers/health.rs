@@ -9,6 +9,7 @@ use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 
+use super::health_parts::parts;
 use crate::bus::{Audience, Event, EventKind};
 use crate::protocol::ErrorShape;
 use crate::protocol::methods::system::HealthParams;
@@ -123,7 +124,6 @@ async fn snapshot(services: &Services) -> Result<Value, SessionError> {
         .find(|agent| agent.get("isDefault") == Some(&Value::Bool(true)))
         .and_then(|agent| agent.get("sessions").cloned());
     let (active, waiting) = services.runs.counts();
-    let panics = services.tasks.panics();
     let processes = &services.runs.parts().processes;
     let commands = json!({"running": processes.count(), "sandboxError": processes.sandbox_error()});
     let channels = super::channels::listing(services, None).await?;
@@ -134,8 +134,9 @@ async fn snapshot(services: &Services) -> Result<Value, SessionError> {
         .or(state.trouble.as_ref())
         .map(|issue| json!({"path": issue.path, "message": issue.message}));
     let pending = Some(&state.pending).filter(|pending| !pending.is_empty());
+    let parts = parts(services, channels.get("channelAccounts")).await;
     let mut told = json!({
-        "ok": panics.is_empty() && services.repair.is_none(),
+        "ok": parts.is_well() && services.repair.is_none(),
         "ts": now_ms,
         "durationMs": millis(began.elapsed()),
         "uptimeMs": services.uptime_ms(),
@@ -149,7 +150,9 @@ async fn snapshot(services: &Services) -> Result<Value, SessionError> {
         "sessions": default_sessions,
         "runs": {"active": active, "waiting": waiting},
         "commands": without_nulls(commands),
-        "taskPanics": panics,
+        "taskPanics": services.tasks.panics(),
+        "degraded": parts.degraded,
+        "services": parts.parts,
     });
     // Only where there is something to tell; ours.
     if let Some(issue) = config {

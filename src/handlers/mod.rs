@@ -6,6 +6,7 @@ mod agent;
 mod agent_files;
 mod agents;
 mod approvals;
+mod artifacts;
 mod attachments;
 mod channel_inlet;
 mod channels;
@@ -16,24 +17,38 @@ mod compaction;
 mod config;
 mod cron;
 mod devices;
+mod diagnostics;
 mod health;
+mod health_parts;
 mod history;
+mod logs;
+mod memory_doctor;
 mod messages;
 mod models;
 mod node_events;
 mod node_pairing;
 mod node_work;
 mod nodes;
+mod plugins;
+mod push;
 mod reply;
 mod restart;
+mod roster;
 mod secrets;
 mod session_changes;
 mod session_settings;
 mod sessions;
+mod skill_search;
 mod skills;
 mod system;
+mod talk;
 mod tools;
+mod tts;
+mod unoffered;
+mod updates;
 mod usage;
+mod voicewake;
+mod wizard;
 
 pub use channel_inlet::ChannelInlet;
 pub use cleanup::keep_tidy;
@@ -51,6 +66,7 @@ pub const SERVER_VERSION: &str = concat!("2026.5.7+clawgate.", env!("CARGO_PKG_V
 pub fn registry() -> Registry {
     let mut r = Registry::default();
     of_gateway(&mut r);
+    of_operations(&mut r);
     of_agents(&mut r);
     of_sessions(&mut r);
     of_chats(&mut r);
@@ -60,6 +76,8 @@ pub fn registry() -> Registry {
     of_nodes(&mut r);
     of_config(&mut r);
     of_cron(&mut r);
+    of_voice(&mut r);
+    of_push(&mut r);
     r
 }
 
@@ -74,17 +92,39 @@ fn of_gateway(r: &mut Registry) {
     r.add(admin("gateway.restart.request").limited(), restart::request);
 }
 
+/// How the gateway is, and what keeps it well.
+fn of_operations(r: &mut Registry) {
+    r.add(read("logs.tail"), logs::tail);
+    r.add(read("diagnostics.stability"), diagnostics::stability);
+    r.add(admin("update.status"), updates::status);
+    r.add(admin("update.run").limited(), updates::run);
+    r.add(read("plugins.uiDescriptors"), plugins::ui_descriptors);
+    r.add(read("doctor.memory.status"), memory_doctor::status);
+    r.add(read("doctor.memory.dreamDiary"), memory_doctor::diary);
+    r.add(read("doctor.memory.remHarness"), memory_doctor::rem_harness);
+    r.add(write("doctor.memory.backfillDreamDiary"), memory_doctor::backfill);
+    r.add(write("doctor.memory.resetDreamDiary"), memory_doctor::reset_diary);
+    r.add(write("doctor.memory.dedupeDreamDiary"), memory_doctor::dedupe_diary);
+    r.add(write("doctor.memory.resetGroundedShortTerm"), memory_doctor::reset_grounded);
+    r.add(write("doctor.memory.repairDreamingArtifacts"), memory_doctor::repair);
+}
+
 /// What agents are and can use.
 fn of_agents(r: &mut Registry) {
     r.add(read("models.list"), models::list);
     r.add(read("models.authStatus"), models::auth_status);
     r.add(read("commands.list"), commands::list);
     r.add(read("agents.list"), agents::list);
+    r.add(admin("agents.create"), roster::create);
+    r.add(admin("agents.update"), roster::update);
+    r.add(admin("agents.delete"), roster::delete);
     r.add(read("agent.identity.get"), agents::identity);
     r.add(read("agents.files.list"), agent_files::list);
     r.add(read("agents.files.get"), agent_files::get);
     r.add(admin("agents.files.set"), agent_files::set);
     r.add(read("skills.status"), skills::status);
+    r.add(read("skills.search"), skill_search::search);
+    r.add(read("skills.detail"), skill_search::detail);
     r.add(node("skills.bins"), skills::bins);
     r.add(admin("skills.update"), skills::update);
     r.add(admin("skills.install"), skills::install);
@@ -114,6 +154,9 @@ fn of_sessions(r: &mut Registry) {
     r.add(read("sessions.usage.logs"), usage::logs);
     r.add(read("usage.status"), usage::status);
     r.add(read("usage.cost"), usage::cost);
+    r.add(read("artifacts.list"), artifacts::list);
+    r.add(read("artifacts.get"), artifacts::get);
+    r.add(read("artifacts.download"), artifacts::download);
     r.add(write("sessions.send"), session_changes::send);
     r.add(write("sessions.steer"), session_changes::steer);
     r.add(write("sessions.abort"), session_changes::abort);
@@ -195,8 +238,15 @@ fn of_config(r: &mut Registry) {
     r.add(admin("config.set"), config::set);
     r.add(admin("config.patch").limited(), config::patch);
     r.add(admin("config.apply").limited(), config::apply);
+    r.add(admin("config.schema"), config::schema);
+    r.add(read("config.schema.lookup"), config::schema_lookup);
+    r.add(admin("config.openFile"), config::open_file);
     r.add(admin("secrets.reload"), secrets::reload);
     r.add(admin("secrets.resolve"), secrets::resolve);
+    r.add(admin("wizard.start"), wizard::start);
+    r.add(admin("wizard.next"), wizard::next);
+    r.add(admin("wizard.cancel"), wizard::cancel);
+    r.add(admin("wizard.status"), wizard::status);
 }
 
 /// People of chat services.
@@ -226,6 +276,43 @@ fn of_cron(r: &mut Registry) {
     r.add(admin("cron.remove"), cron::remove);
     r.add(admin("cron.run"), cron::run);
     r.add(read("cron.runs"), cron::runs);
+}
+
+/// Speech.
+fn of_voice(r: &mut Registry) {
+    r.add(read("voicewake.get"), voicewake::get);
+    r.add(write("voicewake.set"), voicewake::set);
+    r.add(read("voicewake.routing.get"), voicewake::routing_get);
+    r.add(write("voicewake.routing.set"), voicewake::routing_set);
+    r.add(read("tts.status"), tts::status);
+    r.add(read("tts.providers"), tts::providers);
+    r.add(read("tts.personas"), tts::personas);
+    r.add(write("tts.enable"), tts::enable);
+    r.add(write("tts.disable"), tts::disable);
+    r.add(write("tts.setProvider"), tts::set_provider);
+    r.add(write("tts.setPersona"), tts::set_persona);
+    r.add(write("tts.convert"), tts::convert);
+    r.add(read("talk.config"), talk::config);
+    r.add(write("talk.mode"), talk::mode);
+    r.add(write("talk.speak"), talk::speak);
+    r.add(write("talk.realtime.session"), talk::realtime_session);
+    r.add(write("talk.realtime.relayAudio"), talk::relay_audio);
+    r.add(write("talk.realtime.relayMark"), talk::relay_mark);
+    r.add(write("talk.realtime.relayStop"), talk::relay_stop);
+    r.add(write("talk.realtime.relayToolResult"), talk::relay_tool_result);
+}
+
+/// Notifications, and what there is none of.
+fn of_push(r: &mut Registry) {
+    r.add(write("push.test"), push::test);
+    r.add(write("push.web.vapidPublicKey"), push::public_key);
+    r.add(write("push.web.subscribe"), push::subscribe);
+    r.add(write("push.web.unsubscribe"), push::unsubscribe);
+    r.add(write("push.web.test"), push::web_test);
+    r.add(admin("web.login.start"), unoffered::login_start);
+    r.add(admin("web.login.wait"), unoffered::login_wait);
+    r.add(admin("nativeHook.invoke"), unoffered::native_hook);
+    r.add(admin("browser.request"), unoffered::browser);
 }
 
 #[cfg(test)]

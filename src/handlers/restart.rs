@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use crate::protocol::methods::AnyParams;
 use crate::protocol::methods::system::RestartRequestParams;
 use crate::registry::{Ctx, Reply};
+use crate::telemetry::quoted;
 
 /// `gateway.restart.preflight`: whether a restart would interrupt work.
 pub async fn preflight(cx: Ctx, _: AnyParams) -> Reply<Value> {
@@ -20,7 +21,12 @@ pub async fn request(cx: Ctx, p: RestartRequestParams) -> Reply<Value> {
         (false, true) => "scheduled",
         (false, false) => "deferred",
     };
-    tracing::info!(by = %cx.caller.name, reason = p.reason.as_deref(), status, "restart asked for");
+    tracing::info!(
+        by = quoted(&cx.caller.name),
+        reason = p.reason.as_deref().map(quoted),
+        status,
+        "restart asked for"
+    );
     let restart = json!({
         "ok": true,
         "pid": std::process::id(),

@@ -26,7 +26,8 @@ pub async fn reload(cx: Ctx, _: AnyParams) -> Reply<Value> {
         targets.iter().map(|target| target.reference.clone()).collect()
     };
     let (must, may) = (wanted(&needed), wanted(&others));
-    let reloaded = secrets::reload(&must, &may, &settings.secrets, &services.env).await;
+    let reloaded =
+        secrets::reload(&must, &may, &settings.secrets, &settings.environment(&services.env)).await;
     let (found, lost) = reloaded.map_err(|lost| {
         for (reference, error) in &lost {
             tracing::error!(%reference, %error, "secrets stay as they are");
@@ -37,7 +38,8 @@ pub async fn reload(cx: Ctx, _: AnyParams) -> Reply<Value> {
         tracing::warn!(%reference, %error, "a secret cannot be had");
     }
     let failover = services.models.failover();
-    let lookup = |name: &str| services.env.get(name);
+    let env = settings.environment(&services.env);
+    let lookup = |name: &str| env.get(name);
     failover.catalog().renew(&CatalogSources::plain(&settings.models, &lookup, &found));
     failover.credentials().forget();
     if is_auth_stale(services, &needed, &found)
@@ -86,7 +88,9 @@ pub async fn resolve(cx: Ctx, p: SecretsResolveParams) -> Reply<Value> {
     wanted.retain(|target| ids.iter().any(|id| target.is_meant_by(id)));
     tracing::info!(command, secrets = wanted.len(), by = %cx.caller.name, "secrets are told");
     let references = wanted.iter().map(|target| target.reference.clone()).collect();
-    let (found, lost) = secrets::resolve(&references, &settings.secrets, &cx.services.env).await;
+    let (found, lost) =
+        secrets::resolve(&references, &settings.secrets, &settings.environment(&cx.services.env))
+            .await;
     let told = wanted.iter().filter_map(|target| {
         let secret = found.get(&target.reference)?;
         Some(json!({

@@ -123,7 +123,7 @@ fn skills(cx: &Ctx) -> &Arc<Skills> {
 }
 
 /// Looks at skills where that may block.
-async fn look<T: Send + 'static>(
+pub(super) async fn look<T: Send + 'static>(
     cx: &Ctx,
     work: impl FnOnce(&Skills) -> T + Send + 'static,
 ) -> Reply<T> {
@@ -132,7 +132,7 @@ async fn look<T: Send + 'static>(
     worked.map_err(|_| ErrorShape::unavailable("the gateway stops"))
 }
 
-fn agent(cx: &Ctx, named: Option<&str>) -> Reply<AgentSettings> {
+pub(super) fn agent(cx: &Ctx, named: Option<&str>) -> Reply<AgentSettings> {
     let agents = &cx.services.settings.now().agents;
     let id = named.map_or_else(|| cx.services.keys.now().default_agent.clone(), AgentId::normalize);
     if agents.has(id.as_str()) {

@@ -8,6 +8,7 @@ use crate::protocol::methods::system::SystemEventParams;
 use crate::protocol::{ErrorShape, Scope};
 use crate::registry::{Ctx, Reply, Services};
 use crate::sessions::{SessionError, SessionKey, SessionRow as Listed};
+use crate::store::SessionEntry;
 use crate::support::without_nulls;
 
 use super::health::publish_presence;
@@ -102,9 +103,27 @@ fn recent_session(services: &Services, agent: &str, listed: &Listed, now_ms: u64
         "remainingTokens": used.zip(window).map(|(used, window)| window.saturating_sub(used)),
         "percentUsed": used.zip(window).map(|(used, window)| used * 100 / window.max(1)),
         "model": model.name.model,
+        "runtime": "clawgate",
         "contextTokens": window,
+        "flags": flags(entry),
     });
     without_nulls(recent)
+}
+
+/// What is set in a session, in the words of the original.
+fn flags(entry: &SessionEntry) -> Vec<String> {
+    let level =
+        |name: &str, level: &Option<String>| level.as_ref().map(|level| format!("{name}:{level}"));
+    let mark = |name: &str, is_set: Option<bool>| (is_set == Some(true)).then(|| name.to_owned());
+    let flags = [
+        level("think", &entry.thinking_level),
+        level("verbose", &entry.verbose_level),
+        level("reasoning", &entry.reasoning_level),
+        mark("system", entry.system_sent),
+        mark("aborted", entry.aborted_last_run),
+        Some(format!("id:{}", entry.session_id)),
+    ];
+    flags.into_iter().flatten().collect()
 }
 
 /// `system-presence`: who is there.

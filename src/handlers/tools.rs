@@ -124,7 +124,7 @@ pub async fn invoke(cx: Ctx, p: ToolsInvokeParams) -> Reply<Value> {
         let cx = cx.owned(is_owner);
         let outcome = match toolbox.check(&call) {
             Ok((tool, arguments)) => {
-                let output = tool.call(&cx, &arguments).await;
+                let output = tool.call(&cx, &arguments).await.without_secrets();
                 match output.error_line() {
                     None => Ok((output.to_wire(), tool.source())),
                     Some(text) => Err(("internal_error", text)),

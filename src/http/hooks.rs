@@ -2,50 +2,53 @@
 
 use std::time::Duration;
 
-use axum::body::{Body, to_bytes};
-use axum::http::{StatusCode, header, request};
+use axum::body::to_bytes;
+use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 
-use crate::auth::Peer;
-use crate::channels::{HookAnswer, HookRequest};
+use crate::channels::{Channels, HookAnswer, HookRequest};
 use crate::gateway::Gateway;
+
+use super::Asked;
 
 /// How long a body may take: services send it at once.
 const BODY_LIMIT: Duration = Duration::from_secs(10);
 
-pub(super) async fn answer(
-    gateway: &Gateway,
-    peer: &Peer,
-    parts: &request::Parts,
-    body: Body,
-) -> Option<Response> {
-    let (path, services) = (parts.uri.path(), &gateway.services);
-    let channels = &services.runs.parts().channels;
-    let limit = channels.hook_limit(path)?;
-    if parts.method != axum::http::Method::POST {
-        let refused = written(&HookAnswer::error(405, "only POST is taken here"));
-        return Some(([(header::ALLOW, "POST")], refused).into_response());
+/// Most bytes of a request to a path; `None` when no channel has it.
+pub(super) fn limit(gateway: &Gateway, path: &str) -> Option<u64> {
+    channels(gateway).hook_limit(path)
+}
+
+fn channels(gateway: &Gateway) -> &Channels {
+    &gateway.services.runs.parts().channels
+}
+
+pub(super) async fn answer(asked: Asked<'_>) -> Response {
+    let Asked { gateway, peer, parts, body } = asked;
+    let path = parts.uri.path();
+    let limit = limit(gateway, path).unwrap_or_default();
+    // What is said to be too large is not read.
+    let length = parts.headers.get(header::CONTENT_LENGTH).and_then(|it| it.to_str().ok());
+    if length.and_then(|it| it.parse::<u64>().ok()).is_some_and(|length| length > limit) {
+        return too_large(limit);
     }
     // Paid before anything is read or compared (GHSA-5m9r-p9g7-679c).
-    if !gateway.auth.now().pay_hook(peer, services.clock.now_ms()) {
-        return Some(written(&HookAnswer::error(429, "too many requests that prove nothing")));
+    if !gateway.auth.now().pay_hook(peer, gateway.services.clock.now_ms()) {
+        return written(&HookAnswer::error(429, "too many requests that prove nothing"));
     }
     let reading = to_bytes(body, usize::try_from(limit).unwrap_or(usize::MAX));
     let body = match tokio::time::timeout(BODY_LIMIT, reading).await {
         Ok(Ok(body)) => body,
-        Ok(Err(_)) => {
-            let text = format!("the body must have at most {limit} bytes");
-            return Some(closing(&HookAnswer::error(413, &text)));
-        }
-        Err(_) => return Some(closing(&HookAnswer::error(408, "the body took too long"))),
+        Ok(Err(_)) => return too_large(limit),
+        Err(_) => return closing(&HookAnswer::error(408, "the body took too long")),
     };
     let headers = &parts.headers;
     let header = |name: &str| Some(headers.get(name)?.to_str().ok()?.to_owned());
-    let answer = channels.hook(path, HookRequest { header: &header, body: &body }).await;
+    let answer = channels(gateway).hook(path, HookRequest { header: &header, body: &body }).await;
     if answer.is_known() {
         gateway.auth.now().forgive_hook(peer);
     }
-    Some(written(&answer))
+    written(&answer)
 }
 
 fn written(answer: &HookAnswer) -> Response {
@@ -55,6 +58,10 @@ fn written(answer: &HookAnswer) -> Response {
         (header::CACHE_CONTROL, "no-store"),
     ];
     (status, headers, answer.body.to_string()).into_response()
+}
+
+fn too_large(limit: u64) -> Response {
+    closing(&HookAnswer::error(413, &format!("the body must have at most {limit} bytes")))
 }
 
 /// What of a body was not read is not read any more.

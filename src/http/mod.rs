@@ -1,24 +1,54 @@
 //! What is asked for by HTTP without a WebSocket.
 //!
-//! Owns: which path is whose. Promises: a body has a bound of bytes and of
-//! time, and is read for a path that somebody has only. Must not: know what a
-//! request means.
+//! Owns: which path is whose, in one table (`routes`). Promises: a request is
+//! answered by a route of that table or not at all; no page that is not allowed
+//! reaches one that takes no proof of its own; a body has a bound of bytes and
+//! of time, and is read for a path that somebody has only. Must not: know what
+//! a request means.
 
+mod about;
 mod hooks;
+mod routes;
 
 use axum::body::Body;
-use axum::http::request;
-use axum::response::Response;
+use axum::http::{Method, StatusCode, header, request};
+use axum::response::{IntoResponse, Response};
 
-use crate::auth::Peer;
+use crate::auth::{Peer, origin};
 use crate::gateway::Gateway;
 
-/// The answer to a request; `None` when nobody has its path.
+pub use routes::{Entry, Place, ROUTES, Route};
+
+/// A request that has found its route.
+struct Asked<'a> {
+    gateway: &'a Gateway,
+    peer: &'a Peer,
+    parts: &'a request::Parts,
+    body: Body,
+}
+
+/// The answer to a request.
 pub async fn answer(
     gateway: &Gateway,
     peer: &Peer,
     parts: &request::Parts,
     body: Body,
-) -> Option<Response> {
-    hooks::answer(gateway, peer, parts, body).await
+) -> Response {
+    let route = routes::find(gateway, parts.uri.path());
+    let auth = gateway.auth.now();
+    // What proves by itself who sent it may come from anywhere.
+    if route.is_none_or(|route| route.entry == Entry::Open)
+        && let Err(refusal) = origin::check_request(peer, auth.pages(), auth.is_proxy(peer.remote))
+    {
+        return (StatusCode::FORBIDDEN, format!("{refusal}\n")).into_response();
+    }
+    let Some(route) = route else {
+        return (StatusCode::NOT_FOUND, "Not Found\n").into_response();
+    };
+    if !route.methods.contains(&parts.method) {
+        let allowed: Vec<_> = route.methods.iter().map(Method::as_str).collect();
+        let allow = [(header::ALLOW, allowed.join(", "))];
+        return (StatusCode::METHOD_NOT_ALLOWED, allow, "Method Not Allowed").into_response();
+    }
+    (route.answer)(Asked { gateway, peer, parts, body }).await
 }

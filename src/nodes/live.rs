@@ -104,7 +104,13 @@ impl Nodes {
             }
         };
         let live = LiveNode { joined: node, connected_at: now_ms, granted };
-        self.state.lock().nodes.insert(live.joined.node_id.clone(), Arc::new(live));
+        let nodes = &mut self.state.lock().nodes;
+        // The store may have kept an older connection waiting for longer.
+        let is_newest =
+            nodes.get(&live.joined.node_id).is_none_or(|known| known.connected_at <= now_ms);
+        if is_newest {
+            nodes.insert(live.joined.node_id.clone(), Arc::new(live));
+        }
     }
 
     /// A connection of a node is gone: what it was asked for it does not answer.
@@ -123,8 +129,19 @@ impl Nodes {
         self.state.lock().nodes.get(node_id).cloned()
     }
 
+    /// How many are connected.
+    pub fn connected(&self) -> usize {
+        self.state.lock().nodes.len()
+    }
+
     pub(super) fn all_live(&self) -> Vec<Arc<LiveNode>> {
         self.state.lock().nodes.values().cloned().collect()
+    }
+
+    /// Whether a node is connected with which somebody can talk.
+    pub fn has_talking(&self) -> bool {
+        let talks = |command: &str| command.starts_with("talk.");
+        self.state.lock().nodes.values().any(|node| node.commands().any(talks))
     }
 
     /// Ids of the nodes that are connected.

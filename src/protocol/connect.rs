@@ -4,12 +4,12 @@ use serde_json::value::RawValue;
 
 use super::ErrorShape;
 use super::decode::{
-    self, Fields, Params, Unknown, any, boolean, dictionary, integer_from, list, non_empty, object,
+    self, Fields, Params, Unknown, boolean, dictionary, integer_from, list, non_empty, object,
     one_of, text,
 };
 
 /// Ids that a standard client may have.
-const CLIENT_IDS: [&str; 13] = [
+pub const CLIENT_IDS: [&str; 13] = [
     "webchat-ui",
     "openclaw-control-ui",
     "openclaw-tui",
@@ -26,7 +26,7 @@ const CLIENT_IDS: [&str; 13] = [
 ];
 
 /// Modes that a standard client may have.
-const CLIENT_MODES: [&str; 7] = ["webchat", "cli", "ui", "backend", "node", "probe", "test"];
+pub const CLIENT_MODES: [&str; 7] = ["webchat", "cli", "ui", "backend", "node", "probe", "test"];
 
 /// What a client says of itself.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -201,10 +201,26 @@ pub struct SimpleConnect {
     pub client_type: Option<String>,
     /// Version of the client.
     pub client_version: Option<String>,
-    /// Credentials: `token` and `password` at the top or under `auth`.
+    /// Credentials: `token`, `password` and `deviceToken` at the top or under `auth`.
     pub auth: ConnectAuth,
-    /// Whether a device identity was claimed.
-    pub has_device: bool,
+    /// Proof of a device identity; without a key and a nonce where the gateway
+    /// knows them.
+    pub device: Option<DeviceProof>,
+}
+
+/// `deviceAuth` of the simple profile.
+struct SimpleProof(DeviceProof);
+
+impl Params for SimpleProof {
+    fn read(f: &mut Fields) -> Self {
+        Self(DeviceProof {
+            id: f.required("deviceId", non_empty()),
+            public_key: f.optional("publicKey", text()).unwrap_or_default(),
+            signature: f.required("signature", non_empty()),
+            signed_at: f.required("timestamp", integer_from(0)),
+            nonce: f.optional("nonce", text()).unwrap_or_default(),
+        })
+    }
 }
 
 impl Params for SimpleConnect {
@@ -216,9 +232,10 @@ impl Params for SimpleConnect {
             auth: ConnectAuth {
                 token: credential(f, "token").or(nested.token),
                 password: credential(f, "password").or(nested.password),
+                device_token: credential(f, "deviceToken").or(nested.device_token),
                 ..ConnectAuth::default()
             },
-            has_device: f.optional("deviceAuth", any()).is_some_and(|proof| !proof.is_null()),
+            device: f.maybe("deviceAuth", object::<SimpleProof>()).map(|SimpleProof(proof)| proof),
         };
         f.ignore_rest();
         connect
@@ -231,7 +248,7 @@ pub enum Connect {
     /// With `minProtocol` or `maxProtocol`.
     Standard(Box<StandardConnect>),
     /// With `clientType` or `clientVersion`, and without those.
-    Simple(SimpleConnect),
+    Simple(Box<SimpleConnect>),
 }
 
 /// Reads the params of `connect`. What is neither form gets the errors of the
@@ -245,7 +262,8 @@ pub fn parse_connect(raw: Option<&RawValue>) -> Result<Connect, ErrorShape> {
     let simple =
         (has("clientType") || has("clientVersion")) && !has("minProtocol") && !has("maxProtocol");
     if simple {
-        return decode::decode("connect", value, Unknown::Ignore).map(Connect::Simple);
+        return decode::decode("connect", value, Unknown::Ignore)
+            .map(|connect| Connect::Simple(Box::new(connect)));
     }
     decode::decode("connect", value, Unknown::Refuse)
         .map(|connect| Connect::Standard(Box::new(connect)))
@@ -270,7 +288,7 @@ mod tests {
             panic!("expected the simple profile")
         };
         assert_eq!(simple.auth.token.as_deref(), Some("t"));
-        assert!(!simple.has_device);
+        assert!(simple.device.is_none());
         // Recorded.
         let error = parse(&json!({
             "minProtocol": 3, "maxProtocol": 3, "clientType": "web",

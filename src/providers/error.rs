@@ -168,6 +168,20 @@ impl ProviderError {
         }
     }
 
+    /// Whether the same request may do better in a while.
+    pub fn may_pass(&self) -> bool {
+        use ProviderErrorKind as Kind;
+        let kinds = [
+            Kind::RateLimit,
+            Kind::Overloaded,
+            Kind::Network,
+            Kind::Timeout,
+            Kind::Server,
+            Kind::Cut,
+        ];
+        kinds.contains(&self.kind) && !says_no_credit(&self.message)
+    }
+
     /// The field of the body that a small model on one's own machine refuses,
     /// because it has nothing of the kind.
     pub(super) fn refused_feature(&self) -> Option<&'static str> {

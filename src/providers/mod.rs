@@ -25,6 +25,7 @@ mod openai_completions;
 mod openai_responses;
 mod overflow;
 mod parts;
+mod probe;
 mod reader;
 mod retry;
 mod schema;
@@ -36,11 +37,13 @@ pub(crate) mod testing;
 pub use adapters::Adapters;
 pub use catalog::{
     Api, Catalog, CatalogError, CatalogSources, Choice, InputKind, ModelInfo, ModelPrice, ModelRef,
-    NameError, PriceStep, ProviderInfo, View, key_in_environment, known_provider, known_providers,
+    NameError, OFFLINE_MODEL, OFFLINE_PROVIDER, PriceStep, ProviderInfo, View, key_in_environment,
+    known_provider, known_providers, ollama_address,
 };
 pub use error::{ErrorStyle, ProviderError, ProviderErrorKind, text_for_people};
 pub use failover::{Attempt, Failover, FallbackNotice, Route};
 pub use http::{HttpLimits, is_loopback, root_cause};
+pub use probe::{ProbeFailure, probe};
 pub use retry::{RetryNotice, RetryPolicy};
 
 use serde_json::Value;

@@ -13,9 +13,12 @@ use crate::bus::{Bus, Presence, Subscriber};
 use crate::config::{Env, Settings};
 use crate::nodes::Nodes;
 use crate::protocol::{Profile, response_ok};
+use crate::push::Push;
 use crate::sessions::usage::UsageReports;
 use crate::sessions::{AgentId, KeyRules, SessionKey, Sessions};
 use crate::support::{Clock, Ids, Live, Tasks, millis};
+use crate::voice::Voice;
+use crate::wizard::Wizards;
 
 use super::exchange::Exchange;
 use super::lanes::Lanes;
@@ -48,6 +51,10 @@ pub struct Services {
     pub runs: Arc<Runs>,
     /// Machines that offer commands.
     pub nodes: Arc<Nodes>,
+    /// Wake words, and what is spoken.
+    pub voice: Arc<Voice>,
+    /// Notifications of browsers.
+    pub push: Arc<Push>,
     /// The order of requests to one session.
     pub lanes: Lanes,
     /// The surroundings of the process.
@@ -68,6 +75,8 @@ pub struct Services {
     pub repair: Option<Repair>,
     /// Whether it is to begin again.
     pub restart: Restart,
+    /// Setups that clients are asked about.
+    pub wizards: Wizards,
     /// When the gateway started.
     pub started: tokio::time::Instant,
 }

@@ -24,6 +24,15 @@ pub struct ConfigState {
     pub pending: Vec<String>,
 }
 
+impl ConfigState {
+    /// What is wrong, for people.
+    pub fn said(&self) -> Option<String> {
+        let ConfigIssue { path, message } = self.trouble.as_ref()?;
+        let place = if path.is_empty() { String::new() } else { format!("{path}: ") };
+        Some(format!("{place}{message}; the config before it stays in use"))
+    }
+}
+
 /// What the configuration was taken up to.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TakenUp {

@@ -191,7 +191,7 @@ fn strip_internal(message: &mut Map<String, Value>) {
 
 /// Replies that say "nothing to say" stay in the transcript and out of sight.
 /// A tool call beside them is shown: its result would have no beginning.
-fn is_hidden(message: &Map<String, Value>) -> bool {
+pub(super) fn is_hidden(message: &Map<String, Value>) -> bool {
     if role(message) != "assistant" {
         let kind = message.get("provenance").and_then(|provenance| provenance.get("kind"));
         return kind.is_some_and(|kind| kind == HEARTBEAT_KIND);

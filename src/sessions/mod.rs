@@ -4,6 +4,7 @@
 //! Promises: what was acknowledged is on disk; a transcript only grows.
 //! Must not: know about sockets, runs or models.
 
+mod artifacts;
 mod checkpoints;
 mod compact;
 mod context;
@@ -37,6 +38,7 @@ pub use crate::store::{
     CompactionCheckpoint, CompactionReason, SessionEntry, SessionPage, SessionQuery, SessionRow,
     TranscriptFacts,
 };
+pub use artifacts::{Artifact, ArtifactData, Download};
 pub use context::ContextEntry;
 pub use directives::{INTERNAL_BEGIN, INTERNAL_END};
 pub use display::{
@@ -50,7 +52,7 @@ pub use lookup::Lookup;
 pub use media::{MEDIA_MEMBER, Media, MediaError, NewMedia, StagedMedia, StoredMedia};
 pub use media_type::MediaType;
 pub use service::Sessions;
-pub use time::iso as iso_time;
+pub use time::{iso as iso_time, millis as millis_of_iso};
 pub use transcript::TranscriptFormat;
 pub use types::{
     AppendOptions, CompactedFiles, CompactedSession, Compaction, CutSession, DeletedSession,

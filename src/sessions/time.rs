@@ -10,7 +10,7 @@ pub fn iso(millis: u64) -> String {
 }
 
 /// Milliseconds since the epoch; 0 for what is no time.
-pub(super) fn millis(iso: &str) -> u64 {
+pub fn millis(iso: &str) -> u64 {
     let time = iso.parse::<Timestamp>().ok();
     time.and_then(|time| u64::try_from(time.as_millisecond()).ok()).unwrap_or_default()
 }

@@ -9,6 +9,9 @@ use rusqlite::{Connection, OptionalExtension, Row, params, params_from_iter};
 use super::column::{signed, unsigned};
 use super::error::Fault;
 
+/// Runs of jobs that are gone of which the log still tells.
+pub(super) const ORPHANS_MAX: u32 = 10_000;
+
 const JOB: &str = "id, job, due_at, origin";
 const RUN: &str = "id, job_id, instant, status, delivery, entry, at";
 
@@ -271,6 +274,20 @@ pub(super) fn note_import(connection: &Connection, path: &str, at: u64) -> Resul
     Ok(noted > 0)
 }
 
+/// Forgets the oldest runs of jobs that are gone, beyond the `kept` newest: each
+/// reminder is a job of its own.
+pub(super) fn prune_orphans(connection: &Connection, kept: u32) -> Result<(), Fault> {
+    connection
+        .prepare_cached(
+            "DELETE FROM cron_runs WHERE rowid IN (
+                SELECT rowid FROM cron_runs
+                WHERE status <> 'started' AND job_id NOT IN (SELECT id FROM cron_jobs)
+                ORDER BY at DESC, rowid DESC LIMIT -1 OFFSET ?1)",
+        )?
+        .execute([kept])?;
+    Ok(())
+}
+
 /// Forgets the oldest runs of a job beyond the `kept` newest.
 pub(super) fn prune(connection: &Connection, job_id: &str, kept: u32) -> Result<(), Fault> {
     connection
@@ -393,6 +410,12 @@ mod tests {
         let text = CronRunQuery { search: Some("R1".into()), limit: 9, ..Default::default() };
         assert_eq!(found(text).0, ["r1"]);
         prune(&database, "a", 1).unwrap();
-        assert_eq!(found(CronRunQuery { limit: 9, ..Default::default() }).0, ["x", "r3"]);
+        let all = || found(CronRunQuery { limit: 9, ..Default::default() }).0;
+        assert_eq!(all(), ["x", "r3"]);
+        let row = CronJobRow { id: "a".into(), job: "{}".into(), due_at: None, origin: None };
+        add(&database, &row, 9).unwrap();
+        add_run(&database, &run("y", "gone", "ok", 10)).unwrap();
+        prune_orphans(&database, 1).unwrap();
+        assert_eq!(all(), ["y", "r3"]);
     }
 }

@@ -11,6 +11,7 @@ use rusqlite::{Connection, TransactionBehavior};
 use tokio::sync::{mpsc, oneshot};
 
 use super::error::{Fault, StoreError};
+use crate::support::trouble;
 
 /// Most writes of one commit: enough to share a sync among all that wait, few
 /// enough that the first does not wait for long.
@@ -74,6 +75,8 @@ pub(super) fn serve(
     path: &Path,
 ) {
     let mut group = Vec::new();
+    // Of the gateway before a restart in place.
+    let mut has_failed = true;
     while let Some(first) = queue.blocking_recv() {
         group.push(first);
         while group.len() < GROUP_MAX {
@@ -84,6 +87,10 @@ pub(super) fn serve(
             .map_err(|error| Fault::from(error).at("commit", path));
         if let Err(error) = &committed {
             tracing::error!(%error, writes = group.len(), "a group of writes was not stored");
+        }
+        if committed.is_err() || has_failed {
+            has_failed = committed.is_err();
+            trouble::tell("store", committed.as_ref().err().map(ToString::to_string));
         }
         for job in group.drain(..) {
             job.answer(committed.clone());

@@ -6,6 +6,7 @@
 //! the program sees of the database is [`Store`], which a server database can
 //! implement as well. Must not: know what a session or a run means.
 
+mod about;
 mod answers;
 pub mod atomic;
 mod channels;
@@ -20,6 +21,7 @@ mod entry;
 mod error;
 mod group;
 pub mod instance;
+mod json_file;
 mod memory;
 mod migrations;
 mod nodes;
@@ -36,7 +38,7 @@ pub use answers::AnswerClaim;
 pub use atomic::{FileError, create_private, move_private, write_private};
 pub use channels::{
     ChannelPerson, ChannelStore, ExpectedReply, NewPart, OutboxAddress, OutboxCounts, OutboxNext,
-    OutboxPart, OutboxSettled, OutboxState, PairingClaim, PairingRequest,
+    OutboxPart, OutboxSettled, OutboxState, PAIRING_CODE_MS, PairingClaim, PairingRequest,
 };
 pub use check::check;
 pub use checkpoint::{CheckpointPlace, CompactionCheckpoint, CompactionReason};
@@ -51,6 +53,7 @@ pub use devices::{
 };
 pub use entry::{SessionEntry, TranscriptFacts};
 pub use error::StoreError;
+pub use json_file::{JsonFile, JsonFileError};
 pub use memory::{MemoryChunk, MemoryFile, MemoryHit, MemoryUpdate};
 pub use nodes::{
     KnownNode, NodeAction, NodeAdmitted, NodeApproval, NodeCheck, NodeDrain, NodeFacts, NodePair,

@@ -36,13 +36,11 @@ impl SqliteStore {
 
 impl Store for SqliteStore {
     fn session<'a>(&'a self, key: &'a str) -> StoreFuture<'a, Option<SessionEntry>> {
-        let key = key.to_owned();
-        Box::pin(self.database.read("look up a session", move |c| sessions::get(c, &key)))
+        self.read_of("look up a session", key, sessions::get)
     }
 
     fn session_by_id<'a>(&'a self, session_id: &'a str) -> StoreFuture<'a, Option<SessionRow>> {
-        let id = session_id.to_owned();
-        Box::pin(self.database.read("look up a session id", move |c| sessions::by_id(c, &id)))
+        self.read_of("look up a session id", session_id, sessions::by_id)
     }
 
     fn create_sessions_if_absent(
@@ -59,10 +57,7 @@ impl Store for SqliteStore {
         key: &'a str,
         change: SessionChange,
     ) -> StoreFuture<'a, Option<SessionEntry>> {
-        let key = key.to_owned();
-        Box::pin(
-            self.database.write("update a session", move |c| sessions::update(c, &key, change)),
-        )
+        self.write_of("update a session", key, move |c, key| sessions::update(c, key, change))
     }
 
     fn edit_session(&self, new: NewSession, edit: SessionEdit) -> StoreFuture<'_, Edited> {
@@ -70,8 +65,7 @@ impl Store for SqliteStore {
     }
 
     fn delete_session<'a>(&'a self, key: &'a str) -> StoreFuture<'a, Option<SessionEntry>> {
-        let key = key.to_owned();
-        Box::pin(self.database.write("delete a session", move |c| sessions::delete(c, &key)))
+        self.write_of("delete a session", key, sessions::delete)
     }
 
     fn delete_unchanged_session<'a>(
@@ -79,9 +73,8 @@ impl Store for SqliteStore {
         key: &'a str,
         updated_at: u64,
     ) -> StoreFuture<'a, bool> {
-        let key = key.to_owned();
-        let delete = move |c: &_| sessions::delete_unchanged(c, &key, updated_at);
-        Box::pin(self.database.write("delete an old session", delete))
+        let delete = move |c: &_, key: &_| sessions::delete_unchanged(c, key, updated_at);
+        self.write_of("delete an old session", key, delete)
     }
 
     fn list_sessions(&self, query: SessionQuery) -> StoreFuture<'_, SessionPage> {
@@ -153,6 +146,7 @@ impl Store for SqliteStore {
             answers::prune(c, now_ms)?;
             subagents::prune(c)?;
             channels::prune(c, now_ms)?;
+            cron::prune_orphans(c, cron::ORPHANS_MAX)?;
             runs::prune(c, now_ms)
         };
         Box::pin(self.database.write("prune runs", prune))

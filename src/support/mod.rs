@@ -1,18 +1,22 @@
 //! Small tools that every layer uses.
 //!
 //! Owns: time, ids, supervised tasks, secrets, fingerprints, own addresses, values that are
-//! replaced. Must not: know anything of the gateway's own nouns.
+//! replaced, what went wrong lately. Must not: know anything of the gateway's own nouns.
 
 mod clock;
 mod fingerprint;
 mod hex;
 mod ids;
+pub mod installation;
 mod json;
 mod live;
+pub mod memory;
 mod permits;
 mod route;
 mod secret;
+pub mod stability;
 mod tasks;
+pub mod trouble;
 
 pub use clock::{Clock, SystemClock, millis};
 pub use fingerprint::Fingerprint;

@@ -1,4 +1,4 @@
-//! What never gets into the log.
+//! What never gets into the log, nor into what tools answer.
 //!
 //! Owns: the credentials that this process has come to know, and the writer
 //! that takes them out of each line. Promises: no line holds one of them, even
@@ -20,39 +20,86 @@ const MAX_HIDDEN: usize = 1000;
 /// What stands in the place of one.
 const MASK: &str = "***";
 
-/// One log per process, and so one list of what is not in it.
-static HIDDEN: RwLock<Vec<String>> = RwLock::new(Vec::new());
+/// The same where a model reads it, which might write it into a file.
+const RESULT_MASK: &str = "[hidden: a secret of the gateway]";
+/// What is no word of a language, and so is taken out of results …
+const STRONG: usize = 16;
+/// … also when it is as short as this, if it has a digit.
+const STRONG_WITH_DIGIT: usize = 8;
 
-/// From now on the log does not show it.
-pub fn hide(secret: &Secret) {
-    let text = secret.expose();
-    let bare = text.strip_prefix("Bearer ").unwrap_or(text);
-    hide_text(bare);
-    // A debug or JSON line has it with escapes.
-    let escaped = serde_json::Value::from(bare).to_string();
-    hide_text(escaped.trim_matches('"'));
+/// What is hidden.
+struct Hidden {
+    text: String,
+    /// Whether it is taken out of what tools answer, too.
+    is_strong: bool,
 }
 
-fn hide_text(text: &str) {
-    if text.len() < MIN_SECRET || HIDDEN.read().iter().any(|known| known == text) {
+/// One log per process, and so one list of what is not in it.
+static HIDDEN: RwLock<Vec<Hidden>> = RwLock::new(Vec::new());
+
+/// From now on the log does not show it; nor do results of tools, unless it may
+/// be an ordinary word.
+pub fn hide(secret: &Secret) {
+    hide_written(secret, |text| {
+        let has_digit = text.bytes().any(|byte| byte.is_ascii_digit());
+        text.len() >= STRONG || (has_digit && text.len() >= STRONG_WITH_DIGIT)
+    });
+}
+
+/// The same for a variable or a header, which may be a secret or a setting:
+/// results of tools show it when it looks like a setting.
+pub fn hide_variable(value: &Secret) {
+    hide_written(value, |text| {
+        let has = |is: fn(&u8) -> bool| text.bytes().any(|byte| is(&byte));
+        let is_plain = text.starts_with(['/', '~', '.']) || text.contains("://");
+        let is_mixed = has(u8::is_ascii_digit) && has(u8::is_ascii_alphabetic);
+        text.len() >= STRONG && is_mixed && !is_plain && !has(u8::is_ascii_whitespace)
+    });
+}
+
+fn hide_written(secret: &Secret, is_strong: fn(&str) -> bool) {
+    let text = secret.expose();
+    let bare = text.strip_prefix("Bearer ").unwrap_or(text);
+    let is_strong = is_strong(bare);
+    hide_text(bare, is_strong);
+    // A debug or JSON line has it with escapes.
+    let escaped = serde_json::Value::from(bare).to_string();
+    hide_text(escaped.trim_matches('"'), is_strong);
+}
+
+fn hide_text(text: &str, is_strong: bool) {
+    let is_known = |known: &Hidden| known.text == text && (known.is_strong || !is_strong);
+    if text.len() < MIN_SECRET || HIDDEN.read().iter().any(is_known) {
         return;
     }
     let mut hidden = HIDDEN.write();
-    if hidden.len() < MAX_HIDDEN {
-        hidden.push(text.to_owned());
+    if let Some(known) = hidden.iter_mut().find(|known| known.text == text) {
+        known.is_strong |= is_strong;
+    } else if hidden.len() < MAX_HIDDEN {
+        hidden.push(Hidden { text: text.to_owned(), is_strong });
         // A secret that contains another one goes first.
-        hidden.sort_by_key(|text| std::cmp::Reverse(text.len()));
+        hidden.sort_by_key(|hidden| std::cmp::Reverse(hidden.text.len()));
     }
 }
 
 /// `text` without credentials: some servers repeat in an error what they refuse.
 pub fn without_secrets(text: &str) -> Cow<'_, str> {
+    without(text, MASK, |_| true)
+}
+
+/// What a tool answers, without credentials. What may be an ordinary word stays.
+pub fn result_without_secrets(text: &str) -> Cow<'_, str> {
+    without(text, RESULT_MASK, |hidden| hidden.is_strong)
+}
+
+fn without<'a>(text: &'a str, mask: &str, is_meant: fn(&Hidden) -> bool) -> Cow<'a, str> {
     let hidden = HIDDEN.read();
-    let found: Vec<_> = hidden.iter().filter(|secret| text.contains(secret.as_str())).collect();
+    let meant = hidden.iter().filter(|hidden| is_meant(hidden));
+    let found: Vec<_> = meant.filter(|hidden| text.contains(&hidden.text)).collect();
     if found.is_empty() {
         return Cow::Borrowed(text);
     }
-    Cow::Owned(found.iter().fold(text.to_owned(), |text, secret| text.replace(*secret, MASK)))
+    Cow::Owned(found.iter().fold(text.to_owned(), |text, hidden| text.replace(&hidden.text, mask)))
 }
 
 /// `line` without what is hidden, and as one line.
@@ -119,6 +166,25 @@ mod tests {
         ] {
             assert_eq!(masked(line, false), shown);
         }
+    }
+
+    #[test]
+    fn a_result_has_no_secret_and_keeps_what_may_be_a_word_or_a_setting() {
+        hide(&Secret::new("result-canary-of-22"));
+        hide(&Secret::new("canary"));
+        hide(&Secret::new("birdcage"));
+        hide_variable(&Secret::new("/usr/lib/canary-1234567890"));
+        hide_variable(&Secret::new("productioncanary"));
+        hide_variable(&Secret::new("variable-canary-of-24-xx"));
+        for (text, shown) in [
+            ("KEY=result-canary-of-22;", "KEY=[hidden: a secret of the gateway];"),
+            ("variable-canary-of-24-xx", "[hidden: a secret of the gateway]"),
+        ] {
+            assert_eq!(result_without_secrets(text), shown);
+        }
+        let words = "a canary in a birdcage, /usr/lib/canary-1234567890, productioncanary";
+        assert_eq!(result_without_secrets(words), words);
+        assert_eq!(without_secrets("birdcage"), "***");
     }
 
     #[test]

@@ -1,22 +1,37 @@
 //! Log output.
 //!
-//! Owns: the process's log subscriber. Promises: everything goes to stderr, so
-//! that stdout stays for answers; no credential is in it, see [`mask`]. Must not: be called by a library user who has
-//! a subscriber of their own.
+//! Owns: the process's log subscriber and its log file. Promises: standard error
+//! gets everything that is wanted, so that stdout stays for answers; the file
+//! gets the same in OpenClaw's form; no credential is in either, see [`mask`].
+//! Must not: be called by a library user who has a subscriber of their own.
 
+mod file;
+mod line;
 mod mask;
+mod quote;
 
-use tracing_subscriber::EnvFilter;
+use std::sync::OnceLock;
 
+use tracing_subscriber::layer::{Layer as _, SubscriberExt as _};
+use tracing_subscriber::util::SubscriberInitExt as _;
+use tracing_subscriber::{EnvFilter, reload};
+
+use crate::config::LoggingSettings;
+
+pub use file::{LogPlace, Tail, TailError, flush, flush_at_end, place, tail};
 use mask::MaskedStderr;
-pub use mask::{hide, without_secrets};
+pub use mask::{hide, hide_variable, result_without_secrets, without_secrets};
+pub use quote::quoted;
 
 /// How to log.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LogOptions {
-    /// What to let through, in the words of `RUST_LOG`.
-    pub filter: String,
-    /// One JSON object per line instead of text.
+    /// What standard error gets, in the words of `RUST_LOG`; without it the
+    /// config file decides.
+    pub console: Option<String>,
+    /// The same for the log file.
+    pub file: Option<String>,
+    /// One JSON object per line on standard error instead of text.
     pub json: bool,
     /// Colour the text; for terminals.
     pub colour: bool,
@@ -39,16 +54,66 @@ pub enum TelemetryError {
     Taken(Box<dyn std::error::Error + Send + Sync>),
 }
 
-/// Starts logging; once per process.
+/// What changes a filter of the running log.
+type SetFilter = Box<dyn Fn(EnvFilter) + Send + Sync>;
+
+/// The running log: what was asked for at its start, and its two filters.
+struct Log {
+    options: LogOptions,
+    console: SetFilter,
+    file: SetFilter,
+}
+
+static LOG: OnceLock<Log> = OnceLock::new();
+
+/// Starts logging to standard error; once per process.
+///
+/// # Errors
+/// For a filter that makes no sense, and a second call.
 pub fn init(options: &LogOptions) -> Result<(), TelemetryError> {
-    let filter = EnvFilter::try_new(&options.filter)
-        .map_err(|source| TelemetryError::Filter { filter: options.filter.clone(), source })?;
-    let lines = tracing_subscriber::fmt()
-        .with_env_filter(filter)
+    let usual = filter_for_level("info");
+    let console = parsed(options.console.as_deref().unwrap_or(&usual))?;
+    let wanted = parsed(options.file.as_deref().unwrap_or(&usual))?;
+    let (console, set_console) = reload::Layer::new(console);
+    let (wanted, set_file) = reload::Layer::new(wanted);
+    let lines = tracing_subscriber::fmt::layer()
         .with_writer(MaskedStderr { has_colour: options.colour })
         .with_ansi(options.colour);
-    if options.json { lines.json().try_init() } else { lines.try_init() }
-        .map_err(TelemetryError::Taken)
+    let lines = if options.json { lines.json().boxed() } else { lines.boxed() };
+    tracing_subscriber::registry()
+        .with(lines.with_filter(console))
+        .with(line::FileLayer.with_filter(wanted))
+        .try_init()
+        .map_err(|error| TelemetryError::Taken(Box::new(error)))?;
+    // The subscriber is there for as long as the process.
+    let console: SetFilter = Box::new(move |filter| drop(set_console.reload(filter)));
+    let file: SetFilter = Box::new(move |filter| drop(set_file.reload(filter)));
+    let _ = LOG.set(Log { options: options.clone(), console, file });
+    Ok(())
+}
+
+/// Has the running log follow these settings, and opens the log file at the
+/// first time. What was asked for at the start goes before them.
+pub fn configure(settings: &LoggingSettings) {
+    let Some(log) = LOG.get() else { return };
+    if log.options.console.is_none() {
+        set(&log.console, settings.console_level.as_str());
+    }
+    if log.options.file.is_none() {
+        set(&log.file, settings.level.as_str());
+    }
+    file::open(LogPlace::of(settings));
+}
+
+fn set(filter: &SetFilter, level: &str) {
+    if let Ok(wanted) = EnvFilter::try_new(filter_for_level(level)) {
+        filter(wanted);
+    }
+}
+
+fn parsed(filter: &str) -> Result<EnvFilter, TelemetryError> {
+    let filter_error = |source| TelemetryError::Filter { filter: filter.to_owned(), source };
+    EnvFilter::try_new(filter).map_err(filter_error)
 }
 
 /// The filter for a level as OpenClaw names it. Details are wanted of the
@@ -75,7 +140,7 @@ mod tests {
 
     #[test]
     fn a_bad_filter_is_named() {
-        let options = LogOptions { filter: "a=b=c".into(), json: false, colour: false };
+        let options = LogOptions { console: Some("a=b=c".into()), ..LogOptions::default() };
         let error = init(&options).unwrap_err();
         assert!(error.to_string().starts_with("`a=b=c` is not a log filter"), "{error}");
     }

@@ -8,7 +8,7 @@ pub const GROUPS: &[&[&str]] = &[
     &["support", "protocol"],
     &["store", "telemetry", "config"],
     &["auth", "bus", "sessions", "providers"],
-    &["agent", "cron", "nodes", "channels"],
+    &["agent", "cron", "nodes", "channels", "voice", "push", "wizard"],
     &["registry", "handlers", "commands"],
     &["gateway", "http", "dialects"],
     &["app", "cli"],

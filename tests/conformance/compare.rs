@@ -209,11 +209,28 @@ impl<'a> Comparer<'a> {
                 ))
     }
 
+    /// Members of a schema: which is which is told by their keys.
+    fn by_key(&mut self, recorded: &[Value], actual: &[Value], path: &str) {
+        let place = |value: &Value| format!("{path}/{}", value["key"].as_str().unwrap_or("?"));
+        for value in recorded {
+            match actual.iter().find(|got| got["key"] == value["key"]) {
+                Some(got) => self.value(value, got, &place(value)),
+                None => self.report(Kind::Absent, &place(value), "recorded".to_owned()),
+            }
+        }
+        for got in actual.iter().filter(|got| recorded.iter().all(|it| it["key"] != got["key"])) {
+            self.report(Kind::Extra, &place(got), "got".to_owned());
+        }
+    }
+
     fn array(&mut self, recorded: &[Value], actual: &[Value], path: &str) {
         let is_presence = path.ends_with("/presence")
             || (path == "/payload" && self.place.ends_with(" system-presence"));
         if is_presence {
             return self.presence(recorded, actual, path);
+        }
+        if path.ends_with("/children") {
+            return self.by_key(recorded, actual, path);
         }
         let clipped = recorded.last().is_some_and(|last| !last["__clipped_items"].is_null());
         let other_role = |(was, is): (&Value, &Value)| was["role"] != is["role"];

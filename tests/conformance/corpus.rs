@@ -26,6 +26,12 @@ impl Corpus {
         Self { root: manifest().join("tests/conformance/traces"), complete: false }
     }
 
+    /// What the reference says of every method.
+    pub fn methods(&self) -> Option<String> {
+        let folder = self.root.parent().filter(|_| self.complete)?;
+        fs::read_to_string(folder.join("methods.json")).ok()
+    }
+
     /// Folder and name of every trace, in order.
     pub fn names(&self) -> Vec<String> {
         let mut names: Vec<String> = entries(&self.root)

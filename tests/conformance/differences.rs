@@ -87,14 +87,30 @@ const RANGE: &str = "The mismatch error names the range that we speak.";
 const PRESENCE: &str =
     "Who was connected earlier: the recordings share one gateway among several files.";
 const HEALTH_AT_ONCE: &str = "The health snapshot exists from the first hello on.";
-const HEALTH_FACTS: &str = "Uptime, runs and task panics: what is wrong is shown.";
+const STATUS: &str = "methods/health-status";
+const MEMORY: &str = "methods/doctor-memory";
+const OWN_RUNTIME: &str = "Another program runs the agents.";
+const OWN_EVENTS: &str = "Each gateway tells what has happened to it.";
+const OWN_LOG: &str = "The log of a gateway with a state directory of its own is in it.";
+const INSTALLED: &str = "Which version runs and how it was installed is told as well.";
+const BY_WORDS: &str = "Memory is searched by words; how much there is of it is told.";
+const NO_DREAMS: &str = "It is said that this gateway does not dream.";
+const WHEN: &str = "Its name is the time of the repair.";
+const HEALTH_FACTS: &str =
+    "Uptime, runs, task panics and each part: what is wrong is shown, and since when.";
 const TOLD_HERE_TOO: &str =
     "Whoever watches a session is told of a run whose answer goes to a channel as well.";
 const ONE_PLACE: &str = "Where answers go is in deliveryContext, and there only.";
 const WHAT_TO_DO: &str = "The error says with which command to approve, and until when.";
+const WHAT_PAGE: &str = "The error says which page was seen, under which host, and what to write.";
 const NO_TOKEN_FOR_A_PLACE: &str =
     "Coming from this machine is worth no token: it would outlast the mode (CVE-2026-53817).";
-const NO_VOICE: &str = "Voice wake is not built yet.";
+const OWN_SPEECH: &str =
+    "Services are listed that this gateway can ask; none speaks without having been configured.";
+const OWN_PAIR: &str = "Each gateway has a key pair of its own.";
+const NO_BROWSER: &str = "There is no program here that steers a browser.";
+const NO_SUCH_METHOD: &str =
+    "No gateway has this method: who may not know that is told of admin, as for every other name.";
 const TASKS: &str = "Runs are the tasks of this gateway; there is no task ledger to audit.";
 const WHICH_MODEL: &str = "Which model answers and why is shown wherever one looks.";
 
@@ -117,8 +133,27 @@ const CUT_WITH_HEADER: &str = "A cut transcript keeps its header, so its message
 const PACE: &str = "How far an answer had come when it was stopped is a matter of pace.";
 const CUT_ID: &str = "An answer that was cut has no id of the provider.";
 const CUT_COUNTS: &str = "What the session's context held before a run was stopped is still told.";
+const OWN_TEXTS: &str = "What a key means is told in words of our own, and each key has a hint.";
+const OUR_KEYS: &str = "Only the keys that mean something here are told, and those that are ours.";
+const OUR_BOUNDS: &str = "The schema has the bounds and defaults that hold.";
+const NO_DEFAULTS: &str = "The config is told as it is written; the schema has the defaults.";
+const NO_EFFECT: &str = "What has no effect here is told.";
+const NO_SECTION: &str = "No section has to be there.";
+const AGENT_NAMED: &str = "The gateway of a replay names its agent in the config.";
+const SAYS_RESTART: &str = "The answer says whether the change waits for a restart.";
+const WHOLE_RULE: &str = "An error says what is allowed, not only of which type.";
+const PARSER: &str = "Each parser of JSON5 has words of its own.";
+const NO_SENTINEL: &str =
+    "No note is left for the next start: a change does not restart the gateway.";
+const OTHER_WAIT: &str = "How long is to be waited is a matter of pace.";
 const PIECES: &str = "In how many pieces a text comes is a matter of pace.";
 const BEDROCK: &str = "There is no plugin for Amazon Bedrock, whose models the original lists too.";
+const OWN_TOOLS: &str = "Tools are listed that this gateway has, in its words.";
+const CONFIGURED: &str = "An agent that is in the config file counts as configured.";
+const CONFIG_AGENTS: &str =
+    "Agents are those of the config; the original also lists one of whom only a folder is left.";
+const OWN_IDS: &str = "Ids of artifacts are made of their place in the transcript.";
+const FILES_TOO: &str = "A file that came with a message is listed beside the pictures.";
 const RECORDED_BEFORE: &str = "The end of a run of an earlier recording.";
 const ERROR_FACTS: &str = "An error tells its kind, and a code for dashboards.";
 const FAILED_IS_FAILED: &str = "agent.wait says of a run that failed that it did.";
@@ -174,6 +209,7 @@ const WAITS: &str =
     "The call waits for the decision inside its run; the original's returns at once.";
 const TELLS_RESULT: &str =
     "The call has waited, so it tells the result and not that it was put off.";
+const WHICH_WIZARD: &str = "The refusal of a second setup names the session that runs, so that a client that was lost can go on with it.";
 const NO_FOLLOW_UP: &str =
     "The run that asked has the result and ends with the answer, so that no second run reports.";
 const NOBODY_ANSWERS: &str =
@@ -209,6 +245,7 @@ const WEBHOOK_FATE: &str = "What became of an answer on its way to a web server 
 
 /// The list.
 pub const DIFFERENCES: &[Difference] = &[
+    allow(Kind::Extra, "methods/wizard", "op res wizard.start", "/error/details", WHICH_WIZARD),
     allow(Kind::Value, "handshake/ok-token", "c5 res connect", "/payload/protocol", VERSIONS),
     allow(
         Kind::Extra,
@@ -239,9 +276,28 @@ pub const DIFFERENCES: &[Difference] = &[
     allow(Kind::Extra, "*", "*", "/payload/runs", HEALTH_FACTS),
     allow(Kind::Extra, "*", "*", "/payload/taskPanics", HEALTH_FACTS),
     allow(Kind::Extra, "*", "*", "/payload/commands", HEALTH_FACTS),
+    allow(Kind::Extra, "*", "*", "/payload/degraded", HEALTH_FACTS),
+    allow(Kind::Extra, "*", "*", "/payload/services", HEALTH_FACTS),
+    allow(Kind::Value, STATUS, "op res status", "/payload/tasks/*", TASKS),
+    allow(Kind::Value, STATUS, "op res status", "*/recent/0/runtime", OWN_RUNTIME),
+    allow(Kind::Value, STATUS, "op res diagnostics.stability", "/payload/*", OWN_EVENTS),
+    allow(Kind::Absent, STATUS, "op res diagnostics.stability", "/payload/*", OWN_EVENTS),
+    allow(Kind::Extra, STATUS, "op res diagnostics.stability", "/payload/*", OWN_EVENTS),
+    allow(Kind::Value, STATUS, "op res logs.tail", "/payload/lines/*", OWN_EVENTS),
+    allow(Kind::Value, STATUS, "op res logs.tail", "/payload/file", OWN_LOG),
+    allow(Kind::Extra, STATUS, "op res update.status", "/payload/version", INSTALLED),
+    allow(Kind::Extra, STATUS, "op res update.status", "/payload/installation", INSTALLED),
+    allow(Kind::Value, MEMORY, "op res doctor.memory.status", "/payload/provider", BY_WORDS),
+    allow(Kind::Value, MEMORY, "op res doctor.memory.status", "/payload/embedding/*", BY_WORDS),
+    allow(Kind::Extra, MEMORY, "op res doctor.memory.status", "/payload/memory", BY_WORDS),
+    allow(Kind::Extra, MEMORY, "op res doctor.memory.status", "*/dreaming/offered", NO_DREAMS),
+    allow(Kind::Value, MEMORY, "op res doctor.memory.repair*", "/payload/archiveDir", WHEN),
     allow(Kind::ExtraFrame, "devices/tokens", "f event device.pair.resolved", "*", LEAVES_LATER),
     allow(Kind::Extra, "*", "* res connect", "/error/details/approveCommand", WHAT_TO_DO),
     allow(Kind::Extra, "*", "* res connect", "/error/details/expiresAtMs", WHAT_TO_DO),
+    allow(Kind::Extra, "*", "* res connect", "/error/details/origin", WHAT_PAGE),
+    allow(Kind::Extra, "*", "* res connect", "/error/details/host", WHAT_PAGE),
+    allow(Kind::Extra, "*", "* res connect", "/error/details/fix", WHAT_PAGE),
     allow(
         Kind::Absent,
         "handshake/none",
@@ -256,7 +312,40 @@ pub const DIFFERENCES: &[Difference] = &[
         "/payload/auth/issuedAtMs",
         NO_TOKEN_FOR_A_PLACE,
     ),
-    allow(Kind::MissingFrame, "*", "* event voicewake.*", "*", NO_VOICE),
+    allow(
+        Kind::Type,
+        "methods/talk-tts-voice",
+        "op res tts.status",
+        "/payload/provider",
+        OWN_SPEECH,
+    ),
+    allow(
+        Kind::Type,
+        "methods/talk-tts-voice",
+        "op res tts.providers",
+        "/payload/active",
+        OWN_SPEECH,
+    ),
+    allow(
+        Kind::Value,
+        "methods/channels-push",
+        "op res push.web.vapidPublicKey",
+        "/payload/vapidPublicKey",
+        OWN_PAIR,
+    ),
+    allow(Kind::Value, "methods/channels-push", "op res browser.request", "/ok", NO_BROWSER),
+    allow(Kind::Absent, "methods/channels-push", "op res browser.request", "/payload", NO_BROWSER),
+    allow(Kind::Extra, "methods/channels-push", "op res browser.request", "/error", NO_BROWSER),
+    allow(
+        Kind::Value,
+        "methods/channels-push",
+        "none res assistant.media.get",
+        "/error/message",
+        NO_SUCH_METHOD,
+    ),
+    allow(Kind::Value, "methods/talk-tts-voice", "op res tts.*", "/payload/provider*", OWN_SPEECH),
+    allow(Kind::Absent, "methods/talk-tts-voice", "op res tts.*", "/payload/provider*", OWN_SPEECH),
+    allow(Kind::Extra, "methods/talk-tts-voice", "op res tts.*", "/payload/provider*", OWN_SPEECH),
     allow(Kind::MissingFrame, "methods/chat", "op event run", "agent lifecycle error", ONE_END),
     allow(Kind::MissingFrame, "methods/chat", "op event run", "chat final", ONE_END),
     allow(Kind::ExtraFrame, "methods/chat", "op event run", "agent lifecycle start", ONE_END),
@@ -323,6 +412,84 @@ pub const DIFFERENCES: &[Difference] = &[
     allow(Kind::Value, "*", "* res usage.cost", "/payload/cacheStatus/status", READ_AT_ONCE),
     allow(Kind::Value, "methods/models-tools", "op res models.list", "/payload/models/*", BEDROCK),
     allow(Kind::Absent, "methods/models-tools", "op res models.list", "/payload/models/*", BEDROCK),
+    allow(
+        Kind::Value,
+        "methods/models-tools",
+        "op res tools.catalog",
+        "/payload/groups/*",
+        OWN_TOOLS,
+    ),
+    allow(
+        Kind::Absent,
+        "methods/models-tools",
+        "op res tools.catalog",
+        "/payload/groups/*",
+        OWN_TOOLS,
+    ),
+    allow(
+        Kind::Extra,
+        "methods/models-tools",
+        "op res tools.catalog",
+        "/payload/groups/*",
+        OWN_TOOLS,
+    ),
+    allow(
+        Kind::Value,
+        "methods/models-tools",
+        "op res tools.effective",
+        "/payload/groups/*",
+        OWN_TOOLS,
+    ),
+    allow(
+        Kind::Absent,
+        "methods/models-tools",
+        "op res tools.effective",
+        "/payload/groups/*",
+        OWN_TOOLS,
+    ),
+    allow(Kind::Absent, "methods/agents", "op res agents.list", "/payload/agents/1", CONFIG_AGENTS),
+    allow(
+        Kind::Value,
+        "chat/attachments",
+        "a res artifacts.list",
+        "/payload/artifacts/*/id",
+        OWN_IDS,
+    ),
+    allow(
+        Kind::Value,
+        "chat/attachments",
+        "a res artifacts.list",
+        "/payload/artifacts/4/*",
+        FILES_TOO,
+    ),
+    allow(
+        Kind::Extra,
+        "chat/attachments",
+        "a res artifacts.list",
+        "/payload/artifacts/5",
+        FILES_TOO,
+    ),
+    instead_of(
+        "🦞 OpenClaw",
+        "methods/models-tools",
+        "op res tools.invoke",
+        "/payload/output/*",
+        OWN_STATUS,
+    ),
+    allow(
+        Kind::Value,
+        "methods/models-tools",
+        "op res tools.invoke",
+        "/payload/output/details/agents/0/configured",
+        CONFIGURED,
+    ),
+    instead_of(
+        "{\n  \"requester\"",
+        "methods/models-tools",
+        "op res tools.invoke",
+        "/payload/output/content/0/text",
+        CONFIGURED,
+    ),
     allow(
         Kind::MissingFrame,
         "chat/provider-errors",
@@ -1123,6 +1290,117 @@ pub const DIFFERENCES: &[Difference] = &[
     allow(Kind::Value, "cron/jobs", "a event cron", "*eliveryStatus", WEBHOOK_FATE),
     allow(Kind::Extra, "cron/jobs", "a event cron", "*eliveryError", WEBHOOK_FATE),
     allow(Kind::Extra, "cron/jobs", "a event cron", "*/lastDelivered", WEBHOOK_FATE),
+    allow(Kind::Extra, "*config*", "* res config.*", "*/agents/list", AGENT_NAMED),
+    allow(Kind::Absent, "*config*", "* res config.*", "*/logging/redactSensitive", NO_DEFAULTS),
+    allow(Kind::Absent, "*config*", "* res config.*", "*/models/providers/*/api", NO_DEFAULTS),
+    allow(
+        Kind::Absent,
+        "*config*",
+        "* res config.*",
+        "*/agents/defaults/maxConcurrent",
+        NO_DEFAULTS,
+    ),
+    allow(Kind::Absent, "*config*", "* res config.*", "*/agents/defaults/subagents", NO_DEFAULTS),
+    allow(Kind::Absent, "*config*", "* res config.*", "*/commands", NO_DEFAULTS),
+    allow(Kind::Absent, "*config*", "* res config.*", "*/messages", NO_DEFAULTS),
+    allow(Kind::Extra, "*config*", "* res config.get", "/payload/warnings/*", NO_EFFECT),
+    allow(Kind::Extra, "*config*", "* res config.*", "/payload/requiresRestart", SAYS_RESTART),
+    allow(
+        Kind::Absent,
+        "methods/config",
+        "op res config.schema",
+        "/payload/schema/required",
+        NO_SECTION,
+    ),
+    allow(
+        Kind::Absent,
+        "methods/config",
+        "op res config.schema",
+        "/payload/schema/properties/*",
+        OUR_KEYS,
+    ),
+    allow(Kind::Absent, "methods/config", "op res config.schema", "/payload/uiHints/*", OUR_KEYS),
+    allow(Kind::Value, "methods/config", "op res config.schema*", "*/title", OWN_TEXTS),
+    allow(Kind::Value, "methods/config", "op res config.schema*", "*/description", OWN_TEXTS),
+    allow(Kind::Value, "methods/config", "op res config.schema*", "*/label", OWN_TEXTS),
+    allow(Kind::Value, "methods/config", "op res config.schema*", "*/help", OWN_TEXTS),
+    allow(Kind::Value, "methods/config", "op res config.schema*", "*/tags/*", OWN_TEXTS),
+    allow(Kind::Extra, "methods/config", "op res config.schema.lookup", "*/hint", OWN_TEXTS),
+    allow(Kind::Extra, "methods/config", "op res config.schema.lookup", "*/hint/*", OWN_TEXTS),
+    allow(Kind::Extra, "methods/config", "op res config.schema.lookup", "*/hintPath", OWN_TEXTS),
+    allow(
+        Kind::Value,
+        "methods/config",
+        "op res config.schema.lookup",
+        "*/skillsLimits/hintPath",
+        OWN_TEXTS,
+    ),
+    allow(
+        Kind::Absent,
+        "methods/config",
+        "op res config.schema.lookup",
+        "/payload/children/*",
+        OUR_KEYS,
+    ),
+    allow(
+        Kind::Extra,
+        "methods/config",
+        "op res config.schema.lookup",
+        "/payload/children/*",
+        OUR_KEYS,
+    ),
+    allow(
+        Kind::Value,
+        "methods/config",
+        "op res config.schema.lookup",
+        "/payload/schema/maximum",
+        OUR_BOUNDS,
+    ),
+    allow(
+        Kind::Extra,
+        "methods/config",
+        "op res config.schema.lookup",
+        "/payload/schema/minimum",
+        OUR_BOUNDS,
+    ),
+    allow(
+        Kind::Extra,
+        "methods/config",
+        "op res config.schema.lookup",
+        "/payload/schema/default",
+        OUR_BOUNDS,
+    ),
+    allow(
+        Kind::Absent,
+        "methods/config",
+        "op res config.schema.lookup",
+        "/payload/schema/exclusiveMinimum",
+        OUR_BOUNDS,
+    ),
+    allow(
+        Kind::Value,
+        "config/writes",
+        "* res config.*",
+        "/error/details/issues/*/message",
+        WHOLE_RULE,
+    ),
+    instead_of(
+        "invalid config: gateway.port",
+        "config/writes",
+        "* res config.*",
+        "/error/message",
+        WHOLE_RULE,
+    ),
+    instead_of("SyntaxError: JSON5", "config/writes", "* res config.*", "/error/message", PARSER),
+    instead_of(
+        "rate limit exceeded",
+        "config/writes",
+        "* res config.*",
+        "/error/message",
+        OTHER_WAIT,
+    ),
+    allow(Kind::Value, "config/writes", "* res config.*", "/error/retryAfterMs", OTHER_WAIT),
+    allow(Kind::Absent, "config/writes", "* res config.*", "/payload/sentinel", NO_SENTINEL),
 ];
 
 /// Whether the difference is there in some runs and not in others.

@@ -10,7 +10,7 @@
 //! | `text`, `classes`, `compare` | when two values are the same |
 //! | `pairing`, `stream`, `verdict` | which frames belong together, and the checks |
 //! | `differences` | the reviewed list of what may differ |
-//! | `run`, `report` | real gateways, `docs/conformance.md` |
+//! | `run`, `report`, `methods` | real gateways, `docs/conformance.md`, its table of methods |
 //! | `playback`, `selftest` | the proof that the runner itself can pass and fail |
 //!
 //! `CLAWGATE_CONFORMANCE=all` also replays what is not expected to pass, any
@@ -25,6 +25,7 @@ mod compare;
 mod corpus;
 mod differences;
 mod ids;
+mod methods;
 mod moments;
 mod open;
 mod pairing;
@@ -105,7 +106,7 @@ async fn what_passed_still_passes_and_the_report_tells_the_truth() {
         .map(|verdict| verdict.trace.as_str())
         .collect();
     if update && corpus.complete {
-        std::fs::write(&path, report::render(&table)).unwrap();
+        std::fs::write(&path, report::render(&table, &corpus)).unwrap();
     } else {
         assert!(worse.is_empty(), "passed before and do not now: {worse:?}");
     }
@@ -114,7 +115,10 @@ async fn what_passed_still_passes_and_the_report_tells_the_truth() {
         let unused = unused_differences(&verdicts, &names);
         assert!(unused.is_empty(), "no trace needs these differences: {unused:?}");
         let now = std::fs::read_to_string(&path).unwrap_or_default();
-        assert!(now == report::render(&table), "{REPORT} is stale: run with CLAWGATE_UPDATE=1");
+        assert!(
+            now == report::render(&table, &corpus),
+            "{REPORT} is stale: run with CLAWGATE_UPDATE=1"
+        );
     }
 }
 

@@ -6,7 +6,9 @@ use std::fmt::Write as _;
 
 use super::classes::CLASSES;
 use super::compare::Kind;
+use super::corpus::Corpus;
 use super::differences::DIFFERENCES;
+use super::methods;
 use super::open::reason;
 use super::setup::NOT_SENT;
 use super::verdict::Verdict;
@@ -81,7 +83,7 @@ pub fn merge(expected: &Table, names: &[String], found: &[Verdict], update: bool
     table
 }
 
-pub fn render(table: &Table) -> String {
+pub fn render(table: &Table, corpus: &Corpus) -> String {
     let mut text = String::from(INTRODUCTION);
     let passed = table.values().filter(|status| **status == Status::Passed).count();
     let _ = writeln!(text, "{passed} of {} traces pass.\n", table.len());
@@ -111,7 +113,7 @@ pub fn render(table: &Table) -> String {
         let class = format!("{class:?}").to_lowercase();
         let _ = writeln!(text, "| `{pattern}` | {class} |");
     }
-    text
+    text + &methods::render(&methods::coverage(corpus, table))
 }
 
 fn cell(pattern: &str) -> String {

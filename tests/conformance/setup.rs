@@ -222,6 +222,16 @@ pub fn is_not_sent(trace: &str, frame: &Value) -> bool {
     NOT_SENT.iter().any(|(name, id, _)| *name == trace && frame["id"] == *id)
 }
 
+/// The models of every recorded gateway, where a recording shows them.
+const RECORDED_MODELS: &str = r#"[{"id":"mock-1","name":"Mock One","reasoning":false,
+    "input":["text","image"],"cost":{"input":1,"output":2,"cacheRead":0.1,"cacheWrite":0.2},
+    "contextWindow":200000,"maxTokens":8192},{"id":"mock-2","name":"Mock Two","reasoning":true,
+    "input":["text","image"],"cost":{"input":1,"output":2,"cacheRead":0.1,"cacheWrite":0.2},
+    "contextWindow":200000,"maxTokens":8192}]"#;
+const RECORDED_ANTHROPIC: &str = r#"[{"id":"mock-1","name":"Mock Anthropic One","reasoning":true,
+    "input":["text","image"],"cost":{"input":1,"output":2,"cacheRead":0.1,"cacheWrite":0.2},
+    "contextWindow":200000,"maxTokens":8192}]"#;
+
 /// Configuration per trace: pattern, JSON path, value.
 const CONFIG: &[(&str, &str, &str)] = &[
     ("chat/slash-commands", "/commands", r#"{"config":true,"restart":false}"#),
@@ -267,6 +277,11 @@ const CONFIG: &[(&str, &str, &str)] = &[
         "/models/providers/mocka/models",
         r#"[{"id":"mock-1","name":"Mock Anthropic One","reasoning":true,"input":["text","image"],"contextWindow":200000}]"#,
     ),
+    ("methods/config", "/gateway/port", "18831"),
+    ("config/writes", "/gateway/port", "18871"),
+    ("*config*", "/models/providers/mock/models", RECORDED_MODELS),
+    ("*config*", "/models/providers/mocka/models", RECORDED_ANTHROPIC),
+    ("*config*", "/logging", r#"{"file":"<RUN_DIR>/openclaw.log"}"#),
     (
         "http/hooks",
         "/hooks",

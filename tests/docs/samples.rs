@@ -61,8 +61,17 @@ fn nginx_passes_upgrades_on_and_believes_no_header_of_a_client() {
 #[test]
 fn caddy_forwards_to_the_port_of_the_gateway() {
     let text = read("config/Caddyfile");
-    let lines: Vec<_> = text.lines().filter(|line| !line.starts_with('#')).collect();
-    assert_eq!(lines, ["gateway.example.com {", "\treverse_proxy 127.0.0.1:18789", "}"]);
+    let is_comment = |line: &&str| line.trim_start().starts_with('#');
+    let lines: Vec<_> = text.lines().filter(|line| !is_comment(line)).collect();
+    assert_eq!(
+        lines,
+        [
+            "gateway.example.com {",
+            "\trequest_header -X-Forwarded-User",
+            "\treverse_proxy 127.0.0.1:18789",
+            "}",
+        ]
+    );
 }
 
 /// The settings of a unit by section.

@@ -343,7 +343,7 @@ async fn what_is_no_command_is_for_the_model_and_what_is_not_offered_is_said_so(
     let asked = mock.requests().len();
     assert_eq!(
         order(&mut client, "/tts on").await,
-        "⚠️ /tts is not offered by this gateway: there is no text-to-speech."
+        "⚠️ /tts is not offered by this gateway: answers are not spoken; `tts.convert` speaks a text."
     );
     assert!(order(&mut client, "/unfocus").await.starts_with("⚠️ /unfocus is not offered"));
     assert_eq!(mock.requests().len(), asked);

@@ -361,6 +361,29 @@ async fn a_session_does_not_see_the_commands_of_another() {
     assert_eq!(text_of(&result), format!("Termination requested for session {id}."));
 }
 
+#[tokio::test]
+async fn what_a_command_prints_of_the_gateways_secrets_is_hidden_from_everybody() {
+    let secret = "sk-hidden-0123456789-abcdef";
+    let (gateway, mock) =
+        with_exec(json!({"env": {"SERVICE_KEY": secret, "MODE": "production"}})).await;
+    let mut client = owner(&gateway).await;
+    let command = "echo first; sleep 0.2; echo key=$SERVICE_KEY mode=$MODE; cat $OPENCLAW_CONFIG";
+    let command = command.replace("$OPENCLAW_CONFIG", &gateway.config_path().display().to_string());
+    let result = exec(&mut client, "main", json!({"command": command})).await;
+    let text = text_of(&result);
+    let shown = "key=[hidden: a secret of the gateway] mode=production";
+    assert!(text.contains(shown), "{text}");
+    let said = client.frames().iter().map(ToString::to_string).collect::<String>();
+    let asked: String = mock.requests().iter().map(|request| request.body.to_string()).collect();
+    let row = crate::stage::row(&mut client, "agent:main:main").await;
+    let file = format!("agents/main/sessions/{}.jsonl", row["sessionId"].as_str().unwrap());
+    let kept = std::fs::read_to_string(gateway.state_dir().join(file)).unwrap();
+    for (place, text) in [("frames", said), ("requests", asked), ("transcript", kept)] {
+        assert!(text.contains("mode=production") && !text.contains(secret), "in {place}: {text}");
+        assert!(!text.contains(crate::support::SECRET), "in {place}: {text}");
+    }
+}
+
 /// A file that is neither in a workspace nor temporary.
 fn outside(unique: u16) -> PathBuf {
     crate::support::closed_place().join(format!("clawgate-test-outside-{unique}"))
@@ -387,6 +410,21 @@ async fn a_confined_command_writes_only_where_it_may() {
     }
     assert!(text.starts_with("in\n") && text.ends_with("temporary\ndevice"), "{text}");
     assert!(text.contains("Permission denied"), "{text}");
+
+    // The gateway's own is not writable, though it lies below a place that is.
+    let state = gateway.state_dir();
+    assert!(state.starts_with(std::env::temp_dir()), "{}", state.display());
+    std::fs::write(state.join("keep"), "as it was").unwrap();
+    let command = format!(
+        "cd {}; echo new > new; echo changed > keep; rm keep; mv keep kept; ln keep linked; \
+         mkdir folder; echo x >> openclaw.json; ls",
+        state.display()
+    );
+    let text = text_of(&exec(&mut client, "main", json!({"command": command})).await);
+    assert_eq!(std::fs::read_to_string(state.join("keep")).unwrap(), "as it was", "{text}");
+    for made in ["new", "kept", "linked", "folder"] {
+        assert!(!state.join(made).exists(), "{made}: {text}");
+    }
 }
 
 #[tokio::test]

@@ -10,11 +10,11 @@ use serde_json::{Value, json};
 use crate::stage::{admin, ask, row, text_of};
 use crate::support::{Gateway, GatewayOptions, default_config};
 
-type Asked = Arc<Mutex<Vec<(String, Value)>>>;
+pub type Asked = Arc<Mutex<Vec<(String, Value)>>>;
 
 /// Knows one model, which it lists to nobody; answers where it is and what it
 /// was asked.
-async fn serve() -> (String, Asked) {
+pub async fn serve() -> (String, Asked) {
     let asked = Asked::default();
     let app = Router::new().fallback(answer).with_state(Arc::clone(&asked));
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();

@@ -238,3 +238,13 @@ pub async fn until<T>(what: &str, mut probe: impl AsyncFnMut() -> Option<T>) -> 
         sleep(Duration::from_millis(10)).await;
     }
 }
+
+/// Serves an app on a free port of this machine, until what comes with the port
+/// is dropped.
+pub async fn serve(app: axum::Router) -> (u16, tokio::task::JoinSet<()>) {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let mut server = tokio::task::JoinSet::new();
+    server.spawn(async move { axum::serve(listener, app).await.unwrap() });
+    (port, server)
+}

@@ -166,6 +166,16 @@ async fn no_name_and_no_link_leads_out_of_the_workspace() {
     let text = refusal(&mut client, "agents.files.set", soul).await;
     assert_eq!(text, "unsafe workspace file \"SOUL.md\"");
     assert_eq!(fs::read_to_string(&secret).unwrap(), "TOPSECRET");
+    // It spoils no list.
+    let listed = call(&mut client, "agents.files.list", json!({"agentId": "main"})).await;
+    let files = listed["files"].as_array().unwrap();
+    let soul = files.iter().find(|file| file["name"] == "SOUL.md").unwrap();
+    assert_eq!(
+        *soul,
+        json!({"name": "SOUL.md", "path": gateway.workspace().join("SOUL.md"), "missing": true,
+            "reason": "unsafe workspace file \"SOUL.md\""})
+    );
+    assert!(files.iter().any(|file| file["name"] == "USER.md" && file["missing"] == false));
     ask(&mut client, "main", "@mock text text=hi", "run-1").await;
     assert!(!system_prompt(&mock).contains("TOPSECRET"));
 }
@@ -190,4 +200,16 @@ async fn an_agent_is_called_what_its_identity_file_says() {
     );
     let listed = call(&mut client, "agents.list", json!({})).await;
     assert_eq!(listed["agents"][0]["identity"]["name"], "Inky");
+
+    fs::write(gateway.workspace().join("me.png"), b"\x89PNG\r\n\x1a\n..").unwrap();
+    let set = json!({"agentId": "main", "name": "IDENTITY.md", "content": "- Avatar: me.png\n"});
+    call(&mut client, "agents.files.set", set).await;
+    let identity = call(&mut client, "agent.identity.get", json!({"agentId": "main"})).await;
+    let picture = "data:image/png;base64,iVBORw0KGgouLg==";
+    assert_eq!(
+        (&identity["avatar"], &identity["avatarStatus"]),
+        (&json!(picture), &json!("local"))
+    );
+    let listed = call(&mut client, "agents.list", json!({})).await;
+    assert_eq!(listed["agents"][0]["identity"]["avatarUrl"], picture);
 }

@@ -87,7 +87,7 @@ secrets = {k: v for k, v in os.environ.items() if "canary" in v}
 print("started with", json.dumps(secrets), file=sys.stderr, flush=True)
 def say(message):
     sys.stdout.write(json.dumps(message) + "\n"); sys.stdout.flush()
-schema = {"type": "object", "properties": {}}
+schema = {"type": "object", "properties": {"error": {"type": "boolean"}}}
 for line in sys.stdin:
     message = json.loads(line)
     method, id = message.get("method"), message.get("id")
@@ -99,7 +99,9 @@ for line in sys.stdin:
     elif method == "tools/call":
         text = "401 bad key " + json.dumps(secrets)
         say({"jsonrpc": "2.0", "id": id, "result": {"isError": True, "structuredContent": secrets,
-            "content": [{"type": "text", "text": text}]}})
+            "content": [{"type": "text", "text": text}]}} if "error" in (message["params"].get("arguments") or {})
+            else {"jsonrpc": "2.0", "id": id, "result": {"structuredContent": secrets,
+            "content": [{"type": "text", "text": "here they are: " + json.dumps(secrets)}]}})
 "#;
 
 fn write(path: &Path, mode: u32, text: &str) {
@@ -283,6 +285,7 @@ fn tools(config: &mut Value, birds: &mut Birds, parrot: &Parrot, base: &Path, se
         services[name] = json!({"apiKey": birds.at(&at("apiKey")), "baseUrl": url});
     }
     config["tools"]["web"]["search"] = services;
+    speech(config, birds, parrot);
     config["tools"]["exec"]["env"] = json!({"TOOL_KEY": birds.at("tools.exec.env.*")});
     config["skills"]["entries"] = json!({"gh": {"apiKey": birds.at("skills.entries.*.apiKey"),
         "env": {"GH_MORE": birds.at("skills.entries.*.env.*")}}});
@@ -296,6 +299,22 @@ fn tools(config: &mut Value, birds: &mut Birds, parrot: &Parrot, base: &Path, se
             "env": {"KEY": birds.at("mcp.servers.*.env.*")}},
         "far": {"url": url, "headers": {"X-Key": birds.at("mcp.servers.*.headers.*")}},
     });
+}
+
+/// Services of speech that refuse everything.
+fn speech(config: &mut Value, birds: &mut Birds, parrot: &Parrot) {
+    let mut service = |at: &str| {
+        let at = |rest: &str| format!("{at}.{rest}");
+        let password = birds.at(&at("baseUrl"));
+        json!({"apiKey": birds.at(&at("apiKey")), "env": {"KEY": birds.at(&at("env.*"))},
+            "baseUrl": format!("http://me:{password}@{}/v1", parrot.address)})
+    };
+    let openai = service("messages.tts.providers.*");
+    let persona = service("messages.tts.personas.*.providers.*");
+    config["talk"] =
+        json!({"provider": "openai", "providers": {"openai": service("talk.providers.*")}});
+    config["messages"]["tts"] = json!({"provider": "openai", "providers": {"openai": openai},
+        "personas": {"bea": {"providers": {"openai": persona}}}});
 }
 
 /// A client that does all that may tell a secret.
@@ -320,14 +339,28 @@ async fn exercise(scene: &Scene) -> Vec<WsClient> {
         (state("gossip") == "ready" && state("far") != "starting").then_some(())
     };
     until("a server that tells and one that refuses", ready).await;
+    // A command that prints what it has, and all that it finds.
+    let prints = format!(
+        "test -n \"$TOOL_KEY$GH_KEY\" && echo there; env; cd {}; cat state/openclaw.json vault.* \
+         claude.sh state/agents/main/agent/auth-profiles.json; cat <state/openclaw.json >&2",
+        scene.gateway.state_dir().parent().unwrap().display()
+    );
     for (name, args) in [
+        ("gossip__tell", json!({"error": true})),
         ("gossip__tell", json!({})),
         ("web_search", json!({"query": "x"})),
-        ("exec", json!({"command": "test -n \"$TOOL_KEY$GH_KEY\" && echo there"})),
+        ("exec", json!({"command": prints})),
     ] {
         let said = client.request("tools.invoke", json!({"name": name, "args": args})).await;
         assert!(said["payload"]["ok"].is_boolean(), "{name}: {said}");
     }
+    for (method, persona) in [("tts.convert", "off"), ("tts.convert", "bea"), ("talk.speak", "off")]
+    {
+        client.request("tts.setPersona", json!({"persona": persona})).await;
+        let refused = client.request(method, json!({"text": "hello"})).await;
+        assert_eq!(refused["ok"], false, "{method}: {refused}");
+    }
+    client.request("talk.config", json!({})).await;
     for line in ["/config show", "/config get gateway.auth", "/config get models", "/status"] {
         let end = ask(&mut client, "commands", line, line).await;
         assert!(!text_of(&end["message"]).is_empty(), "{line}: {end}");
@@ -368,6 +401,8 @@ fn printed(gateway: &Gateway, env: &[(&str, &str)]) -> Vec<(String, Vec<u8>)> {
         "status --json",
         "doctor --json",
         "security audit --json",
+        "logs --limit 5000",
+        "logs --limit 5000 --json",
     ];
     let run = |line: &str| {
         let output = Command::new(env!("CARGO_BIN_EXE_clawgate"))
@@ -421,6 +456,11 @@ async fn nothing_comes_out(search: &str) {
     let mut all = Vec::new();
     files(scene.gateway.root(), &mut all);
     assert!(all.iter().any(|path| path.ends_with("clawgate.sqlite")), "{all:?}");
+    let is_log = |path: &&PathBuf| path.parent().is_some_and(|dir| dir.ends_with("state/logs"));
+    let logged = all.iter().filter(is_log).map(|path| fs::read_to_string(path).unwrap());
+    let logged: String = logged.collect();
+    assert!(logged.contains("\"DEBUG\""), "the log file has details too");
+    assert!(logged.lines().all(|line| line.starts_with("{\"0\":")), "each event is one line");
     for path in all.iter().filter(|path| !scene.nests.contains(*path)) {
         let found = scene.birds.in_bytes(&fs::read(path).unwrap_or_default());
         assert_eq!(found, [""; 0], "in {}", path.display());
@@ -462,14 +502,14 @@ async fn every_place_for_a_credential_has_a_canary() {
 fn every_member_of_the_config_that_is_a_secret_is_a_known_place() {
     let expected = "account.rs bot_token, account.rs secret, account.rs secret, account.rs token, \
         account.rs webhook_secret, account.rs webhook_secret, auth.rs password, auth.rs password, auth.rs token, auth.rs token, \
-        cli_backend.rs env, cron.rs webhook_token, mcp.rs env, mcp.rs headers, mcp.rs url, mcp.rs url, models.rs api_key, \
-        models.rs headers, provider_request.rs ca, provider_request.rs cert, \
+        cli_backend.rs env, cron.rs webhook_token, env.rs added, mcp.rs env, mcp.rs headers, mcp.rs url, mcp.rs url, models.rs api_key, \
+        models.rs headers, options.rs api_key, options.rs base_url, options.rs env, provider_request.rs ca, provider_request.rs cert, \
         provider_request.rs headers, provider_request.rs key, provider_request.rs token, \
         provider_request.rs value, provider_request.rs value, settings.rs password, \
         settings.rs token, skills.rs api_key, skills.rs env, tls.rs password, tls.rs token, web.rs api_key, web.rs api_key, \
         web.rs base_url";
     let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/config");
-    let folders = [dir.clone(), dir.join("channels")];
+    let folders = [dir.clone(), dir.join("channels"), dir.join("voice")];
     let mut found = Vec::new();
     for entry in folders.iter().flat_map(|folder| fs::read_dir(folder).unwrap()) {
         let path = entry.unwrap().path();

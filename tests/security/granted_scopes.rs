@@ -4,29 +4,13 @@
 
 use std::collections::BTreeSet;
 
+use clawgate::protocol::connect::{CLIENT_IDS, CLIENT_MODES};
 use serde_json::{Value, json};
 
 use crate::stage::{admin, call};
 use crate::support::client::ALL_SCOPES;
 use crate::support::guest::{Guest, proxied_config};
 use crate::support::{Gateway, GatewayOptions};
-
-const CLIENT_IDS: [&str; 13] = [
-    "webchat-ui",
-    "openclaw-control-ui",
-    "openclaw-tui",
-    "webchat",
-    "cli",
-    "gateway-client",
-    "openclaw-macos",
-    "openclaw-ios",
-    "openclaw-android",
-    "node-host",
-    "test",
-    "fingerprint",
-    "openclaw-probe",
-];
-const MODES: [&str; 7] = ["webchat", "cli", "ui", "backend", "node", "probe", "test"];
 
 async fn gateway() -> Gateway {
     Gateway::start(GatewayOptions::with_config(proxied_config())).await
@@ -99,7 +83,7 @@ async fn what_a_client_calls_itself_gives_it_no_right() {
     // Pages are checked for their origin whatever else they say.
     let page = "https://gateway.example";
     for id in CLIENT_IDS {
-        for mode in MODES {
+        for mode in CLIENT_MODES {
             let is_page = ["openclaw-control-ui", "webchat-ui"].contains(&id) || mode == "webchat";
             let as_this = |guest: Guest| guest.says("id", id).says("mode", mode).far();
             let (_, answer) = as_this(known.clone()).knock(&gateway).await;

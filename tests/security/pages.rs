@@ -113,3 +113,28 @@ async fn a_foreign_page_gets_no_websocket_whatever_it_knows_or_calls_us() {
         assert_eq!(ours["ok"], true, "{ours}");
     }
 }
+
+#[tokio::test]
+async fn a_page_that_is_refused_is_told_what_was_seen_and_what_to_write() {
+    let gateway = gateway("token").await;
+    let params = standard_connect(&["operator.read"]);
+    let host = "gateway.example:18789";
+    let page = [("Origin", "https://Page.example:443"), ("Host", host)];
+    let answer = connect(&gateway, &page, &params).await;
+    let expected = json!({
+        "code": "CONTROL_UI_ORIGIN_NOT_ALLOWED", "reason": "origin not allowed",
+        "origin": "https://Page.example:443", "host": host,
+        "fix": "add \"https://page.example\" to gateway.controlUi.allowedOrigins",
+    });
+    assert_eq!(answer["error"]["details"], expected, "{answer}");
+    let told = || gateway.stderr().contains("origin=\"https://Page.example:443\"").then_some(());
+    crate::stage::until("the refusal in the log", async || told()).await;
+    // What is no address is not told as one to write, and nothing without end.
+    for origin in ["null", "\"], admin: [\"", &format!("https://{}.example", "a".repeat(9000))] {
+        let answer = connect(&gateway, &[("Origin", origin), ("Host", host)], &params).await;
+        let details = &answer["error"]["details"];
+        let shown = details["origin"].as_str().unwrap();
+        assert!(origin.starts_with(shown) && shown.len() <= 256, "{details}");
+        assert!(!details["fix"].to_string().contains("admin"), "{details}");
+    }
+}

@@ -35,6 +35,9 @@ pub struct GatewayOptions {
     pub env: Vec<(String, String)>,
     /// Arguments after `gateway --port N --verbose`.
     pub args: Vec<String>,
+    /// A program that is started instead, with the command line of the gateway as
+    /// its arguments; it has to become the gateway.
+    pub through: Option<PathBuf>,
 }
 
 impl GatewayOptions {
@@ -113,7 +116,16 @@ impl Gateway {
     }
 
     fn launch(&mut self) {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_clawgate"))
+        let program = Path::new(env!("CARGO_BIN_EXE_clawgate"));
+        let mut command = match &self.options.through {
+            Some(through) => {
+                let mut command = Command::new(through);
+                command.arg(program);
+                command
+            }
+            None => Command::new(program),
+        };
+        let mut child = command
             .args(["gateway", "--port", &self.port.to_string(), "--verbose"])
             .args(&self.options.args)
             .env_clear()
@@ -303,7 +315,7 @@ impl Drop for Gateway {
 }
 
 /// A port nobody listens on at this moment.
-fn free_port() -> u16 {
+pub fn free_port() -> u16 {
     TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().port()
 }
 

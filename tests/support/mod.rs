@@ -5,8 +5,10 @@
 //! the processes it started. Must not: know what a single test checks.
 #![allow(dead_code, unused_imports, reason = "each test crate uses its own part of this module")]
 
+pub mod browser;
 pub mod client;
 pub mod config;
+pub mod debian;
 pub mod device;
 pub mod gateway;
 pub mod guest;
@@ -14,12 +16,14 @@ pub mod mock;
 pub mod node;
 pub mod node_client;
 pub mod place;
+pub mod pty;
 pub mod python;
 pub mod tls;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
+pub use browser::Browser;
 pub use client::{Closed, Incoming, Received, Refusal, WsClient};
 pub use config::{SECRET, default_config};
 pub use device::DeviceKey;

@@ -226,13 +226,17 @@ impl Processes {
             }
         };
         let mode = sandbox.max(least);
-        let places =
-            sandbox::writable(mode, &request.workspace, &self.settings.now().exec.temporary);
-        let Some(writable) = places else { return Ok(None) };
+        if mode == ExecSandbox::Off {
+            return Ok(None);
+        }
         sandbox::availability().map_err(StartError::Unconfined)?;
-        let guard = Guard::new(&self.settings.now());
-        let private = spawn_blocking(move || guard.private()).await.map_err(io::Error::from)?;
-        Ok(Some(Confinement { writable, private }))
+        let settings = self.settings.now();
+        let workspace = request.workspace.clone();
+        let confinement = spawn_blocking(move || {
+            let private = Guard::new(&settings).private();
+            Confinement::new(mode, &workspace, &settings.exec.temporary, private)
+        });
+        Ok(confinement.await.map_err(io::Error::from)?)
     }
 
     /// Puts it on the list, under a name that is free.
@@ -270,12 +274,16 @@ impl Processes {
                 (PathBuf::from(shell), name, vec!["-c".into(), text])
             }
         };
+        let mut env = launch.env;
+        if let Some(temporary) = confinement.as_ref().and_then(|it| it.temporary.as_ref()) {
+            env.insert("TMPDIR".into(), temporary.display().to_string());
+        }
         Plan {
             program,
             name,
             args,
             cwd: launch.cwd,
-            env: launch.env,
+            env,
             has_terminal,
             terminal: None,
             confinement,

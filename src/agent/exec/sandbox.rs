@@ -27,27 +27,46 @@ const DEVICES: [&str; 9] = [
     "/dev/fd",
 ];
 
+/// Files in memory, which go with the machine; Linux always has it.
+const SHARED_MEMORY: &str = "/dev/shm";
+
 /// What a confined command is held to.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Confinement {
     /// The only places that it may write to.
     pub writable: Vec<PathBuf>,
-    /// What it may not read.
+    /// What it may neither read nor change, wherever it lies.
     pub private: PrivatePlaces,
+    /// Where its temporary files go, when it may not make any where they
+    /// usually do.
+    pub temporary: Option<PathBuf>,
 }
 
-/// Where a command may write in this mode; `None` when it is not confined.
-pub(super) fn writable(
-    mode: ExecSandbox,
-    workspace: &Path,
-    temporary: &Path,
-) -> Option<Vec<PathBuf>> {
+impl Confinement {
+    /// What holds a command in this mode; `None` when it is not confined.
+    /// Blocks.
+    pub fn new(
+        mode: ExecSandbox,
+        workspace: &Path,
+        temporary: &Path,
+        private: PrivatePlaces,
+    ) -> Option<Self> {
+        let writable = writable(mode, workspace, temporary)?;
+        // Beside the gateway's own, only what is there already may be changed.
+        let is_crowded = writable.iter().any(|it| it == temporary)
+            && private.folders.iter().any(|it| sight::lies_in(it, temporary));
+        let elsewhere = is_crowded.then(|| SHARED_MEMORY.into());
+        Some(Self { writable, private, temporary: elsewhere })
+    }
+}
+
+fn writable(mode: ExecSandbox, workspace: &Path, temporary: &Path) -> Option<Vec<PathBuf>> {
     let devices = DEVICES.iter().map(PathBuf::from);
     match mode {
         ExecSandbox::Off => None,
         ExecSandbox::ReadOnly => Some(devices.collect()),
         ExecSandbox::WorkspaceWrite => {
-            let others = [workspace.into(), temporary.into(), "/tmp".into(), "/dev/shm".into()];
+            let others = [workspace.into(), temporary.into(), "/tmp".into(), SHARED_MEMORY.into()];
             Some(devices.chain(others).collect())
         }
     }
@@ -63,9 +82,11 @@ pub(super) fn confine(to: &Confinement) -> Result<(), String> {
         |error: &dyn std::fmt::Display| format!("the sandbox is not available: {error}");
     let readable =
         sight::readable(&to.private, &to.writable).map_err(|error| unavailable(&error))?;
+    let writable =
+        sight::writable(&to.private, &to.writable).map_err(|error| unavailable(&error))?;
     let status = ruleset()
         .map_err(|error| unavailable(&error))?
-        .add_rules(path_beneath_rules(&to.writable, changes()))
+        .add_rules(path_beneath_rules(writable, changes()))
         .and_then(|rules| rules.add_rules(path_beneath_rules(readable, READS)))
         .and_then(RulesetCreated::restrict_self)
         .map_err(|error| unavailable(&error))?;

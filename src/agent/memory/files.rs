@@ -90,7 +90,7 @@ fn look(
 }
 
 /// The paths of all memory files, relative to the workspace.
-fn list(reach: &Reach) -> Result<Vec<String>, ReachError> {
+pub(super) fn list(reach: &Reach) -> Result<Vec<String>, ReachError> {
     let mut paths = Vec::new();
     let is_there =
         |name: &&&str| reach.find(name).and_then(|place| place.exists()).unwrap_or(false);

@@ -2,9 +2,11 @@
 //!
 //! Owns: which files are memory, their chunks, the search. Promises: what was
 //! written before a search is found by it; no file outside of the workspace is
-//! memory. Must not: change a file.
+//! memory. Must not: change a file; what dreams of the original left is for
+//! [`dreams`].
 
 mod chunks;
+pub mod dreams;
 mod files;
 mod words;
 

@@ -93,6 +93,12 @@ impl Prompt {
         }
     }
 
+    /// The same without the files of the workspace.
+    #[must_use]
+    pub fn without_files(self) -> Self {
+        Self { files: Injected::nothing(), ..self }
+    }
+
     /// The prompt for `model`; `notices` happened since the last turn.
     pub fn render(&self, model: &ModelInfo, thinking: ThinkingLevel, notices: &[String]) -> String {
         let mut prompt = match &self.written {

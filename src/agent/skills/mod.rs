@@ -9,16 +9,20 @@
 mod check;
 mod command;
 mod front;
+mod hub;
 mod install;
 mod listing;
 mod scan;
+mod search;
 mod service;
 mod update;
 
 pub use check::Verdict;
 pub use command::{Invocation, SkillCommand};
 pub use front::{Head, Requires};
+pub use hub::{Hub, HubError};
 pub use install::{InstallError, Installed};
 pub use scan::{Skill, SkillSource};
+pub use search::matching;
 pub use service::Skills;
 pub use update::{SkillChange, UpdateError};

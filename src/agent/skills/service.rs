@@ -41,7 +41,8 @@ impl Skills {
     /// Every skill that an agent finds, and what holds of it. Blocks.
     pub fn verdicts(&self, agent: &AgentSettings) -> Vec<Verdict> {
         let now = self.settings.now();
-        let mut surroundings = Surroundings::new(&now.skills, &now.raw, &self.env);
+        let env = now.environment(&self.env);
+        let mut surroundings = Surroundings::new(&now.skills, &now.raw, &env);
         let skills = self.heads.find(&now.skills, &agent.workspace).into_iter();
         skills.map(|skill| surroundings.judge(skill, &agent.id)).collect()
     }
@@ -112,7 +113,7 @@ impl Skills {
         let set: Vec<_> = set.collect();
         let references = set.iter().filter_map(|(_, entry)| entry.api_key.as_ref()?.reference());
         let references = references.cloned().collect();
-        let (secrets, lost) = resolve(&references, &now.secrets, &self.env).await;
+        let (secrets, lost) = resolve(&references, &now.secrets, &now.environment(&self.env)).await;
         for (reference, error) in lost {
             tracing::warn!(%reference, %error, "key of a skill not found");
         }

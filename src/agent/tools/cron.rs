@@ -39,7 +39,7 @@ const DESCRIPTION: &str = "Manage scheduled jobs and reminders of the gateway. U
     schedule: {kind:\"at\", at:\"<ISO 8601>\"} once, {kind:\"every\", everyMs} again and again, \
     {kind:\"cron\", expr, tz?} by the calendar. Times without a zone are UTC.\n\
     payload and sessionTarget: {kind:\"systemEvent\", text} with \"main\" reminds the main session; \
-    {kind:\"agentTurn\", message, model?, thinking?, timeoutSeconds?, toolsAllow?} with \"isolated\" \
+    {kind:\"agentTurn\", message, model?, fallbacks?, thinking?, timeoutSeconds?, toolsAllow?, lightContext?} with \"isolated\" \
     runs apart, with \"current\" in this very session. The message must say all that is needed.\n\
     delivery (of agentTurn): {mode:\"announce\", channel?, to?} tells the answer where this session \
     talks to the user (the default), {mode:\"webhook\", to:\"<URL>\"} posts it, {mode:\"none\"}.";

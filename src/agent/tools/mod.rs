@@ -143,7 +143,7 @@ impl Tools {
     /// Those of another configuration, for turns that begin from now on. What a
     /// tool does now it does to its end.
     pub fn reconfigure(&self, settings: &Settings) {
-        self.builtin.set(builtin(settings, &self.env));
+        self.builtin.set(builtin(settings, &settings.environment(&self.env)));
         self.mcp.reconfigure(settings);
     }
 
@@ -212,7 +212,7 @@ impl Toolbox {
     /// Runs one call.
     pub async fn call(&self, cx: &ToolContext, call: &ToolCall) -> ToolOutput {
         match self.check(call) {
-            Ok((tool, arguments)) => tool.call(cx, &arguments).await,
+            Ok((tool, arguments)) => tool.call(cx, &arguments).await.without_secrets(),
             Err(error) => ToolOutput::error(error.to_string()),
         }
     }

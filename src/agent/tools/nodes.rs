@@ -4,6 +4,8 @@
 //! be asked; nothing here approves a node or changes what one may do; what a node
 //! says is bounded and marked as coming from outside.
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
 use super::{Tool, ToolContext, ToolOutput};
@@ -109,7 +111,28 @@ async fn run(cx: &ToolContext, arguments: &Value) -> Result<ToolOutput, String> 
         session: None,
     };
     let answer = parts.nodes.invoke(&row.node_id, call).await.map_err(|error| error.to_string())?;
-    Ok(told(cx, &row, &command, answer.payload))
+    let mut output = told(cx, &row, &command, answer.payload);
+    keep_picture(cx, &mut output).await;
+    Ok(output)
+}
+
+/// Keeps a picture for the chat that the run answers, if there may be one.
+async fn keep_picture(cx: &ToolContext, output: &mut ToolOutput) {
+    let channels = &cx.parts().channels;
+    let picture = output.content.iter().find_map(|block| match block {
+        ContentBlock::Image(image) => Some(&image.data),
+        _ => None,
+    });
+    let bytes = picture.and_then(|data| STANDARD.decode(data).ok());
+    let Some(bytes) = bytes.filter(|_| cx.run.is_some() && !channels.is_empty()) else { return };
+    match channels.keep_file(&cx.parts().ids.uuid(), "picture", bytes).await {
+        Ok(item) => {
+            if let (Some(details), Some(path)) = (&mut output.details, channels.path_of(&item)) {
+                details["media"] = json!({"mediaUrl": path});
+            }
+        }
+        Err(error) => tracing::warn!(%error, "picture of a node not kept"),
+    }
 }
 
 /// The command that an action stands for, and its params.

@@ -1,8 +1,11 @@
 //! What a tool answers.
 
+use std::borrow::Cow;
+
 use serde_json::{Value, json};
 
 use crate::protocol::message::{ContentBlock, Usage, text_of};
+use crate::telemetry::result_without_secrets;
 
 /// What a tool answers, or has to show so far.
 #[derive(Debug, Clone, PartialEq)]
@@ -41,6 +44,19 @@ impl ToolOutput {
         Self { is_error: true, ..Self::json(data) }
     }
 
+    /// The same without the secrets that the gateway knows: what a program prints
+    /// or a file says is read by a model, and kept.
+    #[must_use]
+    pub fn without_secrets(mut self) -> Self {
+        for block in &mut self.content {
+            if let ContentBlock::Text(block) = block {
+                hide(&mut block.text);
+            }
+        }
+        self.details.iter_mut().for_each(hide_in);
+        self
+    }
+
     /// `{content, details?}` as clients see it.
     pub fn to_wire(&self) -> Value {
         let mut wire = json!({"content": self.content});
@@ -67,5 +83,21 @@ impl ToolOutput {
     pub fn is_error_in_transcript(&self) -> bool {
         let is_data = |details: &Value| details.get("status").is_some_and(|it| it == "error");
         self.is_error && !self.details.as_ref().is_some_and(is_data)
+    }
+}
+
+fn hide(text: &mut String) {
+    if let Cow::Owned(hidden) = result_without_secrets(text) {
+        *text = hidden;
+    }
+}
+
+/// In all texts of data; names of members are the tools' own.
+fn hide_in(data: &mut Value) {
+    match data {
+        Value::String(text) => hide(text),
+        Value::Array(items) => items.iter_mut().for_each(hide_in),
+        Value::Object(members) => members.values_mut().for_each(hide_in),
+        _ => {}
     }
 }

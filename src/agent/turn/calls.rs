@@ -9,6 +9,7 @@ use tokio::sync::mpsc;
 
 use super::{Stop, Turn};
 use crate::agent::emitter::Card;
+use crate::agent::named_files;
 use crate::agent::run::AbortReason;
 use crate::agent::spent::add;
 use crate::agent::tools::{Tool, ToolContext, ToolKind, ToolNews, ToolOutput, Toolbox};
@@ -66,6 +67,11 @@ impl Turn<'_> {
         for (card, output) in calls.cards.into_iter().zip(calls.outputs) {
             let Some(output) = output else { continue };
             self.fill.grows(&output.content);
+            let files =
+                named_files::of_result(&card.call.name, &output.content, output.details.as_ref());
+            if !files.is_empty() {
+                self.run.note(|progress| named_files::add(&mut progress.files, files));
+            }
             if let Some(usage) = &output.usage {
                 self.used = add(&self.used, usage);
             }

@@ -12,7 +12,8 @@ use std::time::Duration;
 
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use reqwest::header::{
-    ACCEPT, ACCEPT_LANGUAGE, CONTENT_ENCODING, CONTENT_TYPE, LOCATION, USER_AGENT,
+    ACCEPT, ACCEPT_LANGUAGE, AUTHORIZATION, CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderValue,
+    LOCATION, USER_AGENT,
 };
 use reqwest::{Client, Proxy, StatusCode, Url};
 
@@ -109,15 +110,34 @@ impl GuardedClient {
         body: String,
         limit: Duration,
     ) -> Result<StatusCode, FetchError> {
+        let mut headers = HeaderMap::new();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        if let Some(token) = token {
+            let value = HeaderValue::from_str(&format!("Bearer {}", token.expose()));
+            let wrong = |_| FetchError::Invalid("its token is no header".into());
+            let mut value = value.map_err(wrong)?;
+            value.set_sensitive(true);
+            headers.insert(AUTHORIZATION, value);
+        }
+        self.post_bytes(url, headers, body.into_bytes(), limit).await
+    }
+
+    /// Posts anything with these headers. Redirects are not followed.
+    ///
+    /// # Errors
+    /// As for [`Self::post`].
+    pub async fn post_bytes(
+        &self,
+        url: &str,
+        headers: HeaderMap,
+        body: Vec<u8>,
+        limit: Duration,
+    ) -> Result<StatusCode, FetchError> {
         let posting = async {
             let (url, place) = self.policy.parse(url)?;
             let way = self.way(&url, place).await?;
             let client = self.client(&url, way).await?;
-            let mut request = client.post(url).header(CONTENT_TYPE, "application/json").body(body);
-            if let Some(token) = token {
-                request = request.bearer_auth(token.expose());
-            }
-            let sent = request.send().await;
+            let sent = client.post(url).headers(headers).body(body).send().await;
             let response = sent.map_err(|error| FetchError::Connection(root_cause(&error)))?;
             Ok(response.status())
         };

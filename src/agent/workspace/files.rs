@@ -59,6 +59,16 @@ pub struct FileEntry {
     pub found: Option<Found>,
     /// Its text, where that was asked for.
     pub content: Option<String>,
+    /// Why nothing is told of what is there.
+    pub trouble: Option<String>,
+}
+
+impl FileEntry {
+    /// One that is there and cannot be had.
+    pub fn withheld(dir: &Path, file: BootstrapFile, error: &FilesError) -> Self {
+        let trouble = Some(error.to_string());
+        Self { file, path: dir.join(file.name()), found: None, content: None, trouble }
+    }
 }
 
 /// What the file system says of a file.
@@ -143,17 +153,17 @@ pub fn text(opened: Opened, file: BootstrapFile) -> Result<String, FilesError> {
 /// What is known of `file` in `dir` without reading it.
 pub fn look(dir: &Path, file: BootstrapFile) -> Result<FileEntry, FilesError> {
     let found = open_any_size(dir, file.name())?.map(|opened| found(&opened.metadata));
-    Ok(FileEntry { file, path: dir.join(file.name()), found, content: None })
+    Ok(FileEntry { file, path: dir.join(file.name()), found, content: None, trouble: None })
 }
 
 /// The same, with its text.
 pub fn read(dir: &Path, file: BootstrapFile) -> Result<FileEntry, FilesError> {
     let path = dir.join(file.name());
     let Some(opened) = open(dir, file)? else {
-        return Ok(FileEntry { file, path, found: None, content: None });
+        return Ok(FileEntry { file, path, found: None, content: None, trouble: None });
     };
-    let found = found(&opened.metadata);
-    Ok(FileEntry { file, path, found: Some(found), content: Some(text(opened, file)?) })
+    let found = Some(found(&opened.metadata));
+    Ok(FileEntry { file, path, found, content: Some(text(opened, file)?), trouble: None })
 }
 
 /// Puts `content` in the place of `file`.

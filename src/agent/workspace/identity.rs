@@ -1,5 +1,7 @@
 //! What `IDENTITY.md` says of an agent's name and face.
 
+use crate::config::AgentIdentity;
+
 /// Longest value that counts; a longer line is prose.
 const MAX_CHARS: usize = 200;
 /// Longest picture inside of the file: it is part of every list of agents.
@@ -16,6 +18,8 @@ pub struct FileIdentity {
     pub theme: Option<String>,
     /// Its picture.
     pub avatar: Option<Avatar>,
+    /// Where its picture is, when the file says a path.
+    pub avatar_path: Option<String>,
 }
 
 /// A picture that a client can show by itself.
@@ -25,11 +29,12 @@ pub enum Avatar {
     Remote(String),
     /// The picture itself.
     Data(String),
+    /// The same, read out of a file of the workspace.
+    Local(String),
 }
 
 impl Avatar {
-    /// The picture that `text` stands for; `None` for a path, which nobody
-    /// serves.
+    /// The picture that `text` stands for; `None` for a path.
     pub fn parse(text: &str) -> Option<Self> {
         let text = text.trim();
         let lower = text.get(..11).unwrap_or(text).to_lowercase();
@@ -43,7 +48,7 @@ impl Avatar {
     /// What a client puts into an image element.
     pub fn source(&self) -> &str {
         match self {
-            Self::Remote(text) | Self::Data(text) => text,
+            Self::Remote(text) | Self::Data(text) | Self::Local(text) => text,
         }
     }
 
@@ -57,6 +62,7 @@ impl Avatar {
         match self {
             Self::Remote(_) => "remote",
             Self::Data(_) => "data",
+            Self::Local(_) => "local",
         }
     }
 }
@@ -76,7 +82,11 @@ pub fn parse(text: &str) -> FileIdentity {
         }
         let label = label.trim_matches(marks).to_lowercase();
         if label == "avatar" {
-            identity.avatar = identity.avatar.or_else(|| Avatar::parse(value));
+            if identity.avatar.is_none() && identity.avatar_path.is_none() {
+                identity.avatar = Avatar::parse(value);
+                let is_path = identity.avatar.is_none() && value.len() <= MAX_CHARS;
+                identity.avatar_path = is_path.then(|| value.to_owned());
+            }
             continue;
         }
         if value.chars().nth(MAX_CHARS).is_some() {
@@ -94,6 +104,45 @@ pub fn parse(text: &str) -> FileIdentity {
     }
     identity.theme = identity.theme.or(vibe).or(creature);
     identity
+}
+
+/// `text` with what is known of an agent: a line that is there gets the value, a
+/// missing one is added behind the last of its kind.
+pub fn presented(text: &str, identity: &AgentIdentity) -> String {
+    let mut lines: Vec<String> = text.lines().map(ToOwned::to_owned).collect();
+    let known = [
+        ("Name", &identity.name),
+        ("Theme", &identity.theme),
+        ("Emoji", &identity.emoji),
+        ("Avatar", &identity.avatar),
+    ];
+    for (label, value) in known {
+        let Some(value) = value else { continue };
+        let is_label = |line: &String, wanted: &str| label_of(line).is_some_and(|it| it == wanted);
+        let wanted = label.to_lowercase();
+        if let Some(line) = lines.iter_mut().find(|line| is_label(line, &wanted)) {
+            let colon = line.find(':').map_or(line.len(), |at| at + 1);
+            let marks = line.get(colon..).unwrap_or_default();
+            let marks = marks.len() - marks.trim_start_matches(['*', '_']).len();
+            line.truncate(colon + marks);
+            line.push(' ');
+            line.push_str(value);
+        } else {
+            let last = lines.iter().rposition(|line| LABELS.iter().any(|it| is_label(line, it)));
+            let at = last.map_or(lines.len(), |last| last + 1);
+            lines.insert(at, format!("- **{label}:** {value}"));
+        }
+    }
+    lines.join("\n") + "\n"
+}
+
+/// The labels of an identity, lowered.
+const LABELS: [&str; 6] = ["name", "emoji", "theme", "vibe", "creature", "avatar"];
+
+/// What stands before the colon of a line, lowered and without marks.
+fn label_of(line: &str) -> Option<String> {
+    let (label, _) = line.trim().trim_start_matches(['-', '*', '+']).split_once(':')?;
+    Some(label.trim_matches(['*', '_', '`', ' ', '\t']).to_lowercase())
 }
 
 #[cfg(test)]
@@ -114,8 +163,33 @@ mod tests {
                 emoji: Some("🐙".into()),
                 theme: Some("calm".into()),
                 avatar: Some(Avatar::Remote("https://example.org/a.png".into())),
+                avatar_path: None,
             }
         );
+    }
+
+    #[test]
+    fn what_is_written_is_what_is_read() {
+        let identity = AgentIdentity {
+            name: Some("Ref: Two".into()),
+            emoji: Some("🦀".into()),
+            theme: Some("calm".into()),
+            avatar: None,
+        };
+        let template = BootstrapFile::Identity.template();
+        let text = presented(template, &identity);
+        let read = parse(&text);
+        assert_eq!(
+            (read.name, read.emoji, read.theme),
+            (identity.name.clone(), identity.emoji.clone(), identity.theme.clone())
+        );
+        assert!(text.ends_with("data URI.\n") && text.contains("- **Creature:**\n"), "{text}");
+        assert_eq!(presented(&text, &identity), text);
+        let own = presented(
+            "I am me.\n* _Name_: Old\n",
+            &AgentIdentity { name: Some("New".into()), ..identity },
+        );
+        assert_eq!(own, "I am me.\n* _Name_: New\n- **Theme:** calm\n- **Emoji:** 🦀\n");
     }
 
     #[test]

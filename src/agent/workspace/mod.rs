@@ -10,6 +10,7 @@ mod cache;
 mod files;
 mod identity;
 mod inject;
+mod picture;
 mod seed;
 mod service;
 
@@ -18,6 +19,46 @@ pub use files::{FileEntry, FilesError};
 pub use identity::{Avatar, FileIdentity};
 pub use inject::{Audience, Injected, InjectedFile, Limits};
 pub use service::Workspaces;
+
+use std::path::Path;
+
+use crate::config::{AgentIdentity, WorkspaceSettings};
+use crate::store::FileError;
+
+/// Makes the folder of an agent, with the files of a new one unless the
+/// settings say otherwise. Blocks.
+///
+/// # Errors
+/// When the folder or a file cannot be made.
+pub fn set_up(dir: &Path, settings: &WorkspaceSettings, now_ms: u64) -> Result<(), FileError> {
+    crate::store::atomic::create_private_dir(dir)?;
+    if !settings.skip_bootstrap {
+        seed::ensure(dir, now_ms)?;
+    }
+    Ok(())
+}
+
+/// What the `IDENTITY.md` of a folder says; nothing when it cannot be had.
+/// Blocks.
+pub fn identity_of(dir: &Path) -> FileIdentity {
+    let text = files::read(dir, BootstrapFile::Identity).ok().and_then(|entry| entry.content);
+    text.map(|text| identity::parse(&text)).unwrap_or_default()
+}
+
+/// Writes what is known of an agent into its `IDENTITY.md`; the rest of the file
+/// stays. Blocks.
+///
+/// # Errors
+/// When the file leads out of the workspace, is too large or not writable.
+pub fn present(dir: &Path, identity: &AgentIdentity) -> Result<(), FilesError> {
+    let before = files::read(dir, BootstrapFile::Identity)?.content;
+    let text = before.as_deref().unwrap_or(BootstrapFile::Identity.template());
+    let after = identity::presented(text, identity);
+    if before.as_deref() != Some(after.as_str()) {
+        files::write(dir, BootstrapFile::Identity, &after)?;
+    }
+    Ok(())
+}
 
 /// A file that an agent's prompt is made of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

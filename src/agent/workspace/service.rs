@@ -10,7 +10,7 @@ use super::cache::Texts;
 use super::files::{self, FileEntry, FilesError};
 use super::identity::{self, FileIdentity};
 use super::inject::{self, Audience, Injected, Limits};
-use super::{BootstrapFile, seed};
+use super::{BootstrapFile, picture, seed};
 use crate::config::Settings;
 use crate::store::atomic;
 use crate::support::{Clock, Live};
@@ -55,16 +55,17 @@ impl Workspaces {
     }
 
     /// Every file in `dir`, without texts; makes those that are missing.
-    /// `BOOTSTRAP.md` is not listed after the first conversation. Blocks.
-    ///
-    /// # Errors
-    /// For a file that leads out of the workspace.
-    pub fn list(&self, dir: &Path) -> Result<Vec<FileEntry>, FilesError> {
+    /// `BOOTSTRAP.md` is not listed after the first conversation. One that cannot
+    /// be had, as a link out of the workspace, is listed with the reason. Blocks.
+    pub fn list(&self, dir: &Path) -> Vec<FileEntry> {
         self.ensure(dir);
         let is_set_up = seed::is_set_up(dir);
         let files = BootstrapFile::ALL.into_iter();
         let shown = files.filter(|file| !is_set_up || *file != BootstrapFile::Bootstrap);
-        shown.map(|file| files::look(dir, file)).collect()
+        let look = |file| {
+            files::look(dir, file).unwrap_or_else(|error| FileEntry::withheld(dir, file, &error))
+        };
+        shown.map(look).collect()
     }
 
     /// One file with its text. Blocks.
@@ -90,11 +91,17 @@ impl Workspaces {
         files::write(dir, file, content)
     }
 
-    /// What `IDENTITY.md` says; nothing when it is not there. Makes no file.
+    /// What `IDENTITY.md` says; nothing when it is not there. Its picture is the
+    /// one at `path` in the workspace, where the config names one. Makes no file.
     /// Blocks.
-    pub fn identity(&self, dir: &Path) -> FileIdentity {
+    pub fn identity(&self, dir: &Path, path: Option<&str>) -> FileIdentity {
         let text = self.texts.read(dir, BootstrapFile::Identity).ok().flatten();
-        text.map(|text| identity::parse(&text)).unwrap_or_default()
+        let mut identity = text.map(|text| identity::parse(&text)).unwrap_or_default();
+        let named = |path: &str| picture::in_workspace(dir, path);
+        let of_file = identity.avatar.take();
+        let of_file = of_file.or_else(|| identity.avatar_path.as_deref().and_then(named));
+        identity.avatar = path.and_then(named).or(of_file);
+        identity
     }
 
     /// Makes what is missing. That it cannot be done keeps nobody from working.

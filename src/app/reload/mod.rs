@@ -22,6 +22,8 @@ use crate::config::watch::{Watch, fingerprint};
 use crate::config::{Env, Overrides, ReloadMode, Settings};
 use crate::gateway::Gateway;
 use crate::registry::{Ask, Services, TakenUp};
+use crate::support::trouble;
+use crate::telemetry;
 
 pub(super) use control::Control;
 use news::News;
@@ -99,7 +101,7 @@ impl Reloader {
 
     /// The files that the configuration is made of.
     fn files(&self) -> Vec<PathBuf> {
-        vec![self.services().settings.now().file.path.clone()]
+        self.services().settings.now().files()
     }
 
     async fn note_change(&mut self, is_well: bool) {
@@ -161,6 +163,7 @@ impl Reloader {
         } else if let Ok(taken) = &taken {
             state.pending.clone_from(&taken.pending);
         }
+        trouble::tell("config", state.said());
         self.services().reload.state.set(state);
         self.services().health.refresh_soon();
         self.follow().await;
@@ -210,6 +213,7 @@ impl Reloader {
             let credentials = services.models.failover();
             credentials.credentials().keep_in(Arc::clone(&parts.store), tasks.clone());
         }
+        telemetry::configure(&settings.logging);
         parts.tools.reconfigure(&settings);
         services.runs.reconfigure();
         parts.cron.reconfigure(tasks);

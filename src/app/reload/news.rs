@@ -59,6 +59,7 @@ impl News {
         env: &Env,
     ) -> Result<Self, ConfigIssue> {
         let before = services.settings.now();
+        let env = &settings.environment(env);
         let followed = settings.gateway.auth.follow(&settings.secrets, env).await;
         followed.map_err(|lost| AppError::lost(lost).issue())?;
         if settings.gateway.tls != before.gateway.tls {

@@ -13,7 +13,7 @@ use serde_json::Value;
 use tokio::sync::{OnceCell, oneshot};
 
 use crate::protocol::{ErrorKind, ErrorShape, Role};
-use crate::store::{DeviceRow, DeviceToken, Store, StoreError};
+use crate::store::{DeviceFacts, DeviceRow, DeviceToken, Store, StoreError};
 use crate::support::Secret;
 
 mod decide;
@@ -75,6 +75,19 @@ pub struct LetIn {
     pub issued_at_ms: u64,
     /// What it stands on.
     pub standing: Standing,
+}
+
+/// What is known of a paired device.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Known {
+    /// Its key.
+    pub public_key: String,
+    /// Its operating system, as it was approved.
+    pub platform: Option<String>,
+    /// Its kind, as it was approved.
+    pub device_family: Option<String>,
+    /// What its token is good for.
+    pub scopes: Vec<String>,
 }
 
 /// The devices of a gateway.
@@ -158,6 +171,21 @@ impl Pairing {
         }
         let shown = Some(Secret::new(text));
         Ok(token.map(|token| standing(&ask.device_id, ask.role, token, shown, epoch)))
+    }
+
+    /// What is known of a device that has a token for this role.
+    pub async fn known(
+        &self,
+        device_id: &str,
+        role: Role,
+        now_ms: u64,
+    ) -> Result<Option<Known>, ErrorShape> {
+        let row = self.look(device_id, now_ms).await?;
+        Ok(row.paired.and_then(|paired| {
+            let scopes = live(&paired, role.as_str())?.scopes.clone();
+            let DeviceFacts { public_key, platform, device_family, .. } = paired.facts;
+            Some(Known { public_key, platform, device_family, scopes })
+        }))
     }
 
     /// Whether what a device was let in with is still good. Cheap while

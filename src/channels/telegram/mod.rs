@@ -88,6 +88,20 @@ impl Telegram {
     }
 }
 
+/// The name of the bot that has this token.
+///
+/// # Errors
+/// Why the API does not tell, without the token.
+pub async fn bot_name(
+    api_root: &str,
+    token: Secret,
+    tls: Arc<crate::agent::web::Tls>,
+) -> Result<String, String> {
+    let me = Api::new(api_root, token, tls).call("getMe", &json!({})).await;
+    let me = me.map_err(|error| error.to_string())?;
+    Ok(me["username"].as_str().unwrap_or_default().to_owned())
+}
+
 impl Channel for Telegram {
     fn measure(&self) -> Measure {
         Measure::Utf16
@@ -116,8 +130,10 @@ impl Channel for Telegram {
         }
         let malformed = |error: serde_json::Error| HookRefusal::Malformed(error.to_string());
         let update: Value = serde_json::from_slice(request.body).map_err(malformed)?;
-        let bot = self.bot.lock().clone();
-        Ok(bot.and_then(|bot| update::read(&update, &bot)))
+        // Until the API has told who we are, nobody knows what is to us.
+        let unknown = || HookRefusal::Later("the Bot API has not told yet who we are".into());
+        let bot = self.bot.lock().clone().ok_or_else(unknown)?;
+        Ok(update::read(&update, &bot))
     }
 
     fn fetch<'a>(&'a self, file: &'a RemoteFile) -> BoxFuture<'a, Result<Vec<u8>, String>> {

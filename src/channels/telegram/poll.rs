@@ -10,8 +10,9 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::Telegram;
-use super::update::{self, Bot};
+use super::update;
 use crate::channels::channel::Ear;
+use crate::channels::inbound::Inbound;
 
 /// How long the API may wait for something to tell, in seconds.
 const WAIT_SECONDS: u64 = 25;
@@ -26,6 +27,9 @@ const OFFSET: &str = "offset";
 const TRIES: u32 = 8;
 /// … and how long it waits the first time.
 const PAUSE: Duration = Duration::from_millis(500);
+/// How long the pictures of an album take that were sent together, as in the
+/// original.
+const ALBUM_PAUSE: Duration = Duration::from_millis(500);
 /// The updates that we want.
 const WANTED: [&str; 1] = ["message"];
 
@@ -51,14 +55,28 @@ async fn ask(telegram: &Telegram, ear: &dyn Ear) -> Result<std::convert::Infalli
         if let Some(offset) = offset {
             params["offset"] = json!(offset);
         }
-        let updates = telegram.api.call_for("getUpdates", &params, CALL).await.map_err(failed)?;
+        let mut updates =
+            telegram.api.call_for("getUpdates", &params, CALL).await.map_err(failed)?;
         ear.is_well();
-        for update in updates.as_array().into_iter().flatten() {
-            let Some(id) = update["update_id"].as_i64() else { continue };
-            if offset.is_some_and(|offset| id < offset) {
+        if ends_in_album(&updates) {
+            // The rest of it is on its way. What is not confirmed comes again.
+            tokio::time::sleep(ALBUM_PAUSE).await;
+            params["timeout"] = json!(0);
+            updates = telegram.api.call_for("getUpdates", &params, CALL).await.map_err(failed)?;
+        }
+        let updates = updates.as_array().cloned().unwrap_or_default();
+        let fresh = |update: &&Value| {
+            let id = update["update_id"].as_i64();
+            id.is_some_and(|id| offset.is_none_or(|offset| id >= offset))
+        };
+        let fresh: Vec<_> = updates.iter().filter(fresh).collect();
+        for together in fresh.chunk_by(|one, next| update::is_same_album(one, next)) {
+            let Some(id) = together.last().and_then(|update| update["update_id"].as_i64()) else {
                 continue;
+            };
+            if let Some(inbound) = update::read_album(together, &bot) {
+                pass_on(inbound, id, ear).await;
             }
-            pass_on(update, id, &bot, ear).await?;
             let next = id.saturating_add(1);
             ear.keep(OFFSET, next.to_string()).await?;
             offset = Some(next);
@@ -66,15 +84,20 @@ async fn ask(telegram: &Telegram, ear: &dyn Ear) -> Result<std::convert::Infalli
     }
 }
 
-async fn pass_on(update: &Value, id: i64, bot: &Bot, ear: &dyn Ear) -> Result<(), String> {
-    let Some(inbound) = update::read(update, bot) else { return Ok(()) };
+/// Whether the last update is a part of an album, so that more of it may come.
+fn ends_in_album(updates: &Value) -> bool {
+    let last = updates.as_array().and_then(|updates| updates.last());
+    last.is_some_and(|update| !update["message"]["media_group_id"].is_null())
+}
+
+async fn pass_on(inbound: Inbound, id: i64, ear: &dyn Ear) {
     let mut pause = PAUSE;
     for tried in 1..=TRIES {
         match ear.hear(inbound.clone()).await {
-            Ok(_) => return Ok(()),
+            Ok(_) => return,
             Err(why) if tried == TRIES => {
                 tracing::error!(update = id, why, "update given up");
-                return Ok(());
+                return;
             }
             Err(why) => {
                 tracing::warn!(update = id, why, "update not taken; trying again");
@@ -83,7 +106,6 @@ async fn pass_on(update: &Value, id: i64, bot: &Bot, ear: &dyn Ear) -> Result<()
             }
         }
     }
-    Ok(())
 }
 
 /// Tells Telegram where to bring updates. Ends only when that fails.

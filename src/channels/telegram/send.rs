@@ -8,6 +8,7 @@ use super::api::{ApiError, Upload};
 use super::{Telegram, format};
 use crate::channels::body::{Body, MediaItem, Poll};
 use crate::channels::channel::{Action, Refused, SendFailure, Sent};
+use crate::channels::media::read_kept;
 use crate::store::OutboxAddress;
 
 /// Bounds of how long a poll is open, in seconds; the API knows no longer ones.
@@ -158,16 +159,8 @@ async fn place(
         params[field] = json!(url);
         return Ok(bot.api.call(method, &params).await);
     }
-    let refused = |why: String| SendFailure::Refused(why);
-    let name = media.file.as_deref().filter(|name| !name.contains(['/', '\\']));
-    let name = name.ok_or_else(|| refused("there is no file to send".into()))?;
-    let bytes = tokio::fs::read(bot.media.join(name)).await;
-    let bytes = bytes.map_err(|error| refused(format!("the file cannot be read: {error}")))?;
-    if bytes.len() > bot.max_bytes {
-        return Err(refused("the file is larger than channels.telegram.mediaMaxMb".into()));
-    }
-    let shown = media.name.clone().unwrap_or_else(|| name.to_owned());
-    let upload = Upload { field, name: shown, mime_type: media.mime_type.clone(), bytes };
+    let (name, bytes) = read_kept(&bot.media, media, bot.max_bytes).await?;
+    let upload = Upload { field, name, mime_type: media.mime_type.clone(), bytes };
     Ok(bot.api.upload(method, params, upload).await)
 }
 

@@ -15,6 +15,36 @@ pub struct Bot {
     pub username: String,
 }
 
+/// Whether two updates are parts of one album: pictures that somebody sends
+/// together come as a message each.
+pub fn is_same_album(one: &Value, other: &Value) -> bool {
+    let (one, other) = (&one["message"], &other["message"]);
+    one["media_group_id"].is_string()
+        && one["media_group_id"] == other["media_group_id"]
+        && one["chat"]["id"] == other["chat"]["id"]
+        && one["from"]["id"] == other["from"]["id"]
+}
+
+/// The parts of an album as one message, known by its first; a single update as
+/// it is. `None` when nothing of it is for us.
+pub fn read_album(updates: &[&Value], bot: &Bot) -> Option<Inbound> {
+    let mut parts = updates.iter().filter_map(|update| read(update, bot));
+    let mut whole = parts.next()?;
+    for part in parts {
+        let is_new = !part.text.trim().is_empty() && part.text != whole.text;
+        if is_new && !whole.text.is_empty() {
+            whole.text.push('\n');
+        }
+        if is_new {
+            whole.text.push_str(&part.text);
+        }
+        whole.files.extend(part.files);
+        whole.is_mention |= part.is_mention;
+        whole.quoted = whole.quoted.or(part.quoted);
+    }
+    Some(whole)
+}
+
 /// The message of an update; `None` when it is none that is for us.
 pub fn read(update: &Value, bot: &Bot) -> Option<Inbound> {
     let message = &update["message"];
@@ -186,6 +216,30 @@ mod tests {
         assert_eq!(read_message(&message("/new@clawbot x")).unwrap().text, "/new x");
         assert_eq!(read_message(&message("/new x@y")).unwrap().text, "/new x@y");
         assert_eq!(read_message(&message("/new@otherbot")), None);
+    }
+
+    #[test]
+    fn an_album_is_one_message_with_all_its_files_and_words() {
+        let part = |id: i64, from: i64, album: &str, caption: Option<&str>| {
+            let mut written = message("");
+            written["message_id"] = json!(id);
+            written["from"]["id"] = json!(from);
+            written["media_group_id"] = json!(album);
+            written["photo"] = json!([{"file_id": format!("p{id}")}]);
+            written["caption"] = json!(caption);
+            written.as_object_mut().unwrap().remove("text");
+            json!({"update_id": id, "message": written})
+        };
+        let (one, two) = (part(1, 7, "a", None), part(2, 7, "a", Some("look")));
+        assert!(is_same_album(&one, &two));
+        for other in [part(3, 7, "b", None), part(3, 8, "a", None)] {
+            assert!(!is_same_album(&one, &other));
+        }
+        assert!(!is_same_album(&json!({"message": {}}), &json!({"message": {}})));
+        let whole = read_album(&[&one, &two], &bot()).unwrap();
+        assert_eq!((whole.message_id.as_str(), whole.text.as_str()), ("1", "look"));
+        let files: Vec<_> = whole.files.iter().map(|file| file.id.as_str()).collect();
+        assert_eq!(files, ["p1", "p2"]);
     }
 
     #[test]

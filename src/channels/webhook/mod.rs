@@ -21,6 +21,7 @@ use super::body::{Body, MediaItem};
 use super::channel::{Action, Channel, Refused, SendFailure, Sent};
 use super::hook::{HookRefusal, HookRequest};
 use super::inbound::Inbound;
+use super::media::read_kept;
 use crate::agent::web::Tls;
 use crate::config::channels::{ChannelAccount, WebhookSettings};
 use crate::providers::root_cause;
@@ -43,6 +44,7 @@ pub struct Webhook {
     account: String,
     url: Option<String>,
     replay_seconds: u64,
+    max_bytes: usize,
     around: WebhookParts,
 }
 
@@ -61,8 +63,14 @@ pub struct WebhookParts {
 impl Webhook {
     /// One with these settings. Nobody is asked.
     pub fn new(account: &ChannelAccount, settings: &WebhookSettings, around: WebhookParts) -> Self {
-        let (account, url) = (account.id.clone(), settings.url.clone());
-        Self { account, url, replay_seconds: settings.replay_seconds, around }
+        let megabytes = usize::try_from(account.media_max_mb).unwrap_or(usize::MAX);
+        Self {
+            account: account.id.clone(),
+            url: settings.url.clone(),
+            replay_seconds: settings.replay_seconds,
+            max_bytes: megabytes.saturating_mul(1024 * 1024),
+            around,
+        }
     }
 
     /// Sends one signed request; `id` lets the other side know it again.
@@ -100,12 +108,8 @@ impl Webhook {
 
     /// A file as it is sent.
     async fn file(&self, media: &MediaItem) -> Result<Value, SendFailure> {
-        let refused = |why: String| SendFailure::Refused(why);
-        let name = media.file.as_deref().filter(|name| !name.contains(['/', '\\']));
-        let name = name.ok_or_else(|| refused("there is no file to send".into()))?;
-        let bytes = tokio::fs::read(self.around.media.join(name)).await;
-        let bytes = bytes.map_err(|error| refused(format!("the file cannot be read: {error}")))?;
-        Ok(json!({"fileName": media.name, "mimeType": media.mime_type,
+        let (name, bytes) = read_kept(&self.around.media, media, self.max_bytes).await?;
+        Ok(json!({"fileName": name, "mimeType": media.mime_type,
             "content": STANDARD.encode(bytes)}))
     }
 

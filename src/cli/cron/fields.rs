@@ -53,6 +53,12 @@ pub struct JobFlags {
     /// The model that answers --message
     #[arg(long)]
     model: Option<String>,
+    /// Models that answer when that one cannot, with commas; "" is none
+    #[arg(long, value_name = "MODELS", value_delimiter = ',')]
+    fallbacks: Option<Vec<String>>,
+    /// Leave the files of the workspace out of the prompt
+    #[arg(long)]
+    light_context: bool,
     /// How hard it thinks
     #[arg(long)]
     thinking: Option<String>,
@@ -80,9 +86,18 @@ pub struct JobFlags {
     /// The chat, or the session, of --announce
     #[arg(long)]
     to: Option<String>,
+    /// The account of the channel that sends
+    #[arg(long, value_name = "ID")]
+    account: Option<String>,
     /// A run counts as done when nobody could be told
     #[arg(long)]
     best_effort_deliver: bool,
+    /// Tell of failures after so many in a row
+    #[arg(long, value_name = "COUNT", conflicts_with = "no_failure_alert")]
+    failure_alert_after: Option<u64>,
+    /// Tell nobody of failures
+    #[arg(long)]
+    no_failure_alert: bool,
     /// Remove the job once it has run well
     #[arg(long, conflicts_with = "keep_after_run")]
     delete_after_run: bool,
@@ -118,6 +133,8 @@ impl JobFlags {
         set("schedule", self.schedule(now)?);
         set("payload", self.payload());
         set("delivery", self.delivery());
+        let alert = self.failure_alert_after.map(|after| json!({"after": after}));
+        set("failureAlert", alert.or(self.no_failure_alert.then_some(false.into())));
         let after_run = self.delete_after_run.then_some(true);
         let after_run = after_run.or(self.keep_after_run.then_some(false));
         set("deleteAfterRun", after_run.map(Value::from));
@@ -158,6 +175,11 @@ impl JobFlags {
         };
         set("message", self.message.clone().map(Value::from));
         set("model", self.model.clone().map(Value::from));
+        let named = |names: &Vec<String>| {
+            json!(names.iter().filter(|it| !it.is_empty()).collect::<Vec<_>>())
+        };
+        set("fallbacks", self.fallbacks.as_ref().map(named));
+        set("lightContext", self.light_context.then_some(true.into()));
         set("thinking", self.thinking.clone().map(Value::from));
         set("timeoutSeconds", self.timeout_seconds.map(Value::from));
         set("toolsAllow", (!self.tools.is_empty()).then(|| json!(self.tools)));
@@ -184,6 +206,7 @@ impl JobFlags {
         }
         for (name, value) in [
             ("channel", &self.channel),
+            ("accountId", &self.account),
             ("to", self.webhook.as_ref().map_or(&self.to, |_| &self.webhook)),
         ] {
             if let Some(value) = value {
@@ -220,13 +243,18 @@ mod tests {
             at: Some("20m".into()),
             message: Some("make tea".into()),
             tools: vec!["read".into()],
+            fallbacks: Some(vec![String::new()]),
+            light_context: true,
+            no_failure_alert: true,
             to: Some("desk".into()),
             ..JobFlags::default()
         };
         assert_eq!(
             Value::Object(flags.members(1000).unwrap()),
             json!({"name": "tea", "schedule": {"kind": "at", "at": "1201000"},
-                "payload": {"message": "make tea", "toolsAllow": ["read"], "kind": "agentTurn"},
+                "payload": {"message": "make tea", "fallbacks": [], "lightContext": true,
+                    "toolsAllow": ["read"], "kind": "agentTurn"},
+                "failureAlert": false,
                 "delivery": {"mode": "announce", "to": "desk"}})
         );
         let exact = JobFlags { cron: Some("0 * * * *".into()), exact: true, ..JobFlags::default() };

@@ -4,11 +4,14 @@
 //! the gateway does.
 
 mod fields;
+mod which;
 
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
 use self::fields::JobFlags;
+use self::which::Which;
+use super::client::Client;
 use super::{CliError, ConnectArgs, Screen, Surroundings, format};
 use crate::sessions::iso_time;
 use crate::support::{Clock, SystemClock};
@@ -52,7 +55,7 @@ enum CronCommand {
     },
     /// Change a job; what is not named stays
     Edit {
-        /// Its id
+        /// Its id, or a name that no other job has
         id: String,
         /// What changes.
         #[command(flatten)]
@@ -63,7 +66,7 @@ enum CronCommand {
     },
     /// Run a job now
     Run {
-        /// Its id
+        /// Its id, or a name that no other job has
         id: String,
         /// Only if it is due
         #[arg(long)]
@@ -74,7 +77,7 @@ enum CronCommand {
     },
     /// Show how runs have ended, the newest first
     Runs {
-        /// The id of a job; all jobs when absent
+        /// The id of a job, or a name that no other has; all jobs when absent
         id: Option<String>,
         /// At most so many
         #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u64).range(1..=200))]
@@ -86,7 +89,7 @@ enum CronCommand {
     /// Remove a job
     #[command(visible_alias = "remove")]
     Rm {
-        /// Its id
+        /// Its id, or a name that no other job has
         id: String,
         /// How to reach the gateway.
         #[command(flatten)]
@@ -94,7 +97,7 @@ enum CronCommand {
     },
     /// Turn a job on
     Enable {
-        /// Its id
+        /// Its id, or a name that no other job has
         id: String,
         /// How to reach the gateway.
         #[command(flatten)]
@@ -102,12 +105,21 @@ enum CronCommand {
     },
     /// Turn a job off
     Disable {
-        /// Its id
+        /// Its id, or a name that no other job has
         id: String,
         /// How to reach the gateway.
         #[command(flatten)]
         connect: ConnectArgs,
     },
+}
+
+/// What is asked of the gateway, and how its answer is shown.
+struct Question {
+    connect: ConnectArgs,
+    method: &'static str,
+    /// `id` is what the user calls the job.
+    params: Value,
+    tell: fn(&Value) -> String,
 }
 
 /// Runs one of them.
@@ -116,8 +128,39 @@ pub async fn run(
     around: &Surroundings,
     screen: &mut Screen,
 ) -> Result<u8, CliError> {
+    let Question { connect, method, mut params, tell } = question(args.command)?;
+    let mut client = connect.connect(around).await?;
+    let wanted = params["id"].as_str().map(str::to_owned);
+    let mut gone = None;
+    if let Some(wanted) = wanted {
+        match Which::find(&mut client, &wanted).await? {
+            Which::One(id) => params["id"] = id.into(),
+            // The log outlives its job, and knows it by its id only.
+            Which::None if method == "cron.runs" && !wanted.contains(['/', '\\']) => {
+                gone = Some(wanted);
+            }
+            Which::None => return refuse(screen, client, &which::nobody(&wanted)).await,
+            Which::Several(ids) => {
+                return refuse(screen, client, &which::several(&wanted, &ids)).await;
+            }
+        }
+    }
+    let answer = client.request(method, params).await?;
+    if let Some(wanted) = gone.filter(|_| answer["total"] == 0) {
+        return refuse(screen, client, &which::nobody(&wanted)).await;
+    }
+    if connect.json {
+        screen.line(&format::compact(&answer))?;
+    } else {
+        screen.text(&tell(&answer))?;
+    }
+    client.close().await;
+    Ok(u8::from(answer["removed"] == false))
+}
+
+fn question(command: CronCommand) -> Result<Question, CliError> {
     let now = SystemClock.now_ms();
-    let (connect, method, params, tell): (_, _, _, fn(&Value) -> String) = match args.command {
+    let (connect, method, params, tell): (_, _, _, fn(&Value) -> String) = match command {
         CronCommand::Status { connect } => (connect, "cron.status", json!({}), status_text),
         CronCommand::List { all, connect } => {
             (connect, "cron.list", json!({"includeDisabled": all}), list_text)
@@ -164,15 +207,13 @@ pub async fn run(
             (connect, "cron.update", switch(&id, false), job_text)
         }
     };
-    let mut client = connect.connect(around).await?;
-    let answer = client.request(method, params).await?;
-    if connect.json {
-        screen.line(&format::compact(&answer))?;
-    } else {
-        screen.text(&tell(&answer))?;
-    }
+    Ok(Question { connect, method, params, tell })
+}
+
+async fn refuse(screen: &mut Screen, client: Client, why: &str) -> Result<u8, CliError> {
+    screen.error(why)?;
     client.close().await;
-    Ok(u8::from(answer["removed"] == false))
+    Ok(1)
 }
 
 fn switch(id: &str, enabled: bool) -> Value {

@@ -43,6 +43,7 @@ pub fn run(args: &DoctorArgs, env: &Env) -> anyhow::Result<ExitCode> {
     let paths = Paths::resolve(env)?;
     let loaded = config::load(env, &Overrides { read_only: true, ..Overrides::default() });
     let mut findings = vec![setup::config(&loaded)];
+    findings.extend(loaded.as_ref().ok().and_then(setup::unknown));
     if let (Some(url), Ok(settings)) = (&args.url, &loaded) {
         findings.push(setup::page(url, settings));
     }

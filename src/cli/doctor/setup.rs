@@ -8,6 +8,7 @@ use super::finding::{Finding, Severity};
 use crate::agent::exec::sandbox_availability;
 use crate::app;
 use crate::auth::origin::page_verdict;
+use crate::config::document::warnings;
 use crate::config::secrets::{self, targets};
 use crate::config::{ConfigError, Env, Settings};
 use crate::support::{Clock, SystemClock};
@@ -38,6 +39,20 @@ pub fn config(loaded: &Result<Settings, ConfigError>) -> Finding {
             "mend the place that is named; earlier versions are beside the file, as .bak",
         ),
     }
+}
+
+/// What stands in the file and means nothing here.
+pub fn unknown(settings: &Settings) -> Option<Finding> {
+    let places: Vec<_> = warnings(&settings.raw).into_iter().map(|it| it.path).collect();
+    (!places.is_empty()).then(|| {
+        Finding::new(
+            "config.unknown",
+            Severity::Info,
+            format!("the config has keys that are not known here: {}", places.join(", ")),
+            "they are kept and have no effect; OpenClaw or another version may know them",
+            "if one of them is misspelt, `clawgate config schema` prints those that there are",
+        )
+    })
 }
 
 /// Whether a page may connect, from somewhere at least.
@@ -114,7 +129,7 @@ pub async fn models(settings: &Settings, env: &Env) -> Finding {
             Severity::Warn,
             "no model is configured; the embedded one answers",
             "it only repeats and explains itself",
-            "set ANTHROPIC_API_KEY or another provider's key, or run: clawgate models auth add",
+            "clawgate onboard",
         );
     }
     let agent = &settings.agents.default_id;

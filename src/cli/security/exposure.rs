@@ -1,6 +1,7 @@
 //! Who can reach the gateway, and what they must know.
 
 use std::collections::HashSet;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use crate::cli::doctor::{Finding, Severity};
 use crate::config::{AuthMode, Origin, Settings};
@@ -13,6 +14,13 @@ const TOKEN_LEAST: usize = 24;
 const PASSWORD_LEAST: usize = 14;
 /// Fewer different characters are no secret.
 const VARIETY_LEAST: usize = 8;
+
+/// Reserved for documentation (RFC 5737, RFC 3849): in no network of proxies, but
+/// in one of everybody.
+const NOBODYS: [IpAddr; 2] = [
+    IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1)),
+    IpAddr::V6(Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1)),
+];
 
 /// Everything about it.
 pub fn check(settings: &Settings) -> Vec<Finding> {
@@ -51,6 +59,7 @@ pub fn check(settings: &Settings) -> Vec<Finding> {
             "gateway.auth.rateLimit: {}",
         ));
     }
+    findings.extend(proxies(settings));
     findings.extend(pages(settings, is_open));
     if gateway.auth.shared_secret_scopes.contains(Scope::Admin) {
         findings.push(Finding::new(
@@ -108,6 +117,33 @@ fn is_weak(secret: &Secret, least: usize) -> bool {
     text.chars().count() < least || different.len() < VARIETY_LEAST
 }
 
+/// Whose word about a client counts.
+fn proxies(settings: &Settings) -> Vec<Finding> {
+    let proxies = &settings.gateway.proxies;
+    let names_users = settings.gateway.auth.mode == AuthMode::TrustedProxy;
+    let mut findings = Vec::new();
+    if NOBODYS.iter().any(|address| proxies.includes(*address)) {
+        let severity = if names_users { Severity::Critical } else { Severity::Warn };
+        findings.push(Finding::new(
+            "gateway.trusted_proxies_everybody",
+            severity,
+            "everybody counts as a trusted proxy",
+            "any client may say from which address it comes, and in mode trusted-proxy who it is",
+            "gateway.trustedProxies: the addresses of your proxies, such as [\"127.0.0.1\"]",
+        ));
+    }
+    if names_users && proxies.user.allow_loopback {
+        findings.push(Finding::new(
+            "gateway.trusted_proxy_loopback",
+            Severity::Warn,
+            "every program on this machine may say which user it is",
+            "gateway.auth.trustedProxy.allowLoopback believes whatever connects from here",
+            "the proxy on a machine of its own, or no other users and commands on this one",
+        ));
+    }
+    findings
+}
+
 /// Which pages may connect.
 fn pages(settings: &Settings, is_open: bool) -> Vec<Finding> {
     let ui = &settings.gateway.control_ui;
@@ -116,7 +152,7 @@ fn pages(settings: &Settings, is_open: bool) -> Vec<Finding> {
     let mut found = |id, severity, title: &str, why: &str, fix: &str| {
         findings.push(Finding::new(id, severity, title, why, fix));
     };
-    if ui.allowed_origins.iter().any(|origin| origin == "*") {
+    if ui.allowed_origins.iter().any(|origin| origin.trim_end_matches('/') == "*") {
         found(
             "gateway.control_ui.allowed_origins_wildcard",
             worse(is_open),

@@ -36,18 +36,35 @@ fn what_is_usual_is_no_reason_to_act() {
     assert!(!found.contains_key("config.secrets.plain"));
 }
 
+/// A model with a key behind this address.
+fn keyed(url: &str) -> Value {
+    json!({"models": {"providers": {"p": {"baseUrl": url,
+        "apiKey": "${KEY}", "api": "openai-completions", "models": [{"id": "m"}]}}}})
+}
+
+fn gateway(gateway: Value) -> Value {
+    [("gateway".to_owned(), gateway)].into_iter().collect()
+}
+
+/// A gateway that listens to a network.
+fn open(mut more: Value) -> Value {
+    more["bind"] = json!("lan");
+    gateway(more)
+}
+
+/// A proxy at this address, or one of this machine, names the users.
+fn by_proxy(address: &str) -> Value {
+    let user = json!({"userHeader": "x-user", "allowLoopback": true});
+    let auth = json!({"mode": "trusted-proxy", "trustedProxy": user});
+    open(json!({"trustedProxies": [address], "auth": auth}))
+}
+
+fn auth(token: &str) -> Value {
+    json!({"mode": "token", "token": token})
+}
+
 #[test]
 fn each_setting_that_opens_something_is_found() {
-    let keyed = |url: &str| {
-        json!({"models": {"providers": {"p": {"baseUrl": url,
-        "apiKey": "${KEY}", "api": "openai-completions", "models": [{"id": "m"}]}}}})
-    };
-    let gateway = |gateway: Value| json!({"gateway": gateway});
-    let open = |mut more: Value| {
-        more["bind"] = json!("lan");
-        json!({"gateway": more})
-    };
-    let auth = |token: &str| json!({"mode": "token", "token": token});
     let (critical, warn) = (Severity::Critical, Severity::Warn);
     for (config, id, severity) in [
         (gateway(json!({"auth": {"mode": "none"}})), "gateway.loopback_no_auth", critical),
@@ -72,6 +89,18 @@ fn each_setting_that_opens_something_is_found() {
             "gateway.control_ui.allowed_origins_wildcard",
             warn,
         ),
+        (
+            gateway(json!({"controlUi": {"allowedOrigins": ["*/"]}})),
+            "gateway.control_ui.allowed_origins_wildcard",
+            warn,
+        ),
+        (
+            gateway(json!({"trustedProxies": ["0.0.0.0/0"]})),
+            "gateway.trusted_proxies_everybody",
+            warn,
+        ),
+        (by_proxy("::/0"), "gateway.trusted_proxies_everybody", critical),
+        (by_proxy("10.0.0.1"), "gateway.trusted_proxy_loopback", warn),
         (
             gateway(json!({"controlUi": {"dangerouslyDisableDeviceAuth": true}})),
             "gateway.control_ui.device_auth_disabled",
@@ -110,7 +139,15 @@ fn each_setting_that_opens_something_is_found() {
     ] {
         assert_eq!(found(&config).get(id), Some(&severity), "{config}");
     }
+}
+
+#[test]
+fn what_is_closed_is_not_found() {
     for (config, id) in [
+        (
+            gateway(json!({"trustedProxies": ["10.0.0.0/8", "fd00::/8"]})),
+            "gateway.trusted_proxies_everybody",
+        ),
         (open(json!({"auth": auth(GOOD), "tls": {"enabled": true}})), "gateway.tls_missing"),
         (keyed("http://127.0.0.1:8000/v1"), "config.plain_http"),
         (keyed("https://models.example.com/v1"), "config.plain_http"),

@@ -249,6 +249,8 @@ pub(super) fn read(node: &Node<'_>, kind: ChannelKind) -> Result<Vec<ChannelAcco
         return node.members().map(|_| Vec::new());
     };
     let named = node.member("accounts")?.members()?;
+    // What is wrong for all of them is told where it stands.
+    let shared: Written = node.deserialize()?;
     if named.len() > ACCOUNTS_MAX {
         return Err(node.wrong(&format!("accounts must have at most {ACCOUNTS_MAX} members")));
     }
@@ -258,7 +260,7 @@ pub(super) fn read(node: &Node<'_>, kind: ChannelKind) -> Result<Vec<ChannelAcco
     let mut accounts = Vec::new();
     let has_default = named.iter().any(|(id, _)| id == DEFAULT_ACCOUNT);
     if named.is_empty() || (!has_default && base.contains_key(credential)) {
-        accounts.push(account(node, kind, DEFAULT_ACCOUNT, node.deserialize()?)?);
+        accounts.push(account(node, kind, DEFAULT_ACCOUNT, shared)?);
     }
     for (id, own) in named {
         if id.trim().is_empty() || id.len() > ACCOUNT_ID_MAX || id.contains([':', '|']) {

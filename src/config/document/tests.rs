@@ -1,5 +1,7 @@
 //! Reading and writing real files.
 
+use std::path::Path;
+
 use serde_json::json;
 use tempfile::TempDir;
 
@@ -49,7 +51,8 @@ impl Place {
 
     fn put(&self, change: &ConfigWrite) -> Result<ConfigWritten, String> {
         let base = self.look().hash;
-        write(change, Some(&base), &self.env, |_| Ok(())).map_err(|error| error.to_string())
+        write(change, &ConfigBase::Hash(base), &self.env, |_| Ok(()))
+            .map_err(|error| error.to_string())
     }
 }
 
@@ -125,7 +128,8 @@ fn nothing_is_written_that_is_stale_wrong_or_lost() {
     let place = Place::new(Some(FILE));
     let set = |raw: &str, base: Option<&str>| {
         let change = ConfigWrite::Replace(raw.to_owned());
-        write(&change, base, &place.env, |_| Ok(())).map(drop).map_err(|error| error.to_string())
+        let base = base.map_or(ConfigBase::Missing, |hash| ConfigBase::Hash(hash.into()));
+        write(&change, &base, &place.env, |_| Ok(())).map(drop).map_err(|error| error.to_string())
     };
     let base = place.look().hash;
     let refused = |raw: &str| set(raw, Some(&base)).unwrap_err();
@@ -140,18 +144,118 @@ fn nothing_is_written_that_is_stale_wrong_or_lost() {
     assert!(lost.starts_with("invalid config: session.mainKey: the placeholder"), "{lost}");
     for deep in ["[".repeat(100_000), format!("{}1{}", "{a:".repeat(200), "}".repeat(200))] {
         for change in [ConfigWrite::Merge(deep.clone()), ConfigWrite::Replace(deep)] {
-            let error =
-                write(&change, Some(&base), &place.env, |_| Ok(())).unwrap_err().to_string();
+            let error = write(&change, &ConfigBase::Hash(base.clone()), &place.env, |_| Ok(()))
+                .unwrap_err()
+                .to_string();
             assert!(error.starts_with("SyntaxError: JSON5: nested too deep at "), "{error}");
         }
     }
     let items = ConfigWrite::Merge("[]".into());
-    let error = write(&items, Some(&base), &place.env, |_| Ok(())).unwrap_err();
+    let error = write(&items, &ConfigBase::Hash(base), &place.env, |_| Ok(())).unwrap_err();
     assert_eq!(error.to_string(), "config.patch raw must be an object");
     assert_eq!(place.text(), FILE);
     assert_eq!(fs::read_dir(place.path().parent().unwrap()).unwrap().count(), 1, "and no backup");
     // Without a file there is nothing to have read.
     let empty = Place::new(None);
-    write(&ConfigWrite::Replace("{}".into()), None, &empty.env, |_| Ok(())).unwrap();
+    write(&ConfigWrite::Replace("{}".into()), &ConfigBase::Missing, &empty.env, |_| Ok(()))
+        .unwrap();
     assert!(Path::new(&empty.path()).exists());
+}
+
+fn with_includes() -> Place {
+    let text = "{\n  // who answers\n  agents: { $include: './agents.json5' },\n  \
+                gateway: { port: 1, auth: { token: 'secret-1' } },\n  extra: 1,\n}\n";
+    let place = Place::new(Some(text));
+    let part = "{ defaults: { model: 'a/b', timeoutSeconds: 5 }, list: [{ id: 'main' }] } // part";
+    fs::write(place.path().with_file_name("agents.json5"), part).unwrap();
+    place
+}
+
+#[test]
+fn a_snapshot_has_what_is_included_and_says_what_is_not_known() {
+    let place = with_includes();
+    let seen = place.look();
+    assert_eq!(seen.issues, []);
+    assert_eq!(seen.parsed["agents"], json!({"$include": "./agents.json5"}));
+    assert_eq!(seen.source["agents"]["defaults"]["model"], "a/b");
+    assert_eq!(seen.resolved["agents"]["list"][0]["id"], "main");
+    assert_eq!(seen.source["gateway"]["auth"]["token"], REDACTED);
+    let told: Vec<_> = seen.warnings.iter().map(|it| it.path.as_str()).collect();
+    assert_eq!(told, ["extra"]);
+    fs::remove_file(place.path().with_file_name("agents.json5")).unwrap();
+    let issue = &place.look().issues[0];
+    assert_eq!(issue.path, "agents.$include");
+}
+
+#[test]
+fn what_is_included_stays_where_it_is_whoever_writes() {
+    let place = with_includes();
+    let before = place.text();
+    let part = || fs::read_to_string(place.path().with_file_name("agents.json5")).unwrap();
+    let part_before = part();
+    // A form sends back what it was shown, as a whole, with one change elsewhere.
+    let mut wanted = place.look().source;
+    wanted["gateway"]["port"] = json!(2);
+    place.set(&wanted.to_string()).unwrap();
+    assert_eq!(place.text(), before.replace("port: 1", "port: 2"));
+    // What it changes in the included part stands beside it.
+    let mut wanted = place.look().source;
+    wanted["agents"]["defaults"]["model"] = json!("c/d");
+    place.set(&wanted.to_string()).unwrap();
+    let seen = place.look();
+    let beside = json!({"$include": "./agents.json5", "defaults": {"model": "c/d"}});
+    assert_eq!(seen.parsed["agents"], beside);
+    assert_eq!(seen.source["agents"]["defaults"], json!({"model": "c/d", "timeoutSeconds": 5}));
+    place.patch(&json!({"agents": {"defaults": {"timeoutSeconds": 6}}})).unwrap();
+    assert_eq!(place.look().source["agents"]["defaults"]["timeoutSeconds"], 6);
+    assert!(place.text().contains("// who answers") && place.text().contains("secret-1"));
+    // What cannot be said there is refused, with the file that has it.
+    let patch = json!({"agents": {"defaults": {"timeoutSeconds": null}}});
+    let error = place.patch(&patch).unwrap_err();
+    assert_eq!(
+        error,
+        "invalid config: agents.defaults.timeoutSeconds: comes from ./agents.json5, which the \
+         config includes; change it there"
+    );
+    let place_of = |text: &str| text.parse::<ValuePath>().unwrap();
+    let unset = ConfigWrite::Unset(place_of("agents.list[0]"));
+    assert!(place.put(&unset).unwrap_err().contains("agents.list: comes from ./agents.json5"));
+    let set = ConfigWrite::Set(place_of("agents.defaults.mediaMaxMb"), json!(7));
+    place.put(&set).unwrap();
+    assert_eq!(place.look().source["agents"]["defaults"]["mediaMaxMb"], 7);
+    assert_eq!(part(), part_before);
+}
+
+#[test]
+fn a_preview_writes_nothing() {
+    let place = Place::new(Some(FILE));
+    let set = ConfigWrite::Set("gateway.port".parse().unwrap(), json!(5));
+    let seen = preview(&set, &ConfigBase::Any, &place.env).unwrap();
+    assert!(seen.changed && seen.needs_restart);
+    assert_eq!(seen.config["gateway"]["port"], 5);
+    assert_eq!(place.text(), FILE);
+    let wrong = ConfigWrite::Set("gateway.port".parse().unwrap(), json!("x"));
+    assert!(preview(&wrong, &ConfigBase::Any, &place.env).is_err());
+}
+
+#[test]
+fn variables_of_the_section_env_hold_where_the_environment_has_none() {
+    let place = Place::new(Some(
+        "{env: {KEY: 'mine', vars: {OTHER: 'hers-${KEY}', PATHS: '/x'}}, \
+         models: {providers: {p: {baseUrl: '${OTHER}', api: '${KEY}'}}}, \
+         session: {mainKey: '${PATHS}'}}",
+    ));
+    let seen = place.look();
+    assert_eq!(seen.issues, []);
+    let provider = &seen.resolved["models"]["providers"]["p"];
+    assert_eq!(
+        (&provider["baseUrl"], &provider["api"]),
+        (&json!("hers-secret-2"), &json!("secret-2"))
+    );
+    assert_eq!(seen.resolved["session"]["mainKey"], "/x");
+    assert_eq!(seen.parsed["env"]["KEY"], REDACTED);
+    // The next text is read without what the last one brought along.
+    assert!(
+        place.set("{session: {mainKey: '${PATHS}'}}").unwrap_err().contains("PATHS is not set")
+    );
 }

@@ -53,7 +53,7 @@ impl ValuePath {
     }
 
     /// Puts `value` there. What is absent or null on the way is made.
-    pub(super) fn set_in(&self, root: &mut Value, value: Value) -> Result<(), ()> {
+    pub(in crate::config) fn set_in(&self, root: &mut Value, value: Value) -> Result<(), ()> {
         let mut at = root;
         for step in &self.0 {
             at = match step {
@@ -94,7 +94,7 @@ impl ValuePath {
     }
 
     /// Takes away what is there; whether anything was.
-    pub(super) fn remove_from(&self, root: &mut Value) -> bool {
+    pub(in crate::config) fn remove_from(&self, root: &mut Value) -> bool {
         let Some((last, way)) = self.0.split_last() else { return false };
         let mut at = root;
         for step in way {

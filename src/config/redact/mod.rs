@@ -45,6 +45,13 @@ pub fn redacted_at(path: &[Step], value: &Value) -> Value {
     map(&mut path.to_vec(), value, &mut hidden)
 }
 
+/// Whether a place is for variables or headers, which are secrets or settings.
+pub fn is_variable_place(path: &[Step]) -> bool {
+    let is_list = |name: &str| matches!(name, "env" | "vars" | "headers");
+    let above = path.iter().rev().nth(1);
+    matches!(above, Some(Step::Key(name)) if is_list(name))
+}
+
 /// Each value at a place for credentials, or whose name says that it is one.
 /// Empty texts are none.
 pub fn credentials(config: &Value) -> Vec<(Vec<Step>, &Value)> {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use crate::agent::{Family, RunEnd, RunTerms, Runs, SendRequest};
+use crate::agent::{Family, Progress, RunEnd, RunTerms, Runs, SendRequest};
 use crate::auth::Owner;
 use crate::bus::{Audience, EventKind};
 use crate::config::HeartbeatSettings;
@@ -50,7 +50,7 @@ impl Beat {
     pub async fn run(self) {
         let began = self.cron.now_ms();
         let told = match self.ask().await {
-            Ok(answer) => self.tell(&answer).await,
+            Ok(said) => self.tell(&said).await,
             Err(Quiet::Skipped(reason)) => json!({"status": "skipped", "reason": reason}),
             Err(Quiet::Failed(reason)) => json!({"status": "failed", "reason": reason}),
         };
@@ -75,7 +75,7 @@ impl Beat {
     }
 
     /// The answer of the agent.
-    async fn ask(&self) -> Result<String, Quiet> {
+    async fn ask(&self) -> Result<Progress, Quiet> {
         let (key, parts) = (self.key(), self.runs.parts());
         if self.cause == Cause::Clock && self.runs.is_busy(&key) {
             return Err(Quiet::Skipped("requests-in-flight"));
@@ -97,7 +97,7 @@ impl Beat {
             is_owner: true,
             is_heartbeat: true,
             model: self.settings.model.clone(),
-            tools: Vec::new(),
+            ..RunTerms::default()
         };
         let sent = self.runs.send(SendRequest {
             family: Family::Agent,
@@ -127,7 +127,7 @@ impl Beat {
         let report = self.runs.ends(Some(Family::Agent), &run_id).await;
         let report = report.map_err(|error| Quiet::Failed(error.to_string()))?;
         match &report.end {
-            RunEnd::Answered => Ok(report.progress.text.to_string()),
+            RunEnd::Answered => Ok(report.progress.clone()),
             RunEnd::Failed(error) => {
                 Err(Quiet::Failed(report.failure().unwrap_or_else(|| error.clone())))
             }
@@ -151,14 +151,18 @@ impl Beat {
     }
 
     /// What becomes of an answer.
-    async fn tell(&self, answer: &str) -> Value {
-        let Some(news) = news(answer, self.settings.ack_max_chars) else {
-            let status = if answer.trim().is_empty() { "ok-empty" } else { "ok-token" };
-            return json!({"status": status});
+    async fn tell(&self, said: &Progress) -> Value {
+        let news = match news(&said.text, self.settings.ack_max_chars) {
+            Some(news) => news,
+            None if said.files.is_empty() => {
+                let status = if said.text.trim().is_empty() { "ok-empty" } else { "ok-token" };
+                return json!({"status": status});
+            }
+            None => String::new(),
         };
         let preview: String = news.chars().take(PREVIEW_MAX).collect();
         let told = |status: &str, reason: Option<&str>, place: Option<&Place>| {
-            json!({"status": status, "reason": reason, "preview": preview, "hasMedia": false,
+            json!({"status": status, "reason": reason, "preview": preview, "hasMedia": !said.files.is_empty(),
                 "channel": place.map(Place::channel), "to": place.and_then(Place::to)})
         };
         if self.settings.target == "none" {
@@ -170,7 +174,7 @@ impl Beat {
             Ok(place) => place,
             Err(error) => return told("failed", Some(&error), None),
         };
-        let Place::Chat { channel, to } = &place else {
+        let Place::Chat { channel, to, thread_id, account_id } = &place else {
             // It stands in the session that was asked.
             return told("sent", None, Some(&place));
         };
@@ -178,9 +182,10 @@ impl Beat {
             agent_id: agent.to_string(),
             channel: channel.clone(),
             to: to.clone(),
-            thread_id: None,
-            account_id: None,
+            thread_id: thread_id.clone(),
+            account_id: account_id.clone(),
             text: news.clone(),
+            files: said.files.clone(),
             idempotency_key: format!("heartbeat-{}", self.cron.parts.ids.uuid()),
         });
         match said.await {

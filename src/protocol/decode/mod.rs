@@ -8,10 +8,12 @@
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
+mod number;
 mod rules;
 
 use super::ErrorShape;
 
+pub use number::number;
 pub use rules::{
     Rule, Setting, Text, any, boolean, constant, dictionary, integer_from, list, literal,
     non_empty, nullable, object, one_of, text, text_or_number,
@@ -215,6 +217,16 @@ impl Fields {
     /// Accepts whatever else is there.
     pub fn ignore_rest(&mut self) {
         self.members.clear();
+    }
+
+    /// Whether there is nothing (that nobody has read yet).
+    pub fn is_empty(&self) -> bool {
+        self.members.is_empty()
+    }
+
+    /// Whatever nobody has read yet.
+    pub fn rest(&mut self) -> Map<String, Value> {
+        std::mem::take(&mut self.members)
     }
 
     fn finish(self, errors: &mut Vec<String>) {

@@ -74,6 +74,8 @@ pub struct AgentParams {
     /// The run is stopped after so long; without, or with 0, the agents' limit
     /// alone holds.
     pub timeout_seconds: Option<u64>,
+    /// The wake word that was heard; empty when it is not known which.
+    pub wake_word: Option<String>,
     /// The run's id as well.
     pub idempotency_key: String,
 }
@@ -118,7 +120,7 @@ impl Params for AgentParams {
         f.optional("acpTurnSource", literal(&["manual_spawn"]));
         f.optional("internalEvents", list(object::<InternalEvent>()));
         f.optional("inputProvenance", object::<Provenance>());
-        f.optional("voiceWakeTrigger", text());
+        let wake_word = f.optional("voiceWakeTrigger", text());
         let idempotency_key = f.required("idempotencyKey", non_empty());
         f.optional("label", non_empty().max(LABEL_MAX));
         let is_given = |name: &Option<String>| name.as_deref().is_some_and(|it| !it.is_empty());
@@ -135,6 +137,7 @@ impl Params for AgentParams {
             best_effort,
             attachments,
             timeout_seconds: timeout_seconds.filter(|seconds| *seconds > 0),
+            wake_word,
             idempotency_key,
         }
     }

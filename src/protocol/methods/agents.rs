@@ -1,6 +1,6 @@
 //! `agents.*`, `agent.identity.get`.
 
-use crate::protocol::decode::{Fields, Params, non_empty, text};
+use crate::protocol::decode::{Fields, Params, boolean, non_empty, text};
 
 /// Params of `agent.identity.get`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -16,6 +16,83 @@ impl Params for AgentIdentityParams {
         Self {
             agent_id: f.optional("agentId", non_empty()),
             session_key: f.optional("sessionKey", text()),
+        }
+    }
+}
+
+/// Params of `agents.create`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AgentsCreateParams {
+    /// What people call it; its id is made of it.
+    pub name: String,
+    /// Where it works. Only dashboards and the simple profile may leave it out.
+    pub workspace: Option<String>,
+    /// Its model.
+    pub model: Option<String>,
+    /// Its emoji.
+    pub emoji: Option<String>,
+    /// Its picture.
+    pub avatar: Option<String>,
+}
+
+impl Params for AgentsCreateParams {
+    fn read(f: &mut Fields) -> Self {
+        Self {
+            name: f.required("name", non_empty()),
+            workspace: f.optional("workspace", non_empty()),
+            model: f.optional("model", non_empty()),
+            emoji: f.optional("emoji", text()),
+            avatar: f.optional("avatar", text()),
+        }
+    }
+}
+
+/// Params of `agents.update`. What is absent stays.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AgentsUpdateParams {
+    /// Which agent.
+    pub agent_id: String,
+    /// What people call it.
+    pub name: Option<String>,
+    /// Where it works.
+    pub workspace: Option<String>,
+    /// Its model.
+    pub model: Option<String>,
+    /// Its emoji.
+    pub emoji: Option<String>,
+    /// Its picture.
+    pub avatar: Option<String>,
+}
+
+impl Params for AgentsUpdateParams {
+    fn read(f: &mut Fields) -> Self {
+        f.alias("agentId", "id");
+        Self {
+            agent_id: f.required("agentId", non_empty()),
+            name: f.optional("name", non_empty()),
+            workspace: f.optional("workspace", non_empty()),
+            model: f.optional("model", non_empty()),
+            emoji: f.optional("emoji", text()),
+            avatar: f.optional("avatar", text()),
+        }
+    }
+}
+
+/// Params of `agents.delete`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AgentsDeleteParams {
+    /// Which agent.
+    pub agent_id: String,
+    /// Whether its folders go to the trash; they do when absent.
+    pub delete_files: bool,
+}
+
+impl Params for AgentsDeleteParams {
+    fn read(f: &mut Fields) -> Self {
+        f.alias("agentId", "id");
+        Self {
+            agent_id: f.required("agentId", non_empty()),
+            delete_files: f.optional("deleteFiles", boolean()).unwrap_or(true),
         }
     }
 }
@@ -44,7 +121,7 @@ pub struct AgentsFilesGetParams {
 
 impl Params for AgentsFilesGetParams {
     fn read(f: &mut Fields) -> Self {
-        f.simple_alias("name", "filename");
+        f.alias("name", "filename");
         Self { agent_id: f.required("agentId", non_empty()), name: f.required("name", non_empty()) }
     }
 }
@@ -62,7 +139,7 @@ pub struct AgentsFilesSetParams {
 
 impl Params for AgentsFilesSetParams {
     fn read(f: &mut Fields) -> Self {
-        f.simple_alias("name", "filename");
+        f.alias("name", "filename");
         Self {
             agent_id: f.required("agentId", non_empty()),
             name: f.required("name", non_empty()),

@@ -6,6 +6,7 @@
 pub mod agent;
 pub mod agents;
 pub mod approvals;
+pub mod artifacts;
 pub mod channels;
 pub mod chat;
 pub mod commands;
@@ -13,8 +14,11 @@ pub mod compaction;
 pub mod config;
 pub mod cron;
 pub mod devices;
+pub mod diagnostics;
+pub mod logs;
 pub mod models;
 pub mod nodes;
+pub mod push;
 pub mod secrets;
 pub mod session_settings;
 pub mod sessions;
@@ -22,6 +26,8 @@ pub mod skills;
 pub mod system;
 pub mod tools;
 pub mod usage;
+pub mod voice;
+pub mod wizard;
 
 use super::decode::{Fields, Params};
 

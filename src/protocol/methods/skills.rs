@@ -17,6 +17,37 @@ impl Params for SkillsStatusParams {
     }
 }
 
+/// Params of `skills.search`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SkillsSearchParams {
+    /// What for; everything when absent.
+    pub query: Option<String>,
+    /// Most results.
+    pub limit: Option<u64>,
+}
+
+impl Params for SkillsSearchParams {
+    fn read(f: &mut Fields) -> Self {
+        Self {
+            query: f.optional("query", non_empty()),
+            limit: f.optional("limit", integer_from(1).max(100)),
+        }
+    }
+}
+
+/// Params of `skills.detail`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SkillsDetailParams {
+    /// The skill's name in the registry, or here.
+    pub slug: String,
+}
+
+impl Params for SkillsDetailParams {
+    fn read(f: &mut Fields) -> Self {
+        Self { slug: f.required("slug", non_empty()) }
+    }
+}
+
 /// Params of `skills.update`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SkillsUpdateParams {

@@ -24,8 +24,10 @@ use crate::config::cli_backend::CliBackend;
 use crate::config::models::ModelsConfig;
 use crate::config::secrets::ResolvedSecrets;
 pub use build::CatalogError;
+pub use known::{OFFLINE_MODEL, OFFLINE_PROVIDER};
 pub use model::{Api, InputKind, ModelInfo, ModelPrice, ModelRef, PriceStep, ProviderInfo};
 pub use names::NameError;
+pub use ollama::address as ollama_address;
 
 /// Passes any name of a model on, whether we know it or not.
 const OPEN_PROVIDER: &str = "openrouter";

@@ -13,6 +13,7 @@ use serde_json::{Map, Value, json};
 use super::Profile;
 use super::usage_stats::{self, ProfileRest};
 use crate::config::profiles::ProfileMode;
+use crate::config::secrets::SecretRef;
 use crate::store::atomic::{self, FileError};
 use crate::support::Secret;
 
@@ -96,6 +97,25 @@ impl ProfileFile {
             ProfileMode::OAuth => "access",
         };
         let profile = json!({"type": mode.as_str(), "provider": provider, name: secret.expose()});
+        change(path, |profiles| {
+            profiles.insert(id.to_owned(), profile);
+            true
+        })
+        .map(|_| ())
+    }
+
+    /// Adds a key that is kept elsewhere, in place of one with the same id.
+    ///
+    /// # Errors
+    /// When the file is not readable or not writable.
+    pub fn add_reference(
+        path: &Path,
+        id: &str,
+        provider: &str,
+        reference: &SecretRef,
+    ) -> Result<(), StoreError> {
+        let mode = ProfileMode::ApiKey.as_str();
+        let profile = json!({"type": mode, "provider": provider, "keyRef": reference});
         change(path, |profiles| {
             profiles.insert(id.to_owned(), profile);
             true

@@ -97,7 +97,7 @@ fn thinking(request: &ModelRequest, compat: &Compat) -> Vec<(String, Value)> {
 fn routing(model: &ModelInfo) -> Option<(String, Value)> {
     let compat = &model.options.compat;
     if model.base_url.contains("openrouter.ai") {
-        return Some(("provider".into(), compat.open_router_routing.clone()?));
+        return Some(("provider".into(), json!(compat.open_router_routing.as_ref()?)));
     }
     let routing = compat.vercel_gateway_routing.as_ref()?;
     let at_vercel = model.base_url.contains("ai-gateway.vercel.sh");

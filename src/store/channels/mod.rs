@@ -10,7 +10,7 @@ pub(super) use outbox::prune;
 pub use outbox::{
     NewPart, OutboxAddress, OutboxCounts, OutboxNext, OutboxPart, OutboxSettled, OutboxState,
 };
-pub use people::{ChannelPerson, PairingClaim, PairingRequest};
+pub use people::{CODE_MS as PAIRING_CODE_MS, ChannelPerson, PairingClaim, PairingRequest};
 pub use replies::ExpectedReply;
 pub use traits::ChannelStore;
 

@@ -300,6 +300,13 @@ pub(super) fn counts(
 /// Forgets what was settled long ago, and the oldest beyond the most that are
 /// kept.
 pub(in crate::store) fn prune(connection: &Connection, now_ms: u64) -> Result<(), Fault> {
+    // A sender gives up long before; nobody uses the account of these.
+    connection.execute(
+        "UPDATE channel_outbox SET state = 'failed', updated_at = ?1,
+            error = 'given up: its account was not in use'
+         WHERE state = 'waiting' AND created_at < ?2",
+        [signed(now_ms), signed(now_ms.saturating_sub(RETENTION_MS))],
+    )?;
     connection.execute(
         "DELETE FROM channel_outbox
          WHERE state NOT IN ('waiting', 'sending') AND updated_at < ?1",

@@ -9,8 +9,8 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 use crate::store::column::{signed, unsigned};
 use crate::store::error::Fault;
 
-/// How long a code holds, as in the original.
-const CODE_MS: u64 = 60 * 60 * 1000;
+/// How long a code holds, in milliseconds, as in the original.
+pub const CODE_MS: u64 = 60 * 60 * 1000;
 /// How many wait for an account at a time, as in the original.
 const WAITING_MAX: i64 = 3;
 
@@ -126,20 +126,30 @@ pub(super) fn resolve(
         .query_row([channel, code], read)
         .optional()?;
     if let Some(request) = found.as_ref().filter(|_| approved) {
-        connection
-            .prepare_cached(
-                "INSERT INTO channel_people (channel, account, person, name, approved_at)
-                 VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT DO NOTHING",
-            )?
-            .execute(params![
-                request.channel,
-                request.account,
-                request.person,
-                request.name,
-                signed(now_ms),
-            ])?;
+        let person = ChannelPerson {
+            channel: request.channel.clone(),
+            account: request.account.clone(),
+            person: request.person.clone(),
+            name: request.name.clone(),
+            approved_at: now_ms,
+        };
+        import(connection, &[person])?;
     }
     Ok(found)
+}
+
+/// Lets people in who were let in elsewhere; answers how many of them are new.
+pub(super) fn import(connection: &Connection, people: &[ChannelPerson]) -> Result<u64, Fault> {
+    let mut insert = connection.prepare_cached(
+        "INSERT INTO channel_people (channel, account, person, name, approved_at)
+         VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT DO NOTHING",
+    )?;
+    let mut new = 0;
+    for it in people {
+        let at = signed(it.approved_at);
+        new += insert.execute(params![it.channel, it.account, it.person, it.name, at])?;
+    }
+    Ok(u64::try_from(new).unwrap_or(u64::MAX))
 }
 
 /// Whether somebody was let in.

@@ -69,6 +69,9 @@ pub trait ChannelStore: Send + Sync {
         now_ms: u64,
     ) -> StoreFuture<'_, Option<PairingRequest>>;
 
+    /// Lets people in who were let in elsewhere; answers how many are new.
+    fn import_people(&self, people: Vec<ChannelPerson>) -> StoreFuture<'_, u64>;
+
     /// Whether somebody was let in.
     fn is_paired(&self, channel: String, account: String, person: String) -> StoreFuture<'_, bool>;
 
@@ -164,6 +167,10 @@ impl ChannelStore for SqliteStore {
     ) -> StoreFuture<'_, Option<PairingRequest>> {
         let resolve = move |c: &_| people::resolve(c, (&channel, &code), approved, now_ms);
         Box::pin(self.database().write("resolve a code", resolve))
+    }
+
+    fn import_people(&self, people: Vec<ChannelPerson>) -> StoreFuture<'_, u64> {
+        Box::pin(self.database().write("import people", move |c| people::import(c, &people)))
     }
 
     fn is_paired(&self, channel: String, account: String, person: String) -> StoreFuture<'_, bool> {

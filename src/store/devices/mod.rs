@@ -204,9 +204,7 @@ impl DeviceStore for SqliteStore {
         device_id: &'a str,
         pending_since: u64,
     ) -> StoreFuture<'a, Option<DeviceRow>> {
-        let id = device_id.to_owned();
-        let look = move |c: &Connection| sql::by_id(c, &id, pending_since);
-        Box::pin(self.database.read("look up a device", look))
+        self.read_of("look up a device", device_id, move |c, id| sql::by_id(c, id, pending_since))
     }
 
     fn device_of_request<'a>(
@@ -214,9 +212,9 @@ impl DeviceStore for SqliteStore {
         request_id: &'a str,
         pending_since: u64,
     ) -> StoreFuture<'a, Option<DeviceRow>> {
-        let id = request_id.to_owned();
-        let look = move |c: &Connection| sql::by_request(c, &id, pending_since);
-        Box::pin(self.database.read("look up a pairing request", look))
+        self.read_of("look up a pairing request", request_id, move |c, id| {
+            sql::by_request(c, id, pending_since)
+        })
     }
 
     fn devices(&self, pending_since: u64) -> StoreFuture<'_, Vec<DeviceRow>> {
@@ -253,9 +251,7 @@ impl DeviceStore for SqliteStore {
     }
 
     fn setup_code<'a>(&'a self, hash: &'a str, now_ms: u64) -> StoreFuture<'a, Option<SetupCode>> {
-        let hash = hash.to_owned();
-        let look = move |c: &Connection| sql::code(c, &hash, now_ms);
-        Box::pin(self.database.read("look up a setup code", look))
+        self.read_of("look up a setup code", hash, move |c, id| sql::code(c, id, now_ms))
     }
 
     fn take_setup_code<'a>(
@@ -263,9 +259,7 @@ impl DeviceStore for SqliteStore {
         hash: &'a str,
         now_ms: u64,
     ) -> StoreFuture<'a, Option<SetupCode>> {
-        let hash = hash.to_owned();
-        let take = move |c: &Connection| sql::take_code(c, &hash, now_ms);
-        Box::pin(self.database.write("use a setup code", take))
+        self.write_of("use a setup code", hash, move |c, id| sql::take_code(c, id, now_ms))
     }
 
     fn clear_setup_codes(&self, now_ms: u64) -> StoreFuture<'_, usize> {

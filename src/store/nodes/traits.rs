@@ -174,9 +174,9 @@ impl NodeStore for SqliteStore {
         live: Vec<String>,
         now_ms: u64,
     ) -> StoreFuture<'a, NodeApproval> {
-        let id = request_id.to_owned();
-        let approve = move |c: &_| pairing::approve(c, &id, &token_hash, check, &live, now_ms);
-        Box::pin(self.database.write("approve a node", approve))
+        self.write_of("approve a node", request_id, move |c, id| {
+            pairing::approve(c, id, &token_hash, check, &live, now_ms)
+        })
     }
 
     fn reject_node<'a>(
@@ -185,29 +185,26 @@ impl NodeStore for SqliteStore {
         live: Vec<String>,
         now_ms: u64,
     ) -> StoreFuture<'a, Option<String>> {
-        let id = request_id.to_owned();
-        let reject = move |c: &_| pairing::reject(c, &id, &live, now_ms);
-        Box::pin(self.database.write("reject a node", reject))
+        self.write_of("reject a node", request_id, move |c, id| {
+            pairing::reject(c, id, &live, now_ms)
+        })
     }
 
     fn remove_node<'a>(&'a self, node_id: &'a str) -> StoreFuture<'a, bool> {
-        let id = node_id.to_owned();
-        Box::pin(self.database.write("remove a node", move |c| pairing::remove(c, &id)))
+        self.write_of("remove a node", node_id, pairing::remove)
     }
 
     fn forget_node<'a>(&'a self, node_id: &'a str) -> StoreFuture<'a, ()> {
-        let id = node_id.to_owned();
-        Box::pin(self.database.write("forget a node", move |c| pairing::forget(c, &id)))
+        self.write_of("forget a node", node_id, pairing::forget)
     }
 
     fn rename_node<'a>(&'a self, node_id: &'a str, name: &'a str) -> StoreFuture<'a, bool> {
-        let (id, name) = (node_id.to_owned(), name.to_owned());
-        Box::pin(self.database.write("rename a node", move |c| pairing::rename(c, &id, &name)))
+        let name = name.to_owned();
+        self.write_of("rename a node", node_id, move |c, id| pairing::rename(c, id, &name))
     }
 
     fn node_pair<'a>(&'a self, node_id: &'a str) -> StoreFuture<'a, Option<(NodePair, String)>> {
-        let id = node_id.to_owned();
-        Box::pin(self.database.read("look up a node", move |c| pairing::pair(c, &id)))
+        self.read_of("look up a node", node_id, pairing::pair)
     }
 
     fn node_seen<'a>(
@@ -216,9 +213,9 @@ impl NodeStore for SqliteStore {
         reason: &'a str,
         now_ms: u64,
     ) -> StoreFuture<'a, bool> {
-        let (id, reason) = (node_id.to_owned(), reason.to_owned());
-        let seen = move |c: &_| pairing::seen(c, &id, &reason, now_ms);
-        Box::pin(self.database.write("note that a node is there", seen))
+        let reason = reason.to_owned();
+        let seen = move |c: &_, id: &_| pairing::seen(c, id, &reason, now_ms);
+        self.write_of("note that a node is there", node_id, seen)
     }
 
     fn enqueue_node_work<'a>(
@@ -227,9 +224,9 @@ impl NodeStore for SqliteStore {
         item: NodeWork,
         now_ms: u64,
     ) -> StoreFuture<'a, Option<(u64, NodeWork)>> {
-        let id = node_id.to_owned();
-        let enqueue = move |c: &_| work::enqueue(c, &id, item, now_ms);
-        Box::pin(self.database.write("queue work for a node", enqueue))
+        self.write_of("queue work for a node", node_id, move |c, id| {
+            work::enqueue(c, id, item, now_ms)
+        })
     }
 
     fn drain_node_work<'a>(
@@ -238,9 +235,9 @@ impl NodeStore for SqliteStore {
         limit: usize,
         now_ms: u64,
     ) -> StoreFuture<'a, NodeDrain> {
-        let id = node_id.to_owned();
-        let drain = move |c: &_| work::drain(c, &id, limit, now_ms);
-        Box::pin(self.database.read("list work for a node", drain))
+        self.read_of("list work for a node", node_id, move |c, id| {
+            work::drain(c, id, limit, now_ms)
+        })
     }
 
     fn queue_node_action<'a>(
@@ -248,9 +245,9 @@ impl NodeStore for SqliteStore {
         node_id: &'a str,
         action: NodeAction,
     ) -> StoreFuture<'a, Option<NodeAction>> {
-        let id = node_id.to_owned();
-        let queue = move |c: &_| work::queue_action(c, &id, action);
-        Box::pin(self.database.write("queue a command for a node", queue))
+        self.write_of("queue a command for a node", node_id, move |c, id| {
+            work::queue_action(c, id, action)
+        })
     }
 
     fn node_actions<'a>(
@@ -258,9 +255,7 @@ impl NodeStore for SqliteStore {
         node_id: &'a str,
         now_ms: u64,
     ) -> StoreFuture<'a, Vec<NodeAction>> {
-        let id = node_id.to_owned();
-        let list = move |c: &_| work::actions(c, &id, now_ms);
-        Box::pin(self.database.read("list commands for a node", list))
+        self.read_of("list commands for a node", node_id, move |c, id| work::actions(c, id, now_ms))
     }
 
     fn ack_node<'a>(
@@ -269,8 +264,8 @@ impl NodeStore for SqliteStore {
         ids: Vec<String>,
         now_ms: u64,
     ) -> StoreFuture<'a, usize> {
-        let id = node_id.to_owned();
-        let ack = move |c: &_| work::ack(c, &id, &ids, now_ms);
-        Box::pin(self.database.write("forget what a node has done", ack))
+        self.write_of("forget what a node has done", node_id, move |c, id| {
+            work::ack(c, id, &ids, now_ms)
+        })
     }
 }

@@ -13,11 +13,10 @@ use axum::http::{HeaderMap, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
-use tokio::net::TcpListener;
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
 
-use crate::stage::until;
+use crate::stage::{serve, until};
 
 pub const TOKEN: &str = "123456:test-token-of-the-bot";
 const BOT_ID: i64 = 99;
@@ -64,12 +63,9 @@ pub struct BotApi {
 
 impl BotApi {
     pub async fn start() -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let port = listener.local_addr().unwrap().port();
         let inner = Arc::<Inner>::default();
         let app = Router::new().fallback(answer).with_state(Arc::clone(&inner));
-        let mut server = JoinSet::new();
-        server.spawn(async move { axum::serve(listener, app).await.unwrap() });
+        let (port, server) = serve(app).await;
         Self { port, inner, _server: server }
     }
 

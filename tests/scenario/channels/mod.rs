@@ -1,8 +1,9 @@
 //! Channels through the real binary, with services of this process.
 
-mod bot_api;
+pub mod bot_api;
+mod media;
 mod people;
-mod receiver;
+pub mod receiver;
 mod telegram;
 mod tool;
 mod webhook;

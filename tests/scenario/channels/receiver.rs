@@ -13,11 +13,10 @@ use clawgate::channels::webhook::{SIGNATURE, TIMESTAMP, sign};
 use clawgate::support::Secret;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
-use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 
 use super::SIGNING;
-use crate::stage::until;
+use crate::stage::{serve, until};
 use crate::support::{Gateway, now_ms};
 
 /// How a message is answered, when not well.
@@ -47,12 +46,9 @@ pub struct Receiver {
 
 impl Receiver {
     pub async fn start() -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let port = listener.local_addr().unwrap().port();
         let inner = Arc::<Inner>::default();
         let app = Router::new().fallback(answer).with_state(Arc::clone(&inner));
-        let mut server = JoinSet::new();
-        server.spawn(async move { axum::serve(listener, app).await.unwrap() });
+        let (port, server) = serve(app).await;
         Self { port, inner, _server: server }
     }
 

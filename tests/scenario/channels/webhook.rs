@@ -1,6 +1,7 @@
 //! The channel `webhook`.
 
 use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::receiver::{Behaviour, Receiver, bring, bring_signed, post};
 use super::{SIGNING, with_channels};
@@ -104,6 +105,41 @@ async fn what_is_not_signed_now_by_the_secret_is_nobodys() {
     assert!(place.receiver.seen().is_empty());
     let mut client = admin(gateway).await;
     assert!(history(&mut client, "agent:main:webhook:direct:ann").await.is_empty());
+}
+
+/// The status of a post of which so many bytes are announced, and these sent.
+async fn announced(gateway: &Gateway, length: &str, sent: &[u8]) -> u16 {
+    let stream = tokio::net::TcpStream::connect(gateway.address().to_string()).await.unwrap();
+    let (mut reader, mut writer) = stream.into_split();
+    let head = format!("POST {PATH} HTTP/1.1\r\nhost: {}\r\n{length}\r\n\r\n", gateway.address());
+    writer.write_all(head.as_bytes()).await.unwrap();
+    let sent = sent.to_vec();
+    // The answer comes while this is still being written, which then fails.
+    let writing = async move {
+        let _ = writer.write_all(&sent).await;
+        writer
+    };
+    let reading = async {
+        let mut status = [0; 12];
+        reader.read_exact(&mut status).await.unwrap();
+        String::from_utf8_lossy(&status[9..]).parse().unwrap()
+    };
+    let (status, _) = tokio::join!(reading, writing);
+    status
+}
+
+#[tokio::test]
+async fn a_body_that_is_too_large_is_refused_before_it_is_read() {
+    let place = place(&json!({"mediaMaxMb": 1})).await;
+    // Nothing of it is ever sent, and still there is an answer.
+    let length = format!("content-length: {}", 20 * 1024 * 1024);
+    assert_eq!(announced(&place.gateway, &length, &[]).await, 413);
+    assert_eq!(announced(&place.gateway, &length, &vec![b'x'; 20 * 1024 * 1024]).await, 413);
+    // One that does not say how long it is.
+    let chunk = [b"200000\r\n".to_vec(), vec![b'x'; 0x20_0000], b"\r\n".to_vec()].concat();
+    assert_eq!(announced(&place.gateway, "transfer-encoding: chunked", &chunk).await, 413);
+    place.bring(&from_ann("1", "hello")).await;
+    assert_eq!(place.receiver.texts(1).await, ["Echo: hello"]);
 }
 
 #[tokio::test]
@@ -451,4 +487,21 @@ async fn a_job_announces_its_answer_in_a_chat() {
     })
     .await;
     assert!(error.contains("no channel \"telegram\" is configured"), "{error}");
+}
+
+#[tokio::test]
+async fn a_channel_that_is_logged_out_is_configured_no_more() {
+    let mut place = place(&json!({})).await;
+    let mut client = admin(&place.gateway).await;
+    let params = json!({"channel": "webhook"});
+    let out = call(&mut client, "channels.logout", params).await;
+    assert_eq!((&out["cleared"], &out["loggedOut"]), (&json!(true), &json!(true)), "{out}");
+    let (status, _) = place.bring(&from_ann("1", "hello")).await;
+    assert_ne!(status, 200, "it takes nothing any more");
+    let text = std::fs::read_to_string(place.gateway.config_path()).unwrap();
+    assert!(!text.contains(SIGNING), "the secret is gone from the file");
+    place.gateway.restart().await;
+    let mut client = admin(&place.gateway).await;
+    let row = &call(&mut client, "channels.status", json!({})).await["channels"]["webhook"];
+    assert_eq!((&row["configured"], &row["running"]), (&json!(false), &json!(false)), "{row}");
 }

@@ -4,7 +4,7 @@ use std::process::{Command, Output};
 
 use serde_json::{Value, json};
 
-use super::{job, log};
+use super::{add, asking, job, log};
 use crate::stage::{Api, admin, call, config, scripted, until};
 use crate::support::{Gateway, GatewayOptions, MockProvider, SECRET};
 
@@ -46,11 +46,19 @@ async fn the_command_makes_changes_runs_and_removes_jobs() {
             "--no-deliver",
             "--tools",
             "read,exec",
+            "--fallbacks",
+            "mock/mock-2",
+            "--light-context",
+            "--failure-alert-after",
+            "3",
         ],
     );
     let id = made["id"].as_str().unwrap().to_owned();
     assert_eq!(made["schedule"]["everyMs"], 7_200_000);
     assert_eq!(made["payload"]["toolsAllow"], json!(["read", "exec"]));
+    assert_eq!(made["payload"]["fallbacks"], json!(["mock/mock-2"]));
+    assert_eq!(made["payload"]["lightContext"], true);
+    assert_eq!(made["failureAlert"], json!({"after": 3}));
     assert!(told(&cron(&gateway, &["list"])).contains("every 2h 0m"));
     let edited = json_of(&gateway, &["edit", &id, "--cron", "0 9 * * 1-5", "--tz", "Europe/Paris"]);
     assert_eq!(edited["schedule"]["tz"], "Europe/Paris");
@@ -76,6 +84,41 @@ async fn the_command_makes_changes_runs_and_removes_jobs() {
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         assert!(!output.status.success() && said.contains(text), "{said}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_job_is_found_by_its_id_or_by_a_name_that_no_other_has() {
+    let (gateway, _mock) = scripted(Api::OpenAi).await;
+    let mut client = admin(&gateway).await;
+    let tea = add(&mut client, asking("tea", "@mock text text=\"tea\"")).await;
+    let first = add(&mut client, asking("mail", "m")).await;
+    let second = add(&mut client, asking("mail", "m")).await;
+    let named_like_it = add(&mut client, asking(&first, "m")).await;
+    let refused = |args: &[&str]| {
+        let output = cron(&gateway, args);
+        assert_eq!(output.status.code(), Some(1), "{output:?}");
+        String::from_utf8(output.stderr).unwrap()
+    };
+
+    assert_eq!(json_of(&gateway, &["disable", "tea"])["id"], tea.as_str());
+    assert_eq!(json_of(&gateway, &["edit", "tea", "--every", "3h"])["id"], tea.as_str());
+    let which = refused(&["run", "mail"]);
+    assert!(which.contains(&first) && which.contains(&second), "{which}");
+    // An id goes before a name.
+    assert_eq!(json_of(&gateway, &["disable", &first])["id"], first.as_str());
+    assert_eq!(job(&mut client, &named_like_it).await["enabled"], true);
+    for args in [["run", "te"], ["rm", "coffee"], ["runs", "coffee"], ["enable", "a/b"]] {
+        let nobody = refused(&args);
+        assert!(nobody.contains("there is no job"), "{args:?}: {nobody}");
+    }
+
+    assert!(told(&cron(&gateway, &["run", "tea"])).starts_with("Runs now: manual:"));
+    until("a row", async || (!log(&mut client, &tea).await.is_empty()).then_some(())).await;
+    assert_eq!(json_of(&gateway, &["runs", "tea"])["total"], 1);
+    assert_eq!(told(&cron(&gateway, &["rm", "tea"])), "Removed\n");
+    // The log outlives the job, and knows it by its id.
+    assert_eq!(json_of(&gateway, &["runs", &tea])["total"], 1);
+    assert!(refused(&["runs", "tea"]).contains("there is no job"));
 }
 
 #[tokio::test]

@@ -5,7 +5,6 @@ use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::routing::post;
 use serde_json::{Value, json};
-use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 
 use std::sync::Arc;
@@ -13,7 +12,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 
 use super::{add, asking, job, run};
-use crate::stage::{Api, admin, ask, call, config, scripted, told, until};
+use crate::stage::{Api, admin, ask, call, config, scripted, serve, told, until};
 use crate::support::{Gateway, GatewayOptions, MockProvider};
 
 type Posts = Arc<Mutex<Vec<(Option<String>, Value)>>>;
@@ -26,11 +25,8 @@ async fn web() -> (String, Posts, JoinSet<()>) {
         posts.lock().push((token, serde_json::from_str(&body).unwrap()));
     };
     let app = Router::new().route("/hook", post(keep)).with_state(Arc::clone(&posts));
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let url = format!("http://{}/hook", listener.local_addr().unwrap());
-    let mut server = JoinSet::new();
-    server.spawn(async move { axum::serve(listener, app).await.unwrap() });
-    (url, posts, server)
+    let (port, server) = serve(app).await;
+    (format!("http://127.0.0.1:{port}/hook"), posts, server)
 }
 
 async fn with_web() -> (Gateway, MockProvider) {

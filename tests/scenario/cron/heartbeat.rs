@@ -96,6 +96,25 @@ async fn an_agent_is_asked_by_the_clock_when_its_file_says_something() {
 }
 
 #[tokio::test]
+async fn outside_of_its_hours_an_agent_is_asked_only_when_somebody_wakes_it() {
+    let mock = MockProvider::start().await;
+    let mut config = config(mock.address(), Api::OpenAi);
+    // Two hours that begin two hours from now.
+    let hour = |later: u64| format!("{:02}:00", (super::now() / 3_600_000 + later) % 24);
+    let hours = json!({"start": hour(2), "end": hour(4), "timezone": "UTC"});
+    config["agents"]["defaults"]["heartbeat"] =
+        json!({"every": "1s", "prompt": "@mock text text=\"Mail came.\"", "activeHours": hours});
+    let gateway = Gateway::start(GatewayOptions::with_config(config)).await;
+    std::fs::write(gateway.workspace().join("HEARTBEAT.md"), "- check the mail\n").unwrap();
+    let mut client = admin(&gateway).await;
+    tokio::time::sleep(Duration::from_millis(2500)).await;
+    assert!(mock.requests().is_empty());
+    let params = json!({"mode": "now", "text": "@mock text text=\"HEARTBEAT_OK\""});
+    call(&mut client, "wake", params).await;
+    assert_eq!(heartbeat(&client, 0).await["status"], "ok-token");
+}
+
+#[tokio::test]
 async fn what_is_to_be_told_survives_a_kill_and_is_told_once() {
     let (mut gateway, mock) = scripted(Api::OpenAi).await;
     let mut client = admin(&gateway).await;

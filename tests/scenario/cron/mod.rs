@@ -4,6 +4,7 @@ mod cli;
 mod crash;
 mod delivery;
 mod heartbeat;
+mod retry;
 mod tool;
 mod turns;
 

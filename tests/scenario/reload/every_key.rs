@@ -94,7 +94,7 @@ fn every_documented_key_is_among_those_that_are_flipped() {
         ELSEWHERE.contains(&&*key)
             || flips.iter().any(|(flip, value)| {
                 is_it(flip)
-                    || key.starts_with(flip) && !value.pointer(&pointer(&key, flip)).is_none()
+                    || key.starts_with(flip) && value.pointer(&pointer(&key, flip)).is_some()
             })
     };
     let missing: Vec<_> = documented().into_iter().filter(|key| !is_known(key)).collect();

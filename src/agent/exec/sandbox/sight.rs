@@ -1,4 +1,4 @@
-//! What a confined command can read.
+//! What a confined command can read and change.
 //!
 //! Owns: which places that are, when those of the gateway are not among them.
 //! Promises: nothing that is private is among them, under whatever name it is
@@ -20,22 +20,45 @@ const NEIGHBOURS_MAX: usize = 20_000;
 /// All places that may be read, and `writable` with them. What is made beside
 /// something private later is not among them.
 pub fn readable(private: &PrivatePlaces, writable: &[PathBuf]) -> io::Result<Vec<PathBuf>> {
-    let folders: Vec<PathBuf> = private.folders.iter().map(|it| real(it)).collect();
     let mut sight =
-        Sight { folders, files: private.files.iter().map(|it| real(it)).collect(), seen: 0 };
+        Sight { folders: reals(&private.folders), files: reals(&private.files), seen: 0 };
     let mut places = Vec::new();
     sight.cover(Path::new("/"), &mut places)?;
-    let closed = private.closed.iter().map(|it| real(it));
-    let open: Vec<PathBuf> = private.open.iter().chain(writable).map(|it| real(it)).collect();
-    for place in open {
-        // What it lies in is private, and yet it is open.
-        let is_inside = |folder: &PathBuf| folder.starts_with(&place) && *folder != place;
-        let inner = sight.folders.iter().filter(|folder| is_inside(folder)).cloned();
-        let folders = inner.chain(closed.clone()).collect();
-        let mut of_open = Sight { folders, files: sight.files.clone(), seen: 0 };
-        of_open.cover(&place, &mut places)?;
+    places.extend(opened(private, private.open.iter().chain(writable))?);
+    Ok(places)
+}
+
+/// The places of `wanted` that may be changed. One that holds something private
+/// is taken apart: what lies beside that may be changed, and nothing may be made
+/// there.
+pub fn writable(private: &PrivatePlaces, wanted: &[PathBuf]) -> io::Result<Vec<PathBuf>> {
+    opened(private, wanted.iter())
+}
+
+/// Whether a folder is, or lies in, another.
+pub fn lies_in(folder: &Path, other: &Path) -> bool {
+    real(folder).starts_with(real(other))
+}
+
+/// These places without what is private in them. What they lie in may be
+/// private, and yet they are open.
+fn opened<'a>(
+    private: &PrivatePlaces,
+    wanted: impl Iterator<Item = &'a PathBuf>,
+) -> io::Result<Vec<PathBuf>> {
+    let (folders, closed) = (reals(&private.folders), reals(&private.closed));
+    let (files, mut places) = (reals(&private.files), Vec::new());
+    for place in wanted.map(|it| real(it)) {
+        let is_inside = |folder: &&PathBuf| folder.starts_with(&place) && **folder != place;
+        let inner = folders.iter().filter(is_inside).chain(&closed).cloned();
+        let mut sight = Sight { folders: inner.collect(), files: files.clone(), seen: 0 };
+        sight.cover(&place, &mut places)?;
     }
     Ok(places)
+}
+
+fn reals(places: &[PathBuf]) -> Vec<PathBuf> {
+    places.iter().map(|it| real(it)).collect()
 }
 
 struct Sight {
@@ -167,5 +190,36 @@ mod tests {
         let places = readable(&private, &[root.path().to_owned()]).unwrap();
         assert!(sees(&places, &at("work/mine")));
         assert!(!sees(&places, &at("state/token")));
+    }
+
+    #[test]
+    fn what_is_private_below_a_writable_place_is_not_writable_and_its_neighbours_are() {
+        let root = tempfile::tempdir().unwrap();
+        let at = |name: &str| root.path().join(name);
+        for folder in ["tmp/state/workspace/credentials", "tmp/other"] {
+            fs::create_dir_all(at(folder)).unwrap();
+        }
+        for file in ["tmp/state/token", "tmp/state/workspace/notes", "tmp/other/text"] {
+            fs::write(at(file), "x").unwrap();
+        }
+        fs::write(at("tmp/state/workspace/credentials/key"), "x").unwrap();
+        let private = PrivatePlaces {
+            folders: vec![at("tmp/state")],
+            open: vec![at("tmp/state/workspace")],
+            closed: vec![at("tmp/state/workspace/credentials")],
+            ..PrivatePlaces::default()
+        };
+        let wanted = [at("tmp/state/workspace"), at("tmp")];
+        let places = writable(&private, &wanted).unwrap();
+        for file in ["tmp/state/workspace/notes", "tmp/other/text"] {
+            assert!(sees(&places, &at(file)), "{file} may be changed");
+        }
+        for file in ["tmp/state/token", "tmp/state/workspace/credentials/key"] {
+            assert!(!sees(&places, &at(file)), "{file} may not be changed");
+        }
+        // It is open for reading, and nobody wants it to be writable.
+        let only_temporary = writable(&private, &[at("tmp")]).unwrap();
+        assert!(!sees(&only_temporary, &at("tmp/state/workspace/notes")));
+        assert!(lies_in(&at("tmp/state"), &at("tmp")) && !lies_in(&at("tmp"), &at("tmp/state")));
     }
 }

@@ -19,6 +19,7 @@ use crate::agent::tools::{Tool, ToolContext, ToolKind, ToolNews, ToolOutput, Too
 use crate::providers::ToolSpec;
 use crate::sessions::{SessionEntry, SessionError, SessionKey};
 use crate::support::BoxFuture;
+use crate::telemetry::result_without_secrets;
 
 /// How often clients are told of new output: more often nobody reads it.
 const UPDATE_EVERY: Duration = Duration::from_millis(100);
@@ -176,7 +177,7 @@ async fn wait(cx: &ToolContext, process: &Process, patience: Option<Duration>) -
         if total > told_bytes && (ending.is_some() || Instant::now() >= due) {
             // The first line by itself, at once, as programs write their lines.
             let (shown, bytes) = told::running(process, told_bytes == 0);
-            cx.tell(ToolNews::Update(shown)).await;
+            cx.tell(ToolNews::Update(shown.without_secrets())).await;
             (told_bytes, due) = (bytes, Instant::now() + UPDATE_EVERY);
             continue;
         }
@@ -227,7 +228,8 @@ fn note_its_end(runs: &Arc<Runs>, process: &Arc<Process>) {
         let (id, label) = (&process.id, told::exit_label(&ending));
         let word = if ending.is_completed() { "completed" } else { "failed" };
         let more = if said.is_empty() { String::new() } else { format!(" :: {said}") };
-        runs.parts().notices.add(&process.session, &format!("Exec {word} ({id}, {label}){more}"));
+        let notice = format!("Exec {word} ({id}, {label}){more}");
+        runs.parts().notices.add(&process.session, &result_without_secrets(&notice));
     });
 }
 

@@ -195,7 +195,7 @@ impl Service {
 }
 
 /// An address below the base, whether that ends in a slash or not.
-fn below(base: &Url, path: &str) -> Url {
+pub fn below(base: &Url, path: &str) -> Url {
     let mut url = base.clone();
     url.set_path(&format!("{}/{path}", base.path().trim_end_matches('/')));
     url

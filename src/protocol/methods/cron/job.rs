@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::delivery::{Delivery, DeliveryPatch, FailureAlert};
-use super::lenient::{FalseOr, Id, Lenient, payload, schedule};
+use super::lenient::{FalseOr, Lenient, payload, schedule};
 use crate::protocol::decode::{
     Fields, Params, Setting, any, boolean, integer_from, list, literal, non_empty, nullable,
     object, text,
@@ -125,7 +125,8 @@ pub struct AgentTurn {
     /// The model that answers, when it is not the agent's.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// Models that answer when that one cannot.
+    /// Models that answer when that one cannot, and no others; those of the
+    /// agent when absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fallbacks: Option<Vec<String>>,
     /// How hard it thinks.
@@ -366,13 +367,16 @@ impl Params for CronUpdateParams {
     fn read(f: &mut Fields) -> Self {
         if !f.has("patch") && (f.has("id") || f.has("jobId")) {
             // As the dashboards of seed 001 write it: beside the id.
-            let id = f.required(if f.has("id") { "id" } else { "jobId" }, Id);
+            let id = f.required(if f.has("id") { "id" } else { "jobId" }, non_empty());
             return Self { id, patch: JobPatch::read(f) };
         }
         let forms: [fn(&mut Fields) -> Self; 2] = [
-            |f| Self { id: f.required("id", Id), patch: f.required("patch", object::<JobPatch>()) },
             |f| Self {
-                id: f.required("jobId", Id),
+                id: f.required("id", non_empty()),
+                patch: f.required("patch", object::<JobPatch>()),
+            },
+            |f| Self {
+                id: f.required("jobId", non_empty()),
                 patch: f.required("patch", object::<JobPatch>()),
             },
         ];

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::delivery::{AlertRules, FailureAlert};
-use crate::protocol::decode::{Path, Rule, Unknown, non_empty, object};
+use crate::protocol::decode::{Path, Rule, Unknown, object};
 
 /// A rule for what a value means, after its older spellings were put right.
 pub struct Lenient<R>(pub fn(&mut Map<String, Value>), pub R);
@@ -79,23 +79,6 @@ pub fn payload(members: &mut Map<String, Value>) {
             _ => event,
         };
         members.insert("text".into(), text.into());
-    }
-}
-
-/// The id of a job.
-#[derive(Debug, Clone, Copy)]
-pub struct Id;
-
-impl Rule for Id {
-    type Out = String;
-    fn read(
-        &self,
-        value: Value,
-        path: &Path,
-        unknown: Unknown,
-        errors: &mut Vec<String>,
-    ) -> Option<String> {
-        non_empty().read(value, path, unknown, errors)
     }
 }
 

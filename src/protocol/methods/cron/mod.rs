@@ -14,7 +14,6 @@ pub use job::{
 use super::super::decode::{
     Fields, Params, any, boolean, integer_from, list, literal, non_empty, text,
 };
-use lenient::Id;
 pub use lenient::modernize;
 
 /// Most entries of one page.
@@ -62,8 +61,10 @@ pub struct CronIdParams {
 
 impl Params for CronIdParams {
     fn read(f: &mut Fields) -> Self {
-        let forms: [fn(&mut Fields) -> Self; 2] =
-            [|f| Self { id: f.required("id", Id) }, |f| Self { id: f.required("jobId", Id) }];
+        let forms: [fn(&mut Fields) -> Self; 2] = [
+            |f| Self { id: f.required("id", non_empty()) },
+            |f| Self { id: f.required("jobId", non_empty()) },
+        ];
         f.one_of_forms(&forms).unwrap_or_default()
     }
 }
@@ -79,7 +80,7 @@ pub struct CronRunParams {
 
 impl CronRunParams {
     fn read_form(f: &mut Fields, name: &str) -> Self {
-        let id = f.required(name, Id);
+        let id = f.required(name, non_empty());
         let mode = f.optional("mode", literal(&["due", "force"]));
         Self { id, only_due: mode.as_deref() == Some("due") }
     }

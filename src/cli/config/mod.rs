@@ -1,4 +1,9 @@
-//! `clawgate config`: looks at the effective configuration, changes nothing.
+//! `clawgate config`: looks at the configuration, and changes the file.
+//!
+//! Promises: works with and without a running gateway, which sees the file; no
+//! secret is shown; what a gateway would not start with is not written.
+
+mod change;
 
 use std::process::ExitCode;
 
@@ -6,10 +11,16 @@ use anyhow::bail;
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
+use change::{GetArgs, SchemaArgs, SetArgs, UnsetArgs};
+
 use super::OverrideArgs;
-use super::output::say;
+use super::output::{note, say};
 use crate::app;
-use crate::config::{self, ConfigError, Env, Explained, Overrides, Paths, Settings};
+use crate::config::document::{self, ConfigIssue};
+use crate::config::edit::ValuePath;
+use crate::config::keys::{self, Found};
+use crate::config::redact::redacted_at;
+use crate::config::{self, ConfigError, Env, Explained, Origin, Overrides, Paths, Settings};
 
 /// Arguments of `clawgate config`.
 #[derive(Debug, Clone, Args)]
@@ -20,6 +31,14 @@ pub struct ConfigArgs {
 
 #[derive(Debug, Clone, Subcommand)]
 enum ConfigCommand {
+    /// Print a value of the config file, with what it includes
+    Get(GetArgs),
+    /// Write a value into the config file; comments stay
+    Set(SetArgs),
+    /// Take a value out of the config file
+    Unset(UnsetArgs),
+    /// Print what may stand in the config file, as JSON schema
+    Schema(SchemaArgs),
     /// Show the effective values, but for models, and where they come from
     Explain {
         /// Only this key, or the keys below it, such as gateway.auth
@@ -32,7 +51,8 @@ enum ConfigCommand {
         overrides: Box<OverrideArgs>,
     },
     /// Print the path of the config file
-    Path,
+    #[command(alias = "path")]
+    File,
     /// Check the config file
     Validate {
         /// Print JSON
@@ -46,22 +66,53 @@ pub fn run(args: &ConfigArgs, env: &Env) -> anyhow::Result<ExitCode> {
     match &args.command {
         ConfigCommand::Explain { key, json, overrides } => {
             let settings = look(env, overrides.to_overrides())?;
-            let lines = below(settings.explain(), key.as_deref());
-            if lines.is_empty() {
-                bail!(
-                    "there is no key {}; `clawgate config explain` lists all",
-                    key.as_deref().unwrap_or_default()
-                );
-            }
-            say(&if *json { to_json(&lines) } else { to_table(&lines) })?;
-            Ok(ExitCode::SUCCESS)
+            explain(&settings, key.as_deref(), *json)
         }
-        ConfigCommand::Path => {
+        ConfigCommand::Get(args) => change::get(args, env),
+        ConfigCommand::Set(args) => change::set(args, env),
+        ConfigCommand::Unset(args) => change::unset(args, env),
+        ConfigCommand::Schema(args) => change::schema(args),
+        ConfigCommand::File => {
             say(&format!("{}\n", Paths::resolve(env)?.config_path.display()))?;
             Ok(ExitCode::SUCCESS)
         }
         ConfigCommand::Validate { json } => validate(env, *json),
     }
+}
+
+fn explain(settings: &Settings, key: Option<&str>, json: bool) -> anyhow::Result<ExitCode> {
+    let mut lines = below(settings.explain(), key);
+    let path = key.and_then(|key| key.parse::<ValuePath>().ok());
+    let known = path.as_ref().and_then(|path| Some((path, keys::find(path.steps())?)));
+    if lines.is_empty() {
+        let Some((path, found)) = &known else {
+            bail!(
+                "there is no key {}; `clawgate config explain` lists all",
+                key.unwrap_or_default()
+            );
+        };
+        lines.push(written(settings, path, found));
+    }
+    if json {
+        say(&to_json(&lines))?;
+    } else {
+        let about =
+            known.map_or_else(String::new, |(_, found)| format!("\n{}\n", keys::describe(&found)));
+        say(&format!("{}{about}", to_table(&lines)))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What the file says of a key that is not among the effective values.
+fn written(settings: &Settings, path: &ValuePath, found: &Found) -> Explained {
+    let file = Origin::File(settings.file.path.clone());
+    let default = found.key.map_or("", |key| key.default);
+    let (value, origin) = match path.find(&settings.raw) {
+        Some(value) => (redacted_at(path.steps(), value).to_string(), file),
+        None if default.is_empty() => ("not set".to_owned(), Origin::Default),
+        None => (default.to_owned(), Origin::Default),
+    };
+    Explained { key: path.to_string(), value, origin }
 }
 
 fn look(env: &Env, overrides: Overrides) -> Result<Settings, ConfigError> {
@@ -81,12 +132,20 @@ fn validate(env: &Env, as_json: bool) -> anyhow::Result<ExitCode> {
         let settings = checked?;
         let state = if settings.file.exists { "is valid" } else { "is not there; defaults apply" };
         say(&format!("{} {state}\n", path.display()))?;
+        for ConfigIssue { path, message } in document::warnings(&settings.raw) {
+            note(&format!("warning: {path} {message}"));
+        }
         return Ok(ExitCode::SUCCESS);
     }
     let (answer, code) = match checked {
         Ok(settings) => {
             let exists = settings.file.exists;
-            (json!({"valid": true, "path": path, "exists": exists}), ExitCode::SUCCESS)
+            let warnings = document::warnings(&settings.raw).into_iter();
+            let warnings: Vec<_> =
+                warnings.map(|it| json!({"path": it.path, "message": it.message})).collect();
+            let answer =
+                json!({"valid": true, "path": path, "exists": exists, "warnings": warnings});
+            (answer, ExitCode::SUCCESS)
         }
         Err(error) => (
             json!({"valid": false, "path": path, "error": format!("{:#}", error)}),

@@ -1,0 +1,88 @@
+//! `clawgate agents add`.
+
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use anyhow::bail;
+use clap::Args;
+use serde_json::json;
+
+use super::{conflicts, place, roster, settings, show, shown, stays};
+use crate::agent::roster::{BindingPlace, Bound, NewAgent};
+use crate::app;
+use crate::config::Env;
+use crate::support::{Clock, SystemClock, without_nulls};
+
+/// Arguments of `clawgate agents add`.
+#[derive(Debug, Clone, Args)]
+pub struct AddArgs {
+    /// What it is called; its id is made of it
+    name: String,
+    /// Where it works [default: a folder beside those of the others]
+    #[arg(long, value_name = "DIR")]
+    workspace: Option<String>,
+    /// Its model: provider/model [default: the default model]
+    #[arg(long, value_name = "MODEL")]
+    model: Option<String>,
+    /// An account of a channel that it answers; can be repeated
+    #[arg(long, value_name = "CHANNEL[:ACCOUNT]", value_parser = place)]
+    bind: Vec<BindingPlace>,
+    /// Ask nothing; nothing ever is asked
+    #[arg(long)]
+    non_interactive: bool,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Adds an agent.
+pub fn run(args: AddArgs, env: &Env) -> anyhow::Result<ExitCode> {
+    let workspace = match args.workspace {
+        // A person means the folder that he is in.
+        Some(given) if !given.starts_with('~') => {
+            Some(std::path::absolute(given)?.display().to_string())
+        }
+        given => given,
+    };
+    if let Some(model) = &args.model {
+        check_model(model, env)?;
+    }
+    let roster = roster(env);
+    let new = NewAgent { name: args.name, workspace, model: args.model, ..NewAgent::default() };
+    let created = roster.create(new)?;
+    let bound = if args.bind.is_empty() {
+        Bound::default()
+    } else {
+        roster.bind(&created.id, &args.bind)?
+    };
+    let agent_dir = settings(env)?.paths.agent_dir(created.id.as_str()).join("agent");
+    let told = without_nulls(json!({
+        "agentId": created.id.as_str(),
+        "name": created.name,
+        "workspace": created.workspace,
+        "agentDir": agent_dir,
+        "model": created.model,
+        "bindings": {
+            "added": shown(&bound.added),
+            "updated": shown(&bound.updated),
+            "skipped": shown(&bound.skipped),
+            "conflicts": conflicts(&bound.conflicts),
+        },
+    }));
+    let mut lines = vec![format!("{} works in {}", created.id, created.workspace.display())];
+    lines.extend(bound.added.iter().map(|place| format!("It answers {place}")));
+    lines.extend(stays(&bound.conflicts));
+    show(args.json, &told, &lines)?;
+    Ok(if bound.conflicts.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// No gateway starts with an agent whose model there is not.
+fn check_model(model: &str, env: &Env) -> anyhow::Result<()> {
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+    let failover =
+        super::super::one_thread()?.block_on(app::models(&settings(env)?, env, &clock))?;
+    if failover.catalog().named(model.trim()).is_none() {
+        bail!("there is no model {model}; `clawgate models list` shows all");
+    }
+    Ok(())
+}

@@ -1,0 +1,118 @@
+//! `clawgate agents delete`.
+
+use std::io::{self, BufRead, IsTerminal, Write};
+use std::process::ExitCode;
+
+use anyhow::bail;
+use clap::Args;
+use serde_json::{Value, json};
+
+use super::super::{ConnectArgs, Screen, Surroundings};
+use super::{roster, settings, show};
+use crate::agent::roster::Discarded;
+use crate::config::{Env, Settings};
+use crate::sessions::AgentId;
+use crate::store::instance::{InstanceLock, running_at};
+use crate::store::{SessionQuery, SqliteStore, Store};
+
+/// Arguments of `clawgate agents delete`.
+#[derive(Debug, Clone, Args)]
+pub struct DeleteArgs {
+    /// Which agent
+    id: String,
+    /// Do not ask
+    #[arg(long)]
+    force: bool,
+    /// Leave its folders where they are
+    #[arg(long)]
+    keep_files: bool,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Removes an agent: by the gateway, when it runs.
+pub fn run(args: &DeleteArgs, env: &Env) -> anyhow::Result<ExitCode> {
+    let settings = settings(env)?;
+    let id = AgentId::normalize(&args.id);
+    if !args.force && !is_meant(&id)? {
+        bail!("not removed; --force does not ask");
+    }
+    let workspace = settings.agents.agent_or_default(id.as_str()).workspace;
+    let (bindings, kept) = if running_at(&settings.paths.instance_lock()).is_some() {
+        by_gateway(args, &id, env)?
+    } else {
+        alone(args, &id, &settings, env)?
+    };
+    let told = json!({
+        "agentId": id.as_str(),
+        "workspace": workspace,
+        "agentDir": settings.paths.agent_dir(id.as_str()).join("agent"),
+        "sessionsDir": settings.paths.sessions_dir(id.as_str()),
+        "removedBindings": bindings,
+        "kept": kept,
+    });
+    let mut lines = vec![format!("{id} is removed, with {bindings} bindings")];
+    let member = |folder: &Value, name: &str| folder[name].as_str().unwrap_or_default().to_owned();
+    lines.extend(
+        kept.iter().map(|it| format!("{} stays: {}", member(it, "path"), member(it, "reason"))),
+    );
+    show(args.json, &told, &lines)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn is_meant(id: &AgentId) -> anyhow::Result<bool> {
+    if !io::stdin().is_terminal() {
+        bail!("nobody can be asked whether to remove {id}; say --force");
+    }
+    let mut err = io::stderr().lock();
+    write!(err, "Remove {id}, its sessions and its workspace? [y/N] ")?;
+    err.flush()?;
+    let mut line = String::new();
+    io::stdin().lock().read_line(&mut line)?;
+    Ok(matches!(line.trim(), "y" | "Y" | "yes"))
+}
+
+/// So many bindings went, and the folders that stay.
+type Outcome = (u64, Vec<Value>);
+
+fn by_gateway(args: &DeleteArgs, id: &AgentId, env: &Env) -> anyhow::Result<Outcome> {
+    let mut screen = Screen::stdio(true);
+    let around = Surroundings::find(env.clone(), &mut screen);
+    let params = json!({"agentId": id.as_str(), "deleteFiles": !args.keep_files});
+    let answer = super::super::one_thread()?.block_on(async {
+        let mut client = ConnectArgs::default().connect(&around).await?;
+        let answer = client.request("agents.delete", params).await?;
+        client.close().await;
+        anyhow::Ok(answer)
+    })?;
+    let kept = answer["kept"].as_array().cloned().unwrap_or_default();
+    Ok((answer["removedBindings"].as_u64().unwrap_or_default(), kept))
+}
+
+/// Without a gateway, which cannot start meanwhile.
+fn alone(
+    args: &DeleteArgs,
+    id: &AgentId,
+    settings: &Settings,
+    env: &Env,
+) -> anyhow::Result<Outcome> {
+    let _held = InstanceLock::acquire(&settings.paths.instance_lock())?;
+    let roster = roster(env);
+    let removed = roster.remove(id)?;
+    let database = settings.paths.database();
+    if database.exists() {
+        let store = SqliteStore::open(&database)?;
+        super::super::one_thread()?.block_on(async {
+            let query = SessionQuery { agent: Some(id.to_string()), ..SessionQuery::default() };
+            for row in store.list_sessions(query).await?.entries {
+                store.delete_session(&row.key).await?;
+            }
+            anyhow::Ok(())
+        })?;
+    }
+    let discarded = if args.keep_files { Discarded::default() } else { roster.discard(&removed) };
+    let kept = discarded.kept.iter();
+    let kept = kept.map(|(path, reason)| json!({"path": path, "reason": reason}));
+    Ok((u64::try_from(removed.bindings)?, kept.collect()))
+}

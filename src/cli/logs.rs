@@ -1,0 +1,163 @@
+//! `clawgate logs`: the log of the gateway.
+//!
+//! Owns: how lines are shown. Promises: each line once while it follows; a
+//! gateway of this machine that does not run has its file read instead.
+
+use std::time::Duration;
+
+use clap::Args;
+use serde_json::{Value, json};
+
+use crate::config::{self, LogLevel, Overrides};
+use crate::support::{Clock, SystemClock};
+use crate::telemetry::{LogPlace, tail};
+
+use super::client::{Client, ClientError};
+use super::{CliError, ConnectArgs, Screen, Surroundings};
+
+/// How often the gateway is asked for more: a person does not read faster.
+const EVERY: Duration = Duration::from_secs(1);
+/// Lines when nobody says how many.
+const LIMIT: u64 = 200;
+/// Most lines, and most bytes, of one answer.
+const LIMIT_MAX: u64 = 5000;
+const BYTES_MAX: u64 = 1_000_000;
+
+/// Arguments of `clawgate logs`.
+#[derive(Debug, Args)]
+pub struct LogsArgs {
+    /// Go on with what is logged from now on
+    #[arg(long)]
+    follow: bool,
+    /// How many lines to begin with
+    #[arg(long, value_name = "LINES", default_value_t = LIMIT,
+        value_parser = clap::value_parser!(u64).range(1..=LIMIT_MAX))]
+    limit: u64,
+    /// Only lines of this level and above: trace, debug, info, warn, error or fatal
+    #[arg(long, value_name = "LEVEL", value_parser = level)]
+    level: Option<LogLevel>,
+    /// How to reach the gateway.
+    #[command(flatten)]
+    connect: ConnectArgs,
+}
+
+fn level(text: &str) -> Result<LogLevel, String> {
+    let known = LogLevel::parse(text).filter(|level| *level != LogLevel::Silent);
+    known.ok_or_else(|| "give trace, debug, info, warn, error or fatal".to_owned())
+}
+
+/// Shows the log.
+pub async fn run(
+    args: LogsArgs,
+    around: &Surroundings,
+    screen: &mut Screen,
+) -> Result<u8, CliError> {
+    let mut client = match args.connect.connect(around).await {
+        Ok(client) => client,
+        Err(error) => return without_gateway(&args, around, screen, error),
+    };
+    let mut asked = json!({"limit": args.limit, "maxBytes": BYTES_MAX});
+    loop {
+        let answer = client.request("logs.tail", asked).await?;
+        if answer["reset"] == true {
+            screen.note("lines are missing: the files they were in are gone")?;
+        }
+        let lines = answer["lines"].as_array().map_or(&[][..], Vec::as_slice);
+        for line in lines.iter().filter_map(Value::as_str) {
+            show(line, &args, screen)?;
+        }
+        if !args.follow {
+            break;
+        }
+        asked = json!({"cursor": answer["cursor"], "limit": LIMIT_MAX, "maxBytes": BYTES_MAX});
+        if answer["cursor"] == answer["size"] {
+            rest(&mut client).await?;
+        }
+    }
+    client.close().await;
+    Ok(0)
+}
+
+/// Waits until it is time to ask again, or the gateway is gone. Events are of no
+/// interest, but they have to be taken.
+async fn rest(client: &mut Client) -> Result<(), CliError> {
+    let gone = async {
+        loop {
+            if let Err(error) = client.next_event().await {
+                return error;
+            }
+        }
+    };
+    match tokio::time::timeout(EVERY, gone).await {
+        Err(_) => Ok(()),
+        Ok(error) => Err(error.into()),
+    }
+}
+
+/// Reads the files of this machine's gateway.
+fn without_gateway(
+    args: &LogsArgs,
+    around: &Surroundings,
+    screen: &mut Screen,
+    error: CliError,
+) -> Result<u8, CliError> {
+    let is_unreachable = matches!(error, CliError::Client(ClientError::Refused { .. }));
+    let looking = Overrides { read_only: true, ..Overrides::default() };
+    let settings = config::load(&around.env, &looking).ok();
+    let is_other = args.follow || args.connect.url.is_some() || around.local.remote.is_some();
+    let Some(settings) = settings.filter(|_| is_unreachable && !is_other) else {
+        return Err(error);
+    };
+    let place = LogPlace::of(&settings.logging);
+    let limit = usize::try_from(args.limit).unwrap_or(usize::MAX);
+    let read = tail(&place, None, limit, BYTES_MAX, SystemClock.now_ms());
+    let read = read.map_err(|error| CliError::Io(std::io::Error::other(error)))?;
+    screen.note(&format!("no gateway runs here; from {}:", read.file.display()))?;
+    read.lines.iter().try_for_each(|line| show(line, args, screen))?;
+    Ok(0)
+}
+
+fn show(line: &str, args: &LogsArgs, screen: &mut Screen) -> Result<(), CliError> {
+    let parsed: Value = serde_json::from_str(line).unwrap_or_default();
+    let said = parsed.pointer("/_meta/logLevelName").and_then(Value::as_str);
+    let level = said.and_then(LogLevel::parse);
+    if args.level.is_some_and(|wanted| level.is_some_and(|level| level < wanted)) {
+        return Ok(());
+    }
+    if args.connect.json || parsed.is_null() {
+        screen.line(line)?;
+    } else {
+        screen.line(&text(&parsed, said.unwrap_or("-")))?;
+    }
+    Ok(())
+}
+
+/// A line for people: when, how bad, who, what.
+fn text(line: &Value, level: &str) -> String {
+    let word = |pointer: &str| line.pointer(pointer).and_then(Value::as_str);
+    let time = word("/time").or_else(|| word("/_meta/date")).unwrap_or("-");
+    let name: Value =
+        word("/0").and_then(|name| serde_json::from_str(name).ok()).unwrap_or_default();
+    let subsystem = name["subsystem"].as_str().unwrap_or("-");
+    let message = word("/1").or_else(|| word("/message")).unwrap_or_default();
+    format!("{time} {level:5} {subsystem}: {message}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_is_shown_with_its_time_level_and_part() {
+        let line = json!({"0": r#"{"subsystem":"gateway/ws"}"#, "1": "hello a=1",
+            "_meta": {"logLevelName": "WARN"}, "time": "2026-01-01T00:00:00.000+00:00"});
+        let shown = text(&line, "WARN");
+        assert_eq!(shown, "2026-01-01T00:00:00.000+00:00 WARN  gateway/ws: hello a=1");
+    }
+
+    #[test]
+    fn levels_above_which_nothing_is_are_refused() {
+        assert_eq!(level("Warn"), Ok(LogLevel::Warn));
+        assert!(level("silent").is_err() && level("loud").is_err());
+    }
+}

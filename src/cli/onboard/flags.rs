@@ -1,0 +1,373 @@
+//! The flags, and which questions they answer. Names are OpenClaw's.
+
+use std::collections::HashMap;
+use std::io::{self, Read};
+
+use anyhow::{Context as _, bail};
+use clap::{Args, ValueEnum};
+use serde_json::{Value, json};
+
+use super::provider_keys::KeyArgs;
+use crate::config::BindChoice;
+use crate::providers::known_providers;
+use crate::support::Secret;
+use crate::wizard::{CUSTOM, KEEP, Mode, OFFLINE, OLLAMA, SKIP, key_name};
+
+/// Longer than any key.
+const MAX_KEY: u64 = 64 * 1024;
+
+/// Arguments of `clawgate onboard`.
+#[derive(Debug, Clone, Args)]
+#[allow(clippy::struct_excessive_bools)] // they are switches
+pub struct OnboardArgs {
+    /// Ask nothing: flags answer, and what is usual where there is none
+    #[arg(long)]
+    pub non_interactive: bool,
+    /// Yes, an agent can do harm on this machine
+    #[arg(long)]
+    pub accept_risk: bool,
+    /// Print the outcome as JSON
+    #[arg(long)]
+    pub json: bool,
+    /// Whether the gateway runs here or elsewhere [default: local]
+    #[arg(long, value_name = "MODE")]
+    mode: Option<ModeArg>,
+    /// Take keys and tokens without trying them
+    #[arg(long)]
+    pub skip_check: bool,
+    #[command(flatten)]
+    model: ModelArgs,
+    #[command(flatten)]
+    keys: KeyArgs,
+    #[command(flatten)]
+    channels: ChannelArgs,
+    /// The folder that the agent works in
+    #[arg(long, value_name = "DIR")]
+    pub workspace: Option<String>,
+    /// The agent's name
+    #[arg(long, value_name = "NAME")]
+    agent_name: Option<String>,
+    #[command(flatten)]
+    gateway: GatewayArgs,
+    #[command(flatten)]
+    ignored: IgnoredArgs,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum ModeArg {
+    Local,
+    Remote,
+}
+
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Model")]
+struct ModelArgs {
+    /// Who answers: `<provider>-api-key`, such as anthropic-api-key, or ollama,
+    /// custom-api-key, offline, keep, skip
+    #[arg(long, value_name = "CHOICE")]
+    auth_choice: Option<String>,
+    /// The model, without its provider [default: the provider's first]
+    #[arg(long, value_name = "ID")]
+    model: Option<String>,
+    /// Store the key, or which variable has it
+    #[arg(long, value_name = "MODE")]
+    secret_input_mode: Option<InputMode>,
+    /// With --auth-choice token: whose it is
+    #[arg(long, value_name = "NAME")]
+    token_provider: Option<String>,
+    /// With --auth-choice token: it
+    #[arg(long, value_name = "TOKEN")]
+    token: Option<Secret>,
+    /// Where the API of a server of your own, or Ollama, begins
+    #[arg(long, value_name = "URL")]
+    custom_base_url: Option<String>,
+    /// The key of that server, when it wants one
+    #[arg(long, value_name = "KEY")]
+    custom_api_key: Option<Secret>,
+    /// The model of that server
+    #[arg(long, value_name = "ID")]
+    custom_model_id: Option<String>,
+    /// What that server is called here
+    #[arg(long, value_name = "ID")]
+    custom_provider_id: Option<String>,
+    /// Which API it speaks [default: openai]
+    #[arg(long, value_name = "API")]
+    custom_compatibility: Option<Compatibility>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum InputMode {
+    Plaintext,
+    Ref,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Compatibility {
+    Openai,
+    Anthropic,
+}
+
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Channels")]
+struct ChannelArgs {
+    /// Set up no channel
+    #[arg(long, conflicts_with_all = ["telegram_token", "webhook_url", "webhook_secret"])]
+    skip_channels: bool,
+    /// Set up Telegram with this bot's token
+    #[arg(long, value_name = "TOKEN")]
+    telegram_token: Option<Secret>,
+    /// Set up the webhook; answers go there
+    #[arg(long, value_name = "URL")]
+    webhook_url: Option<String>,
+    /// Set up the webhook; this signs
+    #[arg(long, value_name = "SECRET")]
+    webhook_secret: Option<Secret>,
+}
+
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Gateway")]
+struct GatewayArgs {
+    /// Its port
+    #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
+    gateway_port: Option<u16>,
+    /// Who can reach it: loopback, tailnet or lan
+    #[arg(long, value_name = "MODE")]
+    gateway_bind: Option<BindChoice>,
+    /// What lets clients in
+    #[arg(long, value_name = "MODE", value_parser = ["token", "password"])]
+    gateway_auth: Option<String>,
+    /// Its token
+    #[arg(long, value_name = "TOKEN")]
+    gateway_token: Option<Secret>,
+    /// Its password
+    #[arg(long, value_name = "PASSWORD")]
+    gateway_password: Option<Secret>,
+    /// With --mode remote: its address
+    #[arg(long, value_name = "URL")]
+    remote_url: Option<String>,
+    /// With --mode remote: its token
+    #[arg(long, value_name = "TOKEN")]
+    remote_token: Option<Secret>,
+}
+
+/// Flags of OpenClaw for what is not done here anyway, so that its scripts run.
+#[derive(Debug, Clone, Args)]
+#[allow(clippy::struct_excessive_bools)]
+struct IgnoredArgs {
+    #[arg(long, hide = true)]
+    flow: Option<String>,
+    #[arg(long, hide = true)]
+    skip_skills: bool,
+    #[arg(long, hide = true)]
+    skip_health: bool,
+    #[arg(long, hide = true)]
+    skip_ui: bool,
+    #[arg(long, hide = true)]
+    skip_search: bool,
+    #[arg(long, hide = true)]
+    skip_daemon: bool,
+    #[arg(long, hide = true)]
+    no_install_daemon: bool,
+    #[arg(long, hide = true)]
+    daemon_runtime: Option<String>,
+    #[arg(long, hide = true)]
+    node_manager: Option<String>,
+}
+
+impl OnboardArgs {
+    /// What this machine is to be.
+    pub const fn mode(&self) -> Mode {
+        match self.mode {
+            Some(ModeArg::Remote) => Mode::Remote,
+            _ => Mode::Local,
+        }
+    }
+}
+
+/// Answers by the names of their questions.
+pub type Answers = HashMap<&'static str, Value>;
+
+/// What the flags answer.
+///
+/// # Errors
+/// For flags that do not go together.
+pub fn answers(args: &OnboardArgs) -> anyhow::Result<Answers> {
+    let mut answers = Answers::new();
+    let mut put = |name: &'static str, value: Option<Value>| {
+        if let Some(value) = value {
+            answers.insert(name, value);
+        }
+    };
+    put("risk", args.accept_risk.then_some(json!(true)));
+    put("agentName", args.agent_name.as_ref().map(|name| json!(name)));
+    put("workspace", args.workspace.as_ref().map(|folder| json!(folder)));
+    let channels = &args.channels;
+    let has_webhook = channels.webhook_url.is_some() || channels.webhook_secret.is_some();
+    let mut chosen = Vec::new();
+    chosen.extend(channels.telegram_token.as_ref().map(|_| "telegram"));
+    chosen.extend(has_webhook.then_some("webhook"));
+    if channels.skip_channels || !chosen.is_empty() {
+        put("channels", Some(json!(chosen)));
+    }
+    put("telegramToken", secret(channels.telegram_token.as_ref())?);
+    put("webhookUrl", channels.webhook_url.as_ref().map(|url| json!(url)));
+    put("webhookSecret", secret(channels.webhook_secret.as_ref())?);
+    let gateway = &args.gateway;
+    put("remoteUrl", gateway.remote_url.as_ref().map(|url| json!(url)));
+    put("remoteToken", secret(gateway.remote_token.as_ref())?);
+    let auth = gateway.gateway_auth.as_deref();
+    let auth = auth.or(gateway.gateway_password.as_ref().map(|_| "password"));
+    let auth = auth.or(gateway.gateway_token.as_ref().map(|_| "token"));
+    put("port", gateway.gateway_port.map(|port| json!(port)));
+    put("bind", gateway.gateway_bind.map(|bind| json!(bind.to_string())));
+    put("auth", auth.map(|auth| json!(auth)));
+    put("gatewayToken", secret(gateway.gateway_token.as_ref())?);
+    put("gatewayPassword", secret(gateway.gateway_password.as_ref())?);
+    let changes = ["port", "bind", "auth"].iter().any(|name| answers.contains_key(name));
+    if changes {
+        answers.insert("gateway", json!("change"));
+    }
+    of_model(args, &mut answers)?;
+    Ok(answers)
+}
+
+fn of_model(args: &OnboardArgs, answers: &mut Answers) -> anyhow::Result<()> {
+    let model = &args.model;
+    let keys = args.keys.given();
+    if keys.len() > 1 {
+        bail!("give the key of one provider");
+    }
+    let key = keys.first().copied();
+    let provider = match (model.auth_choice.as_deref(), key) {
+        (Some("token" | "setup-token"), _) => {
+            Some(provider(model.token_provider.as_deref().unwrap_or("anthropic"))?)
+        }
+        (Some(choice), _) => Some(provider(choice)?),
+        (None, Some((provider, _))) => Some(provider),
+        (None, None) if model.custom_base_url.is_some() => Some(CUSTOM),
+        (None, None) => None,
+    };
+    if let (Some(provider), Some((of, _))) = (provider, key)
+        && provider != of
+    {
+        bail!("--{}-api-key does not go with --auth-choice", key_name(of));
+    }
+    let given = match provider {
+        Some(CUSTOM) => model.custom_api_key.as_ref(),
+        _ => key.map(|(_, key)| key).or(model.token.as_ref()),
+    };
+    let mut put = |name: &'static str, value: Option<Value>| {
+        if let Some(value) = value {
+            answers.insert(name, value);
+        }
+    };
+    put("provider", provider.map(|provider| json!(provider)));
+    let by_reference = model.secret_input_mode == Some(InputMode::Ref);
+    put("keySource", given.map(|_| json!("enter")));
+    if by_reference {
+        put("keySource", Some(json!("variable")));
+    } else {
+        put("key", secret(given)?);
+    }
+    put("model", model.model.as_ref().map(|model| json!(model)));
+    put("modelId", model.custom_model_id.as_ref().map(|model| json!(model)));
+    put("baseUrl", model.custom_base_url.as_ref().map(|url| json!(url)));
+    put("ollamaUrl", model.custom_base_url.as_ref().map(|url| json!(url)));
+    put("providerId", model.custom_provider_id.as_ref().map(|id| json!(id)));
+    let api = model.custom_compatibility.map(|api| match api {
+        Compatibility::Openai => "openai-completions",
+        Compatibility::Anthropic => "anthropic-messages",
+    });
+    put("api", api.map(|api| json!(api)));
+    Ok(())
+}
+
+/// The provider that a choice of OpenClaw stands for.
+fn provider(choice: &str) -> anyhow::Result<&'static str> {
+    let name = choice.trim();
+    let name = if name == "apiKey" { "anthropic" } else { name };
+    let name = name.strip_suffix("-api-key").unwrap_or(name);
+    let name = name.strip_suffix("-api").unwrap_or(name);
+    let own = [OLLAMA, CUSTOM, OFFLINE, KEEP, SKIP];
+    let found = own
+        .into_iter()
+        .find(|own| *own == name)
+        .or_else(|| known_providers().find(|id| *id == name || key_name(id) == name));
+    found.with_context(|| {
+        let known: Vec<_> =
+            known_providers().map(|id| format!("{}-api-key", key_name(id))).collect();
+        format!(
+            "--auth-choice {choice} is not offered here; there are {}, ollama, \
+             custom-api-key, token, offline, keep, skip",
+            known.join(", ")
+        )
+    })
+}
+
+/// A secret of a flag; `-` is one from stdin.
+fn secret(given: Option<&Secret>) -> anyhow::Result<Option<Value>> {
+    let Some(given) = given else { return Ok(None) };
+    if given.expose() != "-" {
+        return Ok(Some(json!(given.expose())));
+    }
+    let mut text = String::new();
+    io::stdin().lock().take(MAX_KEY).read_to_string(&mut text).context("stdin is no text")?;
+    Ok(Some(json!(text.trim())))
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        args: OnboardArgs,
+    }
+
+    fn read(flags: &[&str]) -> anyhow::Result<Answers> {
+        let line = Line::try_parse_from([&["onboard"], flags].concat())?;
+        answers(&line.args)
+    }
+
+    #[test]
+    fn the_choices_of_openclaw_name_our_providers() {
+        for (choice, id) in [
+            ("apiKey", "anthropic"),
+            ("anthropic-api-key", "anthropic"),
+            ("gemini-api-key", "google"),
+            ("openrouter-api-key", "openrouter"),
+            ("minimax-api", "minimax"),
+            ("custom-api-key", CUSTOM),
+            ("ollama", OLLAMA),
+            ("skip", SKIP),
+        ] {
+            assert_eq!(provider(choice).unwrap(), id);
+        }
+        let error = provider("copilot-proxy").unwrap_err().to_string();
+        assert!(error.contains("anthropic-api-key") && error.contains("gemini-api-key"), "{error}");
+    }
+
+    #[test]
+    fn a_key_says_whose_it_is() {
+        let found = read(&["--gemini-api-key", "k"]).unwrap();
+        assert_eq!((&found["provider"], &found["key"]), (&json!("google"), &json!("k")));
+        assert_eq!(found["keySource"], "enter");
+        assert!(read(&["--gemini-api-key", "k", "--auth-choice", "apiKey"]).is_err());
+        assert!(read(&["--gemini-api-key", "k", "--openai-api-key", "k"]).is_err());
+        let found = read(&["--auth-choice", "apiKey", "--secret-input-mode", "ref"]).unwrap();
+        assert_eq!((found["keySource"].clone(), found.get("key")), (json!("variable"), None));
+    }
+
+    #[test]
+    fn a_flag_of_the_gateway_or_a_channel_answers_that_there_is_something_to_change() {
+        let found = read(&["--gateway-port", "7", "--telegram-token", "t"]).unwrap();
+        assert_eq!((&found["gateway"], &found["port"]), (&json!("change"), &json!(7)));
+        assert_eq!(found["channels"], json!(["telegram"]));
+        assert_eq!(read(&["--gateway-password", "p"]).unwrap()["auth"], "password");
+        assert_eq!(read(&[]).unwrap(), Answers::new());
+        assert_eq!(read(&["--skip-channels", "--skip-skills"]).unwrap()["channels"], json!([]));
+    }
+}

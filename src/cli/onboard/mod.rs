@@ -1,0 +1,165 @@
+//! `clawgate onboard` and `clawgate configure`: the questions of [`crate::wizard`] on a terminal, or
+//! answered by flags.
+//!
+//! Owns: the flags, the terminal, what is printed. Promises: works without a
+//! gateway and beside one that runs; Ctrl-C leaves the configuration as it was;
+//! no key is shown.
+
+mod flags;
+mod keys;
+mod prefilled;
+mod provider_keys;
+mod terminal;
+
+use std::io::{self, IsTerminal, Write};
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use anyhow::bail;
+use clap::{Args, ValueEnum};
+use serde_json::{Value, json};
+
+use super::output::say;
+use crate::config::Env;
+use crate::support::SystemClock;
+use crate::wizard::{self, FileWriter, Mode, Outcome, Section, Setup, Stopped, next_steps};
+
+pub use flags::OnboardArgs;
+
+/// What a shell reports for Ctrl-C.
+const INTERRUPTED: u8 = 130;
+
+/// Arguments of `clawgate configure`.
+#[derive(Debug, Clone, Args)]
+pub struct ConfigureArgs {
+    /// Only this part; may be given several times
+    #[arg(long, value_name = "PART")]
+    section: Vec<Part>,
+    #[command(flatten)]
+    answers: OnboardArgs,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Part {
+    Model,
+    Channels,
+    Workspace,
+    Gateway,
+}
+
+impl From<Part> for Section {
+    fn from(part: Part) -> Self {
+        match part {
+            Part::Model => Self::Model,
+            Part::Channels => Self::Channels,
+            Part::Workspace => Self::Workspace,
+            Part::Gateway => Self::Gateway,
+        }
+    }
+}
+
+/// Asks everything and writes it.
+pub fn run(args: &OnboardArgs, env: &Env) -> anyhow::Result<ExitCode> {
+    if args.non_interactive && !args.accept_risk {
+        bail!(
+            "an agent can run commands on this machine; read docs/security.md, then give \
+             --accept-risk"
+        );
+    }
+    walk(args, None, "onboard", env)
+}
+
+/// Asks about parts and writes that.
+pub fn configure(args: &ConfigureArgs, env: &Env) -> anyhow::Result<ExitCode> {
+    let sections: Vec<_> = args.section.iter().copied().map(Section::from).collect();
+    if sections.is_empty() && args.answers.non_interactive && args.answers.mode() == Mode::Local {
+        bail!("say what to change with --section: model, channels, workspace, gateway");
+    }
+    walk(&args.answers, Some(sections), "configure", env)
+}
+
+fn walk(
+    args: &OnboardArgs,
+    sections: Option<Vec<Section>>,
+    command: &'static str,
+    env: &Env,
+) -> anyhow::Result<ExitCode> {
+    let has_terminal = io::stdin().is_terminal() && io::stderr().is_terminal();
+    if !args.non_interactive && !has_terminal {
+        bail!("there is no terminal to ask on; give --non-interactive and flags, see --help");
+    }
+    let answers = flags::answers(args)?;
+    let terminal = (!args.non_interactive).then(terminal::Terminal::new);
+    let mut asker = prefilled::Prefilled::new(answers, terminal, env.clone());
+    let setup = Setup {
+        sections,
+        env: env.clone(),
+        clock: Arc::new(SystemClock),
+        writer: Box::new(FileWriter(env.clone())),
+        mode: args.mode(),
+        workspace: args.workspace.clone(),
+        skips_check: args.skip_check,
+        command,
+    };
+    let runtime = super::one_thread()?;
+    let outcome = runtime.block_on(wizard::run(&mut asker, setup));
+    runtime.shutdown_background();
+    match outcome {
+        Ok(outcome) if args.json => say(&format!("{:#}\n", report(&outcome)))?,
+        Ok(outcome) if args.non_interactive => say(&told(&outcome))?,
+        Ok(_) => {}
+        Err(stopped) => return Ok(complain(&stopped)),
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn complain(stopped: &Stopped) -> ExitCode {
+    // A failure here has nobody left to be told.
+    let mut err = io::stderr().lock();
+    match stopped {
+        Stopped::Cancelled(why) if why == "cancelled" => {
+            let _ = writeln!(err, "cancelled; nothing was written");
+            ExitCode::from(INTERRUPTED)
+        }
+        other => {
+            let _ = writeln!(err, "error: {other}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// For programs.
+fn report(outcome: &Outcome) -> Value {
+    let next: Vec<_> = next_steps(outcome).into_iter().map(|(command, _)| command).collect();
+    json!({
+        "ok": true,
+        "mode": outcome.mode.as_str(),
+        "configPath": outcome.config,
+        "changed": outcome.changed,
+        "requiresRestart": outcome.needs_restart,
+        "model": outcome.model,
+        "channels": outcome.channels,
+        "workspace": outcome.workspace,
+        "gateway": {
+            "host": outcome.address.ip().to_string(),
+            "port": outcome.address.port(),
+            "authMode": outcome.auth,
+            "url": outcome.url(),
+        },
+        "next": next,
+    })
+}
+
+/// For people who gave flags.
+fn told(outcome: &Outcome) -> String {
+    let changed = if outcome.changed { "is written" } else { "is as it was" };
+    let model = outcome.model.as_deref().unwrap_or("none");
+    let mut text = format!("{} {changed}; model: {model}\n", outcome.config.display());
+    if outcome.needs_restart {
+        text.push_str("a gateway that runs uses all of it after a restart\n");
+    }
+    for (command, why) in next_steps(outcome) {
+        text.push_str(&["next: ", &command, "  (", why, ")\n"].concat());
+    }
+    text
+}

@@ -1,0 +1,209 @@
+//! What includes mean, and what they may not do.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::PathBuf;
+
+use serde_json::json;
+
+use super::*;
+use crate::config::parse;
+
+struct Home {
+    directory: tempfile::TempDir,
+}
+
+impl Home {
+    fn new(files: &[(&str, &str)]) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        for (name, text) in files {
+            let path = directory.path().join("home").join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+        fs::create_dir_all(directory.path().join("home")).unwrap();
+        Self { directory }
+    }
+
+    fn file(&self) -> PathBuf {
+        self.directory.path().join("home/openclaw.json")
+    }
+
+    fn whole(&self, text: &str) -> Result<Value, String> {
+        let raw = parse(text, &self.file()).unwrap();
+        whole(raw, &self.file()).map(|whole| whole.value).map_err(|error| error.to_string())
+    }
+}
+
+#[test]
+fn a_file_stands_for_what_is_in_it_and_the_text_beside_it_wins() {
+    let home = Home::new(&[
+        ("agents.json5", "{ defaults: { model: 'a/b', skills: ['x'] }, /* . */ }"),
+        ("parts/more.json", r#"{"defaults": {"model": "c/d", "skills": ["y"]}, "list": []}"#),
+        ("parts/deep.json5", "{ channels: { $include: '../list.json5' } }"),
+        ("list.json5", "[1, 2]"),
+    ]);
+    for (text, value) in [
+        (
+            "{agents: {$include: './agents.json5'}}",
+            json!({"agents": {"defaults": {"model": "a/b", "skills": ["x"]}}}),
+        ),
+        (
+            "{agents: {$include: ['agents.json5', 'parts/more.json'], list: [{id: 'm'}]}}",
+            json!({"agents": {"defaults": {"model": "c/d", "skills": ["x", "y"]},
+                "list": [{"id": "m"}]}}),
+        ),
+        (
+            "{agents: {$include: 'agents.json5', defaults: {model: 'own'}}}",
+            json!({"agents": {"defaults": {"model": "own", "skills": ["x"]}}}),
+        ),
+        (
+            "{$include: 'parts/deep.json5', x: [{$include: 'list.json5'}]}",
+            json!({"channels": [1, 2], "x": [[1, 2]]}),
+        ),
+        ("{a: 1}", json!({"a": 1})),
+    ] {
+        assert_eq!(home.whole(text), Ok(value), "{text}");
+    }
+    let absolute = home.file().with_file_name("list.json5");
+    let text = format!("{{x: {{$include: {absolute:?}}}}}");
+    assert_eq!(home.whole(&text), Ok(json!({"x": [1, 2]})));
+}
+
+#[test]
+fn the_files_are_told() {
+    let home = Home::new(&[("a.json", r#"{"x": {"$include": "b.json"}}"#), ("b.json", "1")]);
+    let raw = json!({"p": {"$include": ["a.json", "a.json"]}});
+    let files = whole(raw, &home.file()).unwrap().files;
+    let names: Vec<_> = files.iter().map(|file| file.file_name().unwrap().to_owned()).collect();
+    assert_eq!(names, ["a.json", "b.json"]);
+}
+
+#[test]
+fn no_file_outside_of_the_directory_is_read() {
+    let home = Home::new(&[("in.json", "1"), ("down/up.json", r#"{"$include": "../../secret"}"#)]);
+    let outside = home.directory.path().join("secret");
+    fs::write(&outside, "2").unwrap();
+    symlink(&outside, home.file().with_file_name("link.json")).unwrap();
+    symlink(home.directory.path(), home.file().with_file_name("way")).unwrap();
+    let written = outside.display().to_string();
+    for name in ["../secret", "down/../../secret", "link.json", "way/secret", &written] {
+        let error = home.whole(&json!({"p": {"$include": name}}).to_string()).unwrap_err();
+        assert!(error.starts_with("p.$include: must stay in "), "{name}: {error}");
+    }
+    let error = home.whole("{p: {q: {$include: 'down/up.json'}}}").unwrap_err();
+    assert!(error.starts_with("p.q.$include: must stay in ") && error.contains("up.json"));
+}
+
+#[test]
+fn what_is_wrong_with_an_include_is_told_with_its_path() {
+    let home = Home::new(&[
+        ("one.json", r#"{"x": {"$include": "two.json"}}"#),
+        ("two.json", r#"{"y": {"$include": "one.json"}}"#),
+        ("list.json", "[]"),
+        ("bad.json5", "{\n  a: ,\n}"),
+        ("self.json", r#"{"$include": "openclaw.json"}"#),
+        ("openclaw.json", r#"{"$include": "self.json"}"#),
+        ("folder/x", ""),
+    ]);
+    for (text, start) in [
+        ("{p: {$include: 'one.json'}}", "p.x.y.$include: \"one.json\" includes itself"),
+        ("{p: {$include: 'gone.json'}}", "p.$include: cannot read \"gone.json\""),
+        ("{p: {$include: 'folder'}}", "p.$include: \"folder\" is no file"),
+        ("{p: {$include: 5}}", "p.$include: must be the path of a file"),
+        ("{p: {$include: []}}", "p.$include: must be the path of a file"),
+        ("{p: {$include: ['list.json', 1]}}", "p.$include: must be the path of a file"),
+        ("{p: [{$include: 'list.json', a: 1}]}", "p[0].$include: must lead to an object"),
+    ] {
+        let error = home.whole(text).unwrap_err();
+        assert!(error.starts_with(start), "{text}: {error}");
+    }
+    assert!(home.whole("{p: {$include: 'bad.json5'}}").unwrap_err().contains("bad.json5:2:"));
+    assert!(home.whole("{$include: 'self.json'}").unwrap_err().contains("includes itself"));
+}
+
+#[test]
+fn depth_and_number_have_bounds() {
+    let mut files: Vec<(String, String)> = (0..12)
+        .map(|n| (format!("{n}.json"), json!({"$include": format!("{}.json", n + 1)}).to_string()))
+        .collect();
+    files.push(("12.json".into(), "{}".into()));
+    // Each names the next twice: two to the power of nine files.
+    for n in 0..9 {
+        let next = format!("b{}.json", n + 1);
+        files.push((format!("b{n}.json"), json!({"$include": [next, next]}).to_string()));
+    }
+    files.push(("b9.json".into(), "{}".into()));
+    let deep = format!("{}{}", "[".repeat(100), "]".repeat(100));
+    files.push(("deep.json".into(), deep.clone()));
+    let borrowed: Vec<_> = files.iter().map(|(a, b)| (a.as_str(), b.as_str())).collect();
+    let home = Home::new(&borrowed);
+    assert!(home.whole("{$include: '3.json'}").is_ok());
+    assert!(home.whole("{$include: '2.json'}").unwrap_err().contains("more than 10 files"));
+    assert!(home.whole("{$include: 'b0.json'}").unwrap_err().contains("more than 100 files"));
+    let text = format!("{{a: {}{{$include: 'deep.json'}}{}}}", "[".repeat(50), "]".repeat(50));
+    assert!(home.whole(&text).unwrap_err().contains("nested too deep"));
+}
+
+#[test]
+fn a_change_stands_beside_the_include_or_is_refused() {
+    let under = json!({"model": "a/b", "list": [1], "deep": {"x": 1, "y": 2}});
+    let raw = json!({"agents": {"$include": "a.json"}, "port": 1});
+    let bare = |_: &Value| Some(under.clone());
+    let wanted = |agents: Value| kept(json!({"agents": agents, "port": 2}), &raw, &bare);
+    let written = |agents: Value| json!({"agents": agents, "port": 2});
+    assert_eq!(wanted(under.clone()), Ok(written(json!({"$include": "a.json"}))));
+    assert_eq!(
+        wanted(json!({"model": "c/d", "list": [1, 2], "deep": {"x": 1, "y": 3}, "new": true})),
+        Ok(written(json!({"$include": "a.json", "model": "c/d", "list": [2], "deep": {"y": 3},
+            "new": true})))
+    );
+    let by_hand = json!({"$include": "b.json", "list": []});
+    assert_eq!(wanted(by_hand.clone()), Ok(written(by_hand)));
+    for (agents, path) in [
+        (json!({"model": "a/b", "list": [1], "deep": {"x": 1}}), "agents.deep.y"),
+        (json!({"model": "a/b", "list": [2], "deep": {"x": 1, "y": 2}}), "agents.list"),
+        (json!(5), "agents"),
+    ] {
+        let lost = wanted(agents).unwrap_err();
+        assert_eq!((lost.path.to_string().as_str(), lost.file.as_str()), (path, "a.json"));
+    }
+    let gone = kept(json!({"port": 2}), &raw, &bare);
+    assert_eq!(gone, Ok(json!({"port": 2})));
+}
+
+fn value() -> impl proptest::strategy::Strategy<Value = Value> {
+    use proptest::prelude::*;
+    let leaf = prop_oneof![Just(json!(1)), Just(json!(2)), Just(json!("a")), Just(json!(true))];
+    leaf.prop_recursive(3, 16, 3, |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..3).prop_map(Value::Array),
+            prop::collection::btree_map("[a-c]", inner, 0..3)
+                .prop_map(|members| Value::Object(members.into_iter().collect())),
+        ]
+    })
+}
+
+proptest::proptest! {
+    #[test]
+    fn what_is_written_means_what_was_wanted(
+        under in proptest::collection::btree_map("[a-c]", value(), 0..3),
+        over in proptest::collection::btree_map("[a-c]", value(), 0..3),
+        wanted in proptest::collection::btree_map("[a-c]", value(), 0..3),
+    ) {
+        let object = |members: std::collections::BTreeMap<String, Value>| {
+            Value::Object(members.into_iter().collect())
+        };
+        let (under, wanted) = (object(under), object(wanted));
+        let mut raw = object(over);
+        raw[INCLUDE] = json!("part.json");
+        let bare = |_: &Value| Some(under.clone());
+        if let Ok(Value::Object(mut written)) = kept(wanted.clone(), &raw, &bare) {
+            proptest::prop_assert_eq!(written.shift_remove(INCLUDE), Some(json!("part.json")));
+            let reached = merged(under.clone(), Value::Object(written));
+            proptest::prop_assert_eq!(reached, wanted);
+        }
+        // What it is already can always be written.
+        proptest::prop_assert!(kept(under.clone(), &raw, &bare).is_ok());
+    }
+}

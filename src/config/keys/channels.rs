@@ -1,0 +1,203 @@
+//! The keys of `channels` and `bindings`.
+
+use super::Kind::{self, Boolean, Either, Integer, List, Map, Object, Secret, Text, Word};
+use super::tools::ANY_NUMBER;
+use super::{FROM_ZERO, Key, key};
+
+pub(super) const CHANNELS: Key = key(
+    "channels",
+    Object(&[
+        key("telegram", Object(TELEGRAM), "A bot of Telegram."),
+        key("webhook", Object(WEBHOOK), "Signed HTTP, in and out."),
+    ]),
+    "Chat services.",
+);
+
+/// The id of a person or group.
+const PEER: Kind = Either(&[Text, ANY_NUMBER]);
+const PEERS: Kind = List(&PEER);
+const GROUP_POLICY: Kind = Word(&["open", "disabled", "allowlist"]);
+
+const ENABLED: Key = key("enabled", Boolean, "Whether it is started.").or("true");
+const NAME: Key = key("name", Text, "Its name for people.");
+const DM_POLICY: Key = key(
+    "dmPolicy",
+    Word(&["pairing", "allowlist", "open", "disabled"]),
+    "Who is answered in direct messages.",
+)
+.or("\"pairing\"");
+const ALLOW_FROM: Key =
+    key("allowFrom", PEERS, "People who are answered; \"*\" is everybody.").like("[\"*\"]");
+const GROUPS_ALLOWED: Key =
+    key("groupPolicy", GROUP_POLICY, "Who is answered in groups.").or("\"allowlist\"");
+const GROUP_ALLOW_FROM: Key =
+    key("groupAllowFrom", PEERS, "People who are answered in groups; without it, allowFrom.");
+const GROUPS: Key =
+    key("groups", Map(&Object(GROUP)), "The only groups, by their ids; \"*\" is every other one.");
+const SEND_TO: Key = key("sendTo", PEERS, "Where agents may write to of themselves.");
+const DEFAULT_TO: Key = key("defaultTo", PEER, "Where messages go that name nobody.");
+const CHUNK_MODE: Key =
+    key("chunkMode", Word(&["length", "newline"]), "Where long answers are cut.").or("\"length\"");
+const REPLY_TO: Key =
+    key("replyToMode", Word(&["off", "first", "all"]), "Which parts quote what they answer.")
+        .or("\"off\"");
+const MEDIA_MAX: Key = key("mediaMaxMb", FROM_ZERO, "Largest file in MiB, 50 at most.").or("5");
+const DEFAULT_ACCOUNT: Key =
+    key("defaultAccount", Text, "The account that is meant where none is named.")
+        .or("\"default\"")
+        .advanced();
+
+const GROUP: &[Key] = &[
+    key("enabled", Boolean, "Whether the group is answered."),
+    key("requireMention", Boolean, "Whether only messages that name the agent are answered."),
+    key("allowFrom", PEERS, "People who are answered there."),
+    key("groupPolicy", GROUP_POLICY, "Who is answered there."),
+    key("systemPrompt", Text, "What the agent is told beside everything else."),
+];
+
+const TELEGRAM_CHUNK: Key =
+    key("textChunkLimit", Integer(64, 4096), "Longer answers are cut.").or("4000").advanced();
+const BOT_TOKEN: Key = key("botToken", Secret, "The bot's token.");
+const API_ROOT: Key =
+    key("apiRoot", Text, "Address of the Bot API.").or("\"https://api.telegram.org\"").advanced();
+const STREAMING: Key = key(
+    "streaming",
+    Either(&[
+        Boolean,
+        Text,
+        Object(&[key("mode", Text, "off, or how an answer is shown while it is written.")]),
+    ]),
+    "Whether an answer is shown while it is written.",
+);
+const WEBHOOK_URL: Key =
+    key("webhookUrl", Text, "Where Telegram sends messages, instead of being asked.")
+        .like("\"https://example.com/telegram-webhook\"")
+        .advanced();
+const WEBHOOK_SECRET: Key =
+    key("webhookSecret", Secret, "What Telegram proves itself with there.").advanced();
+const WEBHOOK_PATH: Key = key("webhookPath", Text, "The path of that address at this gateway.")
+    .like("\"/telegram-webhook\"")
+    .advanced();
+
+const TELEGRAM: &[Key] = &[
+    ENABLED,
+    NAME,
+    BOT_TOKEN,
+    DM_POLICY,
+    ALLOW_FROM,
+    GROUPS_ALLOWED,
+    GROUP_ALLOW_FROM,
+    GROUPS,
+    SEND_TO,
+    DEFAULT_TO,
+    STREAMING,
+    REPLY_TO,
+    CHUNK_MODE,
+    TELEGRAM_CHUNK,
+    MEDIA_MAX,
+    API_ROOT,
+    WEBHOOK_URL,
+    WEBHOOK_SECRET,
+    WEBHOOK_PATH,
+    DEFAULT_ACCOUNT,
+    key("accounts", Map(&Object(TELEGRAM_ACCOUNT)), "More bots, each with its own token.")
+        .advanced(),
+];
+
+const TELEGRAM_ACCOUNT: &[Key] = &[
+    ENABLED,
+    NAME,
+    BOT_TOKEN,
+    DM_POLICY,
+    ALLOW_FROM,
+    GROUPS_ALLOWED,
+    GROUP_ALLOW_FROM,
+    GROUPS,
+    SEND_TO,
+    DEFAULT_TO,
+    STREAMING,
+    REPLY_TO,
+    CHUNK_MODE,
+    TELEGRAM_CHUNK,
+    MEDIA_MAX,
+    API_ROOT,
+    WEBHOOK_URL,
+    WEBHOOK_SECRET,
+    WEBHOOK_PATH,
+];
+
+const WEBHOOK_CHUNK: Key =
+    key("textChunkLimit", Integer(64, 1_000_000), "Longer answers are cut.").or("50000").advanced();
+const SECRET: Key = key("secret", Secret, "What both sides sign with, 16 characters at least.")
+    .like("\"sixteen-letters-and-more\"");
+const URL: Key =
+    key("url", Text, "Where answers are sent.").like("\"https://example.com/answers\"");
+const PATH: Key =
+    key("path", Text, "Where messages are taken.").like("\"/webhooks/default\"").advanced();
+const REPLAY: Key =
+    key("replayWindowSeconds", FROM_ZERO, "For how many seconds a signature is good.")
+        .or("300")
+        .advanced();
+
+const WEBHOOK: &[Key] = &[
+    ENABLED,
+    NAME,
+    SECRET,
+    URL,
+    PATH,
+    REPLAY,
+    DM_POLICY,
+    ALLOW_FROM,
+    GROUPS_ALLOWED,
+    GROUP_ALLOW_FROM,
+    GROUPS,
+    SEND_TO,
+    DEFAULT_TO,
+    REPLY_TO,
+    CHUNK_MODE,
+    WEBHOOK_CHUNK,
+    MEDIA_MAX,
+    DEFAULT_ACCOUNT,
+    key("accounts", Map(&Object(WEBHOOK_ACCOUNT)), "More of them, each with its own secret.")
+        .advanced(),
+];
+
+const WEBHOOK_ACCOUNT: &[Key] = &[
+    ENABLED,
+    NAME,
+    SECRET,
+    URL,
+    PATH,
+    REPLAY,
+    DM_POLICY,
+    ALLOW_FROM,
+    GROUPS_ALLOWED,
+    GROUP_ALLOW_FROM,
+    GROUPS,
+    SEND_TO,
+    DEFAULT_TO,
+    REPLY_TO,
+    CHUNK_MODE,
+    WEBHOOK_CHUNK,
+    MEDIA_MAX,
+];
+
+pub(super) const BINDINGS: Key = key(
+    "bindings",
+    List(&Object(&[
+        key("agentId", Text, "The agent that answers.").like("\"main\"").required(),
+        key("match", Object(MATCH), "What it answers.").required(),
+    ])),
+    "Which agent answers which chats; the first that fits counts.",
+);
+
+const MATCH: &[Key] = &[
+    key("channel", Text, "The channel.").like("\"telegram\"").required(),
+    key("accountId", Text, "Of which account: without it the default one, \"*\" any."),
+    key("peer", Object(BOUND), "One person, group or room."),
+];
+
+const BOUND: &[Key] = &[
+    key("kind", Text, "direct, group or channel.").like("\"direct\"").required(),
+    key("id", PEER, "Its id, or \"*\".").required(),
+];

@@ -1,0 +1,46 @@
+//! What may stand at a place, in words.
+
+use super::{Found, Kind, MAX};
+
+/// What may stand there: `one of local, remote`.
+pub fn allowed(kind: &Kind) -> String {
+    match kind {
+        Kind::Boolean => "true or false".into(),
+        Kind::Text => "a text".into(),
+        Kind::Secret => "a text, or a reference {source, provider, id}".into(),
+        Kind::Integer(least, most) if *most == MAX => format!("an integer from {least} on"),
+        Kind::Integer(least, most) => format!("an integer from {least} to {most}"),
+        Kind::Number(least, most) if *least > f64::MIN && *most < f64::MAX => {
+            format!("a number from {least} to {most}")
+        }
+        Kind::Number(..) => "a number".into(),
+        Kind::Word(words) => format!("one of {}", words.join(", ")),
+        Kind::Quantity => "a number, or one with a unit".into(),
+        Kind::QuantityOrFalse => "a number, one with a unit, or false".into(),
+        Kind::Either(kinds) => kinds.iter().map(allowed).collect::<Vec<_>>().join(", or "),
+        Kind::List(kind) => format!("a list; each item {}", allowed(kind)),
+        Kind::Map(kind) => format!("an object with names of your own; each {}", allowed(kind)),
+        Kind::Object(keys) | Kind::Open(keys, _) => {
+            let names: Vec<_> = keys.iter().map(|key| key.name).collect();
+            format!("an object with {}", names.join(", "))
+        }
+        Kind::Any => "anything".into(),
+    }
+}
+
+/// What a place is for, in lines.
+pub fn describe(found: &Found) -> String {
+    let mut lines = Vec::new();
+    if let Some(key) = found.key {
+        lines.push(key.help.to_owned());
+    }
+    lines.push(format!("allowed: {}", allowed(&found.kind)));
+    if let Some(key) = found.key {
+        for (word, text) in [("default", key.default), ("example", key.example)] {
+            if !text.is_empty() {
+                lines.push(format!("{word}: {text}"));
+            }
+        }
+    }
+    lines.join("\n")
+}

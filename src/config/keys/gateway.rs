@@ -1,0 +1,157 @@
+//! The keys of `gateway`.
+
+use super::Kind::{Boolean, Either, Integer, List, Map, Object, Secret, Text, Word};
+use super::{COUNT, Key, Kind, TEXTS, key, tools};
+
+pub(super) const GATEWAY: Key = key(
+    "gateway",
+    Object(KEYS),
+    "How the gateway listens, whom it lets in, and how clients on this machine find another one.",
+);
+
+const KEYS: &[Key] = &[
+    key("mode", Word(&["local", "remote"]), "Whether this machine runs a gateway, or its commands are for another one.").or("\"local\""),
+    key("port", Integer(1, 65_535), "TCP port to listen on, for everything.").or("18789"),
+    key("bind", Either(&[Word(&["loopback", "lan", "tailnet", "auto", "custom"]), Text]), "Address to listen on: this machine only, every interface, the Tailscale address, or an IP address.").or("\"loopback\"").like("\"lan\""),
+    key("customBindHost", Text, "The IP address to listen on when bind is custom.").like("\"192.168.1.20\""),
+    key("auth", Object(AUTH), "How clients prove themselves."),
+    key("trustedProxies", TEXTS, "IP addresses and networks of proxies whose forwarding headers are believed.").like("[\"10.0.0.0/8\"]"),
+    key("handshakeTimeoutMs", Integer(1, 600_000), "Milliseconds that a socket has to log in.").or("15000").advanced(),
+    key("controlSocket", Boolean, "Whether clawgate devices works on this machine without a token.").or("true").advanced(),
+    key("reload", Object(RELOAD), "What happens when the config file changes."),
+    key("controlUi", Object(CONTROL_UI), "Which web pages may connect."),
+    key("tls", Object(TLS), "TLS on the port itself."),
+    key("remote", Object(REMOTE), "The gateway that client commands are for when mode is remote."),
+    key("webchat", Object(WEBCHAT), "Chats over the gateway."),
+    key("nodes", Object(NODES), "What other machines may be asked for."),
+    key("tools", Object(tools::RULES), "Tools that clients call themselves."),
+];
+
+const RELOAD: &[Key] = &[
+    key("mode", Word(&["off", "hot", "restart", "hybrid"]), "What is done: nothing; use what can be used at once; restart; use it, and restart for the rest.").or("\"hybrid\"").like("\"hot\""),
+    key("debounceMs", Integer(0, 60_000), "Milliseconds that the file must have been left alone.").or("300").advanced(),
+];
+
+const AUTH: &[Key] = &[
+    key(
+        "mode",
+        Word(&["token", "password", "none", "trusted-proxy"]),
+        "How clients prove themselves; none is for loopback only.",
+    )
+    .or("\"token\""),
+    key("token", Secret, "The shared token; without one, it is made at the first start."),
+    key("password", Secret, "The shared password."),
+    key(
+        "sharedSecretScopes",
+        List(&SCOPE),
+        "What the shared secret is worth to a client without a device identity.",
+    )
+    .or("[\"read\", \"write\", \"admin\", \"approvals\"]")
+    .like("[\"read\"]")
+    .advanced(),
+    key("rateLimit", Object(RATE_LIMIT), "Limit on failed logins; on when this is there."),
+    key(
+        "trustedProxy",
+        Object(TRUSTED_PROXY),
+        "Where the proxy says who the user is, in mode trusted-proxy.",
+    ),
+    key(
+        "allowTailscale",
+        Boolean,
+        "Let in whom Tailscale Serve names and tailscale whois confirms.",
+    )
+    .or("false"),
+];
+
+const SCOPE: Kind = Word(&[
+    "read",
+    "write",
+    "admin",
+    "approvals",
+    "pairing",
+    "talk.secrets",
+    "operator.read",
+    "operator.write",
+    "operator.admin",
+    "operator.approvals",
+    "operator.pairing",
+    "operator.talk.secrets",
+]);
+
+const RATE_LIMIT: &[Key] = &[
+    key("maxAttempts", Integer(1, 4_294_967_295), "So many failures close the door.").or("10"),
+    key("windowMs", COUNT, "Milliseconds within which failures are counted.").or("60000"),
+    key("lockoutMs", COUNT, "Milliseconds for which the door stays closed.").or("300000"),
+    key("exemptLoopback", Boolean, "Whether clients on this machine are not counted.").or("true"),
+];
+
+const TRUSTED_PROXY: &[Key] = &[
+    key("userHeader", Text, "Name of the header in which the proxy says who the user is.")
+        .like("\"x-forwarded-user\""),
+    key("requiredHeaders", TEXTS, "Names of headers without which nobody is believed.")
+        .like("[\"x-proxy\"]"),
+    key("allowUsers", TEXTS, "Who may come in; without it, everybody whom the proxy lets through."),
+    key(
+        "allowLoopback",
+        Boolean,
+        "Believe a proxy on this machine too, which any program here could stand in for.",
+    )
+    .or("false")
+    .advanced(),
+];
+
+const CONTROL_UI: &[Key] = &[
+    key(
+        "allowedOrigins",
+        TEXTS,
+        "Origins of pages that may connect, beside those served from this machine.",
+    )
+    .like("[\"https://example.com\"]"),
+    key("allowInsecureAuth", Boolean, "Whether pages on this machine need no device identity.")
+        .or("false")
+        .advanced(),
+    key("dangerouslyDisableDeviceAuth", Boolean, "Whether no page needs a device identity.")
+        .or("false")
+        .advanced(),
+    key(
+        "dangerouslyAllowHostHeaderOriginFallback",
+        Boolean,
+        "Whether the Host header counts as an allowed origin.",
+    )
+    .or("false")
+    .advanced(),
+];
+
+const TLS: &[Key] = &[
+    key("enabled", Boolean, "Whether the port speaks TLS, and nothing else.").or("false"),
+    key(
+        "autoGenerate",
+        Boolean,
+        "Make a self-signed certificate when neither it nor its key is there.",
+    )
+    .or("true"),
+    key("certPath", Text, "File of the certificate and its chain, PEM."),
+    key("keyPath", Text, "File of the private key, PEM."),
+    key("caPath", Text, "File of certificates of authorities that are sent along, PEM.").advanced(),
+];
+
+const REMOTE: &[Key] = &[
+    key("url", Text, "Address of the other gateway.").like("\"wss://gateway.example.com\""),
+    key("token", Secret, "Its token; sent there only."),
+    key("password", Secret, "Its password; sent there only."),
+    key("tlsFingerprint", Text, "SHA-256 of the only certificate that is believed, in hex.")
+        .like("\"00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff\"")
+        .advanced(),
+];
+
+const WEBCHAT: &[Key] =
+    &[key("chatHistoryMaxChars", COUNT, "Longer texts are cut in the history of a chat.")
+        .or("8000")];
+
+const NODES: &[Key] = &[
+    key("allowCommands", TEXTS, "Commands that nodes of every platform may be asked for."),
+    key("denyCommands", TEXTS, "Commands that no node is asked for."),
+];
+
+/// Names with texts, such as variables.
+pub(super) const TEXT_MAP: Kind = Map(&Text);

@@ -1,0 +1,203 @@
+//! The keys of `tools`, and rules for tools elsewhere.
+
+use super::Kind::{Boolean, Either, Integer, Map, Number, Object, Secret, Text, Word};
+use super::gateway::TEXT_MAP;
+use super::{FROM_ZERO, Key, Kind, TEXTS, key};
+
+pub(super) const TOOLS: Key = key(
+    "tools",
+    Object(KEYS),
+    "Which tools agents may use, how commands run, and the way to the web.",
+);
+
+const PROFILE: Key =
+    key("profile", Word(&["minimal", "coding", "messaging", "full"]), "The tools to begin with.");
+const ALLOW: Key =
+    key("allow", TEXTS, "Only these tools; names, groups such as group:fs, or patterns.");
+const ALSO_ALLOW: Key =
+    key("alsoAllow", TEXTS, "These beside those of the profile; not together with allow.");
+const DENY: Key = key("deny", TEXTS, "Never these tools.");
+const BY_PROVIDER: Key = key(
+    "byProvider",
+    Map(&Object(RULES)),
+    "Rules for turns with models of a provider, or with one model.",
+);
+const FS: Key = key(
+    "fs",
+    Object(&[key("workspaceOnly", Boolean, "Whether file tools stay in the agent's workspace.")]),
+    "File tools.",
+);
+const SECURITY: Key = key("security", Word(&["deny", "allowlist", "full"]), "Which commands run.");
+const ASK: Key =
+    key("ask", Word(&["off", "on-miss", "always"]), "When a person is asked about a command.");
+const APPLY_PATCH: Key = key(
+    "applyPatch",
+    Object(&[
+        key("enabled", Boolean, "Whether there is the tool apply_patch."),
+        key("workspaceOnly", Boolean, "Whether it stays in the workspace."),
+    ]),
+    "The tool apply_patch.",
+);
+
+/// Rules that only take tools away.
+pub(super) const RULES: &[Key] = &[PROFILE, ALLOW, ALSO_ALLOW, DENY];
+
+/// `agents.list[].tools`.
+pub(super) const OF_AGENT: &[Key] = &[
+    PROFILE,
+    ALLOW,
+    ALSO_ALLOW,
+    DENY,
+    BY_PROVIDER,
+    FS,
+    key("exec", Object(&[SECURITY, ASK, APPLY_PATCH]), "How its commands run."),
+];
+
+const KEYS: &[Key] = &[
+    PROFILE.or("\"full\""),
+    ALLOW,
+    ALSO_ALLOW,
+    DENY,
+    BY_PROVIDER,
+    key(
+        "subagents",
+        Object(&[key("tools", Object(RULES), "Rules for their tools.")]),
+        "Tools of sub-agents.",
+    ),
+    key(
+        "sessions",
+        Object(&[key(
+            "visibility",
+            Word(&["self", "tree", "agent", "all"]),
+            "Which sessions the tools for sessions see.",
+        )
+        .or("\"tree\"")]),
+        "Tools for sessions.",
+    ),
+    key("agentToAgent", Object(AGENT_TO_AGENT), "Whether tools reach sessions of other agents."),
+    FS,
+    key("exec", Object(EXEC), "How commands run."),
+    key("web", Object(WEB), "The way to the web."),
+];
+
+const AGENT_TO_AGENT: &[Key] = &[
+    key("enabled", Boolean, "Whether they do, with sessions.visibility all.").or("false"),
+    key("allow", TEXTS, "Agents that take part; all when it is not written."),
+];
+
+const EXEC: &[Key] = &[
+    SECURITY.or("\"full\""),
+    ASK.or("\"off\""),
+    key(
+        "approvalTimeoutMs",
+        Integer(1, 86_400_000),
+        "Milliseconds that a question waits; then it is a no.",
+    )
+    .or("1800000"),
+    key(
+        "backgroundMs",
+        Integer(1, 120_000),
+        "A command that takes longer goes on in the background.",
+    )
+    .or("10000"),
+    key(
+        "timeoutSec",
+        Integer(1, 2_678_400),
+        "A command that does not ask for more is ended after so many seconds.",
+    )
+    .or("1800"),
+    key(
+        "cleanupMs",
+        Integer(1, 10_800_000),
+        "How long a background command stays on the list after its end.",
+    )
+    .or("1800000")
+    .advanced(),
+    key(
+        "notifyOnExit",
+        Boolean,
+        "Whether the next turn is told that a background command has ended.",
+    )
+    .or("true"),
+    key(
+        "notifyOnExitEmptySuccess",
+        Boolean,
+        "The same for one that went well and had nothing to say.",
+    )
+    .or("false")
+    .advanced(),
+    key("env", TEXT_MAP, "Variables that every command gets."),
+    key("pathPrepend", TEXTS, "Directories that come before the others in PATH.")
+        .like("[\"~/.local/bin\"]"),
+    key("sandbox", Word(&["off", "workspace-write", "read-only"]), "What commands may write to.")
+        .or("\"off\""),
+    key("host", Word(&["auto", "sandbox", "gateway", "node"]), "Where commands run.")
+        .or("\"auto\""),
+    key("node", Text, "The node for host node: its id or name."),
+    APPLY_PATCH,
+];
+
+const WEB: &[Key] =
+    &[key("fetch", Object(FETCH), "Reading pages."), key("search", Object(SEARCH), "Searching.")];
+
+const FETCH: &[Key] = &[
+    key("enabled", Boolean, "Whether there is the tool web_fetch.").or("true"),
+    key("maxChars", FROM_ZERO, "Longest result without a word of the model.").or("50000"),
+    key("maxCharsCap", FROM_ZERO, "Longest result at all.").or("50000").advanced(),
+    key("maxResponseBytes", FROM_ZERO, "Most bytes of a page; the rest is cut off.")
+        .or("2000000")
+        .advanced(),
+    key("timeoutSeconds", FROM_ZERO, "How many seconds a page may take.").or("30"),
+    key("maxRedirects", FROM_ZERO, "Longest way from address to address.").or("3").advanced(),
+    key("cacheTtlMinutes", ANY_NUMBER, "How many minutes results are kept; 0 keeps none.").or("15"),
+    key("readability", Boolean, "Look for the article of a page instead of taking all of it.")
+        .or("true"),
+    key("userAgent", Text, "What sites are told.").advanced(),
+    key("useTrustedEnvProxy", Boolean, "Ask for pages through the proxy of the environment.")
+        .or("false")
+        .advanced(),
+    key("ssrfPolicy", Object(SSRF), "Private addresses that may be asked.").advanced(),
+];
+
+const SSRF: &[Key] = &[
+    key("allowedHostnames", TEXTS, "Private hosts that may be asked, as host or host:port.")
+        .like("[\"wiki.internal\"]"),
+    key(
+        "allowRfc2544BenchmarkRange",
+        Boolean,
+        "Allow 198.18.0.0/15, where some proxies put addresses of their own.",
+    )
+    .or("false"),
+    key(
+        "allowIpv6UniqueLocalRange",
+        Boolean,
+        "Allow fc00::/7, where some proxies put addresses of their own.",
+    )
+    .or("false"),
+];
+
+const SEARCH: &[Key] = &[
+    key("enabled", Boolean, "Whether there is the tool web_search.").or("true"),
+    key(
+        "provider",
+        Word(&["brave", "tavily", "searxng"]),
+        "Who searches; without it, who has what it needs.",
+    ),
+    key("apiKey", Secret, "Key of that provider; of Brave when none is named."),
+    key("maxResults", FROM_ZERO, "Results of a search.").or("5"),
+    key("timeoutSeconds", FROM_ZERO, "How many seconds a search may take.").or("30"),
+    key("cacheTtlMinutes", ANY_NUMBER, "How many minutes results are kept; 0 keeps none.").or("15"),
+    key("brave", Object(SERVICE), "Brave Search."),
+    key("tavily", Object(SERVICE), "Tavily."),
+    key("searxng", Object(SERVICE), "An own SearXNG, whose settings allow the format json."),
+];
+
+const SERVICE: &[Key] = &[
+    key("apiKey", Secret, "Its key."),
+    key("baseUrl", Secret, "Its address.").like("\"http://127.0.0.1:8888\""),
+];
+
+/// Numbers that the reader brings into its bounds.
+pub(super) const ANY_NUMBER: Kind = Number(f64::MIN, f64::MAX);
+/// What people write without quotes where a text is meant.
+pub(super) const SCALAR: Kind = Either(&[Secret, ANY_NUMBER, Boolean]);

@@ -1,0 +1,171 @@
+//! `agents.create`, `agents.update`, `agents.delete`.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use crate::agent::roster::{
+    AgentChange, Created, Discarded, NewAgent, Removed, Roster, RosterError,
+};
+use crate::protocol::ErrorShape;
+use crate::protocol::methods::agents::{
+    AgentsCreateParams, AgentsDeleteParams, AgentsUpdateParams,
+};
+use crate::registry::{Ctx, Reply};
+use crate::sessions::{AgentId, SessionKey, SessionQuery};
+use crate::support::without_nulls;
+
+use super::config;
+use super::session_changes::{change, interrupt};
+
+/// `agents.create`: adds an agent, with its workspace. Who names no workspace
+/// gets the usual one; the original's clients have to name it.
+pub async fn create(cx: Ctx, p: AgentsCreateParams) -> Reply<Value> {
+    let is_free = cx.is_simple() || cx.caller.is_dashboard;
+    if p.workspace.is_none() && !is_free {
+        let text = "invalid agents.create params: must have required property 'workspace'";
+        return Err(ErrorShape::invalid(text));
+    }
+    check_model(&cx, "agents.create", p.model.as_deref())?;
+    let emoji = p.emoji.clone().filter(|_| is_free);
+    let new = NewAgent {
+        name: p.name,
+        id: None,
+        workspace: p.workspace,
+        model: p.model,
+        emoji: p.emoji,
+        avatar: p.avatar,
+    };
+    let Created { id, name, workspace, model } =
+        work(&cx, "agents.create", move |roster| roster.create(new)).await?;
+    tracing::info!(agent = %id, by = %cx.caller.name, "an agent was added");
+    Ok(without_nulls(json!({
+        "ok": true,
+        "agentId": id.as_str(),
+        "name": name,
+        "workspace": workspace.display().to_string(),
+        "model": model,
+        "id": is_free.then_some(id.as_str()),
+        "emoji": emoji,
+    })))
+}
+
+/// `agents.update`: changes an agent. What its model's setting says beside the
+/// model stays.
+pub async fn update(cx: Ctx, p: AgentsUpdateParams) -> Reply<Value> {
+    check_model(&cx, "agents.update", p.model.as_deref())?;
+    let id = AgentId::normalize(&p.agent_id);
+    let change = AgentChange {
+        name: p.name,
+        workspace: p.workspace,
+        model: p.model,
+        emoji: p.emoji,
+        avatar: p.avatar,
+        ..AgentChange::default()
+    };
+    let of = id.clone();
+    work(&cx, "agents.update", move |roster| roster.update(&of, change)).await?;
+    tracing::info!(agent = %id, by = %cx.caller.name, "an agent was changed");
+    Ok(json!({"ok": true, "agentId": id.as_str()}))
+}
+
+/// `agents.delete`: removes an agent and its bindings, ends its sessions and
+/// moves its folders to the trash. `kept` names the folders that stay.
+pub async fn delete(cx: Ctx, p: AgentsDeleteParams) -> Reply<Value> {
+    let id = AgentId::normalize(&p.agent_id);
+    let of = id.clone();
+    let removed = work(&cx, "agents.delete", move |roster| roster.remove(&of)).await?;
+    tracing::info!(agent = %id, by = %cx.caller.name, "an agent was removed");
+    end_sessions(&cx, &id).await;
+    let bindings = removed.bindings;
+    let discarded = if p.delete_files { discard(&cx, removed).await } else { Discarded::default() };
+    let kept: Vec<_> = discarded
+        .kept
+        .iter()
+        .map(|(path, reason)| json!({"path": path.display().to_string(), "reason": reason}))
+        .collect();
+    Ok(without_nulls(json!({
+        "ok": true,
+        "agentId": id.as_str(),
+        "removedBindings": bindings,
+        "kept": (!kept.is_empty()).then_some(kept),
+    })))
+}
+
+/// Refuses a model that there is not: no gateway starts with an agent that has
+/// one.
+fn check_model(cx: &Ctx, method: &str, model: Option<&str>) -> Reply<()> {
+    let Some(model) = model.map(str::trim).filter(|model| !model.is_empty()) else { return Ok(()) };
+    if cx.services.models.catalog().named(model).is_some() {
+        return Ok(());
+    }
+    let text = format!("invalid {method} params: at /model: there is no model \"{model}\"");
+    Err(ErrorShape::invalid(text))
+}
+
+/// Stops what runs in the sessions of an agent and takes them out of the index,
+/// so that nobody can write to them. It is gone already: that a session does not
+/// end at once is no reason to say otherwise.
+async fn end_sessions(cx: &Ctx, id: &AgentId) {
+    let query = SessionQuery { agent: Some(id.to_string()), ..SessionQuery::default() };
+    let rows = match cx.services.sessions.list(query).await {
+        Ok(page) => page.entries,
+        Err(error) => {
+            tracing::warn!(agent = %id, %error, "sessions of a removed agent not found");
+            return;
+        }
+    };
+    for row in rows {
+        let key = SessionKey::from_canonical(&row.key);
+        if let Err(error) = interrupt(cx, &key, &row.key).await {
+            tracing::warn!(session = %key, error = error.message, "a removed agent still runs");
+        }
+        match cx.services.sessions.delete(&key, true).await {
+            Ok(_) => {
+                cx.services.runs.parts().processes.end_of_session(&key);
+                cx.after_answer(change(cx, key, None, "delete"));
+            }
+            Err(error) => tracing::warn!(session = %key, %error, "session not removed"),
+        }
+    }
+}
+
+async fn discard(cx: &Ctx, removed: Removed) -> Discarded {
+    let roster = roster(cx);
+    let moved = tokio::task::spawn_blocking(move || roster.discard(&removed)).await;
+    moved.unwrap_or_default()
+}
+
+fn roster(cx: &Ctx) -> Roster {
+    let would_work = config::would_work(&cx.services);
+    let (env, clock) = (cx.services.env.clone(), Arc::clone(&cx.services.clock));
+    Roster::new(env, clock, Box::new(would_work))
+}
+
+/// Changes agents where that may block, and has the gateway use them. Not given up
+/// when the caller goes away: it is done or it is not.
+async fn work<T: Send + 'static>(
+    cx: &Ctx,
+    method: &str,
+    work: impl FnOnce(&Roster) -> Result<T, RosterError> + Send + 'static,
+) -> Reply<T> {
+    let roster = roster(cx);
+    let worked = tokio::task::spawn_blocking(move || work(&roster)).await;
+    let worked = worked.map_err(|_| ErrorShape::unavailable("the gateway stops"))?;
+    let done = worked.map_err(|error| refusal(method, error))?;
+    let taken = config::take_up(cx, false).await;
+    taken.map_err(|wrong| config::refusal(&wrong.into()))?;
+    Ok(done)
+}
+
+fn refusal(method: &str, error: RosterError) -> ErrorShape {
+    match error {
+        RosterError::Config(error) => config::refusal(&error),
+        RosterError::Folder(_) => ErrorShape::unavailable(error.to_string()),
+        RosterError::NotFound(_) => ErrorShape::not_found(error.to_string()),
+        RosterError::TooLong { .. } | RosterError::Place { .. } => {
+            ErrorShape::invalid(format!("invalid {method} params: {error}"))
+        }
+        _ => ErrorShape::invalid(error.to_string()),
+    }
+}

@@ -1,0 +1,69 @@
+//! The table of what can be asked for by HTTP.
+//!
+//! `tests/security/http_rights.txt` says for each line who gets an answer.
+
+use std::future::ready;
+
+use axum::http::Method;
+use axum::response::Response;
+
+use crate::gateway::Gateway;
+use crate::support::BoxFuture;
+
+use super::{Asked, about, hooks};
+
+/// Which requests a route is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Place {
+    /// Those for this path.
+    Path(&'static str),
+    /// Those for the paths of channels, which the configuration names.
+    Hooks,
+}
+
+/// What a request has to show before it is answered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Entry {
+    /// Nothing; so no page that is not allowed may ask, and nobody under a name
+    /// that may be anybody's.
+    Open,
+    /// A proof that belongs to the route, which looks at it before all else.
+    Signed,
+}
+
+/// One line of the table.
+pub struct Route {
+    /// For which requests it is.
+    pub place: Place,
+    /// The methods that it takes.
+    pub methods: &'static [Method],
+    /// Who is answered.
+    pub entry: Entry,
+    /// Answers.
+    pub(super) answer: fn(Asked<'_>) -> BoxFuture<'_, Response>,
+}
+
+/// Everything that is answered but upgrades. The paths of the gateway itself
+/// come first: no configuration takes them away.
+pub static ROUTES: [Route; 2] = [
+    Route {
+        place: Place::Path("/"),
+        methods: &[Method::GET, Method::HEAD],
+        entry: Entry::Open,
+        answer: |asked| Box::pin(ready(about::answer(&asked))),
+    },
+    Route {
+        place: Place::Hooks,
+        methods: &[Method::POST],
+        entry: Entry::Signed,
+        answer: |asked| Box::pin(hooks::answer(asked)),
+    },
+];
+
+/// Whose a path is.
+pub(super) fn find(gateway: &Gateway, path: &str) -> Option<&'static Route> {
+    ROUTES.iter().find(|route| match route.place {
+        Place::Path(own) => own == path,
+        Place::Hooks => hooks::limit(gateway, path).is_some(),
+    })
+}

@@ -1,0 +1,152 @@
+//! Rules for values that hold others: what may be `null`, arrays, objects.
+
+use serde_json::Value;
+
+use super::super::{Params, Path, Unknown, read_object};
+use super::{NO_ALTERNATIVE, Rule, Setting};
+
+/// A value or `null`.
+#[derive(Debug, Clone, Copy)]
+pub struct Nullable<R>(R);
+
+/// A value that follows `rule`, or `null`.
+pub const fn nullable<R: Rule>(rule: R) -> Nullable<R> {
+    Nullable(rule)
+}
+
+impl<R: Rule> Rule for Nullable<R> {
+    type Out = Setting<R::Out>;
+    fn read(
+        &self,
+        value: Value,
+        path: &Path,
+        unknown: Unknown,
+        errors: &mut Vec<String>,
+    ) -> Option<Self::Out> {
+        if value.is_null() {
+            return Some(Setting::Clear);
+        }
+        let mut own = Vec::new();
+        if let Some(read) = self.0.read(value, path, unknown, &mut own) {
+            return Some(Setting::Set(read));
+        }
+        let last = path.say(NO_ALTERNATIVE);
+        errors.extend(own.into_iter().filter(|text| *text != last));
+        errors.push(path.say("must be null"));
+        errors.push(last);
+        None
+    }
+}
+
+/// An array.
+#[derive(Debug, Clone, Copy)]
+pub struct List<R>(R, usize, usize);
+
+/// An array whose items follow `item`.
+pub const fn list<R: Rule>(item: R) -> List<R> {
+    List(item, 0, usize::MAX)
+}
+
+impl<R> List<R> {
+    /// Sets the least number of items.
+    #[must_use]
+    pub fn min(mut self, min: usize) -> Self {
+        self.1 = min;
+        self
+    }
+
+    /// Sets the greatest number of items.
+    #[must_use]
+    pub fn max(mut self, max: usize) -> Self {
+        self.2 = max;
+        self
+    }
+}
+
+impl<R: Rule> Rule for List<R> {
+    type Out = Vec<R::Out>;
+    fn read(
+        &self,
+        value: Value,
+        path: &Path,
+        unknown: Unknown,
+        errors: &mut Vec<String>,
+    ) -> Option<Vec<R::Out>> {
+        let Value::Array(items) = value else {
+            errors.push(path.say("must be array"));
+            return None;
+        };
+        let before = errors.len();
+        if items.len() < self.1 {
+            errors.push(path.say(&format!("must NOT have fewer than {} items", self.1)));
+        }
+        if items.len() > self.2 {
+            errors.push(path.say(&format!("must NOT have more than {} items", self.2)));
+        }
+        let read: Vec<_> = items
+            .into_iter()
+            .enumerate()
+            .filter_map(|(index, item)| {
+                self.0.read(item, &path.child(&index.to_string()), unknown, errors)
+            })
+            .collect();
+        (errors.len() == before).then_some(read)
+    }
+}
+
+/// An object whose members all follow one rule.
+#[derive(Debug, Clone, Copy)]
+pub struct Dictionary<R>(R);
+
+/// An object with free member names, each following `value`.
+pub const fn dictionary<R: Rule>(value: R) -> Dictionary<R> {
+    Dictionary(value)
+}
+
+impl<R: Rule> Rule for Dictionary<R> {
+    type Out = Vec<(String, R::Out)>;
+    fn read(
+        &self,
+        value: Value,
+        path: &Path,
+        unknown: Unknown,
+        errors: &mut Vec<String>,
+    ) -> Option<Self::Out> {
+        let Value::Object(members) = value else {
+            errors.push(path.say("must be object"));
+            return None;
+        };
+        let before = errors.len();
+        let read: Vec<_> = members
+            .into_iter()
+            .filter_map(|(name, value)| {
+                let read = self.0.read(value, &path.child(&name), unknown, errors)?;
+                Some((name, read))
+            })
+            .collect();
+        (errors.len() == before).then_some(read)
+    }
+}
+
+/// A nested object.
+pub struct Nested<P>(std::marker::PhantomData<fn() -> P>);
+
+/// A nested object with members of its own.
+pub const fn object<P: Params>() -> Nested<P> {
+    Nested(std::marker::PhantomData)
+}
+
+impl<P: Params> Rule for Nested<P> {
+    type Out = P;
+    fn read(
+        &self,
+        value: Value,
+        path: &Path,
+        unknown: Unknown,
+        errors: &mut Vec<String>,
+    ) -> Option<P> {
+        let before = errors.len();
+        let read = read_object(value, path, unknown, errors, P::read)?;
+        (errors.len() == before).then_some(read)
+    }
+}

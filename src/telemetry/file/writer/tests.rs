@@ -1,0 +1,151 @@
+use super::super::tail::{Tail, tail};
+use super::*;
+
+fn place(dir: &Path, max_bytes: u64) -> LogPlace {
+    LogPlace { file: Some(dir.join("gateway.log")), dir: dir.to_owned(), max_bytes }
+}
+
+fn line(number: usize) -> String {
+    format!("{{\"1\":\"line {number}\"}}\n")
+}
+
+fn numbers(tail: &Tail) -> Vec<usize> {
+    let number = |line: &String| line.split("line ").nth(1)?.split('"').next()?.parse().ok();
+    tail.lines.iter().filter_map(number).collect()
+}
+
+#[test]
+fn who_follows_by_cursor_gets_each_line_once_over_rotation_and_restart() {
+    let dir = tempfile::tempdir().unwrap();
+    let place = place(dir.path(), 4000);
+    let mut writer = Writer::new(place.clone());
+    let (mut cursor, mut seen, mut written) = (0, Vec::new(), 0);
+    for round in 0..60 {
+        for _ in 0..=(round % 7) {
+            writer.write(&line(written), 1000).unwrap();
+            written += 1;
+        }
+        if round % 11 == 0 {
+            writer = Writer::new(place.clone());
+        }
+        if round % 3 == 0 {
+            let found = tail(&place, Some(cursor), 5, 300, 1000).unwrap();
+            assert!(!found.reset && !found.truncated, "{found:?}");
+            seen.extend(numbers(&found));
+            cursor = found.cursor;
+        }
+    }
+    loop {
+        let found = tail(&place, Some(cursor), 5, 300, 1000).unwrap();
+        if found.cursor == cursor {
+            assert_eq!(found.cursor, found.size);
+            break;
+        }
+        seen.extend(numbers(&found));
+        cursor = found.cursor;
+    }
+    assert_eq!(seen, (0..written).collect::<Vec<_>>());
+    assert!(std::fs::read_dir(dir.path()).unwrap().count() > 1, "it was not rotated");
+}
+
+#[test]
+fn two_threads_that_write_and_follow_agree() {
+    let dir = tempfile::tempdir().unwrap();
+    let place = place(dir.path(), 3000);
+    let total = 120;
+    let writing = place.clone();
+    let thread = std::thread::spawn(move || {
+        let mut writer = Writer::new(writing);
+        for number in 0..total {
+            writer.write(&line(number), 1000).unwrap();
+        }
+    });
+    let (mut cursor, mut seen) = (0, Vec::new());
+    while seen.len() < total {
+        let found = tail(&place, Some(cursor), 1000, 100_000, 1000).unwrap();
+        assert!(!found.reset, "after {seen:?}");
+        seen.extend(numbers(&found));
+        cursor = found.cursor;
+    }
+    thread.join().unwrap();
+    assert_eq!(seen, (0..total).collect::<Vec<_>>());
+}
+
+#[test]
+fn the_last_lines_come_without_a_cursor_and_what_is_cut_is_said() {
+    let dir = tempfile::tempdir().unwrap();
+    let place = place(dir.path(), 100_000);
+    let empty = tail(&place, None, 10, 1000, 1000).unwrap();
+    assert_eq!((empty.cursor, empty.size, empty.lines.len()), (0, 0, 0));
+    let mut writer = Writer::new(place.clone());
+    for number in 0..10 {
+        writer.write(&line(number), 1000).unwrap();
+    }
+    let all = tail(&place, None, 3, 100_000, 1000).unwrap();
+    assert_eq!((numbers(&all), all.truncated, all.reset), (vec![7, 8, 9], false, false));
+    assert_eq!(all.cursor, all.size);
+    let size = line(9).len() as u64;
+    let cut = tail(&place, None, 100, 2 * size + 3, 1000).unwrap();
+    assert_eq!((numbers(&cut), cut.truncated), (vec![8, 9], true));
+    let none = tail(&place, None, 100, size - 1, 1000).unwrap();
+    assert_eq!((none.lines.len(), none.truncated, none.cursor), (0, true, all.size));
+    let gone = tail(&place, Some(1_000_000), 2, 100_000, 1000).unwrap();
+    assert_eq!((numbers(&gone), gone.reset), (vec![8, 9], true));
+}
+
+#[test]
+fn a_line_that_is_being_written_waits_and_a_torn_one_is_ended() {
+    let dir = tempfile::tempdir().unwrap();
+    let place = place(dir.path(), 100_000);
+    let path = place.current(1000);
+    std::fs::write(&path, line(0) + "{\"1\":\"line 1").unwrap();
+    let found = tail(&place, None, 10, 1000, 1000).unwrap();
+    assert_eq!((numbers(&found), found.cursor), (vec![0], line(0).len() as u64));
+    let mut writer = Writer::new(place.clone());
+    writer.write(&line(2), 1000).unwrap();
+    let rest = tail(&place, Some(found.cursor), 10, 1000, 1000).unwrap();
+    assert_eq!(rest.lines.len(), 2, "{rest:?}");
+    assert!(rest.lines[1].contains("line 2"));
+}
+
+#[test]
+fn a_file_that_somebody_removed_is_begun_anew() {
+    let dir = tempfile::tempdir().unwrap();
+    let place = place(dir.path(), 100_000);
+    let mut writer = Writer::new(place.clone());
+    writer.write(&line(0), 1000).unwrap();
+    std::fs::remove_file(place.current(1000)).unwrap();
+    writer.write(&line(1), 1000).unwrap();
+    assert_eq!(numbers(&tail(&place, None, 10, 10_000, 1000).unwrap()), [1]);
+}
+
+#[test]
+fn only_so_many_files_are_kept() {
+    let dir = tempfile::tempdir().unwrap();
+    let place = place(dir.path(), 700);
+    let mut writer = Writer::new(place.clone());
+    for number in 0..400 {
+        writer.write(&line(number), SystemClock.now_ms()).unwrap();
+    }
+    let files = std::fs::read_dir(dir.path()).unwrap().count();
+    assert!(files <= KEPT_FILES + 2, "{files}");
+    let week_later = SystemClock.now_ms() + (KEPT_SECONDS as u64 + 10) * 1000;
+    writer.tidy(&place.current(0), week_later);
+    assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1);
+}
+
+#[test]
+fn a_new_day_is_a_new_file_and_the_cursor_goes_on() {
+    let dir = tempfile::tempdir().unwrap();
+    let place = LogPlace { file: None, dir: dir.path().join("logs"), max_bytes: 100_000 };
+    let now = SystemClock.now_ms();
+    let tomorrow = now + 36 * 3_600_000;
+    let mut writer = Writer::new(place.clone());
+    writer.write(&line(0), now).unwrap();
+    let first = tail(&place, None, 10, 10_000, now).unwrap();
+    writer.write(&line(1), tomorrow).unwrap();
+    let next = tail(&place, Some(first.cursor), 10, 10_000, tomorrow).unwrap();
+    assert_eq!((numbers(&next), next.reset), (vec![1], false));
+    assert_ne!(first.file, next.file);
+    assert_eq!(numbers(&tail(&place, None, 10, 10_000, tomorrow).unwrap()), [0, 1]);
+}

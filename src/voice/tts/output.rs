@@ -1,0 +1,101 @@
+//! Files of sound, which are there for a while.
+//!
+//! Owns: where they are, which is where the original puts them. Promises:
+//! nobody else can read or replace them; they are taken away again, those of
+//! an earlier process too.
+
+use std::fs::{self, DirBuilder, OpenOptions, Permissions};
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// How long a file stays, as in the original: long enough to be sent.
+const KEPT: Duration = Duration::from_mins(5);
+/// What their directories begin with.
+const PREFIX: &str = "tts-";
+/// Directories that one sweep looks at; more is not from us.
+const SWEEP_MAX: usize = 1000;
+
+/// Writes a file of its own.
+pub(super) fn keep(bytes: &[u8], extension: &str, now_ms: u64) -> io::Result<PathBuf> {
+    let root = root()?;
+    sweep(&root);
+    let dir = tempfile::Builder::new()
+        .prefix(PREFIX)
+        .permissions(Permissions::from_mode(0o700))
+        .tempdir_in(&root)?;
+    let path = dir.path().join(format!("voice-{now_ms}{extension}"));
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path)?;
+    file.write_all(bytes)?;
+    drop(dir.keep());
+    Ok(path)
+}
+
+/// Takes it away when its time has come.
+pub(super) async fn forget(path: PathBuf) {
+    tokio::time::sleep(KEPT).await;
+    let removed = tokio::task::spawn_blocking(move || path.parent().map(fs::remove_dir_all)).await;
+    if let Ok(Some(Err(error))) = removed {
+        tracing::debug!(%error, "a file of speech was not taken away");
+    }
+}
+
+/// `/tmp/openclaw` if it is ours alone, as in the original; else one with our
+/// number in its name.
+fn root() -> io::Result<PathBuf> {
+    let shared = Path::new("/tmp/openclaw");
+    let own =
+        std::env::temp_dir().join(format!("openclaw-{}", rustix::process::geteuid().as_raw()));
+    let first = private(shared);
+    first.or_else(|_| private(&own))
+}
+
+/// A directory that belongs to us and that nobody else can change.
+fn private(path: &Path) -> io::Result<PathBuf> {
+    match DirBuilder::new().mode(0o700).create(path) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+        _ => {}
+    }
+    let found = fs::symlink_metadata(path)?;
+    let is_ours = found.is_dir()
+        && found.uid() == rustix::process::geteuid().as_raw()
+        && found.mode() & 0o022 == 0;
+    if is_ours {
+        Ok(path.to_owned())
+    } else {
+        Err(io::Error::other(format!("{} is open to others", path.display())))
+    }
+}
+
+/// Takes away what an earlier process has left.
+fn sweep(root: &Path) {
+    let Ok(entries) = fs::read_dir(root) else { return };
+    for entry in entries.flatten().take(SWEEP_MAX) {
+        let is_ours = entry.file_name().to_string_lossy().starts_with(PREFIX);
+        let age = entry.metadata().and_then(|it| it.modified()).ok();
+        let age = age.and_then(|modified| modified.elapsed().ok());
+        if is_ours && age.is_some_and(|age| age > KEPT) {
+            // Somebody else may be doing the same.
+            let _ = fs::remove_dir_all(entry.path());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_directory_that_others_can_change_is_not_used() {
+        let home = tempfile::tempdir().unwrap();
+        let open = home.path().join("open");
+        fs::create_dir(&open).unwrap();
+        fs::set_permissions(&open, Permissions::from_mode(0o777)).unwrap();
+        assert!(private(&open).is_err());
+        let link = home.path().join("link");
+        std::os::unix::fs::symlink(home.path(), &link).unwrap();
+        assert!(private(&link).is_err());
+        assert_eq!(private(&home.path().join("new")).unwrap(), home.path().join("new"));
+    }
+}

@@ -1,0 +1,49 @@
+//! The one write at the end.
+
+use serde_json::Value;
+
+use crate::config::Env;
+use crate::config::document::{self, ConfigBase, ConfigWrite};
+use crate::support::BoxFuture;
+
+/// What came of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Written {
+    /// Whether a gateway that runs has to restart to use all of it.
+    pub needs_restart: bool,
+}
+
+/// Why nothing was written, in words for people.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct WriteRefused(pub String);
+
+/// Merges changes into the config file.
+pub trait ConfigWriter: Send {
+    /// Does it.
+    ///
+    /// # Errors
+    /// When nothing was written.
+    fn merge<'a>(&'a mut self, patch: &'a Value) -> BoxFuture<'a, Result<Written, WriteRefused>>;
+}
+
+/// Writes the file itself.
+pub struct FileWriter(pub Env);
+
+impl ConfigWriter for FileWriter {
+    fn merge<'a>(&'a mut self, patch: &'a Value) -> BoxFuture<'a, Result<Written, WriteRefused>> {
+        let (env, raw) = (self.0.clone(), patch.to_string());
+        Box::pin(async move {
+            let written = tokio::task::spawn_blocking(move || write(&raw, &env)).await;
+            let refused = |text: String| WriteRefused(text);
+            written.map_err(|_| refused("the write was given up".into()))?.map_err(refused)
+        })
+    }
+}
+
+fn write(raw: &str, env: &Env) -> Result<Written, String> {
+    let change = ConfigWrite::Merge(raw.to_owned());
+    let written = document::write(&change, &ConfigBase::Any, env, |_| Ok(()));
+    let written = written.map_err(|error| error.to_string())?;
+    Ok(Written { needs_restart: written.needs_restart })
+}

@@ -1,0 +1,171 @@
+//! By which chat services people reach the agent.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::access::variable;
+use super::asker::Stopped;
+use super::draft::Draft;
+use super::own::check_address;
+use super::step::StepOption;
+use super::talk::{Line, Talk};
+use crate::agent::web::Tls;
+use crate::channels::telegram_bot_name;
+use crate::config::channels::{ChannelKind, ChannelWay};
+use crate::support::Secret;
+
+/// Clients wait 30 seconds for an answer of ours.
+const LIMIT: Duration = Duration::from_secs(20);
+/// The variable that the original reads a bot's token from.
+const TOKEN_VARIABLE: &str = "TELEGRAM_BOT_TOKEN";
+/// Shortest secret that signs.
+const SECRET_MIN: usize = 16;
+/// Bytes of a secret that is made here.
+const SECRET_BYTES: usize = 32;
+
+/// Asks which channels to set up, and sets them up.
+///
+/// # Errors
+/// When nobody answers any more.
+pub async fn choose(
+    talk: &mut Talk<'_>,
+    draft: &mut Draft,
+    skips_check: bool,
+) -> Result<(), Stopped> {
+    let is_there = |id: &str| draft.written(&format!("/channels/{id}")).is_some();
+    let option = |id: &str, label: &str, hint: &str| {
+        let hint = if is_there(id) { "is set up; choose it to change it" } else { hint };
+        StepOption::new(id, label).hint(hint)
+    };
+    let options = vec![
+        option("telegram", "Telegram", "a bot; @BotFather gives you its token"),
+        option("webhook", "Webhook", "signed HTTP from and to a service of yours"),
+    ];
+    let question = "Which channels do you want to set up? None is fine: the web and \
+                    `clawgate chat` always work. Those that are there stay.";
+    for channel in talk.many("channels", question, options).await? {
+        match channel.as_str() {
+            "telegram" => telegram(talk, draft, skips_check).await?,
+            _ => webhook(talk, draft).await?,
+        }
+    }
+    Ok(())
+}
+
+async fn telegram(
+    talk: &mut Talk<'_>,
+    draft: &mut Draft,
+    skips_check: bool,
+) -> Result<(), Stopped> {
+    let configured = draft.written("/channels/telegram/botToken").is_some();
+    let in_variable = draft.env.get(TOKEN_VARIABLE).map(Secret::new);
+    let more = match (&in_variable, configured) {
+        (_, true) => "; nothing to keep the one that is there".to_owned(),
+        (Some(_), false) => format!("; nothing to use the one in {TOKEN_VARIABLE}"),
+        (None, false) => String::new(),
+    };
+    let may_be_empty = configured || in_variable.is_some();
+    loop {
+        let line = Line::checked(move |text| check_token(text, may_be_empty));
+        let line = line.placeholder("123456:ABC…");
+        let token = talk.secret("telegramToken", format!("The bot's token{more}"), line).await?;
+        let (shown, value) = match (token.is_empty(), configured, &in_variable) {
+            (false, _, _) => (Some(token.clone()), Some(json!(token.expose()))),
+            (true, false, Some(in_variable)) => {
+                (Some(in_variable.clone()), Some(json!(variable(TOKEN_VARIABLE))))
+            }
+            (true, _, _) => (None, None),
+        };
+        let mut members = json!({"enabled": true});
+        if let Some(value) = value {
+            members["botToken"] = value;
+        }
+        if draft.written("/channels/telegram/dmPolicy").is_none() {
+            members["dmPolicy"] = json!("pairing");
+        }
+        draft.set(vec![(vec!["channels", "telegram"], members)]).await?;
+        let Some(token) = shown.filter(|_| !skips_check) else { return Ok(()) };
+        talk.0.tell("Asking Telegram for the bot's name");
+        let Err(why) = bot_name(draft, token).await else { return Ok(()) };
+        let options =
+            vec![StepOption::new("again", "Enter it again"), StepOption::new("keep", "Keep it")];
+        let question = format!("Telegram does not know this bot: {why}");
+        if talk.select("telegramFailed", question, options, None).await? == "keep" {
+            return Ok(());
+        }
+    }
+}
+
+async fn bot_name(draft: &Draft, token: Secret) -> Result<String, String> {
+    let account = draft.settings.channels.account(ChannelKind::Telegram, None);
+    match account.map(|account| &account.way) {
+        Some(Ok(ChannelWay::Telegram(telegram))) => {
+            let tls = Arc::new(Tls::default());
+            tokio::time::timeout(LIMIT, telegram_bot_name(&telegram.api_root, token, tls))
+                .await
+                .unwrap_or_else(|_| Err("no answer came in time".into()))
+        }
+        Some(Err(why)) => Err(why.clone()),
+        _ => Err("the channel has no account".into()),
+    }
+}
+
+async fn webhook(talk: &mut Talk<'_>, draft: &mut Draft) -> Result<(), Stopped> {
+    let written = draft.written("/channels/webhook/url");
+    let mut line = Line::checked(|text| if text.is_empty() { Ok(()) } else { check_address(text) });
+    line.initial = written.as_ref().and_then(Value::as_str).map(str::to_owned);
+    let question = "Where are answers to be sent? Nothing when only messages come in";
+    let url = talk.text("webhookUrl", question, line).await?;
+    let configured = draft.written("/channels/webhook/secret").is_some();
+    let question = if configured {
+        "The secret that signs; nothing to keep the one that is there"
+    } else {
+        "The secret that signs; nothing to have one made (it is then in the config file)"
+    };
+    let secret = talk.secret("webhookSecret", question, Line::checked(check_secret)).await?;
+    let mut members = json!({"enabled": true});
+    if !secret.is_empty() {
+        members["secret"] = json!(secret.expose());
+    } else if !configured {
+        members["secret"] = json!(made_secret()?);
+    }
+    if !url.is_empty() {
+        members["url"] = json!(url);
+    }
+    draft.set(vec![(vec!["channels", "webhook"], members)]).await.map_err(Stopped::from)
+}
+
+fn made_secret() -> Result<String, Stopped> {
+    let mut bytes = [0; SECRET_BYTES];
+    let filled = getrandom::fill(&mut bytes);
+    filled.map_err(|error| Stopped::Failed(format!("no random numbers: {error}")))?;
+    Ok(crate::support::hex(bytes))
+}
+
+fn check_secret(text: &str) -> Result<(), String> {
+    if text.contains("${") {
+        Err("a text with ${ in it would be read as a variable".into())
+    } else if text.is_empty() || text.len() >= SECRET_MIN {
+        Ok(())
+    } else {
+        Err(format!("give at least {SECRET_MIN} characters"))
+    }
+}
+
+/// `<number>:<letters>`, as Telegram gives it.
+fn check_token(text: &str, may_be_empty: bool) -> Result<(), String> {
+    if text.is_empty() && may_be_empty {
+        return Ok(());
+    }
+    let fits = |c: char| c.is_ascii_alphanumeric() || "-_".contains(c);
+    let parts = text.split_once(':').filter(|(id, rest)| {
+        !id.is_empty() && id.chars().all(|c| c.is_ascii_digit()) && rest.len() >= SECRET_MIN
+    });
+    if parts.is_some_and(|(_, rest)| rest.chars().all(fits)) {
+        Ok(())
+    } else {
+        Err("a bot's token is a number, a colon, and letters; @BotFather gives it".into())
+    }
+}

@@ -1,0 +1,115 @@
+//! The config as it will be.
+//!
+//! Promises: nothing is written; the settings are those that a gateway would
+//! have with the changes so far.
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value, json};
+
+use super::access::StoredKey;
+use super::asker::Stopped;
+use crate::config::document::merged;
+use crate::config::{self, ConfigError, Env, Settings, preview};
+use crate::support::Clock;
+
+/// Changes that are not written yet, and what they come to.
+pub struct Draft {
+    /// The surroundings.
+    pub env: Env,
+    /// Wall-clock time.
+    pub clock: Arc<dyn Clock>,
+    /// As it will be.
+    pub settings: Settings,
+    /// A key that is to be stored.
+    pub key: Option<StoredKey>,
+    /// The file as it is.
+    raw: Value,
+    /// What is to be merged into it.
+    patch: Value,
+}
+
+impl Draft {
+    /// Of the file as it is.
+    ///
+    /// # Errors
+    /// When there is something wrong with it.
+    pub async fn open(env: Env, clock: Arc<dyn Clock>) -> Result<Self, Stopped> {
+        let looking = env.clone();
+        let read = blocking(move || {
+            let overrides = config::Overrides { read_only: true, ..config::Overrides::default() };
+            config::load(&looking, &overrides)
+        });
+        let settings = read.await?.map_err(|error| {
+            Stopped::Failed(format!(
+                "{error}. Mend the config file first; `clawgate doctor` says what is wrong"
+            ))
+        })?;
+        let raw = settings.raw.clone();
+        Ok(Self { env, clock, settings, key: None, raw, patch: json!({}) })
+    }
+
+    /// What the file says at this place, with the changes so far.
+    pub fn written(&self, pointer: &str) -> Option<Value> {
+        merged(&self.raw, &self.patch).pointer(pointer).cloned().filter(|value| !value.is_null())
+    }
+
+    /// What is to be merged into the file.
+    pub const fn patch(&self) -> &Value {
+        &self.patch
+    }
+
+    /// Whether nothing is to be written.
+    pub fn is_unchanged(&self) -> bool {
+        self.key.is_none() && merged(&self.raw, &self.patch) == self.raw
+    }
+
+    /// Puts values at places.
+    ///
+    /// # Errors
+    /// When no gateway would start with that; the draft stays as it was.
+    pub async fn set(&mut self, values: Vec<(Vec<&str>, Value)>) -> Result<(), DraftError> {
+        let mut patch = self.patch.clone();
+        for (path, value) in values {
+            patch = merged(&patch, &nested(&path, value));
+        }
+        let text = merged(&self.raw, &patch).to_string();
+        let env = self.env.clone();
+        let read = blocking(move || preview(&text, &env)).await.map_err(DraftError::Stopped)?;
+        self.settings = read.map_err(DraftError::Invalid)?;
+        self.patch = patch;
+        Ok(())
+    }
+}
+
+/// Why a value cannot be put there.
+#[derive(Debug)]
+pub enum DraftError {
+    /// No gateway would start with it.
+    Invalid(ConfigError),
+    /// The script cannot go on.
+    Stopped(Stopped),
+}
+
+impl From<DraftError> for Stopped {
+    fn from(error: DraftError) -> Self {
+        match error {
+            DraftError::Invalid(error) => Self::Failed(error.to_string()),
+            DraftError::Stopped(stopped) => stopped,
+        }
+    }
+}
+
+fn nested(path: &[&str], value: Value) -> Value {
+    path.iter()
+        .rev()
+        .fold(value, |inner, name| Value::Object(Map::from_iter([((*name).to_owned(), inner)])))
+}
+
+/// Does what reads and writes files beside the async threads.
+pub async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, Stopped> {
+    let done = tokio::task::spawn_blocking(work).await;
+    done.map_err(|_| Stopped::Failed("the work was given up; the log says why".into()))
+}

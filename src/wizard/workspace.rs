@@ -1,0 +1,79 @@
+//! Where the agent works, and what it is called.
+
+use serde_json::json;
+
+use super::asker::Stopped;
+use super::draft::{Draft, blocking};
+use super::talk::{Line, Talk};
+use crate::agent::workspace::set_up;
+
+/// Longest name of an agent; it stands in lists.
+const NAME_MAX: usize = 60;
+
+/// Asks for folder and name. `given` is a folder that is wanted.
+///
+/// # Errors
+/// When nobody answers any more.
+pub async fn choose(
+    talk: &mut Talk<'_>,
+    draft: &mut Draft,
+    given: Option<&str>,
+) -> Result<(), Stopped> {
+    let current = draft.settings.agents.defaults.workspace.clone();
+    let shown = current.display().to_string();
+    let line = Line::checked(check_folder).initial(given.unwrap_or(&shown));
+    let question = "The folder that the agent works in; its files are made there";
+    let folder = talk.text("workspace", question, line).await?;
+    let wanted = draft.settings.paths.expand(&folder);
+    if wanted.map_err(|error| Stopped::Failed(error.to_string()))? != current {
+        draft.set(vec![(vec!["agents", "defaults", "workspace"], json!(folder))]).await?;
+    }
+    let agents = &draft.settings.agents;
+    let id = agents.default_id.clone();
+    let own = agents.agent(&id).and_then(|agent| agent.identity.name.clone());
+    let line = Line { initial: own.clone(), ..Line::checked(check_name) };
+    let question = "The agent's name; nothing to let it find one in its first conversation";
+    let name = talk.text("agentName", question, line).await?;
+    if !name.is_empty() && own.as_deref() != Some(&name) {
+        let entry = json!([{"id": written_id(draft, &id), "identity": {"name": name}}]);
+        draft.set(vec![(vec!["agents", "list"], entry)]).await?;
+    }
+    Ok(())
+}
+
+/// The id as it stands in the file, so that its entry is found.
+fn written_id(draft: &Draft, id: &str) -> String {
+    let list = draft.written("/agents/list");
+    let items = list.as_ref().and_then(serde_json::Value::as_array);
+    let ids = items.into_iter().flatten().filter_map(|item| item.get("id")?.as_str());
+    let same = |written: &&str| written.trim().to_lowercase() == id;
+    ids.into_iter().find(same).unwrap_or(id).to_owned()
+}
+
+/// Makes the folder and its files.
+///
+/// # Errors
+/// When that cannot be.
+pub async fn make(draft: &Draft) -> Result<(), Stopped> {
+    let (settings, clock) = (draft.settings.workspace.clone(), draft.clock.clone());
+    let agents = &draft.settings.agents;
+    let dir = agents.agent_or_default(&agents.default_id).workspace;
+    let made = blocking(move || set_up(&dir, &settings, clock.now_ms()));
+    made.await?.map_err(|error| Stopped::Failed(format!("the workspace is not made: {error}")))
+}
+
+fn check_folder(text: &str) -> Result<(), String> {
+    if text.starts_with('/') || text == "~" || text.starts_with("~/") {
+        Ok(())
+    } else {
+        Err("give a path that begins with / or ~/".into())
+    }
+}
+
+fn check_name(text: &str) -> Result<(), String> {
+    if text.chars().nth(NAME_MAX).is_some() {
+        Err(format!("give at most {NAME_MAX} characters"))
+    } else {
+        Ok(())
+    }
+}

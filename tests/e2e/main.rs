@@ -1,0 +1,16 @@
+//! The gateway as people reach it: by a real browser, through real proxies, as
+//! a real service.
+
+#[path = "../support/mod.rs"]
+mod support;
+
+#[allow(dead_code, reason = "the stage is shared with other test crates")]
+#[path = "../scenario/aimock.rs"]
+mod aimock;
+#[allow(dead_code, unused_imports, unused_macros, reason = "as above")]
+#[path = "../scenario/stage.rs"]
+mod stage;
+
+mod browser;
+mod proxies;
+mod units;

@@ -1,0 +1,209 @@
+//! `clawgate config` on a file, with a gateway and without one.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::{Command, Output, Stdio};
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::stage::{Api, admin, call, scripted};
+use crate::support::SECRET;
+
+const FILE: &str =
+    "// mine\n{\n  gateway: { port: 19000, auth: { token: 'secret-token-1' } }, // door\n}\n";
+
+/// Somebody with a config file and nothing else.
+struct User {
+    home: TempDir,
+}
+
+impl User {
+    fn new() -> Self {
+        let user = Self { home: tempfile::tempdir().unwrap() };
+        fs::create_dir(user.home.path().join(".openclaw")).unwrap();
+        fs::write(user.file(), FILE).unwrap();
+        user
+    }
+
+    fn file(&self) -> PathBuf {
+        self.home.path().join(".openclaw/openclaw.json")
+    }
+
+    fn text(&self) -> String {
+        fs::read_to_string(self.file()).unwrap()
+    }
+
+    fn run(&self, args: &[&str]) -> Output {
+        self.piped(args, "")
+    }
+
+    fn piped(&self, args: &[&str], input: &str) -> Output {
+        let stdin = self.home.path().join("stdin");
+        fs::write(&stdin, input).unwrap();
+        Command::new(env!("CARGO_BIN_EXE_clawgate"))
+            .arg("config")
+            .args(args)
+            .env_clear()
+            .env("HOME", self.home.path())
+            .stdin(Stdio::from(fs::File::open(stdin).unwrap()))
+            .output()
+            .unwrap()
+    }
+
+    fn said(&self, args: &[&str]) -> String {
+        let output = self.run(args);
+        assert!(output.status.success(), "{args:?}: {output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    fn refused(&self, args: &[&str]) -> String {
+        let output = self.run(args);
+        assert_eq!(output.status.code(), Some(1), "{args:?}: {output:?}");
+        String::from_utf8(output.stderr).unwrap()
+    }
+}
+
+#[test]
+fn a_value_is_shown_written_and_taken_away_and_comments_stay() {
+    let user = User::new();
+    assert_eq!(user.said(&["get", "gateway.port"]), "19000\n");
+    let file = user.file().display().to_string();
+    assert_eq!(
+        user.said(&["set", "gateway.port", "19001"]),
+        format!("gateway.port is 19001 (in {file})\n")
+    );
+    assert_eq!(user.text(), FILE.replace("19000", "19001"));
+    assert_eq!(
+        user.said(&["set", "gateway.port", "19001"]),
+        format!("gateway.port is 19001 (in {file}), as before\n")
+    );
+    user.said(&["set", "agents.list", "[{id: 'main'}, {id: 'b'}]"]);
+    user.said(&["set", "agents.list[1].name", "42"]);
+    user.said(&["set", "agents.defaults.models[\"p/m.1\"].alias", "fast"]);
+    let list: Value = serde_json::from_str(&user.said(&["get", "agents", "--json"])).unwrap();
+    // A name is a text, whatever it looks like.
+    let expected = json!({"list": [{"id": "main"}, {"id": "b", "name": "42"}],
+        "defaults": {"models": {"p/m.1": {"alias": "fast"}}}});
+    assert_eq!(list, expected);
+    user.said(&["unset", "agents"]);
+    assert_eq!(user.text().replace("19001", "19000"), FILE);
+    assert!(user.said(&["unset", "agents"]).ends_with("as before\n"));
+    assert_eq!(user.said(&["file"]).trim(), file);
+    let backup = user.file().with_extension("json.bak");
+    assert!(fs::read_to_string(backup).unwrap().contains("fast"));
+}
+
+#[test]
+fn no_secret_is_shown_and_one_may_come_through_a_pipe() {
+    let user = User::new();
+    assert!(!user.said(&["get"]).contains("secret-token-1"));
+    let output = user.piped(&["set", "gateway.auth.token", "-"], "another-secret-2\n");
+    let said = String::from_utf8(output.stdout).unwrap();
+    assert!(said.contains("gateway.auth.token is \"__OPENCLAW_REDACTED__\""), "{said}");
+    assert!(user.text().contains("another-secret-2"));
+    let told = user.said(&["set", "gateway.auth.token", "12345678", "--json"]);
+    let told: Value = serde_json::from_str(&told).unwrap();
+    assert_eq!((&told["changed"], &told["value"]), (&json!(true), &json!("__OPENCLAW_REDACTED__")));
+    assert!(user.text().contains("\"12345678\"") || user.text().contains("'12345678'"));
+    let explained = user.said(&["explain", "gateway.auth.token"]);
+    assert!(
+        !explained.contains("12345678") && explained.contains("allowed: a text"),
+        "{explained}"
+    );
+}
+
+#[test]
+fn what_is_wrong_is_said_with_the_path_and_what_is_allowed_and_nothing_is_written() {
+    let user = User::new();
+    for (args, expected) in [
+        (
+            &["set", "gateway.port", "many"][..],
+            &[
+                "gateway.port: must be an integer",
+                "allowed: an integer from 1 to 65535",
+                "default: 18789",
+            ][..],
+        ),
+        (
+            &["set", "session.scope", "all"],
+            &["session.scope: must be one of", "allowed: one of per-sender, global"],
+        ),
+        (&["set", "gateway.prot", "1"], &["there is no key gateway.prot", "port", "--force"]),
+        (&["set", "gatewy.port", "1"], &["there is no section gatewy", "gateway"]),
+        (&["set", "gateway.port.x", "1"], &["there is no key gateway.port.x"]),
+        (&["set", "agents.list[3].id", "x"], &["agents.list"]),
+        (&["set", "gateway.port", "{", "--strict-json"], &["gateway.port", "not valid JSON5"]),
+        (&["get", "session.scope"], &["session.scope is not set; the default is \"per-sender\""]),
+        (&["get", "nothing.here"], &["nothing.here is not in"]),
+        (&["schema", "gateway.prot"], &["there is no key gateway.prot"]),
+        (&["explain", "gateway.prot"], &["there is no key gateway.prot"]),
+    ] {
+        let error = user.refused(args);
+        for part in expected {
+            assert!(error.contains(part), "{args:?}: {error}");
+        }
+    }
+    assert_eq!(user.run(&["set", "a[", "1"]).status.code(), Some(2));
+    let tried = user.said(&["set", "gateway.port", "19002", "--dry-run"]);
+    assert!(tried.ends_with("this would be written\n"), "{tried}");
+    assert_eq!(user.text(), FILE);
+    assert_eq!(fs::read_dir(user.file().parent().unwrap()).unwrap().count(), 1);
+}
+
+#[test]
+fn what_is_not_known_is_kept_when_that_is_wanted_and_told_by_validate() {
+    let user = User::new();
+    let output = user.run(&["set", "browser.enabled", "true", "--force"]);
+    assert!(output.status.success(), "{output:?}");
+    let validated = user.run(&["validate"]);
+    assert!(validated.status.success());
+    let warning = String::from_utf8(validated.stderr).unwrap();
+    assert_eq!(warning, "warning: browser is not known here: it is kept, and has no effect\n");
+    let answer: Value = serde_json::from_str(&user.said(&["validate", "--json"])).unwrap();
+    assert_eq!(
+        (&answer["valid"], &answer["warnings"][0]["path"]),
+        (&json!(true), &json!("browser"))
+    );
+    assert!(user.text().contains("browser"));
+}
+
+#[test]
+fn the_schema_and_the_meaning_of_a_key_are_printed() {
+    let user = User::new();
+    let schema: Value = serde_json::from_str(&user.said(&["schema"])).unwrap();
+    assert_eq!(schema["properties"]["gateway"]["properties"]["port"]["maximum"], 65535);
+    let port: Value = serde_json::from_str(&user.said(&["schema", "gateway.port"])).unwrap();
+    assert_eq!(port, json!({"type": "integer", "minimum": 1, "maximum": 65535}));
+    let explained = user.said(&["explain", "gateway.port"]);
+    assert!(explained.starts_with("gateway.port  19000  file "), "{explained}");
+    assert!(explained.contains("allowed: an integer from 1 to 65535"), "{explained}");
+    // Also for a key whose value is not among the effective ones.
+    let explained = user.said(&["explain", "models.providers.p.baseUrl"]);
+    assert!(explained.starts_with("models.providers.p.baseUrl  not set  default"), "{explained}");
+}
+
+#[tokio::test]
+async fn a_running_gateway_sees_what_was_written() {
+    let (gateway, _mock) = scripted(Api::OpenAi).await;
+    let mut client = admin(&gateway).await;
+    let shown = call(&mut client, "config.get", json!({})).await;
+    let output = tokio::process::Command::new(env!("CARGO_BIN_EXE_clawgate"))
+        .args(["config", "set", "messages.queue.cap", "7"])
+        .env_clear()
+        .env("HOME", gateway.state_dir())
+        .env("OPENCLAW_CONFIG_PATH", gateway.config_path())
+        .env("OPENCLAW_STATE_DIR", gateway.state_dir())
+        .output()
+        .await
+        .unwrap();
+    assert!(output.status.success(), "{output:?}");
+    assert!(!String::from_utf8_lossy(&output.stdout).contains(SECRET));
+    let now = call(&mut client, "config.get", json!({})).await;
+    assert_eq!(now["config"]["messages"]["queue"]["cap"], 7);
+    assert_ne!(now["hash"], shown["hash"]);
+    // Whoever had read it before is told.
+    let stale = json!({"raw": "{}", "baseHash": shown["hash"]});
+    let answer = client.request("config.set", stale).await;
+    assert!(answer["error"]["message"].as_str().unwrap().starts_with("config changed"), "{answer}");
+}

@@ -1,0 +1,372 @@
+//! `clawgate onboard` as a process: with flags, and on a terminal.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+use std::process::{Command, Output, Stdio};
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::stage::{ask, connect, text_of};
+use crate::support::client::{ALL_SCOPES, standard_connect};
+use crate::support::pty::Pty;
+use crate::support::{Gateway, GatewayOptions, MockProvider};
+
+const KEY: &str = "sk-canary-of-the-wizard";
+
+/// A machine on which nothing is set up.
+struct Machine {
+    root: TempDir,
+    mock: MockProvider,
+}
+
+impl Machine {
+    async fn new() -> Self {
+        let root = TempDir::with_prefix("clawgate-test-").unwrap();
+        for folder in ["home", "state"] {
+            fs::create_dir(root.path().join(folder)).unwrap();
+        }
+        Self { root, mock: MockProvider::start().await }
+    }
+
+    fn config(&self) -> PathBuf {
+        self.root.path().join("state/openclaw.json")
+    }
+
+    fn text(&self) -> String {
+        fs::read_to_string(self.config()).unwrap()
+    }
+
+    fn profiles(&self) -> PathBuf {
+        self.root.path().join("state/agents/main/agent/auth-profiles.json")
+    }
+
+    fn onboard(&self, flags: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_clawgate"));
+        command
+            .arg("onboard")
+            .args(flags)
+            .env_clear()
+            .env("HOME", self.root.path().join("home"))
+            .env("OPENCLAW_STATE_DIR", self.root.path().join("state"))
+            .env("OPENCLAW_CONFIG_PATH", self.config())
+            .env("ANTHROPIC_BASE_URL", format!("http://{}", self.mock.address()));
+        command
+    }
+
+    /// Runs it to its end, without a terminal.
+    async fn run(&self, flags: &[&str], stdin: &str) -> Output {
+        let mut command = self.onboard(&[&["--non-interactive", "--accept-risk"], flags].concat());
+        let input = self.root.path().join("stdin");
+        fs::write(&input, stdin).unwrap();
+        command.stdin(fs::File::open(input).unwrap());
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let output = tokio::task::spawn_blocking(move || command.output().unwrap()).await.unwrap();
+        let told = [&output.stdout[..], &output.stderr[..]].concat();
+        assert!(!String::from_utf8_lossy(&told).contains("canary"), "{output:?}");
+        output
+    }
+
+    async fn done(&self, flags: &[&str]) -> Value {
+        let output = self.run(&[flags, &["--json"]].concat(), "").await;
+        assert!(output.status.success(), "{output:?}");
+        serde_json::from_slice(&output.stdout).unwrap()
+    }
+
+    async fn fails(&self, flags: &[&str]) -> String {
+        let output = self.run(flags, "").await;
+        assert!(!output.status.success(), "{output:?}");
+        String::from_utf8(output.stderr).unwrap()
+    }
+
+    /// Starts the gateway and says something to it.
+    async fn first_answer(self) -> (String, MockProvider) {
+        let url = format!("http://{}", self.mock.address());
+        let options = GatewayOptions::default().env("ANTHROPIC_BASE_URL", &url);
+        let gateway = Gateway::start_in(self.root, options).await.unwrap();
+        let token = fs::read_to_string(gateway.state_dir().join("gateway-token")).unwrap();
+        let mut hello = standard_connect(&ALL_SCOPES);
+        hello["auth"]["token"] = json!(token.trim());
+        let mut client = connect(&gateway, &hello).await;
+        let end = ask(&mut client, "main", "@mock text text=\"hello there\"", "r1").await;
+        for frame in client.frames() {
+            assert!(!frame.to_string().contains("canary"), "{frame}");
+        }
+        let log = gateway.stdout() + &gateway.stderr();
+        assert!(!log.contains("canary"), "{log}");
+        (text_of(&end["message"]), self.mock)
+    }
+}
+
+#[tokio::test]
+async fn from_an_empty_machine_flags_lead_to_a_first_answer() {
+    let machine = Machine::new().await;
+    let told = machine.done(&["--anthropic-api-key", KEY, "--skip-channels"]).await;
+    assert_eq!(told["model"], "anthropic/claude-opus-5-5");
+    assert_eq!((&told["changed"], &told["gateway"]["authMode"]), (&json!(true), &json!("token")));
+    assert_eq!(told["gateway"]["url"], "http://127.0.0.1:18789/");
+    // The key was tried once, by a question.
+    assert_eq!(machine.mock.calls(), [("claude-opus-5-5".to_owned(), KEY.to_owned())]);
+    assert!(!machine.text().contains("canary"), "{}", machine.text());
+    let profiles = fs::read_to_string(machine.profiles()).unwrap();
+    assert!(profiles.contains(KEY), "{profiles}");
+    let mode = fs::metadata(machine.profiles()).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+    let workspace = PathBuf::from(told["workspace"].as_str().unwrap());
+    assert!(workspace.join("IDENTITY.md").is_file(), "{told}");
+    let (answer, mock) = machine.first_answer().await;
+    assert_eq!(answer, "hello there");
+    assert!(mock.calls().iter().all(|(_, key)| key == KEY), "{:?}", mock.calls());
+}
+
+#[tokio::test]
+async fn a_key_that_is_refused_writes_nothing_and_may_be_kept_untried() {
+    let machine = Machine::new().await;
+    machine.mock.fail(KEY, 401, "invalid x-api-key");
+    let error = machine.fails(&["--anthropic-api-key", KEY]).await;
+    assert!(error.contains("does not accept the key"), "{error}");
+    assert!(error.contains("invalid x-api-key") && error.contains("--skip-check"), "{error}");
+    assert!(!machine.config().exists() && !machine.profiles().exists());
+    // Not on the command line, where others could read it.
+    let flags = ["--auth-choice", "apiKey", "--anthropic-api-key", "-", "--skip-check"];
+    let output = machine.run(&flags, &format!("{KEY}\n")).await;
+    assert!(output.status.success(), "{output:?}");
+    assert!(fs::read_to_string(machine.profiles()).unwrap().contains(KEY));
+}
+
+#[tokio::test]
+async fn what_the_config_holds_stays_and_a_second_time_changes_nothing() {
+    let machine = Machine::new().await;
+    let before = "// mine\n{\n  unknown: [1, 2,], // kept\n  agents: { defaults: { \
+                  model: 'offline/echo-guide', models: { 'offline/echo-guide': {} } } },\n}\n";
+    fs::write(machine.config(), before).unwrap();
+    let flags = ["--auth-choice", "offline", "--gateway-port", "18999", "--agent-name", "Inky"];
+    let told = machine.done(&flags).await;
+    assert_eq!((&told["changed"], &told["gateway"]["port"]), (&json!(true), &json!(18_999)));
+    let text = machine.text();
+    for kept in ["// mine\n", "unknown: [1, 2,], // kept", "'offline/echo-guide': {}"] {
+        assert!(text.contains(kept), "{text}");
+    }
+    assert!(text.contains("Inky") && text.contains("lastRunAt"), "{text}");
+    let backup = fs::read_to_string(machine.config().with_extension("json.bak")).unwrap();
+    assert_eq!(backup, before);
+    let told = machine.done(&flags).await;
+    assert_eq!((&told["changed"], &told["requiresRestart"]), (&json!(false), &json!(false)));
+    assert_eq!(machine.text(), text);
+    // A model that a list does not allow would be forbidden.
+    machine.done(&["--anthropic-api-key", KEY, "--model", "claude-sonnet-5"]).await;
+    let parsed = clawgate::config::parse(&machine.text(), &machine.config()).unwrap();
+    assert_eq!(parsed["agents"]["defaults"]["model"], "anthropic/claude-sonnet-5");
+    assert!(parsed["agents"]["defaults"]["models"]["anthropic/claude-sonnet-5"].is_object());
+}
+
+#[tokio::test]
+async fn a_server_of_ones_own_and_channels_are_set_up_by_flags() {
+    let machine = Machine::new().await;
+    let base = format!("http://{}/v1", machine.mock.address());
+    let told = machine
+        .done(&[
+            "--auth-choice",
+            "custom-api-key",
+            "--custom-base-url",
+            &base,
+            "--custom-model-id",
+            "mock-1",
+            "--custom-provider-id",
+            "lab",
+            "--custom-api-key",
+            KEY,
+            "--webhook-url",
+            "https://example.com/hook",
+            "--gateway-password",
+            "a-long-password",
+        ])
+        .await;
+    assert_eq!((&told["model"], &told["channels"]), (&json!("lab/mock-1"), &json!(["webhook"])));
+    assert_eq!(machine.mock.calls(), [("mock-1".to_owned(), KEY.to_owned())]);
+    let config: Value = serde_json::from_str(&machine.text()).unwrap();
+    assert_eq!(config["models"]["providers"]["lab"]["api"], "openai-completions");
+    assert_eq!(config["channels"]["webhook"]["secret"].as_str().unwrap().len(), 64);
+    assert_eq!(
+        config["gateway"]["auth"],
+        json!({"mode": "password", "password": "a-long-password"})
+    );
+    let config_mode = fs::metadata(machine.config()).unwrap().permissions().mode();
+    assert_eq!(config_mode & 0o777, 0o600);
+    let profiles = fs::read_to_string(machine.profiles()).unwrap();
+    assert!(profiles.contains("lab:default"), "{profiles}");
+}
+
+#[tokio::test]
+async fn a_variable_is_referred_to_and_its_value_is_stored_nowhere() {
+    let machine = Machine::new().await;
+    let flags = ["--non-interactive", "--accept-risk", "--auth-choice", "apiKey"];
+    let mut command = machine.onboard(&[&flags[..], &["--secret-input-mode", "ref"]].concat());
+    command.env("ANTHROPIC_API_KEY", KEY);
+    let output = tokio::task::spawn_blocking(move || command.output().unwrap()).await.unwrap();
+    assert!(output.status.success(), "{output:?}");
+    assert_eq!(machine.mock.calls().len(), 1);
+    let profiles = fs::read_to_string(machine.profiles()).unwrap();
+    assert!(profiles.contains("\"id\": \"ANTHROPIC_API_KEY\""), "{profiles}");
+    assert!(!profiles.contains(KEY) && !machine.text().contains(KEY));
+    // Without the variable there is nothing to refer to.
+    let error =
+        machine.fails(&["--auth-choice", "openai-api-key", "--secret-input-mode", "ref"]).await;
+    assert!(error.contains("api-key"), "{error}");
+}
+
+#[tokio::test]
+async fn flags_that_do_not_do_are_named_and_nothing_is_written() {
+    let machine = Machine::new().await;
+    for (flags, expected) in [
+        (&["--auth-choice", "copilot-proxy"][..], "not offered here"),
+        (&["--anthropic-api-key", "two words"], "--<provider>-api-key"),
+        (&["--auth-choice", "offline", "--workspace", "here"], "--workspace"),
+        (&["--auth-choice", "offline", "--telegram-token", "x"], "--telegram-token"),
+        (&["--auth-choice", "offline", "--gateway-password", "short"], "--gateway-password"),
+        (&["--mode", "remote", "--remote-url", "http://x"], "--remote-url"),
+    ] {
+        let error = machine.fails(flags).await;
+        assert!(error.contains(expected), "{flags:?}: {error}");
+        assert!(!machine.config().exists(), "{flags:?}");
+    }
+    let mut command = machine.onboard(&["--non-interactive", "--auth-choice", "offline"]);
+    let output = tokio::task::spawn_blocking(move || command.output().unwrap()).await.unwrap();
+    assert!(String::from_utf8_lossy(&output.stderr).contains("--accept-risk"), "{output:?}");
+    let mut command = machine.onboard(&[]);
+    command.stdin(Stdio::null());
+    let output = tokio::task::spawn_blocking(move || command.output().unwrap()).await.unwrap();
+    assert!(String::from_utf8_lossy(&output.stderr).contains("no terminal"), "{output:?}");
+    assert!(!machine.config().exists());
+}
+
+#[tokio::test]
+async fn on_a_terminal_arrows_and_numbers_choose_and_the_key_is_not_shown() {
+    let machine = Machine::new().await;
+    let mut terminal = Pty::spawn(machine.onboard(&[]));
+    let walked = tokio::task::spawn_blocking(move || {
+        terminal.answers("Do you accept this?", "y");
+        // Down to OpenAI and back.
+        terminal.answers("Who is to answer?", "\x1b[B\x1b[A\r");
+        terminal.shows("The key for Anthropic");
+        terminal.types(&format!("two words\r{KEY}x\x7f\r"));
+        terminal.shows("without spaces");
+        terminal.answers("Which model?", "2\r");
+        terminal.answers("Which channels", "\r");
+        terminal.answers("The folder that the agent works in", "\r");
+        terminal.answers("The agent's name", "Inky\r");
+        terminal.answers("The gateway: listens on 127.0.0.1:18789", "\r");
+        terminal.shows("anthropic/claude-sonnet-5-5");
+        terminal.answers("Write this to", "\r");
+        terminal.shows("clawgate chat \"hi\"");
+        let status = terminal.ends();
+        assert!(status.success() && terminal.echoes(), "{}", terminal.all());
+        terminal.all()
+    });
+    let shown = walked.await.unwrap();
+    assert!(!shown.contains("canary"), "{shown}");
+    let config: Value = serde_json::from_str(&machine.text()).unwrap();
+    assert_eq!(config["agents"]["defaults"]["model"]["primary"], "anthropic/claude-sonnet-5-5");
+    assert_eq!(config["agents"]["list"], json!([{"id": "main", "identity": {"name": "Inky"}}]));
+    let (answer, mock) = machine.first_answer().await;
+    assert_eq!(answer, "hello there");
+    assert_eq!(mock.calls().last().unwrap(), &("claude-sonnet-5-5".to_owned(), KEY.to_owned()));
+}
+
+#[tokio::test]
+async fn ctrl_c_leaves_everything_as_it_was() {
+    let machine = Machine::new().await;
+    let before = "{ /* mine */ gateway: { port: 1234 } }\n";
+    fs::write(machine.config(), before).unwrap();
+    let first = Pty::spawn(machine.onboard(&[]));
+    let second = Pty::spawn(machine.onboard(&["--anthropic-api-key", KEY, "--skip-check"]));
+    let stopped = tokio::task::spawn_blocking(move || {
+        let (mut first, mut second) = (first, second);
+        first.answers("Do you accept this?", "y");
+        first.answers("Who is to answer?", "\r");
+        first.answers("The key for Anthropic", &format!("{KEY}\x03"));
+        second.answers("Do you accept this?", "y");
+        second.answers("Which model?", "\r");
+        second.answers("Which channels", "\r");
+        second.answers("The folder", "\r");
+        second.answers("The agent's name", "\r");
+        second.answers("The gateway:", "\r");
+        second.answers("Write this to", "\x03");
+        for terminal in [&mut first, &mut second] {
+            terminal.shows("nothing was written");
+            assert_eq!(terminal.ends().code(), Some(130), "{}", terminal.all());
+            assert!(terminal.echoes());
+        }
+    });
+    stopped.await.unwrap();
+    assert_eq!(machine.text(), before);
+    assert!(!machine.profiles().exists());
+    assert!(!machine.config().with_extension("json.bak").exists());
+}
+
+#[tokio::test]
+async fn configure_asks_about_one_part_and_leaves_the_others() {
+    let machine = Machine::new().await;
+    machine.done(&["--auth-choice", "offline"]).await;
+    let before: Value = serde_json::from_str(&machine.text()).unwrap();
+    let mut command = machine.onboard(&[]);
+    let environment: Vec<_> = command
+        .get_envs()
+        .filter_map(|(name, value)| Some((name.to_owned(), value?.to_owned())))
+        .collect();
+    command = Command::new(env!("CARGO_BIN_EXE_clawgate"));
+    command.arg("configure").env_clear().envs(environment);
+    let mut terminal = Pty::spawn(command);
+    let walked = tokio::task::spawn_blocking(move || {
+        terminal.answers("What do you want to change?", "4 \r");
+        terminal.answers("The gateway:", "2\r");
+        terminal.answers("The port", "\x1519001\r");
+        terminal.answers("Who can reach it?", "\r");
+        terminal.answers("What lets clients in?", "\r");
+        terminal.answers("The token", "\r");
+        terminal.answers("Write this to", "y");
+        assert!(terminal.ends().success(), "{}", terminal.all());
+    });
+    walked.await.unwrap();
+    let after: Value = serde_json::from_str(&machine.text()).unwrap();
+    assert_eq!(after["gateway"]["port"], 19_001);
+    assert_eq!(after["wizard"]["lastRunCommand"], "configure");
+    assert_eq!(after["agents"], before["agents"]);
+}
+
+#[tokio::test]
+async fn a_new_key_comes_before_those_that_are_stored() {
+    let machine = Machine::new().await;
+    fs::create_dir_all(machine.profiles().parent().unwrap()).unwrap();
+    let old = json!({"version": 1, "profiles": {
+        "anthropic:work": {"type": "token", "provider": "anthropic", "token": "old-token"}}});
+    fs::write(machine.profiles(), old.to_string()).unwrap();
+    machine.done(&["--anthropic-api-key", KEY]).await;
+    let profiles: Value =
+        serde_json::from_str(&fs::read_to_string(machine.profiles()).unwrap()).unwrap();
+    assert_eq!(profiles["profiles"]["anthropic:work"], old["profiles"]["anthropic:work"]);
+    let config: Value = serde_json::from_str(&machine.text()).unwrap();
+    assert_eq!(
+        config["auth"]["order"]["anthropic"],
+        json!(["anthropic:default", "anthropic:work"])
+    );
+    let (_, mock) = machine.first_answer().await;
+    assert_eq!(mock.calls().last().unwrap().1, KEY);
+}
+
+#[tokio::test]
+async fn an_ollama_elsewhere_is_asked_and_written_with_its_address() {
+    let machine = Machine::new().await;
+    let (address, asked) = crate::ollama::serve().await;
+    let flags = ["--auth-choice", "ollama", "--custom-base-url", &address, "--model", "later:1b"];
+    let told = machine.done(&flags).await;
+    assert_eq!(told["model"], "ollama/later:1b");
+    let paths: Vec<_> = asked.lock().iter().map(|(path, _)| path.clone()).collect();
+    assert!(paths.contains(&"/api/tags".to_owned()) && paths.contains(&"/api/chat".to_owned()));
+    let config: Value = serde_json::from_str(&machine.text()).unwrap();
+    let provider = &config["models"]["providers"]["ollama"];
+    assert_eq!(provider["baseUrl"], json!(address));
+    assert_eq!(provider["models"], json!([{"id": "later:1b", "name": "later:1b"}]));
+    assert!(!machine.profiles().exists(), "it wants no key");
+}

@@ -1,0 +1,400 @@
+//! The log, health, and what the gateway tells of itself.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::process::{Output, Stdio};
+
+use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt, BufReader};
+use tokio::process::Command;
+
+use crate::stage::{Api, admin, ask, call, refusal, scripted, until};
+use crate::support::client::{SOON, standard_connect};
+use crate::support::{Gateway, GatewayOptions, WsClient, default_config, now_ms};
+
+/// So many that the log is put away several times.
+const CLIENTS: usize = 150;
+
+async fn gateway(logging: Value) -> Gateway {
+    let mut config = default_config("127.0.0.1:9");
+    config["logging"] = logging;
+    Gateway::start(GatewayOptions::with_config(config)).await
+}
+
+/// The lines after a cursor, page by page, and the next cursor.
+async fn lines_after(client: &mut WsClient, cursor: &Value) -> (Vec<Value>, Value) {
+    let (mut cursor, mut lines) = (cursor.clone(), Vec::new());
+    loop {
+        let params = json!({"cursor": cursor, "limit": 40, "maxBytes": 20_000});
+        let page = call(client, "logs.tail", params).await;
+        assert_eq!((&page["reset"], &page["truncated"]), (&json!(false), &json!(false)), "{page}");
+        let texts = page["lines"].as_array().unwrap().iter();
+        lines.extend(texts.map(|line| serde_json::from_str(line.as_str().unwrap()).unwrap()));
+        if page["cursor"] == cursor {
+            return (lines, cursor);
+        }
+        cursor = page["cursor"].clone();
+    }
+}
+
+#[tokio::test]
+async fn who_follows_the_log_gets_each_line_once_while_files_are_put_away_and_over_a_kill() {
+    let mut gateway = gateway(json!({"maxFileBytes": 65536})).await;
+    let mut client = admin(&gateway).await;
+    let (first, mut cursor) = lines_after(&mut client, &json!(0)).await;
+    assert_eq!((&first[0]["1"], &first[0]["offset"]), (&json!("log file opened"), &json!(0)));
+    let (mut seen, mut connected) = (Vec::new(), BTreeMap::new());
+    for index in 0..CLIENTS {
+        let mut other = gateway.open().await;
+        let hello = other.request("connect", standard_connect(&[])).await;
+        let id = hello["payload"]["server"]["connId"].as_str().unwrap().to_owned();
+        connected.insert(id, 0);
+        if index % 20 == 7 {
+            let (lines, next) = lines_after(&mut client, &cursor).await;
+            seen.extend(lines);
+            cursor = next;
+        }
+        if index == CLIENTS / 2 {
+            gateway.restart().await;
+            client = admin(&gateway).await;
+        }
+    }
+    seen.extend(lines_after(&mut client, &cursor).await.0);
+    for line in &seen {
+        let text = line["1"].as_str().unwrap();
+        if let Some(rest) = text.strip_prefix("connected conn=") {
+            let id = rest.split(' ').next().unwrap();
+            *connected.entry(id.to_owned()).or_insert(0) += 1;
+        }
+    }
+    let wrong: Vec<_> = connected.iter().filter(|(_, times)| **times != 1).collect();
+    // The kill takes at most the lines with it that were on their way.
+    assert!(wrong.len() <= 1 && wrong.iter().all(|(_, times)| **times == 0), "{wrong:?}");
+    let files = fs::read_dir(gateway.state_dir().join("logs")).unwrap();
+    let files: Vec<_> = files.map(|entry| entry.unwrap().path()).collect();
+    let logs = files.iter().filter(|path| path.extension().is_some_and(|it| it == "log"));
+    let sizes: Vec<_> = logs.map(|path| fs::metadata(path).unwrap()).collect();
+    assert!(sizes.len() > 2, "{files:?}");
+    for file in sizes {
+        assert!(file.len() <= 65536);
+        assert_eq!(file.permissions().mode() & 0o777, 0o600);
+    }
+}
+
+#[tokio::test]
+async fn a_line_of_the_log_says_who_when_and_how_bad_in_openclaws_form() {
+    let gateway = gateway(json!({})).await;
+    let mut client = admin(&gateway).await;
+    let tail = call(&mut client, "logs.tail", json!({"limit": 500})).await;
+    assert_eq!(tail["cursor"], tail["size"]);
+    let file = tail["file"].as_str().unwrap();
+    assert_eq!(fs::metadata(file).unwrap().len(), tail["size"].as_u64().unwrap());
+    let lines = tail["lines"].as_array().unwrap().iter();
+    let lines: Vec<Value> =
+        lines.map(|line| serde_json::from_str(line.as_str().unwrap()).unwrap()).collect();
+    let ready = lines.iter().find(|line| line["1"].as_str().unwrap().starts_with("ready "));
+    let ready = ready.unwrap_or_else(|| panic!("{lines:?}"));
+    assert_eq!(ready["0"], r#"{"subsystem":"app"}"#);
+    assert_eq!(ready["message"], ready["1"]);
+    assert_eq!(ready["_meta"]["logLevelName"], "INFO");
+    assert_eq!(ready["_meta"]["path"]["fileName"], "app.rs");
+    assert!(ready["time"].as_str().unwrap().contains("T"));
+    // The level of the file is its own: stderr has details here.
+    assert!(lines.iter().all(|line| line["_meta"]["logLevelName"] != "DEBUG"));
+    assert!(gateway.stderr().contains("DEBUG"));
+    let none = call(&mut client, "logs.tail", json!({"maxBytes": 1})).await;
+    assert_eq!((&none["lines"], &none["truncated"]), (&json!([]), &json!(true)));
+    let lost = call(&mut client, "logs.tail", json!({"cursor": 1_000_000_000})).await;
+    assert_eq!(lost["reset"], true);
+    assert!(!lost["lines"].as_array().unwrap().is_empty());
+}
+
+fn command(gateway: &Gateway, args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_clawgate"));
+    command
+        .arg("logs")
+        .args(args)
+        .env_clear()
+        .env("HOME", gateway.home())
+        .env("TMPDIR", gateway.root().join("tmp"))
+        .env("OPENCLAW_STATE_DIR", gateway.state_dir())
+        .env("OPENCLAW_CONFIG_PATH", gateway.config_path())
+        .env("OPENCLAW_GATEWAY_PORT", gateway.port().to_string())
+        .kill_on_drop(true);
+    command
+}
+
+fn said(output: &Output) -> String {
+    assert!(output.status.success(), "{output:?}");
+    String::from_utf8(output.stdout.clone()).unwrap()
+}
+
+#[tokio::test]
+async fn the_command_shows_the_log_follows_it_and_needs_no_gateway() {
+    let mut gateway = gateway(json!({})).await;
+    let shown = said(&command(&gateway, &[]).output().await.unwrap());
+    assert!(shown.contains("INFO  app: ready address=127.0.0.1:"), "{shown}");
+    let json = said(&command(&gateway, &["--json", "--limit", "1"]).output().await.unwrap());
+    assert_eq!(json.lines().count(), 1);
+    assert!(serde_json::from_str::<Value>(&json).unwrap()["_meta"].is_object());
+    let bad = said(&command(&gateway, &["--level", "error"]).output().await.unwrap());
+    assert_eq!(bad, "");
+
+    let mut follower = command(&gateway, &["--follow"]).stdout(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(follower.stdout.take().unwrap()).lines();
+    let mut client = admin(&gateway).await;
+    let reason = json!({"sessionKey": "agent:main:x", "note": "follow me"});
+    call(&mut client, "update.run", reason).await;
+    let followed = async {
+        while let Some(line) = lines.next_line().await.unwrap() {
+            if line.contains("an update was asked for") {
+                return true;
+            }
+        }
+        false
+    };
+    let followed = tokio::time::timeout(std::time::Duration::from_secs(20), followed).await;
+    assert!(followed.expect("the line is not followed"));
+    follower.kill().await.unwrap();
+
+    gateway.terminate().await.expect("an end");
+    let output = command(&gateway, &["--limit", "1000"]).output().await.unwrap();
+    let shown = said(&output);
+    assert!(shown.contains("stopping; another signal stops at once"), "{shown}");
+    assert!(String::from_utf8_lossy(&output.stderr).contains("no gateway runs here; from "));
+}
+
+/// Nothing of a test lasts so long.
+fn in_a_year() -> String {
+    let year = jiff::SignedDuration::from_hours(365 * 24);
+    let at = jiff::Timestamp::from_millisecond(now_ms()).unwrap() + year;
+    at.to_string()
+}
+
+async fn part(client: &mut WsClient, name: &str) -> Value {
+    let health = call(client, "health", json!({"probe": true})).await;
+    let is_degraded = health["degraded"].as_array().unwrap().contains(&json!(name));
+    assert_eq!(is_degraded, health["services"][name]["ok"] == false, "{health}");
+    health["services"][name].clone()
+}
+
+#[tokio::test]
+async fn health_says_what_is_wrong_with_which_part_and_since_when() {
+    let (gateway, _mock) = scripted(Api::OpenAi).await;
+    let mut client = admin(&gateway).await;
+    let health = call(&mut client, "health", json!({"probe": true})).await;
+    assert_eq!((&health["ok"], &health["degraded"]), (&json!(true), &json!([])), "{health}");
+    for name in ["store", "log", "runs", "tasks", "config", "channels", "cron", "models", "nodes"] {
+        assert_eq!(health["services"][name]["ok"], true, "{name}: {health}");
+    }
+    let before = fs::read_to_string(gateway.config_path()).unwrap();
+    fs::write(gateway.config_path(), "{gateway: {port: 'x'}}").unwrap();
+    let wrong = part(&mut client, "config").await;
+    assert_eq!((&wrong["ok"], &wrong["pending"]), (&json!(false), &json!(true)));
+    assert!(wrong["error"].as_str().unwrap().contains("gateway.port"), "{wrong}");
+    assert!(wrong["since"].as_u64().unwrap() >= health["ts"].as_u64().unwrap());
+    assert_eq!(part(&mut client, "config").await, wrong, "it lasts since then");
+    fs::write(gateway.config_path(), before).unwrap();
+    assert_eq!(part(&mut client, "config").await, json!({"ok": true}));
+
+    // A job that fails is named.
+    let job = json!({"name": "Nightly", "schedule": {"kind": "at", "at": in_a_year()},
+        "sessionTarget": "isolated", "wakeMode": "now",
+        "payload": {"kind": "agentTurn", "message": "@mock err status=400"}});
+    let job = call(&mut client, "cron.add", job).await;
+    call(&mut client, "cron.run", json!({"id": job["id"], "mode": "force"})).await;
+    let failed = until("the job fails", async || {
+        let cron = part(&mut client, "cron").await;
+        (cron["ok"] == false).then_some(cron)
+    });
+    let failed = failed.await;
+    assert_eq!(failed["error"], "jobs fail: Nightly (1 times in a row)");
+    let stability =
+        call(&mut client, "diagnostics.stability", json!({"type": "service.failed"})).await;
+    let sources: Vec<_> =
+        stability["events"].as_array().unwrap().iter().map(|event| &event["source"]).collect();
+    assert_eq!(sources, ["config", "cron"]);
+}
+
+#[tokio::test]
+async fn a_log_file_that_cannot_be_written_is_said_and_stops_nobody() {
+    let gateway = gateway(json!({"file": "~/log/there.log"})).await;
+    let place = gateway.home().join("log");
+    let mut client = admin(&gateway).await;
+    assert_eq!(part(&mut client, "log").await["ok"], true);
+    fs::remove_dir_all(&place).unwrap();
+    fs::write(&place, "in the way").unwrap();
+    let wrong = until("the trouble is seen", async || {
+        drop(admin(&gateway).await);
+        let log = part(&mut client, "log").await;
+        (log["ok"] == false).then_some(log)
+    });
+    assert!(wrong.await["since"].is_u64());
+    fs::remove_file(&place).unwrap();
+    until("the log goes on", async || {
+        drop(admin(&gateway).await);
+        (part(&mut client, "log").await["ok"] == true).then_some(())
+    })
+    .await;
+    let tail = call(&mut client, "logs.tail", json!({})).await;
+    assert_eq!(tail["file"], place.join("there.log").display().to_string());
+}
+
+#[tokio::test]
+async fn what_happened_lately_is_told_with_its_reasons() {
+    let (gateway, _mock) = scripted(Api::OpenAi).await;
+    let mut client = admin(&gateway).await;
+    ask(&mut client, "main", "hello", "good").await;
+    let end = ask(&mut client, "main", "@mock err status=400", "bad").await;
+    assert_eq!(end["state"], "error");
+    drop(admin(&gateway).await);
+    let report = until("all of it is noted", async || {
+        let report = call(&mut client, "diagnostics.stability", json!({"limit": 1000})).await;
+        let by_type = &report["summary"]["byType"];
+        (by_type["connection.closed"] == 1 && by_type["message.processed"] == 2).then_some(report)
+    });
+    let report = report.await;
+    let of = |kind: &str| -> Vec<Value> {
+        let events = report["events"].as_array().unwrap().iter();
+        events.filter(|event| event["type"] == kind).cloned().collect()
+    };
+    let runs = of("message.processed");
+    assert_eq!((&runs[0]["outcome"], &runs[0]["source"]), (&json!("completed"), &json!("chat")));
+    assert_eq!(runs[1]["outcome"], "error");
+    assert!(runs[1]["reason"].is_string() && runs[1]["durationMs"].is_u64(), "{runs:?}");
+    assert_eq!(of("diagnostic.phase.completed")[0]["phase"], "gateway.ready");
+    assert_eq!(of("connection.closed")[0]["source"], "gateway-client");
+    assert!(report["summary"]["memory"]["rssBytes"].as_u64().unwrap() > 1_000_000);
+    let after = json!({"sinceSeq": report["lastSeq"], "type": "message.processed"});
+    let none = call(&mut client, "diagnostics.stability", after).await;
+    assert_eq!((&none["count"], &none["events"]), (&json!(0), &json!([])));
+    for (params, error) in [
+        (json!({"limit": 0}), "limit must be between 1 and 1000"),
+        (json!({"limit": -1}), "limit must be a non-negative integer"),
+        (json!({"sinceSeq": "x"}), "sinceSeq must be a non-negative integer"),
+        (json!({"type": 7}), "type must be a non-empty string"),
+    ] {
+        assert_eq!(refusal(&mut client, "diagnostics.stability", params).await, error);
+    }
+    // A restart in place is part of it, and so is what came before.
+    call(&mut client, "gateway.restart.request", json!({})).await;
+    client.wait_closed(SOON).await.expect("a close");
+    let mut again = admin(&gateway).await;
+    let report = call(&mut again, "diagnostics.stability", json!({"limit": 1000})).await;
+    let by_type = &report["summary"]["byType"];
+    assert_eq!(
+        (&by_type["gateway.restart"], &by_type["message.processed"]),
+        (&json!(1), &json!(2))
+    );
+}
+
+#[tokio::test]
+async fn what_is_not_here_is_said_in_the_shape_of_the_original() {
+    let gateway = gateway(json!({})).await;
+    let mut client = admin(&gateway).await;
+    let plugins = call(&mut client, "plugins.uiDescriptors", json!({})).await;
+    assert_eq!(plugins, json!({"ok": true, "descriptors": []}));
+    let status = call(&mut client, "update.status", json!({})).await;
+    assert_eq!(status["sentinel"], Value::Null);
+    let version = status["version"].as_str().unwrap();
+    assert!(version.contains(env!("CARGO_PKG_VERSION")), "{version}");
+    assert_eq!(status["installation"]["program"], env!("CARGO_BIN_EXE_clawgate"));
+    let run = call(&mut client, "update.run", json!({"note": "please"})).await;
+    assert_eq!((&run["ok"], &run["result"]["status"]), (&json!(false), &json!("skipped")));
+    assert!(
+        run["result"]["reason"].as_str().unwrap().starts_with("clawgate does not update itself")
+    );
+    assert_eq!((&run["restart"], &run["result"]["steps"]), (&Value::Null, &json!([])));
+    let status = call(&mut client, "update.status", json!({})).await;
+    assert_eq!(status["sentinel"], run["sentinel"]["payload"]);
+    assert_eq!(
+        (&status["sentinel"]["kind"], &status["sentinel"]["message"]),
+        (&json!("update"), &json!("please"))
+    );
+}
+
+#[tokio::test]
+async fn the_gateway_tells_who_it_is_after_a_kill_as_before() {
+    let mut gateway = gateway(json!({})).await;
+    let before = call(&mut admin(&gateway).await, "gateway.identity.get", json!({})).await;
+    assert_eq!(before["deviceId"].as_str().unwrap().len(), 64);
+    gateway.restart().await;
+    let after = call(&mut admin(&gateway).await, "gateway.identity.get", json!({})).await;
+    assert_eq!(after, before);
+}
+
+const DIARY: &str = "# Dream Diary\n\n<!-- openclaw:dreaming:diary:start -->\n---\n\n*April 5*\n\n\
+    A dream.\n\n---\n\n*April 6*\n\n<!-- openclaw:dreaming:backfill-entry day=2026-04-06 -->\n\n\
+    What Happened\n\n---\n\n*April 5*\n\nA dream.\n\n<!-- openclaw:dreaming:diary:end -->\n";
+
+#[tokio::test]
+async fn what_dreams_have_left_is_counted_and_tidied_up_and_nothing_is_dreamt() {
+    let gateway = gateway(json!({})).await;
+    let workspace = gateway.workspace();
+    let mut client = admin(&gateway).await;
+    let empty = call(&mut client, "doctor.memory.dreamDiary", json!({})).await;
+    assert_eq!(empty, json!({"agentId": "main", "found": false, "path": "DREAMS.md"}));
+    let dreams = workspace.join("memory/.dreams");
+    fs::create_dir_all(dreams.join("session-corpus")).unwrap();
+    fs::write(workspace.join("DREAMS.md"), DIARY).unwrap();
+    fs::write(workspace.join("memory/2026-04-06.md"), "a day\n").unwrap();
+    let entries = json!({"version": 1, "entries": {
+        "a": {"key": "a", "path": "memory/2026-04-06.md", "snippet": "a day", "recallCount": 3,
+            "dailyCount": 1, "groundedCount": 0, "lastRecalledAt": "2026-04-07T00:00:00Z"},
+        "b": {"key": "b", "recallCount": 0, "dailyCount": 0, "groundedCount": 2},
+        "c": {"key": "c", "recallCount": 9, "promotedAt": "2026-04-08T00:00:00Z"},
+    }});
+    let recalled = dreams.join("short-term-recall.json");
+    fs::write(&recalled, entries.to_string()).unwrap();
+
+    let status = call(&mut client, "doctor.memory.status", json!({})).await;
+    let dreaming = &status["dreaming"];
+    let count = |name: &str| dreaming[name].as_u64().unwrap();
+    assert_eq!(
+        (count("shortTermCount"), count("promotedTotal"), count("promotedToday")),
+        (2, 1, 0)
+    );
+    assert_eq!((count("recallSignalCount"), count("totalSignalCount")), (3, 6));
+    assert_eq!(dreaming["signalEntries"][0]["key"], "a");
+    assert_eq!((&dreaming["enabled"], &dreaming["offered"]), (&json!(false), &json!(false)));
+    assert!(status["memory"]["files"].as_u64().unwrap() >= 1, "{status}");
+
+    let diary = call(&mut client, "doctor.memory.dreamDiary", json!({})).await;
+    assert_eq!(diary["content"], DIARY);
+    let refused = refusal(&mut client, "doctor.memory.backfillDreamDiary", json!({})).await;
+    assert!(refused.contains("does not dream"), "{refused}");
+    let reset = call(&mut client, "doctor.memory.resetDreamDiary", json!({})).await;
+    assert_eq!((&reset["found"], &reset["removedEntries"]), (&json!(true), &json!(1)));
+    let dedupe = call(&mut client, "doctor.memory.dedupeDreamDiary", json!({})).await;
+    assert_eq!((&dedupe["removedEntries"], &dedupe["keptEntries"]), (&json!(1), &json!(1)));
+    let text = fs::read_to_string(workspace.join("DREAMS.md")).unwrap();
+    assert_eq!((text.matches("A dream.").count(), text.contains("What Happened")), (1, false));
+    let grounded = call(&mut client, "doctor.memory.resetGroundedShortTerm", json!({})).await;
+    assert_eq!(grounded["removedShortTermEntries"], 1);
+    let left: Value = serde_json::from_str(&fs::read_to_string(&recalled).unwrap()).unwrap();
+    assert_eq!(left["entries"].as_object().unwrap().len(), 2);
+    let harness = call(&mut client, "doctor.memory.remHarness", json!({})).await;
+    assert_eq!(
+        (&harness["rem"]["skipped"], &harness["rem"]["sourceEntryCount"]),
+        (&json!(true), &json!(1))
+    );
+    let repaired = call(&mut client, "doctor.memory.repairDreamingArtifacts", json!({})).await;
+    assert_eq!(
+        (&repaired["changed"], &repaired["archivedSessionCorpus"]),
+        (&json!(true), &json!(true))
+    );
+    let archive = std::path::Path::new(repaired["archiveDir"].as_str().unwrap());
+    assert!(archive.join("session-corpus").is_dir() && !dreams.join("session-corpus").exists());
+
+    // What leads out of the workspace, and what is no list, is left alone.
+    fs::write(gateway.root().join("outside"), "secret").unwrap();
+    fs::remove_file(workspace.join("DREAMS.md")).unwrap();
+    symlink(gateway.root().join("outside"), workspace.join("DREAMS.md")).unwrap();
+    let refused = refusal(&mut client, "doctor.memory.dreamDiary", json!({})).await;
+    assert!(!refused.contains("secret"), "{refused}");
+    fs::write(&recalled, "no list").unwrap();
+    let refused = refusal(&mut client, "doctor.memory.resetGroundedShortTerm", json!({})).await;
+    assert!(refused.contains("it is left as it is"), "{refused}");
+    assert_eq!(fs::read_to_string(&recalled).unwrap(), "no list");
+}

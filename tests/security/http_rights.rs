@@ -1,0 +1,248 @@
+//! Who is answered by HTTP: GHSA-68f8-9mhj-h2mp, CVE-2026-34512, CVE-2026-26317,
+//! CVE-2026-28458. `http_rights.txt` says for every route and every credential
+//! whether a request is let in; it is made from the table of routes, read by
+//! people when it changes, and each of its cells is tried here.
+
+use clawgate::channels::webhook::{SIGNATURE, TIMESTAMP, sign};
+use clawgate::http::{Entry, Place, ROUTES, Route};
+use clawgate::support::Secret;
+use reqwest::{Client, Method, RequestBuilder, StatusCode};
+use serde_json::json;
+
+use crate::credentials::{COLUMNS, Column, Shown, Way, assert_was_read, legend, letters};
+use crate::stage::{Api, config};
+use crate::support::{Gateway, GatewayOptions, MockProvider, SECRET, now_ms};
+
+const SIGNING: &str = "a secret for signing webhooks";
+/// The path of the channel that the gateway here has.
+const HOOK: &str = "/webhooks/default";
+/// Where the signs of a line begin.
+const WIDTH: usize = 34;
+/// Paths of HTTP APIs that clients know of the original, and of some that were
+/// open by mistake. What is answered under one of them is in the table.
+const KNOWN_PATHS: [&str; 28] = [
+    "/health",
+    "/healthz",
+    "/healthz/x",
+    "/ready",
+    "/readyz",
+    "/metrics",
+    "/status",
+    "/config",
+    "/debug",
+    "/v1/models",
+    "/v1/chat/completions",
+    "/v1/completions",
+    "/v1/embeddings",
+    "/v1/responses",
+    "/tools/invoke",
+    "/sessions",
+    "/sessions/main/history",
+    "/sessions/main/kill",
+    "/hooks",
+    "/hooks/wake",
+    "/hooks/agent",
+    "/webhooks",
+    "/telegram-webhook",
+    "/api/chat",
+    "/api/claude",
+    "/api/channels",
+    "/__openclaw__/control-ui-config.json",
+    "/avatar/main",
+];
+
+fn name(route: &Route) -> String {
+    let methods: Vec<_> = route.methods.iter().map(|method| method.as_str()).collect();
+    let place = match route.place {
+        Place::Path(path) => path,
+        Place::Hooks => "(paths of channels)",
+    };
+    format!("{} {place}", methods.join(","))
+}
+
+/// Whether a request with this credential is let in. A new kind of entry has to
+/// be told here.
+fn is_let_in(entry: Entry, _column: &Column) -> bool {
+    match entry {
+        Entry::Open => true,
+        // No credential of the gateway is a signature.
+        Entry::Signed => false,
+    }
+}
+
+fn row(route: &Route) -> String {
+    let sign = |let_in: bool| if let_in { 'X' } else { '.' };
+    let signs: String = COLUMNS.iter().map(|column| sign(is_let_in(route.entry, column))).collect();
+    let signed = sign(true);
+    let foreign = sign(route.entry == Entry::Signed);
+    format!("{:<WIDTH$}{signs}{signed}{foreign}\n", name(route))
+}
+
+fn page() -> String {
+    let mut page = String::from(
+        "Who is answered by HTTP. Made by `CLAWGATE_UPDATE=1 cargo test --test security rights`;\n\
+         read what changes. Upgrades are in rights.txt.\n\n\
+         X  the request is let in    .  refused\n\n",
+    );
+    page.push_str(&legend());
+    page.push_str("r  a request with all that its route asks for\n");
+    page.push_str("s  the same, sent by a page of another site\n");
+    page.push_str(&format!("\n{:<WIDTH$}{}rs\n", "", letters()));
+    page.extend(ROUTES.iter().map(row));
+    page
+}
+
+#[test]
+fn the_http_rights_that_were_read_are_those_there_are() {
+    assert_was_read("http_rights.txt", &page());
+    let names: std::collections::BTreeSet<_> = ROUTES.iter().map(name).collect();
+    assert_eq!(names.len(), ROUTES.len(), "no line twice");
+}
+
+/// A gateway with a channel that takes requests.
+async fn gateway(mode: &str, mock: &MockProvider) -> Gateway {
+    let mut config = config(mock.address(), Api::OpenAi);
+    config["gateway"]["auth"] = json!({"mode": mode, mode: SECRET});
+    config["channels"] = json!({"webhook": {"secret": SIGNING, "allowFrom": ["ann"]}});
+    Gateway::start(GatewayOptions::with_config(config)).await
+}
+
+fn client() -> Client {
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    Client::builder().no_proxy().build().unwrap()
+}
+
+fn path(route: &Route) -> &'static str {
+    match route.place {
+        Place::Path(path) => path,
+        Place::Hooks => HOOK,
+    }
+}
+
+/// A request as this column makes it, with what it knows in every place where a
+/// server might look.
+async fn request(
+    client: &Client,
+    gateway: &Gateway,
+    method: &Method,
+    path: &str,
+    column: &Column,
+) -> RequestBuilder {
+    let secret = match (column.way, column.shown) {
+        (_, Shown::Nothing) => None,
+        (_, Shown::Wrong) => Some("not-the-token-at-all".to_owned()),
+        // What a device has is the token of its own.
+        (Way::Device | Way::Node, _) => {
+            let device = format!("http device {}", column.letter);
+            let (_client, hello) = column.connect(gateway, &device).await;
+            let token = hello["payload"]["auth"]["deviceToken"].as_str();
+            Some(token.unwrap_or_else(|| panic!("no token: {hello}")).to_owned())
+        }
+        _ => Some(SECRET.to_owned()),
+    };
+    let query = match &secret {
+        Some(secret) if column.way == Way::Simple => format!("?token={secret}"),
+        _ => String::new(),
+    };
+    let url = format!("http://{}{path}{query}", gateway.address());
+    let agent = if column.way == Way::Backend { "gateway-client" } else { "openclaw" };
+    let asked = client
+        .request(method.clone(), url)
+        .header("User-Agent", agent)
+        .header("X-OpenClaw-Scopes", column.asks.join(","))
+        .body("{}");
+    let Some(secret) = secret else { return asked };
+    asked.bearer_auth(&secret).header("X-OpenClaw-Token", secret)
+}
+
+/// What an answer comes to.
+fn sign_of(status: StatusCode) -> char {
+    match status.as_u16() {
+        401 | 403 => '.',
+        200..=299 => 'X',
+        other => panic!("neither let in nor refused: {other}"),
+    }
+}
+
+/// A request with all that a route asks for.
+fn proved(client: &Client, gateway: &Gateway, route: &Route, method: &Method) -> RequestBuilder {
+    let url = format!("http://{}{}", gateway.address(), path(route));
+    let asked = client.request(method.clone(), url);
+    match route.entry {
+        Entry::Open => asked,
+        Entry::Signed => {
+            let body = json!({"id": "1", "text": "hello", "from": {"id": "bob"}}).to_string();
+            let now = u64::try_from(now_ms()).unwrap() / 1000;
+            let (time, signature) = sign(&Secret::new(SIGNING), now, body.as_bytes());
+            asked.header(TIMESTAMP, time).header(SIGNATURE, signature).body(body)
+        }
+    }
+}
+
+#[tokio::test]
+async fn every_cell_of_the_http_rights_is_what_a_real_request_meets() {
+    let mock = MockProvider::start().await;
+    let (by_token, by_password) = (gateway("token", &mock).await, gateway("password", &mock).await);
+    let client = client();
+    for route in &ROUTES {
+        for method in route.methods {
+            let mut met = String::new();
+            for column in &COLUMNS {
+                let gateway =
+                    if column.shown == Shown::Password { &by_password } else { &by_token };
+                let asked = request(&client, gateway, method, path(route), column).await;
+                met.push(sign_of(asked.send().await.unwrap().status()));
+            }
+            let asked = proved(&client, &by_token, route, method);
+            met.push(sign_of(asked.send().await.unwrap().status()));
+            let mut foreign = String::new();
+            for header in [("Origin", "https://evil.example"), ("Sec-Fetch-Site", "cross-site")] {
+                let asked = proved(&client, &by_token, route, method).header(header.0, header.1);
+                foreign.push(sign_of(asked.send().await.unwrap().status()));
+            }
+            let rebound = proved(&client, &by_token, route, method).header("Host", "evil.example");
+            foreign.push(sign_of(rebound.send().await.unwrap().status()));
+            let expected = row(route);
+            let (signs, last) = expected.trim_end()[WIDTH..].split_at(COLUMNS.len() + 1);
+            assert_eq!(met, signs, "{method} {}", name(route));
+            assert_eq!(foreign, last.repeat(3), "{method} {}", name(route));
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_is_not_in_the_table_of_routes_is_not_there() {
+    let mock = MockProvider::start().await;
+    let gateway = gateway("token", &mock).await;
+    let client = client();
+    let all = [
+        Method::GET,
+        Method::HEAD,
+        Method::POST,
+        Method::PUT,
+        Method::PATCH,
+        Method::DELETE,
+        Method::OPTIONS,
+    ];
+    let in_table = ROUTES.iter().map(path);
+    for path in KNOWN_PATHS.into_iter().chain(in_table) {
+        let route = ROUTES.iter().find(|route| self::path(route) == path);
+        for method in &all {
+            let url = format!("http://{}{path}", gateway.address());
+            let asked = client.request(method.clone(), url).bearer_auth(SECRET).body("{}");
+            let answer = asked.send().await.unwrap();
+            let status = answer.status().as_u16();
+            match route {
+                None => assert_eq!(status, 404, "{method} {path} is in no table"),
+                Some(route) if route.methods.contains(method) => {
+                    assert!(![404, 405].contains(&status), "{method} {path}: {status}");
+                }
+                Some(route) => {
+                    assert_eq!(status, 405, "{method} {path}");
+                    let allowed: Vec<_> = route.methods.iter().map(Method::as_str).collect();
+                    assert_eq!(answer.headers()["allow"], allowed.join(", "), "{path}");
+                }
+            }
+        }
+    }
+}
