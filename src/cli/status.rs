@@ -220,7 +220,7 @@ mod tests {
         let health = json!({"ok": true, "ts": 61_000, "degraded": ["cron", "log"], "services":
             {"cron": {"ok": false, "error": "jobs fail: x", "since": 1000}, "log": {"ok": false}}});
         let shown = health_text(&health, None);
-        assert_eq!(shown, "ok    yes\ncron  jobs fail: x (for 1m)\nlog   not well\n");
+        assert_eq!(shown, "ok    yes\ncron  jobs fail: x (for 1m 0s)\nlog   not well\n");
         assert_eq!(health_text(&Value::Null, None), "ok  yes\n");
     }
 

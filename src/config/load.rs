@@ -74,15 +74,7 @@ fn settings(
     let include::Whole { value: raw, files: included } = include::whole(raw, &file.path)?;
     let place = place(&file.path, &included);
     let env = &with_section(&raw, env, &place)?;
-    let mut filled = substitute::sections(&raw, &SECTIONS, env, &place)?;
-    let built = channels::ChannelKind::ALL.map(channels::ChannelKind::as_str);
-    let offered = substitute::members(&raw, "channels", &built, env, &place)?;
-    if let (Value::Object(members), Some(offered)) = (&mut filled, offered) {
-        members.insert("channels".into(), offered);
-    }
-    hide_credentials(&filled);
-    // What nobody here reads is in the file all the same.
-    hide_credentials(&raw);
+    let filled = filled(&raw, env, &place)?;
     let root = Node::root(&filled, &place);
     let from = Sources { env, overrides, paths: &paths, file: &file.path };
     let mut ledger = Ledger::default();
@@ -143,6 +135,20 @@ fn settings(
         variables: env.added(),
         explained,
     })
+}
+
+/// The sections that are read, their variables filled in.
+fn filled(raw: &Value, env: &Env, place: &Path) -> Result<Value, ConfigError> {
+    let mut filled = substitute::sections(raw, &SECTIONS, env, place)?;
+    let built = channels::ChannelKind::ALL.map(channels::ChannelKind::as_str);
+    let offered = substitute::members(raw, "channels", &built, env, place)?;
+    if let (Value::Object(members), Some(offered)) = (&mut filled, offered) {
+        members.insert("channels".into(), offered);
+    }
+    hide_credentials(&filled);
+    // What nobody here reads is in the file all the same.
+    hide_credentials(raw);
+    Ok(filled)
 }
 
 /// Where a value stands, as an error says it.

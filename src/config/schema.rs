@@ -100,24 +100,27 @@ impl<'a> Node<'a> {
 
     /// A positive integer that fits `T`, at most `max`.
     pub fn integer<T: TryFrom<u64>>(&self, max: u64) -> Result<Option<T>, ConfigError> {
+        self.integer_within(1, max)
+    }
+
+    /// An integer from `min` to `max`.
+    pub fn integer_within<T: TryFrom<u64>>(
+        &self,
+        min: u64,
+        max: u64,
+    ) -> Result<Option<T>, ConfigError> {
         let Some(value) = self.value else { return Ok(None) };
         value
             .as_u64()
-            .filter(|number| (1..=max).contains(number))
+            .filter(|number| (min..=max).contains(number))
             .and_then(|number| T::try_from(number).ok())
             .map(Some)
-            .ok_or_else(|| self.wrong(&integer_rule(1, max)))
+            .ok_or_else(|| self.wrong(&integer_rule(min, max)))
     }
 
     /// An integer from 0 to `max`.
     pub fn integer_or_zero<T: TryFrom<u64>>(&self, max: u64) -> Result<Option<T>, ConfigError> {
-        let Some(value) = self.value else { return Ok(None) };
-        value
-            .as_u64()
-            .filter(|number| *number <= max)
-            .and_then(|number| T::try_from(number).ok())
-            .map(Some)
-            .ok_or_else(|| self.wrong(&format!("must be an integer between 0 and {max}")))
+        self.integer_within(0, max)
     }
 
     /// A number with a unit, such as `30d`, or a bare number; `parse` makes
@@ -258,7 +261,7 @@ pub(super) fn env_integer<T: TryFrom<u64>>(
 }
 
 fn integer_rule(min: u64, max: u64) -> String {
-    if max == MAX_INTEGER {
+    if (min, max) == (1, MAX_INTEGER) {
         "must be a positive integer".into()
     } else {
         format!("must be an integer between {min} and {max}")

@@ -9,7 +9,7 @@ use crate::channels::receiver::{Receiver, bring};
 use crate::channels::{SIGNING, with_channels};
 use crate::stage::{Api, admin, ask, call, connect, history, refusal, scripted, until};
 use crate::support::client::{ALL_SCOPES, standard_connect};
-use crate::support::{Gateway, GatewayOptions, MockProvider, WsClient};
+use crate::support::{Gateway, GatewayOptions, MockProvider};
 use crate::workspace::system_prompt;
 
 fn config_of(gateway: &Gateway) -> String {
@@ -35,12 +35,11 @@ fn thrown_away(gateway: &Gateway, name: &str) -> Vec<PathBuf> {
 
 #[tokio::test]
 async fn an_agent_that_is_added_has_its_files_and_its_entry_and_comments_stay() {
-    let (mut gateway, mock) = scripted(Api::OpenAi).await;
+    let (gateway, mock) = scripted(Api::OpenAi).await;
     let text = config_of(&gateway);
     let text = format!("// mine\n{}", text.replacen("\"skipBootstrap\":true,", "", 1));
     fs::write(gateway.config_path(), text).unwrap();
     let mut client = admin(&gateway).await;
-    call(&mut client, "config.apply", json!({})).await;
     let workspace = beside(&gateway, "two");
     let new = json!({"name": "Ref\nTwo", "workspace": workspace, "model": "mock/mock-2",
         "emoji": "🦀", "avatar": "https://example.org/a.png"});
@@ -101,7 +100,7 @@ async fn of_two_clients_that_add_the_same_agent_one_is_refused() {
 
 #[tokio::test]
 async fn an_agent_that_is_removed_lies_in_the_trash_and_nothing_names_it() {
-    let (mut gateway, _mock) = scripted(Api::OpenAi).await;
+    let (gateway, _mock) = scripted(Api::OpenAi).await;
     let mut client = admin(&gateway).await;
     let workspace = beside(&gateway, "old");
     call(&mut client, "agents.create", json!({"name": "Old", "workspace": workspace})).await;
@@ -247,7 +246,7 @@ async fn two_agents_of_two_accounts_answer_each_with_its_model_and_workspace() {
         json!({"secret": SIGNING, "url": receiver.url(), "dmPolicy": "open", "allowFrom": ["*"]});
     let channels = json!({"webhook": {"accounts": {"red": account, "blue": account}}});
     let config = with_channels(mock.address(), &channels);
-    let mut gateway = Gateway::start(GatewayOptions::with_config(config)).await;
+    let gateway = Gateway::start(GatewayOptions::with_config(config)).await;
     let mut client = admin(&gateway).await;
     let agents = [("Ann", "red", "mock-1"), ("Bob", "blue", "mock-2")];
     for (name, _, model) in agents {

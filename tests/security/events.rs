@@ -20,10 +20,12 @@ const WIDTH: usize = 34;
 fn verdict(column: &Column, gate: Gate) -> Verdict {
     let Some((role, scopes)) = column.worth else { return Verdict::Outside };
     let scopes: ScopeSet = scopes.iter().copied().collect();
+    let is_node = role == Role::Node;
     let hears = match gate {
         Gate::Open => true,
-        Gate::Scope(scope) => role == Role::Operator && scopes.allows(scope),
-        Gate::Node => role == Role::Node,
+        Gate::Scope(scope) => !is_node && scopes.allows(scope),
+        Gate::Node => is_node,
+        Gate::NodeOr(scope) => is_node || scopes.allows(scope),
     };
     if hears { Verdict::Allowed } else { Verdict::Refused }
 }

@@ -368,7 +368,7 @@ mod tests {
         assert_eq!((removed, kept), (1, 1));
         assert_eq!(
             text,
-            "# Dream Diary\n\n<!-- openclaw:dreaming:diary:start -->\n---\n\n*April 5*\n\nA dream.\n\n\
+            "# Dream Diary\n\n<!-- openclaw:dreaming:diary:start -->\n---\n\n*April 5*\n\nA dream.\n\
              <!-- openclaw:dreaming:diary:end -->\nafter\n"
         );
         let (text, removed, kept) = filtered(&text, |_| false);

@@ -23,6 +23,7 @@ const KEYS: &[Key] = &[
     key("tls", Object(TLS), "TLS on the port itself."),
     key("remote", Object(REMOTE), "The gateway that client commands are for when mode is remote."),
     key("webchat", Object(WEBCHAT), "Chats over the gateway."),
+    key("push", Object(PUSH), "Notifications of browsers.").advanced(),
     key("nodes", Object(NODES), "What other machines may be asked for."),
     key("tools", Object(tools::RULES), "Tools that clients call themselves."),
 ];
@@ -31,6 +32,12 @@ const RELOAD: &[Key] = &[
     key("mode", Word(&["off", "hot", "restart", "hybrid"]), "What is done: nothing; use what can be used at once; restart; use it, and restart for the rest.").or("\"hybrid\"").like("\"hot\""),
     key("debounceMs", Integer(0, 60_000), "Milliseconds that the file must have been left alone.").or("300").advanced(),
 ];
+
+const PUSH: &[Key] = &[key(
+    "web",
+    Object(&[key("ssrfPolicy", Object(tools::SSRF), "Private push services that may be asked.")]),
+    "Push services of browsers.",
+)];
 
 const AUTH: &[Key] = &[
     key(

@@ -18,6 +18,7 @@ mod others;
 mod schema;
 mod tools;
 mod unknown;
+mod voice;
 
 pub use describe::{allowed, describe};
 pub use find::{Found, find};
@@ -144,8 +145,10 @@ pub const SECTIONS: &[Section] = &[
     section(90, "storage", others::SESSION),
     section(100, "automation", others::CRON),
     section(150, "channels", channels::CHANNELS),
+    section(155, "voice", voice::TALK),
     section(160, "tools", others::MCP),
     section(200, "tools", others::SKILLS),
+    section(900, "observability", voice::LOGGING),
 ];
 
 /// What only other programs care for: it is kept, and nobody is warned of it.
@@ -157,7 +160,7 @@ pub const FOREIGN: &[Key] = &[
 
 /// Sections that OpenClaw has and that mean nothing here: whoever writes them
 /// has not misspelt anything.
-const NOT_OFFERED: [&str; 27] = [
+const NOT_OFFERED: [&str; 25] = [
     "acp",
     "approvals",
     "audio",
@@ -171,14 +174,12 @@ const NOT_OFFERED: [&str; 27] = [
     "discovery",
     "hooks",
     "identity",
-    "logging",
     "media",
     "memory",
     "nodeHost",
     "plugins",
     "proxy",
     "surfaces",
-    "talk",
     "transcripts",
     "tts",
     "ui",

@@ -1,11 +1,12 @@
 //! The keys of `session`, `messages`, `commands`, `cron`, `skills`, `mcp`, `env`.
 
 use super::Kind::{
-    self, Any, Boolean, Integer, Map, Object, Open, Quantity, QuantityOrFalse, Secret, Text, Word,
+    self, Any, Boolean, Integer, List, Map, Object, Open, Quantity, QuantityOrFalse, Secret, Text,
+    Word,
 };
 use super::gateway::TEXT_MAP;
 use super::tools::{ANY_NUMBER, SCALAR};
-use super::{COUNT, FROM_ZERO, Key, TEXTS, key};
+use super::{COUNT, FROM_ZERO, Key, TEXTS, key, voice};
 
 pub(super) const SESSION: Key =
     key("session", Object(SESSION_KEYS), "How conversations are keyed, kept and begun anew.");
@@ -102,7 +103,10 @@ const MAINTENANCE: &[Key] = &[
 
 pub(super) const MESSAGES: Key = key(
     "messages",
-    Object(&[key("queue", Object(QUEUE), "What happens to a message while a run is active.")]),
+    Object(&[
+        key("queue", Object(QUEUE), "What happens to a message while a run is active."),
+        key("tts", Object(voice::TTS), "How answers are spoken."),
+    ]),
     "What happens to messages.",
 );
 
@@ -158,6 +162,23 @@ const CRON_KEYS: &[Key] = &[
     ),
     key("webhookToken", Text, "What web servers get as a bearer token."),
     key("failureAlert", Object(FAILURE_ALERT), "Whether somebody hears of jobs that fail."),
+    key("retry", Object(RETRY), "When a job of a single instant that failed is tried again."),
+];
+
+const RETRY: &[Key] = &[
+    key("maxAttempts", Integer(0, 100), "So often in a row.").or("3"),
+    key(
+        "backoffMs",
+        List(&Integer(0, 86_400_000)),
+        "After so many milliseconds each time; the last one holds for all after it.",
+    )
+    .or("[30000, 60000, 300000]"),
+    key(
+        "retryOn",
+        List(&Word(&["rate_limit", "overloaded", "network", "timeout", "server_error"])),
+        "After which failures.",
+    )
+    .or("[\"rate_limit\", \"overloaded\", \"network\", \"timeout\", \"server_error\"]"),
 ];
 
 const FAILURE_ALERT: &[Key] = &[

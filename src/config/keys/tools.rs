@@ -159,7 +159,7 @@ const FETCH: &[Key] = &[
     key("ssrfPolicy", Object(SSRF), "Private addresses that may be asked.").advanced(),
 ];
 
-const SSRF: &[Key] = &[
+pub(super) const SSRF: &[Key] = &[
     key("allowedHostnames", TEXTS, "Private hosts that may be asked, as host or host:port.")
         .like("[\"wiki.internal\"]"),
     key(

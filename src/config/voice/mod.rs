@@ -26,9 +26,12 @@ pub struct VoiceConfig {
 
 /// Reads both; an error names the key inside of them.
 pub(super) fn read(root: &Node<'_>) -> Result<VoiceConfig, ConfigError> {
-    let talk = root.member("talk")?;
+    let (talk, tts) = (root.member("talk")?, root.at("messages.tts")?);
+    tts.member("maxTextLength")?.integer::<u64>(tts::TEXT_MAX_MAX)?;
+    let (least, most) = tts::TIMEOUT_BOUNDS_MS;
+    tts.member("timeoutMs")?.integer_within::<u64>(least, most)?;
     Ok(VoiceConfig {
-        tts: root.at("messages.tts")?.deserialize()?,
+        tts: tts.deserialize()?,
         talk: talk.deserialize::<TalkConfig>()?.with_section(talk.value()),
     })
 }
@@ -59,11 +62,20 @@ mod tests {
     }
 
     #[test]
-    fn the_older_word_for_always_is_read_and_bounds_are_kept() {
+    fn the_older_word_for_always_is_read() {
         assert_eq!(tts(&json!({"enabled": true})).auto(), TtsAuto::Always);
         assert_eq!(tts(&json!({"enabled": true, "auto": "tagged"})).auto(), TtsAuto::Tagged);
-        let wide = tts(&json!({"maxTextLength": 1_000_000_000, "timeoutMs": 1}));
-        assert_eq!((wide.max_text_length(), wide.timeout()), (100_000, Duration::from_secs(1)));
+    }
+
+    #[test]
+    fn what_is_out_of_bounds_is_an_error() {
+        for (wrong, key) in [
+            (json!({"maxTextLength": 100_001}), "maxTextLength"),
+            (json!({"timeoutMs": 999}), "timeoutMs"),
+        ] {
+            let error = read(&json!({"messages": {"tts": wrong}})).unwrap_err();
+            assert!(error.contains(key), "{error}");
+        }
     }
 
     #[test]

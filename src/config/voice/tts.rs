@@ -10,11 +10,11 @@ use super::options::SpeechOptions;
 /// Longest text that is spoken, as in the original; services take no more.
 const TEXT_MAX: usize = 4096;
 /// Bound of that: an hour of speech.
-const TEXT_MAX_MAX: usize = 100_000;
+pub(super) const TEXT_MAX_MAX: u64 = 100_000;
 /// How long a service may take, as in the original.
 const TIMEOUT_MS: u64 = 30_000;
 /// Bounds of that: the request waits meanwhile.
-const TIMEOUT_BOUNDS_MS: (u64, u64) = (1000, 600_000);
+pub(super) const TIMEOUT_BOUNDS_MS: (u64, u64) = (1000, 600_000);
 
 /// When answers are to be spoken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -94,12 +94,11 @@ impl TtsConfig {
 
     /// Longest text that is spoken, in characters.
     pub fn max_text_length(&self) -> usize {
-        self.max_text_length.unwrap_or(TEXT_MAX).clamp(1, TEXT_MAX_MAX)
+        self.max_text_length.unwrap_or(TEXT_MAX)
     }
 
     /// How long a service may take.
     pub fn timeout(&self) -> Duration {
-        let (least, most) = TIMEOUT_BOUNDS_MS;
-        Duration::from_millis(self.timeout_ms.unwrap_or(TIMEOUT_MS).clamp(least, most))
+        Duration::from_millis(self.timeout_ms.unwrap_or(TIMEOUT_MS))
     }
 }

@@ -1,0 +1,104 @@
+//! The keys of `messages.tts`, `talk` and `logging`.
+
+use super::Kind::{Boolean, Integer, Map, Object, Secret, Text, Word};
+use super::gateway::TEXT_MAP;
+use super::tools::ANY_NUMBER;
+use super::{FROM_ZERO, Key, MAX, TEXTS, key};
+
+pub(super) const TTS: &[Key] = &[
+    key(
+        "auto",
+        Word(&["off", "always", "inbound", "tagged"]),
+        "What clients are told that speak answers.",
+    )
+    .or("\"off\""),
+    key("enabled", Boolean, "Older form of auto: true is always.").advanced(),
+    key("provider", Text, "Which of the services speaks; without it, one that is configured.")
+        .like("\"openai\""),
+    key("persona", Text, "Which of the personas speaks."),
+    key("personas", Map(&Object(PERSONA)), "Voices with a name."),
+    key("providers", Map(&Object(SPEECH)), "Services of speech, by id."),
+    key("maxTextLength", Integer(1, 100_000), "Longest text that is spoken, in characters.")
+        .or("4096"),
+    key("timeoutMs", Integer(1000, 600_000), "How many milliseconds a service of speech may take.")
+        .or("30000"),
+    key("prefsPath", Text, "File in which the choices of people are kept.").advanced(),
+];
+
+const PERSONA: &[Key] = &[
+    key("label", Text, "Its name for people."),
+    key("description", Text, "What it is like."),
+    key("provider", Text, "Which service speaks it."),
+    key("fallbackPolicy", Text, "What happens when that service cannot.").advanced(),
+    key("providers", Map(&Object(SPEECH)), "How each service speaks it."),
+];
+
+const SPEECH: &[Key] = &[
+    key("apiKey", Secret, "The key of the service."),
+    key("baseUrl", Secret, "Its address, when it is not the usual one.")
+        .like("\"https://speech.example.com/v1\""),
+    key("model", Text, "The model that speaks."),
+    key("modelId", Text, "Another name of model.").advanced(),
+    key("voice", Text, "The voice."),
+    key("voiceId", Text, "Another name of voice.").advanced(),
+    key("outputFormat", Text, "How the sound is written.").like("\"mp3\""),
+    key("responseFormat", Text, "Another name of outputFormat.").advanced(),
+    key("speed", ANY_NUMBER, "How fast it speaks; 1 is usual."),
+    key("instructions", Text, "How to speak, in words."),
+    key("languageCode", Text, "The language, in two letters.").like("\"en\""),
+    key("applyTextNormalization", Text, "Whether numbers are spelt out: auto, on or off.")
+        .advanced(),
+    key("seed", FROM_ZERO, "The same number gives the same speech.").advanced(),
+    key("voiceSettings", Object(TUNING), "How the voice is tuned.").advanced(),
+    key("voiceAliases", TEXT_MAP, "Names of our own for voices.").advanced(),
+    key("command", Text, "A program of this machine that speaks.").like("\"espeak\""),
+    key("args", TEXTS, "Its arguments."),
+    key("cwd", Text, "Where it runs.").advanced(),
+    key("env", TEXT_MAP, "Variables for it.").advanced(),
+    key("timeoutMs", FROM_ZERO, "How many milliseconds it may take.").advanced(),
+];
+
+const TUNING: &[Key] = &[
+    key("stability", ANY_NUMBER, "From 0 to 1."),
+    key("similarityBoost", ANY_NUMBER, "From 0 to 1."),
+    key("style", ANY_NUMBER, "From 0 to 1."),
+    key("useSpeakerBoost", Boolean, "Whether to be closer to the speaker."),
+    key("speed", ANY_NUMBER, "From 0.5 to 2."),
+];
+
+pub(super) const TALK: Key = key(
+    "talk",
+    Object(&[
+        key("provider", Text, "Which of the services speaks; without it, the only one."),
+        key("providers", Map(&Object(SPEECH)), "Services of speech, by id."),
+        key("speechLocale", Text, "The language that is spoken; handed on to programs.")
+            .like("\"en-US\""),
+        key(
+            "interruptOnSpeech",
+            Boolean,
+            "Whether speech stops the speech of the agent; handed on to programs.",
+        ),
+        key(
+            "silenceTimeoutMs",
+            FROM_ZERO,
+            "So many silent milliseconds end what is said; handed on to programs.",
+        ),
+    ]),
+    "What programs need that talk with an agent.",
+);
+
+const LEVEL: super::Kind = Word(&["silent", "fatal", "error", "warn", "info", "debug", "trace"]);
+
+pub(super) const LOGGING: Key = key(
+    "logging",
+    Object(&[
+        key("level", LEVEL, "What the log file gets.").or("\"info\""),
+        key("consoleLevel", LEVEL, "What standard error gets.").or("\"info\""),
+        key("file", Text, "The log file; without it there is one for each day.")
+            .like("\"~/.openclaw/logs/gateway.log\""),
+        key("maxFileBytes", Integer(65_536, MAX), "A larger log file is put away.")
+            .or("20971520")
+            .advanced(),
+    ]),
+    "The log file, and how much is logged.",
+);
