@@ -28,6 +28,11 @@ impl Secret {
         self.0.as_bytes().ct_eq(candidate.trim().as_bytes()).into()
     }
 
+    /// Whether it is of the kind that begins so; such beginnings are public.
+    pub fn begins_with(&self, prefix: &str) -> bool {
+        self.0.starts_with(prefix)
+    }
+
     /// Whether there is nothing in it.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()

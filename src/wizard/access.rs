@@ -39,8 +39,7 @@ pub struct StoredKey {
 impl Access {
     /// What kind of credential it is.
     fn mode(key: &Secret) -> ProfileMode {
-        let is_token = key.expose().starts_with(SETUP_TOKEN);
-        if is_token { ProfileMode::Token } else { ProfileMode::ApiKey }
+        if key.begins_with(SETUP_TOKEN) { ProfileMode::Token } else { ProfileMode::ApiKey }
     }
 
     /// `model`, let in this way.

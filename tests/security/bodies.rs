@@ -27,7 +27,13 @@ async fn gateway() -> Gateway {
     config["channels"] = json!({"webhook": {
         "secret": "a secret for signing webhooks", "allowFrom": ["ann"], "mediaMaxMb": 1,
     }});
-    Gateway::start(GatewayOptions::with_config(config)).await
+    let gateway = Gateway::start(GatewayOptions::with_config(config)).await;
+    // Channels come after the first hello.
+    let headers = "Content-Length: 0\r\nConnection: close\r\n";
+    while status(open(&gateway, HOOK, headers).await).await == 503 {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    gateway
 }
 
 async fn open(gateway: &Gateway, path: &str, headers: &str) -> TcpStream {
@@ -94,17 +100,14 @@ async fn strangers_have_so_many_tries_at_a_signature() {
     let gateway = gateway().await;
     let ask = async |from: &str| {
         let headers =
-            format!("X-Forwarded-For: {from}\r\nContent-Length: 2\r\nConnection: close\r\n");
-        let mut tcp = open(&gateway, HOOK, &headers).await;
-        let _ = tcp.write_all(b"{}").await;
-        status(tcp).await
+            format!("X-Forwarded-For: {from}\r\nContent-Length: 0\r\nConnection: close\r\n");
+        // Without a body there is nothing that a refusal could leave unread.
+        status(open(&gateway, HOOK, &headers).await).await
     };
-    let mut codes = Vec::new();
-    for _ in 0..110 {
-        codes.push(ask("203.0.113.9").await);
+    for attempt in 0..100 {
+        assert_eq!(ask("203.0.113.9").await, 401, "{attempt}");
     }
-    assert_eq!(codes.iter().filter(|code| **code == 401).count(), 100, "{codes:?}");
-    assert_eq!(codes.last(), Some(&429));
+    assert_eq!(ask("203.0.113.9").await, 429);
     // The spelling of an address is none of its own, and others have theirs.
     assert_eq!(ask("::ffff:203.0.113.9").await, 429);
     assert_eq!(ask("203.0.113.10").await, 401);

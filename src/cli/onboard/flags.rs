@@ -307,7 +307,7 @@ fn provider(choice: &str) -> anyhow::Result<&'static str> {
 /// A secret of a flag; `-` is one from stdin.
 fn secret(given: Option<&Secret>) -> anyhow::Result<Option<Value>> {
     let Some(given) = given else { return Ok(None) };
-    if given.expose() != "-" {
+    if !given.matches("-") {
         return Ok(Some(json!(given.expose())));
     }
     let mut text = String::new();
