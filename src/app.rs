@@ -260,13 +260,11 @@ async fn build(
     reload: Reload,
     mode: &Mode,
 ) -> Result<Arc<Gateway>, AppError> {
-    let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-    let ids: Arc<dyn Ids> = Arc::new(RandomIds);
-    let (tasks, rules) = (Tasks::default(), key_rules(&settings));
+    let (clock, ids): (Arc<dyn Clock>, Arc<dyn Ids>) = (Arc::new(SystemClock), Arc::new(RandomIds));
+    let (tasks, keys) = (Tasks::default(), Live::new(key_rules(&settings)));
     let failover = models(&settings, env, &clock).await?;
     let store: Arc<dyn Store> = Arc::new(SqliteStore::open(&mode.database(&settings))?);
     failover.credentials().keep_in(Arc::clone(&store), tasks.clone());
-    let keys = Live::new(rules);
     let options = mode.confined(sessions_options(&settings, keys.now()));
     let sessions =
         Sessions::open(options, Arc::clone(&store), Arc::clone(&clock), Arc::clone(&ids)).await?;

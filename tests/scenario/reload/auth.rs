@@ -44,6 +44,15 @@ async fn another_secret_closes_those_who_came_by_the_old_one_and_nobody_else() {
 }
 
 #[tokio::test]
+async fn another_secret_closes_clients_of_the_simple_form_too() {
+    let (gateway, _mock) = scripted(Api::OpenAi).await;
+    let mut bare = gateway.open().await;
+    assert_eq!(bare.connect_simple().await["ok"], true);
+    edit(&gateway, |config| config["gateway"]["auth"]["token"] = json!(OTHER));
+    is_turned_away(&bare).await;
+}
+
+#[tokio::test]
 async fn another_mode_in_the_file_closes_those_whom_it_does_not_know() {
     let (gateway, _mock) = scripted(Api::OpenAi).await;
     let (other, mut device) = (admin(&gateway).await, paired(&gateway).await);
