@@ -18,9 +18,7 @@ use clawgate::protocol::decode::{self, Params, Unknown};
 use clawgate::protocol::methods;
 use clawgate::protocol::methods::cron::Schedule;
 use clawgate::protocol::{ErrorShape, FrameError, Profile, Version, parse_request, response_err};
-use clawgate::sessions::{
-    HistoryOptions, KeyRules, SessionKey, Sessions, SessionsOptions, TranscriptFormat,
-};
+use clawgate::sessions::{HistoryOptions, SessionKey, Sessions, SessionsOptions, TranscriptFormat};
 use clawgate::store::SqliteStore;
 use clawgate::support::{RandomIds, SystemClock};
 use serde_json::value::RawValue;
@@ -265,7 +263,7 @@ pub fn transcript(data: &[u8]) -> Outcome {
     let outcome = runtime.block_on(async {
         let options = SessionsOptions {
             state_dir: home.path().to_owned(),
-            rules: KeyRules::default(),
+            rules: Arc::default(),
             format: TranscriptFormat::OpenClaw,
             reset: ResetSettings::default(),
         };

@@ -22,23 +22,22 @@ use crate::agent::{
 use crate::auth::pairing::Pairing;
 use crate::auth::{Auth, DeviceIdentity, IdentityError};
 use crate::bus::{Audience, Bus, EventKind, Hub, LocalBackplane, Presence};
-use crate::config::secrets::{SecretError, resolve};
+use crate::config::document::ConfigIssue;
+use crate::config::secrets::SecretError;
 use crate::config::{Env, GatewaySettings, SessionScope, Settings};
 use crate::gateway::tls::TlsError;
 use crate::gateway::{self, Gateway};
 use crate::handlers::{self, HealthCache};
 use crate::protocol::hello::TICK_INTERVAL_MS;
-use crate::protocol::message::Usage;
-use crate::providers::credentials::Credentials;
-use crate::providers::{Adapters, Catalog, CatalogError, CatalogSources, Failover, ModelRef};
-use crate::registry::{Lanes, Restart, Services};
-use crate::sessions::usage::UsageReports;
+use crate::providers::CatalogError;
+use crate::registry::{Lanes, Reload, Restart, Services};
 use crate::sessions::{AgentId, KeyRules, SessionError, Sessions, SessionsOptions};
 use crate::store::{SqliteStore, Store, StoreError};
-use crate::support::{Clock, Fingerprint, Ids, RandomIds, SystemClock, Tasks};
+use crate::support::{Clock, Fingerprint, Ids, Live, RandomIds, SystemClock, Tasks};
 use crate::wizard::Wizards;
 
 mod approvals;
+mod catalog;
 mod channels;
 mod ending;
 mod jobs;
@@ -46,9 +45,17 @@ mod listen;
 mod nodes;
 mod own_beacon;
 mod pairing;
+mod reload;
+mod repair;
+mod start;
 mod voice;
 
+pub use catalog::models;
+use catalog::usage_reports;
 use ending::Signals;
+use reload::{Control, Reloader};
+use repair::Mode;
+pub use start::Start;
 
 /// How often records of ended runs are pruned.
 const PRUNE_EVERY: Duration = Duration::from_hours(1);
@@ -125,6 +132,9 @@ pub enum AppError {
     /// The system does not say which program this is.
     #[error("cannot find out which program this is: {0}")]
     OwnProgram(#[source] io::Error),
+    /// There is no room for a gateway that mends its config file.
+    #[error("cannot make a folder for temporary files: {0}")]
+    Place(#[source] io::Error),
     /// What the last process left unfinished cannot be completed.
     #[error("cannot recover the runs of the last stop: {0}")]
     Recovery(#[from] SendError),
@@ -140,6 +150,23 @@ pub enum AppError {
 }
 
 impl AppError {
+    /// With the key, where one is to blame: texts of errors begin with it.
+    fn issue(&self) -> ConfigIssue {
+        let text = self.to_string();
+        match text.split_once(": ") {
+            Some((path, message)) if !path.contains(char::is_whitespace) => {
+                ConfigIssue { path: path.to_owned(), message: message.to_owned() }
+            }
+            _ => ConfigIssue { path: String::new(), message: text },
+        }
+    }
+
+    /// What is wrong with the config file, when that is why.
+    pub fn of_config(&self) -> Option<ConfigIssue> {
+        let is_it = matches!(self, Self::Catalog(_) | Self::Secret { .. } | Self::Model(_));
+        is_it.then(|| self.issue())
+    }
+
     /// A reference in the configuration that leads nowhere.
     fn lost((path, source): (&str, SecretError)) -> Self {
         Self::Secret { path: path.to_owned(), source }
@@ -153,11 +180,12 @@ impl AppError {
 /// # Errors
 /// Why it could not begin, or go on.
 pub async fn run(
-    mut settings: Settings,
+    start: &mut Start,
     env: &Env,
     socket: &mut Option<std::net::TcpListener>,
-    on_ready: impl FnOnce(&Ready),
+    on_ready: impl FnOnce(&Start, &Ready),
 ) -> Result<Ended, AppError> {
+    let Start { mut settings, overrides, seen, repair } = start.clone();
     let env = &settings.environment(env);
     let began = tokio::time::Instant::now();
     let (mut signals, mut restart) = (Signals::new()?, ending::restart_signal()?);
@@ -167,7 +195,9 @@ pub async fn run(
     let followed = settings.gateway.auth.follow(&settings.secrets, env).await;
     followed.map_err(AppError::lost)?;
     let hub = Arc::new(Hub::default());
-    let gateway = build(Arc::new(settings), env, Arc::clone(&hub)).await?;
+    let (reload, asks) = Reload::new();
+    let (hub_, mode) = (Arc::clone(&hub), Mode::of(repair)?);
+    let gateway = build(settings, env, hub_, reload, &mode).await?;
     let services = Arc::clone(&gateway.services);
     let choice = services.models.default_choice();
     let ready = Ready {
@@ -177,12 +207,16 @@ pub async fn run(
         tls: tls.as_ref().map(|tls| tls.fingerprint()),
     };
     start_periodic(&services);
-    let control = pairing::control(&services);
+    let control = Arc::new(Control::default());
+    let has_socket = services.settings.now().gateway.control_socket;
+    control.set(&services, has_socket && services.repair.is_none()).await;
+    let reloader = Reloader::new(Arc::clone(&gateway), env, &overrides, Arc::clone(&control), seen);
+    services.tasks.spawn("config", reloader.keep(asks));
     if let Some(tls) = &tls {
         services.tasks.spawn("certificate", Arc::clone(tls).keep_fresh());
     }
     let mut server = services.tasks.spawn("listener", gateway::serve(listener, tls, gateway));
-    on_ready(&ready);
+    on_ready(start, &ready);
     ending::note_ready(began.elapsed());
     tracing::info!(%address, model = %ready.model, "ready");
     let ended = tokio::select! {
@@ -204,7 +238,9 @@ pub async fn run(
         }
     };
     server.abort();
-    pairing::end(control).await;
+    control.end().await;
+    // What was good last, for a restart with a file that is not.
+    start.settings = (*services.settings.now()).clone();
     ended
 }
 
@@ -218,30 +254,32 @@ fn why_it_ended(ended: Result<Option<io::Result<()>>, tokio::task::JoinError>) -
 }
 
 async fn build(
-    settings: Arc<Settings>,
+    settings: Settings,
     env: &Env,
     hub: Arc<Hub>,
+    reload: Reload,
+    mode: &Mode,
 ) -> Result<Arc<Gateway>, AppError> {
-    let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-    let ids: Arc<dyn Ids> = Arc::new(RandomIds);
-    let (tasks, rules) = (Tasks::default(), key_rules(&settings));
+    let (clock, ids): (Arc<dyn Clock>, Arc<dyn Ids>) = (Arc::new(SystemClock), Arc::new(RandomIds));
+    let (tasks, keys) = (Tasks::default(), Live::new(key_rules(&settings)));
     let failover = models(&settings, env, &clock).await?;
-    let store: Arc<dyn Store> = Arc::new(SqliteStore::open(&settings.paths.database())?);
+    let store: Arc<dyn Store> = Arc::new(SqliteStore::open(&mode.database(&settings))?);
     failover.credentials().keep_in(Arc::clone(&store), tasks.clone());
-    let options = sessions_options(&settings, &rules);
+    let options = mode.confined(sessions_options(&settings, keys.now()));
     let sessions =
         Sessions::open(options, Arc::clone(&store), Arc::clone(&clock), Arc::clone(&ids)).await?;
-    let (bus, keys) = (Bus::new(LocalBackplane(Arc::clone(&hub))), Arc::new(rules));
-    let models = Models::new(failover, Arc::clone(&keys), &settings.agents)?;
+    let bus = Bus::new(LocalBackplane(Arc::clone(&hub)));
+    let models = Models::new(failover, keys.clone(), &settings.agents)?;
+    let settings = Live::new(settings);
     let usage = usage_reports(&sessions, &store, &clock, &models);
     let tools = Tools::new(&settings, env, tasks.clone());
     let approvals = approvals::approvals(&settings, &sessions, &bus, &clock, &ids);
-    let channels = channels::build(&settings, env, &store, &sessions, &clock, &tasks);
+    let channels = channels::build(&settings, &keys, env, &store, &sessions, &clock, &tasks);
     let nodes = nodes::nodes(&settings, &store, &bus, &clock, &ids);
-    let cron = jobs::jobs(&settings, env, &sessions, &store, &bus, &clock, &ids, &channels);
+    let cron = jobs::jobs(&settings, &keys, env, &sessions, &store, &bus, &clock, &ids, &channels);
     let runs = Runs::new(RunsParts {
-        settings: Arc::clone(&settings),
-        keys: Arc::clone(&keys),
+        settings: settings.clone(),
+        keys: keys.clone(),
         sessions: sessions.clone(),
         store,
         models: models.clone(),
@@ -252,8 +290,8 @@ async fn build(
         tools,
         nodes: Arc::clone(&nodes),
         processes: processes(&settings, &clock, &ids, &tasks)?,
-        workspaces: Arc::new(Workspaces::new(&settings.workspace, Arc::clone(&clock))),
-        skills: Arc::new(Skills::new(Arc::clone(&settings), env.clone())),
+        workspaces: Arc::new(Workspaces::new(settings.clone(), Arc::clone(&clock))),
+        skills: Arc::new(Skills::new(settings.clone(), env.clone())),
         notices: Notices::default(),
         cron,
         tally: Tally::default(),
@@ -261,11 +299,11 @@ async fn build(
         ids: Arc::clone(&ids),
         tasks: tasks.clone(),
     });
-    runs.recover().await?;
-    let identity = DeviceIdentity::load_or_create(&settings.paths.identity_file(), &*clock)?;
+    mode.recover(&runs).await?;
+    let identity = DeviceIdentity::load_or_create(&settings.now().paths.identity_file(), &*clock)?;
     let identity = Arc::new(identity);
     let pairing = pairing::pairing(&runs, &identity, &bus);
-    let auth = auth(&settings.gateway, Arc::clone(&pairing));
+    let auth = auth(&settings.now().gateway, Arc::clone(&pairing));
     let services = Arc::new(Services {
         voice: voice::voice(&runs, env),
         push: voice::push(&runs, env),
@@ -287,6 +325,8 @@ async fn build(
         identity,
         pairing,
         health: HealthCache::default(),
+        reload,
+        repair: mode.repair.clone(),
         restart: Restart::default(),
         wizards: Wizards::default(),
         started: tokio::time::Instant::now(),
@@ -302,14 +342,14 @@ fn auth(settings: &GatewaySettings, pairing: Arc<Pairing>) -> Auth {
 
 /// The commands of agents, kept by this very program.
 fn processes(
-    settings: &Settings,
+    settings: &Live<Settings>,
     clock: &Arc<dyn Clock>,
     ids: &Arc<dyn Ids>,
     tasks: &Tasks,
 ) -> Result<Arc<Processes>, AppError> {
     let launcher = own_program().map_err(AppError::OwnProgram)?;
     let (clock, ids) = (Arc::clone(clock), Arc::clone(ids));
-    Ok(Arc::new(Processes::new(settings, launcher, clock, ids, tasks.clone())))
+    Ok(Arc::new(Processes::new(settings.clone(), launcher, clock, ids, tasks.clone())))
 }
 
 /// Whether a gateway with these settings starts, as far as they decide that.
@@ -323,73 +363,15 @@ pub async fn check(settings: &Settings, env: &Env) -> Result<(), AppError> {
     let mut auth = settings.gateway.auth.clone();
     auth.follow(&settings.secrets, env).await.map_err(AppError::lost)?;
     let failover = models(settings, env, &clock).await?;
-    Models::new(failover, Arc::new(key_rules(settings)), &settings.agents)?;
+    Models::new(failover, Live::new(key_rules(settings)), &settings.agents)?;
     listen::check_tls(settings).await?;
     Ok(())
 }
 
-/// The models that there are, and what lets us use them.
-///
-/// # Errors
-/// For a model, an API or a secret that there is not.
-pub async fn models(
-    settings: &Settings,
-    env: &Env,
-    clock: &Arc<dyn Clock>,
-) -> Result<Arc<Failover>, AppError> {
-    let env = &settings.environment(env);
-    let lookup = |name: &str| env.get(name);
-    let references = settings.models.references().map(|(_, reference)| reference.clone());
-    let (secrets, lost) = resolve(&references.collect(), &settings.secrets, env).await;
-    if let Some((reference, source)) = lost.into_iter().next() {
-        let mut places = settings.models.references();
-        let place = places.find(|(_, known)| **known == reference).map(|(path, _)| path);
-        return Err(AppError::Secret { path: place.unwrap_or_default(), source });
-    }
-    let credentials = Arc::new(Credentials::new(settings, env, Arc::clone(clock)));
-    let stored = credentials.profiles(&settings.agents.default_id).await;
-    let has_profile = |provider: &str| {
-        stored.iter().any(|it| it.profile.provider == provider && it.secret.is_some())
-    };
-    let defaults = &settings.agents.defaults;
-    let mut wanted = settings.agents.model_names();
-    wanted.extend(defaults.models.iter().map(|model| model.name.as_str()));
-    let sources = CatalogSources {
-        models: &settings.models,
-        default: defaults.model.as_ref().map(|model| model.primary.as_str()),
-        named: &defaults.models,
-        wanted,
-        cli: settings.claude_cli.as_ref(),
-        env: &lookup,
-        secrets: &secrets,
-        has_profile: &has_profile,
-    };
-    let mut catalog = Catalog::build(&Adapters::new(clock), &sources)?;
-    if let Some(url) = catalog.ollama_url().map(str::to_owned) {
-        catalog = catalog.with_ollama(&url).await;
-    }
-    Ok(Failover::new(Arc::new(catalog), credentials))
-}
-
-/// Reports on usage, at the prices of the catalogue.
-fn usage_reports(
-    sessions: &Sessions,
-    store: &Arc<dyn Store>,
-    clock: &Arc<dyn Clock>,
-    models: &Models,
-) -> UsageReports {
-    let catalog = Arc::clone(models.catalog());
-    let price = move |provider: &str, model: &str, usage: &Usage| {
-        let name = ModelRef { provider: provider.into(), model: model.into() };
-        catalog.find(&name).map(|model| model.priced(usage.clone()).cost)
-    };
-    UsageReports::new(sessions.clone(), Arc::clone(store), Arc::clone(clock), Arc::new(price))
-}
-
-fn sessions_options(settings: &Settings, rules: &KeyRules) -> SessionsOptions {
+fn sessions_options(settings: &Settings, rules: Arc<KeyRules>) -> SessionsOptions {
     SessionsOptions {
         state_dir: settings.paths.state_dir.clone(),
-        rules: rules.clone(),
+        rules,
         format: settings.session.transcript_format,
         reset: settings.session.reset.clone(),
     }
@@ -411,6 +393,9 @@ fn start_periodic(services: &Arc<Services>) {
     tasks.spawn("health", handlers::keep_fresh(Arc::clone(services)));
     tasks.spawn("presence", handlers::tell_presence(Arc::clone(services)));
     tasks.spawn("tick", tick(Arc::clone(services)));
+    if services.repair.is_some() {
+        return;
+    }
     tasks.spawn("prune", prune(Arc::clone(services)));
     tasks.spawn("subagents", Arc::clone(&services.runs).keep_subagents());
     let (cron, runs) = (&services.runs.parts().cron, &services.runs);

@@ -35,7 +35,7 @@ use clawgate::sessions::{
     HistoryOptions, KeyRules, SessionKey, Sessions, SessionsOptions, TranscriptFormat,
 };
 use clawgate::store::{RunState, SqliteStore, Store};
-use clawgate::support::{Clock, RandomIds, SystemClock, Tasks};
+use clawgate::support::{Clock, Live, RandomIds, SystemClock, Tasks};
 use parking_lot::Mutex;
 use serde_json::Value;
 use support::{MockProvider, default_config};
@@ -111,7 +111,7 @@ async fn place_at(clock: Arc<dyn Clock>) -> Place {
         Arc::new(SqliteStore::open(&root.path().join("clawgate.sqlite")).unwrap());
     let options = SessionsOptions {
         state_dir: root.path().to_owned(),
-        rules: KeyRules::default(),
+        rules: Arc::default(),
         format: TranscriptFormat::OpenClaw,
         reset: clawgate::config::ResetSettings::default(),
     };
@@ -120,38 +120,38 @@ async fn place_at(clock: Arc<dyn Clock>) -> Place {
         Sessions::open(options, Arc::clone(&store), Arc::clone(&clock), ids.clone()).await.unwrap();
     let failover =
         clawgate::app::models(&settings, &Env::fixed([], root.path()), &clock).await.unwrap();
-    let keys = Arc::new(KeyRules::default());
-    let models = Models::new(failover, Arc::clone(&keys), &settings.agents).unwrap();
+    let keys = Live::new(KeyRules::default());
+    let models = Models::new(failover, keys.clone(), &settings.agents).unwrap();
+    let settings = Live::new(settings);
     let ear = Arc::new(Ear::default());
     let bus = Bus::new(Listening(Arc::clone(&ear)));
     let env = Env::fixed([], root.path());
     let tools = clawgate::agent::tools::Tools::new(&settings, &env, tasks.clone());
     let processes = Arc::new(clawgate::agent::exec::Processes::new(
-        &settings,
+        settings.clone(),
         env!("CARGO_BIN_EXE_clawgate").into(),
         Arc::clone(&clock),
         ids.clone(),
         tasks.clone(),
     ));
-    let settings = Arc::new(settings);
     let approvals = Approvals::new(ApprovalsParts {
-        settings: Arc::clone(&settings),
+        settings: settings.clone(),
         sessions: sessions.clone(),
         bus: bus.clone(),
         clock: Arc::clone(&clock),
         ids: ids.clone(),
     });
     let channels = Channels::new(ChannelsParts {
-        settings: Arc::clone(&settings),
+        settings: settings.clone(),
         env: env.clone(),
         store: Arc::clone(&store),
         sessions: sessions.clone(),
-        keys: Arc::clone(&keys),
+        keys: keys.clone(),
         clock: Arc::clone(&clock),
         tasks: tasks.clone(),
     });
     let nodes = Nodes::new(NodesParts {
-        settings: settings.nodes.clone(),
+        settings: settings.clone(),
         original: root.path().join("nodes"),
         store: Arc::clone(&store),
         bus: bus.clone(),
@@ -160,8 +160,8 @@ async fn place_at(clock: Arc<dyn Clock>) -> Place {
     });
     let cron = Cron::new(
         CronParts {
-            settings: Arc::clone(&settings),
-            keys: Arc::clone(&keys),
+            settings: settings.clone(),
+            keys: keys.clone(),
             sessions: sessions.clone(),
             store: Arc::clone(&store),
             bus: bus.clone(),
@@ -172,7 +172,7 @@ async fn place_at(clock: Arc<dyn Clock>) -> Place {
         &env,
     );
     let runs = Runs::new(RunsParts {
-        settings: Arc::clone(&settings),
+        settings: settings.clone(),
         nodes: Arc::new(nodes),
         keys,
         sessions: sessions.clone(),
@@ -184,7 +184,7 @@ async fn place_at(clock: Arc<dyn Clock>) -> Place {
         channels,
         tools,
         processes,
-        workspaces: Arc::new(Workspaces::new(&settings.workspace, Arc::clone(&clock))),
+        workspaces: Arc::new(Workspaces::new(settings.clone(), Arc::clone(&clock))),
         skills: Arc::new(Skills::new(settings, Env::fixed([], root.path()))),
         notices: Notices::default(),
         cron,

@@ -35,7 +35,7 @@ fn store(dir: &Path) -> SqliteStore {
 }
 
 async fn open_as(dir: &Path, format: TranscriptFormat) -> Sessions {
-    let rules = KeyRules::default();
+    let rules = Arc::default();
     let reset = clawgate::config::ResetSettings::default();
     let options = SessionsOptions { state_dir: dir.to_owned(), rules, format, reset };
     Sessions::open(options, Arc::new(store(dir)), Arc::new(Stopped), Arc::new(RandomIds))

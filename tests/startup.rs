@@ -243,7 +243,7 @@ fn a_secret_of_the_gateway_that_is_nowhere_stops_the_start_with_its_key() {
         ),
     ] {
         let user = with_secrets(&auth);
-        let refused = user.refusal(&["--port", "0"]);
+        let refused = user.refusal(&["--port", "0", "--strict"]);
         assert!(refused.contains(text), "{refused}");
         assert_eq!(user.refusal(&["config", "validate"]), refused);
     }
@@ -290,12 +290,12 @@ fn an_open_gateway_without_authentication_is_refused() {
 }
 
 #[test]
-fn a_broken_config_file_stops_the_start_and_stays_as_it_is() {
+fn a_broken_config_file_stops_a_strict_start_and_stays_as_it_is() {
     let user = User::new();
     fs::create_dir(user.state()).unwrap();
     let path = user.state().join("openclaw.json");
     fs::write(&path, "{gateway: {port: 1,, }}").unwrap();
-    let refused = user.refusal(&["--port", "0"]);
+    let refused = user.refusal(&["--port", "0", "--strict"]);
     assert!(refused.contains("openclaw.json:1:"), "{refused}");
     let validated = user.refusal(&["config", "validate"]);
     assert_eq!(validated, refused);
@@ -320,7 +320,7 @@ fn what_validate_accepts_is_what_the_gateway_starts_with() {
         fs::write(user.state().join("openclaw.json"), config).unwrap();
         let refused = user.refusal(&["config", "validate"]);
         assert!(refused.contains(fault), "{config}: {refused}");
-        assert_eq!(user.refusal(&["--port", "0"]), refused);
+        assert_eq!(user.refusal(&["--port", "0", "--strict"]), refused);
     }
 }
 

@@ -87,7 +87,8 @@ impl Runs {
             session_id: entry.session_id.clone(),
         };
         let system = |model: &ModelInfo| prompt.render(model, ThinkingLevel::Off, &[]);
-        let mut route = parts.models.route(key, &key.agent(&parts.keys), model).unremembered();
+        let mut route =
+            parts.models.route(key, &key.agent(&parts.keys.now()), model).unremembered();
         let answer = route.stream(&mut request, &system, &mut |_| {}).await?;
         let text = text_of(&answer.content).trim().to_owned();
         match answer.stop_reason {

@@ -108,7 +108,8 @@ impl Runs {
 
     /// Executes one run.
     async fn execute(self: &Arc<Self>, run: &Arc<ActiveRun>) -> RunEnd {
-        let of_agents = Duration::from_secs(self.parts.settings.agents.defaults.timeout_seconds);
+        let of_agents =
+            Duration::from_secs(self.parts.settings.now().agents.defaults.timeout_seconds);
         let limit = run.limit.map_or(of_agents, |limit| limit.min(of_agents));
         let timeout = async {
             tokio::time::sleep(limit).await;
@@ -118,7 +119,7 @@ impl Runs {
         // Without a permit when it is stopped meanwhile: the turn sees that
         // before it asks the model. The semaphore is never closed.
         let permit = tokio::select! {
-            permit = self.permits.acquire() => permit.ok(),
+            permit = self.permits.acquire() => permit,
             _ = run.aborted() => None,
         };
         let end = tokio::select! {

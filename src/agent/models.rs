@@ -6,6 +6,7 @@ use std::sync::Arc;
 use crate::config::AgentsSettings;
 use crate::providers::{Catalog, Choice, Failover, ModelInfo, ModelRef, NameError};
 use crate::sessions::{AgentId, KeyRules, SessionEntry, SessionKey};
+use crate::support::Live;
 
 use super::route::Fallbacks;
 
@@ -24,11 +25,15 @@ pub struct UnknownModel {
 /// default.
 #[derive(Clone)]
 pub struct Models {
-    catalog: Arc<Catalog>,
-    keys: Arc<KeyRules>,
-    by_agent: Arc<HashMap<AgentId, Arc<ModelInfo>>>,
-    pub(super) failover: Arc<Failover>,
-    pub(super) fallbacks: Arc<Fallbacks>,
+    keys: Live<KeyRules>,
+    known: Live<Known>,
+}
+
+/// What is known of models under one configuration.
+pub(super) struct Known {
+    by_agent: HashMap<AgentId, Arc<ModelInfo>>,
+    pub failover: Arc<Failover>,
+    pub fallbacks: Fallbacks,
 }
 
 impl Models {
@@ -38,43 +43,40 @@ impl Models {
     /// When an agent names a model that there is not.
     pub fn new(
         failover: Arc<Failover>,
-        keys: Arc<KeyRules>,
+        keys: Live<KeyRules>,
         agents: &AgentsSettings,
     ) -> Result<Self, UnknownModel> {
-        let catalog = Arc::clone(failover.catalog());
-        let fallbacks = Arc::new(Fallbacks::new(&catalog, agents));
-        let mut by_agent = HashMap::new();
-        for agent in &agents.list {
-            let Some(wanted) = &agent.model else { continue };
-            let found = catalog.named(&wanted.primary);
-            let model = found.ok_or_else(|| UnknownModel {
-                agent: agent.id.clone(),
-                model: wanted.primary.clone(),
-                known: names(&catalog),
-            })?;
-            by_agent.insert(AgentId::normalize(&agent.id), model);
-        }
-        Ok(Self { catalog, keys, by_agent: Arc::new(by_agent), failover, fallbacks })
+        Ok(Self { keys, known: Live::new(Known::new(failover, agents)?) })
     }
 
+    /// Takes over what another one knows.
+    pub fn take_over(&self, other: &Self) {
+        self.known.replace(other.known.now());
+    }
     /// How session keys are read.
-    pub fn keys(&self) -> &KeyRules {
-        &self.keys
+    pub fn keys(&self) -> Arc<KeyRules> {
+        self.keys.now()
     }
 
     /// All models there are.
-    pub const fn catalog(&self) -> &Arc<Catalog> {
-        &self.catalog
+    pub fn catalog(&self) -> Arc<Catalog> {
+        Arc::clone(self.known.now().failover.catalog())
+    }
+
+    pub(super) fn known(&self) -> Arc<Known> {
+        self.known.now()
     }
 
     /// The model that answers when nobody asks for another one, and why.
-    pub fn default_choice(&self) -> &Choice {
-        self.catalog.default_choice()
+    pub fn default_choice(&self) -> Choice {
+        self.catalog().default_choice().clone()
     }
 
     /// The model of an agent.
     pub fn of_agent(&self, agent: &AgentId) -> Arc<ModelInfo> {
-        self.catalog.known(self.by_agent.get(agent).unwrap_or(&self.default_choice().model))
+        let known = self.known.now();
+        let catalog = known.failover.catalog();
+        catalog.known(known.by_agent.get(agent).unwrap_or(&catalog.default_choice().model))
     }
 
     /// The model that answers in a session. One that somebody chose and that
@@ -82,23 +84,23 @@ impl Models {
     pub fn of_session(&self, key: &SessionKey, entry: Option<&SessionEntry>) -> SessionModel {
         let chosen = entry.and_then(|entry| Some((self.chosen(entry)?, entry)));
         if let Some((name, entry)) = chosen {
-            let info = self.catalog.find_or_guess(&name);
+            let info = self.catalog().find_or_guess(&name);
             let is_wish = entry.model_override_source.as_deref() != Some(CHOSEN_BY_GATEWAY);
             if info.is_some() || is_wish {
                 return SessionModel { name, info };
             }
         }
-        let info = self.of_agent(&key.agent(&self.keys));
+        let info = self.of_agent(&key.agent(&self.keys.now()));
         SessionModel { name: info.reference(), info: Some(info) }
     }
 
     /// The model that one run in a session wants, by its name.
     pub fn wanted(&self, written: &str, key: &SessionKey) -> SessionModel {
-        if let Ok(name) = self.named(written, &key.agent(&self.keys)) {
-            return SessionModel { info: self.catalog.find_or_guess(&name), name };
+        if let Ok(name) = self.named(written, &key.agent(&self.keys.now())) {
+            return SessionModel { info: self.catalog().find_or_guess(&name), name };
         }
         // What may not be chosen is as if it were not there.
-        let own = || self.of_agent(&key.agent(&self.keys)).provider.clone();
+        let own = || self.of_agent(&key.agent(&self.keys.now())).provider.clone();
         let other = || ModelRef { provider: own(), model: written.to_owned() };
         SessionModel { name: ModelRef::parse(written).unwrap_or_else(other), info: None }
     }
@@ -113,7 +115,7 @@ impl Models {
         };
         let Some((provider, model)) = answered.filter(is_other) else { return usual };
         let name = ModelRef { provider: provider.clone(), model: model.clone() };
-        let info = self.catalog.find_or_guess(&name);
+        let info = self.catalog().find_or_guess(&name);
         SessionModel { name, info }
     }
 
@@ -122,7 +124,7 @@ impl Models {
         let model = entry.model_override.clone()?;
         match entry.provider_override.clone() {
             Some(provider) => Some(ModelRef { provider, model }),
-            None => match self.named(&model, &self.keys.default_agent) {
+            None => match self.named(&model, &self.keys.now().default_agent) {
                 Ok(name) => Some(name),
                 // What was chosen once stays, also when it is no longer on the list.
                 Err(NameError::NotAllowed(name)) => ModelRef::parse(&name),
@@ -139,9 +141,10 @@ impl Models {
     /// When there is a list of models that may be chosen, and it is not on it.
     pub fn named(&self, written: &str, agent: &AgentId) -> Result<ModelRef, NameError> {
         let usual = &self.of_agent(agent).provider;
-        let exactly = |name: &str| self.catalog.exactly(name, usual);
+        let exactly = |name: &str| self.catalog().exactly(name, usual);
         let elsewhere = || {
-            let model = self.catalog.models().iter().find(|model| model.id == written)?;
+            let catalog = self.catalog();
+            let model = catalog.models().iter().find(|model| model.id == written)?;
             Some(model.reference().to_string())
         };
         let found = match exactly(written)? {
@@ -153,10 +156,29 @@ impl Models {
             return Ok(model.reference());
         }
         let name = ModelRef::parse(written).unwrap_or_else(own);
-        if self.catalog.is_limited() {
+        if self.catalog().is_limited() {
             return Err(NameError::NotAllowed(name.to_string()));
         }
         Ok(name)
+    }
+}
+
+impl Known {
+    fn new(failover: Arc<Failover>, agents: &AgentsSettings) -> Result<Self, UnknownModel> {
+        let catalog = failover.catalog();
+        let fallbacks = Fallbacks::new(catalog, agents);
+        let mut by_agent = HashMap::new();
+        for agent in &agents.list {
+            let Some(wanted) = &agent.model else { continue };
+            let found = catalog.named(&wanted.primary);
+            let model = found.ok_or_else(|| UnknownModel {
+                agent: agent.id.clone(),
+                model: wanted.primary.clone(),
+                known: names(catalog),
+            })?;
+            by_agent.insert(AgentId::normalize(&agent.id), model);
+        }
+        Ok(Self { by_agent, failover, fallbacks })
     }
 }
 

@@ -18,7 +18,7 @@ use crate::sessions::{
 };
 use crate::store::{RunOutcome, Store, StoreError};
 use crate::support::stability;
-use crate::support::{Clock, Ids, Tasks};
+use crate::support::{Clock, Ids, Live, Tasks};
 use crate::telemetry::without_secrets;
 
 use super::approvals::Approvals;
@@ -35,9 +35,9 @@ use super::workspace::Workspaces;
 /// What runs work with.
 pub struct RunsParts {
     /// The effective configuration.
-    pub settings: Arc<Settings>,
+    pub settings: Live<Settings>,
     /// How session keys are read.
-    pub keys: Arc<KeyRules>,
+    pub keys: Live<KeyRules>,
     /// Conversations.
     pub sessions: Sessions,
     /// Run records.
@@ -117,7 +117,7 @@ impl RunsParts {
 
     /// The agent that a session belongs to; the default one for an unknown id.
     pub fn agent_of(&self, key: &SessionKey) -> AgentSettings {
-        self.settings.agents.agent_or_default(key.agent(&self.keys).as_str())
+        self.settings.now().agents.agent_or_default(key.agent(&self.keys.now()).as_str())
     }
 
     /// The devices that were approved as nodes, and when.

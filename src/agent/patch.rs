@@ -35,7 +35,7 @@ impl PatchContext {
     /// The original's text for a value that a setting does not take, or that
     /// this session does not.
     pub fn apply(&self, settings: SessionSettings, entry: &mut SessionEntry) -> Result<(), String> {
-        self.apply_lineage(self.models.keys(), &settings, entry)?;
+        self.apply_lineage(&self.models.keys(), &settings, entry)?;
         if let Setting::Set(label) = &settings.label
             && label.trim().is_empty()
         {
@@ -92,7 +92,7 @@ impl PatchContext {
         setting: Setting<String>,
         entry: &mut SessionEntry,
     ) -> Result<(), String> {
-        let agent = self.key.agent(self.models.keys());
+        let agent = self.key.agent(&self.models.keys());
         let wanted = match setting {
             Setting::Keep => return Ok(()),
             Setting::Clear => None,

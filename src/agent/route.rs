@@ -48,29 +48,31 @@ impl Fallbacks {
 
 impl Models {
     /// What fails over between models and credentials.
-    pub const fn failover(&self) -> &Arc<Failover> {
-        &self.failover
+    pub fn failover(&self) -> Arc<Failover> {
+        Arc::clone(&self.known().failover)
     }
 
     /// The way to an answer in a session whose model is `model`: that one, the
     /// fallbacks of its agent, and at last the agent's own model.
     pub fn route(&self, key: &SessionKey, agent: &AgentId, model: Arc<ModelInfo>) -> Route {
-        let others = self.fallbacks.of(agent).iter().cloned().chain([self.of_agent(agent)]);
+        let known = self.known();
+        let others = known.fallbacks.of(agent).iter().cloned().chain([self.of_agent(agent)]);
         let others = once(&model, others);
-        self.failover.route(agent.as_str(), key.as_str(), model, others)
+        known.failover.route(agent.as_str(), key.as_str(), model, others)
     }
 
     /// The way to an answer of a run: that of its session, unless its terms name
     /// other models. One that wants a model of its own is not answered by the
     /// agent's unasked.
     pub fn route_of(&self, run: &ActiveRun, agent: &AgentId, model: Arc<ModelInfo>) -> Route {
+        let known = self.known();
         let others = match (&run.terms.fallbacks, &run.terms.model) {
             (None, None) => return self.route(&run.key, agent, model),
             (Some(names), _) => names.iter().filter_map(|name| self.fallback(name, run)).collect(),
-            (None, Some(_)) => self.fallbacks.of(agent).to_vec(),
+            (None, Some(_)) => known.fallbacks.of(agent).to_vec(),
         };
         let others = once(&model, others.into_iter());
-        self.failover.route(agent.as_str(), run.key.as_str(), model, others)
+        known.failover.route(agent.as_str(), run.key.as_str(), model, others)
     }
 
     fn fallback(&self, name: &str, run: &ActiveRun) -> Option<Arc<ModelInfo>> {

@@ -15,7 +15,7 @@ use crate::protocol::message::UserMessage;
 use crate::providers::ThinkingLevel;
 use crate::sessions::{MediaError, SessionError, SessionKey, StagedMedia, StoredMessage};
 use crate::store::{Claim, NewRun, RunRecord, RunState, StoreError};
-use crate::support::hex;
+use crate::support::{Permits, hex};
 
 use super::aside;
 use super::calls::Calls;
@@ -112,7 +112,7 @@ pub struct Runs {
     // Never held across an await; see docs/locks.md.
     pub(super) state: Mutex<State>,
     /// How many runs may be under way at a time.
-    pub(super) permits: Semaphore,
+    pub(super) permits: Permits,
     /// How many side questions may be asked at a time.
     pub(super) asides: Semaphore,
     /// Runs that have ended.
@@ -130,8 +130,8 @@ pub struct Runs {
 impl Runs {
     /// No run yet.
     pub fn new(parts: RunsParts) -> Arc<Self> {
-        let permits = Semaphore::new(parts.settings.agents.defaults.max_concurrent.max(1));
-        let subagents = Subagents::new(&parts.settings.agents.defaults.subagent_limits);
+        let permits = Permits::new(parts.settings.now().agents.defaults.max_concurrent);
+        let subagents = Subagents::new(&parts.settings.now().agents.defaults.subagent_limits);
         let (state, reports) = (Mutex::default(), Reports::default());
         let asides = Semaphore::new(aside::AT_A_TIME);
         let (calls, started_at) = (Calls::default(), parts.clock.now_ms());
@@ -152,6 +152,13 @@ impl Runs {
     /// What it works with.
     pub const fn parts(&self) -> &RunsParts {
         &self.parts
+    }
+
+    /// Takes the bounds of the configuration as it is now.
+    pub fn reconfigure(&self) {
+        let (settings, tasks) = (self.parts.settings.now(), &self.parts.tasks);
+        self.permits.resize(settings.agents.defaults.max_concurrent, tasks);
+        self.subagents.reconfigure(&settings.agents.defaults.subagent_limits, tasks);
     }
 
     /// Marks what the last process left unfinished; for the start. A message
@@ -354,7 +361,7 @@ impl Runs {
 
     pub(super) async fn new_run(&self, request: SendRequest) -> Result<ActiveRun, SendError> {
         let entry = self.parts.sessions.entry(&request.key).await?;
-        let rules = QueueRules::of(&self.parts.settings.messages.queue, entry.as_ref());
+        let rules = QueueRules::of(&self.parts.settings.now().messages.queue, entry.as_ref());
         let (id, now) = (self.parts.ids.entry_id(), self.parts.clock.now_ms());
         let parent = entry.and_then(|entry| entry.spawned_by);
         Ok(ActiveRun::new(request, rules, id, now).spawned_by(parent))

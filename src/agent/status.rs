@@ -12,7 +12,7 @@ use super::runs::Runs;
 pub fn text(runs: &Runs, key: &SessionKey, entry: Option<SessionEntry>) -> String {
     let parts = runs.parts();
     let model = parts.models.of_session(key, entry.as_ref());
-    let rules = QueueRules::of(&parts.settings.messages.queue, entry.as_ref());
+    let rules = QueueRules::of(&parts.settings.now().messages.queue, entry.as_ref());
     let entry = entry.unwrap_or_default();
     let (now, choice) = (parts.clock.now_ms(), parts.models.default_choice());
     let used = entry.total_tokens.unwrap_or_default();
@@ -64,7 +64,8 @@ fn updated(entry: &SessionEntry, now_ms: u64) -> String {
 
 /// The settings of the session that are not as usual.
 fn options(runs: &Runs, entry: &SessionEntry) -> String {
-    let usual = runs.parts().settings.agents.defaults.thinking_default.as_deref();
+    let settings = runs.parts().settings.now();
+    let usual = settings.agents.defaults.thinking_default.as_deref();
     let level = entry.thinking_level.as_deref().or(usual).unwrap_or("off");
     let mut options = vec![format!("Think: {level}")];
     let levels = [

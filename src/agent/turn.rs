@@ -91,7 +91,7 @@ struct Turn<'a> {
 impl Turn<'_> {
     async fn answer(&mut self) -> Result<AssistantMessage, Stop> {
         let mut has_compacted = false;
-        let agent = self.run.key.agent(&self.parts.keys);
+        let agent = self.run.key.agent(&self.parts.keys.now());
         let mut last = None;
         let mut unknown = 0;
         let mut taken = self.runs.steering(self.run);
@@ -232,7 +232,8 @@ impl Turn<'_> {
 
     /// How hard to think: what the message says, or the session, or the agent.
     fn thinking(&self, entry: &SessionEntry) -> ThinkingLevel {
-        let default_level = self.parts.settings.agents.defaults.thinking_default.as_deref();
+        let settings = self.parts.settings.now();
+        let default_level = settings.agents.defaults.thinking_default.as_deref();
         let session_level = entry.thinking_level.as_deref().or(default_level);
         let level = session_level.and_then(ThinkingLevel::parse).unwrap_or_default();
         self.run.thinking.unwrap_or(level)
@@ -247,7 +248,7 @@ impl Turn<'_> {
         let mut messages = self.parts.sessions.context(&self.run.key).await?;
         let media = self.parts.sessions.media();
         pictures::fit(&mut messages, model.accepts_images(), &media).await;
-        if let Some(settings) = &self.parts.settings.agents.defaults.pruning {
+        if let Some(settings) = &self.parts.settings.now().agents.defaults.pruning {
             pruning::prune(
                 &mut messages,
                 settings,

@@ -44,7 +44,7 @@ impl Runs {
             Some(run) => scope.owned(run.owned.get()).limited(&run.terms.tools),
             None => scope.owned(true),
         };
-        Ok(parts.tools.toolbox(&parts.settings, &scope).await)
+        Ok(parts.tools.toolbox(&parts.settings.now(), &scope).await)
     }
 
     /// Weighs the context of a session.

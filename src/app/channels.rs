@@ -6,13 +6,14 @@ use crate::channels::{Channels, ChannelsParts};
 use crate::config::{Env, Settings};
 use crate::handlers::ChannelInlet;
 use crate::registry::Services;
-use crate::sessions::Sessions;
+use crate::sessions::{KeyRules, Sessions};
 use crate::store::Store;
-use crate::support::{Clock, Tasks};
+use crate::support::{Clock, Live, Tasks};
 
 /// Those of the configuration. Nothing is started.
 pub(super) fn build(
-    settings: &Arc<Settings>,
+    settings: &Live<Settings>,
+    keys: &Live<KeyRules>,
     env: &Env,
     store: &Arc<dyn Store>,
     sessions: &Sessions,
@@ -20,11 +21,11 @@ pub(super) fn build(
     tasks: &Tasks,
 ) -> Channels {
     Channels::new(ChannelsParts {
-        settings: Arc::clone(settings),
+        settings: settings.clone(),
         env: env.clone(),
         store: Arc::clone(store),
         sessions: sessions.clone(),
-        keys: Arc::new(sessions.rules().clone()),
+        keys: keys.clone(),
         clock: Arc::clone(clock),
         tasks: tasks.clone(),
     })

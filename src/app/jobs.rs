@@ -6,14 +6,15 @@ use crate::bus::Bus;
 use crate::channels::Channels;
 use crate::config::{Env, Settings};
 use crate::cron::{Cron, CronParts};
-use crate::sessions::Sessions;
+use crate::sessions::{KeyRules, Sessions};
 use crate::store::Store;
-use crate::support::{Clock, Ids};
+use crate::support::{Clock, Ids, Live};
 
 /// Jobs and heartbeats. Nothing runs before its tasks do.
 #[allow(clippy::too_many_arguments)] // all that is put together comes by here
 pub fn jobs(
-    settings: &Arc<Settings>,
+    settings: &Live<Settings>,
+    keys: &Live<KeyRules>,
     env: &Env,
     sessions: &Sessions,
     store: &Arc<dyn Store>,
@@ -23,8 +24,8 @@ pub fn jobs(
     channels: &Channels,
 ) -> Arc<Cron> {
     let parts = CronParts {
-        settings: Arc::clone(settings),
-        keys: Arc::new(sessions.rules().clone()),
+        settings: settings.clone(),
+        keys: keys.clone(),
         sessions: sessions.clone(),
         store: Arc::clone(store),
         bus: bus.clone(),

@@ -24,16 +24,13 @@ pub fn pairing(runs: &Runs, identity: &Arc<DeviceIdentity>, bus: &Bus) -> Arc<Pa
         };
         bus.publish(kind, &Audience::Everyone, payload);
     };
-    let folder = parts.settings.paths.devices_dir();
+    let folder = parts.settings.now().paths.devices_dir();
     Arc::new(Pairing::new(Arc::clone(&parts.store), minter, folder, Box::new(tell)))
 }
 
-/// Opens the control socket, if it is wanted. A gateway without one works, too.
+/// Opens the control socket. A gateway without one works, too.
 pub fn control(services: &Arc<Services>) -> Option<JoinHandle<Option<()>>> {
-    let path = services.settings.paths.control_socket();
-    if !services.settings.gateway.control_socket {
-        return None;
-    }
+    let path = services.settings.now().paths.control_socket();
     match ControlSocket::open(&path) {
         Ok(socket) => {
             Some(services.tasks.spawn("control socket", socket.serve(Arc::clone(services))))
@@ -42,14 +39,5 @@ pub fn control(services: &Arc<Services>) -> Option<JoinHandle<Option<()>>> {
             tracing::warn!(%error, path = %path.display(), "no control socket; commands about devices need the token");
             None
         }
-    }
-}
-
-/// Closes it, so that its file is gone when the gateway is.
-pub async fn end(control: Option<JoinHandle<Option<()>>>) {
-    if let Some(control) = control {
-        control.abort();
-        // Cancelled is what was asked for.
-        let _ = control.await;
     }
 }

@@ -11,7 +11,7 @@ use crate::voice::{Voice, VoiceParts};
 pub(super) fn voice(runs: &Runs, env: &Env) -> Arc<Voice> {
     let parts = runs.parts();
     Arc::new(Voice::new(VoiceParts {
-        settings: Arc::clone(&parts.settings),
+        settings: parts.settings.clone(),
         env: env.clone(),
         bus: parts.bus.clone(),
         clock: Arc::clone(&parts.clock),
@@ -23,7 +23,7 @@ pub(super) fn voice(runs: &Runs, env: &Env) -> Arc<Voice> {
 pub(super) fn push(runs: &Runs, env: &Env) -> Arc<Push> {
     let parts = runs.parts();
     Arc::new(Push::new(PushParts {
-        settings: Arc::clone(&parts.settings),
+        settings: parts.settings.clone(),
         env: env.clone(),
         store: Arc::clone(&parts.store),
         clock: Arc::clone(&parts.clock),

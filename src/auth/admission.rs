@@ -9,13 +9,14 @@ use serde_json::json;
 use crate::config::{AuthMode, AuthSettings, ControlUiSettings, ProxySettings, RateLimitSettings};
 use crate::protocol::connect::{ClientInfo, ConnectAuth, StandardConnect};
 use crate::protocol::{ErrorShape, Role, Scope};
+use crate::support::Secret;
 
 use super::arrival::DeviceGrant;
 use super::failure::AuthFailure;
 use super::limiter::Limiter;
 use super::pairing::{Pairing, worth};
 use super::peer::{Peer, bucket};
-use super::principal::{Owner, Principal};
+use super::principal::{Login, Owner, Principal};
 use super::shared_secret;
 use super::vouch::{Vouch, Voucher, Vouchers};
 use super::{device, origin};
@@ -33,6 +34,13 @@ pub struct Admission {
     pub granted: Option<DeviceGrant>,
 }
 
+impl Admission {
+    /// The same, let in by this.
+    pub(super) fn by(self, login: Login) -> Self {
+        Self { principal: self.principal.by(login), ..self }
+    }
+}
+
 /// A connect that was not let in: the error to answer. The socket is closed
 /// with 1008 and the same text.
 pub type Refusal = ErrorShape;
@@ -41,14 +49,14 @@ pub type Refusal = ErrorShape;
 pub struct Auth {
     pub(super) settings: AuthSettings,
     control_ui: ControlUiSettings,
-    vouchers: Vouchers,
+    vouchers: Arc<Vouchers>,
     /// Per client address, when the configuration asks for it.
-    by_address: Option<Limiter>,
+    by_address: Option<Arc<Limiter>>,
     /// Per page origin, always: any web page can reach a loopback gateway.
-    by_origin: Limiter,
+    by_origin: Arc<Limiter>,
     pub(super) pairing: Arc<Pairing>,
     /// Per client address, requests that do not prove who sent them.
-    by_hook: Limiter,
+    by_hook: Arc<Limiter>,
 }
 
 /// So many requests in a minute that prove nothing, then none for a minute. Far
@@ -69,13 +77,75 @@ impl Auth {
         pairing: Arc<Pairing>,
     ) -> Self {
         Self {
-            vouchers: Vouchers::new(proxies, settings.mode),
-            by_address: settings.rate_limit.map(Limiter::new),
-            by_origin: Limiter::new(RateLimitSettings::default()),
-            by_hook: Limiter::new(HOOK_LIMIT),
+            vouchers: Arc::new(Vouchers::new(proxies, settings.mode)),
+            by_address: settings.rate_limit.map(Limiter::new).map(Arc::new),
+            by_origin: Arc::new(Limiter::new(RateLimitSettings::default())),
+            by_hook: Arc::new(Limiter::new(HOOK_LIMIT)),
             settings,
             control_ui,
             pairing,
+        }
+    }
+
+    /// The same place under other rules. Who has tried too often has still done
+    /// so.
+    #[must_use]
+    pub fn reconfigured(
+        &self,
+        settings: AuthSettings,
+        control_ui: ControlUiSettings,
+        proxies: ProxySettings,
+    ) -> Self {
+        let is_vouched_alike =
+            settings.mode == self.settings.mode && proxies == *self.vouchers.settings();
+        let vouchers = if is_vouched_alike {
+            Arc::clone(&self.vouchers)
+        } else {
+            Arc::new(Vouchers::new(proxies, settings.mode))
+        };
+        let by_address = settings.rate_limit.map(|limit| match &self.by_address {
+            Some(known) => Arc::new(known.reconfigured(limit)),
+            None => Arc::new(Limiter::new(limit)),
+        });
+        Self {
+            settings,
+            control_ui,
+            vouchers,
+            by_address,
+            by_origin: Arc::clone(&self.by_origin),
+            pairing: Arc::clone(&self.pairing),
+            by_hook: Arc::clone(&self.by_hook),
+        }
+    }
+
+    /// Whether what let somebody in under the rules `before` is good under these.
+    pub fn still_admits(&self, login: Login, before: &Self) -> bool {
+        let is_same = |now: Option<&Secret>, then: Option<&Secret>| {
+            now.zip(then).is_some_and(|(now, then)| now.matches(then.expose()))
+        };
+        let (now, then) = (&self.settings, &before.settings);
+        match login {
+            Login::Own => true,
+            Login::Open => now.mode == AuthMode::None,
+            Login::Secret(AuthMode::Token) => {
+                now.mode == AuthMode::Token && is_same(now.token.as_ref(), then.token.as_ref())
+            }
+            Login::Secret(AuthMode::Password) => {
+                [AuthMode::Password, AuthMode::TrustedProxy].contains(&now.mode)
+                    && (now.mode == then.mode || then.mode == AuthMode::TrustedProxy)
+                    && is_same(now.password.as_ref(), then.password.as_ref())
+            }
+            Login::Secret(AuthMode::None | AuthMode::TrustedProxy) => false,
+            Login::Vouched(_) => Arc::ptr_eq(&self.vouchers, &before.vouchers),
+        }
+    }
+
+    /// What lets a client in that shows no token of its device.
+    pub(super) fn login(&self, peer: &Peer) -> Login {
+        match (peer.voucher(), self.secret_mode(peer)) {
+            (Some(voucher), _) => Login::Vouched(voucher),
+            (None, AuthMode::None) => Login::Open,
+            (None, mode) => Login::Secret(mode),
         }
     }
 
@@ -95,7 +165,7 @@ impl Auth {
     }
 
     /// Who is asked about users.
-    pub const fn vouchers(&self) -> &Vouchers {
+    pub fn vouchers(&self) -> &Vouchers {
         &self.vouchers
     }
 
@@ -144,14 +214,14 @@ impl Auth {
             let keeps_scopes = self.admit_without_device(connect, role, peer, now_ms)?;
             let owner = Owner::Connection(conn_id.to_owned());
             let asked = if keeps_scopes { connect.scopes.as_slice() } else { &[] };
-            return Ok(admission(role, asked, owner));
+            return Ok(admission(role, asked, owner).by(self.login(peer)));
         };
         device::verify(proof, connect, role.as_str(), nonce, now_ms)
             .map_err(device::ProofError::to_error)?;
         // As in the original: who is vouched for needs no pairing in a browser.
         let is_vouched = peer.voucher().is_some() && is_control_ui(&connect.client);
         if is_vouched && role == Role::Operator {
-            return Ok(self.vouched(connect, &proof.id));
+            return Ok(self.vouched(connect, &proof.id).by(self.login(peer)));
         }
         self.admit_device(connect, proof, role, peer, now_ms).await
     }
@@ -252,7 +322,7 @@ impl Auth {
         {
             return Some((&self.by_origin, format!("{purpose} {}", origin.to_ascii_lowercase())));
         }
-        let limiter = self.by_address.as_ref()?;
+        let limiter = self.by_address.as_deref()?;
         // Who comes through a proxy that nobody knows is not from this machine.
         let exempt = peer.is_local() && limiter.exempts_loopback();
         (!exempt).then(|| (limiter, format!("{purpose} {place}")))

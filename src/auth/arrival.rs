@@ -13,7 +13,7 @@ use super::failure::AuthFailure;
 use super::origin;
 use super::pairing::{Ask, LetIn, SetUp, Standing, Trust, covers, normalized};
 use super::peer::Peer;
-use super::principal::{Owner, Principal};
+use super::principal::{Login, Owner, Principal};
 use super::shared_secret;
 
 /// Apps whose system is updated below them.
@@ -61,8 +61,26 @@ impl Auth {
         now_ms: u64,
     ) -> Result<Admission, Refusal> {
         let ask = self.ask(connect, proof, role, peer)?;
+        let shown = self.credential(connect, &ask, peer, now_ms).await?;
+        let login = match &shown {
+            Shown::Nothing | Shown::Secret => self.login(peer),
+            Shown::Token(_) | Shown::Code(_) => Login::Own,
+        };
+        let admitted = self.admit_shown(shown, ask, connect, role, peer, now_ms).await?;
+        Ok(admitted.by(login))
+    }
+
+    async fn admit_shown(
+        &self,
+        shown: Shown,
+        ask: Ask,
+        connect: &StandardConnect,
+        role: Role,
+        peer: &Peer,
+        now_ms: u64,
+    ) -> Result<Admission, Refusal> {
         let owner = || Owner::Device(ask.device_id.clone());
-        match self.credential(connect, &ask, peer, now_ms).await? {
+        match shown {
             Shown::Nothing if is_own_place(connect, peer) => {
                 // Being here is worth no token: it would outlast the mode.
                 let admitted = admission(role, &connect.scopes, owner());

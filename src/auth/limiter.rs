@@ -34,6 +34,12 @@ impl Limiter {
         Self { settings, places: Mutex::new(HashMap::new()) }
     }
 
+    /// One with other rules that has seen the same.
+    #[must_use]
+    pub fn reconfigured(&self, settings: RateLimitSettings) -> Self {
+        Self { settings, places: Mutex::new(self.places.lock().clone()) }
+    }
+
     /// Whether loopback addresses are not counted.
     pub const fn exempts_loopback(&self) -> bool {
         self.settings.exempt_loopback

@@ -29,5 +29,5 @@ pub use failure::AuthFailure;
 pub use identity::{DeviceIdentity, IdentityError};
 pub use limiter::Limiter;
 pub use peer::{Peer, bucket};
-pub use principal::{Owner, Principal};
+pub use principal::{Login, Owner, Principal};
 pub use vouch::{Claims, Vouch, Voucher};

@@ -1,5 +1,7 @@
 //! The rights of one connection, as a value.
 
+use super::vouch::Voucher;
+use crate::config::AuthMode;
 use crate::protocol::{Role, Scope, ScopeSet};
 
 /// Whose runs these are: aborting is for the owner or an admin.
@@ -41,6 +43,20 @@ impl Owner {
     }
 }
 
+/// What let somebody in, as far as the configuration can take it away.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Login {
+    /// Something else than the configuration: a token of its own device, a
+    /// channel, the control socket.
+    Own,
+    /// Nothing was asked for.
+    Open,
+    /// The gateway's own secret, of this mode.
+    Secret(AuthMode),
+    /// The word of somebody in front.
+    Vouched(Voucher),
+}
+
 /// Somebody who may do certain things. Only `auth` can make one, so holding
 /// it proves that a credential was checked.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -49,11 +65,12 @@ pub struct Principal {
     scopes: ScopeSet,
     owner: Owner,
     has_own_token: bool,
+    login: Login,
 }
 
 impl Principal {
     pub(super) const fn new(role: Role, scopes: ScopeSet, owner: Owner) -> Self {
-        Self { role, scopes, owner, has_own_token: false }
+        Self { role, scopes, owner, has_own_token: false, login: Login::Own }
     }
 
     /// Whoever can open a file that only the gateway's user can.
@@ -65,6 +82,16 @@ impl Principal {
     /// The same for a device that has shown nothing but a token of its own.
     pub(super) fn with_own_token(self) -> Self {
         Self { has_own_token: true, ..self }
+    }
+
+    /// The same, let in by this.
+    pub(super) fn by(self, login: Login) -> Self {
+        Self { login, ..self }
+    }
+
+    /// What let it in.
+    pub const fn login(&self) -> Login {
+        self.login
     }
 
     /// The device, when its own token is all that it has shown. Without

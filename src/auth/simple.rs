@@ -45,7 +45,9 @@ impl Auth {
         }
         let Some(proof) = &connect.device else {
             self.check_secret(&connect.auth, None, peer, now_ms)?;
-            return Ok(self.worth_of_secret(Owner::Connection(conn_id.to_owned())));
+            return Ok(self
+                .worth_of_secret(Owner::Connection(conn_id.to_owned()))
+                .by(self.login(peer)));
         };
         let known = self.pairing.known(&proof.id, Role::Operator, now_ms).await?;
         let (proof, mut asked) = prove(connect, proof, known.as_ref(), nonce, now_ms)?;
@@ -67,7 +69,7 @@ impl Auth {
             return self.admit_device(&asked, &proof, Role::Operator, peer, now_ms).await;
         }
         self.check_secret(&asked.auth, None, peer, now_ms)?;
-        Ok(self.worth_of_secret(Owner::Device(proof.id)))
+        Ok(self.worth_of_secret(Owner::Device(proof.id)).by(self.login(peer)))
     }
 
     /// What the secret alone is worth in this profile.

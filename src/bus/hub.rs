@@ -7,6 +7,7 @@ use super::event::{Audience, Event};
 use super::kind::EventKind;
 use super::outbox::Closing;
 use super::subscriber::Subscriber;
+use crate::auth::Principal;
 use parking_lot::RwLock;
 
 /// The open connections of this process.
@@ -74,6 +75,27 @@ impl Hub {
                 subscriber.outbox.close(Closing { drains, ..closing.clone() });
             }
         }
+    }
+
+    /// Closes the connections of whom `is_meant` says so, but for `spared`. They
+    /// are cut off.
+    pub fn close_where(
+        &self,
+        closing: &Closing,
+        spared: Option<&str>,
+        is_meant: impl Fn(&Principal) -> bool,
+    ) {
+        for subscriber in self.subscribers.read().values() {
+            if spared != Some(&*subscriber.conn_id) && is_meant(&subscriber.principal) {
+                subscriber.outbox.close(closing.clone());
+            }
+        }
+    }
+
+    /// Whether it is so of whoever has this connection.
+    pub fn is_any(&self, conn_id: &str, is_so: impl Fn(&Principal) -> bool) -> bool {
+        let subscribers = self.subscribers.read();
+        subscribers.get(conn_id).is_some_and(|subscriber| is_so(&subscriber.principal))
     }
 
     /// Closes every connection after what waits for it.

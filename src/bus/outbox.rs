@@ -57,6 +57,11 @@ pub struct Closing {
 }
 
 impl Closing {
+    /// What let it in does so no more: it is cut off.
+    pub fn auth_changed() -> Self {
+        Self { code: 4001, reason: "gateway auth changed".into(), drains: false }
+    }
+
     /// The device has no right to be here any more: it is cut off.
     pub fn device_removed() -> Self {
         Self { code: 4001, reason: "device removed".into(), drains: false }

@@ -37,7 +37,7 @@ impl Channels {
         let account = self.account(&target.address.channel, &target.address.account);
         let account = account.ok_or_else(|| failed("there is no such account"))?;
         let agent = AgentId::normalize(&announcement.agent_id);
-        let home = SessionKey::main(&agent, &self.0.parts.keys);
+        let home = SessionKey::main(&agent, &self.0.parts.keys.now());
         let (media, told) = self.attach(&runs, &account, &home, &announcement.files).await;
         let text = format!("{text}{told}").trim_start_matches('\n').to_owned();
         Ok(Outgoing { text, media, ..Outgoing::default() })
@@ -53,7 +53,8 @@ impl Channels {
         let kind = self.kind(Some(&announcement.channel)).map_err(failed)?;
         if announcement.to.is_none() {
             let parts = &self.0.parts;
-            let main = SessionKey::main(&AgentId::normalize(&announcement.agent_id), &parts.keys);
+            let main =
+                SessionKey::main(&AgentId::normalize(&announcement.agent_id), &parts.keys.now());
             let entry = parts.sessions.entry(&main).await.ok().flatten();
             let last = entry.as_ref().and_then(|entry| self.context_target(entry));
             if let Some(last) = last.filter(|last| last.kind == kind) {

@@ -86,7 +86,7 @@ impl Channels {
         if let Some(kept) = self.kept_file(name).await {
             return Ok(kept);
         }
-        let (settings, agent) = (self.0.parts.settings.clone(), runs.parts().agent_of(key));
+        let (settings, agent) = (self.0.parts.settings.now(), runs.parts().agent_of(key));
         let path = name.strip_prefix("file://").unwrap_or(name).to_owned();
         let reading = tokio::task::spawn_blocking(move || read(&settings, &agent, &path, limit));
         let bytes =
@@ -103,8 +103,10 @@ impl Channels {
 
     async fn fetch_file(&self, url: &str, megabytes: u64) -> Result<Vec<u8>, AttachError> {
         let parts = &self.0.parts;
-        let rules = &parts.settings.web.fetch;
-        let client = GuardedClient::of(rules, &parts.env, self.0.tls.clone());
+        let settings = parts.settings.now();
+        let rules = &settings.web.fetch;
+        let env = settings.environment(&parts.env);
+        let client = GuardedClient::of(rules, &env, self.0.tls.clone());
         let request = PageRequest {
             url,
             user_agent: rules.user_agent.as_deref().unwrap_or(USER_AGENT),

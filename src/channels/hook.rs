@@ -58,7 +58,8 @@ impl HookAnswer {
 impl Channels {
     /// Most bytes of a request to a path, when a channel has it.
     pub fn hook_limit(&self, path: &str) -> Option<u64> {
-        let account = self.0.accounts.values().find(|it| it.config.inbound_path() == Some(path))?;
+        let accounts = self.0.accounts.now();
+        let account = accounts.values().find(|it| it.config.inbound_path() == Some(path))?;
         // Files are in base64.
         Some(account.config.media_max_mb * 1024 * 1024 * 4 / 3 + ENVELOPE)
     }
@@ -70,8 +71,8 @@ impl Channels {
         request: HookRequest<'a>,
     ) -> BoxFuture<'a, HookAnswer> {
         Box::pin(async move {
-            let mut accounts = self.0.accounts.values();
-            let account = accounts.find(|it| it.config.inbound_path() == Some(path));
+            let accounts = self.0.accounts.now();
+            let account = accounts.values().find(|it| it.config.inbound_path() == Some(path));
             let Some((account, channel)) = account.and_then(|it| Some((it, it.channel()?))) else {
                 return HookAnswer::error(503, "this channel is not running");
             };

@@ -90,8 +90,8 @@ impl Channels {
     /// directory, the first time.
     pub(super) async fn adopt_people(&self) -> Result<(), StoreError> {
         let parts = &self.0.parts;
-        let (from, store, now) =
-            (&parts.settings.paths.state_dir, &parts.store, parts.clock.now_ms());
+        let settings = parts.settings.now();
+        let (from, store, now) = (&settings.paths.state_dir, &parts.store, parts.clock.now_ms());
         if store.channel_note(SEEN).await?.is_some() {
             return Ok(());
         }

@@ -128,7 +128,12 @@ impl Channels {
         mut inbound: Inbound,
     ) -> Result<Received, String> {
         let (parts, config) = (&self.0.parts, &account.config);
-        let key = route::session_of(&parts.settings.channels, config, &inbound.chat, &parts.keys);
+        let key = route::session_of(
+            &parts.settings.now().channels,
+            config,
+            &inbound.chat,
+            &parts.keys.now(),
+        );
         let entry = parts.sessions.entry(&key).await.map_err(|error| error.to_string())?;
         if !access::is_addressed(config, &inbound, entry.as_ref()) {
             return Ok(Received::Ignored("it is not to the agent"));
@@ -160,7 +165,7 @@ impl Channels {
             channel: config.kind.as_str(),
             account: config.id.clone(),
             person: inbound.sender.id.clone(),
-            is_owner: parts.settings.channels.is_owner(config.kind, &inbound.sender.id),
+            is_owner: parts.settings.now().channels.is_owner(config.kind, &inbound.sender.id),
         };
         let Some(inlet) = self.inlet() else { return Err("the gateway is starting".into()) };
         match inlet.accept(said).await {

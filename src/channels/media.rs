@@ -39,7 +39,7 @@ pub enum MediaKeepError {
 impl Channels {
     /// Where files are that are sent.
     pub(super) fn media_folder(&self) -> PathBuf {
-        self.0.parts.settings.paths.state_dir.join(FOLDER)
+        self.0.parts.settings.now().paths.state_dir.join(FOLDER)
     }
 
     /// Keeps a file that is to be sent; `id` makes its name its own.

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, OnceLock, Weak};
 
+use tokio::sync::OnceCell;
 use tokio_util::sync::CancellationToken;
 
 use super::channel::Inlet;
@@ -15,12 +16,12 @@ use crate::config::channels::{ChannelAccount, ChannelKind};
 use crate::config::{Env, Settings};
 use crate::sessions::{KeyRules, Sessions};
 use crate::store::{OutboxCounts, Store, StoreError};
-use crate::support::{Clock, Tasks};
+use crate::support::{Clock, Live, Tasks};
 
 /// What channels work with.
 pub struct ChannelsParts {
     /// The effective configuration.
-    pub settings: Arc<Settings>,
+    pub settings: Live<Settings>,
     /// The surroundings of the process, for secrets.
     pub env: Env,
     /// What is to be sent, and who was let in.
@@ -28,20 +29,25 @@ pub struct ChannelsParts {
     /// Conversations.
     pub sessions: Sessions,
     /// How session keys are read.
-    pub keys: Arc<KeyRules>,
+    pub keys: Live<KeyRules>,
     /// Wall-clock time.
     pub clock: Arc<dyn Clock>,
     /// Background tasks.
     pub tasks: Tasks,
 }
 
+/// The accounts, by channel and id.
+pub(super) type Accounts = BTreeMap<(ChannelKind, String), Arc<Account>>;
+
 pub(super) struct Inner {
     pub parts: ChannelsParts,
-    pub accounts: BTreeMap<(ChannelKind, String), Arc<Account>>,
+    pub accounts: Live<Accounts>,
     pub outbox: Outbox,
     pub tls: Arc<Tls>,
     /// Cancelled at the end: nobody waits for anything any more.
     pub closing: CancellationToken,
+    /// Whether what the last process left was looked at.
+    settled: OnceCell<()>,
     /// When old files were last looked for, in milliseconds since the epoch.
     pub swept_at: AtomicU64,
     runs: OnceLock<Weak<Runs>>,
@@ -55,13 +61,15 @@ pub struct Channels(pub(super) Arc<Inner>);
 impl Channels {
     /// Those of a configuration. Nothing is started and nobody is asked.
     pub fn new(parts: ChannelsParts) -> Self {
-        let configured = parts.settings.channels.accounts.iter().cloned();
-        let accounts = configured
+        let settings = parts.settings.now();
+        let configured = settings.channels.accounts.iter().cloned();
+        let accounts: Accounts = configured
             .map(|config| ((config.kind, config.id.clone()), Arc::new(Account::new(config))))
             .collect();
         Self(Arc::new(Inner {
             parts,
-            accounts,
+            accounts: Live::new(accounts),
+            settled: OnceCell::new(),
             outbox: Outbox::default(),
             tls: Arc::new(Tls::default()),
             closing: CancellationToken::new(),
@@ -74,25 +82,48 @@ impl Channels {
     /// Begins to work: settles what the last process left, then starts every
     /// account that is turned on. Not needed for the start of the gateway.
     pub async fn begin(self, runs: Arc<Runs>, inlet: Arc<dyn Inlet>) {
-        if self.0.accounts.is_empty() {
-            return;
-        }
         // Both are set once; a second beginning changes nothing.
         let _ = self.0.runs.set(Arc::downgrade(&runs));
         let _ = self.0.inlet.set(inlet);
-        if let Err(error) = self.open_outbox().await {
-            tracing::error!(%error, "the outbox of the last process cannot be read");
-        }
-        if let Err(error) = self.adopt_people().await {
-            tracing::error!(%error, "people of OpenClaw not taken over");
-        }
-        if let Err(error) = self.resume_replies(&runs).await {
-            tracing::error!(%error, "replies of the last process are not resumed");
-        }
         drop(runs);
-        self.sweep_files().await;
-        let all: Vec<_> = self.0.accounts.values().cloned().collect();
-        for account in all.into_iter().filter(|account| account.config.enabled) {
+        self.open_enabled(|_| true).await;
+    }
+
+    /// Takes the accounts of the configuration as it is now: those that are set
+    /// otherwise begin anew, those that are there no more end. The others stay as
+    /// they are.
+    pub async fn reconfigure(&self, before: &Settings) {
+        let settings = self.0.parts.settings.now();
+        let (known, now) = (self.0.accounts.now(), self.0.parts.clock.now_ms());
+        let has_other_secrets = settings.secrets != before.secrets;
+        let is_kept = |account: &Account, config: &ChannelAccount| {
+            account.config == *config && (!has_other_secrets || config.references().is_empty())
+        };
+        let mut accounts = Accounts::new();
+        for config in &settings.channels.accounts {
+            let key = (config.kind, config.id.clone());
+            let kept = known.get(&key).filter(|account| is_kept(account, config)).cloned();
+            accounts.insert(key, kept.unwrap_or_else(|| Arc::new(Account::new(config.clone()))));
+        }
+        let is_in = |all: &Accounts, account: &Arc<Account>| {
+            all.values().any(|other| Arc::ptr_eq(other, account))
+        };
+        self.0.accounts.set(accounts.clone());
+        for account in known.values().filter(|account| !is_in(&accounts, account)) {
+            account.close(now);
+        }
+        self.open_enabled(|account| !is_in(&known, account)).await;
+    }
+
+    /// Begins with those accounts that are turned on and meant.
+    async fn open_enabled(&self, is_meant: impl Fn(&Arc<Account>) -> bool + Send) {
+        let all = self.0.accounts.now();
+        if all.is_empty() {
+            return;
+        }
+        self.0.settled.get_or_init(|| self.settle_past()).await;
+        for account in all.values().filter(|it| it.config.enabled && is_meant(it)) {
+            let account = Arc::clone(account);
             if let Err(error) = self.open_account(&account).await {
                 tracing::error!(channel = account.config.kind.as_str(), account = account.config.id,
                     %error, "channel not started");
@@ -100,18 +131,35 @@ impl Channels {
         }
     }
 
+    /// Settles what the last process left.
+    async fn settle_past(&self) {
+        if let Err(error) = self.open_outbox().await {
+            tracing::error!(%error, "the outbox of the last process cannot be read");
+        }
+        if let Err(error) = self.adopt_people().await {
+            tracing::error!(%error, "people of OpenClaw not taken over");
+        }
+        if let Some(runs) = self.runs()
+            && let Err(error) = self.resume_replies(&runs).await
+        {
+            tracing::error!(%error, "replies of the last process are not resumed");
+        }
+        self.sweep_files().await;
+    }
+
     /// Ends every account; what waits to be sent is sent after the next start.
     pub fn end(&self) {
         self.0.closing.cancel();
         let now = self.0.parts.clock.now_ms();
-        for account in self.0.accounts.values() {
+        for account in self.0.accounts.now().values() {
             account.close(now);
         }
     }
 
     /// Every account with how it is.
-    pub fn accounts(&self) -> impl Iterator<Item = (&ChannelAccount, AccountState)> {
-        self.0.accounts.values().map(|account| (&account.config, account.state()))
+    pub fn accounts(&self) -> Vec<(ChannelAccount, AccountState)> {
+        let accounts = self.0.accounts.now();
+        accounts.values().map(|account| (account.config.clone(), account.state())).collect()
     }
 
     /// How many parts of an account are how far.
@@ -124,12 +172,12 @@ impl Channels {
 
     /// Whether no channel is configured.
     pub fn is_empty(&self) -> bool {
-        self.0.accounts.is_empty()
+        self.0.accounts.now().is_empty()
     }
 
     pub(super) fn account(&self, channel: &str, id: &str) -> Option<Arc<Account>> {
         let kind = ChannelKind::parse(channel)?;
-        self.0.accounts.get(&(kind, id.to_owned())).cloned()
+        self.0.accounts.now().get(&(kind, id.to_owned())).cloned()
     }
 
     pub(super) fn runs(&self) -> Option<Arc<Runs>> {

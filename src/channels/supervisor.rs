@@ -75,7 +75,8 @@ impl Channels {
         id: Option<&str>,
     ) -> Result<Arc<Account>, ControlError> {
         let unknown = || ControlError::UnknownAccount(id.unwrap_or("default").to_owned());
-        let config = self.0.parts.settings.channels.account(kind, id).ok_or_else(unknown)?;
+        let settings = self.0.parts.settings.now();
+        let config = settings.channels.account(kind, id).ok_or_else(unknown)?;
         self.account(kind.as_str(), &config.id).ok_or_else(unknown)
     }
 
@@ -111,7 +112,9 @@ impl Channels {
         let (config, parts) = (&account.config, &self.0.parts);
         let way = config.way.as_ref().map_err(Clone::clone)?;
         let references = config.references().into_iter().cloned().collect();
-        let (secrets, lost) = resolve(&references, &parts.settings.secrets, &parts.env).await;
+        let settings = parts.settings.now();
+        let env = settings.environment(&parts.env);
+        let (secrets, lost) = resolve(&references, &settings.secrets, &env).await;
         if let Some((reference, error)) = lost.into_iter().next() {
             return Err(format!("{reference}: {error}"));
         }

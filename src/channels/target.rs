@@ -81,7 +81,7 @@ impl Channels {
     /// # Errors
     /// [`TargetError`].
     pub fn kind(&self, channel: Option<&str>) -> Result<ChannelKind, TargetError> {
-        let settings = &self.0.parts.settings.channels;
+        let settings = &self.0.parts.settings.now().channels;
         let Some(name) = said(channel) else {
             let kinds: Vec<_> = settings.kinds().collect();
             return match kinds.as_slice() {

@@ -7,6 +7,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use crate::app::Ready;
 use crate::config::{AuthMode, Origin, Settings};
 use crate::providers::OFFLINE_PROVIDER;
+use crate::registry::Repair;
 
 /// The start-up text: address, credential, model, files, what to type next.
 pub fn start_text(settings: &Settings, ready: &Ready) -> String {
@@ -39,6 +40,13 @@ pub fn start_text(settings: &Settings, ready: &Ready) -> String {
         reason = ready.model_reason,
         state = settings.paths.state_dir.display(),
     )
+}
+
+/// What a gateway prints that only helps to mend its config file.
+pub fn repair_text(repair: &Repair, ready: &Ready) -> String {
+    let version = env!("CARGO_PKG_VERSION");
+    let address = ready.address;
+    format!("clawgate {version} waits on ws://{address}, for this machine only: {repair}\n")
 }
 
 /// An address to connect to from this machine, and whether it stands for every

@@ -8,8 +8,8 @@ use anyhow::{Context, bail};
 use clap::Args;
 
 use super::{banner, output};
-use crate::app::{self, Ended, Ready};
-use crate::config::{self, AuthMode, BindChoice, Env, GatewayMode, Overrides, Settings};
+use crate::app::{self, Ended, Ready, Start};
+use crate::config::{AuthMode, BindChoice, Env, GatewayMode, Overrides};
 use crate::store::atomic::create_private_dir;
 use crate::store::instance::{InstanceLock, Running};
 use crate::support::{Secret, trouble};
@@ -28,6 +28,10 @@ pub struct GatewayArgs {
     /// another machine
     #[arg(long)]
     pub allow_unconfigured: bool,
+    /// Exit when the config file cannot be used, instead of waiting on this
+    /// machine for it to be mended
+    #[arg(long)]
+    pub strict: bool,
     /// Log details
     #[arg(long)]
     pub verbose: bool,
@@ -79,7 +83,8 @@ fn secret(text: &str) -> Result<Secret, String> {
 /// Runs the gateway until it is told to stop.
 pub fn run(args: &GatewayArgs, env: &Env) -> anyhow::Result<ExitCode> {
     telemetry::init(&log_options(args.verbose, env))?;
-    let settings = config::load(env, &args.overrides.to_overrides())?;
+    let start = Start::load_or_mend(env, &args.overrides.to_overrides(), args.strict)?;
+    let settings = &start.settings;
     if settings.gateway.mode == GatewayMode::Remote && !args.allow_unconfigured {
         bail!(
             "gateway.mode is remote in {}: this config belongs to a client of another gateway; \
@@ -89,7 +94,7 @@ pub fn run(args: &GatewayArgs, env: &Env) -> anyhow::Result<ExitCode> {
     }
     create_private_dir(&settings.paths.state_dir)?;
     let lock = InstanceLock::acquire(&settings.paths.instance_lock())?;
-    let ended = run_again_and_again(settings, &args.overrides.to_overrides(), env, lock);
+    let ended = run_again_and_again(start, env, lock, args.strict);
     telemetry::flush_at_end();
     ended.map(|()| ExitCode::SUCCESS)
 }
@@ -97,32 +102,47 @@ pub fn run(args: &GatewayArgs, env: &Env) -> anyhow::Result<ExitCode> {
 /// Runs the gateway, each time with the configuration as it is then, until it is
 /// told to stop.
 fn run_again_and_again(
-    mut settings: Settings,
-    overrides: &Overrides,
+    mut start: Start,
     env: &Env,
     mut lock: InstanceLock,
+    is_strict: bool,
 ) -> anyhow::Result<()> {
     let mut socket = None;
     loop {
-        telemetry::configure(&settings.logging);
+        telemetry::configure(&start.settings.logging);
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .enable_all()
             .build()
             .context("cannot start the threads of the gateway")?;
-        let on_ready = |ready: &Ready| {
+        let on_ready = |start: &Start, ready: &Ready| {
             let address = banner::reachable(ready.address).0;
             if let Err(error) = lock.publish(Running { address, is_tls: ready.tls.is_some() }) {
                 tracing::warn!(%error, "clients on this machine have to be told the address");
             }
-            if let Err(error) = output::say(&banner::start_text(&settings, ready)) {
+            let text = match &start.repair {
+                Some(repair) => banner::repair_text(repair, ready),
+                None => banner::start_text(&start.settings, ready),
+            };
+            if let Err(error) = output::say(&text) {
                 tracing::warn!(%error, "cannot print the start-up text");
             }
         };
-        let ended = runtime.block_on(app::run(settings.clone(), env, &mut socket, on_ready))?;
+        if let Some(repair) = &start.repair {
+            tracing::error!("{repair}");
+        }
+        let ended = match runtime.block_on(app::run(&mut start, env, &mut socket, on_ready)) {
+            Ok(ended) => ended,
+            Err(error) => {
+                let issue = error.of_config().filter(|_| !is_strict && start.repair.is_none());
+                let mending = issue.and_then(|issue| Start::mend(env, &start.overrides, issue));
+                start = mending.ok_or(error)?;
+                continue;
+            }
+        };
         if ended == Ended::Stopped {
             return Ok(());
         }
-        settings = runtime.block_on(again(settings, overrides, env));
+        start = runtime.block_on(again(start, env));
         // Files and database are closed before they are opened again.
         runtime.shutdown_timeout(LEFT_MAX);
     }
@@ -130,14 +150,14 @@ fn run_again_and_again(
 
 /// The configuration as it is now; the one before, where no gateway would start
 /// with it.
-async fn again(before: Settings, overrides: &Overrides, env: &Env) -> Settings {
+async fn again(before: Start, env: &Env) -> Start {
     let now = async {
-        let settings = config::load(env, overrides)?;
-        if settings.paths != before.paths {
+        let start = Start::load(env, &before.overrides)?;
+        if start.settings.paths != before.settings.paths {
             bail!("the state directory is another one; stop and start the gateway for that");
         }
-        app::check(&settings, env).await?;
-        Ok(settings)
+        app::check(&start.settings, env).await?;
+        Ok(start)
     };
     let now = now.await;
     let wrong = now

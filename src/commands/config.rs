@@ -4,11 +4,13 @@
 //! says so; a secret is neither shown nor kept; a change that the gateway would
 //! not start with is not written.
 
+use std::sync::Arc;
+
 use serde_json::Value;
 
 use super::refusal;
 use crate::config;
-use crate::config::document::{self, ConfigBase, ConfigSnapshot, ConfigWrite};
+use crate::config::document::{self, ConfigBase, ConfigIssue, ConfigSnapshot, ConfigWrite};
 use crate::config::edit::ValuePath;
 use crate::config::redact::redacted_at;
 use crate::registry::Ctx;
@@ -37,7 +39,7 @@ pub fn line(words: &str) -> String {
 
 /// Does it.
 pub async fn run(words: &str, cx: &Ctx) -> String {
-    if !cx.services.settings.commands.config {
+    if !cx.services.settings.now().commands.config {
         return "⚠️ /config is disabled. Set commands.config=true to enable.".to_owned();
     }
     if let Err(error) = cx.check(METHOD) {
@@ -46,35 +48,46 @@ pub async fn run(words: &str, cx: &Ctx) -> String {
     let (action, rest) = words.split_once(char::is_whitespace).unwrap_or((words, ""));
     let rest = rest.trim().to_owned();
     let env = cx.services.env.clone();
-    let work: Box<dyn FnOnce() -> Result<String, String> + Send> =
+    let (services, runtime) = (Arc::clone(&cx.services), tokio::runtime::Handle::current());
+    let would_work = move |text: &str| runtime.block_on(services.reload.check(text.to_owned()));
+    let work: Box<dyn FnOnce() -> Result<(String, bool), String> + Send> =
         match action.to_lowercase().as_str() {
-            "" | "show" | "get" => Box::new(move || show(&env, &rest)),
+            "" | "show" | "get" => Box::new(move || Ok((show(&env, &rest)?, false))),
             "set" => Box::new(move || {
                 let (path, value) =
                     rest.split_once('=').ok_or("⚠️ Usage: /config set path=value")?;
                 let (path, value) = (read_path(path)?, read_value(value));
                 let shown = redacted_at(path.steps(), &value);
-                change(&ConfigWrite::Set(path.clone(), value), &env)?;
-                Ok(format!("⚙️ Config updated: {path}={shown}\n{RESTART}"))
+                change(&ConfigWrite::Set(path.clone(), value), &env, &would_work)?;
+                Ok((format!("⚙️ Config updated: {path}={shown}"), true))
             }),
             "unset" if !rest.is_empty() => Box::new(move || {
                 let path = read_path(&rest)?;
-                let changed = change(&ConfigWrite::Unset(path.clone()), &env)?;
+                let changed = change(&ConfigWrite::Unset(path.clone()), &env, &would_work)?;
                 Ok(if changed {
-                    format!("⚙️ Config updated: {path} removed.\n{RESTART}")
+                    (format!("⚙️ Config updated: {path} removed."), true)
                 } else {
-                    format!("⚙️ No config value found for {path}.")
+                    (format!("⚙️ No config value found for {path}."), false)
                 })
             }),
             _ => return USAGE.to_owned(),
         };
     match tokio::task::spawn_blocking(work).await {
-        Ok(Ok(said) | Err(said)) => said,
+        Ok(Ok((said, true))) => format!("{said}{}", taken_up(cx).await),
+        Ok(Ok((said, false)) | Err(said)) => said,
         Err(_) => "⚠️ /config failed inside the gateway; its log says why.".to_owned(),
     }
 }
 
-const RESTART: &str = "Restart the gateway for it to take effect.";
+/// Has the gateway use what is written now; what is to be said of that.
+async fn taken_up(cx: &Ctx) -> String {
+    match cx.services.reload.take_up(None, false).await {
+        Ok(taken) if taken.restarts => "\nThe gateway restarts for it to take effect.".into(),
+        Ok(taken) if taken.pending.is_empty() => String::new(),
+        Ok(_) => "\nRestart the gateway for it to take effect.".into(),
+        Err(wrong) => format!("\n⚠️ It is not in use: {}", wrong.message),
+    }
+}
 
 fn read_path(written: &str) -> Result<ValuePath, String> {
     written.trim().parse().map_err(|error| format!("⚠️ {error}"))
@@ -87,8 +100,12 @@ fn read_value(written: &str) -> Value {
     read.unwrap_or_else(|_| Value::String(written.to_owned()))
 }
 
-fn change(write: &ConfigWrite, env: &config::Env) -> Result<bool, String> {
-    let written = document::write(write, &ConfigBase::Any, env);
+fn change(
+    write: &ConfigWrite,
+    env: &config::Env,
+    would_work: impl Fn(&str) -> Result<(), ConfigIssue>,
+) -> Result<bool, String> {
+    let written = document::write(write, &ConfigBase::Any, env, would_work);
     let written = written.map_err(|error| format!("⚠️ Config not changed: {error}"))?;
     Ok(written.changed)
 }

@@ -23,8 +23,8 @@ pub async fn run(words: &str, cx: &Ctx, key: &SessionKey) -> String {
             Ok(entry) => entry.unwrap_or_default(),
             Err(error) => return format!("⚠️ The session is not readable: {error}"),
         };
-        let agent = key.agent(&cx.services.keys);
-        let rules = cx.services.settings.exec_policy.rules(agent.as_str());
+        let agent = key.agent(&cx.services.keys.now());
+        let rules = cx.services.settings.now().exec_policy.rules(agent.as_str());
         let or = |value: &Option<String>, default: &str| {
             value.clone().unwrap_or_else(|| default.to_owned())
         };

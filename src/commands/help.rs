@@ -41,7 +41,7 @@ const MORE: &str = "More: /commands for full list, /tools for available capabili
 
 /// `/help`.
 pub fn short(cx: &Ctx) -> String {
-    let known: Vec<_> = offered(cx.services.settings.commands.config).collect();
+    let known: Vec<_> = offered(cx.services.settings.now().commands.config).collect();
     let mut parts = vec!["ℹ️ Help".to_owned()];
     for (title, forms) in SHORT {
         let is_there = |name: &str| known.iter().any(|spec| spec.name == name);
@@ -55,7 +55,7 @@ pub fn short(cx: &Ctx) -> String {
 
 /// `/commands`.
 pub fn long(cx: &Ctx) -> String {
-    let known: Vec<_> = offered(cx.services.settings.commands.config).collect();
+    let known: Vec<_> = offered(cx.services.settings.now().commands.config).collect();
     let mut parts = vec!["ℹ️ Slash commands".to_owned()];
     for category in Category::ALL {
         let lines = known.iter().filter(|spec| spec.category == category).map(|spec| line(spec));

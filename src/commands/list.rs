@@ -12,7 +12,7 @@ use crate::registry::Ctx;
 /// texts and for menus of clients alike.
 pub async fn rows(cx: &Ctx, agent: AgentSettings, with_args: bool) -> Vec<Value> {
     let skills = skill::commands(cx, agent).await;
-    let own = offered(cx.services.settings.commands.config).map(|spec| row(spec, with_args));
+    let own = offered(cx.services.settings.now().commands.config).map(|spec| row(spec, with_args));
     own.chain(skills.iter().map(skill_row)).collect()
 }
 

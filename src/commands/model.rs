@@ -41,7 +41,7 @@ fn current(cx: &Ctx, key: &SessionKey, entry: &SessionEntry) -> String {
 
 fn status(cx: &Ctx, key: &SessionKey, entry: &SessionEntry) -> String {
     let models = &cx.services.models;
-    let agent = key.agent(&cx.services.keys);
+    let agent = key.agent(&cx.services.keys.now());
     let current = models.of_session(key, Some(entry));
     let mut lines = vec![
         format!("Current: {}", current.name),
@@ -60,7 +60,7 @@ fn status(cx: &Ctx, key: &SessionKey, entry: &SessionEntry) -> String {
 
 async fn choose(written: Option<&str>, cx: &Ctx, key: &SessionKey) -> String {
     let models = &cx.services.models;
-    let usual = models.of_agent(&key.agent(&cx.services.keys));
+    let usual = models.of_agent(&key.agent(&cx.services.keys.now()));
     let (model, said) = match written {
         None => (Value::Null, format!("Model reset to default ({}).", usual.reference())),
         Some(written) => match models.catalog().resolve(written, &usual.provider) {

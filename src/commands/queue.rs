@@ -99,7 +99,7 @@ pub async fn run(words: &str, cx: &Ctx, key: &SessionKey) -> String {
         sessions.edit(key, &workspace, edit).await.map(|_| told)
     } else {
         sessions.entry(key).await.map(|entry| {
-            let rules = QueueRules::of(&cx.services.settings.messages.queue, entry.as_ref());
+            let rules = QueueRules::of(&cx.services.settings.now().messages.queue, entry.as_ref());
             format!(
                 "Current queue settings: mode={}, debounce={}ms, cap={}, drop={}.\n{OPTIONS}",
                 rules.mode,

@@ -9,7 +9,7 @@ const METHOD: &str = "gateway.restart.request";
 
 /// Does it, by the method and with the sender's right to it.
 pub async fn run(cx: &Ctx) -> String {
-    if !cx.services.settings.commands.restart {
+    if !cx.services.settings.now().commands.restart {
         return "⚠️ /restart is disabled. Set commands.restart=true to enable.".to_owned();
     }
     let answer = match cx.call(METHOD, &json!({"reason": "/restart"})).await {

@@ -59,7 +59,7 @@ async fn reset(
 fn split_model<'a>(args: &'a str, cx: &Ctx, key: &SessionKey) -> (Option<String>, &'a str) {
     let (word, rest) = args.split_once(char::is_whitespace).unwrap_or((args, ""));
     let models = &cx.services.models;
-    let usual = &models.of_agent(&key.agent(&cx.services.keys)).provider;
+    let usual = &models.of_agent(&key.agent(&cx.services.keys.now())).provider;
     match models.catalog().exactly(word, usual) {
         Ok(Some(model)) if !word.is_empty() => (Some(model.reference().to_string()), rest.trim()),
         _ => (None, args),

@@ -102,7 +102,7 @@ fn told(setting: Setting, level: &str) -> String {
 }
 
 fn current(setting: Setting, cx: &Ctx, entry: &SessionEntry) -> String {
-    let defaults = &cx.services.settings.agents.defaults;
+    let defaults = &cx.services.settings.now().agents.defaults;
     let or_off = |level: &Option<String>| level.clone().unwrap_or_else(|| "off".into());
     let (what, level, options) = match setting {
         Setting::Think => {

@@ -15,7 +15,7 @@ pub async fn run(mode: &str, cx: &Ctx, key: &SessionKey) -> String {
         let entry = cx.services.sessions.entry(key).await?.unwrap_or_default();
         let runs = &cx.services.runs;
         let scope = ToolScope::of_session(runs.parts(), key, Some(&entry)).await?;
-        let profile = scope.profile(&cx.services.settings);
+        let profile = scope.profile(&cx.services.settings.now());
         Ok::<_, SessionError>((runs.toolbox(key, &entry, None).await?.specs(), profile))
     };
     let (specs, profile) = match listed.await {

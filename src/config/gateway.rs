@@ -7,8 +7,8 @@ use std::time::Duration;
 use super::explain::{Choice, Ledger};
 use super::schema::{Node, env_integer};
 use super::{
-    AuthSettings, Bind, ConfigError, Env, Overrides, Paths, ProxySettings, RemoteSettings,
-    TlsSettings, auth, bind, proxies, tls,
+    AuthSettings, Bind, ConfigError, Env, Overrides, Paths, ProxySettings, ReloadSettings,
+    RemoteSettings, TlsSettings, auth, bind, proxies, reload, tls,
 };
 
 /// OpenClaw's port, which its clients try first.
@@ -41,6 +41,8 @@ pub struct GatewaySettings {
     pub control_socket: bool,
     /// Who stands in front, and what it says of users.
     pub proxies: ProxySettings,
+    /// What happens when the config file changes.
+    pub reload: ReloadSettings,
     /// Rules for browsers.
     pub control_ui: ControlUiSettings,
     /// The gateway's certificate.
@@ -109,6 +111,7 @@ pub(super) fn read(
     let (handshake_timeout, max_preauth_per_ip) = limits(&node, from, ledger)?;
     let socket = Choice::file(from.file, node.member("controlSocket")?.boolean()?);
     let control_socket = ledger.settle("gateway.controlSocket", socket, true);
+    let reload = reload::read(&node, from.file, ledger)?;
     let control_ui = control_ui(&node.member("controlUi")?, from.file, ledger)?;
     let tls = tls::read(&node, from, ledger)?;
     let remote = tls::remote(&node, from, ledger)?;
@@ -124,6 +127,7 @@ pub(super) fn read(
         max_preauth_per_ip,
         control_socket,
         proxies,
+        reload,
         control_ui,
         tls,
         remote,

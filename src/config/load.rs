@@ -6,7 +6,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde_json::Value;
-use sha2::{Digest, Sha256};
 
 use super::explain::Ledger;
 use super::gateway::{self, Sources};
@@ -17,11 +16,11 @@ use super::{
     models, nesting, nodes, profiles, push, redact, secrets, session, skills, substitute, tools,
     voice, web, workspace,
 };
-use crate::support::{Secret, hex};
+use crate::support::Secret;
 use crate::telemetry;
 
 /// The sections that are read; the rest is kept as it is.
-pub(super) const SECTIONS: [&str; 16] = [
+const SECTIONS: [&str; 16] = [
     "gateway", "session", "agents", "messages", "tools", "commands", "models", "auth", "secrets",
     "skills", "mcp", "cron", "bindings", "env", "logging", "talk",
 ];
@@ -34,6 +33,11 @@ pub fn load(env: &Env, overrides: &Overrides) -> Result<Settings, ConfigError> {
     let paths = Paths::resolve(env)?;
     let text = read_text(&paths.config_path)?;
     settings(text.as_deref(), paths, env, overrides)
+}
+
+/// The same of this text in the place of the file's.
+pub fn load_text(text: &str, env: &Env, overrides: &Overrides) -> Result<Settings, ConfigError> {
+    settings(Some(text), Paths::resolve(env)?, env, overrides)
 }
 
 /// Whether a gateway would take this text of a config file; nothing is made or
@@ -64,7 +68,7 @@ fn settings(
     let file = ConfigFile {
         path: paths.config_path.clone(),
         exists: text.is_some(),
-        hash: hex(Sha256::digest(text.unwrap_or_default())),
+        ..ConfigFile::of(text.unwrap_or_default())
     };
     let raw = parse(text.unwrap_or_default(), &file.path)?;
     let include::Whole { value: raw, files: included } = include::whole(raw, &file.path)?;
@@ -218,7 +222,7 @@ pub fn parse_value(text: &str, path: &Path) -> Result<Value, ConfigError> {
 }
 
 /// The text of the file, `None` when there is no file.
-fn read_text(path: &Path) -> Result<Option<String>, ConfigError> {
+pub(super) fn read_text(path: &Path) -> Result<Option<String>, ConfigError> {
     let unreadable = |source| ConfigError::Unreadable { path: path.to_owned(), source };
     let file = match File::open(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),

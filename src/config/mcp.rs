@@ -32,7 +32,7 @@ pub struct McpConfig {
 }
 
 /// One of `mcp.servers`.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct McpServer {
     /// Its name in the file.
     pub name: String,
@@ -49,7 +49,7 @@ pub struct McpServer {
 }
 
 /// How a server is reached.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum McpWay {
     /// A program that we start.
     Stdio(McpProgram),
@@ -63,7 +63,7 @@ pub enum McpWay {
 }
 
 /// A program to start.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct McpProgram {
     /// Its path, or its name in `PATH`.
     pub command: String,

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use parking_lot::Mutex;
 
 use super::edit::EditError;
-use crate::store::atomic::{self, FileError};
+use crate::store::atomic::{self, Disk, FileError, OnPath, System};
 
 /// How many earlier versions are kept, beside the newest.
 const OLDER: usize = 4;
@@ -51,12 +51,13 @@ pub fn edit_file(
     path: &Path,
     edit: impl FnOnce(&str) -> Result<String, EditError>,
 ) -> Result<bool, SaveError> {
-    write_with(path, |before| Ok(edit(before.unwrap_or_default())?))
+    write_with(&System, path, |before| Ok(edit(before.unwrap_or_default())?))
 }
 
-/// The same by `next`, which gets the text if there is a file, and has errors of
+/// The same on a disk and by `next`, which gets the text if there is a file, and has errors of
 /// its own.
 pub(super) fn write_with<E: From<SaveError>>(
+    disk: &dyn Disk,
     path: &Path,
     next: impl FnOnce(Option<&str>) -> Result<String, E>,
 ) -> Result<bool, E> {
@@ -67,12 +68,12 @@ pub(super) fn write_with<E: From<SaveError>>(
         return Ok(false);
     }
     if let Some(before) = &before {
-        keep(path, before).map_err(SaveError::from)?;
+        keep(disk, path, before).map_err(SaveError::from)?;
     }
     if read(path)? != before {
         return Err(SaveError::Stale(path.to_owned()).into());
     }
-    atomic::write_private(path, after.as_bytes()).map_err(SaveError::from)?;
+    atomic::write_private_on(disk, path, after.as_bytes()).map_err(SaveError::from)?;
     Ok(true)
 }
 
@@ -86,13 +87,18 @@ pub(super) fn read(path: &Path) -> Result<Option<String>, SaveError> {
 }
 
 /// Makes `text` the newest earlier version.
-fn keep(path: &Path, text: &str) -> Result<(), FileError> {
+fn keep(disk: &dyn Disk, path: &Path, text: &str) -> Result<(), FileError> {
     for age in (1..=OLDER).rev() {
         let (older, newer) = (backup(path, age), backup(path, age - 1));
         // The oldest version goes; one that is missing leaves its place empty.
-        let _ = fs::rename(newer, older);
+        match disk.rename(&newer, &older) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                return Err(error).on_path("move", &newer);
+            }
+            _ => {}
+        }
     }
-    atomic::write_private(&backup(path, 0), text.as_bytes())
+    atomic::write_private_on(disk, &backup(path, 0), text.as_bytes())
 }
 
 fn backup(path: &Path, age: usize) -> PathBuf {
@@ -103,6 +109,9 @@ fn backup(path: &Path, age: usize) -> PathBuf {
     }
     PathBuf::from(name)
 }
+
+#[cfg(test)]
+mod faults;
 
 #[cfg(test)]
 mod tests {

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use serde_json::Value;
+use sha2::{Digest, Sha256};
 
 use super::channels::ChannelsSettings;
 use super::cli_backend::CliBackend;
@@ -21,7 +22,7 @@ use super::{
     ExecSettings, Explained, GatewaySettings, HeartbeatSettings, LoggingSettings, MessagesSettings,
     NodesSettings, Paths, PushConfig, SessionSettings, ToolsSettings, WorkspaceSettings,
 };
-use crate::support::Secret;
+use crate::support::{Secret, hex};
 
 /// What the command line decides.
 #[derive(Debug, Clone, Default)]
@@ -105,6 +106,11 @@ pub struct Settings {
 }
 
 impl Settings {
+    /// The config file, and those that it includes.
+    pub fn files(&self) -> Vec<PathBuf> {
+        [&self.file.path].into_iter().chain(&self.included).cloned().collect()
+    }
+
     /// `env` with the variables of the section `env`, where it has none of that
     /// name.
     pub fn environment(&self, env: &Env) -> Env {
@@ -121,6 +127,13 @@ pub struct ConfigFile {
     pub exists: bool,
     /// Lowercase hex SHA-256 of the text; of the empty text when there is none.
     pub hash: String,
+}
+
+impl ConfigFile {
+    /// One with this text, wherever it is.
+    pub(super) fn of(text: &str) -> Self {
+        Self { path: PathBuf::new(), exists: true, hash: hex(Sha256::digest(text)) }
+    }
 }
 
 /// Leaves out the sections with keys and tokens in them.

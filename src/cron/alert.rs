@@ -68,7 +68,7 @@ impl Worker {
             self.tell_failure(job, &wanted, by_webhook, error, 1, &format!("{row_id}#failed"))
                 .await;
         }
-        let settings = &self.cron.parts.settings.cron.failure_alert;
+        let settings = &self.cron.parts.settings.now().cron.failure_alert;
         let Some(alert) = Alert::of(job, settings) else { return };
         let Some(times) = alert.is_due(job, now) else { return };
         // Written first: told twice is worse than not told of this one.

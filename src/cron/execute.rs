@@ -38,7 +38,7 @@ impl Worker {
     /// Runs a job whose row is written, to its end.
     pub(super) async fn run(self: &Arc<Self>, ticket: &Ticket) {
         // The semaphore is never closed.
-        let permit = self.permits.acquire().await.ok();
+        let permit = self.cron.permits.acquire().await;
         let job = &ticket.job;
         self.cron.tell("started", job, &json!({"runAtMs": ticket.started_at}));
         // It may have been removed since the job was made.
@@ -65,7 +65,7 @@ impl Worker {
         let now = self.cron.now_ms();
         let (sender, mut told) = tokio::sync::oneshot::channel();
         let (of_end, of_ticket) = (outcome.clone(), ticket.clone());
-        let retry = self.cron.parts.settings.cron.retry.clone();
+        let retry = self.cron.parts.settings.now().cron.retry.clone();
         let edited = self.cron.edit(&ticket.job.id, move |row| {
             let ended = of_end.change(row, &of_ticket, &retry, now)?;
             let change = ended.change.clone();
@@ -101,7 +101,7 @@ impl Worker {
                 self.alert(&ended.job, error, &ticket.row_id).await;
             }
         }
-        let kept = self.cron.parts.settings.cron.keep_lines;
+        let kept = self.cron.parts.settings.now().cron.keep_lines;
         if let Err(error) = store.prune_cron_runs(&ticket.job.id, kept).await {
             tracing::warn!(job = %ticket.job.id, %error, "old runs of a job not forgotten");
         }
@@ -109,7 +109,7 @@ impl Worker {
 
     /// Tells the main session something; it answers at its next turn.
     async fn tell_main(&self, job: &Job, text: &str) -> Outcome {
-        let keys = &self.cron.parts.keys;
+        let keys = &self.cron.parts.keys.now();
         let main = SessionKey::main(&self.cron.agent_of(job), keys);
         match self.runs.parts().notice(&main, text).await {
             Ok(()) => Outcome::ok(text),
@@ -189,7 +189,7 @@ impl Worker {
         let (job, parts) = (&ticket.job, self.runs.parts());
         let agent = self.cron.agent_of(job);
         if let Some(written) = job.session_target.strip_prefix("session:") {
-            let key = SessionKey::parse_for(written, &agent, &parts.keys);
+            let key = SessionKey::parse_for(written, &agent, &parts.keys.now());
             let workspace = parts.agent_of(&key).workspace;
             if parts.sessions.entry(&key).await?.is_none() {
                 parts.sessions.begin_as(&key, run_id, &workspace, |_| {}).await?;

@@ -83,7 +83,7 @@ impl Cron {
     /// Takes over the jobs that an OpenClaw left in our state directory, the
     /// first time that they are seen.
     pub(super) async fn adopt(&self) -> Result<(), StoreError> {
-        let from = self.parts.settings.paths.state_dir.clone();
+        let from = self.parts.settings.now().paths.state_dir.clone();
         let file = from.join("cron").join("jobs.json");
         if !tokio::fs::try_exists(&file).await.unwrap_or_default() {
             return Ok(());

@@ -153,7 +153,7 @@ impl Cron {
     /// When it cannot be read.
     pub async fn status(&self) -> Result<Value, CronError> {
         let jobs = self.parts.store.cron_jobs().await?;
-        let settings = &self.parts.settings;
+        let settings = &self.parts.settings.now();
         let is_enabled = settings.cron.enabled;
         let next = jobs.iter().filter_map(|row| row.due_at).min().filter(|_| is_enabled);
         // Where the original keeps them, and where they are imported from.
@@ -185,7 +185,7 @@ impl Cron {
     pub(super) fn check_agent(&self, written: Option<&str>) -> Result<(), CronError> {
         let Some(written) = written.filter(|id| !id.trim().is_empty()) else { return Ok(()) };
         let agent = AgentId::normalize(written);
-        if self.parts.settings.agents.has(agent.as_str()) {
+        if self.parts.settings.now().agents.has(agent.as_str()) {
             return Ok(());
         }
         Err(CronError::Invalid(format!("unknown agent id \"{written}\"")))

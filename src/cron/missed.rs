@@ -7,6 +7,7 @@ use crate::support::millis;
 use std::time::Duration;
 
 use super::schedule::Timing;
+use crate::config::CronSettings;
 
 /// What becomes of instants that passed while nobody could run the job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,6 +25,11 @@ pub enum MissedPolicy {
 pub const GRACE_MS: u64 = 5_000;
 
 impl MissedPolicy {
+    /// That of the configuration, which was checked: unknown means no.
+    pub fn of(settings: &CronSettings) -> Self {
+        Self::parse(&settings.missed).unwrap_or(Self::Skip)
+    }
+
     /// Reads `run`, `skip`, or a time such as `90s`, `30m`, `6h` or `2d`.
     pub fn parse(text: &str) -> Option<Self> {
         let text = text.trim().to_lowercase();

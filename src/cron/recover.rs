@@ -38,7 +38,7 @@ impl Cron {
         let nameless = Job { name: name.to_owned(), ..Job::nameless(&job_id) };
         let gone = ticket(nameless);
         let (in_edit, of_end) = (ticket, outcome.clone());
-        let retry = self.parts.settings.cron.retry.clone();
+        let retry = self.parts.settings.now().cron.retry.clone();
         let edited = self.edit(&job_id, move |row| {
             let ticket = in_edit(Job::of_row(row).ok()?);
             Some(of_end.change(row, &ticket, &retry, now)?.change)

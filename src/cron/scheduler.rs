@@ -8,7 +8,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::FutureExt;
-use tokio::sync::Semaphore;
 
 use crate::agent::Runs;
 use crate::store::StoreError;
@@ -32,15 +31,12 @@ pub(super) struct Worker {
     pub cron: Arc<Cron>,
     /// The agents.
     pub runs: Arc<Runs>,
-    /// How many runs may be under way.
-    pub permits: Semaphore,
 }
 
 impl Cron {
     /// Runs jobs when they are due, until the gateway stops.
     pub async fn schedule(self: Arc<Self>, runs: Arc<Runs>) {
-        let permits = Semaphore::new(self.parts.settings.cron.max_concurrent.max(1));
-        let worker = Arc::new(Worker { cron: self, runs, permits });
+        let worker = Arc::new(Worker { cron: self, runs });
         let cron = &worker.cron;
         if let Err(error) = cron.adopt().await {
             tracing::error!(%error, "jobs of OpenClaw not taken over");
@@ -68,7 +64,7 @@ impl Cron {
 
     /// How long nothing is due; `None` when nothing ever is.
     async fn pause(&self, now: u64) -> Result<Option<Duration>, StoreError> {
-        if !self.parts.settings.cron.enabled {
+        if !self.parts.settings.now().cron.enabled {
             return Ok(None);
         }
         let next = self.parts.store.next_cron_job().await?;
@@ -92,7 +88,7 @@ impl Worker {
             let Some(ticket) = ticket else { break };
             self.start(ticket);
         }
-        if !self.cron.parts.settings.cron.enabled {
+        if !self.cron.parts.settings.now().cron.enabled {
             return Ok(());
         }
         for id in self.cron.parts.store.due_cron_jobs(now).await? {

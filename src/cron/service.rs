@@ -14,7 +14,7 @@ use crate::bus::{Audience, Bus, EventKind};
 use crate::config::{Env, Settings};
 use crate::sessions::{KeyRules, Sessions};
 use crate::store::{CronChange, CronEdited, CronJobRow, Store, StoreError};
-use crate::support::{Clock, Ids};
+use crate::support::{Clock, Ids, Live, Permits, Tasks};
 
 use super::claim::Claim;
 use super::error::CronError;
@@ -27,9 +27,9 @@ use super::run_log;
 /// What the service works with.
 pub struct CronParts {
     /// The effective configuration.
-    pub settings: Arc<Settings>,
+    pub settings: Live<Settings>,
     /// How session keys are read.
-    pub keys: Arc<KeyRules>,
+    pub keys: Live<KeyRules>,
     /// Conversations.
     pub sessions: Sessions,
     /// Jobs and their runs.
@@ -48,14 +48,16 @@ pub struct CronParts {
 pub struct Cron {
     pub(super) parts: CronParts,
     /// The way to web servers.
-    pub(super) client: GuardedClient,
+    pub(super) client: Live<GuardedClient>,
     /// How the agents' heartbeats are.
     pub heartbeats: Heartbeats,
     /// Something is due at another time, or somebody wants a run.
     pub(super) changed: Notify,
     // Never held across an await; see docs/locks.md.
     pub(super) state: Mutex<State>,
-    pub(super) missed: MissedPolicy,
+    /// How many runs may be under way.
+    pub(super) permits: Permits,
+    env: Env,
     /// Whether the gateway stops: what is due then is for the next one.
     stopped: AtomicBool,
 }
@@ -115,26 +117,42 @@ impl Drop for Enqueued {
     }
 }
 
+/// The way to web servers, as the configuration lets it be.
+fn client(settings: &Settings, env: &Env) -> GuardedClient {
+    GuardedClient::of(&settings.web.fetch, env, Arc::<Tls>::default())
+}
+
 impl Cron {
     /// The service. Nothing is read and nothing runs before the scheduler does.
     pub fn new(parts: CronParts, env: &Env) -> Arc<Self> {
-        let missed = MissedPolicy::parse(&parts.settings.cron.missed);
-        let client = GuardedClient::of(&parts.settings.web.fetch, env, Arc::<Tls>::default());
+        let settings = parts.settings.now();
+        let permits = Permits::new(settings.cron.max_concurrent);
+        let client = Live::new(client(&settings, env));
         Arc::new(Self {
             client,
             heartbeats: Heartbeats::default(),
             changed: Notify::new(),
             state: Mutex::default(),
-            // The config was checked; unknown means no.
-            missed: missed.unwrap_or(MissedPolicy::Skip),
+            permits,
+            env: env.clone(),
             stopped: AtomicBool::new(false),
             parts,
         })
     }
 
+    /// Takes the configuration as it is now: jobs and heartbeats are looked at
+    /// again.
+    pub fn reconfigure(&self, tasks: &Tasks) {
+        let settings = self.parts.settings.now();
+        self.permits.resize(settings.cron.max_concurrent, tasks);
+        self.client.set(client(&settings, &settings.environment(&self.env)));
+        self.changed.notify_one();
+        self.heartbeats.look_again();
+    }
+
     /// Where the user lives.
     pub(super) fn zone(&self) -> TimeZone {
-        let own = self.parts.settings.workspace.user_timezone.clone();
+        let own = self.parts.settings.now().workspace.user_timezone.clone();
         own.unwrap_or_else(TimeZone::system)
     }
 
@@ -184,8 +202,8 @@ impl Cron {
     pub(super) async fn claim_due(&self, id: &str) -> Result<Option<Ticket>, StoreError> {
         let now = self.now_ms();
         let is_free = self.begin(id, now);
-        let policy = self.missed;
-        let keep = usize::try_from(self.parts.settings.cron.keep_lines).unwrap_or(usize::MAX);
+        let policy = MissedPolicy::of(&self.parts.settings.now().cron);
+        let keep = usize::try_from(self.parts.settings.now().cron.keep_lines).unwrap_or(usize::MAX);
         let (sender, mut claimed) = tokio::sync::oneshot::channel();
         let edited = self.edit(id, move |row| {
             let claim = Claim::of(row, now, policy, is_free, keep)?;

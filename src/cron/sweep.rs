@@ -13,7 +13,7 @@ impl Worker {
     /// Removes the sessions of runs that ended long ago. What the session of a
     /// job still shows keeps its transcript.
     pub(super) async fn sweep(&self) {
-        let Some(kept) = self.cron.parts.settings.cron.session_retention_ms else { return };
+        let Some(kept) = self.cron.parts.settings.now().cron.session_retention_ms else { return };
         let now = self.cron.now_ms();
         {
             let mut state = self.cron.state.lock();

@@ -131,13 +131,13 @@ impl Cron {
     /// The agent of a job.
     pub(super) fn agent_of(&self, job: &Job) -> AgentId {
         let own = job.agent_id.as_deref().map(AgentId::normalize);
-        own.unwrap_or_else(|| self.parts.keys.default_agent.clone())
+        own.unwrap_or_else(|| self.parts.keys.now().default_agent.clone())
     }
 
     /// The session that a job is told about; the main session of its agent when
     /// it names none.
     pub(super) fn home_of(&self, job: &Job) -> SessionKey {
-        let (agent, keys) = (self.agent_of(job), &self.parts.keys);
+        let (agent, keys) = (self.agent_of(job), &self.parts.keys.now());
         match job.session_key.as_deref().filter(|key| !key.trim().is_empty()) {
             Some(written) => SessionKey::parse_for(written, &agent, keys),
             None => SessionKey::main(&agent, keys),
@@ -155,7 +155,7 @@ impl Cron {
         agent: &AgentId,
         home: &SessionKey,
     ) -> Result<Place, String> {
-        let keys = &self.parts.keys;
+        let keys = &self.parts.keys.now();
         let named = |written: &str| SessionKey::parse_for(written, agent, keys);
         let (channel, key) = match wanted.channel.as_str() {
             LAST => {

@@ -16,8 +16,9 @@ impl Cron {
     /// # Errors
     /// Why the server does not have it.
     pub(super) async fn post(&self, url: &str, payload: &Value) -> Result<(), String> {
-        let token = self.parts.settings.cron.webhook_token.as_ref();
-        let posted = self.client.post(url.trim(), token, payload.to_string(), LIMIT).await;
+        let settings = self.parts.settings.now();
+        let token = settings.cron.webhook_token.as_ref();
+        let posted = self.client.now().post(url.trim(), token, payload.to_string(), LIMIT).await;
         let status = posted.map_err(|error| error.to_string())?;
         if status.is_success() {
             return Ok(());

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 
-use crate::auth::{Admission, DeviceGrant, Peer, Principal};
+use crate::auth::{Admission, Auth, DeviceGrant, Peer, Principal};
 use crate::bus::{Beacon, Closing, Event, EventKind, Subscriber};
 use crate::nodes::Joining;
 use crate::protocol::connect::{Connect, StandardConnect, parse_connect};
@@ -69,7 +69,7 @@ pub async fn run(
     if !socket.send(challenge.frame(0)).await {
         return Err(None);
     }
-    let limit = services.settings.gateway.handshake_timeout;
+    let limit = services.settings.now().gateway.handshake_timeout;
     let message = tokio::time::timeout(limit, first_message(socket))
         .await
         .map_err(|_| Some(Farewell::silent(1000)))??;
@@ -147,6 +147,8 @@ struct Decision {
     connect: Connect,
     profile: Profile,
     admission: Admission,
+    /// By which rules.
+    auth: Arc<Auth>,
 }
 
 struct Attempt<'a> {
@@ -179,7 +181,7 @@ impl Attempt<'_> {
 
     /// Who is it, and may it come in?
     async fn decide(&self, request: &Request) -> Result<Decision, Refused> {
-        let auth = &self.gateway.auth;
+        let auth = self.gateway.auth.now();
         let connect = parse_connect(request.params.as_deref()).map_err(Refused::standard)?;
         let peer = &auth.vouchers().ask(self.peer).await;
         let now_ms = self.gateway.services.clock.now_ms();
@@ -202,7 +204,7 @@ impl Attempt<'_> {
                 (profile, admission)
             }
         };
-        Ok(Decision { connect, profile, admission })
+        Ok(Decision { connect, profile, admission, auth })
     }
 
     async fn refuse(&self, socket: &mut Socket, id: &str, refused: &Refused) -> Farewell {
@@ -210,7 +212,7 @@ impl Attempt<'_> {
         let detail = |name: &str| error.details.as_ref()?.get(name)?.as_str();
         tracing::warn!(
             conn = %self.conn_id,
-            client = %self.gateway.auth.client_ip(self.peer),
+            client = %self.gateway.auth.now().client_ip(self.peer),
             reason = quoted(&error.message),
             code = detail("code").unwrap_or_default(),
             origin = detail("origin"),
@@ -226,7 +228,7 @@ impl Attempt<'_> {
     }
 
     async fn welcome(&self, socket: &mut Socket, id: &str, decision: Decision) -> Option<Welcome> {
-        let Decision { connect, profile, admission } = decision;
+        let Decision { connect, profile, admission, auth } = decision;
         let services = &self.gateway.services;
         let principal = Arc::new(admission.principal);
         let (caps, user_agent) = match &connect {
@@ -261,13 +263,7 @@ impl Attempt<'_> {
         {
             services.nodes.join(self.joining(connect, node_id)).await;
         }
-        // A token may have been taken away since it was looked at; whoever does
-        // so closes only who has joined by then.
-        if let Some(granted) = &admission.granted
-            && !services.pairing.still_stands(&granted.standing, services.clock.now_ms()).await
-        {
-            subscriber.outbox.close(Closing::device_removed());
-        }
+        self.look_again(&subscriber, &auth, admission.granted.as_ref()).await;
         let granted = granted(principal.role(), admission.scope_names, admission.granted);
         let hello = self.hello(profile, &principal, granted);
         let sent = match serde_json::to_string(&hello) {
@@ -304,11 +300,31 @@ impl Attempt<'_> {
         Some(Welcome { caller, view, leave })
     }
 
+    /// The rules, or a token, may have changed since they were looked at; whoever
+    /// changes them closes only who has joined by then.
+    async fn look_again(
+        &self,
+        subscriber: &Subscriber,
+        auth: &Auth,
+        granted: Option<&DeviceGrant>,
+    ) {
+        if !self.gateway.auth.now().still_admits(subscriber.principal.login(), auth) {
+            subscriber.outbox.close(Closing::auth_changed());
+        }
+        let services = &self.gateway.services;
+        if let Some(granted) = granted
+            && !services.pairing.still_stands(&granted.standing, services.clock.now_ms()).await
+        {
+            subscriber.outbox.close(Closing::device_removed());
+        }
+    }
+
     /// A node that comes in, in its own words.
     fn joining(&self, connect: &StandardConnect, node_id: &str) -> Joining {
         let (client, offers) = (connect.client.clone(), connect.offers.clone());
         let is_near = self.peer.is_local();
-        let remote_ip = (!is_near).then(|| self.gateway.auth.client_ip(self.peer).to_string());
+        let remote_ip =
+            (!is_near).then(|| self.gateway.auth.now().client_ip(self.peer).to_string());
         Joining {
             node_id: node_id.to_owned(),
             conn_id: Arc::clone(&self.conn_id),
@@ -338,7 +354,7 @@ impl Attempt<'_> {
         scopes: &[String],
     ) -> Option<String> {
         let beacon = Beacon::of_client(&connect.client, device_id, role.as_str(), scopes)?;
-        let ip = self.gateway.auth.remote_ip(self.peer);
+        let ip = self.gateway.auth.now().remote_ip(self.peer);
         let beacon = Beacon { ip: ip.map(|ip| ip.to_string()), ..beacon };
         let services = &self.gateway.services;
         let key = beacon.instance_id.clone().unwrap_or_else(|| self.conn_id.to_string());
@@ -348,20 +364,19 @@ impl Attempt<'_> {
 
     fn hello(&self, profile: Profile, principal: &Principal, auth: Granted) -> HelloOk<'_> {
         let services = &self.gateway.services;
-        let settings = &services.settings;
+        let settings = &services.settings.now();
         let now_ms = services.clock.now_ms();
-        let keys = &services.keys;
+        let keys = &services.keys.now();
         let is_admin = principal.allows(Scope::Admin);
         let shown = |path: &std::path::Path| is_admin.then(|| path.display().to_string());
+        let mut methods = services.registry.names_for(principal);
+        methods.retain(|method| services.repair.as_ref().is_none_or(|it| it.serves(method)));
         let is_v4 = profile == Profile::Standard(Version::V4);
         HelloOk {
             kind: "hello-ok",
             protocol: profile.protocol_number(),
             server: ServerInfo { version: crate::handlers::SERVER_VERSION, conn_id: &self.conn_id },
-            features: Features {
-                methods: self.gateway.services.registry.names_for(principal),
-                events: EventKind::names_for(principal),
-            },
+            features: Features { methods, events: EventKind::names_for(principal) },
             snapshot: Snapshot {
                 presence: to_raw_value(&services.presence.list(now_ms)).unwrap_or_default(),
                 health: services.health.last().unwrap_or_else(empty_object),
@@ -375,7 +390,7 @@ impl Attempt<'_> {
                 },
                 config_path: shown(&settings.paths.config_path),
                 state_dir: shown(&settings.paths.state_dir),
-                auth_mode: is_admin.then(|| self.gateway.auth.mode().as_str()),
+                auth_mode: is_admin.then(|| self.gateway.auth.now().mode().as_str()),
             },
             plugin_surface_urls: is_v4.then(|| json!({})),
             auth,

@@ -218,7 +218,7 @@ impl Incoming {
         };
         let meter = Arc::new(Meter::new());
         let Gateway { auth, preauth, .. } = &*self.gateway;
-        let through_proxy = auth.is_proxy(remote.ip());
+        let through_proxy = auth.now().is_proxy(remote.ip());
         let permit = preauth.enter(bucket(remote.ip()), through_proxy, Arc::clone(&meter));
         MeteredStream::new(transport, meter, permit)
     }

@@ -8,6 +8,7 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use parking_lot::Mutex;
@@ -25,7 +26,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// Counts connections before their `connect`, per place that limits see.
 #[derive(Debug)]
 pub struct PreauthBudget {
-    per_place: usize,
+    per_place: Arc<AtomicUsize>,
     waiting: Arc<Mutex<Waiting>>,
 }
 
@@ -56,7 +57,7 @@ enum Stage {
 #[derive(Debug)]
 pub struct PreauthPermit {
     number: u64,
-    per_place: usize,
+    per_place: Arc<AtomicUsize>,
     waiting: Arc<Mutex<Waiting>>,
 }
 
@@ -84,22 +85,32 @@ impl Waiting {
 impl PreauthBudget {
     /// A budget of `per_place` connections for each place.
     pub fn new(per_place: usize) -> Self {
-        Self { per_place, waiting: Arc::default() }
+        Self { per_place: Arc::new(per_place.into()), waiting: Arc::default() }
+    }
+
+    /// Another number of them, for those who come from now on.
+    pub fn resize(&self, per_place: usize) {
+        self.per_place.store(per_place, Ordering::Relaxed);
     }
 
     /// Takes a place for a connection that was accepted.
     pub fn enter(&self, place: IpAddr, through_proxy: bool, meter: Arc<Meter>) -> PreauthPermit {
         let stage = Stage::Connected { through_proxy };
+        let per_place = self.per_place.load(Ordering::Relaxed);
         let mut waiting = self.waiting.lock();
         if waiting.all.len() >= MAX_TOTAL {
             waiting.expel(Duration::ZERO, |_| true);
-        } else if !through_proxy && waiting.count(place, stage) >= self.per_place {
+        } else if !through_proxy && waiting.count(place, stage) >= per_place {
             waiting.expel(PATIENCE, |it| it.place == place && it.stage == stage);
         }
         let number = waiting.next;
         waiting.next += 1;
         waiting.all.insert(number, Waiter { place, stage, since: Instant::now(), meter });
-        PreauthPermit { number, per_place: self.per_place, waiting: Arc::clone(&self.waiting) }
+        PreauthPermit {
+            number,
+            per_place: Arc::clone(&self.per_place),
+            waiting: Arc::clone(&self.waiting),
+        }
     }
 }
 
@@ -112,7 +123,8 @@ impl PreauthPermit {
             return false;
         }
         let is_like_it = |it: &Waiter| it.place == place && it.stage == Stage::Upgraded;
-        let is_full = waiting.count(place, Stage::Upgraded) >= self.per_place;
+        let is_full =
+            waiting.count(place, Stage::Upgraded) >= self.per_place.load(Ordering::Relaxed);
         if is_full && !waiting.expel(PATIENCE, is_like_it) {
             return false;
         }

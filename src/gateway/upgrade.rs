@@ -15,6 +15,7 @@ use crate::bus::Hub;
 use crate::http;
 use crate::protocol::hello::MAX_PAYLOAD;
 use crate::registry::Services;
+use crate::support::Live;
 
 use super::connection;
 use super::headers::peer_of;
@@ -37,7 +38,7 @@ pub struct Gateway {
     /// What the methods work with.
     pub services: Arc<Services>,
     /// Who may come in.
-    pub auth: Auth,
+    pub auth: Live<Auth>,
     /// Who is in.
     pub hub: Arc<Hub>,
     /// Who waits to come in.
@@ -47,8 +48,8 @@ pub struct Gateway {
 impl Gateway {
     /// Puts the parts together.
     pub fn new(services: Arc<Services>, auth: Auth, hub: Arc<Hub>) -> Self {
-        let preauth = PreauthBudget::new(services.settings.gateway.max_preauth_per_ip);
-        Self { services, auth, hub, preauth }
+        let preauth = PreauthBudget::new(services.settings.now().gateway.max_preauth_per_ip);
+        Self { services, auth: Live::new(auth), hub, preauth }
     }
 }
 
@@ -70,12 +71,12 @@ async fn answer(
     request: Request,
 ) -> Response {
     let (mut parts, body) = request.into_parts();
-    let auth = &gateway.auth;
+    let auth = gateway.auth.now();
     let peer = peer_of(wire.remote.ip(), &parts.headers, auth.vouchers().wanted_headers());
     if !is_upgrade(&parts) {
         return http::answer(&gateway, &peer, &parts, body).await;
     }
-    if !wire.permit.upgrade(gateway.auth.place_of(&peer)) {
+    if !wire.permit.upgrade(auth.place_of(&peer)) {
         return (
             StatusCode::SERVICE_UNAVAILABLE,
             [(header::CONNECTION, "close"), (header::CONTENT_TYPE, "text/plain; charset=utf-8")],

@@ -78,7 +78,7 @@ fn check(cx: &Ctx, p: &AgentParams) -> Reply<()> {
     }
     let agent = p.agent_id.as_deref().map(AgentId::normalize);
     if let Some(agent) = &agent
-        && !cx.services.settings.agents.has(agent.as_str())
+        && !cx.services.settings.now().agents.has(agent.as_str())
     {
         return invalid(format!("unknown agent id \"{}\"", p.agent_id.as_deref().unwrap_or("")));
     }
@@ -86,7 +86,7 @@ fn check(cx: &Ctx, p: &AgentParams) -> Reply<()> {
         if cx.session_key(written).is_malformed() {
             return invalid(format!("malformed session key \"{written}\""));
         }
-        let of_key = cx.session_key(written).agent(&cx.services.keys);
+        let of_key = cx.session_key(written).agent(&cx.services.keys.now());
         if let Some(agent) = agent
             && agent != of_key
         {
@@ -131,7 +131,7 @@ async fn session(cx: &Ctx, p: &AgentParams) -> Reply<Option<SessionKey>> {
             return Ok(Some(SessionKey::from_canonical(row.key)));
         }
     }
-    let keys = &cx.services.keys;
+    let keys = &cx.services.keys.now();
     let agent = given(&p.agent_id).map(|id| AgentId::normalize(&id));
     let agent = agent.or_else(|| given(&p.to).map(|_| keys.default_agent.clone()));
     Ok(agent.map(|agent| SessionKey::main(&agent, keys)))

@@ -63,7 +63,7 @@ pub async fn set(cx: Ctx, p: AgentsFilesSetParams) -> Reply<Value> {
 
 fn agent(cx: &Ctx, id: &str) -> Reply<AgentSettings> {
     let id = AgentId::normalize(id);
-    let agent = cx.services.settings.agents.agent(id.as_str()).cloned();
+    let agent = cx.services.settings.now().agents.agent(id.as_str()).cloned();
     agent.ok_or_else(|| ErrorShape::not_found("unknown agent id"))
 }
 

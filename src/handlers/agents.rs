@@ -16,7 +16,7 @@ use crate::support::without_nulls;
 /// `agents.list`: the configured agents.
 pub async fn list(cx: Ctx, _: NoParams) -> Reply<Value> {
     let services = &cx.services;
-    let list = &services.settings.agents.list;
+    let list = &services.settings.now().agents.list;
     let files = in_files(&cx, list.clone()).await?;
     let agents: Vec<_> = list
         .iter()
@@ -27,9 +27,9 @@ pub async fn list(cx: Ctx, _: NoParams) -> Reply<Value> {
         })
         .collect();
     Ok(json!({
-        "defaultId": services.keys.default_agent.as_str(),
-        "mainKey": services.keys.main_key,
-        "scope": services.settings.session.scope.as_str(),
+        "defaultId": services.keys.now().default_agent.as_str(),
+        "mainKey": services.keys.now().main_key,
+        "scope": services.settings.now().session.scope.as_str(),
         "agents": agents,
     }))
 }
@@ -91,7 +91,7 @@ pub async fn identity(cx: Ctx, p: AgentIdentityParams) -> Reply<Value> {
         .session_key
         .as_deref()
         .filter(|key| !key.trim().is_empty())
-        .map(|key| cx.session_key(key).agent(&services.keys));
+        .map(|key| cx.session_key(key).agent(&services.keys.now()));
     let named = p.agent_id.as_deref().map(AgentId::normalize);
     let id = match (named, of_session) {
         (Some(named), Some(of_session)) if named != of_session => {
@@ -100,9 +100,10 @@ pub async fn identity(cx: Ctx, p: AgentIdentityParams) -> Reply<Value> {
             )));
         }
         (Some(id), _) | (None, Some(id)) => id,
-        (None, None) => services.keys.default_agent.clone(),
+        (None, None) => services.keys.now().default_agent.clone(),
     };
-    let known = services.settings.agents.agent(id.as_str());
+    let settings = services.settings.now();
+    let known = settings.agents.agent(id.as_str());
     // Only of an agent that is configured it is known where its files are.
     let file = match known {
         Some(agent) => in_files(&cx, vec![agent.clone()]).await?.pop().unwrap_or_default(),

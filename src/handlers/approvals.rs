@@ -51,7 +51,7 @@ pub async fn exec_request(cx: Ctx, p: ExecApprovalRequestParams) -> Reply<Value>
     let is_always = p.ask.as_deref() == Some("always");
     let may = |decision: &Decision| !is_always || *decision != Decision::AllowAlways;
     let allowed: Vec<_> = Decision::ALL.into_iter().filter(may).collect();
-    let settings = &cx.services.settings.exec_policy;
+    let settings = &cx.services.settings.now().exec_policy;
     let limit = p.timeout_ms.map_or(settings.approval_timeout, Duration::from_millis);
     let request = shown(&p, &command, &allowed, is_on_node);
     let draft = Draft {

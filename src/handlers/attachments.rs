@@ -51,7 +51,7 @@ pub(super) async fn receive(cx: &Ctx, text: &str, items: Vec<Value>) -> Reply<In
     if items.is_empty() {
         return Ok(Incoming { message, media: None });
     }
-    let max_mb = cx.services.settings.agents.defaults.media_max_mb;
+    let max_mb = cx.services.settings.now().agents.defaults.media_max_mb;
     // Decoding megabytes is no work for a thread that serves sockets.
     let read = tokio::task::spawn_blocking(move || read_all(&items, max_mb)).await;
     let read = read.map_err(|_| ErrorShape::unavailable("Error: attachments not readable"))??;

@@ -51,7 +51,7 @@ pub(super) async fn listing(
     probe: Option<Duration>,
 ) -> Result<Map<String, Value>, StoreError> {
     let channels = &services.runs.parts().channels;
-    let kinds: Vec<_> = services.settings.channels.kinds().collect();
+    let kinds: Vec<_> = services.settings.now().channels.kinds().collect();
     let by_name = |value: fn(ChannelKind) -> Value| -> Map<String, Value> {
         kinds.iter().map(|kind| (kind.as_str().to_owned(), value(*kind))).collect()
     };
@@ -62,9 +62,10 @@ pub(super) async fn listing(
     let (mut summaries, mut accounts, mut defaults) = (Map::new(), Map::new(), Map::new());
     for kind in &kinds {
         let mut rows = Vec::new();
-        for (config, state) in channels.accounts().filter(|(config, _)| config.kind == *kind) {
+        for (config, state) in channels.accounts().iter().filter(|(config, _)| config.kind == *kind)
+        {
             let counts = channels.outbox_counts(config).await?;
-            let mut row = account_row(channels, config, &state, counts);
+            let mut row = account_row(channels, config, state, counts);
             if let Some(limit) = probe.filter(|_| state.running) {
                 let asked = channels.probe(*kind, &config.id);
                 let slow = || Err(format!("no answer within {limit:?}"));
@@ -166,7 +167,7 @@ pub async fn stop(cx: Ctx, p: ChannelParams) -> Reply<Value> {
 /// and the account ends.
 pub async fn logout(cx: Ctx, p: ChannelParams) -> Reply<Value> {
     let kind = known(&cx, "channels.logout", &p)?;
-    let settings = &cx.services.settings;
+    let settings = &cx.services.settings.now();
     let config = settings.channels.account(kind, p.account_id.as_deref());
     let unknown = || {
         let account = p.account_id.clone().unwrap_or_default();
@@ -190,6 +191,7 @@ pub async fn logout(cx: Ctx, p: ChannelParams) -> Reply<Value> {
     let cleared = edited.await.map_err(|error| failed(error.to_string()))?;
     let cleared = cleared.map_err(|error| failed(error.to_string()))?;
     channels_of(&cx).stop(kind, Some(&id)).map_err(refused)?;
+    super::config::take_up(&cx, false).await.map_err(|issue| failed(issue.message))?;
     Ok(json!({"channel": kind.as_str(), "accountId": id, "cleared": cleared, "loggedOut": true}))
 }
 
@@ -233,7 +235,7 @@ async fn resolve(cx: Ctx, p: PairingCodeParams, approved: bool, method: &str) ->
 pub async fn remove(cx: Ctx, p: PairingRemoveParams) -> Reply<Value> {
     let channel = ChannelParams { channel: p.channel, account_id: p.account_id };
     let kind = known(&cx, "channels.pairing.remove", &channel)?;
-    let settings = &cx.services.settings.channels;
+    let settings = &cx.services.settings.now().channels;
     let account = settings.account(kind, channel.account_id.as_deref());
     let account = account.ok_or_else(|| ErrorShape::invalid("unknown account"))?;
     let removed = channels_of(&cx).unpair(kind, &account.id, &p.person).await;
@@ -243,7 +245,7 @@ pub async fn remove(cx: Ctx, p: PairingRemoveParams) -> Reply<Value> {
 /// `channelSummary` of `status`: a line for each channel.
 pub(super) fn summary(services: &Services) -> Vec<String> {
     let accounts = services.runs.parts().channels.accounts();
-    let lines = accounts.map(|(config, state)| {
+    let lines = accounts.iter().map(|(config, state)| {
         let word = match () {
             () if config.way.is_err() => "not configured",
             () if !state.running => "stopped",

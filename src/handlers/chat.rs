@@ -235,8 +235,8 @@ fn check_privileged(cx: &Ctx, p: &ChatSendParams) -> Reply<()> {
 /// Whether messages to the session are taken.
 pub(super) async fn check_session(cx: &Ctx, key: &SessionKey) -> Reply<()> {
     refuse_malformed(key, key.as_str())?;
-    let agent = key.agent(&cx.services.keys);
-    if !cx.services.settings.agents.has(agent.as_str()) {
+    let agent = key.agent(&cx.services.keys.now());
+    if !cx.services.settings.now().agents.has(agent.as_str()) {
         let text = format!("Agent \"{agent}\" no longer exists in configuration");
         return Err(ErrorShape::invalid(text));
     }

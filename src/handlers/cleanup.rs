@@ -30,7 +30,7 @@ pub async fn cleanup(cx: Ctx, p: SessionsCleanupParams) -> Reply<Value> {
             vec![agent]
         }
         (None, true) => known.into_iter().collect(),
-        (None, false) => vec![services.keys.default_agent.clone()],
+        (None, false) => vec![services.keys.now().default_agent.clone()],
     };
     let mode = mode(services, p.enforce);
     let active = p.active_key.map(|written| cx.session_key(&written));
@@ -54,7 +54,7 @@ fn shown(
     mode: MaintenanceMode,
     report: &CleanupReport,
 ) -> Value {
-    let path = services.settings.paths.sessions_dir(agent.as_str()).join("sessions.json");
+    let path = services.settings.now().paths.sessions_dir(agent.as_str()).join("sessions.json");
     let mut answer = json!({
         "agentId": agent.as_str(),
         "storePath": path.display().to_string(),
@@ -78,14 +78,20 @@ fn shown(
 }
 
 fn mode(services: &Services, is_enforced: bool) -> MaintenanceMode {
-    if is_enforced { MaintenanceMode::Enforce } else { services.settings.session.maintenance.mode }
+    if is_enforced {
+        MaintenanceMode::Enforce
+    } else {
+        services.settings.now().session.maintenance.mode
+    }
 }
 
 /// The agents that are configured, and those that have sessions all the same.
 async fn agents(services: &Services) -> Result<BTreeSet<AgentId>, SessionError> {
     let mut agents: BTreeSet<_> = services.sessions.agents().await?.into_iter().collect();
-    agents.insert(services.keys.default_agent.clone());
-    agents.extend(services.settings.agents.list.iter().map(|agent| AgentId::normalize(&agent.id)));
+    agents.insert(services.keys.now().default_agent.clone());
+    agents.extend(
+        services.settings.now().agents.list.iter().map(|agent| AgentId::normalize(&agent.id)),
+    );
     Ok(agents)
 }
 
@@ -101,7 +107,7 @@ async fn look_after(
         .sessions
         .clean_up(&Cleanup {
             agent,
-            rules: &services.settings.session.maintenance,
+            rules: &services.settings.now().session.maintenance,
             applies: mode == MaintenanceMode::Enforce,
             fixes_missing,
             is_active: &is_active,

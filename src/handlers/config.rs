@@ -1,8 +1,11 @@
 //! `config.get`, `config.set`, `config.patch`, `config.apply`, `config.schema`,
 //! `config.schema.lookup`, `config.openFile`.
 
+use std::sync::Arc;
+
 use serde_json::{Value, json};
 
+use crate::bus::{Closing, Subscriber};
 use crate::config::document::{
     self, ConfigBase, ConfigIssue, ConfigSnapshot, ConfigWrite, ConfigWriteError,
 };
@@ -13,7 +16,7 @@ use crate::protocol::methods::NoParams;
 use crate::protocol::methods::config::{
     ConfigApplyParams, ConfigInput, ConfigLookupParams, ConfigSetParams, ConfigWriteParams,
 };
-use crate::registry::{Ctx, Reply};
+use crate::registry::{Ctx, Reply, Services, TakenUp};
 
 /// `config.get`: the config file, what it means, and what is wrong with it.
 /// Secrets are not shown; what stands in their place can be written back.
@@ -22,7 +25,16 @@ pub async fn get(cx: Ctx, _: NoParams) -> Reply<Value> {
     let read = tokio::task::spawn_blocking(move || ConfigSnapshot::read(&env)).await;
     let seen = read.map_err(|_| stopped())?;
     let seen = seen.map_err(|error| ErrorShape::unavailable(error.to_string()))?;
-    let issues: Vec<_> = seen.issues.iter().map(issue).collect();
+    let state = cx.services.reload.state.now();
+    let settings = cx.services.settings.now();
+    let in_use = document::shown(&settings.raw, &cx.services.env, &settings.file.path);
+    // What only the gateway that runs can find out.
+    let trouble = state.trouble.iter().filter(|_| seen.issues.is_empty());
+    let issues: Vec<_> = seen.issues.iter().chain(trouble).map(issue).collect();
+    let pending = state.pending.iter().map(
+        |path| json!({"path": path, "message": "is used after the next restart of the gateway"}),
+    );
+    let warnings: Vec<_> = seen.warnings.iter().map(issue).chain(pending).collect();
     let answer = json!({
         "path": seen.path,
         "exists": seen.exists,
@@ -31,11 +43,11 @@ pub async fn get(cx: Ctx, _: NoParams) -> Reply<Value> {
         "sourceConfig": seen.source,
         "resolved": seen.resolved,
         "valid": issues.is_empty(),
-        "runtimeConfig": seen.resolved,
+        "runtimeConfig": in_use,
         "config": seen.source,
         "hash": seen.hash,
         "issues": issues,
-        "warnings": seen.warnings.iter().map(issue).collect::<Vec<_>>(),
+        "warnings": warnings,
         "legacyIssues": [],
     });
     Ok(if cx.caller.is_dashboard { with_sections(answer) } else { answer })
@@ -87,7 +99,8 @@ fn with_hint(mut told: Value, hint: Option<(String, Value)>) -> Value {
 /// `config.openFile`: says where the config file is. A gateway has no desktop to
 /// open it on.
 pub async fn open_file(cx: Ctx, _: NoParams) -> Reply<Value> {
-    let path = &cx.services.settings.file.path;
+    let settings = cx.services.settings.now();
+    let path = &settings.file.path;
     let error = format!("this gateway opens no programs; edit {} yourself", path.display());
     Ok(json!({"ok": false, "path": path, "error": error}))
 }
@@ -151,18 +164,20 @@ async fn write(
         ConfigInput::Nothing => String::new(),
     });
     // Not given up when its caller goes away: it is written or it is not.
-    let work = move || document::write(&change, &base, &env);
+    let would_work = would_work(&cx.services);
+    let work = move || document::write(&change, &base, &env, would_work);
     let written = tokio::task::spawn_blocking(work).await.map_err(|_| stopped())?;
     let written = written.map_err(|error| refusal(&error))?;
     if written.changed {
         let by = &cx.caller.name;
-        tracing::info!(%by, needs_restart = written.needs_restart, "the config file was changed");
+        tracing::info!(%by, "the config file was changed");
     }
+    let taken = take_up(cx, false).await.map_err(|wrong| refusal(&wrong.into()))?;
     let mut answer = json!({
         "ok": true,
         "path": written.path,
         "config": written.config,
-        "requiresRestart": written.needs_restart,
+        "requiresRestart": !taken.pending.is_empty(),
     });
     if !written.changed {
         answer["noop"] = json!(true);
@@ -179,6 +194,49 @@ fn with_sections(mut answer: Value) -> Value {
         }
     }
     answer
+}
+
+/// Whether the gateway would work with a text of the config file. For a thread that
+/// may block.
+pub(super) fn would_work(
+    services: &Arc<Services>,
+) -> impl Fn(&str) -> Result<(), ConfigIssue> + Send + use<> {
+    let (services, runtime) = (Arc::clone(services), tokio::runtime::Handle::current());
+    move |text| runtime.block_on(services.reload.check(text.to_owned()))
+}
+
+/// Has the gateway take the config file up as it is now; `anew` where something
+/// that it refers to has changed. What that means for the caller comes after its
+/// answer.
+pub(super) async fn take_up(cx: &Ctx, anew: bool) -> Result<TakenUp, ConfigIssue> {
+    let services = &cx.services;
+    let caller = Arc::clone(&cx.caller.subscriber.conn_id);
+    let taken = services.reload.take_up(Some(caller), anew).await?;
+    if taken.is_over {
+        cx.after_answer(Farewell(Arc::clone(&cx.caller.subscriber)));
+    }
+    if taken.restarts {
+        cx.after_answer(Restarting(Arc::clone(services)));
+    }
+    Ok(taken)
+}
+
+/// Closes a connection that is let in no more, when dropped.
+struct Farewell(Arc<Subscriber>);
+
+impl Drop for Farewell {
+    fn drop(&mut self) {
+        self.0.outbox.close(Closing { drains: true, ..Closing::auth_changed() });
+    }
+}
+
+/// Asks for a restart when dropped.
+struct Restarting(Arc<Services>);
+
+impl Drop for Restarting {
+    fn drop(&mut self) {
+        self.0.restart.ask();
+    }
 }
 
 pub(super) fn refusal(error: &ConfigWriteError) -> ErrorShape {

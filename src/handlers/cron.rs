@@ -100,7 +100,7 @@ pub async fn runs(cx: Ctx, p: CronRunsParams) -> Reply<Value> {
 
 /// `wake`: tells the main session something, which answers at once or later.
 pub async fn wake(cx: Ctx, p: WakeParams) -> Reply<Value> {
-    let (services, keys) = (&cx.services, &cx.services.keys);
+    let (services, keys) = (&cx.services, &cx.services.keys.now());
     let parts = services.runs.parts();
     let main = SessionKey::main(&keys.default_agent, keys);
     parts.notice(&main, p.text.trim()).await.map_err(unwritten)?;

@@ -110,8 +110,8 @@ async fn snapshot(services: &Services) -> Result<Value, SessionError> {
     let began = tokio::time::Instant::now();
     let now_ms = services.clock.now_ms();
     let mut agents = Vec::new();
-    for agent in &services.settings.agents.list {
-        let is_default = agent.id == services.keys.default_agent.as_str();
+    for agent in &services.settings.now().agents.list {
+        let is_default = agent.id == services.keys.now().default_agent.as_str();
         agents.push(json!({
             "agentId": agent.id,
             "isDefault": is_default,
@@ -128,9 +128,15 @@ async fn snapshot(services: &Services) -> Result<Value, SessionError> {
     let commands = json!({"running": processes.count(), "sandboxError": processes.sandbox_error()});
     let channels = super::channels::listing(services, None).await?;
     let listed = |name: &str| channels.get(name).cloned().unwrap_or_default();
+    let state = services.reload.state.now();
+    let repair = services.repair.as_ref().map(|repair| &repair.issue);
+    let config = repair
+        .or(state.trouble.as_ref())
+        .map(|issue| json!({"path": issue.path, "message": issue.message}));
+    let pending = Some(&state.pending).filter(|pending| !pending.is_empty());
     let parts = parts(services, channels.get("channelAccounts")).await;
-    Ok(json!({
-        "ok": parts.is_well(),
+    let mut told = json!({
+        "ok": parts.is_well() && services.repair.is_none(),
         "ts": now_ms,
         "durationMs": millis(began.elapsed()),
         "uptimeMs": services.uptime_ms(),
@@ -139,7 +145,7 @@ async fn snapshot(services: &Services) -> Result<Value, SessionError> {
         "channelOrder": listed("channelOrder"),
         "channelLabels": listed("channelLabels"),
         "heartbeatSeconds": heartbeat_seconds(services),
-        "defaultAgentId": services.keys.default_agent.as_str(),
+        "defaultAgentId": services.keys.now().default_agent.as_str(),
         "agents": agents,
         "sessions": default_sessions,
         "runs": {"active": active, "waiting": waiting},
@@ -147,13 +153,22 @@ async fn snapshot(services: &Services) -> Result<Value, SessionError> {
         "taskPanics": services.tasks.panics(),
         "degraded": parts.degraded,
         "services": parts.parts,
-    }))
+    });
+    // Only where there is something to tell; ours.
+    if let Some(issue) = config {
+        told["configIssue"] = issue;
+    }
+    if let Some(pending) = pending {
+        told["restartPending"] = json!(pending);
+    }
+    Ok(told)
 }
 
 /// How often an agent is asked whether something is to be done; in full what it
 /// is asked, too.
 pub fn heartbeat(services: &Services, agent_id: &str, in_full: bool) -> Value {
-    let own = services.settings.heartbeats.iter().find(|it| it.agent_id == agent_id);
+    let settings = services.settings.now();
+    let own = settings.heartbeats.iter().find(|it| it.agent_id == agent_id);
     let (every, every_ms) = own.map_or(("0m", None), |own| (own.every.as_str(), own.every_ms));
     let mut shown = json!({"enabled": own.is_some(), "every": every, "everyMs": every_ms});
     if let Some(own) = own.filter(|_| in_full) {
@@ -169,8 +184,9 @@ pub fn heartbeat(services: &Services, agent_id: &str, in_full: bool) -> Value {
 
 /// The same of the default agent, in seconds; 0 is never.
 fn heartbeat_seconds(services: &Services) -> u64 {
-    let default = services.keys.default_agent.as_str();
-    let own = services.settings.heartbeats.iter().find(|it| it.agent_id == default);
+    let (settings, keys) = (services.settings.now(), services.keys.now());
+    let default = keys.default_agent.as_str();
+    let own = settings.heartbeats.iter().find(|it| it.agent_id == default);
     own.and_then(|own| own.every_ms).unwrap_or_default() / 1000
 }
 
@@ -186,6 +202,6 @@ async fn sessions_of(services: &Services, agent: &str, now_ms: u64) -> Result<Va
             })
         })
         .collect();
-    let path = services.settings.paths.sessions_dir(agent).join("sessions.json");
+    let path = services.settings.now().paths.sessions_dir(agent).join("sessions.json");
     Ok(json!({"path": path.display().to_string(), "count": count, "recent": recent}))
 }

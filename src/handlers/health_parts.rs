@@ -61,7 +61,6 @@ impl Parts {
 /// Looks at every part. `accounts` is what `channels.status` tells of accounts.
 pub async fn parts(services: &Services, accounts: Option<&Value>) -> Parts {
     let mut parts = Parts { parts: Map::new(), degraded: Vec::new() };
-    let settings = &services.settings;
     parts.add_noted("store", json!({}));
     parts.add_noted("log", json!({"writes": telemetry::place().is_some()}));
     let (active, waiting) = services.runs.counts();
@@ -76,8 +75,7 @@ pub async fn parts(services: &Services, accounts: Option<&Value>) -> Parts {
     let said = said.collect::<Vec<_>>().join(", ");
     let error = (!panics.is_empty()).then(|| format!("tasks panicked: {said}"));
     parts.add("tasks", json!({"alive": services.tasks.len()}), error);
-    let (file, hash) = (settings.file.path.clone(), settings.file.hash.clone());
-    let (is_pending, error) = config_state(file, hash, services.env.clone()).await;
+    let (is_pending, error) = config_state(services).await;
     parts.add("config", json!({"pending": is_pending.then_some(true)}), error);
     let (count, error) = channels(accounts);
     parts.add("channels", json!({"accounts": count}), error);
@@ -90,9 +88,23 @@ pub async fn parts(services: &Services, accounts: Option<&Value>) -> Parts {
     parts
 }
 
+/// Whether something in the config waits, and what is wrong with it.
+async fn config_state(services: &Services) -> (bool, Option<String>) {
+    if let Some(repair) = &services.repair {
+        return (true, Some(repair.to_string()));
+    }
+    let (state, settings) = (services.reload.state.now(), services.settings.now());
+    let (file, hash) = (settings.file.path.clone(), settings.file.hash.clone());
+    let (differs, error) = file_state(file, hash, services.env.clone()).await;
+    // Of a file that is as it was again nothing is wrong, but of one that it includes.
+    let may_be_wrong = differs || !settings.included.is_empty();
+    let error = error.or_else(|| state.said().filter(|_| may_be_wrong));
+    (differs || error.is_some() || !state.pending.is_empty(), error)
+}
+
 /// Whether the config file has another text than the one in use, and what is
 /// wrong with that.
-async fn config_state(file: PathBuf, hash: String, env: Env) -> (bool, Option<String>) {
+async fn file_state(file: PathBuf, hash: String, env: Env) -> (bool, Option<String>) {
     let look = move || {
         let text = match std::fs::read_to_string(&file) {
             Ok(text) => text,
@@ -133,7 +145,7 @@ fn channels(accounts: Option<&Value>) -> (usize, Option<String>) {
 /// Jobs that fail.
 async fn cron(services: &Services, parts: &mut Parts) {
     let cron = &services.runs.parts().cron;
-    let enabled = services.settings.cron.enabled;
+    let enabled = services.settings.now().cron.enabled;
     match cron.failing().await {
         Err(error) => parts.add("cron", json!({"enabled": enabled}), Some(error.to_string())),
         Ok((jobs, failing)) => {
@@ -154,8 +166,10 @@ async fn cron(services: &Services, parts: &mut Parts) {
 /// Whether the default model can be asked.
 async fn models(services: &Services, parts: &mut Parts) {
     let model = Arc::clone(&services.models.default_choice().model);
-    let credentials = services.models.failover().credentials();
-    let agent = services.keys.default_agent.as_str();
+    let failover = services.models.failover();
+    let credentials = failover.credentials();
+    let keys = services.keys.now();
+    let agent = keys.default_agent.as_str();
     let offered = credentials.for_model(agent, &model).await;
     let rests: Vec<_> = offered.iter().filter_map(|it| credentials.rest(it, &model)).collect();
     let stored = credentials.profiles(agent).await;
@@ -201,12 +215,12 @@ mod tests {
         let home = dir.path().to_str().unwrap().to_owned();
         let env = || Env::fixed([("OPENCLAW_STATE_DIR", home.as_str())], "/h");
         let hash = |text: &str| hex(Sha256::digest(text));
-        assert_eq!(config_state(file.clone(), hash(""), env()).await, (false, None));
+        assert_eq!(file_state(file.clone(), hash(""), env()).await, (false, None));
         std::fs::write(&file, "{}").unwrap();
-        assert_eq!(config_state(file.clone(), hash("{}"), env()).await, (false, None));
-        assert_eq!(config_state(file.clone(), hash(""), env()).await, (true, None));
+        assert_eq!(file_state(file.clone(), hash("{}"), env()).await, (false, None));
+        assert_eq!(file_state(file.clone(), hash(""), env()).await, (true, None));
         std::fs::write(&file, "{gateway: {port: 'x'}}").unwrap();
-        let (is_pending, error) = config_state(file, hash("{}"), env()).await;
+        let (is_pending, error) = file_state(file, hash("{}"), env()).await;
         assert!(is_pending && error.unwrap().contains("gateway.port"));
     }
 }

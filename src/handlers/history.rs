@@ -28,7 +28,7 @@ pub async fn history(cx: Ctx, p: ChatHistoryParams) -> Reply<Value> {
     let defaults = HistoryOptions::default();
     let options = HistoryOptions {
         limit: count(p.limit, defaults.limit),
-        max_chars: count(p.max_chars, cx.services.settings.history_max_chars),
+        max_chars: count(p.max_chars, cx.services.settings.now().history_max_chars),
         has_run_ids: cx.caller.is_dashboard,
         ..defaults
     };
@@ -106,7 +106,7 @@ fn entry(session_key: &str, messages: &[&Value]) -> Value {
 /// too, as later versions of the original have it; `error` says more.
 pub async fn message(cx: Ctx, p: ChatMessageGetParams) -> Reply<Value> {
     let key = cx.session_key(&p.session_key);
-    let of_key = key.agent(&cx.services.keys);
+    let of_key = key.agent(&cx.services.keys.now());
     if let Some(agent) = p.agent_id.as_deref().map(AgentId::normalize)
         && agent != of_key
     {

@@ -184,8 +184,8 @@ pub async fn rem_harness(cx: Ctx, _: AnyParams) -> Reply<Value> {
 
 /// The default agent.
 fn agent(cx: &Ctx) -> Reply<AgentSettings> {
-    let services = &cx.services;
-    let agent = services.settings.agents.agent(services.keys.default_agent.as_str());
+    let (settings, keys) = (cx.services.settings.now(), cx.services.keys.now());
+    let agent = settings.agents.agent(keys.default_agent.as_str());
     agent.cloned().ok_or_else(|| ErrorShape::unavailable("there is no default agent"))
 }
 
@@ -195,7 +195,7 @@ async fn with_dreams<T: Send + 'static>(
     work: impl FnOnce(&Dreams) -> Result<T, DreamsError> + Send + 'static,
 ) -> Reply<(String, T)> {
     let agent = agent(cx)?;
-    let dreams = Dreams::of(&cx.services.settings, &agent);
+    let dreams = Dreams::of(&cx.services.settings.now(), &agent);
     let worked = tokio::task::spawn_blocking(move || work(&dreams)).await;
     let worked = worked.map_err(|_| ErrorShape::unavailable("the gateway stops"))?;
     let done = worked.map_err(|error| ErrorShape::unavailable(error.to_string()))?;

@@ -13,8 +13,8 @@ pub async fn list(cx: Ctx, p: ModelsListParams) -> Reply<Value> {
     let services = &cx.services;
     let view = p.view.as_deref().and_then(View::parse).unwrap_or_default();
     let failover = services.models.failover();
-    let agent = services.keys.default_agent.as_str();
-    let stored = failover.credentials().profiles(agent).await;
+    let keys = services.keys.now();
+    let stored = failover.credentials().profiles(keys.default_agent.as_str()).await;
     let has_profile = |provider: &str| {
         stored.iter().any(|it| it.profile.provider == provider && it.secret.is_some())
     };
@@ -43,8 +43,8 @@ fn row(model: &ModelInfo, alias: Option<&str>) -> Value {
 /// whenever they have changed, so `refresh` asks for nothing more.
 pub async fn auth_status(cx: Ctx, _: AnyParams) -> Reply<Value> {
     let services = &cx.services;
-    let credentials = services.models.failover().credentials();
-    let agent = services.keys.default_agent.as_str();
+    let (failover, keys) = (services.models.failover(), services.keys.now());
+    let (credentials, agent) = (failover.credentials(), keys.default_agent.as_str());
     let now_ms = services.clock.now_ms();
     let providers = status::of_profiles(credentials, agent, now_ms).await;
     Ok(json!({"ts": now_ms, "providers": providers}))

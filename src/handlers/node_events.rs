@@ -84,7 +84,7 @@ pub async fn event(cx: Ctx, p: NodeEventParams) -> Reply<Value> {
 }
 
 fn main_session(cx: &Ctx) -> SessionKey {
-    let keys = &cx.services.keys;
+    let keys = &cx.services.keys.now();
     SessionKey::main(&keys.default_agent, keys)
 }
 

@@ -137,11 +137,13 @@ async fn discard(cx: &Ctx, removed: Removed) -> Discarded {
 }
 
 fn roster(cx: &Ctx) -> Roster {
-    Roster::new(cx.services.env.clone(), Arc::clone(&cx.services.clock))
+    let would_work = config::would_work(&cx.services);
+    let (env, clock) = (cx.services.env.clone(), Arc::clone(&cx.services.clock));
+    Roster::new(env, clock, Box::new(would_work))
 }
 
-/// Changes agents where that may block. Not given up when the caller goes away:
-/// it is done or it is not.
+/// Changes agents where that may block, and has the gateway use them. Not given up
+/// when the caller goes away: it is done or it is not.
 async fn work<T: Send + 'static>(
     cx: &Ctx,
     method: &str,
@@ -150,7 +152,10 @@ async fn work<T: Send + 'static>(
     let roster = roster(cx);
     let worked = tokio::task::spawn_blocking(move || work(&roster)).await;
     let worked = worked.map_err(|_| ErrorShape::unavailable("the gateway stops"))?;
-    worked.map_err(|error| refusal(method, error))
+    let done = worked.map_err(|error| refusal(method, error))?;
+    let taken = config::take_up(cx, false).await;
+    taken.map_err(|wrong| config::refusal(&wrong.into()))?;
+    Ok(done)
 }
 
 fn refusal(method: &str, error: RosterError) -> ErrorShape {

@@ -17,7 +17,7 @@ use crate::registry::{Ctx, Reply, Services};
 /// had, all stay as they are.
 pub async fn reload(cx: Ctx, _: AnyParams) -> Reply<Value> {
     let services = &cx.services;
-    let settings = &services.settings;
+    let settings = &services.settings.now();
     let auth = &settings.gateway.auth;
     let mode = auth.mode.to_string();
     let (needed, others): (Vec<_>, Vec<_>) =
@@ -26,7 +26,8 @@ pub async fn reload(cx: Ctx, _: AnyParams) -> Reply<Value> {
         targets.iter().map(|target| target.reference.clone()).collect()
     };
     let (must, may) = (wanted(&needed), wanted(&others));
-    let reloaded = secrets::reload(&must, &may, &settings.secrets, &services.env).await;
+    let reloaded =
+        secrets::reload(&must, &may, &settings.secrets, &settings.environment(&services.env)).await;
     let (found, lost) = reloaded.map_err(|lost| {
         for (reference, error) in &lost {
             tracing::error!(%reference, %error, "secrets stay as they are");
@@ -37,36 +38,39 @@ pub async fn reload(cx: Ctx, _: AnyParams) -> Reply<Value> {
         tracing::warn!(%reference, %error, "a secret cannot be had");
     }
     let failover = services.models.failover();
-    let lookup = |name: &str| services.env.get(name);
+    let env = settings.environment(&services.env);
+    let lookup = |name: &str| env.get(name);
     failover.catalog().renew(&CatalogSources::plain(&settings.models, &lookup, &found));
     failover.credentials().forget();
-    let warnings = lost.len() + usize::from(is_auth_stale(services, &needed, &found));
-    Ok(json!({"ok": true, "warningCount": warnings}))
+    if is_auth_stale(services, &needed, &found)
+        && let Err(issue) = super::config::take_up(&cx, true).await
+    {
+        return Err(ErrorShape::unavailable(format!("secrets.reload failed: {}", issue.message)));
+    }
+    Ok(json!({"ok": true, "warningCount": lost.len()}))
 }
 
-/// Whether what lets clients in has changed, which needs a restart.
+/// Whether what lets clients in has changed.
 fn is_auth_stale(
     services: &Services,
     needed: &[SecretTarget],
     found: &secrets::ResolvedSecrets,
 ) -> bool {
-    let auth = &services.settings.gateway.auth;
-    let is_stale =
-        needed.iter().any(|target| {
-            let now =
-                match target.path.steps() {
-                    [Step::Key(first), _, Step::Key(last)] if first == "gateway" => {
-                        if last == "token" { &auth.token } else { &auth.password }
-                    }
-                    _ => return false,
-                };
-            let new = found.get(&target.reference);
-            !new.zip(now.as_ref()).is_some_and(|(new, now)| new.matches(now.expose()))
-        });
-    if is_stale {
-        tracing::warn!("the secret in gateway.auth has changed: restart the gateway to use it");
-    }
-    is_stale
+    let auth = &services.settings.now().gateway.auth;
+    needed.iter().any(|target| {
+        let now = match target.path.steps() {
+            [Step::Key(first), _, Step::Key(last)] if first == "gateway" => {
+                if last == "token" {
+                    &auth.token
+                } else {
+                    &auth.password
+                }
+            }
+            _ => return false,
+        };
+        let new = found.get(&target.reference);
+        !new.zip(now.as_ref()).is_some_and(|(new, now)| new.matches(now.expose()))
+    })
 }
 
 /// `secrets.resolve`: the secrets that the configuration refers to in some
@@ -79,12 +83,14 @@ pub async fn resolve(cx: Ctx, p: SecretsResolveParams) -> Reply<Value> {
     if let Some(unknown) = ids.iter().find(|id| !is_target(id)) {
         return Err(invalid(&format!("unknown target id \"{unknown}\"")));
     }
-    let settings = &cx.services.settings;
+    let settings = &cx.services.settings.now();
     let mut wanted = targets(&settings.raw);
     wanted.retain(|target| ids.iter().any(|id| target.is_meant_by(id)));
     tracing::info!(command, secrets = wanted.len(), by = %cx.caller.name, "secrets are told");
     let references = wanted.iter().map(|target| target.reference.clone()).collect();
-    let (found, lost) = secrets::resolve(&references, &settings.secrets, &cx.services.env).await;
+    let (found, lost) =
+        secrets::resolve(&references, &settings.secrets, &settings.environment(&cx.services.env))
+            .await;
     let told = wanted.iter().filter_map(|target| {
         let secret = found.get(&target.reference)?;
         Some(json!({

@@ -136,7 +136,7 @@ pub async fn reset(cx: Ctx, p: SessionsResetParams) -> Reply<Value> {
 pub async fn delete(cx: Ctx, p: SessionsDeleteParams) -> Reply<Value> {
     refuse_webchat(&cx, "delete")?;
     let key = cx.enter_session(&p.key).await;
-    let keys = &cx.services.keys;
+    let keys = &cx.services.keys.now();
     let main = SessionKey::main(&keys.default_agent, keys);
     if key == main {
         return Err(ErrorShape::invalid(format!("Cannot delete the main session ({main}).")));

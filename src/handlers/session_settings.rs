@@ -74,7 +74,7 @@ async fn begin(cx: &Ctx, key: &SessionKey, message: String, answer: &mut Value) 
 /// own. The original has no such method; dashboards call it.
 pub async fn spawn(cx: Ctx, p: SessionsSpawnParams) -> Reply<Value> {
     let agent = AgentId::normalize(&p.agent_id);
-    if !cx.services.settings.agents.has(agent.as_str()) {
+    if !cx.services.settings.now().agents.has(agent.as_str()) {
         return Err(ErrorShape::invalid(format!("unknown agent id \"{}\"", p.agent_id)));
     }
     let key = key_of(&cx, "sessions.spawn", p.session_key.as_deref(), Some(&agent))?;
@@ -110,8 +110,8 @@ pub async fn patch(cx: Ctx, p: SessionsPatchParams) -> Reply<Value> {
     let entry = edit(&cx, &key, p.settings, |_| Ok(())).await?;
     let services = &cx.services;
     let model = services.models.of_session(&key, Some(&entry)).name;
-    let agent = key.agent(&services.keys);
-    let path = services.settings.paths.sessions_dir(agent.as_str()).join("sessions.json");
+    let agent = key.agent(&services.keys.now());
+    let path = services.settings.now().paths.sessions_dir(agent.as_str()).join("sessions.json");
     let mut answer = json!({
         "ok": true,
         "path": path.display().to_string(),
@@ -153,7 +153,7 @@ fn key_of(
     written: Option<&str>,
     agent: Option<&AgentId>,
 ) -> Reply<SessionKey> {
-    let keys = &cx.services.keys;
+    let keys = &cx.services.keys.now();
     let Some(written) = written else {
         let agent = agent.unwrap_or(&keys.default_agent);
         return Ok(SessionKey::dashboard(agent, &cx.services.ids.uuid()));

@@ -33,7 +33,7 @@ const PREVIEW_KEYS_MAX: usize = 64;
 /// `sessions.list`: rows, newest first.
 pub async fn list(cx: Ctx, p: SessionsListParams) -> Reply<Value> {
     let services = &cx.services;
-    let keys = &services.keys;
+    let keys = &services.keys.now();
     let now_ms = cx.now_ms();
     let limit = p.limit.unwrap_or(DEFAULT_LIMIT);
     let query = SessionQuery {
@@ -64,7 +64,7 @@ pub async fn list(cx: Ctx, p: SessionsListParams) -> Reply<Value> {
             shown(&cx, row, &key, &listed.entry)
         })
         .collect();
-    let path = services.settings.paths.sessions_dir(keys.default_agent.as_str());
+    let path = services.settings.now().paths.sessions_dir(keys.default_agent.as_str());
     Ok(json!({
         "ts": now_ms,
         "path": path.join("sessions.json").display().to_string(),
@@ -112,7 +112,7 @@ pub(super) fn shown(cx: &Ctx, row: SessionRow, key: &SessionKey, entry: &Session
         members.insert("surface".into(), json!("web"));
     }
     if cx.caller.is_dashboard {
-        let agent = key.agent(&cx.services.keys);
+        let agent = key.agent(&cx.services.keys.now());
         members.insert("agentId".into(), json!(agent.as_str()));
         members.insert("thinking".into(), json!(entry.thinking_level.as_deref().unwrap_or("off")));
         let created_at = entry.session_started_at.unwrap_or(entry.updated_at);

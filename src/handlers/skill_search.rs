@@ -5,6 +5,7 @@ use std::time::UNIX_EPOCH;
 use serde_json::{Value, json};
 
 use crate::agent::skills::{Hub, HubError, Verdict, matching};
+use crate::config::Env;
 use crate::protocol::ErrorShape;
 use crate::protocol::methods::skills::{SkillsDetailParams, SkillsSearchParams};
 use crate::registry::{Ctx, Reply};
@@ -18,12 +19,17 @@ const DEFAULT_LIMIT: u64 = 20;
 const NO_REGISTRY: &str =
     "no registry of skills is configured; set OPENCLAW_CLAWHUB_URL to the address of one";
 
+/// The surroundings, with the variables of the config.
+fn environment(cx: &Ctx) -> Env {
+    cx.services.settings.now().environment(&cx.services.env)
+}
+
 /// `skills.search`: asks the registry that is configured, else the skills that
 /// the default agent finds here.
 pub async fn search(cx: Ctx, p: SkillsSearchParams) -> Reply<Value> {
     let query = p.query.as_deref().map(str::trim).filter(|query| !query.is_empty());
     let limit = p.limit.unwrap_or(DEFAULT_LIMIT);
-    if let Some(hub) = Hub::of(&cx.services.env).map_err(|error| refusal(&error))? {
+    if let Some(hub) = Hub::of(&environment(&cx)).map_err(|error| refusal(&error))? {
         let results = hub.search(query, limit).await.map_err(|error| refusal(&error))?;
         return Ok(json!({"results": results}));
     }
@@ -50,7 +56,7 @@ pub async fn detail(cx: Ctx, p: SkillsDetailParams) -> Reply<Value> {
     if slug.is_empty() || slug.starts_with('.') || slug.contains(char::is_control) {
         return Err(unknown());
     }
-    if let Some(hub) = Hub::of(&cx.services.env).map_err(|error| refusal(&error))? {
+    if let Some(hub) = Hub::of(&environment(&cx)).map_err(|error| refusal(&error))? {
         let found = hub.detail(&slug).await.map_err(|error| refusal(&error))?;
         return found.ok_or_else(unknown);
     }

@@ -59,6 +59,9 @@ pub async fn update(cx: Ctx, p: SkillsUpdateParams) -> Reply<Value> {
         }
         UpdateError::Save(_) | UpdateError::Stopped => ErrorShape::unavailable(error.to_string()),
     })?;
+    super::config::take_up(&cx, false).await.map_err(|issue| {
+        ErrorShape::unavailable(format!("written, but not in use: {}", issue.message))
+    })?;
     Ok(json!({"ok": true, "skillKey": skill_key, "config": changed}))
 }
 
@@ -70,7 +73,7 @@ pub async fn install(cx: Ctx, p: SkillsInstallParams) -> Reply<Value> {
         SkillsInstallParams::ClawHub => return Err(not_installed(NO_CLAWHUB)),
         SkillsInstallParams::Installer { name } => return Err(no_installer(&cx, &name).await?),
     };
-    let settings = &cx.services.settings;
+    let settings = &cx.services.settings.now();
     let path = settings.paths.expand(path.trim());
     let path = path.map_err(|error| ErrorShape::invalid(error.to_string()))?;
     let installed = skills(&cx).install(path, is_forced).await;
@@ -130,8 +133,8 @@ pub(super) async fn look<T: Send + 'static>(
 }
 
 pub(super) fn agent(cx: &Ctx, named: Option<&str>) -> Reply<AgentSettings> {
-    let agents = &cx.services.settings.agents;
-    let id = named.map_or_else(|| cx.services.keys.default_agent.clone(), AgentId::normalize);
+    let agents = &cx.services.settings.now().agents;
+    let id = named.map_or_else(|| cx.services.keys.now().default_agent.clone(), AgentId::normalize);
     if agents.has(id.as_str()) {
         return Ok(agents.agent_or_default(id.as_str()));
     }

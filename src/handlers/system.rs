@@ -24,7 +24,7 @@ pub async fn status(cx: Ctx, _: AnyParams) -> Reply<Value> {
     let failed = |error: SessionError| ErrorShape::unavailable(format!("Error: {error}"));
     let mut by_agent = Vec::new();
     let (mut total, mut all_recent, mut paths) = (0, Vec::new(), Vec::new());
-    for agent in &services.settings.agents.list {
+    for agent in &services.settings.now().agents.list {
         let (count, recent) = services.sessions.summary(&agent.id, RECENT).await.map_err(failed)?;
         let recent: Vec<_> = if is_admin {
             recent
@@ -34,7 +34,7 @@ pub async fn status(cx: Ctx, _: AnyParams) -> Reply<Value> {
         } else {
             vec![]
         };
-        let path = services.settings.paths.sessions_dir(&agent.id).join("sessions.json");
+        let path = services.settings.now().paths.sessions_dir(&agent.id).join("sessions.json");
         let path = path.display().to_string();
         by_agent.push(json!({
             "agentId": agent.id,
@@ -57,8 +57,8 @@ pub async fn status(cx: Ctx, _: AnyParams) -> Reply<Value> {
         "model": {"primary": default.reference().to_string(),
             "reason": services.models.default_choice().reason},
         "heartbeat": {
-            "defaultAgentId": services.keys.default_agent.as_str(),
-            "agents": services.settings.agents.list.iter()
+            "defaultAgentId": services.keys.now().default_agent.as_str(),
+            "agents": services.settings.now().agents.list.iter()
                 .map(|agent| super::health::heartbeat(services, &agent.id, false))
                 .collect::<Vec<_>>(),
         },
@@ -141,7 +141,7 @@ pub async fn event(cx: Ctx, p: SystemEventParams) -> Reply<Value> {
     let is_news = services.presence.announce(&key, beacon, cx.now_ms());
     // A beacon that says nothing new is no news for the model.
     if !p.text.starts_with("Node:") || is_news {
-        let keys = &services.keys;
+        let keys = &services.keys.now();
         let main = SessionKey::main(&keys.default_agent, keys);
         let parts = services.runs.parts();
         parts.notice(&main, &p.text).await.map_err(super::cron::unwritten)?;

@@ -29,7 +29,7 @@ pub async fn config(cx: Ctx, p: TalkConfigParams) -> Reply<Value> {
         let scope = Scope::TalkSecrets.as_str();
         return Err(ErrorShape::denied(format!("missing scope: {scope}")));
     }
-    let settings = &cx.services.settings;
+    let settings = cx.services.settings.now();
     let mut config = Map::new();
     if let Some(talk) = shown(&settings.voice.talk, p.include_secrets) {
         config.insert("talk".into(), talk);

@@ -25,7 +25,8 @@ pub async fn catalog(cx: Ctx, p: ToolsCatalogParams) -> Reply<Value> {
     let agent = configured(&cx, p.agent_id.as_deref())?;
     let profiles = ToolProfile::ALL.map(|it| json!({"id": it.as_str(), "label": it.label()}));
     let tools = &cx.services.runs.parts().tools;
-    let is_there = |entry: &&catalog::ToolEntry| tools.builtin().any(|it| it.name() == entry.id);
+    let is_there =
+        |entry: &&catalog::ToolEntry| tools.builtin().iter().any(|it| it.name() == entry.id);
     let groups = catalog::GROUPS.iter().filter_map(|group| {
         let entries: Vec<_> = group.tools.iter().filter(is_there).map(catalog_row).collect();
         let row = json!({"id": group.id, "label": group.label, "source": "core", "tools": entries});
@@ -49,7 +50,7 @@ pub async fn effective(cx: Ctx, p: ToolsEffectiveParams) -> Reply<Value> {
         let text = format!("unknown session key \"{}\"", p.session_key);
         return Err(ErrorShape::invalid(text));
     };
-    let agent = key.agent(&services.keys);
+    let agent = key.agent(&services.keys.now());
     if let Some(written) = &p.agent_id
         && AgentId::normalize(written) != agent
     {
@@ -58,7 +59,7 @@ pub async fn effective(cx: Ctx, p: ToolsEffectiveParams) -> Reply<Value> {
     let parts = services.runs.parts();
     let scope = ToolScope::of_session(parts, &key, Some(&entry)).await.map_err(unavailable)?;
     let scope = scope.owned(cx.caller.principal.allows(Scope::Admin));
-    let toolbox = parts.tools.toolbox(&services.settings, &scope).await;
+    let toolbox = parts.tools.toolbox(&services.settings.now(), &scope).await;
     let mut tools: Vec<_> = toolbox.iter().collect();
     tools.sort_by(|a, b| a.name().cmp(b.name()));
     let groups = [("core", "Built-in tools"), ("plugin", "Connected tools")];
@@ -68,8 +69,10 @@ pub async fn effective(cx: Ctx, p: ToolsEffectiveParams) -> Reply<Value> {
         let row = json!({"id": id, "label": label, "source": id, "tools": rows});
         (!rows.is_empty()).then_some(row)
     });
-    Ok(json!({"agentId": agent.as_str(), "profile": scope.profile(&services.settings).as_str(),
-        "groups": groups.collect::<Vec<_>>()}))
+    Ok(
+        json!({"agentId": agent.as_str(), "profile": scope.profile(&services.settings.now()).as_str(),
+        "groups": groups.collect::<Vec<_>>()}),
+    )
 }
 
 fn effective_row(tool: &dyn Tool) -> Value {
@@ -106,7 +109,7 @@ fn shortened(text: &str) -> String {
 pub async fn invoke(cx: Ctx, p: ToolsInvokeParams) -> Reply<Value> {
     let services = &cx.services;
     let agent = p.agent_id.as_deref().map(AgentId::normalize);
-    let agent = agent.unwrap_or_else(|| services.keys.default_agent.clone());
+    let agent = agent.unwrap_or_else(|| services.keys.now().default_agent.clone());
     let key = cx.session_key_for(p.session_key.as_deref().unwrap_or("main"), &agent);
     let runs = Arc::clone(&services.runs);
     let is_owner = cx.caller.principal.allows(Scope::Admin);
@@ -116,7 +119,7 @@ pub async fn invoke(cx: Ctx, p: ToolsInvokeParams) -> Reply<Value> {
         let entry = parts.sessions.entry(&key).await.map_err(unavailable)?;
         let scope = ToolScope::of_session(parts, &key, entry.as_ref()).await;
         let scope = scope.map_err(unavailable)?.by_client().owned(is_owner);
-        let toolbox = parts.tools.toolbox(&parts.settings, &scope).await;
+        let toolbox = parts.tools.toolbox(&parts.settings.now(), &scope).await;
         let cx = ToolContext::new(Arc::clone(&runs), key.clone(), parts.agent_of(&key));
         let cx = cx.owned(is_owner);
         let outcome = match toolbox.check(&call) {
@@ -157,8 +160,8 @@ fn call_of(id: String, name: String, args: Vec<(String, Value)>) -> ToolCall {
 fn configured(cx: &Ctx, written: Option<&str>) -> Reply<AgentId> {
     let services = &cx.services;
     let agent = written.map(AgentId::normalize);
-    let agent = agent.unwrap_or_else(|| services.keys.default_agent.clone());
-    if services.settings.agents.has(agent.as_str()) {
+    let agent = agent.unwrap_or_else(|| services.keys.now().default_agent.clone());
+    if services.settings.now().agents.has(agent.as_str()) {
         Ok(agent)
     } else {
         let written = written.unwrap_or_default();

@@ -20,7 +20,8 @@ const NOBODY: [&str; 3] = ["off", "none", "default"];
 /// `tts.status`: whether answers are to be spoken, and who speaks.
 pub async fn status(cx: Ctx, _: AnyParams) -> Reply<Value> {
     let state = cx.services.voice.tts_state().await.map_err(|it| unkept(&it))?;
-    let config = &cx.services.settings.voice.tts;
+    let settings = cx.services.settings.now();
+    let config = &settings.voice.tts;
     let personas: Vec<_> = config
         .personas
         .iter()
@@ -61,7 +62,8 @@ pub async fn providers(cx: Ctx, _: AnyParams) -> Reply<Value> {
 /// `tts.personas`: the voices with a name, and which one is chosen.
 pub async fn personas(cx: Ctx, _: AnyParams) -> Reply<Value> {
     let state = cx.services.voice.tts_state().await.map_err(|it| unkept(&it))?;
-    let config = &cx.services.settings.voice.tts;
+    let settings = cx.services.settings.now();
+    let config = &settings.voice.tts;
     let personas: Vec<_> = config
         .personas
         .iter()

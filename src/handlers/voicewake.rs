@@ -45,7 +45,7 @@ pub async fn routing_set(cx: Ctx, p: VoicewakeRoutingSetParams) -> Reply<Value> 
 /// clients name when they name none.
 pub(super) async fn woken(cx: &Ctx, p: &AgentParams) -> Option<SessionKey> {
     let word = p.wake_word.as_deref()?;
-    let keys = &cx.services.keys;
+    let keys = &cx.services.keys.now();
     let is_given = |text: &Option<String>| text.as_deref().is_some_and(|it| !it.trim().is_empty());
     let main = SessionKey::main(&keys.default_agent, keys);
     let is_elsewhere = is_given(&p.session_key)
@@ -66,7 +66,7 @@ pub(super) async fn woken(cx: &Ctx, p: &AgentParams) -> Option<SessionKey> {
         RouteTarget::Session(key) => SessionKey::parse(key, keys),
     };
     let agent = key.agent(keys);
-    let is_known = !key.is_malformed() && cx.services.settings.agents.has(agent.as_str());
+    let is_known = !key.is_malformed() && cx.services.settings.now().agents.has(agent.as_str());
     if !is_known {
         tracing::warn!(%key, word, "a wake word leads to an agent that there is not");
     }

@@ -1,12 +1,17 @@
 //! What a browser or curl sees that comes without upgrading.
 
-use axum::http::header;
+use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 
 use super::Asked;
 
 pub(super) fn answer(asked: &Asked<'_>) -> Response {
-    let settings = &asked.gateway.services.settings.gateway;
+    let services = &asked.gateway.services;
+    if let Some(repair) = &services.repair {
+        let text = format!("clawgate {} waits: {repair}.\n", env!("CARGO_PKG_VERSION"));
+        return (StatusCode::SERVICE_UNAVAILABLE, text).into_response();
+    }
+    let settings = &services.settings.now().gateway;
     let (port, s) = (settings.port, if settings.tls.enabled { "s" } else { "" });
     let text = format!(
         "clawgate {} is running.\n\nThis address speaks the OpenClaw gateway protocol over WebSocket: ws{s}://<this host>:{port}/\nTry: clawgate chat \"hi\"\n",

@@ -33,7 +33,7 @@ pub(super) async fn answer(asked: Asked<'_>) -> Response {
         return too_large(limit);
     }
     // Paid before anything is read or compared (GHSA-5m9r-p9g7-679c).
-    if !gateway.auth.pay_hook(peer, gateway.services.clock.now_ms()) {
+    if !gateway.auth.now().pay_hook(peer, gateway.services.clock.now_ms()) {
         return written(&HookAnswer::error(429, "too many requests that prove nothing"));
     }
     let reading = to_bytes(body, usize::try_from(limit).unwrap_or(usize::MAX));
@@ -46,7 +46,7 @@ pub(super) async fn answer(asked: Asked<'_>) -> Response {
     let header = |name: &str| Some(headers.get(name)?.to_str().ok()?.to_owned());
     let answer = channels(gateway).hook(path, HookRequest { header: &header, body: &body }).await;
     if answer.is_known() {
-        gateway.auth.forgive_hook(peer);
+        gateway.auth.now().forgive_hook(peer);
     }
     written(&answer)
 }

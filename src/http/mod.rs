@@ -35,7 +35,7 @@ pub async fn answer(
     body: Body,
 ) -> Response {
     let route = routes::find(gateway, parts.uri.path());
-    let auth = &gateway.auth;
+    let auth = gateway.auth.now();
     // What proves by itself who sent it may come from anywhere.
     if route.is_none_or(|route| route.entry == Entry::Open)
         && let Err(refusal) = origin::check_request(peer, auth.pages(), auth.is_proxy(peer.remote))

@@ -179,7 +179,7 @@ impl Nodes {
         let facts = &node.joined.facts;
         let (platform, family) = (facts.platform.as_deref(), facts.device_family.as_deref());
         let (command_, platform_) = (command.to_owned(), node.platform().to_owned());
-        if !policy::allows(&self.parts.settings, platform, family, command) {
+        if !policy::allows(&self.parts.settings.now().nodes, platform, family, command) {
             return Err(InvokeError::NotListed { command: command_, platform: platform_ });
         }
         if !node.has(command) {

@@ -70,7 +70,7 @@ impl Nodes {
     pub async fn join(&self, mut node: Joining) {
         self.imported().await;
         let now_ms = self.parts.clock.now_ms();
-        let settings = &self.parts.settings;
+        let settings = &self.parts.settings.now().nodes;
         let facts = &mut node.facts;
         let (platform, family) = (facts.platform.clone(), facts.device_family.clone());
         if let Some(commands) = &mut facts.commands {

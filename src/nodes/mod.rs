@@ -31,14 +31,14 @@ use parking_lot::Mutex;
 use tokio::sync::OnceCell;
 
 use crate::bus::Bus;
-use crate::config::NodesSettings;
+use crate::config::Settings;
 use crate::store::Store;
-use crate::support::{Clock, Ids};
+use crate::support::{Clock, Ids, Live};
 
 /// What nodes work with.
 pub struct NodesParts {
-    /// What the config says of them.
-    pub settings: NodesSettings,
+    /// The effective configuration.
+    pub settings: Live<Settings>,
     /// Where they are kept.
     pub store: Arc<dyn Store>,
     /// Where events go.
@@ -66,8 +66,8 @@ impl Nodes {
         Self { parts, state: Mutex::default(), imported: OnceCell::new() }
     }
 
-    /// What the config says of them.
-    pub const fn settings(&self) -> &NodesSettings {
-        &self.parts.settings
+    /// The effective configuration.
+    pub fn settings(&self) -> Arc<Settings> {
+        self.parts.settings.now()
     }
 }

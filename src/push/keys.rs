@@ -100,7 +100,8 @@ impl Push {
 
     /// The pair of the environment, or the one in the file, which is made once.
     pub(super) async fn vapid_keys(&self) -> Result<VapidKeys, PushError> {
-        let env = |name: &str| self.parts.env.get(name).filter(|text| !text.trim().is_empty());
+        let around = self.parts.settings.now().environment(&self.parts.env);
+        let env = |name: &str| around.get(name).filter(|text| !text.trim().is_empty());
         let named = env("OPENCLAW_VAPID_PUBLIC_KEY").zip(env("OPENCLAW_VAPID_PRIVATE_KEY"));
         let mut keys = match named {
             Some((public, private)) => {

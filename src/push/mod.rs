@@ -22,12 +22,12 @@ pub use subscriptions::{Subscription, SubscriptionKeys};
 use crate::agent::web::{GuardedClient, Policy, Proxies, SystemLookup, Tls};
 use crate::config::{Env, Settings};
 use crate::store::{JsonFile, Store};
-use crate::support::{Clock, Ids};
+use crate::support::{Clock, Ids, Live};
 
 /// What notifications work with.
 pub struct PushParts {
     /// What the config says.
-    pub settings: Arc<Settings>,
+    pub settings: Live<Settings>,
     /// The surroundings of the process.
     pub env: Env,
     /// Which devices are paired.
@@ -43,8 +43,7 @@ pub struct Push {
     parts: PushParts,
     keys: JsonFile,
     subscriptions: JsonFile,
-    policy: Policy,
-    client: GuardedClient,
+    tls: Arc<Tls>,
     /// Held from reading a file to writing it.
     gate: Mutex<()>,
 }
@@ -53,23 +52,24 @@ impl Push {
     /// Nothing is read and nobody is asked yet.
     pub fn new(parts: PushParts) -> Self {
         // Where OpenClaw keeps them.
-        let dir = parts.settings.paths.state_dir.join("push");
-        let policy = Policy::new(&parts.settings.push.web.ssrf_policy);
-        let lookup = Arc::new(SystemLookup);
-        // No proxy: what it reaches cannot be checked.
-        let client = GuardedClient::new(
-            policy.clone(),
-            lookup,
-            Proxies::default(),
-            Arc::new(Tls::default()),
-        );
+        let dir = parts.settings.now().paths.state_dir.join("push");
         Self {
             keys: JsonFile::new(dir.join("vapid-keys.json")),
             subscriptions: JsonFile::new(dir.join("web-push-subscriptions.json")),
-            policy,
-            client,
+            tls: Arc::default(),
             gate: Mutex::default(),
             parts,
         }
+    }
+
+    /// What may be reached.
+    fn policy(&self) -> Policy {
+        Policy::new(&self.parts.settings.now().push.web.ssrf_policy)
+    }
+
+    fn client(&self) -> GuardedClient {
+        let lookup = Arc::new(SystemLookup);
+        // No proxy: what it reaches cannot be checked.
+        GuardedClient::new(self.policy(), lookup, Proxies::default(), Arc::clone(&self.tls))
     }
 }

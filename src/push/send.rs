@@ -170,7 +170,7 @@ impl Push {
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/octet-stream"));
         headers.insert(HeaderName::from_static("ttl"), HeaderValue::from_static(TTL));
         headers.insert(HeaderName::from_static("urgency"), HeaderValue::from_static("normal"));
-        let posted = self.client.post_bytes(&row.endpoint, headers, body, LIMIT).await;
+        let posted = self.client().post_bytes(&row.endpoint, headers, body, LIMIT).await;
         posted.map(|status| status.as_u16()).map_err(|error| error.to_string())
     }
 }

@@ -90,7 +90,7 @@ impl Push {
         keys: SubscriptionKeys,
         device_id: Option<&str>,
     ) -> Result<String, PushError> {
-        self.policy.parse(&endpoint).map_err(|error| PushError::Endpoint(error.to_string()))?;
+        self.policy().parse(&endpoint).map_err(|error| PushError::Endpoint(error.to_string()))?;
         let (now, hash) = (self.parts.clock.now_ms(), filed(&endpoint));
         let _gate = self.gate.lock().await;
         let mut book = self.book().await?;

@@ -16,19 +16,21 @@ use crate::protocol::{Profile, response_ok};
 use crate::push::Push;
 use crate::sessions::usage::UsageReports;
 use crate::sessions::{AgentId, KeyRules, SessionKey, Sessions};
-use crate::support::{Clock, Ids, Tasks, millis};
+use crate::support::{Clock, Ids, Live, Tasks, millis};
 use crate::voice::Voice;
 use crate::wizard::Wizards;
 
 use super::exchange::Exchange;
 use super::lanes::Lanes;
+use super::reload::Reload;
+use super::repair::Repair;
 use super::restart::Restart;
 use super::table::Registry;
 
 /// Everything the gateway is made of, below the wire.
 pub struct Services {
     /// The effective configuration.
-    pub settings: Arc<Settings>,
+    pub settings: Live<Settings>,
     /// Wall-clock time.
     pub clock: Arc<dyn Clock>,
     /// Identifiers.
@@ -60,13 +62,17 @@ pub struct Services {
     /// The methods, for what is called in the name of somebody.
     pub registry: Arc<Registry>,
     /// How session keys are read.
-    pub keys: Arc<KeyRules>,
+    pub keys: Live<KeyRules>,
     /// The gateway's own key pair.
     pub identity: Arc<crate::auth::DeviceIdentity>,
     /// Which devices are paired.
     pub pairing: Arc<crate::auth::pairing::Pairing>,
     /// The last health snapshot.
     pub health: crate::handlers::HealthCache,
+    /// How the configuration is, and the way to take it up.
+    pub reload: Reload,
+    /// Why it only helps to mend the config file, when it does.
+    pub repair: Option<Repair>,
     /// Whether it is to begin again.
     pub restart: Restart,
     /// Setups that clients are asked about.
@@ -173,12 +179,12 @@ impl Ctx {
 
     /// Reads a session key as the caller wrote it.
     pub fn session_key(&self, written: &str) -> SessionKey {
-        self.session_key_for(written, &self.services.keys.default_agent)
+        self.session_key_for(written, &self.services.keys.now().default_agent)
     }
 
     /// The same where the caller speaks of one agent.
     pub fn session_key_for(&self, written: &str, agent: &AgentId) -> SessionKey {
-        let key = SessionKey::parse_for(written, agent, &self.services.keys);
+        let key = SessionKey::parse_for(written, agent, &self.services.keys.now());
         if self.is_simple() {
             self.caller.key_names.learn(&key, written);
         }

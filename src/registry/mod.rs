@@ -13,12 +13,16 @@ mod exchange;
 mod inner;
 mod lanes;
 mod once;
+mod reload;
+mod repair;
 mod restart;
 mod table;
 
 pub use context::{Caller, Ctx, KeyNames, Services};
 pub use exchange::Exchange;
 pub use lanes::Lanes;
+pub use reload::{Ask, ConfigState, Reload, TakenUp};
+pub use repair::Repair;
 pub use restart::Restart;
 pub use table::{
     Denial, Method, Need, Registry, Reply, admin, approvals, node, open, pairing, read, write,

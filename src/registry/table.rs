@@ -179,6 +179,9 @@ impl Registry {
     ) -> Result<BoxFuture<'static, Reply<String>>, Denial> {
         let entry = self.by_name.get(method).and_then(|index| self.entries.get(*index));
         authorize(&cx.caller.principal, entry.map(|entry| entry.need), method)?;
+        if let Some(repair) = cx.services.repair.as_ref().filter(|it| !it.serves(method)) {
+            return Err(Denial { error: repair.refusal(), wrong_role: false });
+        }
         let Some(entry) = entry else {
             let error = if method == "connect" {
                 ErrorShape::invalid("connect is only valid as the first request")

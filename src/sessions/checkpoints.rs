@@ -37,7 +37,7 @@ impl Sessions {
         checkpoint_id: &str,
     ) -> Result<ForkedSession, SessionError> {
         let (source, checkpoint) = self.checkpoint_of(key, checkpoint_id).await?;
-        let agent = key.agent(self.rules());
+        let agent = key.agent(&self.rules());
         let branch_key = format!("agent:{agent}:dashboard:{}", self.inner.ids.uuid());
         let branch_key = SessionKey::from_canonical(branch_key);
         let mut entry = self.forked(&branch_key, &source, &checkpoint).await?;
@@ -107,10 +107,10 @@ impl Sessions {
         let session_file = self.new_file(key, &id);
         let target = PathBuf::from(session_file.clone().ok_or_else(gone)?);
         let birth = Birth {
-            format: self.inner.options.format,
+            format: self.inner.options.now().format,
             session_id: id.clone(),
             session_key: key.to_string(),
-            cwd: self.inner.options.state_dir.join("workspace").to_string_lossy().into_owned(),
+            cwd: self.state_dir().join("workspace").to_string_lossy().into_owned(),
             timestamp: time::iso(now),
             parent: Some(from.to_string_lossy().into_owned()),
         };
@@ -154,7 +154,7 @@ impl Sessions {
     ) -> Option<PathBuf> {
         let written = checkpoint.pre_compaction.session_file.as_deref()?;
         let name = Path::new(written).file_name()?;
-        Some(self.folder(&key.agent(self.rules())).join(name))
+        Some(self.folder(&key.agent(&self.rules())).join(name))
     }
 }
 

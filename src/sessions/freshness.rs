@@ -41,7 +41,8 @@ impl Sessions {
         at: u64,
     ) -> Result<bool, SessionError> {
         let channel = entry.channel.as_deref().or(entry.last_channel.as_deref());
-        let policy = self.inner.options.reset.policy(kind(key, entry), channel.or(Some("webchat")));
+        let policy =
+            self.inner.options.now().reset.policy(kind(key, entry), channel.or(Some("webchat")));
         let began_at = match entry.session_started_at {
             Some(began_at) => began_at,
             None => self.header_time(key, entry).await?.unwrap_or(entry.updated_at),

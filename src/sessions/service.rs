@@ -19,7 +19,7 @@ use super::{
 };
 use crate::protocol::message::AgentMessage;
 use crate::store::{SessionEntry, SessionPage, SessionQuery, SessionRow, Store};
-use crate::support::{Clock, Ids};
+use crate::support::{Clock, Ids, Live};
 
 /// The service; clones share it.
 #[derive(Clone)]
@@ -28,7 +28,8 @@ pub struct Sessions {
 }
 
 pub(super) struct Inner {
-    pub(super) options: SessionsOptions,
+    state_dir: PathBuf,
+    pub(super) options: Live<SessionsOptions>,
     pub(super) store: Arc<dyn Store>,
     pub(super) clock: Arc<dyn Clock>,
     pub(super) ids: Arc<dyn Ids>,
@@ -45,7 +46,8 @@ impl Sessions {
         ids: Arc<dyn Ids>,
     ) -> Result<Self, SessionError> {
         let writer = Writer::start()?;
-        let inner = Arc::new(Inner { options, store, clock, ids, writer });
+        let (state_dir, options) = (options.state_dir.clone(), Live::new(options));
+        let inner = Arc::new(Inner { state_dir, options, store, clock, ids, writer });
         let sessions = Self { inner };
         if sessions.inner.store.count_sessions(None).await? == 0 {
             let found = sessions.rebuild_index().await?;
@@ -59,7 +61,7 @@ impl Sessions {
     /// Adds the sessions that have files and no place in the index; answers how
     /// many. Files are only read.
     pub async fn rebuild_index(&self) -> Result<usize, SessionError> {
-        let options = self.inner.options.clone();
+        let options = self.inner.options.now();
         let found = blocking(move || {
             rebuild::find(&options.state_dir, &options.rules)
                 .at("look for sessions in", &options.state_dir)
@@ -80,8 +82,13 @@ impl Sessions {
     }
 
     /// How keys become canonical.
-    pub fn rules(&self) -> &KeyRules {
-        &self.inner.options.rules
+    pub fn rules(&self) -> Arc<KeyRules> {
+        Arc::clone(&self.inner.options.now().rules)
+    }
+
+    /// Other terms from now on. The state folder stays the same.
+    pub fn reconfigure(&self, options: SessionsOptions) {
+        self.inner.options.set(options);
     }
 
     /// The session with this key.
@@ -216,21 +223,21 @@ impl Sessions {
 
     /// The state folder.
     pub fn state_dir(&self) -> &Path {
-        &self.inner.options.state_dir
+        &self.inner.state_dir
     }
 
     /// The files that came with messages.
     pub fn media(&self) -> Media {
-        Media::new(&self.inner.options.state_dir)
+        Media::new(self.state_dir())
     }
 
     /// The folder of an agent's transcripts.
     pub fn folder(&self, agent: &AgentId) -> PathBuf {
-        paths::folder(&self.inner.options.state_dir, agent)
+        paths::folder(self.state_dir(), agent)
     }
 
     /// The transcript of a session.
     pub fn path(&self, key: &SessionKey, entry: &SessionEntry) -> Result<PathBuf, SessionError> {
-        paths::transcript(&self.folder(&key.agent(self.rules())), key, entry)
+        paths::transcript(&self.folder(&key.agent(&self.rules())), key, entry)
     }
 }

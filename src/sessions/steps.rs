@@ -24,7 +24,7 @@ impl Sessions {
     }
 
     pub(super) fn new_file(&self, key: &SessionKey, id: &str) -> Option<String> {
-        let path = paths::file(&self.folder(&key.agent(self.rules())), &SessionId::parse(id)?);
+        let path = paths::file(&self.folder(&key.agent(&self.rules())), &SessionId::parse(id)?);
         Some(path.to_string_lossy().into_owned())
     }
 
@@ -34,7 +34,7 @@ impl Sessions {
         let id = self.inner.ids.uuid();
         NewSession {
             key: key.as_str().to_owned(),
-            agent: key.agent(self.rules()).as_str().to_owned(),
+            agent: key.agent(&self.rules()).as_str().to_owned(),
             entry: SessionEntry {
                 session_file: self.new_file(key, &id),
                 session_id: id,
@@ -51,7 +51,7 @@ impl Sessions {
         entry: &SessionEntry,
         cwd: Option<&Path>,
     ) -> Result<Place, SessionError> {
-        let options = &self.inner.options;
+        let options = self.inner.options.now();
         let default_workspace = || options.state_dir.join("workspace");
         let cwd = cwd.map_or_else(default_workspace, Path::to_owned);
         Ok(Place {

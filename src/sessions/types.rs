@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use serde::Serialize;
 
@@ -16,7 +17,7 @@ pub struct SessionsOptions {
     /// The state folder, such as `~/.openclaw`.
     pub state_dir: PathBuf,
     /// How keys become canonical.
-    pub rules: KeyRules,
+    pub rules: Arc<KeyRules>,
     /// Format of new transcripts.
     pub format: TranscriptFormat,
     /// When sessions begin anew by themselves.

@@ -38,6 +38,47 @@ impl<T, E: Into<io::Error>> OnPath<T> for Result<T, E> {
     }
 }
 
+/// What replacing a file asks of the system, step by step: a test can have any of
+/// them fail.
+pub(crate) trait Disk {
+    /// Makes an empty file with a new name in `dir`.
+    fn create(&self, dir: &Path) -> io::Result<NamedTempFile>;
+    /// Writes all of it.
+    fn write(&self, file: &mut File, bytes: &[u8]) -> io::Result<()>;
+    /// Has what was written survive power loss.
+    fn sync(&self, file: &File) -> io::Result<()>;
+    /// Gives a file another name, or the name of another.
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
+    /// Has the names in `dir` survive power loss.
+    fn sync_dir(&self, dir: &Path) -> io::Result<()>;
+}
+
+/// The file system itself.
+pub(crate) struct System;
+
+impl Disk for System {
+    fn create(&self, dir: &Path) -> io::Result<NamedTempFile> {
+        let mut named = tempfile::Builder::new();
+        named.prefix(".clawgate-").permissions(Permissions::from_mode(FILE_MODE)).tempfile_in(dir)
+    }
+
+    fn write(&self, file: &mut File, bytes: &[u8]) -> io::Result<()> {
+        file.write_all(bytes)
+    }
+
+    fn sync(&self, file: &File) -> io::Result<()> {
+        file.sync_all()
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        fs::rename(from, to)
+    }
+
+    fn sync_dir(&self, dir: &Path) -> io::Result<()> {
+        File::open(dir).and_then(|dir| dir.sync_all())
+    }
+}
+
 /// Creates the directory and its missing parents with mode 0700. Directories
 /// that exist keep their mode: they are the user's.
 pub fn create_private_dir(path: &Path) -> Result<(), FileError> {
@@ -59,16 +100,28 @@ pub fn create_private_dir(path: &Path) -> Result<(), FileError> {
 /// Replaces the content of `path` by `bytes`, with mode 0600. A symbolic link
 /// is followed, so that a file managed elsewhere stays where it is.
 pub fn write_private(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
+    write_private_on(&System, path, bytes)
+}
+
+/// The same on this disk.
+pub(crate) fn write_private_on(
+    disk: &dyn Disk,
+    path: &Path,
+    bytes: &[u8],
+) -> Result<(), FileError> {
     let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-    let file = staged(&target, bytes)?;
-    file.persist(&target).on_path("write", &target)?;
-    sync_dir(parent_of(&target))
+    let file = staged(disk, &target, bytes)?.into_temp_path();
+    disk.rename(&file, &target).on_path("write", &target)?;
+    // Its first name is gone.
+    drop(file.keep());
+    let dir = parent_of(&target);
+    disk.sync_dir(dir).on_path("sync the directory", dir)
 }
 
 /// Like [`write_private`], but only when `path` does not exist yet. Returns
 /// whether it was this call that created it.
 pub fn create_private(path: &Path, bytes: &[u8]) -> Result<bool, FileError> {
-    let file = staged(path, bytes)?;
+    let file = staged(&System, path, bytes)?;
     match file.persist_noclobber(path) {
         Ok(_) => sync_dir(parent_of(path)).map(|()| true),
         Err(error) if error.error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
@@ -89,21 +142,18 @@ pub fn move_private(from: &Path, to: &Path) -> Result<bool, FileError> {
 }
 
 /// A synced temporary file beside `target`, ready to be renamed.
-fn staged(target: &Path, bytes: &[u8]) -> Result<NamedTempFile, FileError> {
+fn staged(disk: &dyn Disk, target: &Path, bytes: &[u8]) -> Result<NamedTempFile, FileError> {
     let dir = parent_of(target);
     create_private_dir(dir)?;
-    let mut file = tempfile::Builder::new()
-        .prefix(".clawgate-")
-        .permissions(Permissions::from_mode(FILE_MODE))
-        .tempfile_in(dir)
-        .on_path("create a file in", dir)?;
-    file.write_all(bytes).and_then(|()| file.as_file().sync_all()).on_path("write", file.path())?;
+    let mut file = disk.create(dir).on_path("create a file in", dir)?;
+    let written = disk.write(file.as_file_mut(), bytes).and_then(|()| disk.sync(file.as_file()));
+    written.on_path("write", file.path())?;
     Ok(file)
 }
 
 /// Makes a new name in `dir` durable.
 fn sync_dir(dir: &Path) -> Result<(), FileError> {
-    File::open(dir).and_then(|dir| dir.sync_all()).on_path("sync the directory", dir)
+    System.sync_dir(dir).on_path("sync the directory", dir)
 }
 
 /// The directory `path` is in; the working directory for a bare name.

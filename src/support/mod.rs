@@ -1,7 +1,7 @@
 //! Small tools that every layer uses.
 //!
-//! Owns: time, ids, supervised tasks, secrets, fingerprints, own addresses, what went
-//! wrong lately. Must not: know anything of the gateway's own nouns.
+//! Owns: time, ids, supervised tasks, secrets, fingerprints, own addresses, values that are
+//! replaced, what went wrong lately. Must not: know anything of the gateway's own nouns.
 
 mod clock;
 mod fingerprint;
@@ -9,7 +9,9 @@ mod hex;
 mod ids;
 pub mod installation;
 mod json;
+mod live;
 pub mod memory;
+mod permits;
 mod route;
 mod secret;
 pub mod stability;
@@ -21,6 +23,8 @@ pub use fingerprint::Fingerprint;
 pub use hex::hex;
 pub use ids::{Ids, RandomIds};
 pub use json::without_nulls;
+pub use live::Live;
+pub use permits::Permits;
 pub use route::{is_own_address, route_to};
 pub use secret::Secret;
 pub use tasks::Tasks;

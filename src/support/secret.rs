@@ -39,6 +39,15 @@ impl Secret {
     }
 }
 
+/// In constant time, as [`Secret::matches`].
+impl PartialEq for Secret {
+    fn eq(&self, other: &Self) -> bool {
+        self.matches(other.expose())
+    }
+}
+
+impl Eq for Secret {}
+
 impl From<String> for Secret {
     fn from(text: String) -> Self {
         Self::new(text)

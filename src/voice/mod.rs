@@ -19,7 +19,7 @@ use crate::agent::web::Tls;
 use crate::bus::{Audience, Bus, Event, EventKind, Subscriber};
 use crate::config::{Env, Settings};
 use crate::store::{JsonFile, JsonFileError};
-use crate::support::{Clock, Tasks};
+use crate::support::{Clock, Live, Tasks};
 
 /// Texts that are spoken at a time: services allow few, and their sound is
 /// held in memory.
@@ -28,7 +28,7 @@ const SPEAKING_MAX: usize = 4;
 /// What speech works with.
 pub struct VoiceParts {
     /// What the config says of it.
-    pub settings: Arc<Settings>,
+    pub settings: Live<Settings>,
     /// The surroundings of the process.
     pub env: Env,
     /// Where events go.
@@ -54,11 +54,16 @@ impl Voice {
     /// Nothing is read yet.
     pub fn new(parts: VoiceParts) -> Self {
         // Where OpenClaw keeps what people choose while it runs.
-        let dir = parts.settings.paths.state_dir.join("settings");
+        let dir = parts.settings.now().paths.state_dir.join("settings");
         let file = |name: &str| JsonFile::new(dir.join(name));
         let (words, routing) = (file("voicewake.json"), file("voicewake-routing.json"));
         let speaking = Semaphore::new(SPEAKING_MAX);
         Self { words, routing, gate: Mutex::default(), speaking, tls: Tls::default(), parts }
+    }
+
+    /// The surroundings, with the variables of the config.
+    fn env(&self) -> Env {
+        self.parts.settings.now().environment(&self.parts.env)
     }
 
     /// The words that wake an agent; those of the original as long as nobody

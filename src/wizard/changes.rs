@@ -43,7 +43,7 @@ impl ConfigWriter for FileWriter {
 
 fn write(raw: &str, env: &Env) -> Result<Written, String> {
     let change = ConfigWrite::Merge(raw.to_owned());
-    let written = document::write(&change, &ConfigBase::Any, env);
+    let written = document::write(&change, &ConfigBase::Any, env, |_| Ok(()));
     let written = written.map_err(|error| error.to_string())?;
     Ok(Written { needs_restart: written.needs_restart })
 }

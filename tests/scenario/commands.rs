@@ -495,14 +495,10 @@ async fn the_config_is_shown_without_secrets_and_changed_where_it_is_meant() {
     for (command, answer) in [
         ("/config get ui", "⚙️ No config value found for ui."),
         ("/config set ui.seamColor \"#ff0000\"", "⚠️ Usage: /config set path=value"),
+        ("/config set ui.seamColor=\"#ff0000\"", "⚙️ Config updated: ui.seamColor=\"#ff0000\""),
         (
-            "/config set ui.seamColor=\"#ff0000\"",
-            "⚙️ Config updated: ui.seamColor=\"#ff0000\"\nRestart the gateway for it to take effect.",
-        ),
-        (
-            "/config set gateway.auth.token=geheim-1",
-            "⚙️ Config updated: gateway.auth.token=\"__OPENCLAW_REDACTED__\"\n\
-             Restart the gateway for it to take effect.",
+            "/config set gateway.remote.token=geheim-1",
+            "⚙️ Config updated: gateway.remote.token=\"__OPENCLAW_REDACTED__\"",
         ),
         ("/config unset nothing.here", "⚙️ No config value found for nothing.here."),
         ("/config burn", "⚠️ Usage: /config show|get|set|unset [path[=value]]"),

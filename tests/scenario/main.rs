@@ -50,6 +50,7 @@ mod presence;
 mod profiles;
 mod push;
 mod queue;
+mod reload;
 mod reset;
 mod restart;
 mod roster;

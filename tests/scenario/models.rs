@@ -154,7 +154,9 @@ async fn a_key_in_a_private_file_is_used_and_never_shown() {
     assert!(!told.contains("canary"), "{told}");
 
     fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
-    let error = Gateway::try_start(GatewayOptions::with_config(config)).await.err().unwrap();
+    let mut strict = GatewayOptions::with_config(config);
+    strict.args = vec!["--strict".into()];
+    let error = Gateway::try_start(strict).await.err().unwrap();
     assert!(error.contains("models.providers.mock.apiKey: "), "{error}");
     assert!(error.contains("is open to others (mode 644)"), "{error}");
 }

@@ -9,7 +9,7 @@ use crate::channels::receiver::{Receiver, bring};
 use crate::channels::{SIGNING, with_channels};
 use crate::stage::{Api, admin, ask, call, connect, history, refusal, scripted, until};
 use crate::support::client::{ALL_SCOPES, standard_connect};
-use crate::support::{Gateway, GatewayOptions, MockProvider, WsClient};
+use crate::support::{Gateway, GatewayOptions, MockProvider};
 use crate::workspace::system_prompt;
 
 fn config_of(gateway: &Gateway) -> String {
@@ -33,19 +33,13 @@ fn thrown_away(gateway: &Gateway, name: &str) -> Vec<PathBuf> {
     paths.filter(|path| fits(path)).collect()
 }
 
-/// A connection after the gateway has begun again on what is on the disk.
-async fn begun_again(gateway: &mut Gateway) -> WsClient {
-    gateway.restart().await;
-    admin(gateway).await
-}
-
 #[tokio::test]
 async fn an_agent_that_is_added_has_its_files_and_its_entry_and_comments_stay() {
-    let (mut gateway, mock) = scripted(Api::OpenAi).await;
+    let (gateway, mock) = scripted(Api::OpenAi).await;
     let text = config_of(&gateway);
     let text = format!("// mine\n{}", text.replacen("\"skipBootstrap\":true,", "", 1));
     fs::write(gateway.config_path(), text).unwrap();
-    let mut client = begun_again(&mut gateway).await;
+    let mut client = admin(&gateway).await;
     let workspace = beside(&gateway, "two");
     let new = json!({"name": "Ref\nTwo", "workspace": workspace, "model": "mock/mock-2",
         "emoji": "🦀", "avatar": "https://example.org/a.png"});
@@ -69,7 +63,6 @@ async fn an_agent_that_is_added_has_its_files_and_its_entry_and_comments_stay() 
     let file = fs::read_to_string(Path::new(&workspace).join("IDENTITY.md")).unwrap();
     assert!(file.contains("- **Name:** Zwei\n") && file.contains("- **Emoji:** 🦀\n"), "{file}");
 
-    let mut client = begun_again(&mut gateway).await;
     let list = call(&mut client, "agents.list", json!({})).await;
     assert_eq!(list["defaultId"], "main");
     let row = &list["agents"][1];
@@ -107,7 +100,7 @@ async fn of_two_clients_that_add_the_same_agent_one_is_refused() {
 
 #[tokio::test]
 async fn an_agent_that_is_removed_lies_in_the_trash_and_nothing_names_it() {
-    let (mut gateway, _mock) = scripted(Api::OpenAi).await;
+    let (gateway, _mock) = scripted(Api::OpenAi).await;
     let mut client = admin(&gateway).await;
     let workspace = beside(&gateway, "old");
     call(&mut client, "agents.create", json!({"name": "Old", "workspace": workspace})).await;
@@ -118,7 +111,6 @@ async fn an_agent_that_is_removed_lies_in_the_trash_and_nothing_names_it() {
         {"agentId": "main", "match": {"channel": "webhook"}},
     ]);
     fs::write(gateway.config_path(), config.to_string()).unwrap();
-    let mut client = begun_again(&mut gateway).await;
     ask(&mut client, "agent:old:main", "@mock text text=hi", "run-1").await;
 
     let job = json!({"name": "of old", "agentId": "old", "sessionTarget": "isolated", "wakeMode": "now",
@@ -144,7 +136,6 @@ async fn an_agent_that_is_removed_lies_in_the_trash_and_nothing_names_it() {
     call(&mut client, "agents.delete", json!({"agentId": "twin"})).await;
     assert!(!Path::new(&workspace).exists());
     assert_eq!(thrown_away(&gateway, "old-").len(), 2, "the workspace has this name as well");
-    let mut client = begun_again(&mut gateway).await;
     let params =
         json!({"sessionKey": "agent:old:main", "message": "hi", "idempotencyKey": "run-2"});
     let text = refusal(&mut client, "chat.send", params).await;
@@ -255,7 +246,7 @@ async fn two_agents_of_two_accounts_answer_each_with_its_model_and_workspace() {
         json!({"secret": SIGNING, "url": receiver.url(), "dmPolicy": "open", "allowFrom": ["*"]});
     let channels = json!({"webhook": {"accounts": {"red": account, "blue": account}}});
     let config = with_channels(mock.address(), &channels);
-    let mut gateway = Gateway::start(GatewayOptions::with_config(config)).await;
+    let gateway = Gateway::start(GatewayOptions::with_config(config)).await;
     let mut client = admin(&gateway).await;
     let agents = [("Ann", "red", "mock-1"), ("Bob", "blue", "mock-2")];
     for (name, _, model) in agents {
@@ -269,7 +260,6 @@ async fn two_agents_of_two_accounts_answer_each_with_its_model_and_workspace() {
     let patch = json!({"raw": json!({"bindings": bindings}).to_string(), "baseHash": base["hash"]});
     call(&mut client, "config.patch", patch).await;
 
-    let mut client = begun_again(&mut gateway).await;
     for (name, account, model) in agents {
         let path = format!("/webhooks/{account}");
         until("it is taken", async || {

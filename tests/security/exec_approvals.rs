@@ -19,7 +19,7 @@ use clawgate::bus::{Audience, Backplane, Bus, Event, EventKind};
 use clawgate::config::{Env, ExecSandbox, Overrides, load};
 use clawgate::sessions::{KeyRules, SessionKey, Sessions, SessionsOptions};
 use clawgate::store::SqliteStore;
-use clawgate::support::{BoxFuture, RandomIds, SystemClock, Tasks};
+use clawgate::support::{BoxFuture, Live, RandomIds, SystemClock, Tasks};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::time::timeout;
@@ -81,14 +81,14 @@ impl Place {
         fs::create_dir_all(&workspace).unwrap();
         fs::create_dir_all(real.join(".openclaw")).unwrap();
         fs::write(real.join(".openclaw/openclaw.json"), config.to_string()).unwrap();
-        let settings = Arc::new(load(&Env::fixed([], &real), &Overrides::default()).unwrap());
+        let settings = Live::new(load(&Env::fixed([], &real), &Overrides::default()).unwrap());
         let (clock, ids) = (Arc::new(SystemClock), Arc::new(RandomIds));
         let store = Arc::new(SqliteStore::open(&real.join("clawgate.sqlite")).unwrap());
         let options = SessionsOptions {
             state_dir: real.clone(),
-            rules: KeyRules::default(),
-            format: settings.session.transcript_format,
-            reset: settings.session.reset.clone(),
+            rules: Arc::default(),
+            format: settings.now().session.transcript_format,
+            reset: settings.now().session.reset.clone(),
         };
         let sessions = Sessions::open(options, store, clock.clone(), ids.clone()).await.unwrap();
         let bus = Bus::new(Listeners(has_deciders));
@@ -334,7 +334,7 @@ async fn a_start_that_is_given_up_takes_no_place_among_the_commands() {
     let place = Place::new(&json!({}), true).await;
     let settings = load(&Env::fixed([], place.root.path()), &Overrides::default()).unwrap();
     let processes = Arc::new(Processes::new(
-        &settings,
+        Live::new(settings),
         env!("CARGO_BIN_EXE_clawgate").into(),
         Arc::new(SystemClock),
         Arc::new(RandomIds),

@@ -1,5 +1,7 @@
 //! `deviceAuth` of the simple profile: a proof like any other (CVE-2026-28472).
 
+use std::fs;
+
 use serde_json::{Value, json};
 
 use crate::stage::{admin, call};
@@ -122,6 +124,21 @@ async fn the_secret_is_worth_no_less_with_a_proof_and_pairs_nobody_from_elsewher
     assert_eq!(hello["payload"]["auth"]["deviceToken"], Value::Null);
     let list = paired_devices(&gateway).await;
     assert_eq!((&list["paired"], &list["pending"]), (&json!([]), &json!([])), "{list}");
+}
+
+#[tokio::test]
+async fn who_came_by_the_secret_with_a_proof_goes_when_there_is_another_secret() {
+    let gateway = gateway().await;
+    let (far, near) = (DeviceKey::named("far"), DeviceKey::named("near"));
+    let own = paired(&gateway, &near).await;
+    let (stays, _) = come(&gateway, false, |nonce| shows(&near, nonce, Some(&own))).await;
+    let (goes, hello) = come(&gateway, true, |nonce| shows(&far, nonce, None)).await;
+    assert_eq!(hello["ok"], true, "{hello}");
+    let text = fs::read_to_string(gateway.config_path()).unwrap();
+    fs::write(gateway.config_path(), text.replace(SECRET, "another-secret-0003")).unwrap();
+    let closed = goes.wait_closed(SOON).await.expect("it is closed");
+    assert_eq!((closed.code, &*closed.reason), (4001, "gateway auth changed"));
+    assert!(stays.closed().is_none(), "its own token is good");
 }
 
 #[tokio::test]

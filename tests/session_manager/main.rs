@@ -77,7 +77,7 @@ impl Stage {
 async fn open(dir: &Path) -> Sessions {
     let options = SessionsOptions {
         state_dir: dir.to_owned(),
-        rules: KeyRules::default(),
+        rules: Arc::default(),
         format: TranscriptFormat::OpenClaw,
         reset: ResetSettings::default(),
     };

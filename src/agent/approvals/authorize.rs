@@ -110,13 +110,13 @@ impl Approvals {
             let text = format!("Exec denied: {error}");
             Denial::by_policy(request, "approvals-file-unavailable", text)
         })?;
-        let config = self.parts.settings.exec_policy.rules(&request.agent);
+        let config = self.parts.settings.now().exec_policy.rules(&request.agent);
         Ok(Policy::of(request, config, session, &file.file))
     }
 
     async fn assess(&self, request: &ExecRequest, policy: &Policy) -> Result<Assessment, Denial> {
         let (of, entries) = (request.clone(), policy.entries.clone());
-        let home = self.parts.settings.paths.home().map(ToOwned::to_owned);
+        let home = self.parts.settings.now().paths.home().map(ToOwned::to_owned);
         let looked =
             tokio::task::spawn_blocking(move || Assessment::of(&of, &entries, home.as_deref()));
         looked.await.map_err(|error| {
@@ -204,7 +204,7 @@ impl Approvals {
         if !request.env_asked.is_empty() {
             shown["envKeys"] = json!(request.env_asked);
         }
-        let limit = self.parts.settings.exec_policy.approval_timeout;
+        let limit = self.parts.settings.now().exec_policy.approval_timeout;
         let draft = Draft { kind: QuestionKind::Exec, request: shown, allowed, limit };
         self.open(None, draft).map_err(|error| {
             Denial::by_policy(request, "approval-unavailable", format!("Exec denied: {error}"))

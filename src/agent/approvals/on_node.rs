@@ -172,7 +172,7 @@ impl Approvals {
         if !env.is_empty() {
             shown["envKeys"] = json!(env.keys().collect::<Vec<_>>());
         }
-        let limit = self.parts.settings.exec_policy.approval_timeout;
+        let limit = self.parts.settings.now().exec_policy.approval_timeout;
         let draft = Draft { kind: QuestionKind::Exec, request: shown, allowed, limit };
         self.open(None, draft).map_err(|error| {
             Denial::by_policy(request, "approval-unavailable", format!("Exec denied: {error}"))

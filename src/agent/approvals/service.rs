@@ -11,12 +11,12 @@ use crate::bus::{Audience, Bus, EventKind};
 use crate::config::Settings;
 use crate::protocol::Scope;
 use crate::sessions::Sessions;
-use crate::support::{Clock, Ids};
+use crate::support::{Clock, Ids, Live};
 
 /// What approvals work with.
 pub struct ApprovalsParts {
     /// The effective configuration.
-    pub settings: Arc<Settings>,
+    pub settings: Live<Settings>,
     /// Conversations.
     pub sessions: Sessions,
     /// Where events go.
@@ -79,7 +79,7 @@ impl QuestionKind {
 impl Approvals {
     /// Nothing is read before the first question.
     pub fn new(parts: ApprovalsParts) -> Self {
-        let path = parts.settings.paths.exec_approvals();
+        let path = parts.settings.now().paths.exec_approvals();
         let file = ApprovalsFile::new(path, Arc::clone(&parts.ids));
         Self { parts, file, pending: Pending::default() }
     }

@@ -72,7 +72,7 @@ impl Runs {
             limit: None,
             terms: RunTerms::default(),
         };
-        let rules = QueueRules::of(&parts.settings.messages.queue, None);
+        let rules = QueueRules::of(&parts.settings.now().messages.queue, None);
         let now = parts.clock.now_ms();
         let run = Arc::new(ActiveRun::new(request, rules, String::new(), now));
         // There is no message that would have to be put anywhere.

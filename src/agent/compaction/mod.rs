@@ -113,14 +113,14 @@ async fn compact_as(
     let SessionModel { name, info } = parts.models.of_session(key, Some(&entry));
     let model = info.ok_or_else(|| CompactError::Model(format!("Unknown model: {name}")))?;
     // A small model that kept as much as a large one would keep all it can read.
-    let keep = parts.settings.agents.defaults.compaction_keep_recent_tokens;
+    let keep = parts.settings.now().agents.defaults.compaction_keep_recent_tokens;
     let keep = keep.min(model.context_window / 2);
     let plan = plan::plan(&context, keep).map_err(CompactError::Nothing)?;
     if model.api == Api::Offline {
         return Err(CompactError::NoModel);
     }
     emitter.compaction_start();
-    let mut route = parts.models.route(key, &key.agent(&parts.keys), model).unremembered();
+    let mut route = parts.models.route(key, &key.agent(&parts.keys.now()), model).unremembered();
     let summing = summary::sum_up(&mut route, &entry.session_id, &plan, instructions);
     let summed = tokio::select! {
         biased;

@@ -26,9 +26,9 @@ use super::supervisor::Supervisor;
 use super::{environment, launcher, names, sandbox};
 use crate::agent::approvals::{Denial, ExecHost, ExecRequest, Launch, Permit, Program};
 use crate::agent::reach::Guard;
-use crate::config::{ExecSandbox, ExecSettings, Settings};
+use crate::config::{ExecSandbox, Settings};
 use crate::sessions::SessionKey;
-use crate::support::{Clock, Ids, Tasks, millis};
+use crate::support::{Clock, Ids, Live, Tasks, millis};
 
 /// Commands at a time over all sessions. Each costs a keeper, and a machine
 /// that runs more is not served by starting another.
@@ -71,8 +71,7 @@ pub enum StartError {
 /// All commands of the gateway.
 pub struct Processes {
     list: Mutex<BTreeMap<String, Arc<Process>>>,
-    settings: ExecSettings,
-    guard: Arc<Guard>,
+    settings: Live<Settings>,
     overflow_dir: PathBuf,
     launcher: PathBuf,
     clock: Arc<dyn Clock>,
@@ -83,7 +82,7 @@ pub struct Processes {
 impl Processes {
     /// None yet. `launcher` is the program of the gateway, which keeps commands.
     pub fn new(
-        settings: &Settings,
+        settings: Live<Settings>,
         launcher: PathBuf,
         clock: Arc<dyn Clock>,
         ids: Arc<dyn Ids>,
@@ -91,19 +90,13 @@ impl Processes {
     ) -> Self {
         Self {
             list: Mutex::default(),
-            settings: settings.exec.clone(),
-            guard: Arc::new(Guard::new(settings)),
-            overflow_dir: settings.paths.exec_output_dir(),
+            overflow_dir: settings.now().paths.exec_output_dir(),
+            settings,
             launcher,
             clock,
             ids,
             tasks,
         }
-    }
-
-    /// How commands run.
-    pub fn settings(&self) -> &ExecSettings {
-        &self.settings
     }
 
     /// Starts what the permit was given for.
@@ -198,7 +191,7 @@ impl Processes {
     /// Why commands that are to be confined are not started; `None` when they
     /// are, or nothing is to be confined.
     pub fn sandbox_error(&self) -> Option<String> {
-        let is_wanted = self.settings.sandbox.is_wanted();
+        let is_wanted = self.settings.now().exec.sandbox.is_wanted();
         is_wanted.then(sandbox::availability).and_then(Result::err)
     }
 
@@ -237,10 +230,12 @@ impl Processes {
             return Ok(None);
         }
         sandbox::availability().map_err(StartError::Unconfined)?;
-        let guard = Arc::clone(&self.guard);
-        let (workspace, temporary) = (request.workspace.clone(), self.settings.temporary.clone());
-        let confinement =
-            spawn_blocking(move || Confinement::new(mode, &workspace, &temporary, guard.private()));
+        let settings = self.settings.now();
+        let workspace = request.workspace.clone();
+        let confinement = spawn_blocking(move || {
+            let private = Guard::new(&settings).private();
+            Confinement::new(mode, &workspace, &settings.exec.temporary, private)
+        });
         Ok(confinement.await.map_err(io::Error::from)?)
     }
 
@@ -274,7 +269,7 @@ impl Processes {
         let (program, name, args) = match launch.program {
             Program::Direct { path, name, args } => (path, name, args),
             Program::Shell(text) => {
-                let shell = environment::shell(&self.settings);
+                let shell = environment::shell(&self.settings.now().exec);
                 let name = shell.rsplit('/').next().unwrap_or("sh").to_owned();
                 (PathBuf::from(shell), name, vec!["-c".into(), text])
             }
@@ -337,7 +332,8 @@ impl Processes {
         finished.sort();
         let too_many = finished.len().saturating_sub(MAX_FINISHED);
         for (index, (ended, id)) in finished.iter().enumerate() {
-            if index < too_many || now.saturating_sub(*ended) > millis(self.settings.keep_finished)
+            if index < too_many
+                || now.saturating_sub(*ended) > millis(self.settings.now().exec.keep_finished)
             {
                 list.remove(id);
             }

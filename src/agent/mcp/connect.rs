@@ -89,7 +89,9 @@ impl Connection {
         changed: Arc<Notify>,
     ) -> Result<Self, String> {
         let references = server.references().into_iter().cloned().collect();
-        let (secrets, lost) = resolve(&references, &around.secrets, &around.env).await;
+        let settings = around.settings.now();
+        let (secrets, lost) =
+            resolve(&references, &settings.secrets, &settings.environment(&around.env)).await;
         if let Some((reference, error)) = lost.into_iter().next() {
             return Err(format!("the secret {reference} cannot be had: {error}"));
         }
@@ -111,7 +113,8 @@ impl Connection {
         around: &Surroundings,
         handler: Handler,
     ) -> Result<Self, String> {
-        let mut env = cli_backend::passed(&|name| around.env.get(name));
+        let variables = around.settings.now().environment(&around.env);
+        let mut env = cli_backend::passed(&|name| variables.get(name));
         env.extend(found(&program.env, secrets));
         let started = Process::start(name, program, &env, &around.directory, &around.tasks);
         let (process, stdout, stdin) =

@@ -24,9 +24,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::tools::Tool;
 use super::web::Tls;
-use crate::config::secrets::SecretsConfig;
 use crate::config::{Env, Settings};
-use crate::support::Tasks;
+use crate::support::{Live, Tasks};
 pub use naming::SEPARATOR;
 use server::Server;
 use tool::McpTool;
@@ -39,14 +38,14 @@ const STOP_LIMIT: Duration = Duration::from_secs(6);
 
 /// All servers.
 pub struct Mcp {
-    servers: Vec<Arc<Server>>,
+    servers: Live<Vec<Arc<Server>>>,
     surroundings: Arc<Surroundings>,
 }
 
 /// What servers are started with.
 struct Surroundings {
     env: Env,
-    secrets: SecretsConfig,
+    settings: Live<Settings>,
     /// Where programs run that are not told where.
     directory: std::path::PathBuf,
     tls: Tls,
@@ -56,32 +55,54 @@ struct Surroundings {
 
 impl Mcp {
     /// The servers of a configuration, none of them started.
-    pub fn new(settings: &Settings, env: &Env, tasks: Tasks) -> Self {
-        let servers =
-            settings.mcp.servers.iter().map(|config| Arc::new(Server::new(config.clone())));
+    pub fn new(settings: Live<Settings>, env: &Env, tasks: Tasks) -> Self {
+        let now = settings.now();
         let surroundings = Surroundings {
             env: env.clone(),
-            secrets: settings.secrets.clone(),
-            directory: settings.paths.state_dir.clone(),
+            directory: now.paths.state_dir.clone(),
+            settings,
             tls: Tls::default(),
             tasks,
             stop: CancellationToken::new(),
         };
-        Self { servers: servers.collect(), surroundings: Arc::new(surroundings) }
+        let mcp = Self { servers: Live::default(), surroundings: Arc::new(surroundings) };
+        mcp.reconfigure(&now);
+        mcp
+    }
+
+    /// The servers of another configuration. Those that are the same in both
+    /// stay as they are; those that are in it no more are ended.
+    pub fn reconfigure(&self, settings: &Settings) {
+        let before = self.servers.now();
+        let (wanted, stop) = (settings.mcp.servers.iter(), &self.surroundings.stop);
+        let servers: Vec<_> = wanted
+            .map(|config| {
+                let known = before.iter().find(|known| known.config == *config);
+                let begins = || Arc::new(Server::new(config.clone(), stop.child_token()));
+                known.cloned().unwrap_or_else(begins)
+            })
+            .collect();
+        for server in before.iter() {
+            if !servers.iter().any(|kept| Arc::ptr_eq(kept, server)) {
+                server.stop.cancel();
+            }
+        }
+        self.servers.set(servers);
     }
 
     /// The tools of all servers that are there, starting those that are not.
     /// `taken` are names of other tools.
     pub async fn tools(&self, taken: impl Iterator<Item = String>) -> Vec<Arc<dyn Tool>> {
-        if self.servers.is_empty() || self.surroundings.stop.is_cancelled() {
+        let servers = self.servers.now();
+        if servers.is_empty() || self.surroundings.stop.is_cancelled() {
             return Vec::new();
         }
-        let asked = self.servers.iter().map(|server| server.offer(&self.surroundings));
+        let asked = servers.iter().map(|server| server.offer(&self.surroundings));
         // Who is not there by then is left out.
         let _ = tokio::time::timeout(PATIENCE, join_all(asked)).await;
         let mut taken: HashSet<_> = taken.map(|name| name.to_lowercase()).collect();
         let mut tools: Vec<Arc<dyn Tool>> = Vec::new();
-        for server in &self.servers {
+        for server in servers.iter() {
             let mut refused = Vec::new();
             for offered in server.offered() {
                 if taken.insert(offered.name.to_lowercase()) {
@@ -98,18 +119,19 @@ impl Mcp {
 
     /// What has become of each server.
     pub fn status(&self) -> Value {
-        json!(self.servers.iter().map(|server| server.status()).collect::<Vec<_>>())
+        json!(self.servers.now().iter().map(|server| server.status()).collect::<Vec<_>>())
     }
 
     /// Whether there is any server.
     pub fn is_empty(&self) -> bool {
-        self.servers.is_empty()
+        self.servers.now().is_empty()
     }
 
     /// Ends all of them, and waits for that.
     pub async fn stop(&self) {
         self.surroundings.stop.cancel();
-        let ended = join_all(self.servers.iter().map(|server| server.ended()));
+        let servers = self.servers.now();
+        let ended = join_all(servers.iter().map(|server| server.ended()));
         if tokio::time::timeout(STOP_LIMIT, ended).await.is_err() {
             tracing::warn!("some MCP servers did not end in time");
         }

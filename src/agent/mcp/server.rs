@@ -13,6 +13,7 @@ use rmcp::service::{Peer, RoleClient};
 use serde_json::{Value, json};
 use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
 
 use super::Surroundings;
 use super::connect::{self, Connection, Offered};
@@ -32,6 +33,8 @@ const MAX_RESTARTS: u32 = 5;
 pub struct Server {
     /// What it is.
     pub config: McpServer,
+    /// Ends it.
+    pub stop: CancellationToken,
     state: watch::Sender<State>,
     begun: AtomicBool,
     wanted: Notify,
@@ -65,7 +68,7 @@ pub enum State {
 
 impl Server {
     /// One that was not started.
-    pub fn new(config: McpServer) -> Self {
+    pub fn new(config: McpServer, stop: CancellationToken) -> Self {
         let error = config.way.as_ref().err().cloned();
         let state = if error.is_some() { State::Failed } else { State::Idle };
         if let Some(error) = &error {
@@ -77,6 +80,7 @@ impl Server {
         }
         Self {
             config,
+            stop,
             state: watch::Sender::new(state),
             begun: AtomicBool::new(false),
             wanted: Notify::new(),
@@ -208,16 +212,11 @@ impl Server {
     }
 
     /// Keeps a connection until it is over; says why. `None` when we end it.
-    async fn keep(
-        &self,
-        mut connection: Connection,
-        around: &Surroundings,
-        changed: &Notify,
-    ) -> Option<String> {
+    async fn keep(&self, mut connection: Connection, changed: &Notify) -> Option<String> {
         loop {
             tokio::select! {
                 biased;
-                () = around.stop.cancelled() => {
+                () = self.stop.cancelled() => {
                     connection.close().await;
                     return None;
                 }
@@ -247,14 +246,14 @@ async fn live(server: Arc<Server>, around: Arc<Surroundings>) {
     loop {
         let opened = tokio::select! {
             biased;
-            () = around.stop.cancelled() => break,
+            () = server.stop.cancelled() => break,
             opened = server.open(&around, &changed) => opened,
         };
         let has_worked = opened.is_ok();
         let why = match opened {
             Ok(connection) => {
                 let since = Instant::now();
-                let Some(why) = server.keep(connection, &around, &changed).await else { break };
+                let Some(why) = server.keep(connection, &changed).await else { break };
                 if since.elapsed() >= STABLE {
                     failures = 0;
                 }
@@ -268,13 +267,13 @@ async fn live(server: Arc<Server>, around: Arc<Surroundings>) {
         server.notes.lock().error = Some(why);
         server.state.send_replace(State::Failed);
         tokio::select! {
-            () = around.stop.cancelled() => break,
+            () = server.stop.cancelled() => break,
             () = tokio::time::sleep(rest(failures)) => {}
         }
         if !has_worked || failures > MAX_RESTARTS {
             server.state.send_replace(State::Idle);
             tokio::select! {
-                () = around.stop.cancelled() => break,
+                () = server.stop.cancelled() => break,
                 () = server.wanted.notified() => {}
             }
         }

@@ -58,7 +58,7 @@ impl Prompt {
     ) -> Self {
         let agent = parts.agent_of(key);
         let audience = audience(key);
-        let settings = &parts.settings.workspace;
+        let settings = &parts.settings.now().workspace;
         let (workspaces, skills) = (Arc::clone(&parts.workspaces), Arc::clone(&parts.skills));
         let reading = agent.clone();
         let read = tokio::task::spawn_blocking(move || {
@@ -71,8 +71,8 @@ impl Prompt {
         // Only a gateway that stops gives work up.
         let (files, skills) = read.await.unwrap_or_else(|_| (Injected::nothing(), String::new()));
         let tools = toolbox.specs().into_iter();
-        let is_main = *key == SessionKey::main(&key.agent(&parts.keys), &parts.keys);
-        let sandbox = &parts.processes.settings().sandbox;
+        let is_main = *key == SessionKey::main(&key.agent(&parts.keys.now()), &parts.keys.now());
+        let sandbox = &parts.settings.now().exec.sandbox;
         let sandbox = sandbox.usual(&agent.id, is_main, entry.exec_host.as_deref());
         Self {
             written: settings.prompt_override(&agent.id).map(str::to_owned),

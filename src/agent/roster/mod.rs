@@ -23,7 +23,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::agent::workspace;
-use crate::config::document::{self, ConfigWriteError};
+use crate::config::document::{self, ConfigIssue, ConfigWriteError};
 use crate::config::{AgentSettings, Env, Paths, Settings, WorkspaceSettings};
 use crate::store::atomic::create_private_dir;
 use crate::support::Clock;
@@ -38,12 +38,17 @@ pub use update::AgentChange;
 pub struct Roster {
     env: Env,
     clock: Arc<dyn Clock>,
+    would_work: Box<WouldWork>,
 }
 
+/// Whether the gateway that runs would work with this text of the config file.
+pub type WouldWork = dyn Fn(&str) -> Result<(), ConfigIssue> + Send;
+
 impl Roster {
-    /// Those of the gateway with these surroundings.
-    pub fn new(env: Env, clock: Arc<dyn Clock>) -> Self {
-        Self { env, clock }
+    /// Those of the gateway with these surroundings, which is asked whether it
+    /// would work with a change.
+    pub fn new(env: Env, clock: Arc<dyn Clock>, would_work: Box<WouldWork>) -> Self {
+        Self { env, clock, would_work }
     }
 
     fn write(
@@ -51,7 +56,7 @@ impl Roster {
         plan: impl FnMut(&Value) -> Result<Value, RosterError>,
         prepare: impl FnMut(&Settings) -> Result<(), RosterError>,
     ) -> Result<Settings, RosterError> {
-        document::change(&self.env, plan, prepare)
+        document::change(&self.env, plan, prepare, &*self.would_work)
     }
 
     fn paths(&self) -> Result<Paths, RosterError> {

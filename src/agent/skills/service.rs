@@ -1,10 +1,9 @@
 //! The skills of all agents, and what is set for them now.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
-use arc_swap::ArcSwap;
 use parking_lot::Mutex;
 use serde_json::Value;
 
@@ -15,60 +14,42 @@ use super::listing;
 use super::scan::Heads;
 use super::update::{SkillChange, UpdateError, is_fit, redacted};
 use crate::config::secrets::resolve;
-use crate::config::skills::{SkillEntry, SkillsSettings};
+use crate::config::skills::SkillEntry;
 use crate::config::{AgentSettings, Env, Settings};
-use crate::support::Secret;
+use crate::support::{Live, Secret};
 
 /// The skills of all agents.
 pub struct Skills {
-    settings: Arc<Settings>,
+    settings: Live<Settings>,
     env: Env,
-    /// What is set now; it begins as the config was at the start.
-    now: ArcSwap<Now>,
     heads: Heads,
     /// One change at a time; held by blocking threads only.
     changing: Mutex<()>,
 }
 
-/// What is set now.
-#[derive(Clone)]
-struct Now {
-    skills: SkillsSettings,
-    /// The config as written, for `requires.config`; `None` while it is as it
-    /// was at the start.
-    config: Option<Value>,
-}
-
 impl Skills {
     /// With these settings.
-    pub fn new(settings: Arc<Settings>, env: Env) -> Self {
-        let now = Now { skills: settings.skills.clone(), config: None };
-        Self {
-            settings,
-            env,
-            now: ArcSwap::from_pointee(now),
-            heads: Heads::default(),
-            changing: Mutex::default(),
-        }
+    pub fn new(settings: Live<Settings>, env: Env) -> Self {
+        Self { settings, env, heads: Heads::default(), changing: Mutex::default() }
     }
 
     /// Where skills for all agents are.
-    pub fn managed_dir(&self) -> &Path {
-        &self.settings.skills.managed_dir
+    pub fn managed_dir(&self) -> PathBuf {
+        self.settings.now().skills.managed_dir.clone()
     }
 
     /// Every skill that an agent finds, and what holds of it. Blocks.
     pub fn verdicts(&self, agent: &AgentSettings) -> Vec<Verdict> {
-        let now = self.now.load();
-        let config = now.config.as_ref().unwrap_or(&self.settings.raw);
-        let mut surroundings = Surroundings::new(&now.skills, config, &self.env);
+        let now = self.settings.now();
+        let env = now.environment(&self.env);
+        let mut surroundings = Surroundings::new(&now.skills, &now.raw, &env);
         let skills = self.heads.find(&now.skills, &agent.workspace).into_iter();
         skills.map(|skill| surroundings.judge(skill, &agent.id)).collect()
     }
 
     /// The list for an agent's prompt; empty without skills. Blocks.
     pub fn listing(&self, agent: &AgentSettings) -> String {
-        let now = self.now.load();
+        let now = self.settings.now();
         let verdicts = self.verdicts(agent);
         listing::list(&verdicts, now.skills.max_in_prompt, now.skills.max_prompt_chars(&agent.id))
     }
@@ -76,7 +57,7 @@ impl Skills {
     /// The names of programs that skills of any agent need. Blocks.
     pub fn bins(&self) -> Vec<String> {
         let mut bins = BTreeSet::new();
-        for agent in &self.settings.agents.list {
+        for agent in &self.settings.now().agents.list {
             for verdict in self.verdicts(agent) {
                 let requires = &verdict.skill.head.requires;
                 bins.extend(requires.bins.iter().chain(&requires.any_bins).cloned());
@@ -115,7 +96,7 @@ impl Skills {
     /// runs. The variables of the gateway itself are not among them: a skill
     /// could name any.
     pub async fn variables(self: &Arc<Self>, agent: &AgentSettings) -> BTreeMap<String, Secret> {
-        let now = self.now.load_full();
+        let now = self.settings.now();
         let sets = |entry: &SkillEntry| entry.api_key.is_some() || !entry.env.is_empty();
         // Each command asks: nobody looks through folders for nothing.
         if !now.skills.entries.values().any(sets) {
@@ -132,7 +113,7 @@ impl Skills {
         let set: Vec<_> = set.collect();
         let references = set.iter().filter_map(|(_, entry)| entry.api_key.as_ref()?.reference());
         let references = references.cloned().collect();
-        let (secrets, lost) = resolve(&references, &self.settings.secrets, &self.env).await;
+        let (secrets, lost) = resolve(&references, &now.secrets, &now.environment(&self.env)).await;
         for (reference, error) in lost {
             tracing::warn!(%reference, %error, "key of a skill not found");
         }
@@ -146,29 +127,20 @@ impl Skills {
         variables
     }
 
-    /// Changes what is set for a skill: in the config file, and at once. The
-    /// entry as it is now, without its secrets.
+    /// Changes what is set for a skill in the config file, which has to be taken
+    /// up then. The entry as it is there, without its secrets.
     ///
     /// # Errors
     /// When a value cannot be set, or the file cannot be changed.
     pub async fn update(self: &Arc<Self>, change: SkillChange) -> Result<Value, UpdateError> {
         let change = change.checked()?;
         let skills = Arc::clone(self);
-        // Not given up when its caller goes away: file and memory change together.
-        let work = tokio::task::spawn_blocking(move || skills.change(&change));
+        // Not given up when its caller goes away: it is written or it is not.
+        let work = tokio::task::spawn_blocking(move || {
+            let _one = skills.changing.lock();
+            change.save(&skills.settings.now().file.path)
+        });
         Ok(redacted(&work.await.map_err(|_| UpdateError::Stopped)??))
-    }
-
-    fn change(&self, change: &SkillChange) -> Result<Value, UpdateError> {
-        let _one = self.changing.lock();
-        let entry = change.save(&self.settings.file.path)?;
-        let mut now = Now::clone(&self.now.load());
-        change.apply(now.skills.entries.entry(change.key.clone()).or_default());
-        let mut config = now.config.take().unwrap_or_else(|| self.settings.raw.clone());
-        put(&mut config, &["skills", "entries", &change.key], entry.clone());
-        now.config = Some(config);
-        self.now.store(Arc::new(now));
-        Ok(entry)
     }
 
     /// Takes a skill over from a folder, for all agents.
@@ -183,23 +155,10 @@ impl Skills {
         let skills = Arc::clone(self);
         let work = move || {
             let _one = skills.changing.lock();
-            install::install(&from, skills.managed_dir(), is_forced)
+            install::install(&from, &skills.managed_dir(), is_forced)
         };
         tokio::task::spawn_blocking(work).await.map_err(|_| InstallError::Stopped)?
     }
-}
-
-/// Puts a value at a place, where that has objects on the way or nothing.
-fn put(root: &mut Value, path: &[&str], value: Value) {
-    let mut at = root;
-    for name in path {
-        if at.is_null() {
-            *at = Value::Object(serde_json::Map::new());
-        }
-        let Some(members) = at.as_object_mut() else { return };
-        at = members.entry(*name).or_insert(Value::Null);
-    }
-    *at = value;
 }
 
 #[cfg(test)]
@@ -233,8 +192,8 @@ mod tests {
         .unwrap();
         let env = Env::fixed([("STORED", "key"), ("HOST_SECRET", "h")], home.path());
         let looking = Overrides { read_only: true, ..Overrides::default() };
-        let settings = Arc::new(load(&env, &looking).unwrap());
-        let agent = settings.agents.agent_or_default("main");
+        let settings = Live::new(load(&env, &looking).unwrap());
+        let agent = settings.now().agents.agent_or_default("main");
         let skills = Arc::new(Skills::new(settings, env));
         let variables = skills.variables(&agent).await;
         let shown: Vec<_> =

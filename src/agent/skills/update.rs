@@ -1,4 +1,4 @@
-//! Changing what is set for a skill: in the config file, and at once.
+//! Changing what is set for a skill in the config file.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -7,11 +7,8 @@ use serde_json::{Map, Value, json};
 
 use crate::agent::exec::environment::is_refused;
 use crate::config::edit::{EditError, ValuePath, remove, set};
-use crate::config::secrets::SecretInput;
-use crate::config::skills::SkillEntry;
 use crate::config::{REDACTED, SaveError, edit_file, is_variable};
 use crate::support::Secret;
-use crate::telemetry;
 
 /// Longest key of a skill.
 const MAX_KEY: usize = 128;
@@ -117,23 +114,6 @@ impl SkillChange {
         }
         Ok(text)
     }
-
-    /// Does the same to what is in memory.
-    pub(super) fn apply(&self, entry: &mut SkillEntry) {
-        self.api_key.iter().for_each(telemetry::hide);
-        self.env.values().for_each(telemetry::hide_variable);
-        entry.enabled = self.enabled.or(entry.enabled);
-        if let Some(secret) = &self.api_key {
-            entry.api_key = (!secret.is_empty()).then(|| SecretInput::Text(secret.clone()));
-        }
-        for (name, value) in &self.env {
-            if value.is_empty() {
-                entry.env.remove(name);
-            } else {
-                entry.env.insert(name.clone(), value.clone());
-            }
-        }
-    }
 }
 
 /// Whether a command may get this variable for a skill.
@@ -208,11 +188,6 @@ mod tests {
         );
         let after = fs::read_to_string(&file).unwrap();
         assert!(after.contains("// mine") && after.contains("config: { x: 1 }"), "{after}");
-        let mut held = SkillEntry::default();
-        held.env.insert("A".into(), Secret::new("1"));
-        change.apply(&mut held);
-        assert_eq!(held.enabled, Some(false));
-        assert_eq!(held.env.keys().collect::<Vec<_>>(), ["B"]);
     }
 
     #[test]

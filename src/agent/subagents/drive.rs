@@ -82,7 +82,7 @@ impl Runs {
             interrupted(&report)
         } else {
             // The semaphore is never closed.
-            let _permit = self.subagents.permits.acquire().await.ok();
+            let _permit = self.subagents.permits.acquire().await;
             match self.start_subagent(row).await? {
                 Step::Done(None) => {}
                 Step::Done(Some(error)) => return Ok(Step::Done(Outcome::failed(error))),

@@ -179,7 +179,7 @@ impl Runs {
             ended_at: None,
             ..row.clone()
         };
-        let limit = self.parts.settings.agents.defaults.subagent_limits.max_children;
+        let limit = self.parts.settings.now().agents.defaults.subagent_limits.max_children;
         if !self.parts.store.add_subagent(again.clone(), limit).await? {
             return Err(SpawnError::Forbidden(format!(
                 "this session has {limit} active sub-agents already, as many as it may"

@@ -18,15 +18,16 @@ pub use manage::{Said, TargetError};
 pub use outcome::Outcome;
 pub use spawn::{SpawnError, SpawnRequest, Spawned};
 
-use tokio::sync::{Notify, Semaphore};
+use tokio::sync::Notify;
 
 use crate::config::SubagentLimits;
+use crate::support::{Permits, Tasks};
 
 /// Runs of sub-agents.
 #[derive(Debug)]
 pub struct Subagents {
     /// How many may be under way at a time.
-    permits: Semaphore,
+    permits: Permits,
     /// Rings when one is over.
     news: Notify,
 }
@@ -34,6 +35,11 @@ pub struct Subagents {
 impl Subagents {
     /// None yet.
     pub fn new(limits: &SubagentLimits) -> Self {
-        Self { permits: Semaphore::new(limits.max_concurrent.max(1)), news: Notify::new() }
+        Self { permits: Permits::new(limits.max_concurrent), news: Notify::new() }
+    }
+
+    /// Takes other limits.
+    pub fn reconfigure(&self, limits: &SubagentLimits, tasks: &Tasks) {
+        self.permits.resize(limits.max_concurrent, tasks);
     }
 }

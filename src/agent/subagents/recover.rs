@@ -44,7 +44,8 @@ impl Runs {
     /// Removes the sessions of sub-agents that have been over for long enough
     /// and that nobody has used since.
     async fn sweep_subagents(&self) -> Result<(), StoreError> {
-        let minutes = self.parts.settings.agents.defaults.subagent_limits.archive_after_minutes;
+        let minutes =
+            self.parts.settings.now().agents.defaults.subagent_limits.archive_after_minutes;
         if minutes == 0 {
             return Ok(());
         }

@@ -95,7 +95,7 @@ impl Runs {
         let child = plan.child.clone();
         let row = self.subagent_row(&plan, &parent, run.as_deref());
         let entry = self.begin_session(plan).await?;
-        let limit = self.parts.settings.agents.defaults.subagent_limits.max_children;
+        let limit = self.parts.settings.now().agents.defaults.subagent_limits.max_children;
         let added = self.parts.store.add_subagent(row.clone(), limit).await;
         if !matches!(added, Ok(true)) {
             // Nobody has heard of it.
@@ -122,7 +122,7 @@ impl Runs {
         parent: &SessionKey,
         run: Option<&ActiveRun>,
     ) -> SubagentRow {
-        let limits = &self.parts.settings.agents.defaults.subagent_limits;
+        let limits = &self.parts.settings.now().agents.defaults.subagent_limits;
         let owner = run.map_or_else(Owner::gateway, |run| (*run.owner).clone());
         SubagentRow {
             run_id: self.parts.ids.uuid(),
@@ -150,7 +150,7 @@ impl Runs {
         run: Option<&ActiveRun>,
         mut request: SpawnRequest,
     ) -> Result<Plan, SpawnError> {
-        let (settings, keys) = (&self.parts.settings, &self.parts.keys);
+        let (settings, keys) = (&self.parts.settings.now(), &self.parts.keys.now());
         let task = request.task.trim().to_owned();
         request.task = task;
         let label = request.label.take().map(|label| label.trim().to_owned());
@@ -194,7 +194,7 @@ impl Runs {
 
     /// Whether an agent may have sub-agents of another one.
     fn check_agent(&self, own: &AgentId, agent: &AgentId) -> Result<(), SpawnError> {
-        let agents = &self.parts.settings.agents;
+        let agents = &self.parts.settings.now().agents;
         if agent == own {
             return Ok(());
         }
@@ -235,7 +235,7 @@ impl Runs {
         let label = label.map_or(Setting::Keep, Setting::Set);
         let settings = SessionSettings { label, ..self.wishes(plan) };
         let context = PatchContext { key: plan.child.clone(), models: self.parts.models.clone() };
-        let max_depth = self.parts.settings.agents.defaults.subagent_limits.max_spawn_depth;
+        let max_depth = self.parts.settings.now().agents.defaults.subagent_limits.max_spawn_depth;
         let (now, folder) = (self.parts.clock.now_ms(), workspace.display().to_string());
         let write = plan.clone();
         let edit = move |entry: &mut SessionEntry| {
@@ -247,7 +247,7 @@ impl Runs {
 
     /// Model and thinking level: what is asked for, else what is configured.
     fn wishes(&self, plan: &Plan) -> SessionSettings {
-        let agents = &self.parts.settings.agents;
+        let agents = &self.parts.settings.now().agents;
         let of_agent = agents.agent(plan.agent.as_str()).map(|agent| &agent.subagents);
         let choices = [of_agent, Some(&agents.defaults.subagents)];
         let mut choices = choices.into_iter().flatten();

@@ -166,7 +166,7 @@ async fn act(cx: &ToolContext, arguments: &Value) -> Result<Value, String> {
             if text.is_empty() {
                 return Err("wake needs text".into());
             }
-            let keys = &cx.parts().keys;
+            let keys = &cx.parts().keys.now();
             let agent = cx.key.agent(keys);
             let noted = cx.parts().notice(&SessionKey::main(&agent, keys), text).await;
             noted.map_err(|error| error.to_string())?;
@@ -201,7 +201,7 @@ async fn add(cx: &ToolContext, arguments: &Value) -> Result<Value, String> {
     let caller = caller(cx).await?;
     check_target(&caller, &job.session_target)?;
     check_agent(cx, job.agent_id.as_deref())?;
-    let keys = &cx.parts().keys;
+    let keys = &cx.parts().keys.now();
     let own = cx.key.agent(keys);
     if job.agent_id.is_none() && own != keys.default_agent {
         job.agent_id = Some(own.to_string());
@@ -221,7 +221,7 @@ async fn caller(cx: &ToolContext) -> Result<Caller, String> {
     let scope = scope.limited(limits);
     let is_narrowed = scope.is_narrowed();
     let tools = if is_narrowed {
-        let toolbox = parts.tools.toolbox(&parts.settings, &scope).await;
+        let toolbox = parts.tools.toolbox(&parts.settings.now(), &scope).await;
         Some(toolbox.iter().map(|tool| tool.name().to_owned()).collect())
     } else {
         None
@@ -240,8 +240,9 @@ fn check_target(caller: &Caller, target: &str) -> Result<(), String> {
 /// Another agent may have tools that this one has not.
 fn check_agent(cx: &ToolContext, written: Option<&str>) -> Result<(), String> {
     let Some(written) = written else { return Ok(()) };
-    let (own, agent) = (cx.key.agent(&cx.parts().keys), AgentId::normalize(written));
-    let allowed = cx.parts().settings.agents.spawnable(own.as_str());
+    let (own, agent) = (cx.key.agent(&cx.parts().keys.now()), AgentId::normalize(written));
+    let settings = cx.parts().settings.now();
+    let allowed = settings.agents.spawnable(own.as_str());
     if agent == own || allowed.iter().any(|id| id == "*" || id == agent.as_str()) {
         return Ok(());
     }

@@ -43,7 +43,7 @@ impl Tool for GatewayStatus {
                 "version": env!("CARGO_PKG_VERSION"),
                 "uptimeMs": now.saturating_sub(cx.runs.started_at()),
                 "model": parts.models.default_choice().model.reference().to_string(),
-                "configPath": parts.settings.file.path.display().to_string(),
+                "configPath": parts.settings.now().file.path.display().to_string(),
                 "health": {
                     "ok": sessions.is_ok() && panics.is_empty(),
                     "sessions": sessions.ok(),

@@ -54,7 +54,7 @@ impl Image {
             "No model here looks at pictures. Set agents.defaults.imageModel to one that does.",
         )?;
         let parts = cx.parts();
-        let agent = cx.key.agent(&parts.keys);
+        let agent = cx.key.agent(&parts.keys.now());
         let failover = parts.models.failover();
         let mut route = failover
             .route(agent.as_str(), cx.key.as_str(), Arc::clone(&first), models.collect())
@@ -115,11 +115,11 @@ fn models(cx: &ToolContext) -> Vec<Arc<ModelInfo>> {
     let parts = cx.parts();
     let catalog = parts.models.catalog();
     let sees = |model: &Arc<ModelInfo>| takes_pictures(model);
-    if let Some(setting) = &parts.settings.agents.defaults.image_model {
+    if let Some(setting) = &parts.settings.now().agents.defaults.image_model {
         let names = std::iter::once(&setting.primary).chain(setting.fallbacks.iter().flatten());
         return names.filter_map(|name| catalog.named(name)).filter(sees).collect();
     }
-    let agent = cx.key.agent(&parts.keys);
+    let agent = cx.key.agent(&parts.keys.now());
     let own = cx.model.clone().unwrap_or_else(|| parts.models.of_agent(&agent));
     if sees(&own) {
         return vec![own];

@@ -33,7 +33,7 @@ use crate::agent::web::Tls;
 use crate::config::{Env, Settings};
 use crate::protocol::message::ToolCall;
 use crate::providers::ToolSpec;
-use crate::support::{BoxFuture, Tasks};
+use crate::support::{BoxFuture, Live, Tasks};
 
 /// What calling a tool does to the world.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -128,37 +128,32 @@ pub trait Tool: Send + Sync {
 
 /// The tools there are.
 pub struct Tools {
-    builtin: Vec<Arc<dyn Tool>>,
+    builtin: Live<Vec<Arc<dyn Tool>>>,
     mcp: Mcp,
+    env: Env,
 }
 
 impl Tools {
     /// Those of a configuration. Nothing is started and nobody is asked.
-    pub fn new(settings: &Settings, env: &Env, tasks: Tasks) -> Self {
-        let tls = Arc::new(Tls::default());
-        let mut builtin: Vec<Arc<dyn Tool>> = vec![
-            Arc::new(gateway::GatewayStatus),
-            Arc::new(cron::CronTool),
-            Arc::new(exec::Exec),
-            Arc::new(exec::ProcessTool),
-            Arc::new(memory::MemorySearch),
-            Arc::new(memory::MemoryGet),
-            Arc::new(message::MessageTool),
-            Arc::new(nodes::Nodes),
-            Arc::new(image::Image::new(&settings.web.fetch, env, Arc::clone(&tls))),
-        ];
-        builtin.extend(files::tools());
-        builtin.extend(sessions::all());
-        builtin.extend(web::tools(settings, env, &tls));
-        Self { builtin, mcp: Mcp::new(settings, env, tasks) }
+    pub fn new(settings: &Live<Settings>, env: &Env, tasks: Tasks) -> Self {
+        let builtin = Live::new(builtin(&settings.now(), env));
+        Self { builtin, mcp: Mcp::new(settings.clone(), env, tasks), env: env.clone() }
+    }
+
+    /// Those of another configuration, for turns that begin from now on. What a
+    /// tool does now it does to its end.
+    pub fn reconfigure(&self, settings: &Settings) {
+        self.builtin.set(builtin(settings, &settings.environment(&self.env)));
+        self.mcp.reconfigure(settings);
     }
 
     /// The tools that somebody may use. Starts the MCP servers of them, and
     /// waits a moment for those that are not there yet.
     pub async fn toolbox(&self, settings: &Settings, scope: &ToolScope) -> Toolbox {
-        let taken = self.builtin.iter().map(|tool| tool.name().to_owned());
+        let builtin = self.builtin.now();
+        let taken = builtin.iter().map(|tool| tool.name().to_owned());
         let foreign = self.mcp.tools(taken).await;
-        let offered = self.builtin.iter().filter(|tool| tool.is_offered(settings)).chain(&foreign);
+        let offered = builtin.iter().filter(|tool| tool.is_offered(settings)).chain(&foreign);
         let allowed = offered.filter(|tool| scope.allows(settings, tool.name()));
         Toolbox(allowed.cloned().collect())
     }
@@ -169,9 +164,29 @@ impl Tools {
     }
 
     /// Every tool that is built in.
-    pub fn builtin(&self) -> impl Iterator<Item = &dyn Tool> {
-        self.builtin.iter().map(|tool| &**tool)
+    pub fn builtin(&self) -> Arc<Vec<Arc<dyn Tool>>> {
+        self.builtin.now()
     }
+}
+
+/// The tools that are built in, under one configuration.
+fn builtin(settings: &Settings, env: &Env) -> Vec<Arc<dyn Tool>> {
+    let tls = Arc::new(Tls::default());
+    let mut builtin: Vec<Arc<dyn Tool>> = vec![
+        Arc::new(gateway::GatewayStatus),
+        Arc::new(cron::CronTool),
+        Arc::new(exec::Exec),
+        Arc::new(exec::ProcessTool),
+        Arc::new(memory::MemorySearch),
+        Arc::new(memory::MemoryGet),
+        Arc::new(message::MessageTool),
+        Arc::new(nodes::Nodes),
+        Arc::new(image::Image::new(&settings.web.fetch, env, Arc::clone(&tls))),
+    ];
+    builtin.extend(files::tools());
+    builtin.extend(sessions::all());
+    builtin.extend(web::tools(settings, env, &tls));
+    builtin
 }
 
 /// The tools of one turn.

@@ -70,7 +70,7 @@ impl ToolScope {
         loop {
             let depth = entry.as_ref().and_then(|entry| entry.spawn_depth);
             links.push(Link {
-                agent: key.agent(&parts.keys).to_string(),
+                agent: key.agent(&parts.keys.now()).to_string(),
                 model: parts.models.of_session(&key, entry.as_ref()).name,
                 depth: depth.unwrap_or_else(|| u64::from(key.is_spawned())),
                 limits: limits(entry.as_ref().map_or(&[], |entry| &entry.tool_limits)),

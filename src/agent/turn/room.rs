@@ -42,7 +42,7 @@ impl Turn<'_> {
     /// Sums up what is long ago when the rest of the context is not enough for
     /// an answer. When that fails the model is asked all the same.
     pub(super) async fn keep_room(&mut self, model: &ModelInfo) -> Result<(), Stop> {
-        let reserve = self.parts.settings.agents.defaults.compaction_reserve_tokens;
+        let reserve = self.parts.settings.now().agents.defaults.compaction_reserve_tokens;
         // A small model that kept so much free would have no room at all.
         let reserve = reserve.min(model.context_window / 4);
         let limit = model.context_window.saturating_sub(reserve);

@@ -11,17 +11,16 @@ use super::files::{self, FileEntry, FilesError};
 use super::identity::{self, FileIdentity};
 use super::inject::{self, Audience, Injected, Limits};
 use super::{BootstrapFile, picture, seed};
-use crate::config::WorkspaceSettings;
+use crate::config::Settings;
 use crate::store::atomic;
-use crate::support::Clock;
+use crate::support::{Clock, Live};
 
 /// Paths whose trouble was reported; beyond that nothing more is.
 const MAX_COMPLAINTS: usize = 256;
 
 /// The workspaces of all agents.
 pub struct Workspaces {
-    skips_bootstrap: bool,
-    limits: Limits,
+    settings: Live<Settings>,
     clock: Arc<dyn Clock>,
     texts: Texts,
     /// Folders that could not be set up, so that the log has it once.
@@ -30,14 +29,8 @@ pub struct Workspaces {
 
 impl Workspaces {
     /// With these settings.
-    pub fn new(settings: &WorkspaceSettings, clock: Arc<dyn Clock>) -> Self {
-        Self {
-            skips_bootstrap: settings.skip_bootstrap,
-            limits: Limits { one: settings.max_chars, total: settings.total_max_chars },
-            clock,
-            texts: Texts::default(),
-            complained: Mutex::default(),
-        }
+    pub fn new(settings: Live<Settings>, clock: Arc<dyn Clock>) -> Self {
+        Self { settings, clock, texts: Texts::default(), complained: Mutex::default() }
     }
 
     /// What of the files in `dir` a session gets into its prompt; makes the
@@ -56,7 +49,9 @@ impl Workspaces {
             });
             (file, dir.join(file.name()), text)
         });
-        inject::inject(sources.collect(), self.limits)
+        let settings = &self.settings.now().workspace;
+        let limits = Limits { one: settings.max_chars, total: settings.total_max_chars };
+        inject::inject(sources.collect(), limits)
     }
 
     /// Every file in `dir`, without texts; makes those that are missing.
@@ -111,7 +106,7 @@ impl Workspaces {
 
     /// Makes what is missing. That it cannot be done keeps nobody from working.
     fn ensure(&self, dir: &Path) {
-        if self.skips_bootstrap {
+        if self.settings.now().workspace.skip_bootstrap {
             return;
         }
         if let Err(error) = seed::ensure(dir, self.clock.now_ms()) {

@@ -67,7 +67,7 @@ fn settings(env: &Env) -> anyhow::Result<Settings> {
 }
 
 fn roster(env: &Env) -> Roster {
-    Roster::new(env.clone(), Arc::new(SystemClock))
+    Roster::new(env.clone(), Arc::new(SystemClock), Box::new(|_| Ok(())))
 }
 
 /// The agent that is named, or the default one.

@@ -179,7 +179,7 @@ fn apply(
     let written = if how.dry_run {
         document::preview(change, &base, env)
     } else {
-        document::write(change, &base, env)
+        document::write(change, &base, env, |_| Ok(()))
     };
     written.map_err(|error| match error {
         ConfigWriteError::Invalid(issue) => {

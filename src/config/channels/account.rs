@@ -91,7 +91,7 @@ pub enum ReplyToMode {
 }
 
 /// What is set for Telegram alone.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TelegramSettings {
     /// The bot's token.
     pub token: SecretInput,
@@ -108,7 +108,7 @@ pub struct TelegramSettings {
 }
 
 /// What is set for webhooks alone.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WebhookSettings {
     /// What signs, both ways.
     pub secret: SecretInput,
@@ -121,7 +121,7 @@ pub struct WebhookSettings {
 }
 
 /// How an account is reached.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ChannelWay {
     /// By the Bot API.
     Telegram(TelegramSettings),
@@ -130,7 +130,7 @@ pub enum ChannelWay {
 }
 
 /// One account of a channel.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChannelAccount {
     /// Its channel.
     pub kind: ChannelKind,

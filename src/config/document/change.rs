@@ -8,33 +8,42 @@ use std::path::Path;
 
 use serde_json::Value;
 
+use super::ConfigIssue;
 use super::write::{ConfigWriteError, Known, refused};
 use crate::config::save::{SaveError, write_with};
 use crate::config::{Env, Paths, Settings, include, parse, preview};
+use crate::store::atomic::System;
 
 /// So often a change is worked out anew when another program was faster.
 const TRIES: usize = 4;
 
 /// Puts what `plan` makes of the file's content in its place, comments and
 /// order kept; answers the settings that it means. `prepare` gets these before
-/// anything is written, and can still refuse. Blocks.
+/// anything is written, and can still refuse, as can `would_work`, which gets a
+/// text that means something else. Blocks.
 ///
 /// # Errors
-/// What `plan` and `prepare` say; when the result is nothing that a gateway
+/// What `plan`, `prepare` and `would_work` say; when the result is nothing that a gateway
 /// would start with; when the file is not readable or not writable. Nothing is
 /// written then.
 pub fn change<E: From<ConfigWriteError> + From<SaveError>>(
     env: &Env,
     mut plan: impl FnMut(&Value) -> Result<Value, E>,
     mut prepare: impl FnMut(&Settings) -> Result<(), E>,
+    would_work: impl Fn(&str) -> Result<(), ConfigIssue>,
 ) -> Result<Settings, E> {
     let path = Paths::resolve(env).map_err(|error| refused(&error))?.config_path;
     let mut tries = 1;
     loop {
         let mut settings = None;
-        let written = write_with(&path, |before| -> Result<String, Raced<E>> {
-            let (next, meant) = worked_out(before.unwrap_or_default(), env, &path, &mut plan)
-                .map_err(Raced::Other)?;
+        let written = write_with(&System, &path, |before| -> Result<String, Raced<E>> {
+            let text = before.unwrap_or_default();
+            let (next, meant, known) =
+                worked_out(text, env, &path, &mut plan).map_err(Raced::Other)?;
+            if meant.raw != known {
+                would_work(&next)
+                    .map_err(|wrong| Raced::Other(ConfigWriteError::from(wrong).into()))?;
+            }
             prepare(&meant).map_err(Raced::Other)?;
             settings = Some(meant);
             Ok(next)
@@ -58,19 +67,19 @@ pub fn meaning(config: &Value, env: &Env) -> Result<Settings, ConfigWriteError> 
     preview(&config.to_string(), env).map_err(|error| refused(&error))
 }
 
-/// The next text, and the settings that it means.
+/// The next text, the settings that it means, and what the one before says.
 fn worked_out<E: From<ConfigWriteError> + From<SaveError>>(
     text: &str,
     env: &Env,
     path: &Path,
     plan: &mut impl FnMut(&Value) -> Result<Value, E>,
-) -> Result<(String, Settings), E> {
+) -> Result<(String, Settings, Value), E> {
     let whole = parse(text, path).and_then(|raw| include::whole(raw, path));
     whole.map_err(|error| refused(&error))?;
     let known = Known::of(text, path);
     let next = known.rewritten(text, plan(&known.whole)?)?;
     let meant = preview(&next, env).map_err(|error| refused(&error))?;
-    Ok((next, meant))
+    Ok((next, meant, known.whole))
 }
 
 /// What came of one try.

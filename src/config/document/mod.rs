@@ -11,7 +11,7 @@ mod write;
 
 use std::fs;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
@@ -100,11 +100,7 @@ impl ConfigSnapshot {
         }
         let whole = include::whole(parsed.clone(), &path);
         let whole = whole.map_or_else(|_| parsed.clone(), |whole| whole.value);
-        let names: Vec<_> = whole.as_object().into_iter().flat_map(Map::keys).collect();
-        let names: Vec<_> = names.iter().map(|name| name.as_str()).collect();
-        let env = with_section(&whole, env, &path);
-        let filled = env.and_then(|env| substitute::sections(&whole, &names, &env, &path));
-        let resolved = redacted(&filled.unwrap_or_else(|_| whole.clone()));
+        let resolved = shown(&whole, env, &path);
         let warnings = warnings(&whole);
         let shown = redacted(&parsed);
         let source = redacted(&whole);
@@ -122,6 +118,15 @@ impl ConfigSnapshot {
             warnings,
         })
     }
+}
+
+/// A config, with what it includes, with its variables filled in, without secrets.
+pub fn shown(whole: &Value, env: &Env, path: &Path) -> Value {
+    let names: Vec<_> = whole.as_object().into_iter().flat_map(Map::keys).collect();
+    let names: Vec<_> = names.iter().map(|name| name.as_str()).collect();
+    let env = with_section(whole, env, path);
+    let filled = env.and_then(|env| substitute::sections(whole, &names, &env, path));
+    redacted(filled.as_ref().unwrap_or(whole))
 }
 
 /// What stands in a config and means nothing here.

@@ -51,7 +51,8 @@ impl Place {
 
     fn put(&self, change: &ConfigWrite) -> Result<ConfigWritten, String> {
         let base = self.look().hash;
-        write(change, &ConfigBase::Hash(base), &self.env).map_err(|error| error.to_string())
+        write(change, &ConfigBase::Hash(base), &self.env, |_| Ok(()))
+            .map_err(|error| error.to_string())
     }
 }
 
@@ -128,7 +129,7 @@ fn nothing_is_written_that_is_stale_wrong_or_lost() {
     let set = |raw: &str, base: Option<&str>| {
         let change = ConfigWrite::Replace(raw.to_owned());
         let base = base.map_or(ConfigBase::Missing, |hash| ConfigBase::Hash(hash.into()));
-        write(&change, &base, &place.env).map(drop).map_err(|error| error.to_string())
+        write(&change, &base, &place.env, |_| Ok(())).map(drop).map_err(|error| error.to_string())
     };
     let base = place.look().hash;
     let refused = |raw: &str| set(raw, Some(&base)).unwrap_err();
@@ -143,20 +144,21 @@ fn nothing_is_written_that_is_stale_wrong_or_lost() {
     assert!(lost.starts_with("invalid config: session.mainKey: the placeholder"), "{lost}");
     for deep in ["[".repeat(100_000), format!("{}1{}", "{a:".repeat(200), "}".repeat(200))] {
         for change in [ConfigWrite::Merge(deep.clone()), ConfigWrite::Replace(deep)] {
-            let error = write(&change, &ConfigBase::Hash(base.clone()), &place.env)
+            let error = write(&change, &ConfigBase::Hash(base.clone()), &place.env, |_| Ok(()))
                 .unwrap_err()
                 .to_string();
             assert!(error.starts_with("SyntaxError: JSON5: nested too deep at "), "{error}");
         }
     }
     let items = ConfigWrite::Merge("[]".into());
-    let error = write(&items, &ConfigBase::Hash(base), &place.env).unwrap_err();
+    let error = write(&items, &ConfigBase::Hash(base), &place.env, |_| Ok(())).unwrap_err();
     assert_eq!(error.to_string(), "config.patch raw must be an object");
     assert_eq!(place.text(), FILE);
     assert_eq!(fs::read_dir(place.path().parent().unwrap()).unwrap().count(), 1, "and no backup");
     // Without a file there is nothing to have read.
     let empty = Place::new(None);
-    write(&ConfigWrite::Replace("{}".into()), &ConfigBase::Missing, &empty.env).unwrap();
+    write(&ConfigWrite::Replace("{}".into()), &ConfigBase::Missing, &empty.env, |_| Ok(()))
+        .unwrap();
     assert!(Path::new(&empty.path()).exists());
 }
 

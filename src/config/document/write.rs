@@ -7,10 +7,18 @@ use serde_json::{Map, Value};
 use super::{ConfigIssue, hash_of, merge};
 use crate::config::edit::{self, EditError, ValuePath};
 use crate::config::include::{self, Lost};
-use crate::config::load::SECTIONS;
 use crate::config::redact::{LostSecret, redacted, restored};
 use crate::config::save::{self, SaveError, write_with};
-use crate::config::{ConfigError, Env, Paths, check, keys, nesting, parse, parse_value};
+use crate::config::{
+    ConfigError, Env, Paths, ReloadMode, check, keys, nesting, parse, parse_value,
+};
+use crate::store::atomic::System;
+
+/// Where a gateway listens, which it decides at its start.
+const LISTENING: [&str; 4] =
+    ["/gateway/port", "/gateway/bind", "/gateway/customBindHost", "/gateway/tls"];
+/// Whether a gateway watches its file.
+const RELOAD_MODE: &str = "/gateway/reload/mode";
 
 /// What a client wants of the file.
 #[derive(Debug, Clone, PartialEq)]
@@ -45,7 +53,8 @@ pub struct ConfigWritten {
     pub config: Value,
     /// Whether anything is different.
     pub changed: bool,
-    /// Whether something is different that the gateway reads at its start.
+    /// Whether something is different that a gateway that runs uses only after a
+    /// restart.
     pub needs_restart: bool,
 }
 
@@ -101,7 +110,15 @@ impl From<EditError> for ConfigWriteError {
     }
 }
 
-/// Replaces or changes the file, when it is still the one that `base` means.
+impl From<ConfigIssue> for ConfigWriteError {
+    fn from(issue: ConfigIssue) -> Self {
+        Self::Invalid(issue)
+    }
+}
+
+/// Replaces or changes the file, when it is still the one that `base` means and
+/// the gateway that runs says that it would work with the new text. It is asked
+/// only where that means something else. Blocks.
 ///
 /// # Errors
 /// See [`ConfigWriteError`]; nothing is written then.
@@ -109,11 +126,15 @@ pub fn write(
     write: &ConfigWrite,
     base: &ConfigBase,
     env: &Env,
+    would_work: impl FnOnce(&str) -> Result<(), ConfigIssue>,
 ) -> Result<ConfigWritten, ConfigWriteError> {
     let path = Paths::resolve(env).map_err(|error| refused(&error))?.config_path;
     let mut planned = None;
-    let changed = write_with(&path, |before| -> Result<String, ConfigWriteError> {
+    let changed = write_with(&System, &path, |before| -> Result<String, ConfigWriteError> {
         let plan = plan(before, write, base, &path, env)?;
+        if plan.means_else {
+            would_work(&plan.text)?;
+        }
         let text = plan.text.clone();
         planned = Some(plan);
         Ok(text)
@@ -146,6 +167,7 @@ fn written(path: PathBuf, plan: Option<Plan>, changed: bool) -> ConfigWritten {
 /// The next text, and what it means.
 struct Plan {
     text: String,
+    means_else: bool,
     config: Value,
     needs_restart: bool,
 }
@@ -176,8 +198,15 @@ fn plan(
     let after = parse(&next, path).and_then(|raw| include::whole(raw, path));
     let after = after.map_err(|error| refused(&error))?.value;
     recognized(&known.whole, &after)?;
-    let needs_restart = SECTIONS.iter().any(|name| known.whole.get(name) != after.get(name));
-    Ok(Plan { text: next, config: redacted(&after), needs_restart })
+    let means_else = known.whole != after;
+    let needs_restart = means_else && needs_restart(&known.whole, &after);
+    Ok(Plan { text: next, means_else, config: redacted(&after), needs_restart })
+}
+
+/// Whether a gateway with a config does not use all of another one at once.
+fn needs_restart(before: &Value, after: &Value) -> bool {
+    let is_unwatched = before.pointer(RELOAD_MODE) == Some(&ReloadMode::Off.as_str().into());
+    is_unwatched || LISTENING.iter().any(|key| before.pointer(key) != after.pointer(key))
 }
 
 /// What nobody knows stays when it is there already, and is not begun.

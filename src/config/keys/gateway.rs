@@ -18,6 +18,7 @@ const KEYS: &[Key] = &[
     key("trustedProxies", TEXTS, "IP addresses and networks of proxies whose forwarding headers are believed.").like("[\"10.0.0.0/8\"]"),
     key("handshakeTimeoutMs", Integer(1, 600_000), "Milliseconds that a socket has to log in.").or("15000").advanced(),
     key("controlSocket", Boolean, "Whether clawgate devices works on this machine without a token.").or("true").advanced(),
+    key("reload", Object(RELOAD), "What happens when the config file changes."),
     key("controlUi", Object(CONTROL_UI), "Which web pages may connect."),
     key("tls", Object(TLS), "TLS on the port itself."),
     key("remote", Object(REMOTE), "The gateway that client commands are for when mode is remote."),
@@ -25,6 +26,11 @@ const KEYS: &[Key] = &[
     key("push", Object(PUSH), "Notifications of browsers.").advanced(),
     key("nodes", Object(NODES), "What other machines may be asked for."),
     key("tools", Object(tools::RULES), "Tools that clients call themselves."),
+];
+
+const RELOAD: &[Key] = &[
+    key("mode", Word(&["off", "hot", "restart", "hybrid"]), "What is done: nothing; use what can be used at once; restart; use it, and restart for the rest.").or("\"hybrid\"").like("\"hot\""),
+    key("debounceMs", Integer(0, 60_000), "Milliseconds that the file must have been left alone.").or("300").advanced(),
 ];
 
 const PUSH: &[Key] = &[key(

@@ -117,7 +117,7 @@ fn is_exec_id(id: &str) -> bool {
 }
 
 /// A credential as it stands in the file: itself, or where it is.
-#[derive(Clone)]
+#[derive(Clone, PartialEq, Eq)]
 pub enum SecretInput {
     /// Itself.
     Text(Secret),

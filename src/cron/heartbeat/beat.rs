@@ -66,7 +66,8 @@ impl Beat {
     }
 
     fn key(&self) -> SessionKey {
-        let (agent, keys) = (AgentId::normalize(&self.settings.agent_id), &self.cron.parts.keys);
+        let (agent, keys) =
+            (AgentId::normalize(&self.settings.agent_id), &self.cron.parts.keys.now());
         match self.settings.session.as_deref() {
             Some(written) => SessionKey::parse_for(written, &agent, keys),
             None => SessionKey::main(&agent, keys),
@@ -137,7 +138,8 @@ impl Beat {
     /// Whether there is a file that says what is to be looked at, and says
     /// something.
     async fn has_something_to_read(&self) -> bool {
-        let agent = self.runs.parts().settings.agents.agent_or_default(&self.settings.agent_id);
+        let agent =
+            self.runs.parts().settings.now().agents.agent_or_default(&self.settings.agent_id);
         let path = agent.workspace.join(FILE);
         match tokio::fs::metadata(&path).await {
             Ok(file) if file.len() > LOOK_BYTES => return true,

@@ -56,6 +56,11 @@ impl Heartbeats {
         self.enabled.load(Ordering::Relaxed)
     }
 
+    /// The configuration is another one.
+    pub(super) fn look_again(&self) {
+        self.woken.notify_one();
+    }
+
     /// What was last told of one.
     pub fn last(&self) -> Option<Value> {
         self.state.lock().last.clone()

@@ -16,33 +16,46 @@ use crate::cron::Cron;
 /// that slept has not counted the time.
 const LOOK_AGAIN: Duration = Duration::from_mins(5);
 
+/// How often each agent is asked, and when the next time, in milliseconds.
+type Next = BTreeMap<String, (u64, u64)>;
+
+/// Whoever is asked as often as before keeps its time; the others begin anew.
+fn plan(all: &[HeartbeatSettings], next: &mut Next, now: u64) {
+    let every = |agent: &str| all.iter().find(|it| it.agent_id == agent)?.every_ms;
+    next.retain(|agent, (known, _)| every(agent) == Some(*known));
+    for settings in all {
+        if let Some(every) = settings.every_ms {
+            let begins = || (every, now.saturating_add(every));
+            next.entry(settings.agent_id.clone()).or_insert_with(begins);
+        }
+    }
+}
+
 impl Cron {
     /// Asks agents by the clock and when somebody wakes them, for ever. With no
     /// agent to ask by the clock it only waits to be woken.
     pub async fn beat(self: Arc<Self>, runs: Arc<Runs>) {
-        let all = self.parts.settings.heartbeats.clone();
-        let mut next: BTreeMap<String, u64> = BTreeMap::new();
-        let began = self.now_ms();
-        for settings in &all {
-            if let Some(every) = settings.every_ms {
-                next.insert(settings.agent_id.clone(), began.saturating_add(every));
-            }
-        }
+        let mut next = Next::new();
         loop {
+            let settings = self.parts.settings.now();
+            plan(&settings.heartbeats, &mut next, self.now_ms());
+            drop(settings);
             let wait = self.until(&next);
             let woken = self.heartbeats.woken.notified();
             tokio::select! {
                 () = woken => {}
                 () = sleep(wait) => {}
             }
+            let settings = self.parts.settings.now();
+            let all = &settings.heartbeats;
             let wanted = std::mem::take(&mut self.heartbeats.state.lock().wanted);
             for agent in &wanted {
-                let settings = settings_of(&all, agent);
+                let settings = settings_of(all, agent);
                 self.spawn_beat(&runs, settings, Cause::Woken);
             }
             let now = self.now_ms();
-            for settings in &all {
-                let Some(due) = next.get_mut(&settings.agent_id) else { continue };
+            for settings in all {
+                let Some((_, due)) = next.get_mut(&settings.agent_id) else { continue };
                 let Some(every) = settings.every_ms.filter(|_| *due <= now) else { continue };
                 *due = now.saturating_add(every);
                 let is_on = self.heartbeats.is_enabled() && self.is_active(settings, now);
@@ -53,8 +66,9 @@ impl Cron {
         }
     }
 
-    fn until(&self, next: &BTreeMap<String, u64>) -> Option<Duration> {
-        let next = next.values().min().filter(|_| self.heartbeats.is_enabled())?;
+    fn until(&self, next: &Next) -> Option<Duration> {
+        let next =
+            next.values().map(|(_, due)| *due).min().filter(|_| self.heartbeats.is_enabled())?;
         let wait = Duration::from_millis(next.saturating_sub(self.now_ms()));
         Some(wait.min(LOOK_AGAIN))
     }

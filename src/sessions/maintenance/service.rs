@@ -78,7 +78,7 @@ impl Sessions {
             missing: &missing,
         };
         let leaving = plan::leaving(&state.rows, &bounds, |key, entry| {
-            plan::is_protected(key, entry, self.rules()) || (wish.is_active)(key)
+            plan::is_protected(key, entry, &self.rules()) || (wish.is_active)(key)
         });
         for (row, cause) in leaving {
             let Some(key) = self.put_away(&row, &mut state.needs, wish).await? else { continue };
@@ -121,7 +121,7 @@ impl Sessions {
                 needs.add(sessions.needed_by(row));
             }
             let agent_of = |row: &SessionRow| {
-                SessionKey::from_canonical(row.key.as_str()).agent(sessions.rules())
+                SessionKey::from_canonical(row.key.as_str()).agent(&sessions.rules())
             };
             rows.retain(|row| agent_of(row) == agent);
             Ok(State { rows, needs })
@@ -241,7 +241,7 @@ impl Sessions {
             let Some(bytes) = sizes.get(&path).filter(|_| state.needs.count(&path) == 1) else {
                 continue;
             };
-            if plan::is_protected(&key, &row.entry, self.rules()) || (wish.is_active)(&key) {
+            if plan::is_protected(&key, &row.entry, &self.rules()) || (wish.is_active)(&key) {
                 continue;
             }
             if wish.applies {

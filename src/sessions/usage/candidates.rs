@@ -138,7 +138,7 @@ impl UsageReports {
             let key = SessionKey::from_canonical(row.key);
             return Ok(self.of_entry(key, row.entry).await?);
         }
-        let agent = key.agent(sessions.rules());
+        let agent = key.agent(&sessions.rules());
         let folder = sessions.folder(&agent);
         let looking = blocking(move || {
             let current = TranscriptFile::look(&agent, &paths::file(&folder, &id));
@@ -158,7 +158,7 @@ impl UsageReports {
     ) -> Result<Option<Candidate>, SessionError> {
         let sessions = &self.inner.sessions;
         let path = sessions.path(&key, &entry)?;
-        let agent = key.agent(sessions.rules());
+        let agent = key.agent(&sessions.rules());
         let looking = blocking(move || TranscriptFile::look(&agent, &path).at("look at", &path));
         let file = looking.await?;
         Ok(file.map(|file| Candidate::of_session(file, key, entry)))

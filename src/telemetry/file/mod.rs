@@ -26,8 +26,10 @@ const WAITING_MAX: usize = 1024;
 /// and how many times: two seconds, less than a supervisor waits.
 const END_LOOK_EVERY: Duration = Duration::from_millis(2);
 const END_LOOKS: usize = 1000;
-/// The thread makes one line after another; that needs little.
-const STACK: usize = 128 * 1024;
+/// The thread makes one line after another, which needs little, but looks for the
+/// time zone of this machine at the first, which needs more. Only what is used is
+/// memory.
+const STACK: usize = 1024 * 1024;
 
 /// What the thread is asked to do.
 enum Job {

@@ -96,7 +96,8 @@ impl Voice {
     pub async fn tts_state(&self) -> Result<TtsState, JsonFileError> {
         let file = prefs_file(&self.parts);
         let prefs = file.read(Prefs::read).await?.unwrap_or_default();
-        let config = &self.parts.settings.voice.tts;
+        let settings = self.parts.settings.now();
+        let config = &settings.voice.tts;
         let persona = prefs.persona(config);
         let of_persona =
             || find_persona(config, persona?).and_then(|(_, persona)| persona.provider.as_deref());
@@ -121,7 +122,7 @@ impl Voice {
 
     /// The id of a persona of the config that is meant.
     pub fn find_persona(&self, id: &str) -> Option<String> {
-        find_persona(&self.parts.settings.voice.tts, id).map(|(id, _)| id.to_owned())
+        find_persona(&self.parts.settings.now().voice.tts, id).map(|(id, _)| id.to_owned())
     }
 
     /// Keeps what a person chooses; everything else in the file stays.
@@ -152,9 +153,10 @@ impl Voice {
 /// Where choices are kept: as the config or the environment says, or in the
 /// usual place.
 fn prefs_file(parts: &VoiceParts) -> JsonFile {
-    let paths = &parts.settings.paths;
-    let named = parts.settings.voice.tts.prefs_path.clone();
-    let named = named.or_else(|| parts.env.get("OPENCLAW_TTS_PREFS"));
+    let settings = parts.settings.now();
+    let paths = &settings.paths;
+    let named = settings.voice.tts.prefs_path.clone();
+    let named = named.or_else(|| settings.environment(&parts.env).get("OPENCLAW_TTS_PREFS"));
     let named = named.and_then(|path| paths.expand(path.trim()).ok());
     JsonFile::new(named.unwrap_or_else(|| paths.state_dir.join("settings/tts.json")))
 }

@@ -94,7 +94,8 @@ impl Ready<'_> {
     /// A service that is asked over the network.
     fn service(&self, provider: SpeechProvider, options: SpeechOptions) -> Option<Service> {
         let usual = provider.usual();
-        let variable = |name: &str| self.voice.parts.env.get(name).map(Secret::new);
+        let env = self.voice.env();
+        let variable = |name: &str| env.get(name).map(Secret::new);
         let variable = |name: &str| variable(name).filter(|secret| !secret.is_empty());
         let own_url = options.base_url.as_ref().and_then(|url| url.resolve(&self.secrets));
         let own_url = own_url.or_else(|| variable(usual.base_url_variable?));
@@ -120,7 +121,9 @@ impl Voice {
         let references: BTreeSet<_> =
             options.values().flat_map(SpeechOptions::references).cloned().collect();
         let parts = &self.parts;
-        let (secrets, lost) = resolve(&references, &parts.settings.secrets, &parts.env).await;
+        let settings = parts.settings.now();
+        let env = settings.environment(&parts.env);
+        let (secrets, lost) = resolve(&references, &settings.secrets, &env).await;
         for (reference, error) in lost {
             tracing::warn!(%reference, %error, "a secret of speech cannot be had");
         }
@@ -133,7 +136,8 @@ impl Voice {
     /// # Errors
     /// When there is too much of it, or nobody can.
     pub async fn speak(&self, request: &SpeakRequest) -> Result<Spoken, SpeechError> {
-        let config = &self.parts.settings.voice.tts;
+        let settings = self.parts.settings.now();
+        let config = &settings.voice.tts;
         fits(config, &request.text)?;
         let state = self.tts_state().await?;
         let persona = state.persona.as_deref().and_then(|id| find_persona(config, id));
@@ -168,7 +172,8 @@ impl Voice {
     /// # Errors
     /// When `talk` names nobody who can.
     pub async fn talk(&self, request: &SpeakRequest) -> Result<Spoken, SpeechError> {
-        let config = &self.parts.settings.voice;
+        let settings = self.parts.settings.now();
+        let config = &settings.voice;
         let name = config.talk.active().ok_or(SpeechError::NoTalkProvider)?;
         let provider =
             SpeechProvider::find(name).ok_or_else(|| SpeechError::NotOffered(name.to_owned()))?;
@@ -215,11 +220,11 @@ impl Voice {
         let options = ready.options(provider).overlaid(&request.wish);
         let (text, voice) = (request.text.trim(), request.as_voice_message);
         let asked = if provider == SpeechProvider::LocalCli {
-            command::speak(&options, text, voice, &self.parts.env).await
+            command::speak(&options, text, voice, &self.env()).await
         } else {
             let service = ready.service(provider, options);
             let service = service.ok_or_else(|| format!("{id}: not configured"))?;
-            let limit = self.parts.settings.voice.tts.timeout();
+            let limit = self.parts.settings.now().voice.tts.timeout();
             remote::speak(&service, text, voice, &self.tls, limit).await
         };
         asked.map_err(|error| format!("{id}: {}", telemetry::without_secrets(&error)))

@@ -107,19 +107,19 @@ async fn run(cx: &ToolContext, arguments: &Value) -> ToolOutput {
 /// Reads the arguments, in the light of the session.
 async fn plan(cx: &ToolContext, arguments: &Value) -> Result<Way, String> {
     let parts = cx.parts();
-    let settings = parts.processes.settings();
+    let settings = &parts.settings.now().exec;
     let wanted = Arguments::read(arguments)?;
     let unreadable = |error: SessionError| format!("session not readable: {error}");
     let entry = parts.sessions.entry(&cx.key).await.map_err(unreadable)?;
     let scope = ToolScope::of_session(parts, &cx.key, entry.as_ref()).await.map_err(unreadable)?;
-    let is_main = cx.key == SessionKey::main(&cx.key.agent(&parts.keys), &parts.keys);
+    let is_main = cx.key == SessionKey::main(&cx.key.agent(&parts.keys.now()), &parts.keys.now());
     let sandbox = settings.sandbox.of(&cx.agent.id, is_main);
     let session = entry.as_ref().and_then(|entry| entry.exec_host.as_deref());
     let host = wanted.host(session, settings, sandbox)?;
     if host == ExecHost::Node {
         return Ok(Way::OnNode(Box::new(wanted), entry.map(Box::new)));
     }
-    let can_look_after = scope.allows(&parts.settings, "process");
+    let can_look_after = scope.allows(&parts.settings.now(), "process");
     let patience = can_look_after.then(|| wanted.patience(settings));
     let time_limit = if can_look_after {
         wanted.time_limit(settings)
@@ -207,7 +207,7 @@ async fn until(time: Option<Instant>) {
 /// Notes the end of a command that nobody waits for, for the next turn of its
 /// session.
 fn note_its_end(runs: &Arc<Runs>, process: &Arc<Process>) {
-    let settings = runs.parts().processes.settings();
+    let settings = &runs.parts().settings.now().exec;
     if !settings.notify_on_exit {
         return;
     }

@@ -58,8 +58,8 @@ async fn try_run(
         Ok(approval) => approval,
         Err(denial) => return Ok(denied(denial)),
     };
-    let limit = wanted.time_limit(parts.processes.settings());
-    let limit = limit.unwrap_or(parts.processes.settings().timeout);
+    let limit = wanted.time_limit(&parts.settings.now().exec);
+    let limit = limit.unwrap_or(parts.settings.now().exec.timeout);
     let run_id = approval.clone().unwrap_or_else(|| parts.ids.uuid());
     let mut params = plan.to_params();
     params["timeoutMs"] = json!(millis(limit));
@@ -97,7 +97,8 @@ async fn find(
     let parts = cx.parts();
     let devices = parts.node_devices().await.map_err(|error| error.to_string())?;
     let of_session = entry.and_then(|entry| entry.exec_node.as_deref());
-    let configured = of_session.or(parts.nodes.settings().exec_node.as_deref());
+    let settings = parts.nodes.settings();
+    let configured = of_session.or(settings.nodes.exec_node.as_deref());
     let name = match (wanted.node(), configured) {
         // Who was given one node does not choose another.
         (Some(asked), Some(bound)) if !asked.eq_ignore_ascii_case(bound) => {

@@ -41,12 +41,12 @@ pub fn tools() -> Vec<Arc<dyn Tool>> {
 
 /// What the agent of a call may do with files.
 pub(super) fn rules(cx: &ToolContext) -> FileRules {
-    FileRules::of(&cx.parts().settings, &cx.agent.tools.files)
+    FileRules::of(&cx.parts().settings.now(), &cx.agent.tools.files)
 }
 
 /// The files that the agent of a call reaches.
 pub fn reach(cx: &ToolContext) -> Reach {
-    Reach::new(&cx.parts().settings, &cx.agent, rules(cx).is_workspace_only())
+    Reach::new(&cx.parts().settings.now(), &cx.agent, rules(cx).is_workspace_only())
 }
 
 /// Does what blocks off the async threads. Work that has begun is finished even

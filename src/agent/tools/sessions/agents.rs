@@ -38,8 +38,8 @@ impl Tool for AgentsList {
 
 fn list(cx: &ToolContext) -> ToolOutput {
     let parts = cx.parts();
-    let agents = &parts.settings.agents;
-    let own = cx.key.agent(&parts.keys);
+    let agents = &parts.settings.now().agents;
+    let own = cx.key.agent(&parts.keys.now());
     let allowed = agents.spawnable(own.as_str());
     let allows_any = allowed.iter().any(|id| id == "*");
     let mut ids: BTreeSet<&str> = agents

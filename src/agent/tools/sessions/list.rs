@@ -160,7 +160,7 @@ fn row(cx: &ToolContext, key: &SessionKey, kind: &str, listed: &Listed) -> Map<S
 
 /// What a session is for, as its key tells.
 fn kind(cx: &ToolContext, key: &SessionKey) -> &'static str {
-    let keys = &cx.parts().keys;
+    let keys = &cx.parts().keys.now();
     if *key == SessionKey::main(&key.agent(keys), keys) {
         return "main";
     }

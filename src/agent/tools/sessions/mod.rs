@@ -54,6 +54,6 @@ fn number(arguments: &Value, name: &str) -> Option<u64> {
 /// The session that a model means by a key; keys that name no agent are of its
 /// own.
 fn session_key(cx: &ToolContext, written: &str) -> SessionKey {
-    let keys = &cx.parts().keys;
+    let keys = &cx.parts().keys.now();
     SessionKey::parse_for(written, &cx.key.agent(keys), keys)
 }

@@ -52,7 +52,7 @@ pub async fn refusal(
 }
 
 fn visibility(cx: &ToolContext) -> SessionVisibility {
-    let wanted = cx.parts().settings.tools.sessions;
+    let wanted = cx.parts().settings.now().tools.sessions;
     // A sub-agent is there for its task: it never sees more than its own.
     match wanted {
         SessionVisibility::Agent | SessionVisibility::All if cx.key.is_spawned() => {
@@ -63,7 +63,7 @@ fn visibility(cx: &ToolContext) -> SessionVisibility {
 }
 
 fn by_rules(cx: &ToolContext, target: &SessionKey, doing: Doing) -> Option<String> {
-    let (settings, keys) = (&cx.parts().settings, &cx.parts().keys);
+    let (settings, keys) = (&cx.parts().settings.now(), &cx.parts().keys.now());
     let (own, other) = (cx.key.agent(keys), target.agent(keys));
     let doing = doing.as_str();
     let refused = |why: String| Some(format!("Session {doing} visibility is restricted {why}"));

@@ -1,0 +1,60 @@
+//! What is different between two configurations.
+
+use serde_json::Value;
+
+use crate::config::GatewaySettings;
+
+/// Paths that are told; a whole new file has no more to say than its first ones.
+const MAX_PATHS: usize = 20;
+
+/// The keys that are written otherwise, without their values.
+pub fn paths(before: &Value, after: &Value) -> Vec<String> {
+    let mut found = Vec::new();
+    compare(String::new(), before, after, &mut found);
+    found
+}
+
+fn compare(path: String, before: &Value, after: &Value, found: &mut Vec<String>) {
+    if before == after || found.len() >= MAX_PATHS {
+        return;
+    }
+    let (Value::Object(old), Value::Object(new)) = (before, after) else {
+        found.push(path);
+        return;
+    };
+    let added = new.keys().filter(|key| !old.contains_key(*key));
+    for key in old.keys().chain(added) {
+        let path = if path.is_empty() { key.clone() } else { format!("{path}.{key}") };
+        let value = |side: &serde_json::Map<String, Value>| side.get(key).cloned();
+        let (old, new) = (value(old).unwrap_or_default(), value(new).unwrap_or_default());
+        compare(path, &old, &new, found);
+    }
+}
+
+/// Leaves as it is where the gateway listens, and by which certificate: the keys
+/// whose change waits for a restart. The files of the certificate are read again
+/// by themselves.
+pub fn hold_listening(before: &GatewaySettings, after: &mut GatewaySettings) -> Vec<String> {
+    let keys = [
+        ("gateway.port", before.port != after.port),
+        ("gateway.bind", before.bind != after.bind),
+        ("gateway.tls", before.tls != after.tls),
+    ];
+    (after.port, after.bind, after.tls) = (before.port, before.bind, before.tls.clone());
+    keys.into_iter().filter(|(_, differs)| *differs).map(|(key, _)| key.to_owned()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn each_key_that_differs_is_named_once_and_no_value() {
+        let before = json!({"a": {"b": 1, "c": [1]}, "gone": 1, "same": {"x": {}}});
+        let after = json!({"a": {"b": 2, "c": [2]}, "new": {"x": 1}, "same": {"x": {}}});
+        assert_eq!(paths(&before, &after), ["a.b", "a.c", "gone", "new"]);
+        assert!(paths(&before, &before).is_empty());
+    }
+}

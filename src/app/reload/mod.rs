@@ -1,0 +1,264 @@
+//! The configuration is taken up while the gateway runs.
+//!
+//! Owns: when the file is looked at, what a new one changes, and what waits for a
+//! restart. Promises: a file that a gateway would not work with changes nothing;
+//! what is taken up is in use everywhere when its writer is answered; nobody is
+//! disconnected but whom the new rules do not let in.
+
+mod changes;
+mod control;
+mod news;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::mpsc::Receiver;
+use tokio::time::Instant;
+
+use crate::bus::Closing;
+use crate::config::document::ConfigIssue;
+use crate::config::watch::{Watch, fingerprint};
+use crate::config::{Env, Overrides, ReloadMode, Settings};
+use crate::gateway::Gateway;
+use crate::registry::{Ask, Services, TakenUp};
+use crate::support::trouble;
+use crate::telemetry;
+
+pub(super) use control::Control;
+use news::News;
+
+/// A file that is written again and again is looked at after so long all the
+/// same.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Takes up the configuration.
+pub(super) struct Reloader {
+    gateway: Arc<Gateway>,
+    env: Env,
+    overrides: Overrides,
+    control: Arc<Control>,
+    /// What was in the files when they were last looked at.
+    seen: [u8; 32],
+    /// How they are watched, where they are.
+    watch: Option<Watch>,
+    /// Since when they change, and when they are looked at.
+    due: Option<(Instant, Instant)>,
+}
+
+impl Reloader {
+    /// For a gateway that has just begun with the configuration of `seen`.
+    pub fn new(
+        gateway: Arc<Gateway>,
+        env: &Env,
+        overrides: &Overrides,
+        control: Arc<Control>,
+        seen: [u8; 32],
+    ) -> Self {
+        let (env, overrides) = (env.clone(), overrides.clone());
+        Self { gateway, env, overrides, control, seen, watch: None, due: None }
+    }
+
+    /// Takes up what is wanted and what changes, until the task is dropped.
+    pub async fn keep(mut self, mut asks: Receiver<Ask>) {
+        self.follow().await;
+        // Between the start and here the file may have changed.
+        self.due = self.watch.is_some().then(|| (Instant::now(), Instant::now()));
+        loop {
+            tokio::select! {
+                ask = asks.recv() => match ask {
+                    // Boxed: it is large, and seldom there.
+                    Some(ask) => Box::pin(self.answer(ask)).await,
+                    None => return,
+                },
+                is_well = changed(self.watch.as_ref()) => self.note_change(is_well).await,
+                () = until(self.due) => {
+                    self.due = None;
+                    // What is wrong is in the log and in the state.
+                    let _ = Box::pin(self.take_up(None, false)).await;
+                }
+            }
+        }
+    }
+
+    async fn answer(&mut self, ask: Ask) {
+        // Who has gone away needs no answer.
+        match ask {
+            Ask::Check { text, answer } => {
+                let checked = News::of_text(text, self.services(), &self.env, &self.overrides);
+                let _ = answer.send(checked.await.map(drop));
+            }
+            Ask::TakeUp { caller, anew, answer } => {
+                let taken = Box::pin(self.take_up(caller.as_deref(), anew)).await;
+                let _ = answer.send(taken);
+            }
+        }
+    }
+
+    fn services(&self) -> &Arc<Services> {
+        &self.gateway.services
+    }
+
+    /// The files that the configuration is made of.
+    fn files(&self) -> Vec<PathBuf> {
+        self.services().settings.now().files()
+    }
+
+    async fn note_change(&mut self, is_well: bool) {
+        if !is_well {
+            tracing::error!("the config file is watched no more; config.apply takes it up");
+            self.watch = None;
+            return;
+        }
+        let (now, wait) = (Instant::now(), self.services().settings.now().gateway.reload.debounce);
+        let since = self.due.map_or(now, |(since, _)| since);
+        self.due = Some((since, (now + wait).min(since + PATIENCE.max(wait))));
+        // The way to the file may be another one now.
+        self.follow().await;
+    }
+
+    /// Watches the files that there are now, unless the configuration says no.
+    async fn follow(&mut self) {
+        let is_wanted = self.services().settings.now().gateway.reload.mode != ReloadMode::Off
+            || self.services().repair.is_some();
+        if !is_wanted {
+            self.watch = None;
+            return;
+        }
+        let (files, watch) = (self.files(), self.watch.take());
+        // It asks the file system, which may be slow.
+        let watched = tokio::task::spawn_blocking(move || match watch {
+            Some(mut watch) => watch.follow(&files).map(|()| watch),
+            None => Watch::start(&files),
+        });
+        match watched.await.unwrap_or_else(|error| Err(std::io::Error::other(error))) {
+            Ok(watch) => self.watch = Some(watch),
+            Err(error) => {
+                tracing::error!(%error, "the config file cannot be watched; config.apply takes it up");
+            }
+        }
+    }
+
+    /// Takes the file up as it is now.
+    async fn take_up(&mut self, caller: Option<&str>, anew: bool) -> Result<TakenUp, ConfigIssue> {
+        let files = self.files();
+        let print = tokio::task::spawn_blocking(move || fingerprint(&files)).await;
+        let print = print.unwrap_or(self.seen);
+        if print == self.seen && !anew {
+            let state = self.services().reload.state.now();
+            let known = TakenUp { pending: state.pending.clone(), ..TakenUp::default() };
+            return state.trouble.clone().map_or(Ok(known), Err);
+        }
+        self.seen = print;
+        let news = News::of_file(self.services(), &self.env, &self.overrides).await;
+        let taken = match news {
+            Ok(news) => Ok(Box::pin(self.apply(news, caller)).await),
+            Err(issue) => Err(issue),
+        };
+        let mut state = (*self.services().reload.state.now()).clone();
+        state.trouble = taken.as_ref().err().cloned();
+        if let Some(issue) = &state.trouble {
+            let (path, why) = (&issue.path, &issue.message);
+            tracing::error!(path, why, "the config file is not taken up; the last good one stays");
+        } else if let Ok(taken) = &taken {
+            state.pending.clone_from(&taken.pending);
+        }
+        trouble::tell("config", state.said());
+        self.services().reload.state.set(state);
+        self.services().health.refresh_soon();
+        self.follow().await;
+        taken
+    }
+
+    /// Has everything use what is new. Nothing fails here.
+    async fn apply(&mut self, mut news: News, caller: Option<&str>) -> TakenUp {
+        let before = self.services().settings.now();
+        let changed = changes::paths(&before.raw, &news.settings.raw);
+        let mode = news.settings.gateway.reload.mode;
+        let is_repaired = self.services().repair.is_some();
+        if is_repaired || (mode == ReloadMode::Restart && !changed.is_empty()) {
+            tracing::info!(?changed, "the config file has changed; the gateway restarts");
+            return self.restart(changed, caller);
+        }
+        let pending = changes::hold_listening(&before.gateway, &mut news.settings.gateway);
+        let is_over = self.use_it(&before, news, caller).await;
+        tracing::info!(?changed, ?pending, "the config file has changed and is in use");
+        if mode == ReloadMode::Hybrid && !pending.is_empty() {
+            return TakenUp { is_over, ..self.restart(pending, caller) };
+        }
+        TakenUp { pending, restarts: false, is_over }
+    }
+
+    /// Restarts the gateway; whoever has asked for the change does that itself
+    /// when it has its answer.
+    fn restart(&self, pending: Vec<String>, caller: Option<&str>) -> TakenUp {
+        if caller.is_none() {
+            self.services().restart.ask();
+        }
+        TakenUp { pending, restarts: true, is_over: false }
+    }
+
+    /// The one place where settings change. Whether `caller` is let in no more.
+    async fn use_it(&self, before: &Settings, news: News, caller: Option<&str>) -> bool {
+        let services = self.services();
+        let (parts, tasks) = (services.runs.parts(), &services.tasks);
+        let News { settings, models } = news;
+        let keys = super::key_rules(&settings);
+        services.keys.set(keys);
+        services.sessions.reconfigure(super::sessions_options(&settings, services.keys.now()));
+        services.settings.set(settings);
+        let settings = services.settings.now();
+        if let Some(models) = models {
+            services.models.take_over(&models);
+            let credentials = services.models.failover();
+            credentials.credentials().keep_in(Arc::clone(&parts.store), tasks.clone());
+        }
+        telemetry::configure(&settings.logging);
+        parts.tools.reconfigure(&settings);
+        services.runs.reconfigure();
+        parts.cron.reconfigure(tasks);
+        parts.channels.reconfigure(before).await;
+        self.gateway.preauth.resize(settings.gateway.max_preauth_per_ip);
+        self.control.set(services, settings.gateway.control_socket).await;
+        let is_over = self.let_in(&settings, caller);
+        super::channels::begin(services);
+        is_over
+    }
+
+    /// Lets in by new rules, and closes whom they do not let in.
+    fn let_in(&self, settings: &Settings, caller: Option<&str>) -> bool {
+        let gateway = &settings.gateway;
+        let before = self.gateway.auth.now();
+        self.gateway.auth.set(before.reconfigured(
+            gateway.auth.clone(),
+            gateway.control_ui.clone(),
+            gateway.proxies.clone(),
+        ));
+        let now = self.gateway.auth.now();
+        let hub = &self.gateway.hub;
+        let is_out = |who: &crate::auth::Principal| !now.still_admits(who.login(), &before);
+        hub.close_where(&Closing::auth_changed(), caller, is_out);
+        caller.is_some_and(|caller| hub.is_any(caller, is_out))
+    }
+}
+
+/// Waits for a change; `false` when nothing is to be heard any more.
+async fn changed(watch: Option<&Watch>) -> bool {
+    match watch {
+        Some(watch) => match watch.changed().await {
+            Ok(()) => true,
+            Err(error) => {
+                tracing::error!(%error, "watching the config file failed");
+                false
+            }
+        },
+        None => std::future::pending().await,
+    }
+}
+
+async fn until(due: Option<(Instant, Instant)>) {
+    match due {
+        Some((_, due)) => tokio::time::sleep_until(due).await,
+        None => std::future::pending().await,
+    }
+}

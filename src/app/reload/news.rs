@@ -1,0 +1,92 @@
+//! A configuration that is looked at before anything uses it.
+
+use crate::agent::Models;
+use crate::app::{AppError, listen};
+use crate::config::document::ConfigIssue;
+use crate::config::{self, ConfigError, Env, Overrides, Settings};
+use crate::registry::Services;
+
+/// The sections that decide which models there are.
+const OF_MODELS: [&str; 4] = ["models", "auth", "secrets", "agents"];
+
+/// A configuration that a gateway works with.
+pub(super) struct News {
+    /// All of it.
+    pub settings: Settings,
+    /// Its models, where they are not those of before.
+    pub models: Option<Models>,
+}
+
+impl News {
+    /// That of a text of the file.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub async fn of_text(
+        text: String,
+        services: &Services,
+        env: &Env,
+        overrides: &Overrides,
+    ) -> Result<Self, ConfigIssue> {
+        let (around, given) = (env.clone(), overrides.clone());
+        let settings = blocking(move || config::load_text(&text, &around, &given)).await?;
+        Self::of(settings, services, env).await
+    }
+
+    /// That of the file.
+    ///
+    /// # Errors
+    /// What is wrong with it, also that it is gone.
+    pub async fn of_file(
+        services: &Services,
+        env: &Env,
+        overrides: &Overrides,
+    ) -> Result<Self, ConfigIssue> {
+        let (around, given) = (env.clone(), overrides.clone());
+        let settings = blocking(move || config::load(&around, &given)).await?;
+        let was_there = services.repair.is_none() && services.settings.now().file.exists;
+        if was_there && !settings.file.exists {
+            let path = settings.file.path.display();
+            let message = format!("{path} is gone; put it back, or restart to go on without it");
+            return Err(ConfigIssue { path: String::new(), message });
+        }
+        Self::of(settings, services, env).await
+    }
+
+    async fn of(
+        mut settings: Settings,
+        services: &Services,
+        env: &Env,
+    ) -> Result<Self, ConfigIssue> {
+        let before = services.settings.now();
+        let env = &settings.environment(env);
+        let followed = settings.gateway.auth.follow(&settings.secrets, env).await;
+        followed.map_err(|lost| AppError::lost(lost).issue())?;
+        if settings.gateway.tls != before.gateway.tls {
+            listen::check_tls(&settings).await.map_err(|error| ConfigIssue {
+                path: "gateway.tls".into(),
+                message: error.to_string(),
+            })?;
+        }
+        let is_repaired = services.repair.is_some();
+        let differs = |name: &&str| before.raw.get(name) != settings.raw.get(name);
+        let mut models = None;
+        if is_repaired || OF_MODELS.iter().any(differs) {
+            let failover = crate::app::models(&settings, env, &services.clock).await;
+            let failover = failover.map_err(|error| error.issue())?;
+            let keys = services.keys.clone();
+            let known = Models::new(failover, keys, &settings.agents);
+            models = Some(known.map_err(|error| AppError::from(error).issue())?);
+        }
+        Ok(Self { settings, models })
+    }
+}
+
+/// Reads what may be on a slow disk.
+async fn blocking(
+    work: impl FnOnce() -> Result<Settings, ConfigError> + Send + 'static,
+) -> Result<Settings, ConfigIssue> {
+    let stopping = |_| ConfigIssue { path: String::new(), message: "the gateway stops".into() };
+    let loaded = tokio::task::spawn_blocking(work).await.map_err(stopping)?;
+    loaded.map_err(|error| ConfigIssue::from(&error))
+}

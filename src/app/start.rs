@@ -1,0 +1,68 @@
+//! What a gateway begins with.
+
+use crate::config::document::ConfigIssue;
+use crate::config::watch::fingerprint;
+use crate::config::{self, ConfigError, Env, Overrides, Paths, Settings};
+use crate::registry::Repair;
+
+/// What a gateway begins with.
+#[derive(Debug, Clone)]
+pub struct Start {
+    /// The effective configuration.
+    pub settings: Settings,
+    /// What the command line decides.
+    pub overrides: Overrides,
+    /// What is in the config file, at the latest.
+    pub(super) seen: [u8; 32],
+    /// Why these are not the settings of the file.
+    pub repair: Option<Repair>,
+}
+
+impl Start {
+    /// The configuration as it is. A file that cannot be used leads to a gateway
+    /// that helps to mend it, unless `is_strict` or the fault is elsewhere.
+    ///
+    /// # Errors
+    /// What is wrong.
+    pub fn load_or_mend(
+        env: &Env,
+        overrides: &Overrides,
+        is_strict: bool,
+    ) -> Result<Self, ConfigError> {
+        Self::load(env, overrides).or_else(|error| {
+            let issue = ConfigIssue::from(&error);
+            let mending = if is_strict { None } else { Self::mend(env, overrides, issue) };
+            mending.ok_or(error)
+        })
+    }
+
+    /// For a gateway that helps to mend its config file; `None` when that is not
+    /// where the fault is.
+    pub fn mend(env: &Env, overrides: &Overrides, issue: ConfigIssue) -> Option<Self> {
+        let path = Paths::resolve(env).ok()?.config_path;
+        // Before it is looked at: a change in between is found then.
+        let seen = fingerprint(std::slice::from_ref(&path));
+        let settings = config::salvage(env, overrides).filter(|_| path.exists())?;
+        let repair = Some(Repair { path, issue });
+        Some(Self { settings, overrides: overrides.clone(), seen, repair })
+    }
+
+    /// The configuration as it is.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn load(env: &Env, overrides: &Overrides) -> Result<Self, ConfigError> {
+        let mut files = vec![Paths::resolve(env)?.config_path];
+        loop {
+            // Before they are read: a change in between is found then.
+            let seen = fingerprint(&files);
+            let settings = config::load(env, overrides)?;
+            let read = settings.files();
+            if read == files {
+                return Ok(Self { settings, overrides: overrides.clone(), seen, repair: None });
+            }
+            // Which files it includes is known only now.
+            files = read;
+        }
+    }
+}

@@ -1,0 +1,71 @@
+//! Who is let in changes while clients are connected.
+
+use serde_json::{Value, json};
+
+use super::{LIMIT, edit, patch, until};
+use crate::stage::{Api, admin, scripted};
+use crate::support::client::standard_connect;
+use crate::support::guest::Guest;
+use crate::support::{Gateway, SECRET, WsClient};
+
+const OTHER: &str = "another-secret-0002";
+
+async fn knocks(gateway: &Gateway, token: &str) -> Value {
+    let mut params = standard_connect(&["operator.admin"]);
+    params["auth"]["token"] = json!(token);
+    gateway.open().await.request("connect", params).await
+}
+
+/// A device that comes back by its own token.
+async fn paired(gateway: &Gateway) -> WsClient {
+    let guest = Guest::new("reader", &["operator.read"]);
+    let (_client, auth) = guest.clone().come(gateway).await;
+    let token = auth["deviceToken"].as_str().unwrap();
+    guest.with(json!({"deviceToken": token})).come(gateway).await.0
+}
+
+async fn is_turned_away(client: &WsClient) {
+    let closed = client.wait_closed(LIMIT).await.unwrap();
+    assert_eq!((closed.code, &*closed.reason), (4001, "gateway auth changed"));
+}
+
+#[tokio::test]
+async fn another_secret_closes_those_who_came_by_the_old_one_and_nobody_else() {
+    let (gateway, _mock) = scripted(Api::OpenAi).await;
+    let (mut author, other, device) =
+        (admin(&gateway).await, admin(&gateway).await, paired(&gateway).await);
+    let answer = patch(&mut author, json!({"gateway": {"auth": {"token": OTHER}}})).await;
+    assert_eq!(answer["payload"]["requiresRestart"], false, "answered before it goes: {answer}");
+    is_turned_away(&author).await;
+    is_turned_away(&other).await;
+    assert_eq!(knocks(&gateway, SECRET).await["error"]["details"]["code"], "AUTH_TOKEN_MISMATCH");
+    assert_eq!(knocks(&gateway, OTHER).await["ok"], true);
+    assert!(device.closed().is_none(), "its own token is good");
+}
+
+#[tokio::test]
+async fn another_secret_closes_clients_of_the_simple_form_too() {
+    let (gateway, _mock) = scripted(Api::OpenAi).await;
+    let mut bare = gateway.open().await;
+    assert_eq!(bare.connect_simple().await["ok"], true);
+    edit(&gateway, |config| config["gateway"]["auth"]["token"] = json!(OTHER));
+    is_turned_away(&bare).await;
+}
+
+#[tokio::test]
+async fn another_mode_in_the_file_closes_those_whom_it_does_not_know() {
+    let (gateway, _mock) = scripted(Api::OpenAi).await;
+    let (other, mut device) = (admin(&gateway).await, paired(&gateway).await);
+    edit(&gateway, |config| {
+        config["gateway"]["auth"] = json!({"mode": "password", "password": OTHER});
+    });
+    is_turned_away(&other).await;
+    let mut params = standard_connect(&["operator.admin"]);
+    params["auth"] = json!({"password": OTHER});
+    let mut by_password = gateway.open().await;
+    assert_eq!(by_password.request("connect", params).await["ok"], true);
+    edit(&gateway, |config| config["session"] = json!({"mainKey": "chief"}));
+    until(&mut by_password, "agents.list", |told| told["mainKey"] == "chief").await;
+    assert!(by_password.closed().is_none());
+    assert_eq!(device.request("health", json!({})).await["ok"], true);
+}

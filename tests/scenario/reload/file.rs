@@ -1,0 +1,131 @@
+//! What happens to the file, and what of it waits.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+
+use serde_json::json;
+
+use super::{config, edit, logged, patch, put, until};
+use crate::stage::{Api, admin, call, scripted};
+
+#[tokio::test]
+async fn a_file_that_is_wrong_changes_nothing_until_it_is_right_again() {
+    let (gateway, _mock) = scripted(Api::OpenAi).await;
+    let (mut client, good) = (admin(&gateway).await, config(&gateway));
+    for (wrong, path) in [
+        (json!({"port": "x"}), "gateway.port"),
+        (json!({"auth": {"mode": "open"}}), "gateway.auth.mode"),
+    ] {
+        edit(&gateway, |config| {
+            config["gateway"] = wrong;
+            config["session"] = json!({"mainKey": "wrong"});
+        });
+        let health = until(&mut client, "health", |told| told["configIssue"]["path"] == path).await;
+        assert!(health["configIssue"]["message"].as_str().unwrap().starts_with("must be"));
+    }
+    let half = &good.to_string()[..40];
+    put(&gateway, half);
+    until(&mut client, "health", |told| {
+        told["configIssue"]["message"].to_string().contains("openclaw.json:1:")
+    })
+    .await;
+    edit_model(&gateway, &good, "mock/none");
+    let seen = until(&mut client, "config.get", |seen| {
+        seen["issues"].to_string().contains("there is no model")
+    });
+    assert_eq!(seen.await["valid"], false);
+    fs::remove_file(gateway.config_path()).unwrap();
+    until(&mut client, "health", |told| told["configIssue"].to_string().contains("is gone")).await;
+    assert_eq!(call(&mut client, "agents.list", json!({})).await["mainKey"], "main");
+    let mut right = good.clone();
+    right["session"] = json!({"mainKey": "right"});
+    put(&gateway, &right.to_string());
+    until(&mut client, "agents.list", |told| told["mainKey"] == "right").await;
+    until(&mut client, "health", |told| told["configIssue"].is_null()).await;
+    assert!(client.closed().is_none());
+    assert_eq!(gateway.stderr().matches("the last good one stays").count(), 5, "once for each");
+}
+
+fn edit_model(gateway: &crate::support::Gateway, good: &serde_json::Value, model: &str) {
+    let mut config = good.clone();
+    config["agents"]["defaults"]["model"]["primary"] = json!(model);
+    put(gateway, &config.to_string());
+}
+
+#[tokio::test]
+async fn a_patch_that_no_gateway_would_work_with_is_refused_and_not_written() {
+    let (gateway, _mock) = scripted(Api::OpenAi).await;
+    let (mut client, before) = (admin(&gateway).await, config(&gateway));
+    let model = json!({"agents": {"defaults": {"model": {"primary": "mock/none"}}}});
+    let answer = patch(&mut client, model).await;
+    let issue = &answer["error"]["details"]["issues"][0];
+    assert_eq!(issue["path"], "agents.defaults.model", "{answer}");
+    assert_eq!(config(&gateway), before);
+    assert_eq!(call(&mut client, "health", json!({})).await.get("configIssue"), None);
+}
+
+#[tokio::test]
+async fn what_was_written_by_a_method_is_taken_up_once() {
+    let (gateway, _mock) = scripted(Api::OpenAi).await;
+    let mut client = admin(&gateway).await;
+    patch(&mut client, json!({"session": {"mainKey": "chief"}})).await;
+    assert_eq!(call(&mut client, "agents.list", json!({})).await["mainKey"], "chief", "at once");
+    // What comes later is noticed, so that would have been noticed as well.
+    edit(&gateway, |config| config["session"]["mainKey"] = json!("other"));
+    until(&mut client, "agents.list", |told| told["mainKey"] == "other").await;
+    assert_eq!(gateway.stderr().matches("the config file has changed").count(), 2);
+}
+
+#[tokio::test]
+async fn a_mounted_folder_that_is_exchanged_is_noticed() {
+    let (gateway, _mock) = scripted(Api::OpenAi).await;
+    let mut client = admin(&gateway).await;
+    let (path, folder) = (gateway.config_path(), gateway.root().join("mount"));
+    for (name, key) in [("..1", "first"), ("..2", "second")] {
+        let mut config = config(&gateway);
+        config["session"] = json!({"mainKey": key});
+        fs::create_dir_all(folder.join(name)).unwrap();
+        fs::write(folder.join(name).join("openclaw.json"), config.to_string()).unwrap();
+    }
+    symlink("..1", folder.join("..data")).unwrap();
+    symlink(folder.join("..data/openclaw.json"), path.with_extension("link")).unwrap();
+    fs::rename(path.with_extension("link"), &path).unwrap();
+    until(&mut client, "agents.list", |told| told["mainKey"] == "first").await;
+    symlink("..2", folder.join("..new")).unwrap();
+    fs::rename(folder.join("..new"), folder.join("..data")).unwrap();
+    until(&mut client, "agents.list", |told| told["mainKey"] == "second").await;
+}
+
+#[tokio::test]
+async fn another_address_waits_for_a_restart_or_brings_it() {
+    let (gateway, _mock) = scripted(Api::OpenAi).await;
+    let mut client = admin(&gateway).await;
+    edit(&gateway, |config| {
+        config["gateway"]["reload"] = json!({"mode": "hot"});
+        config["gateway"]["bind"] = json!("custom");
+        config["gateway"]["customBindHost"] = json!("127.0.0.2");
+        config["session"] = json!({"mainKey": "chief"});
+    });
+    until(&mut client, "health", |told| told["restartPending"] == json!(["gateway.bind"])).await;
+    let seen = call(&mut client, "config.get", json!({})).await;
+    let warnings = seen["warnings"].as_array().unwrap();
+    assert!(warnings.iter().any(|warning| warning["path"] == "gateway.bind"), "{warnings:?}");
+    assert_eq!(call(&mut client, "agents.list", json!({})).await["mainKey"], "chief", "the rest");
+    assert!(client.closed().is_none());
+    let answer = patch(&mut client, json!({"gateway": {"reload": {"mode": "hybrid"}}})).await;
+    assert_eq!(answer["payload"]["requiresRestart"], true, "answered before: {answer}");
+    let closed = client.wait_closed(super::LIMIT).await.unwrap();
+    assert_eq!((closed.code, &*closed.reason), (1012, "service restart"));
+    logged(&gateway, &format!("ready address=127.0.0.2:{}", gateway.port())).await;
+}
+
+#[tokio::test]
+async fn a_file_that_is_not_watched_is_taken_up_by_those_who_say_so() {
+    let (gateway, _mock) = scripted(Api::OpenAi).await;
+    let mut client = admin(&gateway).await;
+    patch(&mut client, json!({"gateway": {"reload": {"mode": "off"}}})).await;
+    edit(&gateway, |config| config["session"] = json!({"mainKey": "chief"}));
+    patch(&mut client, json!({"ui": {"n": 1}})).await;
+    assert_eq!(call(&mut client, "agents.list", json!({})).await["mainKey"], "chief");
+    assert_eq!(gateway.stderr().matches("the config file has changed").count(), 2);
+}

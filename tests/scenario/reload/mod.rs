@@ -1,0 +1,68 @@
+//! The config file changes while clients are connected.
+
+mod auth;
+mod every_key;
+mod file;
+mod repair;
+
+use std::fs;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::time::{Instant, sleep};
+
+use crate::stage::call;
+use crate::support::{Gateway, WsClient};
+
+/// How long a change may take until it is in use: the file is watched, and left
+/// alone for a moment.
+const LIMIT: Duration = Duration::from_secs(10);
+
+/// The file as it is now.
+fn config(gateway: &Gateway) -> Value {
+    serde_json::from_str(&fs::read_to_string(gateway.config_path()).unwrap()).unwrap()
+}
+
+/// Changes the file as an editor does.
+fn edit(gateway: &Gateway, change: impl FnOnce(&mut Value)) {
+    let mut config = config(gateway);
+    change(&mut config);
+    put(gateway, &config.to_string());
+}
+
+/// Another file takes the place of this one.
+fn put(gateway: &Gateway, text: &str) {
+    let path = gateway.config_path();
+    let other = path.with_extension("new");
+    fs::write(&other, text).unwrap();
+    fs::rename(other, path).unwrap();
+}
+
+/// Changes the file by its method.
+async fn patch(client: &mut WsClient, change: Value) -> Value {
+    let hash = call(client, "config.get", json!({})).await["hash"].clone();
+    let raw = json!({"raw": change.to_string(), "baseHash": hash});
+    client.request("config.patch", raw).await
+}
+
+/// Asks again until the answer is as wanted.
+async fn until(client: &mut WsClient, method: &str, is_wanted: impl Fn(&Value) -> bool) -> Value {
+    let deadline = Instant::now() + LIMIT;
+    loop {
+        let answer = call(client, method, json!({})).await;
+        if is_wanted(&answer) {
+            return answer;
+        }
+        assert!(Instant::now() < deadline, "{method}: {answer}");
+        sleep(Duration::from_millis(20)).await;
+    }
+}
+
+/// Waits for a line of the log.
+async fn logged(gateway: &Gateway, part: &str) {
+    let deadline = Instant::now() + LIMIT;
+    while !gateway.stderr().contains(part) {
+        assert!(Instant::now() < deadline, "{part}: {}", gateway.stderr());
+        sleep(Duration::from_millis(20)).await;
+    }
+}

@@ -1,0 +1,120 @@
+//! A gateway that is started with a file that it cannot use.
+
+use std::fs;
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, TcpStream};
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use super::{config, logged, put};
+use crate::stage::{Api, admin, call};
+use crate::support::client::standard_connect;
+use crate::support::{Gateway, GatewayOptions, MockProvider, SECRET};
+
+/// A gateway on this text of a config file.
+async fn broken(text: &str, args: &[&str]) -> Result<Gateway, String> {
+    let root = TempDir::with_prefix("clawgate-test-").unwrap();
+    fs::create_dir_all(root.path().join("state")).unwrap();
+    let options = GatewayOptions {
+        args: args.iter().map(|&arg| arg.to_owned()).collect(),
+        ..GatewayOptions::default()
+    };
+    fs::write(root.path().join("state/openclaw.json"), text).unwrap();
+    Gateway::start_in(root, options).await
+}
+
+fn good(mock: &MockProvider) -> Value {
+    let mut config = crate::stage::config(mock.address(), Api::OpenAi);
+    config["agents"]["defaults"]["workspace"] = json!("~/work");
+    config
+}
+
+#[tokio::test]
+async fn it_waits_for_the_file_to_be_mended_and_then_goes_on_by_itself() {
+    let mock = MockProvider::start().await;
+    let mut wrong = good(&mock);
+    wrong["gateway"]["bind"] = json!("lan");
+    wrong["session"] = json!({"scope": "everybody"});
+    let gateway = broken(&wrong.to_string(), &[]).await.unwrap();
+    let pid = gateway.pid();
+    // Nobody but this machine, and nobody without the secret.
+    if let Some(ip) = outside() {
+        assert!(TcpStream::connect((ip, gateway.port())).is_err(), "{ip}");
+    }
+    let mut params = standard_connect(&["operator.admin"]);
+    params["auth"]["token"] = json!("wrong");
+    assert_eq!(gateway.open().await.request("connect", params).await["ok"], false);
+    let mut client = admin(&gateway).await;
+    let health = call(&mut client, "health", json!({})).await;
+    assert_eq!(health["configIssue"]["path"], "session.scope", "{health}");
+    let refused = client.request("chat.send", json!({})).await;
+    let error = &refused["error"];
+    assert_eq!(error["details"]["code"], "CONFIG_INVALID", "{refused}");
+    assert_eq!(error["details"]["issues"][0]["path"], "session.scope");
+    assert!(error["message"].as_str().unwrap().contains("clawgate config validate"));
+    let about = about(&gateway);
+    assert!(about.contains("session.scope: must be one of"), "{about}");
+    let seen = call(&mut client, "config.get", json!({})).await;
+    assert_eq!(
+        (&seen["valid"], &seen["issues"][0]["path"]),
+        (&json!(false), &json!("session.scope"))
+    );
+    let still_wrong =
+        json!({"raw": r#"{"session": {"scope": "nobody"}}"#, "baseHash": seen["hash"]});
+    assert_eq!(client.request("config.patch", still_wrong).await["ok"], false);
+    let raw = json!({"session": {"scope": "global"}, "gateway": {"bind": "loopback"}}).to_string();
+    let mended = json!({"raw": raw, "baseHash": seen["hash"]});
+    let answer = client.request("config.patch", mended).await;
+    assert_eq!(answer["ok"], true, "{answer}");
+    assert_eq!(client.wait_closed(super::LIMIT).await.unwrap().code, 1012);
+    logged(&gateway, "model=mock/mock-1").await;
+    let mut client = admin(&gateway).await;
+    assert_eq!(call(&mut client, "agents.list", json!({})).await["scope"], "global");
+    assert_eq!(gateway.pid(), pid, "the same process");
+    assert_eq!(config(&gateway)["gateway"]["auth"]["token"], SECRET);
+}
+
+#[tokio::test]
+async fn a_file_that_cannot_be_read_is_mended_by_hand() {
+    let mock = MockProvider::start().await;
+    let good = good(&mock).to_string();
+    let half = good.find("\"models\"").unwrap() + 20;
+    let gateway = broken(&good[..half], &[]).await.unwrap();
+    logged(&gateway, "openclaw.json:1:").await;
+    let mut client = admin(&gateway).await;
+    assert_eq!(client.request("sessions.list", json!({})).await["ok"], false);
+    put(&gateway, &good);
+    logged(&gateway, "model=mock/mock-1").await;
+    let mut client = admin(&gateway).await;
+    assert_eq!(client.request("sessions.list", json!({})).await["ok"], true);
+}
+
+#[tokio::test]
+async fn a_model_that_there_is_not_leads_there_too_and_a_strict_start_ends() {
+    let mock = MockProvider::start().await;
+    let mut wrong = good(&mock);
+    wrong["agents"]["defaults"]["model"]["primary"] = json!("mock/none");
+    let gateway = broken(&wrong.to_string(), &[]).await.unwrap();
+    let health = call(&mut admin(&gateway).await, "health", json!({})).await;
+    assert_eq!(health["configIssue"]["path"], "agents.defaults.model", "{health}");
+    for wrong in [wrong.to_string(), "{session: 5}".to_owned()] {
+        let error = broken(&wrong, &["--strict"]).await.err().unwrap();
+        assert!(error.contains("exit status: 1"), "{error}");
+    }
+}
+
+/// What a browser is shown.
+fn about(gateway: &Gateway) -> String {
+    let mut stream = TcpStream::connect(gateway.address()).unwrap();
+    let host = gateway.address();
+    write!(stream, "GET / HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n").unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    answer
+}
+
+/// An address of this machine that others reach, if it has one.
+fn outside() -> Option<std::net::IpAddr> {
+    clawgate::support::route_to((Ipv4Addr::new(192, 0, 2, 1), 9))
+}
