@@ -138,7 +138,7 @@ async fn every_key_is_in_use_at_once_and_nobody_is_disconnected() {
         let is_restart =
             |warning: &&Value| warning["message"].as_str().unwrap().contains("restart");
         assert_eq!(!warnings.is_empty(), wants_restart, "{key}: {warnings:?}");
-        assert!(warnings.iter().all(|it| is_restart(it)), "{key}: {warnings:?}");
+        assert!(warnings.iter().all(is_restart), "{key}: {warnings:?}");
     }
     edit(&gateway, |config| *config = base.clone());
     until(&mut client, "config.get", |seen| seen["runtimeConfig"] == seen["resolved"]).await;
