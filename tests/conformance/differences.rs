@@ -76,6 +76,10 @@ const fn told(recorded: &'static str, reason: &'static str) -> Difference {
 
 const VERSIONS: &str = "We speak protocols 3 and 4.";
 const NOT_YET: &str = "features name what is available, nothing else.";
+const WAKE_WORDS: &str =
+    "A node is told the wake words as soon as it is there, not some time later.";
+const OTHER_WORDS: &str = "The wake words that an earlier recording has set.";
+const SNAPSHOT: &str = "health tells the snapshot of a moment before.";
 const CANVAS: &str = "There is no canvas host yet, so no address of one is given.";
 const EVENT_LOOP: &str = "Describes the event loop of a Node process.";
 const PLUGINS: &str = "The plugins of the original do not exist here.";
@@ -260,6 +264,24 @@ pub const DIFFERENCES: &[Difference] = &[
     allow(Kind::Close, "handshake/fail-protocol", "c42 close", "", VERSIONS),
     allow(Kind::Value, "*", "* res connect", "/payload/features/*", NOT_YET),
     allow(Kind::Absent, "*", "* res connect", "/payload/features/*", NOT_YET),
+    allow(Kind::Extra, "*", "* res connect", "/payload/features/*", NOT_YET),
+    allow(Kind::ExtraFrame, "devices/tokens", "u3 event voicewake.*", "*", WAKE_WORDS),
+    allow(
+        Kind::Value,
+        "methods/*",
+        "n event voicewake.changed",
+        "/payload/triggers/*",
+        OTHER_WORDS,
+    ),
+    allow(
+        Kind::Extra,
+        "methods/*",
+        "n event voicewake.changed",
+        "/payload/triggers/*",
+        OTHER_WORDS,
+    ),
+    allow(Kind::Value, STATUS, "op res health", "*/sessions/*", SNAPSHOT),
+    allow(Kind::Absent, STATUS, "op res health", "*/sessions/*", SNAPSHOT),
     allow(Kind::Absent, "*", "* res connect", "/payload/canvasHostUrl", CANVAS),
     allow(
         Kind::Extra,
@@ -293,6 +315,9 @@ pub const DIFFERENCES: &[Difference] = &[
     allow(Kind::Extra, MEMORY, "op res doctor.memory.status", "*/dreaming/offered", NO_DREAMS),
     allow(Kind::Value, MEMORY, "op res doctor.memory.repair*", "/payload/archiveDir", WHEN),
     allow(Kind::ExtraFrame, "devices/tokens", "f event device.pair.resolved", "*", LEAVES_LATER),
+    allow(Kind::Value, "handshake/ok-token", "* res connect", "*/presence/*", LEAVES_LATER),
+    allow(Kind::Absent, "handshake/ok-token", "* res connect", "*/presence/*", LEAVES_LATER),
+    allow(Kind::Extra, "handshake/ok-token", "* res connect", "*/presence/*", LEAVES_LATER),
     allow(Kind::Extra, "*", "* res connect", "/error/details/approveCommand", WHAT_TO_DO),
     allow(Kind::Extra, "*", "* res connect", "/error/details/expiresAtMs", WHAT_TO_DO),
     allow(Kind::Extra, "*", "* res connect", "/error/details/origin", WHAT_PAGE),
@@ -1405,7 +1430,7 @@ pub const DIFFERENCES: &[Difference] = &[
 
 /// Whether the difference is there in some runs and not in others.
 pub fn depends_on_pace(difference: &Difference) -> bool {
-    [PACE, PIECES, BEGUN_BEFORE, INTERRUPTS, LEAVES_LATER].contains(&difference.reason)
+    [PACE, PIECES, BEGUN_BEFORE, INTERRUPTS, LEAVES_LATER, SNAPSHOT].contains(&difference.reason)
 }
 
 /// Where an entry allows the finding.

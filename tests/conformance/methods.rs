@@ -22,32 +22,33 @@ use super::trace::{Trace, What};
 const NAMES: &str = include_str!("methods.txt");
 
 /// Known to the gateway, which answers that it does not do this, and why.
-const NOT_OFFERED: &[(&str, &str)] = &[(
-    "update.run",
-    "It says which version runs, how that was installed and what brings it up to date; clawgate is no npm package and does not replace itself.",
-)];
+const NOT_OFFERED: &[(&str, &str)] = &[
+    ("browser.request", "There is no browser plugin here; nodes and MCP servers bring browsers."),
+    ("nativeHook.invoke", "Hooks of native CLIs of the original; no CLI here calls them."),
+    (
+        "push.test",
+        "Apple's push service wants a contract and a key of its own; browsers are pushed to.",
+    ),
+    ("talk.realtime.*", "No provider here speaks and listens at once; `talk.speak` speaks."),
+    (
+        "update.run",
+        "It says which version runs, how that was installed and what brings it up to date; clawgate is no npm package and does not replace itself.",
+    ),
+    ("web.login.*", "No channel here logs in by a QR code."),
+];
 
 /// Unknown to the gateway, and why. `*` stands for anything; an entry counts for
 /// those of its methods that are unknown.
-const ABSENT: &[(&str, &str)] = &[
-    ("agents.*", "Not built yet."),
-    ("artifacts.*", "Not built yet."),
-    ("browser.request", "There is no browser plugin here; nodes and MCP servers bring browsers."),
-    ("config.*", "Not built yet."),
-    ("nativeHook.invoke", "Hooks of native CLIs of the original; no CLI here calls them."),
-    ("push.*", "Not built yet."),
-    ("skills.*", "Not built yet."),
-    ("talk.*", "Not built yet."),
-    ("tts.*", "Not built yet."),
-    ("voicewake.*", "Not built yet."),
-    ("web.login.*", "No channel here logs in by a QR code."),
-    ("wizard.*", "Not built yet."),
-];
+const ABSENT: &[(&str, &str)] = &[];
 
 /// Methods that no passing trace calls with success, and the test that does.
 const TESTED: &[(&str, &str)] = &[
+    ("agents.create", "an_agent_that_is_added_has_its_files_and_its_entry_and_comments_stay"),
+    ("agents.delete", "an_agent_that_is_removed_lies_in_the_trash_and_nothing_names_it"),
     ("agents.files.*", "a_file_that_was_set_is_there_after_a_kill"),
     ("agents.list", "an_agent_is_called_what_its_identity_file_says"),
+    ("agents.update", "a_dashboard_adds_and_changes_agents_in_its_own_words"),
+    ("artifacts.*", "what_came_with_messages_and_what_tools_saw_is_listed_and_given"),
     ("channels.logout", "a_channel_that_is_logged_out_is_configured_no_more"),
     ("channels.start", "a_stopped_channel_takes_nothing_and_what_waits_goes_out_when_it_starts"),
     ("channels.status", "bindings_choose_the_agent_and_a_config_that_cannot_work_says_why"),
@@ -55,7 +56,12 @@ const TESTED: &[(&str, &str)] = &[
     ("commands.list", "commands_are_listed_as_recorded"),
     ("config.apply", "a_patch_touches_its_places_only_and_the_fourth_in_a_minute_waits"),
     ("config.get", "a_client_writes_back_what_it_was_shown_and_no_secret_is_lost"),
+    ("config.openFile", "nothing_is_opened_and_the_file_is_named"),
     ("config.patch", "a_patch_touches_its_places_only_and_the_fourth_in_a_minute_waits"),
+    (
+        "config.schema*",
+        "the_schema_accepts_what_the_gateway_runs_with_and_each_place_can_be_looked_up",
+    ),
     ("config.set", "a_client_writes_back_what_it_was_shown_and_no_secret_is_lost"),
     ("diagnostics.stability", "what_happened_lately_is_told_with_its_reasons"),
     ("doctor.memory.*", "what_dreams_have_left_is_counted_and_tidied_up_and_nothing_is_dreamt"),
@@ -69,20 +75,38 @@ const TESTED: &[(&str, &str)] = &[
     ("models.list", "a_list_of_allowed_models_is_what_clients_see_with_its_aliases"),
     ("plugins.uiDescriptors", "what_is_not_here_is_said_in_the_shape_of_the_original"),
     ("poll", "files_come_and_go"),
+    ("push.web.subscribe", "a_browser_reads_its_notification_and_its_service_knows_who_sent_it"),
+    ("push.web.test", "a_browser_reads_its_notification_and_its_service_knows_who_sent_it"),
+    ("push.web.unsubscribe", "a_browser_that_is_gone_is_forgotten_and_one_that_waits_is_not"),
+    (
+        "push.web.vapidPublicKey",
+        "a_browser_reads_its_notification_and_its_service_knows_who_sent_it",
+    ),
     ("secrets.reload", "a_reload_changes_the_key_of_a_running_gateway_or_nothing"),
     ("secrets.resolve", "an_admin_is_told_the_secrets_of_the_places_that_are_named"),
     ("send", "an_operator_sends_and_acts_by_methods"),
     ("sessions.compaction.*", "one_can_go_back_behind_a_compaction_or_branch_off_there"),
     ("sessions.pluginPatch", "a_patch_is_applied_whole_or_refused"),
     ("set-heartbeats", "an_agent_is_asked_by_the_clock_when_its_file_says_something"),
+    ("skills.detail", "a_registry_that_is_configured_is_asked"),
     ("skills.install", "a_skill_is_taken_over_from_a_folder_and_can_be_used_at_once"),
+    ("skills.search", "a_registry_that_is_configured_is_asked"),
     ("skills.status", "status_tells_where_skills_are_and_what_they_lack"),
     ("skills.update", "a_key_counts_at_once_is_never_shown_and_survives_a_kill"),
+    ("talk.config", "keys_are_for_those_who_may_see_them_and_only_when_they_ask"),
+    ("talk.mode", "who_may_write_hears_that_somebody_talks_and_nobody_else_does"),
+    ("talk.speak", "a_text_is_spoken_by_the_service_of_talk_as_the_request_wishes"),
     ("tools.catalog", "the_catalogue_and_a_session_name_the_tools_there_are"),
     ("tools.effective", "the_catalogue_and_a_session_name_the_tools_there_are"),
+    ("tts.convert", "a_service_is_asked_in_its_own_words"),
+    ("tts.*", "what_people_choose_lasts_and_the_rest_of_their_file_stays"),
     ("update.status", "what_is_not_here_is_said_in_the_shape_of_the_original"),
+    ("voicewake.routing.*", "routes_are_compared_as_they_are_said_and_last"),
+    ("voicewake.*", "words_are_kept_over_a_kill_and_everybody_hears_of_them"),
     ("wake", "an_acknowledgement_bothers_nobody"),
     ("tools.invoke", "a_client_calls_a_tool_and_a_problem_of_the_tool_is_part_of_the_answer"),
+    ("wizard.cancel", "a_client_that_was_lost_goes_on_and_a_cancelled_setup_writes_nothing"),
+    ("wizard.*", "a_client_sets_the_gateway_up_and_no_key_comes_out_anywhere"),
 ];
 
 /// The handshake, which is no request to the table of methods.
