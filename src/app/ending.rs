@@ -53,7 +53,7 @@ pub(super) fn restart_signal() -> Result<Signal, AppError> {
 pub(super) async fn restart(services: &Services, signal: &mut Signal) {
     tokio::select! {
         () = services.restart.asked() => {}
-        _ = signal.recv() => drop(services.restart.ask()),
+        _ = signal.recv() => services.restart.ask(),
     }
     let is_cut = timeout(DEFERRED_MAX, services.runs.idle()).await.is_err();
     if is_cut {

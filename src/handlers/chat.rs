@@ -139,7 +139,8 @@ async fn command(cx: &Ctx, request: SendRequest, work: Work) -> Result<Accepted,
         Work::Message(message) => runs.send_after(request, message.mode, message.first).await?,
     };
     if let Some(rest) = rest {
-        cx.after_answer(rest);
+        // Before a restart that the command asks for.
+        cx.first_after_answer(rest);
     }
     Ok(accepted)
 }

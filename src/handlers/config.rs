@@ -18,6 +18,8 @@ use crate::protocol::methods::config::{
 };
 use crate::registry::{Ctx, Reply, Services, TakenUp};
 
+use super::restart::Restarting;
+
 /// `config.get`: the config file, what it means, and what is wrong with it.
 /// Secrets are not shown; what stands in their place can be written back.
 pub async fn get(cx: Ctx, _: NoParams) -> Reply<Value> {
@@ -227,15 +229,6 @@ struct Farewell(Arc<Subscriber>);
 impl Drop for Farewell {
     fn drop(&mut self) {
         self.0.outbox.close(Closing { drains: true, ..Closing::auth_changed() });
-    }
-}
-
-/// Asks for a restart when dropped.
-struct Restarting(Arc<Services>);
-
-impl Drop for Restarting {
-    fn drop(&mut self) {
-        self.0.restart.ask();
     }
 }
 

@@ -1,10 +1,12 @@
 //! `gateway.restart.preflight`, `gateway.restart.request`.
 
+use std::sync::Arc;
+
 use serde_json::{Value, json};
 
 use crate::protocol::methods::AnyParams;
 use crate::protocol::methods::system::RestartRequestParams;
-use crate::registry::{Ctx, Reply};
+use crate::registry::{Ctx, Reply, Services};
 use crate::telemetry::quoted;
 
 /// `gateway.restart.preflight`: whether a restart would interrupt work.
@@ -15,7 +17,11 @@ pub async fn preflight(cx: Ctx, _: AnyParams) -> Reply<Value> {
 /// `gateway.restart.request`: asks for a restart once nothing runs.
 pub async fn request(cx: Ctx, p: RestartRequestParams) -> Reply<Value> {
     let preflight = report(&cx);
-    let is_pending = cx.services.restart.ask();
+    let is_pending = cx.services.restart.promise();
+    if !is_pending {
+        // Who asks is answered first.
+        cx.after_answer(Restarting(Arc::clone(&cx.services)));
+    }
     let status = match (is_pending, preflight["safe"] == true) {
         (true, _) => "coalesced",
         (false, true) => "scheduled",
@@ -38,6 +44,15 @@ pub async fn request(cx: Ctx, p: RestartRequestParams) -> Reply<Value> {
         "cooldownMsApplied": 0,
     });
     Ok(json!({"ok": true, "status": status, "preflight": preflight, "restart": restart}))
+}
+
+/// Asks for a restart when dropped.
+pub(super) struct Restarting(pub Arc<Services>);
+
+impl Drop for Restarting {
+    fn drop(&mut self) {
+        self.0.restart.ask();
+    }
 }
 
 /// What a restart would interrupt, in the words of the original.
