@@ -251,6 +251,7 @@ async fn a_log_file_that_cannot_be_written_is_said_and_stops_nobody() {
     let place = gateway.home().join("log");
     let mut client = admin(&gateway).await;
     assert_eq!(part(&mut client, "log").await["ok"], true);
+    until("the log is begun", async || place.join("there.log").exists().then_some(())).await;
     fs::remove_dir_all(&place).unwrap();
     fs::write(&place, "in the way").unwrap();
     let wrong = until("the trouble is seen", async || {
