@@ -23,7 +23,7 @@ const OPEN: &[(&str, &str)] = &[
     ("http/*", "The HTTP side is not built yet, nor is its replay."),
     (
         "config/*",
-        "A changed token does not end connections yet, and no change restarts the gateway; what comes before is as recorded.",
+        "A changed token counts at once and nothing restarts the gateway; the recording goes on with the old token until its restart.",
     ),
     (
         "lifecycle/shutdown",

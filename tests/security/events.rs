@@ -96,9 +96,12 @@ async fn nobody_hears_what_his_scopes_are_not_good_for() {
     let mut heard = std::collections::BTreeSet::new();
     for (column, client) in &all {
         // What is heard last of all that happened is heard by then.
-        for kind in
-            [EventKind::Chat, EventKind::DevicePairRequested, EventKind::ExecApprovalRequested]
-        {
+        for kind in [
+            EventKind::Chat,
+            EventKind::DevicePairRequested,
+            EventKind::ExecApprovalRequested,
+            EventKind::Presence,
+        ] {
             if verdict(column, kind.gate()) == Verdict::Allowed {
                 let is_it = |frame: &Value| frame["event"] == kind.name();
                 let came = client.wait_for(SOON, is_it).await;
