@@ -246,6 +246,15 @@ async fn health_says_what_is_wrong_with_which_part_and_since_when() {
 }
 
 #[tokio::test]
+async fn a_gateway_without_a_model_of_its_own_is_well() {
+    let mut config = default_config("127.0.0.1:9");
+    config["agents"]["defaults"]["model"] = json!("offline/echo-guide");
+    let gateway = Gateway::start(GatewayOptions::with_config(config)).await;
+    let mut client = admin(&gateway).await;
+    assert_eq!(part(&mut client, "models").await["ok"], true);
+}
+
+#[tokio::test]
 async fn a_log_file_that_cannot_be_written_is_said_and_stops_nobody() {
     let gateway = gateway(json!({"file": "~/log/there.log"})).await;
     let place = gateway.home().join("log");

@@ -288,7 +288,7 @@ impl ModelInfo {
         match &self.api_key {
             _ if self.options.auth.is_some() => Ok(None),
             Some(key) => Ok(Some(key)),
-            None if matches!(self.api, Api::Ollama | Api::ClaudeCli)
+            None if matches!(self.api, Api::Offline | Api::Ollama | Api::ClaudeCli)
                 || self.is_local()
                 || self.headers.keys().any(by_header) =>
             {
