@@ -132,6 +132,7 @@ fn settings(
         raw,
         file,
         included,
+        pending: Vec::new(),
         variables: env.added(),
         explained,
     })

@@ -100,6 +100,8 @@ pub struct Settings {
     pub file: ConfigFile,
     /// The files that it includes.
     pub included: Vec<PathBuf>,
+    /// What is written otherwise than it is used, until a restart: paths of keys.
+    pub pending: Vec<String>,
     /// Variables of the section `env`, for [`Settings::environment`].
     pub(super) variables: Arc<BTreeMap<String, Secret>>,
     pub(super) explained: Vec<Explained>,
@@ -109,6 +111,12 @@ impl Settings {
     /// The config file, and those that it includes.
     pub fn files(&self) -> Vec<PathBuf> {
         [&self.file.path].into_iter().chain(&self.included).cloned().collect()
+    }
+
+    /// The same, with keys whose new values wait for a restart.
+    #[must_use]
+    pub fn waiting_for_restart(&self, pending: Vec<String>) -> Self {
+        Self { pending, ..self.clone() }
     }
 
     /// `env` with the variables of the section `env`, where it has none of that

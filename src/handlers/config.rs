@@ -33,7 +33,7 @@ pub async fn get(cx: Ctx, _: NoParams) -> Reply<Value> {
     // What only the gateway that runs can find out.
     let trouble = state.trouble.iter().filter(|_| seen.issues.is_empty());
     let issues: Vec<_> = seen.issues.iter().chain(trouble).map(issue).collect();
-    let pending = state.pending.iter().map(
+    let pending = settings.pending.iter().map(
         |path| json!({"path": path, "message": "is used after the next restart of the gateway"}),
     );
     let warnings: Vec<_> = seen.warnings.iter().map(issue).chain(pending).collect();

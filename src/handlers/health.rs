@@ -133,7 +133,6 @@ async fn snapshot(services: &Services) -> Result<Value, SessionError> {
     let config = repair
         .or(state.trouble.as_ref())
         .map(|issue| json!({"path": issue.path, "message": issue.message}));
-    let pending = Some(&state.pending).filter(|pending| !pending.is_empty());
     let parts = parts(services, channels.get("channelAccounts")).await;
     let mut told = json!({
         "ok": parts.is_well() && services.repair.is_none(),
@@ -158,8 +157,9 @@ async fn snapshot(services: &Services) -> Result<Value, SessionError> {
     if let Some(issue) = config {
         told["configIssue"] = issue;
     }
-    if let Some(pending) = pending {
-        told["restartPending"] = json!(pending);
+    let settings = services.settings.now();
+    if !settings.pending.is_empty() {
+        told["restartPending"] = json!(settings.pending);
     }
     Ok(told)
 }

@@ -99,7 +99,7 @@ async fn config_state(services: &Services) -> (bool, Option<String>) {
     // Of a file that is as it was again nothing is wrong, but of one that it includes.
     let may_be_wrong = differs || !settings.included.is_empty();
     let error = error.or_else(|| state.said().filter(|_| may_be_wrong));
-    (differs || error.is_some() || !state.pending.is_empty(), error)
+    (differs || error.is_some() || !settings.pending.is_empty(), error)
 }
 
 /// Whether the config file has another text than the one in use, and what is

@@ -1,7 +1,7 @@
 //! The way to the one who takes up the configuration while the gateway runs.
 //!
 //! Promises: whoever asks is answered after it is done; what is wrong with the
-//! file, and what waits for a restart, is known to everybody. Must not: read or
+//! file is known to everybody. Must not: read or
 //! change anything itself.
 
 use std::sync::Arc;
@@ -20,8 +20,6 @@ const WAITING: usize = 64;
 pub struct ConfigState {
     /// What is wrong with the file as it is; what was good last goes on then.
     pub trouble: Option<ConfigIssue>,
-    /// What is set otherwise than it is used, until a restart: paths of keys.
-    pub pending: Vec<String>,
 }
 
 impl ConfigState {

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::config::GatewaySettings;
+use crate::config::Settings;
 
 /// Paths that are told; a whole new file has no more to say than its first ones.
 const MAX_PATHS: usize = 20;
@@ -34,14 +34,17 @@ fn compare(path: String, before: &Value, after: &Value, found: &mut Vec<String>)
 /// Leaves as it is where the gateway listens, and by which certificate: the keys
 /// whose change waits for a restart. The files of the certificate are read again
 /// by themselves.
-pub fn hold_listening(before: &GatewaySettings, after: &mut GatewaySettings) -> Vec<String> {
+pub fn hold_listening(before: &Settings, after: &mut Settings) -> Vec<String> {
+    let (old, new) = (&before.gateway, &mut after.gateway);
     let keys = [
-        ("gateway.port", before.port != after.port),
-        ("gateway.bind", before.bind != after.bind),
-        ("gateway.tls", before.tls != after.tls),
+        ("gateway.port", old.port != new.port),
+        ("gateway.bind", old.bind != new.bind),
+        ("gateway.tls", old.tls != new.tls),
     ];
-    (after.port, after.bind, after.tls) = (before.port, before.bind, before.tls.clone());
-    keys.into_iter().filter(|(_, differs)| *differs).map(|(key, _)| key.to_owned()).collect()
+    (new.port, new.bind, new.tls) = (old.port, old.bind, old.tls.clone());
+    let held = keys.into_iter().filter(|(_, differs)| *differs);
+    after.pending = held.map(|(key, _)| key.to_owned()).collect();
+    after.pending.clone()
 }
 
 #[cfg(test)]

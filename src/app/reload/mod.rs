@@ -145,8 +145,9 @@ impl Reloader {
         let print = tokio::task::spawn_blocking(move || fingerprint(&files)).await;
         let print = print.unwrap_or(self.seen);
         if print == self.seen && !anew {
+            let pending = self.services().settings.now().pending.clone();
+            let known = TakenUp { pending, ..TakenUp::default() };
             let state = self.services().reload.state.now();
-            let known = TakenUp { pending: state.pending.clone(), ..TakenUp::default() };
             return state.trouble.clone().map_or(Ok(known), Err);
         }
         self.seen = print;
@@ -160,8 +161,6 @@ impl Reloader {
         if let Some(issue) = &state.trouble {
             let (path, why) = (&issue.path, &issue.message);
             tracing::error!(path, why, "the config file is not taken up; the last good one stays");
-        } else if let Ok(taken) = &taken {
-            state.pending.clone_from(&taken.pending);
         }
         trouble::tell("config", state.said());
         self.services().reload.state.set(state);
@@ -178,9 +177,11 @@ impl Reloader {
         let is_repaired = self.services().repair.is_some();
         if is_repaired || (mode == ReloadMode::Restart && !changed.is_empty()) {
             tracing::info!(?changed, "the config file has changed; the gateway restarts");
+            // Only that is new until then.
+            self.services().settings.set(before.waiting_for_restart(changed.clone()));
             return self.restart(changed, caller);
         }
-        let pending = changes::hold_listening(&before.gateway, &mut news.settings.gateway);
+        let pending = changes::hold_listening(&before, &mut news.settings);
         let is_over = self.use_it(&before, news, caller).await;
         tracing::info!(?changed, ?pending, "the config file has changed and is in use");
         if mode == ReloadMode::Hybrid && !pending.is_empty() {
