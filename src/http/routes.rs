@@ -2,15 +2,13 @@
 //!
 //! `tests/security/http_rights.txt` says for each line who gets an answer.
 
-use std::future::ready;
-
 use axum::http::Method;
 use axum::response::Response;
 
 use crate::gateway::Gateway;
 use crate::support::BoxFuture;
 
-use super::{Asked, about, hooks};
+use super::{Asked, home, hooks, ui};
 
 /// Which requests a route is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,6 +17,8 @@ pub enum Place {
     Path(&'static str),
     /// Those for the paths of channels, which the configuration names.
     Hooks,
+    /// What is left below the base path of the Control UI, when it is read.
+    Ui,
 }
 
 /// What a request has to show before it is answered.
@@ -45,12 +45,12 @@ pub struct Route {
 
 /// Everything that is answered but upgrades. The paths of the gateway itself
 /// come first: no configuration takes them away.
-pub static ROUTES: [Route; 2] = [
+pub static ROUTES: [Route; 3] = [
     Route {
         place: Place::Path("/"),
         methods: &[Method::GET, Method::HEAD],
         entry: Entry::Open,
-        answer: |asked| Box::pin(ready(about::answer(&asked))),
+        answer: |asked| Box::pin(home::answer(asked)),
     },
     Route {
         place: Place::Hooks,
@@ -58,12 +58,19 @@ pub static ROUTES: [Route; 2] = [
         entry: Entry::Signed,
         answer: |asked| Box::pin(hooks::answer(asked)),
     },
+    Route {
+        place: Place::Ui,
+        methods: &[Method::GET, Method::HEAD],
+        entry: Entry::Open,
+        answer: |asked| Box::pin(ui::answer(asked)),
+    },
 ];
 
-/// Whose a path is.
-pub(super) fn find(gateway: &Gateway, path: &str) -> Option<&'static Route> {
+/// Whose a request is.
+pub(super) fn find(gateway: &Gateway, method: &Method, path: &str) -> Option<&'static Route> {
     ROUTES.iter().find(|route| match route.place {
         Place::Path(own) => own == path,
         Place::Hooks => hooks::limit(gateway, path).is_some(),
+        Place::Ui => ui::has(gateway, method, path),
     })
 }
