@@ -72,6 +72,7 @@ async fn a_body_without_end_is_cut_and_needs_no_memory() {
     let paths = ROUTES.iter().map(|route| match route.place {
         Place::Path(path) => path,
         Place::Hooks => HOOK,
+        Place::Ui => "/chat",
     });
     for path in paths.chain(["/nobody/has/this"]) {
         let code = flood(&gateway, path).await;
