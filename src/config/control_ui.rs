@@ -13,10 +13,8 @@ const MAX_BASE_PATH: usize = 128;
 /// Letters of a width; it goes into a style.
 const MAX_WIDTH: usize = 80;
 /// First parts of paths that are the gateway's own.
-const RESERVED: [&str; 11] = [
-    "api", "avatar", "clawgate", "health", "healthz", "plugins", "ready", "readyz", "sessions",
-    "tools", "v1",
-];
+const RESERVED: [&str; 10] =
+    ["api", "avatar", "health", "healthz", "plugins", "ready", "readyz", "sessions", "tools", "v1"];
 /// What a width may be besides digits, signs and brackets.
 const WIDTH_WORDS: [&str; 19] = [
     "calc", "ch", "clamp", "cm", "em", "fit", "content", "in", "max", "min", "mm", "pc", "pt",
@@ -128,7 +126,9 @@ fn base_path(node: &Node<'_>) -> Result<Option<String>, ConfigError> {
         );
     }
     let first = bare.split('/').next().unwrap_or_default();
-    if RESERVED.contains(&first) || first.starts_with("__openclaw") {
+    // Our own page is below it as well.
+    let is_ours = RESERVED.contains(&first) || bare.split('/').any(|part| part == "clawgate");
+    if is_ours || first.starts_with("__openclaw") {
         return Err(node.wrong("must not begin like a path of the gateway's own"));
     }
     Ok(Some(format!("/{bare}")))
@@ -191,6 +191,7 @@ mod tests {
             "/api",
             "/api/x",
             "/clawgate",
+            "/x/clawgate",
             "/v1/x",
             "/__openclaw",
             "/__openclaw__/x",

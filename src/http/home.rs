@@ -4,10 +4,7 @@ use axum::http::StatusCode;
 use axum::http::header::LOCATION;
 use axum::response::{IntoResponse, Response};
 
-use super::{Asked, about, ui};
-
-/// Our own page; relative, because a proxy may have put the gateway elsewhere.
-const OWN_PAGE: &str = "clawgate/";
+use super::{Asked, about, page, ui};
 
 pub(super) async fn answer(asked: Asked<'_>) -> Response {
     let Asked { gateway, parts, .. } = asked;
@@ -19,9 +16,10 @@ pub(super) async fn answer(asked: Asked<'_>) -> Response {
     }
     let settings = gateway.services.settings.now();
     let settings = &settings.gateway.ui;
+    // Relative, because a proxy may have put the gateway elsewhere.
     let to = match settings.base_path.strip_prefix('/') {
         Some(base) if ui::is_installed(settings).await => format!("{base}/"),
-        _ => OWN_PAGE.to_owned(),
+        _ => page::PATH.trim_start_matches('/').to_owned(),
     };
     (StatusCode::FOUND, [(LOCATION, to)]).into_response()
 }

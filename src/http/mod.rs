@@ -10,6 +10,7 @@ mod about;
 mod headers;
 mod home;
 mod hooks;
+mod page;
 mod routes;
 mod ui;
 
@@ -44,7 +45,8 @@ pub async fn answer(
 async fn of_route(gateway: &Gateway, peer: &Peer, parts: &request::Parts, body: Body) -> Response {
     let route = routes::find(gateway, &parts.method, parts.uri.path());
     let auth = gateway.auth.now();
-    // What proves by itself who sent it may come from anywhere.
+    // What proves by itself who sent it may come from anywhere, and so may who
+    // wants what everybody gets.
     if route.is_none_or(|route| route.entry == Entry::Open)
         && let Err(refusal) = origin::check_request(peer, auth.pages(), auth.is_proxy(peer.remote))
     {

@@ -19,6 +19,8 @@ const SIGNING: &str = "a secret for signing webhooks";
 const HOOK: &str = "/webhooks/default";
 /// Where the gateway here has the Control UI.
 const UI: &str = "/panel";
+/// Our own page.
+const PAGE: &str = "/clawgate/";
 /// Where the signs of a line begin.
 const WIDTH: usize = 34;
 /// Paths of HTTP APIs that clients know of the original, and of some that were
@@ -58,6 +60,7 @@ fn name(route: &Route) -> String {
     let methods: Vec<_> = route.methods.iter().map(|method| method.as_str()).collect();
     let place = match route.place {
         Place::Path(path) => path,
+        Place::Page => PAGE,
         Place::Hooks => "(paths of channels)",
         Place::Ui => "(files of the Control UI)",
     };
@@ -68,7 +71,7 @@ fn name(route: &Route) -> String {
 /// be told here.
 fn is_let_in(entry: Entry, _column: &Column) -> bool {
     match entry {
-        Entry::Open => true,
+        Entry::Open | Entry::Public => true,
         // No credential of the gateway is a signature.
         Entry::Signed => false,
     }
@@ -78,7 +81,7 @@ fn row(route: &Route) -> String {
     let sign = |let_in: bool| if let_in { 'X' } else { '.' };
     let signs: String = COLUMNS.iter().map(|column| sign(is_let_in(route.entry, column))).collect();
     let signed = sign(true);
-    let foreign = sign(route.entry == Entry::Signed);
+    let foreign = sign(route.entry != Entry::Open);
     format!("{:<WIDTH$}{signs}{signed}{foreign}\n", name(route))
 }
 
@@ -122,6 +125,7 @@ fn client() -> Client {
 fn path(route: &Route) -> &'static str {
     match route.place {
         Place::Path(path) => path,
+        Place::Page => PAGE,
         Place::Hooks => HOOK,
         Place::Ui => "/panel/chat",
     }
@@ -177,7 +181,7 @@ fn proved(client: &Client, gateway: &Gateway, route: &Route, method: &Method) ->
     let url = format!("http://{}{}", gateway.address(), path(route));
     let asked = client.request(method.clone(), url);
     match route.entry {
-        Entry::Open => asked,
+        Entry::Open | Entry::Public => asked,
         Entry::Signed => {
             let body = json!({"id": "1", "text": "hello", "from": {"id": "bob"}}).to_string();
             let now = u64::try_from(now_ms()).unwrap() / 1000;

@@ -213,6 +213,11 @@ async fn below_a_base_path_the_page_is_told_where_it_is() {
     let asked = http().get(format!("http://{}/", gateway.address())).header("Accept", "text/html");
     let sent_on = asked.send().await.unwrap();
     assert_eq!((sent_on.status().as_u16(), header(&sent_on, "location")), (302, "openclaw/"));
+    for own in ["/clawgate/", "/openclaw/clawgate/", "/openclaw/clawgate/js/app.js"] {
+        let page = get(&gateway, own).await;
+        assert_eq!(page.status(), 200, "{own}");
+        assert!(header(&page, "content-security-policy").starts_with("default-src 'none'"));
+    }
 }
 
 #[tokio::test]
