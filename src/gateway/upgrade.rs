@@ -43,13 +43,16 @@ pub struct Gateway {
     pub hub: Arc<Hub>,
     /// Who waits to come in.
     pub preauth: PreauthBudget,
+    /// What browsers may show without a credential.
+    pub tickets: http::Tickets,
 }
 
 impl Gateway {
     /// Puts the parts together.
     pub fn new(services: Arc<Services>, auth: Auth, hub: Arc<Hub>) -> Self {
         let preauth = PreauthBudget::new(services.settings.now().gateway.max_preauth_per_ip);
-        Self { services, auth: Live::new(auth), hub, preauth }
+        let tickets = http::Tickets::default();
+        Self { services, auth: Live::new(auth), hub, preauth, tickets }
     }
 }
 
@@ -77,16 +80,16 @@ async fn answer(
         return http::answer(&gateway, &peer, &parts, body).await;
     }
     if !wire.permit.upgrade(auth.place_of(&peer)) {
-        return (
+        let refusal = (
             StatusCode::SERVICE_UNAVAILABLE,
             [(header::CONNECTION, "close"), (header::CONTENT_TYPE, "text/plain; charset=utf-8")],
             "Too many unauthenticated sockets",
-        )
-            .into_response();
+        );
+        return http::secured(refusal.into_response());
     }
     let upgrade = match WebSocketUpgrade::from_request_parts(&mut parts, &gateway).await {
         Ok(upgrade) => upgrade,
-        Err(refusal) => return refusal.into_response(),
+        Err(refusal) => return http::secured(refusal.into_response()),
     };
     wire.meter.limit(PREAUTH_MESSAGE + FRAME_HEADER);
     upgrade

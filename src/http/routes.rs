@@ -10,7 +10,7 @@ use axum::response::Response;
 use crate::gateway::Gateway;
 use crate::support::BoxFuture;
 
-use super::{Asked, about, hooks, page};
+use super::{Asked, home, hooks, page, ui};
 
 /// Which requests a route is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,6 +21,14 @@ pub enum Place {
     Page,
     /// Those for the paths of channels, which the configuration names.
     Hooks,
+    /// Those for this path below the base path of the Control UI.
+    UiPath(&'static str),
+    /// Those below this path below the base path.
+    UiFolder(&'static str),
+    /// Those below this path, below the base path or not.
+    Folder(&'static str),
+    /// What is left below the base path of the Control UI, when it is read.
+    Ui,
 }
 
 /// What a request has to show before it is answered.
@@ -31,6 +39,9 @@ pub enum Entry {
     Open,
     /// Nothing, from anywhere: it is the same for everybody.
     Public,
+    /// The gateway's token or password, or a token of a device that may read; from
+    /// no page that is not allowed.
+    Reader,
     /// A proof that belongs to the route, which looks at it before all else.
     Signed,
 }
@@ -49,12 +60,12 @@ pub struct Route {
 
 /// Everything that is answered but upgrades. The paths of the gateway itself
 /// come first: no configuration takes them away.
-pub static ROUTES: [Route; 3] = [
+pub static ROUTES: [Route; 8] = [
     Route {
         place: Place::Path("/"),
         methods: &[Method::GET, Method::HEAD],
         entry: Entry::Open,
-        answer: |asked| Box::pin(ready(about::answer(&asked))),
+        answer: |asked| Box::pin(home::answer(asked)),
     },
     Route {
         place: Place::Page,
@@ -68,13 +79,49 @@ pub static ROUTES: [Route; 3] = [
         entry: Entry::Signed,
         answer: |asked| Box::pin(hooks::answer(asked)),
     },
+    Route {
+        place: Place::Folder(ui::outgoing::FOLDER),
+        methods: &[Method::GET],
+        entry: Entry::Reader,
+        answer: |asked| Box::pin(ui::outgoing::answer(asked)),
+    },
+    Route {
+        place: Place::UiPath(ui::media::PATH),
+        methods: &[Method::GET, Method::HEAD],
+        entry: Entry::Reader,
+        answer: |asked| Box::pin(ui::media::answer(asked)),
+    },
+    Route {
+        place: Place::UiFolder(ui::avatar::FOLDER),
+        methods: &[Method::GET, Method::HEAD],
+        entry: Entry::Reader,
+        answer: |asked| Box::pin(ui::avatar::answer(asked)),
+    },
+    Route {
+        place: Place::UiPath(ui::RUNTIME),
+        methods: &[Method::GET, Method::HEAD],
+        entry: Entry::Reader,
+        answer: |asked| Box::pin(ui::runtime::answer(asked)),
+    },
+    Route {
+        place: Place::Ui,
+        methods: &[Method::GET, Method::HEAD],
+        entry: Entry::Open,
+        answer: |asked| Box::pin(ui::answer(asked)),
+    },
 ];
 
-/// Whose a path is.
-pub(super) fn find(gateway: &Gateway, path: &str) -> Option<&'static Route> {
+/// Whose a request is.
+pub(super) fn find(gateway: &Gateway, method: &Method, path: &str) -> Option<&'static Route> {
     ROUTES.iter().find(|route| match route.place {
         Place::Path(own) => own == path,
-        Place::Page => page::is_its(path),
+        Place::Page => page::is_its(gateway, path),
         Place::Hooks => hooks::limit(gateway, path).is_some(),
+        Place::UiPath(own) => ui::below(gateway, path) == Some(own),
+        Place::UiFolder(own) => ui::below(gateway, path).is_some_and(|it| it.starts_with(own)),
+        Place::Folder(own) => {
+            path.starts_with(own) || ui::below(gateway, path).is_some_and(|it| it.starts_with(own))
+        }
+        Place::Ui => ui::has(gateway, method, path),
     })
 }
