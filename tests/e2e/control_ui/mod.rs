@@ -1,0 +1,110 @@
+//! The original Control UI in Chromium, against this gateway.
+//!
+//! Every visit is watched: no request of the UI may be refused, no error shown
+//! in the page, none written to the console, and no file missing. What the
+//! original would refuse as well is listed in [`REFUSALS`], with the reason.
+
+mod first;
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::stage::{Api, config};
+use crate::support::{Browser, Gateway, GatewayOptions, MockProvider, SECRET, control_ui};
+
+/// Screenshots of what is driven go here where it is set, for people to look at.
+const SHOTS: &str = "CLAWGATE_SHOTS";
+
+/// Requests that the original gateway refuses as well: the method, a part of the
+/// error text, and why.
+const REFUSALS: [(&str, &str, &str); 0] = [];
+
+/// What the gateway does not serve yet.
+const UNSERVED: [&str; 2] = [" /__openclaw/control-ui-config.json", " /avatar/main"];
+
+/// A gateway and the model that it asks, which follows the `@mock` lines of
+/// messages.
+pub struct Place {
+    pub gateway: Gateway,
+    pub mock: MockProvider,
+}
+
+/// What was seen of a visit; see `tests/node/control-ui.mjs`.
+#[derive(Debug, Deserialize)]
+pub struct Seen {
+    /// What the steps returned.
+    pub told: Value,
+    /// How often each method was asked.
+    pub calls: BTreeMap<String, u64>,
+    refused: Vec<Refused>,
+    complaints: Vec<String>,
+    errors: Vec<String>,
+    http: Vec<String>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Refused {
+    method: String,
+    error: Value,
+}
+
+impl Place {
+    pub async fn new() -> Self {
+        Self::with(|_| ()).await
+    }
+
+    /// With a change of its config.
+    pub async fn with(change: impl FnOnce(&mut Value)) -> Self {
+        let mock = MockProvider::start().await;
+        let mut config = config(mock.address(), Api::OpenAi);
+        change(&mut config);
+        let gateway = Gateway::start(GatewayOptions::with_config(config)).await;
+        Self { gateway, mock }
+    }
+
+    /// What there is to see on a visit with these steps (the name of a module in
+    /// this folder), which may not fail at anything.
+    pub async fn visit(&self, steps: &str, args: Value) -> Seen {
+        let seen = self.look(steps, args).await;
+        seen.check();
+        seen
+    }
+
+    /// The same, whatever is seen.
+    pub async fn look(&self, steps: &str, args: Value) -> Seen {
+        let mut all = json!({
+            "origin": format!("http://{}", self.gateway.address()), "token": SECRET,
+            "files": control_ui::folder(), "shots": std::env::var(SHOTS).ok(),
+        });
+        all.as_object_mut().unwrap().extend(args.as_object().unwrap().clone());
+        let told = Browser::new().run(&format!("tests/e2e/control_ui/{steps}.mjs"), all).await;
+        serde_json::from_value(told).unwrap()
+    }
+}
+
+impl Seen {
+    /// That nothing failed.
+    pub fn check(&self) {
+        let is_known = |refused: &&Refused| {
+            let text = refused.error["message"].as_str().unwrap_or_default();
+            let mut known = REFUSALS.iter();
+            known.any(|(method, part, _)| refused.method == *method && text.contains(part))
+        };
+        let refused: Vec<_> = self.refused.iter().filter(|refused| !is_known(refused)).collect();
+        assert!(refused.is_empty(), "requests that were refused: {refused:#?}");
+        assert_eq!(self.complaints, [""; 0], "errors that were shown");
+        assert_eq!(self.errors, [""; 0], "errors in the console");
+        let is_unserved = |failure: &&String| UNSERVED.iter().any(|path| failure.contains(path));
+        let http: Vec<_> = self.http.iter().filter(|failure| !is_unserved(failure)).collect();
+        assert_eq!(http, [""; 0], "answers over HTTP that failed");
+    }
+
+    /// That the UI asked all of these methods.
+    pub fn check_calls(&self, methods: &[&str]) {
+        let missing: Vec<_> =
+            methods.iter().filter(|method| !self.calls.contains_key(**method)).collect();
+        assert!(missing.is_empty(), "not asked: {missing:?} in {:?}", self.calls);
+    }
+}
