@@ -13,7 +13,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::stage::{Api, config};
-use crate::support::{Browser, Gateway, GatewayOptions, MockProvider, SECRET, control_ui};
+use crate::support::{Browser, Gateway, GatewayOptions, MockProvider, SECRET, original_ui};
 
 /// Screenshots of what is driven go here where it is set, for people to look at.
 const SHOTS: &str = "CLAWGATE_SHOTS";
@@ -60,6 +60,7 @@ impl Place {
     pub async fn with(change: impl FnOnce(&mut Value)) -> Self {
         let mock = MockProvider::start().await;
         let mut config = config(mock.address(), Api::OpenAi);
+        config["gateway"]["controlUi"] = json!({"root": original_ui::folder()});
         change(&mut config);
         let gateway = Gateway::start(GatewayOptions::with_config(config)).await;
         Self { gateway, mock }
@@ -77,7 +78,7 @@ impl Place {
     pub async fn look(&self, steps: &str, args: Value) -> Seen {
         let mut all = json!({
             "origin": format!("http://{}", self.gateway.address()), "token": SECRET,
-            "files": control_ui::folder(), "shots": std::env::var(SHOTS).ok(),
+            "shots": std::env::var(SHOTS).ok(),
         });
         all.as_object_mut().unwrap().extend(args.as_object().unwrap().clone());
         let told = Browser::new().run(&format!("tests/e2e/control_ui/{steps}.mjs"), all).await;
