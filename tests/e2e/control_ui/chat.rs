@@ -12,3 +12,11 @@ async fn a_conversation_is_held_in_the_original_chat() {
     std::fs::write("/tmp/ui1/told.json", seen.told.to_string()).unwrap();
     seen.check_calls(&["chat.send", "chat.abort"]);
 }
+
+#[tokio::test]
+async fn sessions_models_images_and_commands_work_in_the_original_chat() {
+    let place = Place::new().await;
+    let seen = place.visit("controls", json!({})).await;
+    std::fs::write("/tmp/ui1/told.json", seen.told.to_string()).unwrap();
+    seen.check_calls(&["chat.send", "chat.abort"]);
+}
