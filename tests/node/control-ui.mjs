@@ -43,6 +43,9 @@ const COMPLAINTS = [
   ".ov-attention-item.warn",
 ].join(",");
 
+// A screen on which nothing is left out.
+const SCREEN = { width: 1800, height: 1000 };
+
 export function visit(steps) {
   return async (browser) => {
     const { page, context, args } = browser;
@@ -50,6 +53,7 @@ export function visit(steps) {
     await context.exposeFunction("complain", (text) => seen.complaints.push(text));
     await context.addInitScript(watch, COMPLAINTS);
     listen(page, seen);
+    await page.setViewportSize(SCREEN);
     if (args.files) await serve(context, new URL(args.page ?? args.origin).origin, args.files);
     const ui = new ControlUi(page, args, seen);
     try {
@@ -206,6 +210,12 @@ export class ControlUi {
     await act();
     await this.until(`an answer to ${method}`, () => this.answers(method).length > before);
     return this.answers(method).at(-1).payload;
+  }
+
+  // Changes something, and waits until nothing is busy any more.
+  async change(act) {
+    await act();
+    await this.idle();
   }
 
   // Waits until nothing that was asked is unanswered.

@@ -6,6 +6,7 @@
 
 mod chat;
 mod first;
+mod operations;
 
 use std::collections::BTreeMap;
 
