@@ -1,11 +1,10 @@
 // Commands that wait for a person: allowed once, denied, allowed for good, and
-// decided by somebody else.
+// decided in another window.
 //
-// args.decide  the command that somebody else decides about
 // Returns the texts of the questions, and the decisions as they were answered.
-import { visit } from "../../node/control-ui.mjs";
+import { ControlUi, listen, visit } from "../../node/control-ui.mjs";
 
-export default visit(async ({ page, ui, args }) => {
+export default visit(async ({ page, context, ui, args }) => {
   const said = page.locator(".chat-group.assistant .chat-text");
   const card = page.locator(".exec-approval-card");
   const run = (command, then) => {
@@ -30,10 +29,16 @@ export default visit(async ({ page, ui, args }) => {
   await run("touch again", "Without a question.");
   await said.filter({ hasText: "Without a question." }).waitFor();
   await ui.rests();
-  await run(args.decide, "Somebody else decided.");
-  await card.filter({ hasText: args.decide }).waitFor();
+
+  const other = await context.newPage();
+  listen(other, ui.seen);
+  await new ControlUi(other, args, ui.seen).open("/overview");
+  await run("mkdir elsewhere", "Decided in another window.");
+  await card.filter({ hasText: "mkdir elsewhere" }).waitFor();
+  await other.locator(".exec-approval-card").filter({ hasText: "mkdir elsewhere" }).waitFor();
+  await other.getByRole("button", { name: "Allow once" }).click();
   await card.waitFor({ state: "detached" });
-  await said.filter({ hasText: "Somebody else decided." }).waitFor();
+  await said.filter({ hasText: "Decided in another window." }).waitFor();
   await ui.rests();
   return { asked, answers: ui.answers("exec.approval.resolve").map((frame) => frame.payload) };
 });

@@ -60,6 +60,9 @@ export default visit(async ({ page, ui }) => {
   await page.reload();
   await ui.connected();
   await said.filter({ hasText: "A teal image." }).waitFor();
+  const image = page.locator(".chat-group.user img.chat-message-image");
+  await image.waitFor();
+  told.image = await ui.until("the image", () => image.evaluate((node) => node.naturalWidth));
   await ui.idle();
   await ui.shot("controls-image");
 
@@ -110,6 +113,40 @@ export default visit(async ({ page, ui }) => {
   await ui.shot("controls-queue");
   await said.filter({ hasText: "Echo: and then this" }).waitFor();
   await ui.rests();
+
+  // One that waits is put into what is running.
+  await ui.say("@mock stream n=30 delay=40");
+  await ui.streams("w2 ");
+  await ui.say("@mock text text=Steered.");
+  await ui.answer("chat.send", () =>
+    page.locator(".chat-queue").getByRole("button", { name: "Steer" }).click());
+  await said.filter({ hasText: "Steered." }).waitFor();
+  await ui.rests();
+  await page.locator(".chat-queue").waitFor({ state: "detached" });
+
+  // A file that is no picture.
+  await page.locator(".agent-chat__file-input").setInputFiles({
+    name: "plan.txt", mimeType: "text/plain", buffer: Buffer.from("the plan"),
+  });
+  await ui.say("@mock text text=Read.");
+  await said.filter({ hasText: "Read." }).waitFor();
+  await ui.rests();
+  await page.reload();
+  await ui.connected();
+  await page.locator(".chat-assistant-attachment-card", { hasText: "plan" }).waitFor();
+  await ui.idle();
+  await ui.shot("controls-file");
+
+  // What a model thinks is shown where it is asked for.
+  await ui.change(() => ui.answer("sessions.patch", () => model.selectOption("mocka/mock-think")));
+  await ui.say("/reasoning on");
+  await said.filter({ hasText: /[Rr]easoning/ }).last().waitFor();
+  await ui.rests();
+  await ui.say("@mock think n=5");
+  await said.filter({ hasText: "After thinking." }).waitFor();
+  await ui.rests();
+  await page.locator(".chat-thinking", { hasText: "w1 w2" }).waitFor();
+  await ui.shot("controls-thinking");
 
   // Begun anew.
   page.once("dialog", (dialog) => dialog.accept());

@@ -36,6 +36,10 @@ export default visit(async ({ page, ui }) => {
   await main.getByPlaceholder(/Filter by key/).fill("old");
   await ui.until("one row", async () => (await rows.count()) === 1);
   await main.getByPlaceholder(/Filter by key/).fill("");
+  for (const filter of ["Unknown", "Show archived", "Show archived", "Global", "Global"]) {
+    const toggle = main.locator(".session-filter-toggle", { hasText: filter });
+    await ui.change(() => ui.answer("sessions.list", () => toggle.click()));
+  }
   const long = row("agent:main:long");
   await ui.change(() => ui.answer("sessions.patch", async () => {
     await long.getByPlaceholder("(optional)").fill("The long one");
@@ -66,6 +70,12 @@ export default visit(async ({ page, ui }) => {
   await ui.tab("sessions");
   await ui.idle();
 
+  // Restored.
+  page.once("dialog", (dialog) => dialog.accept());
+  await ui.answer("sessions.compaction.restore", () =>
+    main.getByRole("button", { name: "Restore checkpoint" }).first().click());
+  await ui.idle();
+
   // Deleted, and only this one.
   await row("agent:main:old").getByLabel("Select session").check();
   page.once("dialog", (dialog) => dialog.accept());
@@ -79,6 +89,8 @@ export default visit(async ({ page, ui }) => {
   await ui.idle();
   told.usage = (await main.innerText()).split(/\s*\n\s*/);
   await ui.shot("usage");
+  const zone = main.locator("select").filter({ has: page.locator('option[value="utc"]') });
+  await ui.change(() => ui.answer("usage.cost", () => zone.selectOption("utc")));
   await ui.answer("sessions.usage.logs", () =>
     main.locator('.session-bar-row[title="agent:main:main"]').click());
   await main.locator(".session-log-entry").first().waitFor();
