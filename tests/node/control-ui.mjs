@@ -104,6 +104,10 @@ export function listen(page, seen) {
       const { method, params } = asked ?? {};
       seen.refused.push({ method, params: secretless(params), error: frame.error });
     });
+    // Nobody answers what was asked on a socket that is gone.
+    socket.on("close", () => {
+      for (const frame of waiting.values()) frame.isLost = true;
+    });
   });
 }
 
@@ -199,7 +203,7 @@ export class ControlUi {
     }
   }
 
-  // How many answers of a method have come.
+  // The answers to a method that have come.
   answers(method) {
     return this.seen.frames.filter((frame) => frame.type === "res" && frame.method === method);
   }
@@ -221,7 +225,7 @@ export class ControlUi {
   // Waits until nothing that was asked is unanswered.
   async idle() {
     await this.until("an end of all requests", () => {
-      const asked = this.seen.frames.filter((frame) => frame.type === "req");
+      const asked = this.seen.frames.filter((frame) => frame.type === "req" && !frame.isLost);
       const answered = new Set(
         this.seen.frames.filter((frame) => frame.type === "res").map((frame) => frame.id));
       return asked.every((frame) => answered.has(frame.id));

@@ -6,6 +6,7 @@
 
 mod approvals;
 mod chat;
+mod failures;
 mod first;
 mod operations;
 

@@ -102,6 +102,7 @@ export default visit(async ({ page, ui }) => {
   // Debug: snapshots, and a call by hand.
   await ui.answer("last-heartbeat", () => ui.tab("debug"));
   const method = main.getByLabel("Method");
+  await method.locator("option").first().waitFor({ state: "attached" });
   told.methods = await method.locator("option").evaluateAll((all) => all.map((it) => it.value));
   await method.selectOption("sessions.resolve");
   await main.getByLabel("Params (JSON)").fill('{"key": "main"}');
