@@ -234,7 +234,7 @@ async fn every_cell_of_the_http_rights_is_what_a_real_request_meets() {
                 foreign.push(sign_of(route.place, asked.send().await.unwrap().status()));
             }
             let rebound = proved(&client, &by_token, route, method).header("Host", "evil.example");
-            foreign.push(sign_of(rebound.send().await.unwrap().status()));
+            foreign.push(sign_of(route.place, rebound.send().await.unwrap().status()));
             let expected = row(route);
             let (signs, last) = expected.trim_end()[WIDTH..].split_at(COLUMNS.len() + 1);
             assert_eq!(met, signs, "{method} {}", name(route));
