@@ -12,5 +12,6 @@ mod aimock;
 mod stage;
 
 mod browser;
+mod control_ui;
 mod proxies;
 mod units;
