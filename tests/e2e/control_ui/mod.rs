@@ -4,6 +4,7 @@
 //! in the page, none written to the console, and no file missing. What the
 //! original would refuse as well is listed in [`REFUSALS`], with the reason.
 
+mod cron;
 mod first;
 
 use std::collections::BTreeMap;
