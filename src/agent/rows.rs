@@ -122,7 +122,7 @@ pub struct SessionRow {
     compaction_checkpoint_count: Option<usize>,
     #[serde(skip_serializing_if = "Option::is_none")]
     latest_compaction_checkpoint: Option<Value>,
-    /// Only in lists.
+    /// Only in lists, and in events that say so.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub has_active_run: Option<bool>,
 }

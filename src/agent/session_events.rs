@@ -73,10 +73,16 @@ impl SessionEvents {
     }
 
     /// A run of the session started, ended or failed: `sessions.changed` with
-    /// `phase`.
+    /// `phase`. The row says whether something runs, so that a client that came
+    /// in the middle of the run hears of its end.
     pub fn phase(&self, key: &SessionKey, entry: &SessionEntry, phase: &str, run_id: &str) {
         let members = json!({"phase": phase, "runId": run_id});
-        self.changed(key, members, |payload| self.add_row(payload, key, entry));
+        self.changed(key, members, |payload| {
+            self.add_row(payload, key, entry);
+            if let Some(Value::Object(row)) = payload.get_mut("session") {
+                row.insert("hasActiveRun".into(), json!(phase == "start"));
+            }
+        });
     }
 
     /// A message was added: `session.message`, then `sessions.changed`.

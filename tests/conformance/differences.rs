@@ -123,6 +123,8 @@ const WHICH_MODEL: &str = "Which model answers and why is shown wherever one loo
 
 const FINAL_FACTS: &str = "final tells usage and stop reason as well.";
 const FRESH_ROW: &str = "A row in an event is as new as the event.";
+const RUNS_STILL: &str = "The end of a run is told to those that came in its middle as well: without this the Control UI \
+     offers to stop it for ever.";
 const PLAIN_TITLE: &str = "Titles are what the user wrote, without the time put before it.";
 const NO_PROMPT_REPORT: &str =
     "The report on the prompt describes the original's workspace files and prompt builder.";
@@ -401,6 +403,13 @@ pub const DIFFERENCES: &[Difference] = &[
     allow(Kind::Value, "*", "* event session.message", "/payload/status", FRESH_ROW),
     allow(Kind::Value, "*", "* event session.message", "/payload/session/status", FRESH_ROW),
     allow(Kind::Value, "*", "* event sessions.changed", "/payload/*status", FRESH_ROW),
+    allow(
+        Kind::Extra,
+        "*",
+        "* event sessions.changed",
+        "/payload/session/hasActiveRun",
+        RUNS_STILL,
+    ),
     allow(Kind::Value, "*", "* res sessions.list", "*/derivedTitle", PLAIN_TITLE),
     allow(Kind::Extra, "*", "* res chat.history", "*/__openclaw/truncated", TRUNCATED),
     allow(

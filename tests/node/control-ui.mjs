@@ -136,7 +136,9 @@ async function serve(context, origin, folder) {
     const isPage = route.request().isNavigationRequest();
     if (!isFile && !isPage) return route.fallback();
     const path = isFile ? file : index;
-    return route.fulfill({ contentType: TYPES[extname(path)], body: readFileSync(path) });
+    // What a service worker fetches does not come by here: one that fetches nothing.
+    const body = pathname === "/sw.js" ? "" : readFileSync(path);
+    return route.fulfill({ contentType: TYPES[extname(path)], body });
   });
 }
 
@@ -162,6 +164,24 @@ export class ControlUi {
   async tab(name) {
     await this.page.locator(`.sidebar-nav a[href$="/${name}"]`).click();
     await this.page.waitForURL(`**/${name}**`);
+  }
+
+  // Says something in the chat.
+  async say(text) {
+    await this.page.locator(".agent-chat__input textarea").fill(text);
+    await this.page.getByLabel(/^(Send|Queue) message$/).click();
+  }
+
+  // Waits until nothing runs in the chat that is shown.
+  async rests() {
+    await this.page.getByLabel("Stop generating").waitFor({ state: "detached" });
+    await this.page.getByLabel("Send message").waitFor();
+    await this.idle();
+  }
+
+  // Waits until the answer that is being written has come this far.
+  async streams(text) {
+    await this.page.locator(".chat-bubble.streaming", { hasText: text }).waitFor();
   }
 
   // Waits until this is so, asking again and again.

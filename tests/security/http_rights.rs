@@ -11,11 +11,16 @@ use serde_json::json;
 
 use crate::credentials::{COLUMNS, Column, Shown, Way, assert_was_read, legend, letters};
 use crate::stage::{Api, config};
+use crate::support::control_ui::write_control_ui;
 use crate::support::{Gateway, GatewayOptions, MockProvider, SECRET, now_ms};
 
 const SIGNING: &str = "a secret for signing webhooks";
 /// The path of the channel that the gateway here has.
 const HOOK: &str = "/webhooks/default";
+/// Where the gateway here has the Control UI.
+const UI: &str = "/panel";
+/// Our own page.
+const PAGE: &str = "/clawgate/";
 /// Where the signs of a line begin.
 const WIDTH: usize = 34;
 /// Paths of HTTP APIs that clients know of the original, and of some that were
@@ -55,7 +60,9 @@ fn name(route: &Route) -> String {
     let methods: Vec<_> = route.methods.iter().map(|method| method.as_str()).collect();
     let place = match route.place {
         Place::Path(path) => path,
+        Place::Page => PAGE,
         Place::Hooks => "(paths of channels)",
+        Place::Ui => "(files of the Control UI)",
     };
     format!("{} {place}", methods.join(","))
 }
@@ -64,7 +71,7 @@ fn name(route: &Route) -> String {
 /// be told here.
 fn is_let_in(entry: Entry, _column: &Column) -> bool {
     match entry {
-        Entry::Open => true,
+        Entry::Open | Entry::Public => true,
         // No credential of the gateway is a signature.
         Entry::Signed => false,
     }
@@ -74,7 +81,7 @@ fn row(route: &Route) -> String {
     let sign = |let_in: bool| if let_in { 'X' } else { '.' };
     let signs: String = COLUMNS.iter().map(|column| sign(is_let_in(route.entry, column))).collect();
     let signed = sign(true);
-    let foreign = sign(route.entry == Entry::Signed);
+    let foreign = sign(route.entry != Entry::Open);
     format!("{:<WIDTH$}{signs}{signed}{foreign}\n", name(route))
 }
 
@@ -104,7 +111,10 @@ async fn gateway(mode: &str, mock: &MockProvider) -> Gateway {
     let mut config = config(mock.address(), Api::OpenAi);
     config["gateway"]["auth"] = json!({"mode": mode, mode: SECRET});
     config["channels"] = json!({"webhook": {"secret": SIGNING, "allowFrom": ["ann"]}});
-    Gateway::start(GatewayOptions::with_config(config)).await
+    config["gateway"]["controlUi"] = json!({"basePath": UI});
+    let gateway = Gateway::start(GatewayOptions::with_config(config)).await;
+    write_control_ui(&gateway.state_dir().join("control-ui"));
+    gateway
 }
 
 fn client() -> Client {
@@ -115,7 +125,9 @@ fn client() -> Client {
 fn path(route: &Route) -> &'static str {
     match route.place {
         Place::Path(path) => path,
+        Place::Page => PAGE,
         Place::Hooks => HOOK,
+        Place::Ui => "/panel/chat",
     }
 }
 
@@ -169,7 +181,7 @@ fn proved(client: &Client, gateway: &Gateway, route: &Route, method: &Method) ->
     let url = format!("http://{}{}", gateway.address(), path(route));
     let asked = client.request(method.clone(), url);
     match route.entry {
-        Entry::Open => asked,
+        Entry::Open | Entry::Public => asked,
         Entry::Signed => {
             let body = json!({"id": "1", "text": "hello", "from": {"id": "bob"}}).to_string();
             let now = u64::try_from(now_ms()).unwrap() / 1000;
@@ -237,6 +249,8 @@ async fn what_is_not_in_the_table_of_routes_is_not_there() {
                 Some(route) if route.methods.contains(method) => {
                     assert!(![404, 405].contains(&status), "{method} {path}: {status}");
                 }
+                // As in the original: what is only read is not there for the rest.
+                Some(Route { place: Place::Ui, .. }) => assert_eq!(status, 404, "{method} {path}"),
                 Some(route) => {
                     assert_eq!(status, 405, "{method} {path}");
                     let allowed: Vec<_> = route.methods.iter().map(Method::as_str).collect();

@@ -34,7 +34,7 @@ export default visit(async ({ page, ui }) => {
   await panel("Tools");
   const tools = card("Tool Access");
   // What the main session has, in which nobody has written yet.
-  await tools.locator(".agent-tools-runtime-chip", { hasText: "Read" }).first().waitFor();
+  await tools.locator(".agent-tools-runtime-chip", { hasText: "Edit" }).first().waitFor();
   await tools.locator("summary", { hasText: "Runtime" }).click();
   const exec = tools.locator(".agent-tool-card").filter({ hasText: "exec" }).first();
   await exec.locator(".agent-tool-toggle").click();
@@ -56,12 +56,18 @@ export default visit(async ({ page, ui }) => {
   const job = card("Agent Cron Jobs").locator(".list-item");
   await job.getByText("Look around").waitFor();
   await ui.answer("cron.run", () => button("Run Now", job).click());
-  await job.getByText("Last: ok").waitFor();
+  await ui.until("a run that went well", async () => {
+    await ui.answer("cron.list", () => button("Refresh", card("Scheduler")).click());
+    return (await job.innerText()).includes("ok");
+  });
   await ui.shot("agents-cron");
 
   await page.locator(".agents-select").selectOption("helper");
-  await ui.answer("config.set", () => button("Set Default").click());
-  await page.locator(".agents-select").getByText("(default)").waitFor({ state: "attached" });
+  await button("Set Default").click();
+  await panel("Overview");
+  await save(overview);
+  const helper = page.locator(".agents-select option[value=helper]");
+  await helper.getByText("(default)").waitFor({ state: "attached" });
   await ui.idle();
-  return await page.locator(".agents-select").evaluate((it) => it.selectedOptions[0].text);
+  return await helper.innerText();
 });

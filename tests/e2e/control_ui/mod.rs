@@ -4,8 +4,16 @@
 //! in the page, none written to the console, and no file missing. What the
 //! original would refuse as well is listed in [`REFUSALS`], with the reason.
 
+mod agents;
+mod channels;
+mod chat;
+mod config;
 mod cron;
 mod first;
+mod logs;
+mod nodes;
+mod settings;
+mod skills;
 
 use std::collections::BTreeMap;
 
@@ -13,7 +21,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::stage::{Api, config};
-use crate::support::{Browser, Gateway, GatewayOptions, MockProvider, SECRET, control_ui};
+use crate::support::{Browser, Gateway, GatewayOptions, MockProvider, SECRET, original_ui};
 
 /// Screenshots of what is driven go here where it is set, for people to look at.
 const SHOTS: &str = "CLAWGATE_SHOTS";
@@ -60,6 +68,7 @@ impl Place {
     pub async fn with(change: impl FnOnce(&mut Value)) -> Self {
         let mock = MockProvider::start().await;
         let mut config = config(mock.address(), Api::OpenAi);
+        config["gateway"]["controlUi"] = json!({"root": original_ui::folder()});
         change(&mut config);
         let gateway = Gateway::start(GatewayOptions::with_config(config)).await;
         Self { gateway, mock }
@@ -77,7 +86,7 @@ impl Place {
     pub async fn look(&self, steps: &str, args: Value) -> Seen {
         let mut all = json!({
             "origin": format!("http://{}", self.gateway.address()), "token": SECRET,
-            "files": control_ui::folder(), "shots": std::env::var(SHOTS).ok(),
+            "shots": std::env::var(SHOTS).ok(),
         });
         all.as_object_mut().unwrap().extend(args.as_object().unwrap().clone());
         let told = Browser::new().run(&format!("tests/e2e/control_ui/{steps}.mjs"), all).await;
