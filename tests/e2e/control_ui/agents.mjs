@@ -69,5 +69,5 @@ export default visit(async ({ page, ui }) => {
   const helper = page.locator(".agents-select option[value=helper]");
   await helper.getByText("(default)").waitFor({ state: "attached" });
   await ui.idle();
-  return await helper.innerText();
+  return (await helper.innerText()).trim();
 });
