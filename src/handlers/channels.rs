@@ -42,7 +42,36 @@ pub async fn status(cx: Ctx, p: ChannelsStatusParams) -> Reply<Value> {
     if let Value::Object(members) = &mut answer {
         members.extend(listing(&cx.services, limit).await.map_err(unavailable)?);
     }
+    name_offered(&mut answer);
     Ok(answer)
+}
+
+/// Lists the channels as well that could be configured, after those that are, so
+/// that a page shows a form for each that this gateway has and for no other.
+fn name_offered(answer: &mut Value) {
+    for kind in ChannelKind::ALL {
+        let id = kind.as_str();
+        if answer["channels"].get(id).is_some() {
+            continue;
+        }
+        answer["channels"][id] = json!({"configured": false, "running": false});
+        answer["channelAccounts"][id] = json!([]);
+        if let Some(order) = answer["channelOrder"].as_array_mut() {
+            order.push(id.into());
+        }
+        if let Some(meta) = answer["channelMeta"].as_array_mut() {
+            meta.push(meta_of(kind));
+        }
+        let (name, detail, image) = label(kind);
+        answer["channelLabels"][id] = name.into();
+        answer["channelDetailLabels"][id] = detail.into();
+        answer["channelSystemImages"][id] = image.into();
+    }
+}
+
+fn meta_of(kind: ChannelKind) -> Value {
+    let (name, detail, image) = label(kind);
+    json!({"id": kind.as_str(), "label": name, "detailLabel": detail, "systemImage": image})
 }
 
 /// What `channels.status` and `health` tell of channels.
@@ -55,10 +84,7 @@ pub(super) async fn listing(
     let by_name = |value: fn(ChannelKind) -> Value| -> Map<String, Value> {
         kinds.iter().map(|kind| (kind.as_str().to_owned(), value(*kind))).collect()
     };
-    let meta = kinds.iter().map(|kind| {
-        let (name, detail, image) = label(*kind);
-        json!({"id": kind.as_str(), "label": name, "detailLabel": detail, "systemImage": image})
-    });
+    let meta = kinds.iter().map(|kind| meta_of(*kind));
     let (mut summaries, mut accounts, mut defaults) = (Map::new(), Map::new(), Map::new());
     for kind in &kinds {
         let mut rows = Vec::new();

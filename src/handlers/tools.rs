@@ -12,7 +12,7 @@ use crate::protocol::methods::tools::{
 };
 use crate::protocol::{ErrorShape, Scope};
 use crate::registry::{Ctx, Reply};
-use crate::sessions::AgentId;
+use crate::sessions::{AgentId, SessionKey};
 use crate::support::without_nulls;
 
 use super::sessions::unavailable;
@@ -46,18 +46,20 @@ fn catalog_row(tool: &catalog::ToolEntry) -> Value {
 pub async fn effective(cx: Ctx, p: ToolsEffectiveParams) -> Reply<Value> {
     let (services, key) = (&cx.services, cx.session_key(&p.session_key));
     let entry = services.sessions.entry(&key).await.map_err(unavailable)?;
-    let Some(entry) = entry else {
+    let agent = key.agent(&services.keys.now());
+    // The main session of an agent is there before anybody has written in it.
+    let is_main = || key == SessionKey::main(&agent, &services.keys.now());
+    if entry.is_none() && !(is_main() && services.settings.now().agents.has(agent.as_str())) {
         let text = format!("unknown session key \"{}\"", p.session_key);
         return Err(ErrorShape::invalid(text));
-    };
-    let agent = key.agent(&services.keys.now());
+    }
     if let Some(written) = &p.agent_id
         && AgentId::normalize(written) != agent
     {
         return Err(ErrorShape::invalid(format!("unknown agent id \"{written}\"")));
     }
     let parts = services.runs.parts();
-    let scope = ToolScope::of_session(parts, &key, Some(&entry)).await.map_err(unavailable)?;
+    let scope = ToolScope::of_session(parts, &key, entry.as_ref()).await.map_err(unavailable)?;
     let scope = scope.owned(cx.caller.principal.allows(Scope::Admin));
     let toolbox = parts.tools.toolbox(&services.settings.now(), &scope).await;
     let mut tools: Vec<_> = toolbox.iter().collect();

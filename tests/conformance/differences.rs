@@ -75,6 +75,9 @@ const fn told(recorded: &'static str, reason: &'static str) -> Difference {
 }
 
 const VERSIONS: &str = "We speak protocols 3 and 4.";
+const CHANNELS_TO_COME: &str =
+    "Channels that could be configured are named, so that the web UI has a form for each.";
+const EDITABLE: &str = "A plain file can be edited as text, with placeholders for its secrets.";
 const NOT_YET: &str = "features name what is available, nothing else.";
 const WAKE_WORDS: &str =
     "A node is told the wake words as soon as it is there, not some time later.";
@@ -354,6 +357,14 @@ pub const DIFFERENCES: &[Difference] = &[
         "op res tts.providers",
         "/payload/active",
         OWN_SPEECH,
+    ),
+    allow(Kind::Value, "*", "* res config.get", "/payload/raw", EDITABLE),
+    allow(
+        Kind::Extra,
+        "methods/channels-push",
+        "op res channels.status",
+        "/payload/channel*",
+        CHANNELS_TO_COME,
     ),
     allow(
         Kind::Value,

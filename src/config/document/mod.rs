@@ -13,6 +13,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use serde::de::IgnoredAny;
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
@@ -60,7 +61,7 @@ pub struct ConfigSnapshot {
     pub exists: bool,
     /// SHA-256 of its text, in hex.
     pub hash: String,
-    /// Its text; `None` when something in it must not be shown.
+    /// Its text, with placeholders for its secrets; `None` when that cannot be shown.
     pub raw: Option<String>,
     /// What stands in it, without secrets.
     pub parsed: Value,
@@ -104,7 +105,7 @@ impl ConfigSnapshot {
         let warnings = warnings(&whole);
         let shown = redacted(&parsed);
         let source = redacted(&whole);
-        let raw = (is_readable && shown == parsed).then_some(text);
+        let raw = if is_readable { shown_text(text, &parsed, &shown) } else { None };
         Ok(Self {
             path,
             exists,
@@ -118,6 +119,17 @@ impl ConfigSnapshot {
             warnings,
         })
     }
+}
+
+/// The text of a file, as it may be shown. With a secret in it, it is written anew
+/// from what may be shown: so nothing else of it gets out. Then comments would be
+/// missing, and be gone once it is written back; such a file is not shown as text.
+fn shown_text(text: String, parsed: &Value, shown: &Value) -> Option<String> {
+    if shown == parsed {
+        return Some(text);
+    }
+    serde_json::from_str::<IgnoredAny>(&text).ok()?;
+    serde_json::to_string_pretty(shown).ok().map(|text| text + "\n")
 }
 
 /// A config, with what it includes, with its variables filled in, without secrets.

@@ -74,6 +74,18 @@ fn a_snapshot_shows_the_file_without_secrets() {
 }
 
 #[test]
+fn the_text_of_a_plain_json_file_can_be_edited_without_its_secrets() {
+    let file = "{\"gateway\":{\"auth\":{\"token\":\"old-1\",\"token\":\"secret-1\"},\"port\":1}}";
+    let place = Place::new(Some(file));
+    let raw = place.look().raw.unwrap();
+    assert!(!raw.contains("old-1") && !raw.contains("secret-1"), "{raw}");
+    assert!(!place.set(&raw).unwrap().changed, "what was shown is what is there");
+    place.set(&raw.replace("\"port\": 1", "\"port\": 2")).unwrap();
+    let after = parse(&place.text(), &place.path()).unwrap();
+    assert_eq!(after, json!({"gateway": {"auth": {"token": "secret-1"}, "port": 2}}));
+}
+
+#[test]
 fn what_is_wrong_is_told_with_its_path_and_without_its_text() {
     for (text, path, part) in [
         ("{gateway: {port: 'secret-x'}}", "gateway.port", "must be an integer"),

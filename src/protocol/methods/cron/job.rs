@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::delivery::{Delivery, DeliveryPatch, FailureAlert};
-use super::lenient::{FalseOr, Lenient, payload, schedule};
+use super::lenient::{FalseOr, Lenient, delivery, payload, schedule};
 use crate::protocol::decode::{
     Fields, Params, Setting, any, boolean, integer_from, list, literal, non_empty, nullable,
     object, text,
@@ -284,7 +284,7 @@ impl Params for NewJob {
                 .unwrap_or_else(by_payload),
             wake_mode: wake_mode.as_deref().map(WakeMode::parse).unwrap_or_default(),
             payload,
-            delivery: f.optional("delivery", object::<Delivery>()),
+            delivery: f.optional("delivery", Lenient(delivery, object::<Delivery>())),
             failure_alert: f.optional("failureAlert", FalseOr),
             missed: f.optional("missed", text()),
         }
@@ -344,7 +344,9 @@ impl Params for JobPatch {
                 .optional("wakeMode", literal(&WakeMode::WORDS))
                 .map(|word| WakeMode::parse(&word)),
             payload: f.optional("payload", Lenient(payload, object::<PayloadPatch>())),
-            delivery: f.optional("delivery", object::<DeliveryPatch>()).map(|patch| patch.0),
+            delivery: f
+                .optional("delivery", Lenient(delivery, object::<DeliveryPatch>()))
+                .map(|patch| patch.0),
             failure_alert: f.optional("failureAlert", FalseOr),
             missed: f.optional("missed", nullable(text())).unwrap_or_default(),
         };

@@ -56,8 +56,9 @@ pub fn schedule(members: &mut Map<String, Value>) {
     }
 }
 
-/// A payload without `kind`, or as in seed 001.
+/// A payload without `kind`, with blank fields, or as in seed 001.
 pub fn payload(members: &mut Map<String, Value>) {
+    drop_blank(members, &["model", "thinking"]);
     if !members.contains_key("kind") {
         let kind = if members.contains_key("message") {
             Some("agentTurn")
@@ -79,6 +80,27 @@ pub fn payload(members: &mut Map<String, Value>) {
             _ => event,
         };
         members.insert("text".into(), text.into());
+    }
+}
+
+/// A delivery as forms write it, where a blank field says nothing, or with the
+/// older word for announcing.
+pub fn delivery(members: &mut Map<String, Value>) {
+    drop_blank(members, &["mode", "channel", "to", "threadId", "accountId"]);
+    if members.get("mode") == Some(&json!("deliver")) {
+        members.insert("mode".into(), "announce".into());
+    }
+}
+
+/// Trims texts; one without anything in it is left out.
+fn drop_blank(members: &mut Map<String, Value>, names: &[&str]) {
+    for name in names {
+        if let Some(Value::String(text)) = members.get_mut(*name) {
+            *text = text.trim().to_owned();
+            if text.is_empty() {
+                members.shift_remove(*name);
+            }
+        }
     }
 }
 
