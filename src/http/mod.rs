@@ -8,6 +8,7 @@
 
 mod about;
 mod hooks;
+mod page;
 mod routes;
 
 use axum::body::Body;
@@ -36,7 +37,8 @@ pub async fn answer(
 ) -> Response {
     let route = routes::find(gateway, parts.uri.path());
     let auth = gateway.auth.now();
-    // What proves by itself who sent it may come from anywhere.
+    // What proves by itself who sent it may come from anywhere, and so may who
+    // wants what everybody gets.
     if route.is_none_or(|route| route.entry == Entry::Open)
         && let Err(refusal) = origin::check_request(peer, auth.pages(), auth.is_proxy(peer.remote))
     {

@@ -10,13 +10,15 @@ use axum::response::Response;
 use crate::gateway::Gateway;
 use crate::support::BoxFuture;
 
-use super::{Asked, about, hooks};
+use super::{Asked, about, hooks, page};
 
 /// Which requests a route is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Place {
     /// Those for this path.
     Path(&'static str),
+    /// Those for our own page.
+    Page,
     /// Those for the paths of channels, which the configuration names.
     Hooks,
 }
@@ -27,6 +29,8 @@ pub enum Entry {
     /// Nothing; so no page that is not allowed may ask, and nobody under a name
     /// that may be anybody's.
     Open,
+    /// Nothing, from anywhere: it is the same for everybody.
+    Public,
     /// A proof that belongs to the route, which looks at it before all else.
     Signed,
 }
@@ -45,12 +49,18 @@ pub struct Route {
 
 /// Everything that is answered but upgrades. The paths of the gateway itself
 /// come first: no configuration takes them away.
-pub static ROUTES: [Route; 2] = [
+pub static ROUTES: [Route; 3] = [
     Route {
         place: Place::Path("/"),
         methods: &[Method::GET, Method::HEAD],
         entry: Entry::Open,
         answer: |asked| Box::pin(ready(about::answer(&asked))),
+    },
+    Route {
+        place: Place::Page,
+        methods: &[Method::GET, Method::HEAD],
+        entry: Entry::Public,
+        answer: |asked| Box::pin(ready(page::answer(&asked))),
     },
     Route {
         place: Place::Hooks,
@@ -64,6 +74,7 @@ pub static ROUTES: [Route; 2] = [
 pub(super) fn find(gateway: &Gateway, path: &str) -> Option<&'static Route> {
     ROUTES.iter().find(|route| match route.place {
         Place::Path(own) => own == path,
+        Place::Page => page::is_its(path),
         Place::Hooks => hooks::limit(gateway, path).is_some(),
     })
 }

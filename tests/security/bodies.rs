@@ -71,6 +71,7 @@ async fn a_body_without_end_is_cut_and_needs_no_memory() {
     let before = gateway.resident_kib().unwrap();
     let paths = ROUTES.iter().map(|route| match route.place {
         Place::Path(path) => path,
+        Place::Page => "/clawgate/",
         Place::Hooks => HOOK,
     });
     for path in paths.chain(["/nobody/has/this"]) {

@@ -16,6 +16,8 @@ use crate::support::{Gateway, GatewayOptions, MockProvider, SECRET, now_ms};
 const SIGNING: &str = "a secret for signing webhooks";
 /// The path of the channel that the gateway here has.
 const HOOK: &str = "/webhooks/default";
+/// Our own page.
+const PAGE: &str = "/clawgate/";
 /// Where the signs of a line begin.
 const WIDTH: usize = 34;
 /// Paths of HTTP APIs that clients know of the original, and of some that were
@@ -55,6 +57,7 @@ fn name(route: &Route) -> String {
     let methods: Vec<_> = route.methods.iter().map(|method| method.as_str()).collect();
     let place = match route.place {
         Place::Path(path) => path,
+        Place::Page => PAGE,
         Place::Hooks => "(paths of channels)",
     };
     format!("{} {place}", methods.join(","))
@@ -64,7 +67,7 @@ fn name(route: &Route) -> String {
 /// be told here.
 fn is_let_in(entry: Entry, _column: &Column) -> bool {
     match entry {
-        Entry::Open => true,
+        Entry::Open | Entry::Public => true,
         // No credential of the gateway is a signature.
         Entry::Signed => false,
     }
@@ -74,7 +77,7 @@ fn row(route: &Route) -> String {
     let sign = |let_in: bool| if let_in { 'X' } else { '.' };
     let signs: String = COLUMNS.iter().map(|column| sign(is_let_in(route.entry, column))).collect();
     let signed = sign(true);
-    let foreign = sign(route.entry == Entry::Signed);
+    let foreign = sign(route.entry != Entry::Open);
     format!("{:<WIDTH$}{signs}{signed}{foreign}\n", name(route))
 }
 
@@ -115,6 +118,7 @@ fn client() -> Client {
 fn path(route: &Route) -> &'static str {
     match route.place {
         Place::Path(path) => path,
+        Place::Page => PAGE,
         Place::Hooks => HOOK,
     }
 }
@@ -169,7 +173,7 @@ fn proved(client: &Client, gateway: &Gateway, route: &Route, method: &Method) ->
     let url = format!("http://{}{}", gateway.address(), path(route));
     let asked = client.request(method.clone(), url);
     match route.entry {
-        Entry::Open => asked,
+        Entry::Open | Entry::Public => asked,
         Entry::Signed => {
             let body = json!({"id": "1", "text": "hello", "from": {"id": "bob"}}).to_string();
             let now = u64::try_from(now_ms()).unwrap() / 1000;

@@ -1,0 +1,143 @@
+//! Our own page: files that are part of the program, the same for everybody.
+//!
+//! It loads nothing from elsewhere, runs no text as code and may not be framed;
+//! all of it is at one path, so a proxy can put it below any other.
+
+use std::sync::LazyLock;
+
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use base64::prelude::{BASE64_URL_SAFE_NO_PAD, Engine};
+use sha2::{Digest, Sha256};
+
+use super::Asked;
+
+/// Where it is.
+pub const PATH: &str = "/clawgate/";
+
+/// Only what comes from here, and no code in a page's text. A browser takes
+/// `'self'` for the WebSocket of this address as well.
+const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; \
+    img-src 'self' data: blob:; media-src 'self' data: blob:; connect-src 'self'; \
+    base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+
+/// A file, and the tag that names its content.
+struct Asset {
+    name: &'static str,
+    text: &'static str,
+    tag: LazyLock<String>,
+}
+
+macro_rules! assets {
+    ($($name:literal),+ $(,)?) => {
+        [$({
+            const TEXT: &str = include_str!(concat!("page/", $name));
+            Asset { name: $name, text: TEXT, tag: LazyLock::new(|| tag(TEXT)) }
+        }),+]
+    };
+}
+
+static ASSETS: [Asset; 12] = assets![
+    "index.html",
+    "icon.svg",
+    "css/base.css",
+    "css/shell.css",
+    "js/app.js",
+    "js/device.js",
+    "js/dom.js",
+    "js/format.js",
+    "js/link.js",
+    "js/login.js",
+    "js/toast.js",
+    "js/views/overview.js",
+];
+
+fn tag(text: &str) -> String {
+    format!("\"{}\"", BASE64_URL_SAFE_NO_PAD.encode(&Sha256::digest(text)[..12]))
+}
+
+fn content_type(name: &str) -> &'static str {
+    match name.rsplit('.').next() {
+        Some("html") => "text/html; charset=utf-8",
+        Some("css") => "text/css; charset=utf-8",
+        Some("js") => "text/javascript; charset=utf-8",
+        _ => "image/svg+xml",
+    }
+}
+
+/// Whether a path is one of the page.
+pub(super) fn is_its(path: &str) -> bool {
+    path.strip_prefix(PATH).is_some() || path == PATH.trim_end_matches('/')
+}
+
+/// The file of a path, `index.html` for the folder itself.
+pub(super) fn answer(asked: &Asked<'_>) -> Response {
+    let Some(name) = asked.parts.uri.path().strip_prefix(PATH) else {
+        // Relative, so that it holds behind a proxy that has put a path before it.
+        return (StatusCode::FOUND, [(header::LOCATION, "clawgate/")]).into_response();
+    };
+    let name = if name.is_empty() { "index.html" } else { name };
+    let Some(asset) = ASSETS.iter().find(|asset| asset.name == name) else {
+        return (StatusCode::NOT_FOUND, "Not Found\n").into_response();
+    };
+    let headers = [
+        (header::CONTENT_TYPE, content_type(name)),
+        (header::CONTENT_SECURITY_POLICY, POLICY),
+        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (header::X_FRAME_OPTIONS, "DENY"),
+        (header::REFERRER_POLICY, "no-referrer"),
+        // Asked for again each time, and sent again only when it is another one:
+        // files of two versions must not meet.
+        (header::CACHE_CONTROL, "no-cache"),
+        (header::ETAG, asset.tag.as_str()),
+    ];
+    let known = asked.parts.headers.get(header::IF_NONE_MATCH);
+    if known.is_some_and(|known| known.as_bytes() == asset.tag.as_bytes()) {
+        return (StatusCode::NOT_MODIFIED, headers).into_response();
+    }
+    (headers, asset.text).into_response()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+    use std::path::Path;
+
+    use super::*;
+
+    /// What all of it may take together: it comes over a phone's connection.
+    const MOST_BYTES: usize = 200_000;
+
+    fn files(folder: &Path, root: &Path, found: &mut BTreeSet<String>) {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                files(&path, root, found);
+            } else {
+                let name = path.strip_prefix(root).unwrap().to_str().unwrap();
+                found.insert(name.replace('\\', "/"));
+            }
+        }
+    }
+
+    #[test]
+    fn every_file_of_the_folder_is_served_and_together_they_are_small() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/http/page");
+        let mut there = BTreeSet::new();
+        files(&root, &root, &mut there);
+        let served: BTreeSet<_> = ASSETS.iter().map(|asset| asset.name.to_owned()).collect();
+        assert_eq!(served, there);
+        let bytes: usize = ASSETS.iter().map(|asset| asset.text.len()).sum();
+        assert!(bytes < MOST_BYTES, "{bytes}");
+    }
+
+    #[test]
+    fn no_script_makes_elements_of_text() {
+        let scripts = ASSETS.iter().filter(|asset| asset.name.ends_with(".js"));
+        let ways = ["innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval("];
+        for script in scripts {
+            let found = ways.iter().find(|way| script.text.contains(**way));
+            assert_eq!(found, None, "{}", script.name);
+        }
+    }
+}

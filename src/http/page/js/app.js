@@ -1,0 +1,124 @@
+// The page: login, navigation, one view at a time.
+
+import { Device } from "./device.js";
+import { button, h, icon, replace } from "./dom.js";
+import { Link } from "./link.js";
+import { login } from "./login.js";
+import { toast } from "./toast.js";
+import { view as overview } from "./views/overview.js";
+
+// In the order of the navigation; the first one is shown when none is named.
+const VIEWS = [overview];
+
+const STATES = { connecting: "Connecting…", open: "Connected", lost: "Reconnecting…", refused: "Signed out" };
+const THEMES = ["auto", "light", "dark"];
+
+function applyTheme(theme) {
+  if (theme === "auto") delete document.documentElement.dataset.theme;
+  else document.documentElement.dataset.theme = theme;
+  localStorage.setItem("clawgate.theme", theme);
+}
+
+// `#/view/rest`: the view, and what it is to show, decoded.
+function place() {
+  const [, id = "", ...rest] = location.hash.split("/");
+  return { view: VIEWS.find((view) => view.id === id) ?? VIEWS[0], rest: decodeURIComponent(rest.join("/")) };
+}
+
+class Shell {
+  #link;
+  #root;
+  #main = h("main", { tabindex: "-1", id: "main" });
+  #links = new Map();
+  #state = h("span", {});
+  #dot = h("span.dot");
+  #offline = h("div.offline", { role: "status", hidden: true }, h("span.spin"), "The connection to the gateway was lost. Trying again…");
+  #shown = null;
+  #leave = null;
+
+  constructor(root, link) {
+    this.#root = root;
+    this.#link = link;
+    addEventListener("hashchange", () => this.#show());
+    link.on("state", () => this.#follow());
+    this.#follow();
+  }
+
+  // What views work with: `link`, `toast(text, kind)`, `go(view, rest)` and
+  // `count(view, number)`, a number beside a view's name, 0 for none.
+  #app() {
+    return {
+      link: this.#link,
+      toast,
+      go: (id, rest = "") => {
+        location.hash = `#/${id}${rest ? `/${encodeURIComponent(rest)}` : ""}`;
+      },
+      count: (id, number) => {
+        const badge = this.#links.get(id)?.querySelector(".count");
+        if (badge) replace(badge, number > 0 ? h("span.badge.accent", {}, String(number)) : null);
+      },
+    };
+  }
+
+  #follow() {
+    const { state } = this.#link;
+    replace(this.#state, STATES[state]);
+    this.#dot.className = `dot ${state === "open" ? "good" : state === "refused" ? "bad" : ""}`;
+    this.#offline.hidden = state !== "lost";
+    // A view stays while the connection comes back, and takes up where it was.
+    if (state === "refused") return this.#close(login(this.#link));
+    if (state === "open" && !this.#shown) this.#open();
+  }
+
+  #close(instead) {
+    this.#leave?.();
+    this.#leave = this.#shown = null;
+    replace(this.#root, instead);
+  }
+
+  #open() {
+    const item = (view) => {
+      const link = h("a", { href: `#/${view.id}` }, icon(view.icon), view.title, h("span.count"));
+      this.#links.set(view.id, link);
+      return link;
+    };
+    const theme = button("Theme", { class: "plain", icon: "theme", onclick: () => this.#nextTheme() });
+    const leave = button("Sign out", { class: "plain", icon: "close", onclick: () => this.#link.logout() });
+    const state = h("div.link-state", { role: "status" }, this.#dot, this.#state);
+    const brand = h("div.brand", {}, h("img", { src: "icon.svg", alt: "" }), "clawgate");
+    const nav = h("nav.nav", { "aria-label": "Views" }, brand, VIEWS.map(item), h("div.foot", {}, state, h("div.row.wrap", {}, theme, leave)));
+    replace(this.#root, h("div.shell", {}, nav, this.#main));
+    this.#show();
+  }
+
+  #nextTheme() {
+    const now = localStorage.getItem("clawgate.theme") ?? "auto";
+    const next = THEMES[(THEMES.indexOf(now) + 1) % THEMES.length];
+    applyTheme(next);
+    toast(`Theme: ${next}`);
+  }
+
+  #show() {
+    if (!this.#main.isConnected) return;
+    const { view, rest } = place();
+    // A view that can go to another place of its own stays.
+    if (this.#shown?.view === view && this.#shown.go) return this.#shown.go(rest);
+    this.#leave?.();
+    for (const [id, link] of this.#links) {
+      if (id === view.id) link.setAttribute("aria-current", "page");
+      else link.removeAttribute("aria-current");
+    }
+    document.title = `${view.title} · clawgate`;
+    const root = h("div", { style: { display: "contents" } });
+    replace(this.#main, this.#offline, root);
+    const { leave, go } = view.mount(root, this.#app(), rest) ?? {};
+    this.#shown = { view, go };
+    this.#leave = leave;
+    this.#main.scrollTop = 0;
+  }
+}
+
+applyTheme(localStorage.getItem("clawgate.theme") ?? "auto");
+const link = new Link(await Device.load());
+new Shell(document.getElementById("app"), link);
+link.start();
