@@ -10,7 +10,7 @@ mod open;
 mod tailscale;
 
 use clap::{Args, ValueEnum};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::client::GatewayUrl;
 use super::devices::Way;
@@ -47,15 +47,6 @@ enum Ui {
     Control,
 }
 
-/// What the gateway issued.
-struct Issued {
-    code: String,
-    /// Where it has its pages; empty or like `/base`.
-    base_path: String,
-    has_control_ui: bool,
-    answer: Value,
-}
-
 /// Gets a code, prints the link with it, and opens it where somebody sees it.
 pub async fn run(
     args: DashboardArgs,
@@ -71,19 +62,23 @@ pub async fn run(
             (target.url, target.tls_fingerprint)
         }
     };
-    let issued = issue(&mut way).await?;
-    let ui = args.ui.unwrap_or(if issued.has_control_ui { Ui::Control } else { Ui::Own });
-    if ui == Ui::Control && !issued.has_control_ui {
-        screen.note("the Control UI is not installed; `clawgate ui install` does that")?;
+    let issued = way.request("device.pair.loginCode", json!({})).await?;
+    let control_ui = issued["controlUiPath"].as_str();
+    if args.ui == Some(Ui::Control) && control_ui.is_none() {
+        return Err(CliError::Usage(
+            "this gateway serves no Control UI; `clawgate ui install` gets it, and --ui own is for the page that is built in".into(),
+        ));
     }
-    let link_at = |url: &GatewayUrl| login_link(url, &issued.base_path, ui, &issued.code);
+    let control_ui = control_ui.filter(|_| args.ui != Some(Ui::Own));
+    let code = issued["bootstrapToken"].as_str().unwrap_or_default();
+    let link_at = |url: &GatewayUrl| login_link(url, control_ui, code);
     let here = public.as_ref().unwrap_or(&url);
     let link = link_at(here);
     if args.connect.json {
         let answer = json!({
             "url": link,
-            "ui": if ui == Ui::Control { "control" } else { "own" },
-            "expiresAtMs": issued.answer["expiresAtMs"],
+            "ui": if control_ui.is_some() { "control" } else { "own" },
+            "expiresAtMs": issued["expiresAtMs"],
             "tlsFingerprint": fingerprint.filter(|_| here.is_tls()).map(|it| it.to_string()),
         });
         screen.line(&format::compact(&answer))?;
@@ -123,15 +118,4 @@ fn own_address(around: &Surroundings) -> Result<GatewayUrl, CliError> {
         None => (around.local.address, around.local.is_tls),
     };
     GatewayUrl::at(address, is_tls).map_err(|error| CliError::Usage(error.to_string()))
-}
-
-async fn issue(way: &mut Way) -> Result<Issued, CliError> {
-    let answer = way.request("device.pair.loginCode", json!({})).await?;
-    let text = |name: &str| answer[name].as_str().unwrap_or_default().to_owned();
-    Ok(Issued {
-        code: text("bootstrapToken"),
-        base_path: text("basePath"),
-        has_control_ui: answer["hasControlUi"] == true,
-        answer,
-    })
 }
