@@ -25,6 +25,7 @@ mod config;
 mod config_cli;
 mod config_forms;
 mod cron;
+mod dashboard;
 mod devices;
 mod exec;
 mod failover;

@@ -63,7 +63,7 @@ pub async fn run(
         }
     };
     let issued = way.request("device.pair.loginCode", json!({})).await?;
-    let control_ui = issued["controlUiPath"].as_str();
+    let control_ui = issued["controlUiBasePath"].as_str();
     if args.ui == Some(Ui::Control) && control_ui.is_none() {
         return Err(CliError::Usage(
             "this gateway serves no Control UI; `clawgate ui install` gets it, and --ui own is for the page that is built in".into(),

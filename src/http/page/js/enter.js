@@ -16,9 +16,7 @@ const { login } = await import("./login.js");
 const root = document.getElementById("app");
 const code = given.get("code");
 const isControl = given.get("ui") === "control";
-// Only ever a path below that of the gateway.
-const at = /^[\w~-][\w.~/-]*$/.test(given.get("at") ?? "") ? `${given.get("at")}/` : "";
-const target = new URL(isControl ? `./${at}` : "./clawgate/", new URL("..", location.href)).href;
+const target = new URL(isControl ? "../" : "./", location.href).href;
 const NEW_LINK = "clawgate dashboard";
 
 const theme = localStorage.getItem("clawgate.theme");
@@ -43,11 +41,11 @@ async function idle() {
   card(
     "idle",
     hasOwn || hasControl ? "This browser is signed in" : "This address has no login in it",
-    h("p", {}, "To sign a browser in, make a link where the gateway runs, and open it here:"),
-    command(NEW_LINK),
     h("div.row.wrap", {},
       hasOwn ? onward("./", "Open clawgate") : null,
       hasControl ? [onward("../", "Open the Control UI"), button("Sign the Control UI out", { onclick: leave })] : null),
+    h("p", {}, "To sign a browser in, make a link where the gateway runs, and open it there:"),
+    command(NEW_LINK),
   );
 }
 
@@ -55,7 +53,7 @@ async function idle() {
 async function refused(link, device) {
   const isIn = await device.token();
   replace(root, login(link));
-  if (isIn) root.querySelector(".card").append(h("p.small.muted", {}, "This browser was signed in before."), onward(target, "Go on without a link"));
+  if (isIn) root.querySelector("h1").after(h("p", {}, "This browser was signed in before:"), onward(target, "Go on without a link"));
 }
 
 async function enter() {
