@@ -8,7 +8,7 @@ use super::explain::{Choice, Ledger};
 use super::schema::{Node, env_integer};
 use super::{
     AuthSettings, Bind, ConfigError, Env, Overrides, Paths, ProxySettings, ReloadSettings,
-    RemoteSettings, TlsSettings, auth, bind, proxies, reload, tls,
+    RemoteSettings, TlsSettings, UiSettings, auth, bind, control_ui, proxies, reload, tls,
 };
 
 /// OpenClaw's port, which its clients try first.
@@ -45,6 +45,8 @@ pub struct GatewaySettings {
     pub reload: ReloadSettings,
     /// Rules for browsers.
     pub control_ui: ControlUiSettings,
+    /// How the Control UI is served.
+    pub ui: UiSettings,
     /// The gateway's certificate.
     pub tls: TlsSettings,
     /// The gateway that client commands are for when `mode` is `remote`.
@@ -112,7 +114,9 @@ pub(super) fn read(
     let socket = Choice::file(from.file, node.member("controlSocket")?.boolean()?);
     let control_socket = ledger.settle("gateway.controlSocket", socket, true);
     let reload = reload::read(&node, from.file, ledger)?;
-    let control_ui = control_ui(&node.member("controlUi")?, from.file, ledger)?;
+    let pages = node.member("controlUi")?;
+    let ui = control_ui::read(&pages, from.file, from.paths, ledger)?;
+    let control_ui = control_ui(&pages, from.file, ledger)?;
     let tls = tls::read(&node, from, ledger)?;
     let remote = tls::remote(&node, from, ledger)?;
     // Last, because it may generate a token, and that only for a valid config.
@@ -129,6 +133,7 @@ pub(super) fn read(
         proxies,
         reload,
         control_ui,
+        ui,
         tls,
         remote,
     })

@@ -11,6 +11,7 @@ mod bind;
 pub mod channels;
 pub mod cli_backend;
 mod commands;
+mod control_ui;
 mod cron;
 pub mod document;
 pub mod edit;
@@ -68,6 +69,7 @@ pub use agents::{
 pub use auth::{AuthMode, AuthSettings, RateLimitSettings};
 pub use bind::{Bind, BindChoice};
 pub use commands::CommandsSettings;
+pub use control_ui::{EmbedSandbox, UiSettings};
 pub use cron::{CronRetryOn, CronRetrySettings, CronSettings, FailureAlertSettings};
 pub use env::Env;
 pub use error::ConfigError;

@@ -105,6 +105,11 @@ impl Paths {
         self.state_dir.join("clawgate.sock")
     }
 
+    /// The Control UI that was installed.
+    pub fn control_ui_dir(&self) -> PathBuf {
+        self.state_dir.join("control-ui")
+    }
+
     /// The generated gateway token.
     pub fn token_file(&self) -> PathBuf {
         self.state_dir.join("gateway-token")

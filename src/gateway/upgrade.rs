@@ -77,16 +77,16 @@ async fn answer(
         return http::answer(&gateway, &peer, &parts, body).await;
     }
     if !wire.permit.upgrade(auth.place_of(&peer)) {
-        return (
+        let refusal = (
             StatusCode::SERVICE_UNAVAILABLE,
             [(header::CONNECTION, "close"), (header::CONTENT_TYPE, "text/plain; charset=utf-8")],
             "Too many unauthenticated sockets",
-        )
-            .into_response();
+        );
+        return http::secured(refusal.into_response());
     }
     let upgrade = match WebSocketUpgrade::from_request_parts(&mut parts, &gateway).await {
         Ok(upgrade) => upgrade,
-        Err(refusal) => return refusal.into_response(),
+        Err(refusal) => return http::secured(refusal.into_response()),
     };
     wire.meter.limit(PREAUTH_MESSAGE + FRAME_HEADER);
     upgrade

@@ -3,10 +3,10 @@
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 
-use super::Asked;
+use crate::gateway::Gateway;
 
-pub(super) fn answer(asked: &Asked<'_>) -> Response {
-    let services = &asked.gateway.services;
+pub(super) fn answer(gateway: &Gateway) -> Response {
+    let services = &gateway.services;
     if let Some(repair) = &services.repair {
         let text = format!("clawgate {} waits: {repair}.\n", env!("CARGO_PKG_VERSION"));
         return (StatusCode::SERVICE_UNAVAILABLE, text).into_response();

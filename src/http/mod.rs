@@ -7,9 +7,12 @@
 //! a request means.
 
 mod about;
+mod headers;
+mod home;
 mod hooks;
 mod page;
 mod routes;
+mod ui;
 
 use axum::body::Body;
 use axum::http::{Method, StatusCode, header, request};
@@ -18,6 +21,7 @@ use axum::response::{IntoResponse, Response};
 use crate::auth::{Peer, origin};
 use crate::gateway::Gateway;
 
+pub use headers::secured;
 pub use routes::{Entry, Place, ROUTES, Route};
 
 /// A request that has found its route.
@@ -35,7 +39,11 @@ pub async fn answer(
     parts: &request::Parts,
     body: Body,
 ) -> Response {
-    let route = routes::find(gateway, parts.uri.path());
+    secured(of_route(gateway, peer, parts, body).await)
+}
+
+async fn of_route(gateway: &Gateway, peer: &Peer, parts: &request::Parts, body: Body) -> Response {
+    let route = routes::find(gateway, &parts.method, parts.uri.path());
     let auth = gateway.auth.now();
     // What proves by itself who sent it may come from anywhere, and so may who
     // wants what everybody gets.
@@ -44,13 +52,16 @@ pub async fn answer(
     {
         return (StatusCode::FORBIDDEN, format!("{refusal}\n")).into_response();
     }
-    let Some(route) = route else {
-        return (StatusCode::NOT_FOUND, "Not Found\n").into_response();
-    };
+    let Some(route) = route else { return not_found() };
     if !route.methods.contains(&parts.method) {
         let allowed: Vec<_> = route.methods.iter().map(Method::as_str).collect();
         let allow = [(header::ALLOW, allowed.join(", "))];
         return (StatusCode::METHOD_NOT_ALLOWED, allow, "Method Not Allowed").into_response();
     }
     (route.answer)(Asked { gateway, peer, parts, body }).await
+}
+
+/// What is answered where nothing is.
+fn not_found() -> Response {
+    (StatusCode::NOT_FOUND, "Not Found").into_response()
 }

@@ -10,6 +10,8 @@ use axum::response::{IntoResponse, Response};
 use base64::prelude::{BASE64_URL_SAFE_NO_PAD, Engine};
 use sha2::{Digest, Sha256};
 
+use crate::gateway::Gateway;
+
 use super::Asked;
 
 /// Where it is.
@@ -69,14 +71,17 @@ fn content_type(name: &str) -> &'static str {
 }
 
 /// Whether a path is one of the page.
-pub(super) fn is_its(path: &str) -> bool {
-    path.strip_prefix(PATH).is_some() || path == PATH.trim_end_matches('/')
+pub(super) fn is_its(gateway: &Gateway, path: &str) -> bool {
+    let base = &gateway.services.settings.now().gateway.ui.base_path;
+    let is = |path: &str| path.starts_with(PATH) || path == PATH.trim_end_matches('/');
+    is(path) || path.strip_prefix(base.as_str()).is_some_and(is)
 }
 
 /// The file of a path: `index.html` for the folder itself, `login.html` for where
 /// links of `clawgate dashboard` lead.
 pub(super) fn answer(asked: &Asked<'_>) -> Response {
-    let Some(name) = asked.parts.uri.path().strip_prefix(PATH) else {
+    // It may be below the base path of the Control UI, too.
+    let Some(name) = asked.parts.uri.path().split_once(PATH).map(|(_, name)| name) else {
         // Relative, so that it holds behind a proxy that has put a path before it.
         return (StatusCode::FOUND, [(header::LOCATION, "clawgate/")]).into_response();
     };

@@ -10,7 +10,7 @@ use axum::response::Response;
 use crate::gateway::Gateway;
 use crate::support::BoxFuture;
 
-use super::{Asked, about, hooks, page};
+use super::{Asked, home, hooks, page, ui};
 
 /// Which requests a route is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,6 +21,8 @@ pub enum Place {
     Page,
     /// Those for the paths of channels, which the configuration names.
     Hooks,
+    /// What is left below the base path of the Control UI, when it is read.
+    Ui,
 }
 
 /// What a request has to show before it is answered.
@@ -49,12 +51,12 @@ pub struct Route {
 
 /// Everything that is answered but upgrades. The paths of the gateway itself
 /// come first: no configuration takes them away.
-pub static ROUTES: [Route; 3] = [
+pub static ROUTES: [Route; 4] = [
     Route {
         place: Place::Path("/"),
         methods: &[Method::GET, Method::HEAD],
         entry: Entry::Open,
-        answer: |asked| Box::pin(ready(about::answer(&asked))),
+        answer: |asked| Box::pin(home::answer(asked)),
     },
     Route {
         place: Place::Page,
@@ -68,13 +70,20 @@ pub static ROUTES: [Route; 3] = [
         entry: Entry::Signed,
         answer: |asked| Box::pin(hooks::answer(asked)),
     },
+    Route {
+        place: Place::Ui,
+        methods: &[Method::GET, Method::HEAD],
+        entry: Entry::Open,
+        answer: |asked| Box::pin(ui::answer(asked)),
+    },
 ];
 
-/// Whose a path is.
-pub(super) fn find(gateway: &Gateway, path: &str) -> Option<&'static Route> {
+/// Whose a request is.
+pub(super) fn find(gateway: &Gateway, method: &Method, path: &str) -> Option<&'static Route> {
     ROUTES.iter().find(|route| match route.place {
         Place::Path(own) => own == path,
-        Place::Page => page::is_its(path),
+        Place::Page => page::is_its(gateway, path),
         Place::Hooks => hooks::limit(gateway, path).is_some(),
+        Place::Ui => ui::has(gateway, method, path),
     })
 }

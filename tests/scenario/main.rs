@@ -24,6 +24,7 @@ mod compaction;
 mod config;
 mod config_cli;
 mod config_forms;
+mod control_ui;
 mod cron;
 mod dashboard;
 mod devices;

@@ -73,6 +73,7 @@ async fn a_body_without_end_is_cut_and_needs_no_memory() {
         Place::Path(path) => path,
         Place::Page => "/clawgate/",
         Place::Hooks => HOOK,
+        Place::Ui => "/chat",
     });
     for path in paths.chain(["/nobody/has/this"]) {
         let code = flood(&gateway, path).await;

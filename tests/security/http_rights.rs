@@ -11,11 +11,14 @@ use serde_json::json;
 
 use crate::credentials::{COLUMNS, Column, Shown, Way, assert_was_read, legend, letters};
 use crate::stage::{Api, config};
+use crate::support::control_ui::write_control_ui;
 use crate::support::{Gateway, GatewayOptions, MockProvider, SECRET, now_ms};
 
 const SIGNING: &str = "a secret for signing webhooks";
 /// The path of the channel that the gateway here has.
 const HOOK: &str = "/webhooks/default";
+/// Where the gateway here has the Control UI.
+const UI: &str = "/panel";
 /// Our own page.
 const PAGE: &str = "/clawgate/";
 /// Where the signs of a line begin.
@@ -59,6 +62,7 @@ fn name(route: &Route) -> String {
         Place::Path(path) => path,
         Place::Page => PAGE,
         Place::Hooks => "(paths of channels)",
+        Place::Ui => "(files of the Control UI)",
     };
     format!("{} {place}", methods.join(","))
 }
@@ -107,7 +111,10 @@ async fn gateway(mode: &str, mock: &MockProvider) -> Gateway {
     let mut config = config(mock.address(), Api::OpenAi);
     config["gateway"]["auth"] = json!({"mode": mode, mode: SECRET});
     config["channels"] = json!({"webhook": {"secret": SIGNING, "allowFrom": ["ann"]}});
-    Gateway::start(GatewayOptions::with_config(config)).await
+    config["gateway"]["controlUi"] = json!({"basePath": UI});
+    let gateway = Gateway::start(GatewayOptions::with_config(config)).await;
+    write_control_ui(&gateway.state_dir().join("control-ui"));
+    gateway
 }
 
 fn client() -> Client {
@@ -120,6 +127,7 @@ fn path(route: &Route) -> &'static str {
         Place::Path(path) => path,
         Place::Page => PAGE,
         Place::Hooks => HOOK,
+        Place::Ui => "/panel/chat",
     }
 }
 
@@ -241,6 +249,8 @@ async fn what_is_not_in_the_table_of_routes_is_not_there() {
                 Some(route) if route.methods.contains(method) => {
                     assert!(![404, 405].contains(&status), "{method} {path}: {status}");
                 }
+                // As in the original: what is only read is not there for the rest.
+                Some(Route { place: Place::Ui, .. }) => assert_eq!(status, 404, "{method} {path}"),
                 Some(route) => {
                     assert_eq!(status, 405, "{method} {path}");
                     let allowed: Vec<_> = route.methods.iter().map(Method::as_str).collect();

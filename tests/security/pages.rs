@@ -44,9 +44,9 @@ async fn who_has_not_logged_in_reads_that_a_gateway_is_here_and_nothing_else() {
     );
     for (line, expected) in [
         ("GET /", about.as_str()),
-        ("GET /api/chat/ws", "Not Found\n"),
-        ("GET /..%2fopenclaw.json", "Not Found\n"),
-        ("POST /hooks/agent", "Not Found\n"),
+        ("GET /api/chat/ws", "Not Found"),
+        ("GET /..%2fopenclaw.json", "Not Found"),
+        ("POST /hooks/agent", "Not Found"),
     ] {
         let answer = ask(&gateway, line, "Host: localhost\r\nContent-Length: 0\r\n").await;
         let (_, body) = answer.split_once("\r\n\r\n").unwrap();

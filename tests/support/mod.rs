@@ -8,6 +8,7 @@
 pub mod browser;
 pub mod client;
 pub mod config;
+pub mod control_ui;
 pub mod debian;
 pub mod device;
 pub mod gateway;

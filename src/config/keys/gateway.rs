@@ -19,7 +19,7 @@ const KEYS: &[Key] = &[
     key("handshakeTimeoutMs", Integer(1, 600_000), "Milliseconds that a socket has to log in.").or("15000").advanced(),
     key("controlSocket", Boolean, "Whether clawgate devices works on this machine without a token.").or("true").advanced(),
     key("reload", Object(RELOAD), "What happens when the config file changes."),
-    key("controlUi", Object(CONTROL_UI), "Which web pages may connect."),
+    key("controlUi", Object(CONTROL_UI), "How the web UI is served, and which web pages may connect."),
     key("tls", Object(TLS), "TLS on the port itself."),
     key("remote", Object(REMOTE), "The gateway that client commands are for when mode is remote."),
     key("webchat", Object(WEBCHAT), "Chats over the gateway."),
@@ -108,6 +108,28 @@ const TRUSTED_PROXY: &[Key] = &[
 ];
 
 const CONTROL_UI: &[Key] = &[
+    key("enabled", Boolean, "Whether the Control UI is served.").or("true"),
+    key("basePath", Text, "The path that the Control UI is served below.").like("\"/openclaw\""),
+    key(
+        "root",
+        Text,
+        "The folder of the Control UI; without one, where clawgate ui install puts it.",
+    )
+    .like("\"/srv/control-ui\"")
+    .advanced(),
+    key(
+        "embedSandbox",
+        Word(&["strict", "scripts", "trusted"]),
+        "What hosted content in a chat may do.",
+    )
+    .or("\"scripts\"")
+    .advanced(),
+    key("allowExternalEmbedUrls", Boolean, "Whether chats may show pages of other sites.")
+        .or("false")
+        .advanced(),
+    key("chatMessageMaxWidth", Text, "CSS width that messages of a chat have at most.")
+        .like("\"min(1280px, 82%)\"")
+        .advanced(),
     key(
         "allowedOrigins",
         TEXTS,

@@ -1,0 +1,32 @@
+//! What stands above every answer.
+
+use axum::http::header::{
+    CONTENT_SECURITY_POLICY, HeaderName, HeaderValue, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
+    X_FRAME_OPTIONS,
+};
+use axum::response::Response;
+
+const PERMISSIONS_POLICY: HeaderName = HeaderName::from_static("permissions-policy");
+
+/// The answer with the headers that every one has, as recorded.
+pub fn secured(mut response: Response) -> Response {
+    let headers = response.headers_mut();
+    headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    headers.insert(REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
+    let devices = HeaderValue::from_static("camera=(), microphone=(self), geolocation=()");
+    headers.insert(PERMISSIONS_POLICY, devices);
+    response
+}
+
+/// The answer as one of the Control UI: no page frames it, and it loads nothing
+/// but its own. A policy that it has already stays.
+pub(super) fn of_ui(mut response: Response) -> Response {
+    let headers = response.headers_mut();
+    headers.insert(X_FRAME_OPTIONS, HeaderValue::from_static("DENY"));
+    if !headers.contains_key(CONTENT_SECURITY_POLICY)
+        && let Ok(policy) = HeaderValue::from_str(&super::ui::policy(&[]))
+    {
+        headers.insert(CONTENT_SECURITY_POLICY, policy);
+    }
+    response
+}
