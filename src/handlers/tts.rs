@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::config::voice::{SpeechOptions, TtsAuto};
+use crate::config::voice::{Persona, SpeechOptions, TtsAuto};
 use crate::protocol::ErrorShape;
 use crate::protocol::methods::AnyParams;
 use crate::protocol::methods::voice::TtsParams;
@@ -22,14 +22,7 @@ pub async fn status(cx: Ctx, _: AnyParams) -> Reply<Value> {
     let state = cx.services.voice.tts_state().await.map_err(|it| unkept(&it))?;
     let settings = cx.services.settings.now();
     let config = &settings.voice.tts;
-    let personas: Vec<_> = config
-        .personas
-        .iter()
-        .map(|(id, persona)| {
-            without_nulls(json!({"id": id, "label": persona.label,
-                "description": persona.description, "provider": persona.provider}))
-        })
-        .collect();
+    let personas: Vec<_> = config.personas.iter().map(|(id, one)| described(id, one)).collect();
     let providers = SpeechProvider::ALL.map(|provider| {
         json!({"id": provider.id(), "label": provider.label(),
             "configured": state.configured.contains(&provider)})
@@ -46,6 +39,11 @@ pub async fn status(cx: Ctx, _: AnyParams) -> Reply<Value> {
         "prefsPath": state.prefs_path,
         "providerStates": providers,
     }))
+}
+
+fn described(id: &str, persona: &Persona) -> Value {
+    without_nulls(json!({"id": id, "label": persona.label,
+        "description": persona.description, "provider": persona.provider}))
 }
 
 /// `tts.providers`: the services that this gateway can ask.
@@ -68,10 +66,10 @@ pub async fn personas(cx: Ctx, _: AnyParams) -> Reply<Value> {
         .personas
         .iter()
         .map(|(id, persona)| {
-            without_nulls(json!({"id": id, "label": persona.label,
-                "description": persona.description, "provider": persona.provider,
-                "fallbackPolicy": persona.fallback_policy,
-                "providers": persona.providers.keys().collect::<Vec<_>>()}))
+            let mut told = described(id, persona);
+            told["fallbackPolicy"] = json!(persona.fallback_policy);
+            told["providers"] = json!(persona.providers.keys().collect::<Vec<_>>());
+            without_nulls(told)
         })
         .collect();
     Ok(json!({"active": state.persona, "personas": personas}))

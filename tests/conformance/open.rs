@@ -31,7 +31,7 @@ const OPEN: &[(&str, &str)] = &[
     ),
     (
         "lifecycle/slow-consumer",
-        "The replay reads all that comes, and the recorded client did not; `tests/scenario/slow_reader.rs` does not either.",
+        "The recorded client stopped reading until it was cut off; the replay reads all that comes. `tests/scenario/slow_reader.rs` stops reading.",
     ),
     (
         "lifecycle/startup",

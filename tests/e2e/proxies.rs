@@ -14,7 +14,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 
-use crate::stage::{Api, config, until};
+use crate::stage::{Api, call, config, until};
 use crate::support::client::{WsClient, standard_connect};
 use crate::support::gateway::free_port;
 use crate::support::tls::Way;
@@ -57,6 +57,7 @@ macro_rules! with_both_programs {
 
 with_both_programs! {
     a_page_behind_the_proxy_is_answered_under_any_path;
+    our_own_page_works_below_a_path_once_its_browser_is_approved;
     nobody_behind_the_proxy_is_local;
     the_address_of_a_client_is_what_the_configured_proxy_says;
     who_is_no_configured_proxy_is_not_believed;
@@ -244,6 +245,50 @@ async fn a_page_behind_the_proxy_is_answered_under_any_path(program: Program) {
         assert_eq!(told["hello"]["ok"], true, "{path}: {told}");
         assert_eq!(told["text"], "Echo: good morning", "{path}: {told}");
     }
+}
+
+/// The sample with the gateway below a path, as `docs/deploy.md` says.
+fn below_path(program: Program) -> String {
+    let (from, to) = match program {
+        Program::Nginx => (
+            ["location / {", "proxy_pass http://127.0.0.1:18789;"],
+            ["location /claw/ {", "proxy_pass http://127.0.0.1:18789/;"],
+        ),
+        Program::Caddy => (
+            ["\treverse_proxy 127.0.0.1:18789\n", "#"],
+            ["\thandle_path /claw/* {\n\t\treverse_proxy 127.0.0.1:18789\n\t}\n", "#"],
+        ),
+    };
+    let sample = sample(program);
+    from.iter().zip(to).fold(sample, |text, (from, to)| {
+        assert!(text.contains(from), "{from} is not in the sample");
+        text.replace(from, to)
+    })
+}
+
+async fn our_own_page_works_below_a_path_once_its_browser_is_approved(program: Program) {
+    let mock = MockProvider::start().await;
+    let mut settings = shown_settings();
+    // The origin of a page has the port in it, which the proxy gets later.
+    settings["controlUi"] = json!({"allowedOrigins": ["*"]});
+    let gateway = gateway(mock.address(), settings).await;
+    let proxy = Proxy::start(program, &below_path(program), &gateway).await;
+    let mut admin = gateway.open().await;
+    admin.connect_standard(&["operator.admin", "operator.pairing"]).await;
+    let approve = async {
+        let request = until("a browser that waits", async || {
+            let list = call(&mut admin, "device.pair.list", json!({})).await;
+            Some(list["pending"].get(0)?["requestId"].clone())
+        });
+        let request = request.await;
+        call(&mut admin, "device.pair.approve", json!({"requestId": request})).await;
+    };
+    let browser = Browser::new().name(NAME).trusts(&proxy.files.certificate);
+    let at = format!("{NAME}:{}/claw/clawgate", proxy.files.port);
+    let args = json!({"page": format!("https://{at}"), "token": SECRET});
+    let (told, ()) = tokio::join!(browser.run("tests/e2e/below_path.mjs", args), approve);
+    assert!(told["url"].as_str().unwrap().starts_with(&format!("https://{at}/")), "{told}");
+    assert_eq!(told["sockets"], json!([format!("wss://{at}/")]), "{told}");
 }
 
 async fn nobody_behind_the_proxy_is_local(program: Program) {
