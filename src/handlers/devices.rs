@@ -84,9 +84,15 @@ pub async fn setup_code(cx: Ctx, _: NoParams) -> Reply<Value> {
     issue(&cx, CodeFor::Phone).await
 }
 
-/// `device.pair.loginCode`: a code that logs one browser in, once; ours.
+/// `device.pair.loginCode`: a code that logs one browser in, once, and where the
+/// Control UI is, if it is installed; ours.
 pub async fn login_code(cx: Ctx, _: NoParams) -> Reply<Value> {
-    issue(&cx, CodeFor::Browser).await
+    let mut answer = issue(&cx, CodeFor::Browser).await?;
+    let settings = cx.services.settings.now();
+    if settings.gateway.ui.is_there().await {
+        answer["controlUiBasePath"] = settings.gateway.ui.base_path.as_str().into();
+    }
+    Ok(answer)
 }
 
 async fn issue(cx: &Ctx, purpose: CodeFor) -> Reply<Value> {

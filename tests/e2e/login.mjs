@@ -1,16 +1,19 @@
 // A browser that opens a login link, goes on, comes back and signs out.
 //
-// args: {url, code, inside, leave}
+// args: {url, code, inside, leave, before}
 //   url     the link
 //   code    what is to be seen nowhere
 //   inside  a selector of what is shown once it is in
-//   leave   the name of the button that signs out, if the page has one
-// Returns {href, historyLength, referrer, seen, stored, back, reloaded, again,
-// elsewhere, left}: where it arrived, what of it holds the code, what going back
-// and loading again show, what the same link says in this browser and in another
-// one, and what is shown after signing out.
+//   leave   {at, button, then}: the page that signs out, if it is another one, the
+//           name of its button, and a selector of what is shown after that
+//   before  {local, session}: what the browser has of an earlier time
+// Returns {href, historyLength, historyState, referrer, entries, stored, isBack,
+// reloaded, again, elsewhere, left, seen}: where it arrived and what a script could
+// read there, whether going back leads to before the link, what loading again
+// shows, what the same link says in this browser and in another one, what could be
+// read after signing out, and where the code was seen.
 export default async function ({ page, context, browser, args }) {
-  const { url, code, inside, leave } = args;
+  const { url, code, inside, leave, before: known } = args;
   const seen = [];
   const note = (what, text) => text?.includes(code) && seen.push(`${what}: ${text}`);
   const listen = (page) => {
@@ -24,13 +27,21 @@ export default async function ({ page, context, browser, args }) {
   };
   listen(page);
 
+  if (known) {
+    await page.goto(new URL("/clawgate/icon.svg", url).href);
+    await page.evaluate(({ local, session }) => {
+      for (const [name, value] of Object.entries(local)) localStorage.setItem(name, value);
+      for (const [name, value] of Object.entries(session)) sessionStorage.setItem(name, value);
+    }, known);
+  }
+  const first = page.url();
   await page.goto(url);
   await page.locator(inside).first().waitFor();
   await page.waitForFunction(() => !location.pathname.endsWith("/login"));
   const told = await page.evaluate(look);
   const before = page.url();
   await page.goBack();
-  told.back = page.url();
+  told.isBack = page.url() === first;
   await page.goto(before);
   await page.locator(inside).first().waitFor();
   await page.reload();
@@ -42,12 +53,12 @@ export default async function ({ page, context, browser, args }) {
   told.again = await refused(await context.newPage());
   told.elsewhere = await refused(await (await browser.newContext()).newPage());
 
-  if (leave) {
-    await page.getByRole("button", { name: leave }).click();
-    await page.locator("[data-refusal=SIGNED_OUT]").waitFor();
-    await page.reload();
-    told.left = await page.locator("[data-refusal]").getAttribute("data-refusal");
-  }
+  if (leave.at) await page.goto(leave.at);
+  await page.getByRole("button", { name: leave.button }).click();
+  await page.locator(leave.then).waitFor();
+  await page.reload();
+  await page.locator(leave.then).waitFor();
+  told.left = await page.evaluate(look);
   note("stored", JSON.stringify(told));
   return { ...told, seen };
 

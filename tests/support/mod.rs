@@ -16,6 +16,7 @@ pub mod guest;
 pub mod mock;
 pub mod node;
 pub mod node_client;
+pub mod original_ui;
 pub mod place;
 pub mod pty;
 pub mod python;
