@@ -118,7 +118,7 @@ fn a_first_start_creates_private_state_and_tells_what_to_do_but_no_secret() {
         user.state().to_str().unwrap(),
         "openclaw.json",
         "clawgate chat \"hi\"",
-        "clawgate status",
+        "clawgate dashboard",
     ] {
         assert!(gateway.text.contains(part), "{part} is not in:\n{}", gateway.text);
     }

@@ -172,7 +172,11 @@ impl Auth {
             failure.to_error(Some(&connect.client), retries)
         };
         if self.settings.mode == AuthMode::None {
-            return self.own_token(connect, ask, now_ms).await;
+            // A code pairs for good, which the mode alone does not.
+            return match self.code(connect, ask, peer, now_ms).await? {
+                Some(set_up) => Ok(Shown::Code(set_up)),
+                None => self.own_token(connect, ask, now_ms).await,
+            };
         }
         if peer.voucher().is_some() {
             return Ok(Shown::Secret);
@@ -185,11 +189,9 @@ impl Auth {
             forgive(secret.as_ref());
             return Ok(Shown::Secret);
         };
-        if let Some(code) = &given.bootstrap_token {
-            let place = self.limited_place("bootstrap-token", peer);
-            pay(place.as_ref(), now_ms).map_err(refuse)?;
-            if let Some(set_up) = self.pairing.show_code(ask, code, now_ms).await? {
-                refund(&[secret, place]);
+        if given.bootstrap_token.is_some() {
+            if let Some(set_up) = self.code(connect, ask, peer, now_ms).await? {
+                refund(&[secret]);
                 return Ok(Shown::Code(set_up));
             }
             if given.device_token.is_some() || !is_a_try {
@@ -209,6 +211,25 @@ impl Auth {
         }
         let failed = given.device_token.as_ref().map(|_| AuthFailure::DeviceTokenMismatch);
         Err(refuse(failed.unwrap_or(failure)))
+    }
+
+    /// What the code of a connect gives, if it has one that is good.
+    async fn code(
+        &self,
+        connect: &StandardConnect,
+        ask: &Ask,
+        peer: &Peer,
+        now_ms: u64,
+    ) -> Result<Option<SetUp>, Refusal> {
+        let Some(code) = &connect.auth.bootstrap_token else { return Ok(None) };
+        let place = self.limited_place("bootstrap-token", peer);
+        pay(place.as_ref(), now_ms)
+            .map_err(|failure| failure.to_error(Some(&connect.client), false))?;
+        let set_up = self.pairing.show_code(ask, code, now_ms).await?;
+        if set_up.is_some() {
+            refund(&[place]);
+        }
+        Ok(set_up)
     }
 
     /// In auth mode `none` nothing is needed; a token of its own still says that

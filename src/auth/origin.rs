@@ -65,6 +65,8 @@ pub enum Pass {
     OwnPage,
     /// It is called as the gateway is, and that counts.
     SameHost,
+    /// It is called as the gateway is, over TLS, and nobody else can be.
+    SamePlace,
 }
 
 /// Checks the origin of a connection for which the rule applies.
@@ -73,14 +75,19 @@ pub fn check(peer: &Peer, settings: &ControlUiSettings) -> Result<Pass, OriginRe
     let Some(authority) = authority(origin) else {
         return Err(OriginRefusal::Missing);
     };
-    let same_host = settings.dangerously_allow_host_header_origin_fallback
-        && peer.host.as_deref().is_some_and(|host| host.eq_ignore_ascii_case(authority));
+    let has_own_name = peer.host.as_deref().is_some_and(|it| it.eq_ignore_ascii_case(authority));
+    let same_host = has_own_name && settings.dangerously_allow_host_header_origin_fallback;
+    let same_place = has_own_name
+        && normal(origin).is_some_and(|origin| origin.starts_with("https://"))
+        && is_nobody_elses(host_of(authority));
     if is_listed(origin, settings) {
         Ok(Pass::Listed)
     } else if is_own_page(peer) {
         Ok(Pass::OwnPage)
     } else if same_host {
         Ok(Pass::SameHost)
+    } else if same_place {
+        Ok(Pass::SamePlace)
     } else {
         Err(OriginRefusal::NotAllowed)
     }
@@ -146,6 +153,13 @@ fn is_known_host(host: &str, settings: &ControlUiSettings) -> bool {
         || settings.allowed_origins.iter().any(of_allowed)
 }
 
+/// Whether a page under this name that calls the gateway by the same one was
+/// served by it: an address leads to one place, and the names of a tailnet are
+/// given out by Tailscale. Any other name can be made to lead here.
+fn is_nobody_elses(host: &str) -> bool {
+    host.parse::<IpAddr>().is_ok() || host.to_ascii_lowercase().ends_with(".ts.net")
+}
+
 /// What would become of a page.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PageVerdict {
@@ -196,6 +210,7 @@ impl fmt::Display for PageVerdict {
             Pass::Listed => "gateway.controlUi.allowedOrigins has it",
             Pass::OwnPage => "it is a page of this machine",
             Pass::SameHost => "dangerouslyAllowHostHeaderOriginFallback is on",
+            Pass::SamePlace => "it is the gateway's own page, over TLS",
         };
         match (here, elsewhere) {
             (_, Ok(pass)) => write!(f, "a page of {origin} may connect: {}", why(*pass))?,
@@ -334,6 +349,28 @@ mod tests {
         let open = Peer { origin, ..direct() };
         assert_eq!(check_request(&open, &settings, true), Err(OriginRefusal::NotAllowed));
         assert_eq!(check_request(&direct(), &settings, false), Ok(()));
+    }
+
+    #[test]
+    fn a_page_of_the_gateway_itself_passes_where_nobody_else_can_serve_it() {
+        let passes = |origin: &str, host: &str| {
+            let (origin, host) = (Some(origin.to_owned()), Some(host.to_owned()));
+            let peer = Peer { origin, host, ..Peer::direct([10, 0, 0, 1].into()) };
+            check(&peer, &ControlUiSettings::default()) == Ok(Pass::SamePlace)
+        };
+        assert!(passes("https://192.168.1.20:18789", "192.168.1.20:18789"));
+        assert!(passes("https://[fd00::1]:18789", "[fd00::1]:18789"));
+        assert!(passes("https://box.tail1a2b.ts.net", "BOX.tail1a2b.ts.net"));
+        for (origin, host) in [
+            ("https://192.168.1.20:8443", "192.168.1.20:18789"),
+            ("https://192.168.1.21:18789", "192.168.1.20:18789"),
+            ("http://192.168.1.20:18789", "192.168.1.20:18789"),
+            ("https://evil.example:18789", "evil.example:18789"),
+            ("https://ts.net.evil.example", "ts.net.evil.example"),
+            ("https://evil-ts.net", "evil-ts.net"),
+        ] {
+            assert!(!passes(origin, host), "{origin}");
+        }
     }
 
     #[test]

@@ -35,7 +35,7 @@ pub fn start_text(settings: &Settings, ready: &Ready) -> String {
          \x20 Model     {model} ({reason})\n\
          \x20 State     {state}\n\
          \x20 Config    {config}{absent}\n\
-         \x20 Next      {first}clawgate chat \"hi\"   or   clawgate status   (in another terminal)\n",
+         \x20 Next      {first}clawgate chat \"hi\"   or   clawgate dashboard   (in another terminal)\n",
         model = ready.model,
         reason = ready.model_reason,
         state = settings.paths.state_dir.display(),
@@ -122,7 +122,7 @@ mod tests {
   Model     mock/mock-1 (agents.defaults.model)
   State     <S>
   Config    <S>/openclaw.json (not there; defaults apply)
-  Next      clawgate chat "hi"   or   clawgate status   (in another terminal)
+  Next      clawgate chat "hi"   or   clawgate dashboard   (in another terminal)
 "#
         );
     }

@@ -16,6 +16,7 @@ pub mod client;
 mod config;
 mod control;
 mod cron;
+mod dashboard;
 mod devices;
 mod doctor;
 mod env;
@@ -56,6 +57,7 @@ pub use chat::ChatArgs;
 pub use client::LocalGateway;
 pub use config::ConfigArgs;
 pub use cron::CronArgs;
+pub use dashboard::DashboardArgs;
 pub use devices::{DevicesArgs, QrArgs};
 pub use doctor::DoctorArgs;
 pub use error::CliError;
@@ -104,6 +106,8 @@ enum Command {
     Logs(LogsArgs),
     /// Print the gateway token.
     Token(TokenArgs),
+    /// Log a browser in: print and open a link that works once.
+    Dashboard(DashboardArgs),
     /// Look at the effective configuration.
     Config(ConfigArgs),
     /// Look whether a gateway works here, and say what to do.
@@ -178,6 +182,9 @@ fn run(cli: Cli, env: Env) -> anyhow::Result<ExitCode> {
         }
         Some(Command::Qr(args)) => {
             client(env, async |around, screen| devices::qr(args, around, screen).await)
+        }
+        Some(Command::Dashboard(args)) => {
+            client(env, async |around, screen| dashboard::run(args, around, screen).await)
         }
         Some(Command::Cron(args)) => {
             client(env, async |around, screen| cron::run(args, around, screen).await)

@@ -21,6 +21,10 @@ pub struct Surroundings {
     pub history: Option<PathBuf>,
     /// The control socket of its gateway, and the key that it asks for.
     pub control: Option<(PathBuf, PathBuf)>,
+    /// Where its gateway listens, if it runs.
+    pub running: Option<Running>,
+    /// Whether its gateway lets users of a tailnet in.
+    pub allows_tailscale: bool,
 }
 
 impl Surroundings {
@@ -45,6 +49,8 @@ impl Surroundings {
                         password: settings.gateway.auth.password.clone(),
                     },
                     history: Some(settings.paths.state_dir.join("chat_history")),
+                    running: running_at(&settings.paths.instance_lock()),
+                    allows_tailscale: settings.gateway.proxies.allow_tailscale,
                     control: Some((
                         settings.paths.control_socket(),
                         settings.paths.identity_file(),
@@ -56,7 +62,14 @@ impl Surroundings {
                 // Nothing can be done about a terminal that is gone.
                 let _ = screen
                     .note(&format!("the configuration of this machine is not readable: {error}"));
-                Self { env, local: LocalGateway::default(), history: None, control: None }
+                Self {
+                    env,
+                    local: LocalGateway::default(),
+                    history: None,
+                    control: None,
+                    running: None,
+                    allows_tailscale: false,
+                }
             }
         }
     }

@@ -38,6 +38,14 @@ pub struct UiSettings {
     pub chat_message_max_width: Option<String>,
 }
 
+impl UiSettings {
+    /// Whether there is one to be served.
+    pub async fn is_there(&self) -> bool {
+        let page = tokio::fs::metadata(self.root.join("index.html")).await;
+        self.enabled && page.is_ok_and(|page| page.is_file())
+    }
+}
+
 /// `gateway.controlUi.embedSandbox`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EmbedSandbox {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use crate::auth::pairing::{Issued, ManageError};
+use crate::auth::pairing::{CodeFor, Issued, ManageError};
 use crate::bus::{Bus, Closing};
 use crate::protocol::ErrorShape;
 use crate::protocol::methods::NoParams;
@@ -81,7 +81,22 @@ pub async fn revoke(cx: Ctx, p: DeviceTokenRevokeParams) -> Reply<Value> {
 
 /// `device.pair.setupCode`: a code that lets one device in, once; ours.
 pub async fn setup_code(cx: Ctx, _: NoParams) -> Reply<Value> {
-    let issued = cx.services.pairing.issue_code(&cx.caller.principal, cx.now_ms()).await;
+    issue(&cx, CodeFor::Phone).await
+}
+
+/// `device.pair.loginCode`: a code that logs one browser in, once, and where the
+/// Control UI is, if it is installed; ours.
+pub async fn login_code(cx: Ctx, _: NoParams) -> Reply<Value> {
+    let mut answer = issue(&cx, CodeFor::Browser).await?;
+    let settings = cx.services.settings.now();
+    if settings.gateway.ui.is_there().await {
+        answer["controlUiBasePath"] = settings.gateway.ui.base_path.as_str().into();
+    }
+    Ok(answer)
+}
+
+async fn issue(cx: &Ctx, purpose: CodeFor) -> Reply<Value> {
+    let issued = cx.services.pairing.issue_code(&cx.caller.principal, purpose, cx.now_ms()).await;
     let Issued { token, grant, expires_at_ms } =
         issued.map_err(|error| refused(error, "setup code denied"))?;
     Ok(json!({

@@ -208,6 +208,7 @@ fn of_devices(r: &mut Registry) {
     r.add(pairs("device.token.rotate"), devices::rotate);
     r.add(pairs("device.token.revoke"), devices::revoke);
     r.add(admin("device.pair.setupCode"), devices::setup_code);
+    r.add(admin("device.pair.loginCode"), devices::login_code);
     r.add(admin("device.pair.clearCodes"), devices::clear_codes);
 }
 

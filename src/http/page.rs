@@ -39,14 +39,17 @@ macro_rules! assets {
     };
 }
 
-static ASSETS: [Asset; 12] = assets![
+static ASSETS: [Asset; 15] = assets![
     "index.html",
+    "login.html",
     "icon.svg",
     "css/base.css",
     "css/shell.css",
     "js/app.js",
+    "js/control_device.js",
     "js/device.js",
     "js/dom.js",
+    "js/enter.js",
     "js/format.js",
     "js/link.js",
     "js/login.js",
@@ -74,14 +77,19 @@ pub(super) fn is_its(gateway: &Gateway, path: &str) -> bool {
     is(path) || path.strip_prefix(base.as_str()).is_some_and(is)
 }
 
-/// The file of a path, `index.html` for the folder itself.
+/// The file of a path: `index.html` for the folder itself, `login.html` for where
+/// links of `clawgate dashboard` lead.
 pub(super) fn answer(asked: &Asked<'_>) -> Response {
     // It may be below the base path of the Control UI, too.
     let Some(name) = asked.parts.uri.path().split_once(PATH).map(|(_, name)| name) else {
         // Relative, so that it holds behind a proxy that has put a path before it.
         return (StatusCode::FOUND, [(header::LOCATION, "clawgate/")]).into_response();
     };
-    let name = if name.is_empty() { "index.html" } else { name };
+    let name = match name {
+        "" => "index.html",
+        "login" => "login.html",
+        name => name,
+    };
     let Some(asset) = ASSETS.iter().find(|asset| asset.name == name) else {
         return (StatusCode::NOT_FOUND, "Not Found\n").into_response();
     };

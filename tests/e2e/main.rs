@@ -13,5 +13,6 @@ mod stage;
 
 mod browser;
 mod control_ui;
+mod login;
 mod proxies;
 mod units;

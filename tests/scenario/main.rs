@@ -26,6 +26,7 @@ mod config_cli;
 mod config_forms;
 mod control_ui;
 mod cron;
+mod dashboard;
 mod devices;
 mod exec;
 mod failover;

@@ -115,3 +115,50 @@ async fn the_command_line_prints_a_code_that_works() {
     let shown: Value = serde_json::from_str(&shown).unwrap();
     assert!(shown["setupCode"].is_string() && shown["expiresAtMs"].is_u64(), "{shown}");
 }
+
+/// A browser elsewhere that has this code of `clawgate dashboard`.
+fn browser(name: &str, code: &str) -> Guest {
+    Guest::new(name, &["operator.admin"]).far().with(json!({"bootstrapToken": code}))
+}
+
+async fn login_code(gateway: &Gateway) -> String {
+    let shown = said(gateway, &["dashboard", "--json"]).await;
+    let shown: Value = serde_json::from_str(&shown).unwrap();
+    shown["url"].as_str().unwrap().split_once("#code=").unwrap().1.to_owned()
+}
+
+#[tokio::test]
+async fn a_page_that_guesses_login_codes_is_locked_out_and_the_others_are_not() {
+    let gateway = gateway().await;
+    let code = login_code(&gateway).await;
+    let page = |name: &str, code: &str| {
+        browser(name, code).header("Origin", &format!("http://localhost:{}", gateway.port()))
+    };
+    let own = |name: &str, code: &str| {
+        let mut guest = page(name, code);
+        guest.headers.retain(|(name, _)| name != "X-Forwarded-For");
+        guest
+    };
+    for guess in 0..10 {
+        let (error, _) = own("guesser", &format!("guess-{guess}")).refused(&gateway).await;
+        assert_eq!(error["details"]["code"], "AUTH_BOOTSTRAP_TOKEN_INVALID", "{error}");
+    }
+    let (error, _) = own("guesser", &code).refused(&gateway).await;
+    assert_eq!(error["details"]["code"], "AUTH_RATE_LIMITED", "{error}");
+    browser("somebody else", &code).come(&gateway).await;
+}
+
+#[tokio::test]
+async fn where_no_secret_is_asked_for_a_login_code_still_pairs_a_browser_elsewhere() {
+    let mut config = proxied_config();
+    config["gateway"]["auth"] = json!({"mode": "none"});
+    let gateway = Gateway::start(GatewayOptions::with_config(config)).await;
+    let (error, _) = browser("ada", "wrong").refused(&gateway).await;
+    assert_eq!(error["details"]["code"], "PAIRING_REQUIRED", "{error}");
+    let code = login_code(&gateway).await;
+    let (_client, auth) = browser("ada", &code).come(&gateway).await;
+    let back = browser("ada", "").with(json!({"deviceToken": auth["deviceToken"]}));
+    back.come(&gateway).await;
+    let (error, _) = browser("bob", &code).refused(&gateway).await;
+    assert_eq!(error["details"]["code"], "PAIRING_REQUIRED", "{error}");
+}

@@ -30,7 +30,7 @@ pub use decide::{Ask, Reason, Trust};
 pub use import::{PairedFile, PairedFileError};
 pub use manage::{ManageError, Rotated};
 pub use scopes::{covers, normalized, worth};
-pub use setup::{Issued, SetUp, SetupGrant};
+pub use setup::{CodeFor, Issued, SetUp, SetupGrant};
 pub use token::{Minter, hash};
 
 use decide::{Outcome, arrive, live};

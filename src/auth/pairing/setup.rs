@@ -14,33 +14,74 @@ use crate::protocol::{ErrorKind, ErrorShape, Role, Scope};
 use crate::store::{DeviceFacts, DeviceRow, DeviceToken, PendingDevice, SetupCode};
 use crate::support::Secret;
 
-use super::decide::{Ask, approve};
+use super::decide::{Ask, approve, live};
 use super::manage::{ManageError, holds};
 use super::scopes::{covers, covers_all};
 use super::token::hash;
 use super::{LetIn, Pairing, standing, unavailable};
 
+#[cfg(test)]
+mod tests;
+
 /// Long enough to walk to a phone with it.
-pub const SETUP_CODE_LIFE_MS: u64 = 600_000;
+const PHONE_LIFE_MS: u64 = 600_000;
+/// Long enough to carry the link to the browser that is to have it.
+const BROWSER_LIFE_MS: u64 = 300_000;
 /// The scopes that a phone works with; administration is not among them.
-const SCOPES: [Scope; 4] = [Scope::Approvals, Scope::Read, Scope::TalkSecrets, Scope::Write];
+const PHONE_SCOPES: [Scope; 4] = [Scope::Approvals, Scope::Read, Scope::TalkSecrets, Scope::Write];
+/// The scopes that the web UIs ask for.
+const BROWSER_SCOPES: [Scope; 5] =
+    [Scope::Admin, Scope::Approvals, Scope::Pairing, Scope::Read, Scope::Write];
+
+/// Whom a code lets in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CodeFor {
+    /// An app, which is a node as well.
+    Phone,
+    /// A browser that administrates this gateway.
+    Browser,
+}
+
+impl CodeFor {
+    fn grant(self) -> SetupGrant {
+        let (roles, scopes): (&[Role], &[Scope]) = match self {
+            Self::Phone => (&[Role::Node, Role::Operator], &PHONE_SCOPES),
+            Self::Browser => (&[Role::Operator], &BROWSER_SCOPES),
+        };
+        SetupGrant {
+            roles: roles.iter().map(|role| role.as_str().to_owned()).collect(),
+            scopes: scopes.iter().map(|scope| scope.as_str().to_owned()).collect(),
+            stands_on: None,
+        }
+    }
+
+    const fn life_ms(self) -> u64 {
+        match self {
+            Self::Phone => PHONE_LIFE_MS,
+            Self::Browser => BROWSER_LIFE_MS,
+        }
+    }
+}
 
 /// What a device gets for a code.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct SetupGrant {
     /// A token for each of these roles.
     pub roles: Vec<String>,
     /// The scopes of the operator's token.
     pub scopes: Vec<String>,
+    /// The token of whoever issued it, if that was all that it had shown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    stands_on: Option<IssuerToken>,
 }
 
-impl Default for SetupGrant {
-    fn default() -> Self {
-        Self {
-            roles: [Role::Node, Role::Operator].map(|role| role.as_str().to_owned()).into(),
-            scopes: SCOPES.map(|scope| scope.as_str().to_owned()).into(),
-        }
-    }
+/// A token with which a code is good, and without which it is not.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct IssuerToken {
+    device_id: String,
+    hash: String,
 }
 
 /// A code, just issued.
@@ -64,14 +105,24 @@ pub struct SetUp {
 }
 
 impl Pairing {
-    /// Issues a code in the name of somebody who has all that it gives.
-    pub async fn issue_code(&self, caller: &Principal, now_ms: u64) -> Result<Issued, ManageError> {
-        let grant = SetupGrant::default();
+    /// Issues a code in the name of somebody who has all that it gives. One of a
+    /// device that has nothing but its token goes with that token.
+    pub async fn issue_code(
+        &self,
+        caller: &Principal,
+        purpose: CodeFor,
+        now_ms: u64,
+    ) -> Result<Issued, ManageError> {
+        let mut grant = purpose.grant();
         if let Some(scope) = grant.scopes.iter().find(|scope| !holds(caller, scope)) {
             return Err(ManageError::MissingScope(scope.clone()));
         }
         if caller.token_device().is_some() && !caller.allows(Scope::Admin) {
             return Err(ManageError::Denied);
+        }
+        if let Some(device_id) = caller.token_device() {
+            let hash = self.operator_token(device_id, now_ms).await?.ok_or(ManageError::Denied)?;
+            grant.stands_on = Some(IssuerToken { device_id: device_id.to_owned(), hash });
         }
         let mut bytes = [0; 32];
         getrandom::fill(&mut bytes).map_err(|error| {
@@ -84,15 +135,26 @@ impl Pairing {
             hash: hash(token.expose()),
             grant: text,
             issued_by: caller.owner().to_text(),
-            expires_at_ms: now_ms + SETUP_CODE_LIFE_MS,
+            expires_at_ms: now_ms + purpose.life_ms(),
         };
         let expires_at_ms = code.expires_at_ms;
         if !self.store.add_setup_code(code, now_ms).await.map_err(unavailable)? {
             let text = "too many setup codes are open; wait until they end, or take them back with `clawgate devices clear --codes`";
             return Err(ErrorShape::unavailable(text).kind(ErrorKind::RateLimited).into());
         }
-        tracing::info!(by = %caller.owner().to_text(), "setup code issued");
+        tracing::info!(by = %caller.owner().to_text(), purpose = ?purpose, "setup code issued");
         Ok(Issued { token, grant, expires_at_ms })
+    }
+
+    /// The hash of a device's token for operators, if it has one that is good.
+    async fn operator_token(
+        &self,
+        device_id: &str,
+        now_ms: u64,
+    ) -> Result<Option<String>, ErrorShape> {
+        let row = self.look(device_id, now_ms).await?;
+        let token = row.paired.as_ref().and_then(|it| live(it, Role::Operator.as_str()));
+        Ok(token.map(|token| token.hash.clone()))
     }
 
     /// Takes back every code; answers how many were still good.
@@ -112,6 +174,11 @@ impl Pairing {
         let hash = hash(text);
         let known = self.store.setup_code(&hash, now_ms).await.map_err(unavailable)?;
         let Some(grant) = known.and_then(|code| fitting(&code, ask)) else { return Ok(None) };
+        if let Some(IssuerToken { device_id, hash }) = &grant.stands_on
+            && self.operator_token(device_id, now_ms).await?.as_ref() != Some(hash)
+        {
+            return Ok(None);
+        }
         // The list is complete before a code is spent on it.
         self.imported().await;
         // Here those who race part: one of them gets it.

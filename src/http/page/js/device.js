@@ -63,6 +63,10 @@ export class Device {
     return this.#key.id;
   }
 
+  get platform() {
+    return "web";
+  }
+
   token() {
     return get("token");
   }

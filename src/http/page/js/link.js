@@ -206,7 +206,7 @@ export class Link {
     const auth = this.#credential ?? (stored ? { deviceToken: stored } : undefined);
     const params = {
       ...VERSIONS,
-      client: { id: "openclaw-control-ui", version: "clawgate", platform: "web", mode: "webchat", displayName: "clawgate page" },
+      client: { id: "openclaw-control-ui", version: "clawgate", platform: this.#device?.platform ?? "web", mode: "webchat", displayName: "clawgate page" },
       role: "operator",
       scopes: SCOPES,
       caps: ["tool-events"],
@@ -229,7 +229,7 @@ export class Link {
     this.#attempts = 0;
     const token = hello.auth?.deviceToken;
     if (this.#device && token) {
-      await this.#device.keep(token);
+      await this.#device.keep(token, hello.auth);
       // From here on the device speaks for itself; what was typed is forgotten.
       this.#credential = undefined;
     }

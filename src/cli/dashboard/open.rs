@@ -1,0 +1,131 @@
+//! Opening a link in the browser of whoever sits here.
+
+use std::io::{self, IsTerminal};
+use std::process::Stdio;
+use std::time::Duration;
+
+use tokio::process::Command;
+
+use crate::cli::Surroundings;
+use crate::config::Env;
+
+/// Programs that hand a link to a browser end at once, or stay as the browser
+/// itself; after this one that stays counts as the browser.
+const HANDED_OVER: Duration = Duration::from_secs(3);
+
+/// Where somebody runs the command.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Place {
+    /// Before a screen; these programs open links, the first that is there.
+    Screen(&'static [&'static str]),
+    /// At the other end of this.
+    Ssh(Ssh),
+    /// Nobody sees a browser here.
+    Nowhere,
+}
+
+/// A connection by SSH, as its server tells of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ssh {
+    /// Who is logged in.
+    pub user: Option<String>,
+    /// The address of this machine that was connected to, and its port.
+    pub server: Option<(String, String)>,
+}
+
+impl Place {
+    /// Where this command runs.
+    pub fn of(around: &Surroundings) -> Self {
+        Self::find(&around.env, io::stdout().is_terminal(), cfg!(target_os = "macos"))
+    }
+
+    fn find(env: &Env, is_terminal: bool, is_mac: bool) -> Self {
+        let get = |name: &str| env.get(name);
+        let connection = get("SSH_CONNECTION");
+        if connection.is_some() || get("SSH_TTY").is_some() || get("SSH_CLIENT").is_some() {
+            let mut words = connection.as_deref().unwrap_or_default().split_whitespace().skip(2);
+            let server = words.next().zip(words.next());
+            let server = server.map(|(host, port)| (host.to_owned(), port.to_owned()));
+            return Self::Ssh(Ssh { user: get("USER").or_else(|| get("LOGNAME")), server });
+        }
+        if !is_terminal {
+            return Self::Nowhere;
+        }
+        let is_wsl = get("WSL_DISTRO_NAME").is_some() || get("WSL_INTEROP").is_some();
+        if is_mac {
+            Self::Screen(&["open"])
+        } else if is_wsl {
+            Self::Screen(&["wslview", "xdg-open"])
+        } else if get("DISPLAY").is_some() || get("WAYLAND_DISPLAY").is_some() {
+            Self::Screen(&["xdg-open"])
+        } else {
+            Self::Nowhere
+        }
+    }
+}
+
+/// Opens a link; whether a browser has it now.
+pub async fn open(place: &Place, link: &str) -> bool {
+    let Place::Screen(programs) = place else { return false };
+    for program in *programs {
+        let started = Command::new(program)
+            .arg(link)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn();
+        let Ok(mut child) = started else { continue };
+        match tokio::time::timeout(HANDED_OVER, child.wait()).await {
+            Ok(Ok(status)) if !status.success() => {}
+            Ok(Err(_)) => {}
+            _ => return true,
+        }
+    }
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    fn place(env: &[(&str, &str)], is_terminal: bool, is_mac: bool) -> Place {
+        let variables: BTreeMap<_, _> =
+            env.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        let env = Env::new(move |name| variables.get(name).cloned(), None);
+        Place::find(&env, is_terminal, is_mac)
+    }
+
+    #[test]
+    fn a_browser_is_opened_only_where_somebody_sees_it() {
+        let linux = Place::Screen(&["xdg-open"]);
+        assert_eq!(place(&[("DISPLAY", ":0")], true, false), linux);
+        assert_eq!(place(&[("WAYLAND_DISPLAY", "wayland-0")], true, false), linux);
+        assert_eq!(place(&[], true, true), Place::Screen(&["open"]));
+        let wsl = place(&[("WSL_DISTRO_NAME", "Debian")], true, false);
+        assert_eq!(wsl, Place::Screen(&["wslview", "xdg-open"]));
+        for (env, is_terminal, is_mac) in [
+            (&[][..], true, false),
+            (&[("DISPLAY", " ")], true, false),
+            (&[("DISPLAY", ":0")], false, false),
+            (&[], false, true),
+        ] {
+            assert_eq!(place(env, is_terminal, is_mac), Place::Nowhere, "{env:?}");
+        }
+    }
+
+    #[test]
+    fn over_ssh_nothing_is_opened_also_with_a_display_that_is_passed_on() {
+        let env = [
+            ("SSH_CONNECTION", "203.0.113.9 50000 192.0.2.7 2222"),
+            ("USER", "ada"),
+            ("DISPLAY", "localhost:10.0"),
+        ];
+        let server = Some(("192.0.2.7".to_owned(), "2222".to_owned()));
+        let expected = Place::Ssh(Ssh { user: Some("ada".to_owned()), server });
+        assert_eq!(place(&env, true, false), expected);
+        let unknown = Place::Ssh(Ssh { user: None, server: None });
+        assert_eq!(place(&[("SSH_TTY", "/dev/pts/1")], true, true), unknown);
+    }
+}
