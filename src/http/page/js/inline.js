@@ -193,8 +193,13 @@ class Scanner {
     let left = end - at;
     // A long row of marks is a line that somebody drew.
     if (left > 3 || (char === "~" && left !== 2)) return this.#say(text.slice(at, end)), end;
-    for (const size of [2, 1]) {
-      while (closes && left >= size && this.#close(char + size)) left -= size;
+    while (closes && left > 0) {
+      // The innermost first, then whichever is open at all.
+      const inner = this.#open.at(-1)?.kind;
+      const sizes = inner === `${char}1` ? [1, 2] : [2, 1];
+      const size = sizes.find((size) => size <= left && this.#close(char + size));
+      if (!size) break;
+      left -= size;
     }
     for (const size of [2, 1]) {
       if (!opens || left < size || !TAGS[char + size]) continue;

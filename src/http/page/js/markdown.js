@@ -119,7 +119,7 @@ function list(lines, at, depth) {
     isLoose ||= inner.length < blanks && isOurs(ITEM.exec(lines[end] ?? ""));
     const task = TASK.exec(inner[0]);
     if (task) inner[0] = inner[0].slice(4);
-    items.push({ task: task?.[1], blocks: parse(inner, depth + 1) });
+    items.push({ task: task?.[1], blocks: parse(inner, depth + 1), lines: inner });
   }
   return { kind: "list", isOrdered, isLoose, start: parseInt(first, 10) || 0, items, next: end };
 }
@@ -167,6 +167,9 @@ function codeBlock({ language, text }) {
   return h("div.code", {}, bar, h("pre", { tabindex: "0", "aria-label": `Code, ${language || "text"}` }, h("code", {}, text)));
 }
 
+// What there are no more elements for.
+const plainText = (lines) => h("div.plain-text", {}, lines.join("\n"));
+
 function tableBlock({ aligned, head, rows }, budget) {
   const cell = (name) => (text, column) => {
     const made = h(name, { style: { textAlign: aligned[column] ?? "" } });
@@ -175,26 +178,35 @@ function tableBlock({ aligned, head, rows }, budget) {
     return made;
   };
   const row = (texts) => h("tr", {}, texts.slice(0, aligned.length).map(cell("td")));
-  const shown = rows.slice(0, Math.max(1, Math.floor(budget.left / aligned.length)));
-  return h("div.scroll-x", { tabindex: "0", role: "group", "aria-label": "Table" }, h("table", {}, h("thead", {}, h("tr", {}, head.map(cell("th")))), h("tbody", {}, shown.map(row))));
+  const shown = rows.slice(0, Math.max(0, Math.floor(budget.left / aligned.length)));
+  const rest = rows.slice(shown.length).map((texts) => texts.join(" | "));
+  const made = h("div.scroll-x", { tabindex: "0", role: "group", "aria-label": "Table" }, h("table", {}, h("thead", {}, h("tr", {}, head.map(cell("th")))), h("tbody", {}, shown.map(row))));
+  if (rest.length > 0) made.append(plainText(rest));
+  return made;
 }
 
 function listBlock({ isOrdered, isLoose, start, items }, budget) {
   const item = ({ task, blocks }) => {
     const box = task === undefined ? null : h("input", { type: "checkbox", checked: task !== " ", disabled: true, "aria-label": task === " " ? "to do" : "done" });
     const made = h("li", { class: box ? "task" : null }, box);
+    const isTight = !isLoose && blocks.filter((block) => block.kind === "paragraph").length < 2;
     for (const block of blocks) {
       // Items of a tight list have no paragraphs of their own.
-      if (block.kind === "paragraph" && !isLoose) inline(made, block.text, budget);
+      if (block.kind === "paragraph" && isTight) inline(made, block.text, budget);
       else made.append(element(block, budget));
     }
     return made;
   };
-  return h(isOrdered ? "ol" : "ul", { start: isOrdered && start !== 1 ? String(start) : null }, items.map(item));
+  const shown = items.slice(0, Math.max(0, budget.left));
+  budget.left -= shown.length;
+  const rest = items.slice(shown.length).flatMap(({ lines }) => lines);
+  const made = h(isOrdered ? "ol" : "ul", { start: isOrdered && start !== 1 ? String(start) : null }, shown.map(item));
+  if (rest.length > 0) made.append(h("li", {}, plainText(rest)));
+  return made;
 }
 
 function element(block, budget, isOpen = false) {
-  if (budget.left-- <= 0 && block.text !== undefined) return h("p", {}, block.text);
+  budget.left--;
   switch (block.kind) {
     case "code":
       return codeBlock(block);
@@ -242,9 +254,11 @@ export class Markdown {
     let made = null;
     for (const [index, block] of blocks.entries()) {
       const isLast = index === blocks.length - 1;
-      if (isLast) this.#left = budget.left;
-      made = element(block, budget, isOpen && isLast);
+      if (isLast) this.#left = Math.max(0, budget.left);
+      const isTooMuch = budget.left <= 0;
+      made = isTooMuch ? plainText(lines.slice(block.line)) : element(block, budget, isOpen && isLast);
       this.element.append(made);
+      if (isTooMuch) break;
     }
     this.#last = isOpen ? made : null;
     if (blocks.length > 1) this.#stable = this.#after(blocks.at(-1).line);

@@ -11,6 +11,10 @@ const PAGES_MAX = 1000;
 // The history is asked again this long after a run has ended.
 const SETTLE_MS = 150;
 
+// A command that was answered is in no transcript; its line is kept here.
+const LINE = "line-";
+const isLine = (message) => idOf(message)?.startsWith(LINE) && textOf(message).startsWith("/");
+
 const idOf = (message) => message.__openclaw?.id;
 
 export const textOf = ({ content }) =>
@@ -107,6 +111,7 @@ export class Conversation {
     const known = new Map(this.messages.map((message) => [idOf(message), message]));
     // A message that was loaded whole stays so.
     this.messages = history.messages.map((message) => (message.__openclaw?.truncated && known.get(idOf(message))) || message);
+    for (const line of known.values()) if (isLine(line)) this.#putBack(line);
     this.thinkingLevel = history.thinkingLevel ?? "off";
     const first = history.messages[0];
     this.hasOlder = this.#limit < PAGES_MAX && (history.messages.length >= this.#limit || first?.__openclaw?.seq > 1);
@@ -115,6 +120,11 @@ export class Conversation {
     this.#takeRun(history.activeRun);
     this.isLoaded = true;
     this.#told.changed();
+  }
+
+  #putBack(line) {
+    const next = this.messages.findIndex((message) => message.timestamp > line.timestamp);
+    this.messages.splice(next < 0 ? this.messages.length : next, 0, line);
   }
 
   #takeRun(active) {
@@ -157,8 +167,7 @@ export class Conversation {
     if (id && this.messages.some((known) => idOf(known) === id && !known.__openclaw.pending)) return;
     const at = this.messages.findIndex((known) => idOf(known) === id);
     if (message.role === "assistant" && this.run) this.#commit(message);
-    // A command has no id: it is in no transcript.
-    if (!id) this.messages.push({ ...message, __openclaw: { ...message.__openclaw, id: `line-${message.timestamp}` } });
+    if (!id) this.messages.push({ ...message, __openclaw: { ...message.__openclaw, id: LINE + message.timestamp } });
     else if (at >= 0) this.messages.splice(at, 1);
     if (id) this.messages.push(message);
     this.#result(message);
