@@ -138,7 +138,7 @@ export default steps({
   },
 
   // Killed in the middle of an answer, and an answer that is lost on its way.
-  async comes_back({ page, args }) {
+  async comes_back({ page, context, args }) {
     const frames = record(page);
     await login(page, args);
     await say(page, scripted("before"));
@@ -150,13 +150,22 @@ export default steps({
     await say(page, scripted("after"));
     await page.getByText("Waits for the connection").waitFor();
     await field(page).fill("a draft");
+    await context.setOffline(true);
     await ask(args, "start");
+    await context.setOffline(false);
     await until("it is answered", async () => (await texts(answers(page))).at(-1) === "after");
     await until("nothing waits", async () => (await page.locator(".message.pending, .live").count()) === 0);
     check((await field(page).inputValue()) === "a draft", "the draft is kept");
     const told = await texts(mine(page));
     check(told.length === 3 && told.at(-1) === scripted("after").trim(), "each message once", told);
     const keys = frames.calls("chat.send").map((params) => params.idempotencyKey);
+    // Killed once more, while nothing waits.
+    await say(page, "@mock stream n=200 delay=50");
+    await until("text comes", async () => (await page.locator(".message.live .md").textContent()).includes("w5"));
+    await ask(args, "kill");
+    await ask(args, "start");
+    await page.getByRole("button", { name: "Ask again" }).waitFor();
+    check((await mine(page).count()) === 4, "it is there once");
     return { keys };
   },
 
@@ -335,5 +344,27 @@ export default steps({
     await page.evaluate(() => dispatchEvent(new Event("resize")));
     await page.getByRole("button", { name: "Latest" }).click();
     await until("at the end again", async () => (await left()) < 50);
+  },
+
+  // 150 notes: the newest ones first, the others when somebody scrolls up.
+  async scrolls_up({ page, args }) {
+    const frames = record(page);
+    await login(page, args);
+    const note = (number) => page.locator(".messages").getByText(`note ${number}.`, { exact: true });
+    await note(150).waitFor();
+    check((await note(1).count()) === 0, "not everything at once");
+    const scroller = page.locator(".scroller");
+    const place = () => note(95).evaluate((one) => one.getBoundingClientRect().top);
+    await note(95).waitFor();
+    await scroller.evaluate((one) => one.scrollTo(0, 200));
+    const before = await place();
+    await note(40).waitFor({ state: "attached" });
+    check(Math.abs((await place()) - before) < 3, "what is read stays where it is", before, await place());
+    await scroller.evaluate((one) => one.scrollTo(0, 0));
+    await note(1).waitFor({ state: "attached" });
+    await page.getByRole("button", { name: "Latest" }).click();
+    await say(page, scripted("still here"));
+    await settled(page, 151);
+    return frames.calls("chat.history").map((params) => params.limit);
   },
 });

@@ -3,11 +3,17 @@
 use serde_json::{Value, json};
 
 use super::Place;
+use crate::stage::{admin, call};
 use crate::support::SECRET;
 
 /// Runs steps that the test has to do nothing for.
 async fn run(place: &Place, name: &str) -> Value {
     place.run("chat", name, json!({})).await
+}
+
+/// The last message that a model was asked with.
+fn last_of(body: &Value) -> String {
+    body["messages"].as_array().unwrap().last().unwrap().to_string()
 }
 
 #[tokio::test]
@@ -57,19 +63,23 @@ async fn a_page_loaded_in_the_middle_of_a_run_shows_it_from_the_beginning_to_the
 async fn a_gateway_that_is_killed_and_started_again_finds_the_page_as_it_was() {
     let mut place = Place::new().await;
     let steps = tokio::spawn(place.run("chat", "comes_back", json!({})));
-    let kill = place.asked().await;
-    assert_eq!(kill.word, "kill");
-    place.gateway.kill9();
-    kill.done();
-    let start = place.asked().await;
-    assert_eq!(start.word, "start");
-    place.gateway.restart_in_place().await;
-    start.done();
+    for _ in 0..2 {
+        let kill = place.asked().await;
+        assert_eq!(kill.word, "kill");
+        place.gateway.kill9();
+        kill.done();
+        let start = place.asked().await;
+        assert_eq!(start.word, "start");
+        place.gateway.restart_in_place().await;
+        start.done();
+    }
     let told = steps.await.unwrap();
     let keys = told["keys"].as_array().unwrap();
     assert_eq!(keys.len(), 3, "each message was sent once: {told}");
-    let last = place.mock.requests().pop().unwrap().body.to_string();
-    assert_eq!(last.matches("text=\\\\\\\"after\\\\\\\"").count(), 1, "{last}");
+    let calls = place.mock.requests();
+    let is_of_it = |body: &str| body.contains("text=\\\"after\\\"");
+    let answered = calls.iter().map(|call| last_of(&call.body)).filter(|said| is_of_it(said));
+    assert_eq!(answered.count(), 1, "it was answered once");
 }
 
 #[tokio::test]
@@ -116,4 +126,18 @@ async fn everything_works_by_keyboard_and_drafts_stay_with_their_sessions() {
 async fn on_a_phone_nothing_is_cut_off_and_a_long_conversation_keeps_its_place() {
     let place = Place::new().await;
     run(&place, "phone").await;
+}
+
+#[tokio::test]
+async fn older_messages_come_when_somebody_scrolls_up() {
+    let place = Place::new().await;
+    let mut client = admin(&place.gateway).await;
+    call(&mut client, "sessions.create", json!({"key": "main"})).await;
+    for number in 1..=150 {
+        let note = json!({"sessionKey": "main", "message": format!("note {number}.")});
+        call(&mut client, "chat.inject", note).await;
+    }
+    let limits = run(&place, "scrolls_up").await;
+    assert_eq!(limits[0], 60, "{limits}");
+    assert!(limits.as_array().unwrap().contains(&json!(240)), "{limits}");
 }

@@ -29,6 +29,7 @@ export class Approvals {
   #cards = new Map();
   #ends = [];
   #clock = null;
+  #hasBegun = false;
 
   constructor(app) {
     this.#app = app;
@@ -42,7 +43,8 @@ export class Approvals {
     this.#ends.push(link.on("ready", load), link.on("gap", load));
     document.addEventListener("visibilitychange", title);
     this.#ends.push(() => document.removeEventListener("visibilitychange", title));
-    if (link.state === "open") load();
+    // "ready" may be about to come.
+    queueMicrotask(() => !this.#hasBegun && link.state === "open" && load());
   }
 
   end() {
@@ -53,6 +55,7 @@ export class Approvals {
   }
 
   async #load() {
+    this.#hasBegun = true;
     const { link } = this.#app;
     const lists = await Promise.all(KINDS.map((kind) => link.call(`${kind}.approval.list`)));
     this.#waiting.clear();
@@ -109,7 +112,7 @@ export class Approvals {
     const left = h("span.small.muted", {}, expiresAtMs ? "" : null);
     const titleText = kind === "exec" ? "A command waits for you" : (request.title ?? "A plugin asks");
     const facts = [["in", request.cwd], ["on", request.nodeId ?? request.host], ["agent", request.agentId], ["session", request.sessionKey], ["plugin", request.pluginId], ["tool", request.toolName]].filter(([, value]) => value);
-    const warnings = [request.warningText, ...(request.commandAnalysis?.warningLines ?? [])].filter(Boolean);
+    const warnings = [...new Set([request.warningText, ...(request.commandAnalysis?.warningLines ?? [])])].filter(Boolean);
     const text = kind === "exec" ? request.command : (request.description ?? "");
     const buttons = (request.allowedDecisions ?? Object.keys(NAMES)).map((decision) => button(NAMES[decision] ?? decision, { class: decision === "deny" ? "danger" : decision === "allow-once" ? "primary" : "", onclick: () => this.#decide(kind, id, decision, element) }));
     const name = `approval-${id}`;

@@ -37,6 +37,7 @@ export class Sessions {
   #link;
   #listeners = new Set();
   #soon = null;
+  #hasBegun = false;
   #seen = JSON.parse(localStorage.getItem(SEEN) ?? "null");
 
   constructor(link) {
@@ -45,7 +46,8 @@ export class Sessions {
     link.on("ready", begin);
     link.on("gap", () => this.#later());
     link.on("sessions.changed", (change) => this.#take(change));
-    if (link.state === "open") begin();
+    // "ready" may be about to come.
+    queueMicrotask(() => !this.#hasBegun && link.state === "open" && begin());
   }
 
   // Calls `listener` after each change; returns a function that ends it.
@@ -94,6 +96,7 @@ export class Sessions {
   }
 
   async #begin() {
+    this.#hasBegun = true;
     await Promise.all([this.#link.call("sessions.subscribe"), this.load()]);
   }
 

@@ -28,13 +28,14 @@ export class Transcript {
   #isLoading = false;
   #frame = null;
   #clock = null;
-  #empty;
+  #told;
 
-  // empty: makes what is shown of a conversation without messages.
-  constructor(conversation, empty) {
+  // told: {empty(), what is shown of a conversation without messages; hasFailed(),
+  // whether its last run failed; askAgain(text)}.
+  constructor(conversation, told) {
     this.#conversation = conversation;
     this.#messages = new Messages(conversation);
-    this.#empty = empty;
+    this.#told = told;
     this.#scroller = h("div.scroller", { tabindex: "-1" }, this.#list);
     this.element = h("div.transcript", {}, this.#scroller, this.#jump);
     this.#scroller.addEventListener("scroll", () => this.#scrolled(), { passive: true });
@@ -96,7 +97,8 @@ export class Transcript {
     this.#messages.update();
     const wanted = [...this.#history(), ...this.#ofRun(), ...this.#ofOutbox()];
     if (conversation.failure) wanted.push(this.#failure(conversation.failure));
-    if (wanted.length === 0 && conversation.isLoaded) wanted.push(this.#empty());
+    else if (this.#isUnanswered()) wanted.push(this.#unanswered);
+    if (wanted.length === 0 && conversation.isLoaded) wanted.push(this.#told.empty());
     if (conversation.hasOlder) wanted.unshift(this.#older);
     this.#place(wanted);
     this.#scroller.setAttribute("aria-busy", String(!conversation.isLoaded));
@@ -167,6 +169,14 @@ export class Transcript {
     const bubble = h("div.bubble", {}, files.length > 0 ? h("div.pictures", {}, files) : null, text ? h("div.plain-text", {}, text) : null);
     return { element: h("article.message.user.pending", { "aria-label": "You" }, bubble, h("div.foot", {}, state)), state };
   }
+
+  // A gateway that was killed leaves a message without an answer.
+  #isUnanswered() {
+    const { messages, run, outbox, isLoaded } = this.#conversation;
+    return isLoaded && !run && outbox.items.length === 0 && messages.at(-1)?.role === "user" && this.#told.hasFailed();
+  }
+
+  #unanswered = h("div.notice.warn.row.wrap", {}, h("span.grow", {}, "This was not answered: the gateway stopped before."), button("Ask again", { onclick: () => this.#told.askAgain(textOf(this.#conversation.messages.at(-1))) }));
 
   #failed = h("div.notice.bad", { role: "alert" });
 

@@ -11,6 +11,8 @@ import { agentOf, sessionsOf, title } from "../sessions.js";
 import { failed } from "../toast.js";
 
 const LAST = "clawgate.session";
+// What the gateway says of a message that it has, but did not answer.
+const KEPT = "it is in the transcript";
 
 // A session on the screen; `end()` when another one takes its place.
 class Room {
@@ -35,12 +37,18 @@ class Room {
       changed: () => this.#update(),
       failed,
       refused: (error, { text, attachments }) => {
+        // Stopped while it was answered: it is in the conversation.
+        if (error.message.includes(KEPT)) return;
         toast(`Not sent: ${error.message}`, "bad");
         this.#composer.restore(text, attachments);
       },
     };
     this.#conversation = new Conversation(link, key, told);
-    this.#transcript = new Transcript(this.#conversation, () => this.#empty());
+    this.#transcript = new Transcript(this.#conversation, {
+      empty: () => this.#empty(),
+      hasFailed: () => this.#row().status === "failed" && !this.#row().hasActiveRun,
+      askAgain: (text) => this.#send(text, []),
+    });
     this.#composer = new Composer(link, key, { toast, abort: () => this.#conversation.abort().catch(failed), send: (text, files) => this.#send(text, files) });
     this.#pickers = new Pickers(link, sessions, key);
     this.#ends = [sessions.on(() => this.#update()), link.on("state", () => this.#update())];
