@@ -39,22 +39,41 @@ macro_rules! assets {
     };
 }
 
-static ASSETS: [Asset; 15] = assets![
+static ASSETS: [Asset; 34] = assets![
     "index.html",
     "login.html",
     "icon.svg",
     "css/base.css",
     "css/shell.css",
+    "css/chat.css",
+    "css/markdown.css",
     "js/app.js",
+    "js/approvals.js",
+    "js/chat/actions.js",
+    "js/chat/attachments.js",
+    "js/chat/commands.js",
+    "js/chat/composer.js",
+    "js/chat/conversation.js",
+    "js/chat/list.js",
+    "js/chat/messages.js",
+    "js/chat/outbox.js",
+    "js/chat/pickers.js",
+    "js/chat/tools.js",
+    "js/chat/transcript.js",
     "js/control_device.js",
     "js/device.js",
     "js/dom.js",
     "js/enter.js",
     "js/format.js",
+    "js/inline.js",
     "js/link.js",
     "js/login.js",
+    "js/markdown.js",
+    "js/sessions.js",
     "js/toast.js",
+    "js/views/chat.js",
     "js/views/overview.js",
+    "js/views/sessions.js",
 ];
 
 fn tag(text: &str) -> String {

@@ -14,5 +14,6 @@ mod stage;
 mod browser;
 mod control_ui;
 mod login;
+mod page;
 mod proxies;
 mod units;

@@ -1,14 +1,17 @@
 // The page: login, navigation, one view at a time.
 
+import { Approvals } from "./approvals.js";
 import { Device } from "./device.js";
 import { button, h, icon, replace } from "./dom.js";
 import { Link } from "./link.js";
 import { login } from "./login.js";
 import { toast } from "./toast.js";
+import { view as chat } from "./views/chat.js";
 import { view as overview } from "./views/overview.js";
+import { view as sessions } from "./views/sessions.js";
 
 // In the order of the navigation; the first one is shown when none is named.
-const VIEWS = [overview];
+const VIEWS = [chat, sessions, overview];
 
 const STATES = { connecting: "Connecting…", open: "Connected", lost: "Reconnecting…", refused: "Signed out" };
 const THEMES = ["auto", "light", "dark"];
@@ -35,6 +38,7 @@ class Shell {
   #offline = h("div.offline", { role: "status", hidden: true }, h("span.spin"), "The connection to the gateway was lost. Trying again…");
   #shown = null;
   #leave = null;
+  #approvals = null;
 
   constructor(root, link) {
     this.#root = root;
@@ -72,7 +76,8 @@ class Shell {
 
   #close(instead) {
     this.#leave?.();
-    this.#leave = this.#shown = null;
+    this.#approvals?.end();
+    this.#leave = this.#shown = this.#approvals = null;
     replace(this.#root, instead);
   }
 
@@ -86,8 +91,9 @@ class Shell {
     const leave = button("Sign out", { class: "plain", icon: "close", onclick: () => this.#link.logout() });
     const state = h("div.link-state", { role: "status" }, this.#dot, this.#state);
     const brand = h("div.brand", {}, h("img", { src: "icon.svg", alt: "" }), "clawgate");
+    this.#approvals = new Approvals(this.#app());
     const nav = h("nav.nav", { "aria-label": "Views" }, brand, VIEWS.map(item), h("div.foot", {}, state, h("div.row.wrap", {}, theme, leave)));
-    replace(this.#root, h("div.shell", {}, nav, this.#main));
+    replace(this.#root, h("div.shell", {}, nav, h("div.column", {}, this.#approvals.element, this.#main)));
     this.#show();
   }
 
