@@ -37,18 +37,38 @@ macro_rules! assets {
     };
 }
 
-static ASSETS: [Asset; 12] = assets![
+static ASSETS: [Asset; 32] = assets![
     "index.html",
     "icon.svg",
     "css/base.css",
+    "css/ops.css",
     "css/shell.css",
+    "js/ago.js",
     "js/app.js",
+    "js/clipboard.js",
+    "js/cron/complaints.js",
+    "js/cron/form.js",
+    "js/cron/history.js",
+    "js/cron/job.js",
+    "js/cron/when.js",
+    "js/cron/words.js",
     "js/device.js",
+    "js/devices/nodes.js",
+    "js/devices/paired.js",
+    "js/devices/qr.js",
+    "js/devices/setup.js",
+    "js/devices/waiting.js",
+    "js/devices/words.js",
     "js/dom.js",
+    "js/fields.js",
     "js/format.js",
     "js/link.js",
     "js/login.js",
+    "js/logs/line.js",
     "js/toast.js",
+    "js/views/cron.js",
+    "js/views/devices.js",
+    "js/views/logs.js",
     "js/views/overview.js",
 ];
 

@@ -5,10 +5,13 @@ import { button, h, icon, replace } from "./dom.js";
 import { Link } from "./link.js";
 import { login } from "./login.js";
 import { toast } from "./toast.js";
+import { view as cron } from "./views/cron.js";
+import { view as devices } from "./views/devices.js";
+import { view as logs } from "./views/logs.js";
 import { view as overview } from "./views/overview.js";
 
 // In the order of the navigation; the first one is shown when none is named.
-const VIEWS = [overview];
+const VIEWS = [overview, cron, devices, logs];
 
 const STATES = { connecting: "Connecting…", open: "Connected", lost: "Reconnecting…", refused: "Signed out" };
 const THEMES = ["auto", "light", "dark"];
@@ -35,6 +38,7 @@ class Shell {
   #offline = h("div.offline", { role: "status", hidden: true }, h("span.spin"), "The connection to the gateway was lost. Trying again…");
   #shown = null;
   #leave = null;
+  #watches = [];
 
   constructor(root, link) {
     this.#root = root;
@@ -72,6 +76,7 @@ class Shell {
 
   #close(instead) {
     this.#leave?.();
+    for (const end of this.#watches.splice(0)) end();
     this.#leave = this.#shown = null;
     replace(this.#root, instead);
   }
@@ -88,6 +93,8 @@ class Shell {
     const brand = h("div.brand", {}, h("img", { src: "icon.svg", alt: "" }), "clawgate");
     const nav = h("nav.nav", { "aria-label": "Views" }, brand, VIEWS.map(item), h("div.foot", {}, state, h("div.row.wrap", {}, theme, leave)));
     replace(this.#root, h("div.shell", {}, nav, this.#main));
+    // What a view tells beside its name while another one is shown.
+    this.#watches = VIEWS.map((view) => view.watch?.(this.#app())).filter(Boolean);
     this.#show();
   }
 
