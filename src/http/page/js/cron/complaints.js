@@ -27,7 +27,8 @@ export function complain(error, fields) {
   // deepest part is about what was entered.
   const own = parts.filter(([, path]) => fields[path] && !fields[path].root.closest("[hidden]"));
   if (own.length > 0) {
-    for (const [, path, what] of own.reverse()) fields[path].fail(plain(what));
+    own.sort(([, a], [, b]) => a.length - b.length);
+    for (const [, path, what] of own) fields[path].fail(plain(what));
   } else {
     const path = WORDS.find(([words, path]) => words.test(text) && fields[path])?.[1];
     if (!path) return text;

@@ -6,7 +6,7 @@ import { complain } from "./complaints.js";
 import { When } from "./when.js";
 
 const THINKING = [["", "As the agent does"], ...["off", "minimal", "low", "medium", "high", "xhigh"].map((level) => [level, level])];
-const DELIVERIES = [["none", "Nowhere: it stays in the transcript"], ["announce", "To a chat"], ["webhook", "To a web address"]];
+const DELIVERIES = [["none", "Only to its session"], ["announce", "To a chat"], ["webhook", "To a web address"]];
 const PAYLOADS = [["agentTurn", "Ask the agent"], ["systemEvent", "Tell the main session"]];
 const MISSED = [["", "As the gateway is set"], ["run", "Run the last one late"], ["skip", "Skip it"]];
 const WAKES = [["now", "Answers at once"], ["next-heartbeat", "Answers at its next heartbeat"]];

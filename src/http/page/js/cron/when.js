@@ -45,16 +45,16 @@ export class When {
     this.unit = field("Unit", choice(UNITS, unit[0], { onchange: typed.oninput }));
     const pattern = suggested({ value: expr, class: "mono", ...typed });
     pattern.fill(PRESETS);
-    this.expr = field("Calendar (minute hour day month weekday)", pattern.input);
+    this.expr = field("Minute, hour, day, month, weekday", pattern.input);
     const zone = suggested({ value: tz ?? (this.#given ? "" : HERE), placeholder: "that of the gateway", ...typed });
     zone.fill(Intl.supportedValuesOf("timeZone"));
     this.tz = field("Time zone", zone.input);
-    this.stagger = field("Spread over (seconds)", h("input", { type: "number", min: "0", placeholder: "as usual", value: staggerMs === undefined ? "" : String(staggerMs / 1000), ...typed }), "Jobs of one moment begin within so many seconds, each always at the same.");
+    this.stagger = field("Spread over (seconds)", h("input", { type: "number", min: "0", placeholder: "as usual", value: staggerMs === undefined ? "" : String(staggerMs / 1000), ...typed }), "So that not all jobs of a moment begin at once.");
     this.at = field(`At (${HERE})`, h("input", { type: "datetime-local", value: localTime(at ? Date.parse(at) : Date.now() + HOUR_MS), ...typed }));
     this.preview = h("div.preview", { role: "status", "aria-label": "Next runs" });
     this.forms = {
       every: h("div.pair", {}, this.every.root, this.unit.root),
-      cron: h("div.stack", {}, h("div.pair", {}, this.expr.root, this.tz.root), pattern.list, zone.list, this.stagger.root),
+      cron: h("div.pair", {}, this.expr.root, this.tz.root, this.stagger.root, pattern.list, zone.list),
       at: h("div", {}, this.at.root),
     };
     const kinds = tabs("When", KINDS, this.#kind, (kind) => {

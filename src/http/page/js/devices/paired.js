@@ -7,7 +7,19 @@ import { facts, nameOf, scopeBadges, shortId, systemWords } from "./words.js";
 
 const lastUsed = ({ tokens, approvedAtMs }) => Math.max(0, ...tokens.map(({ lastUsedAtMs }) => lastUsedAtMs ?? 0)) || approvedAtMs;
 
-function tokenLine(device, token, isOwn, act) {
+// Connects again by the token of this browser: only to whoever came by it the
+// gateway tells another one.
+function again(link) {
+  return new Promise((resolve) => {
+    const end = link.on("ready", () => {
+      end();
+      resolve();
+    });
+    link.login();
+  });
+}
+
+function tokenLine(device, token, isOwn, act, link) {
   const { deviceId } = device;
   const { role, scopes, revokedAtMs, lastUsedAtMs } = token;
   const name = nameOf(device);
@@ -15,6 +27,7 @@ function tokenLine(device, token, isOwn, act) {
   const rotate = async () => {
     const text = isOwn ? "This browser takes the new one at once." : "Its connections are closed. With the old token it is not let in any more, until it gets the new one by pairing again.";
     if (!(await confirm(`A new token for ${name}?`, text, "Rotate"))) return;
+    if (isOwn) await again(link);
     await act("device.token.rotate", params, "rotated", name, async ({ token }) => isOwn && token && (await Device.load())?.keep(token));
   };
   const revoke = async () => {
@@ -29,7 +42,7 @@ function tokenLine(device, token, isOwn, act) {
   return h("li.row.wrap.token", {}, h("span.badge.accent", {}, role), state, h("span.grow.small.muted", {}, lastUsedAtMs ? ["used ", ago(lastUsedAtMs)] : "not used yet"), actions);
 }
 
-function card(device, { ownId, connected }, act) {
+function card(device, { ownId, connected }, act, link) {
   const { deviceId, tokens, platform, deviceFamily, remoteIp, approvedAtMs } = device;
   const isOwn = deviceId === ownId;
   const name = nameOf(device);
@@ -40,12 +53,12 @@ function card(device, { ownId, connected }, act) {
   const badges = [isOwn && h("span.badge.good", {}, "this browser"), connected.has(deviceId) && h("span.badge.good", {}, "connected")];
   const rows = [["Last seen", ago(lastUsed(device))], ["System", systemWords(deviceFamily ?? platform)], ["Address", remoteIp], ["Approved", ago(approvedAtMs)], ["Device", shortId(deviceId)]];
   const head = h("div.row.wrap", {}, h("h3.grow", {}, name), badges, button("Remove", { icon: "trash", iconOnly: true, class: "icon danger plain", onclick: remove, "aria-label": `Remove ${name}` }));
-  return h("li.card.device", { "data-id": deviceId }, head, facts(rows), h("ul.rows.tokens", {}, tokens.map((token) => tokenLine(device, token, isOwn, act))));
+  return h("li.card.device", { "data-id": deviceId }, head, facts(rows), h("ul.rows.tokens", {}, tokens.map((token) => tokenLine(device, token, isOwn, act, link))));
 }
 
-export function pairedCards(devices, known, act) {
+export function pairedCards(devices, known, act, link) {
   const rank = (device) => (device.deviceId === known.ownId ? Number.POSITIVE_INFINITY : lastUsed(device));
   const sorted = [...devices].sort((a, b) => rank(b) - rank(a));
   if (sorted.length === 0) return h("p.card.muted", {}, "No device is paired. Open this page in another browser, or set up a phone.");
-  return h("ul.rows", {}, sorted.map((device) => card(device, known, act)));
+  return h("ul.rows", {}, sorted.map((device) => card(device, known, act, link)));
 }

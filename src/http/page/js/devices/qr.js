@@ -101,7 +101,7 @@ export function modules(text) {
   for (let right = size - 1; right > 0; right -= 2) {
     if (right === 6) right = 5;
     for (let step = 0; step < size; step++) {
-      const y = (right + 1) & 2 ? size - 1 - step : step;
+      const y = (right + 1) & 2 ? step : size - 1 - step;
       for (const x of [right, right - 1]) {
         if (grid[y][x] !== undefined) continue;
         const isSet = Boolean((all[bit >> 3] >> (7 - (bit & 7))) & 1);

@@ -37,7 +37,7 @@ export async function setUpPhone(link) {
   let end = () => {};
   await openDialog("Set up a phone", (close) => {
     const here = new URL(address());
-    const at = field("Address of this gateway, as the phone reaches it", h("input", { value: OWN.includes(here.hostname) ? "" : here.href, placeholder: "wss://gateway.example", inputmode: "url", autofocus: true, spellcheck: "false" }),
+    const at = field("Address of this gateway, as the phone reaches it", h("input", { value: OWN.includes(here.hostname) ? "" : here.href, placeholder: "wss://gateway.example", maxlength: "400", inputmode: "url", autofocus: true, spellcheck: "false" }),
       "A name or address in your network, or of your tunnel. 127.0.0.1 is the phone itself.");
     const result = h("div.stack", {});
     const submit = async (event) => {

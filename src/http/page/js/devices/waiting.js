@@ -26,7 +26,7 @@ function deviceCard(request, act) {
   const { requestId, deviceId, roles, scopes, platform, deviceFamily, remoteIp, ts, isRepair } = request;
   const badges = [isRepair && h("span.badge", {}, "known already, wants more"), roles.map((role) => h("span.badge.accent", {}, role))];
   const rows = [["Wants to", h("span.row.wrap", {}, scopeBadges(scopes))], ["System", systemWords(deviceFamily ?? platform)], ["Address", remoteIp ?? "this machine"],
-    ["Asked", ago(ts)], ["Goes", ago(ts + LIFE_MS)], ["Device", shortId(deviceId)]];
+    ["Asked", ago(ts)], ["Request ends", ago(ts + LIFE_MS)], ["Device", shortId(deviceId)]];
   return card("device", requestId, nameOf(request), badges, rows, (what, name) => act(`device.pair.${what}`, { requestId }, what, name));
 }
 

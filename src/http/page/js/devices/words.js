@@ -26,7 +26,7 @@ export function nameOf({ displayName, clientId, deviceId, nodeId }) {
 
 // A badge for each thing that scopes allow; the one that allows all stands out.
 export function scopeBadges(scopes) {
-  if (scopes.length === 0) return h("span.badge", {}, "nothing of an operator");
+  if (scopes.length === 0) return h("span.badge", {}, "work for agents");
   // Whoever may write may read.
   const shown = scopes.filter((scope) => scope !== "operator.read" || !scopes.includes("operator.write"));
   return shown.map((scope) => h("span.badge", { class: scope === "operator.admin" ? "warn" : "", title: scope }, SCOPES[scope] ?? scope));

@@ -13,7 +13,7 @@ class Jobs {
   #app;
   #rows = new Map();
   #list = h("ul.jobs");
-  #line = h("div.row.wrap", { role: "status" });
+  #line = h("div.row.wrap.scheduler");
   #off = h("p.notice.warn", { hidden: true }, "The scheduler is off: jobs run only when you run them. Set cron.enabled in the settings to turn it on.");
   #empty = h("div.card.empty", { hidden: true });
   #search = h("input", { type: "search", placeholder: "Search jobs", "aria-label": "Search jobs", oninput: () => this.#filter() });

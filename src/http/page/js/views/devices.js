@@ -84,7 +84,7 @@ class Devices {
     waiting.show(pending, (data) => waitingCards(data, act));
     const known = { ownId: this.#ownId, connected: [...connectedDevices(presence)] };
     const error = all.devices.error && { message: all.devices.error.message };
-    paired.show(error ? { error } : { devices: all.devices.paired, known }, ({ devices }) => pairedCards(devices, { ...known, connected: new Set(known.connected) }, act));
+    paired.show(error ? { error } : { devices: all.devices.paired, known }, ({ devices }) => pairedCards(devices, { ...known, connected: new Set(known.connected) }, act, this.#app.link));
     parts.nodes.show(nodes.error ? nodes : nodes.nodes, (list) => nodeCards(list, act));
     const persons = all.people.people ?? [];
     people.show(persons.length > 0 ? persons : undefined, (list) => peopleTable(list, act));
