@@ -19,6 +19,7 @@ mod jobs;
 mod missed;
 mod outcome;
 mod outlet;
+mod preview;
 mod recover;
 mod retry;
 mod run_log;

@@ -5,8 +5,8 @@ use serde_json::{Value, json};
 use crate::cron::{Asked, CronError, Job};
 use crate::protocol::ErrorShape;
 use crate::protocol::methods::cron::{
-    CronIdParams, CronListParams, CronRunParams, CronRunsParams, CronUpdateParams, NewJob,
-    SetHeartbeatsParams, WakeMode, WakeParams,
+    CronIdParams, CronListParams, CronPreviewParams, CronRunParams, CronRunsParams,
+    CronUpdateParams, NewJob, SetHeartbeatsParams, WakeMode, WakeParams,
 };
 use crate::protocol::methods::{AnyParams, NoParams};
 use crate::registry::{Ctx, Reply};
@@ -96,6 +96,11 @@ pub async fn runs(cx: Ctx, p: CronRunsParams) -> Reply<Value> {
         page["runs"] = page["entries"].clone();
     }
     Ok(page)
+}
+
+/// `cron.preview`: when a schedule would run; ours.
+pub async fn preview(cx: Ctx, p: CronPreviewParams) -> Reply<Value> {
+    cx.services.runs.parts().cron.upcoming(p).map_err(told)
 }
 
 /// `wake`: tells the main session something, which answers at once or later.

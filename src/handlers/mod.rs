@@ -277,6 +277,7 @@ fn of_cron(r: &mut Registry) {
     r.add(admin("cron.remove"), cron::remove);
     r.add(admin("cron.run"), cron::run);
     r.add(read("cron.runs"), cron::runs);
+    r.add(read("cron.preview"), cron::preview);
 }
 
 /// Speech.

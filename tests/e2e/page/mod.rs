@@ -3,13 +3,16 @@
 //! share).
 
 mod chat;
+mod cron;
+mod devices;
+mod logs;
 
 use axum::Router;
 use axum::extract::State;
 use axum::http::Uri;
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot};
-use tokio::task::JoinSet;
+use tokio::task::{JoinHandle, JoinSet};
 
 use crate::stage::{Api, config, serve};
 use crate::support::{Browser, Gateway, GatewayOptions, MockProvider, SECRET};
@@ -84,5 +87,15 @@ impl Place {
     /// The next thing that the steps ask for.
     pub async fn asked(&mut self) -> Asked {
         self.asked.recv().await.expect("the server is there")
+    }
+
+    /// The same, which is this word; `steps` must not end before.
+    pub async fn asked_for(&mut self, word: &str, steps: &mut JoinHandle<Value>) -> Asked {
+        let asked = tokio::select! {
+            asked = self.asked() => asked,
+            ended = steps => panic!("before {word}: {ended:?}"),
+        };
+        assert_eq!(asked.word, word);
+        asked
     }
 }

@@ -7,11 +7,14 @@ import { Link } from "./link.js";
 import { login } from "./login.js";
 import { toast } from "./toast.js";
 import { view as chat } from "./views/chat.js";
+import { view as cron } from "./views/cron.js";
+import { view as devices } from "./views/devices.js";
+import { view as logs } from "./views/logs.js";
 import { view as overview } from "./views/overview.js";
 import { view as sessions } from "./views/sessions.js";
 
 // In the order of the navigation; the first one is shown when none is named.
-const VIEWS = [chat, sessions, overview];
+const VIEWS = [chat, sessions, cron, devices, logs, overview];
 
 const STATES = { connecting: "Connecting…", open: "Connected", lost: "Reconnecting…", refused: "Signed out" };
 const THEMES = ["auto", "light", "dark"];
@@ -39,6 +42,7 @@ class Shell {
   #shown = null;
   #leave = null;
   #approvals = null;
+  #watches = [];
 
   constructor(root, link) {
     this.#root = root;
@@ -77,6 +81,7 @@ class Shell {
   #close(instead) {
     this.#leave?.();
     this.#approvals?.end();
+    for (const end of this.#watches.splice(0)) end();
     this.#leave = this.#shown = this.#approvals = null;
     replace(this.#root, instead);
   }
@@ -94,6 +99,8 @@ class Shell {
     this.#approvals = new Approvals(this.#app());
     const nav = h("nav.nav", { "aria-label": "Views" }, brand, VIEWS.map(item), h("div.foot", {}, state, h("div.row.wrap", {}, theme, leave)));
     replace(this.#root, h("div.shell", {}, nav, h("div.column", {}, this.#approvals.element, this.#main)));
+    // What a view tells beside its name while another one is shown.
+    this.#watches = VIEWS.map((view) => view.watch?.(this.#app())).filter(Boolean);
     this.#show();
   }
 

@@ -3,6 +3,7 @@
 mod delivery;
 mod job;
 mod lenient;
+mod preview;
 
 use serde_json::Value;
 
@@ -15,6 +16,7 @@ use super::super::decode::{
     Fields, Params, any, boolean, integer_from, list, literal, non_empty, text,
 };
 pub use lenient::modernize;
+pub use preview::CronPreviewParams;
 
 /// Most entries of one page.
 const PAGE_MAX: u64 = 200;

@@ -1,0 +1,116 @@
+// Steps of cron.rs.
+import { ask, check, login, record, steps, until } from "../../node/page.mjs";
+
+const EXPR = "Minute, hour, day, month, weekday";
+
+// What is told beside a field once something is.
+async function complaint(dialog, label) {
+  const error = dialog.locator(".field-box", { has: dialog.page().getByLabel(label, { exact: true }) }).locator(".field-error");
+  await error.waitFor();
+  return error.textContent();
+}
+
+async function open(page, args) {
+  await login(page, args, "#/cron");
+  await page.getByRole("button", { name: "New job" }).first().click();
+  return page.getByRole("dialog");
+}
+
+export default steps({
+  // Returns the first of the next runs that the form has shown, the next run of
+  // the job in the list, and the address of the session of its run.
+  async plans({ page, args }) {
+    const frames = record(page);
+    const form = await open(page, args);
+    await form.getByLabel("Name").fill("Morning news");
+    await form.getByText("By the calendar").click();
+    await form.getByLabel("Time zone").fill("Europe/Paris");
+    await form.getByLabel(EXPR).fill("30 8 * * 1-5");
+    const asked = await until("the calendar is asked for", () => frames.sent.find(({ params }) => params.schedule?.expr === "30 8 * * 1-5" && params.schedule.tz === "Europe/Paris"));
+    const { payload } = await until("its instants", () => frames.received.find(({ id }) => id === asked.id));
+    const first = form.locator(".preview li time").first();
+    const shownAt = async () => Date.parse(await first.getAttribute("datetime"));
+    await until("next runs", async () => (await first.isVisible()) && (await shownAt()) === payload.instants[0]);
+    const previewed = await shownAt();
+    check((await form.locator(".preview li").count()) === 3, "three next runs");
+    await form.getByLabel("Message").fill("good morning");
+    await form.getByLabel("Stop after").fill("90");
+    await form.getByRole("button", { name: "Add job" }).click();
+    const job = page.getByRole("listitem").filter({ has: page.getByRole("heading", { name: "Morning news" }) });
+    await job.waitFor();
+    await ask(args, "added");
+    await job.getByText("Monday to Friday at 08:30 · Europe/Paris").waitFor();
+    const next = Date.parse(await job.locator("dd time").first().getAttribute("datetime"));
+
+    await job.getByRole("button", { name: "Run now" }).click();
+    const run = page.locator("li.run");
+    await run.getByText("Echo: good morning").waitFor();
+    check((await run.getAttribute("data-status")) === "ok", "the run is good");
+    const session = await run.getByRole("link", { name: "Open its session" }).getAttribute("href");
+    await job.locator(".badge.good", { hasText: "ok" }).first().waitFor();
+
+    await job.getByRole("button", { name: "Edit" }).click();
+    check((await form.getByLabel(EXPR).inputValue()) === "30 8 * * 1-5", "the form has the job");
+    await form.getByLabel("Name").fill("News");
+    await form.getByText("Again and again").click();
+    await form.getByLabel("Every", { exact: true }).fill("30");
+    await form.getByLabel("Unit").selectOption("minutes");
+    await form.getByLabel("Session", { exact: true }).fill("agent:main:news");
+    await form.getByRole("button", { name: "Save" }).click();
+    await page.getByRole("heading", { name: "News", exact: true }).waitFor();
+    await page.getByText("Every 30 minutes").waitFor();
+    await ask(args, "edited");
+
+    const news = page.locator("li.job").filter({ has: page.getByRole("heading", { name: "News", exact: true }) });
+    await news.getByRole("button", { name: "Duplicate" }).click();
+    await form.getByRole("button", { name: "Add job" }).click();
+    await page.getByRole("heading", { name: "News (copy)" }).waitFor();
+    await page.getByRole("switch", { name: "Enabled: News", exact: true }).click();
+    await news.getByText("turned off").waitFor();
+    await ask(args, "turned-off");
+
+    await news.getByRole("button", { name: "Delete" }).click();
+    await form.getByRole("button", { name: "Delete" }).click();
+    await news.waitFor({ state: "detached" });
+    await ask(args, "deleted");
+    await page.getByRole("heading", { name: "From elsewhere" }).waitFor();
+    await page.getByText("2 jobs, 2 enabled").waitFor();
+    return { previewed, next, session };
+  },
+
+  // Returns what was told beside the fields.
+  async keeps({ page, args }) {
+    const form = await open(page, args);
+    const add = form.getByRole("button", { name: "Add job" });
+    const told = {};
+    await form.locator(".preview li").first().waitFor();
+    await add.click();
+    told.name = await complaint(form, "Name");
+    told.message = await complaint(form, "Message");
+    await form.getByText("By the calendar").click();
+    await form.getByLabel(EXPR).fill("61 * * * *");
+    told.expr = await complaint(form, EXPR);
+    await form.getByLabel(EXPR).fill("0 9 * * *");
+    await form.getByLabel("Time zone").fill("Mars/Base");
+    told.zone = await complaint(form, "Time zone");
+    await form.getByLabel("Name").fill("Kept");
+    await form.getByLabel("Message").fill("typed before the restart");
+    await form.getByLabel("Answer goes").selectOption("To a web address");
+    await form.getByLabel("To", { exact: true }).fill("nowhere");
+    await add.click();
+    told.zone = await complaint(form, "Time zone");
+    await form.getByLabel("Time zone").fill("");
+    await form.locator(".preview li").first().waitFor();
+    await add.click();
+    told.address = await complaint(form, "To");
+    await ask(args, "restart");
+    await page.locator(".link-state", { hasText: "Connected" }).waitFor();
+    check((await form.getByLabel("Message").inputValue()) === "typed before the restart", "what was typed is there");
+    await form.getByLabel("To", { exact: true }).fill("https://hook.example/in");
+    await until("it is added", async () => {
+      if (await add.isVisible()) await add.click({ timeout: 1000 }).catch(() => {});
+      return page.getByRole("heading", { name: "Kept" }).isVisible();
+    });
+    return told;
+  },
+});

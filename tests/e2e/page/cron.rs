@@ -1,0 +1,92 @@
+//! Jobs on our page.
+
+use serde_json::{Value, json};
+
+use super::Place;
+use crate::stage::{admin, call};
+
+/// The jobs, by name.
+async fn jobs(place: &Place) -> Vec<Value> {
+    let mut client = admin(&place.gateway).await;
+    let p = json!({"includeDisabled": true, "sortBy": "name"});
+    let list = call(&mut client, "cron.list", p).await;
+    list["jobs"].as_array().unwrap().clone()
+}
+
+/// The members of a job that the form asks for.
+fn entered(job: &Value) -> Value {
+    let names = ["name", "enabled", "schedule", "sessionTarget", "payload", "delivery"];
+    names.into_iter().map(|name| (name.to_owned(), job[name].clone())).collect()
+}
+
+#[tokio::test]
+async fn a_job_is_planned_run_changed_and_deleted_on_the_page() {
+    let mut place = Place::new().await;
+    let mut steps = tokio::spawn(place.run("cron", "plans", json!({})));
+
+    let asked = place.asked_for("added", &mut steps).await;
+    let added = jobs(&place).await;
+    let wanted = json!({
+        "name": "Morning news", "enabled": true,
+        "schedule": {"kind": "cron", "expr": "30 8 * * 1-5", "tz": "Europe/Paris"},
+        "sessionTarget": "isolated",
+        "payload": {"kind": "agentTurn", "message": "good morning", "timeoutSeconds": 90},
+        "delivery": {"mode": "none"},
+    });
+    assert_eq!(added.iter().map(entered).collect::<Vec<_>>(), [wanted]);
+    let next = added[0]["state"]["nextRunAtMs"].as_u64().unwrap();
+    asked.done();
+
+    let asked = place.asked_for("edited", &mut steps).await;
+    let edited = jobs(&place).await;
+    assert_eq!(edited[0]["name"], "News");
+    assert_eq!(edited[0]["schedule"]["everyMs"], 30 * 60 * 1000, "{edited:?}");
+    assert_eq!(edited[0]["sessionTarget"], "session:agent:main:news");
+    assert_eq!(edited[0]["payload"]["message"], "good morning");
+    asked.done();
+
+    let asked = place.asked_for("turned-off", &mut steps).await;
+    let all = jobs(&place).await;
+    let states: Vec<_> = all.iter().map(|job| (&job["name"], &job["enabled"])).collect();
+    assert_eq!(states, [(&json!("News"), &json!(false)), (&json!("News (copy)"), &json!(true))]);
+    asked.done();
+
+    let asked = place.asked_for("deleted", &mut steps).await;
+    let left = jobs(&place).await;
+    assert_eq!(left.iter().map(|job| &job["name"]).collect::<Vec<_>>(), ["News (copy)"]);
+    let mut client = admin(&place.gateway).await;
+    let other = json!({"name": "From elsewhere", "schedule": {"kind": "every", "everyMs": 60_000},
+        "sessionTarget": "main", "payload": {"kind": "systemEvent", "text": "tick"}});
+    call(&mut client, "cron.add", other).await;
+    asked.done();
+
+    let told = steps.await.unwrap();
+    assert_eq!(told["previewed"], next, "{told}");
+    assert_eq!(told["next"], next, "{told}");
+    let session = told["session"].as_str().unwrap();
+    assert!(session.starts_with("#/chat/agent%3Amain%3Acron%3A"), "{told}");
+}
+
+#[tokio::test]
+async fn what_is_wrong_is_told_beside_its_field_and_what_is_typed_outlasts_a_restart() {
+    let mut place = Place::new().await;
+    let mut steps = tokio::spawn(place.run("cron", "keeps", json!({})));
+    let asked = place.asked_for("restart", &mut steps).await;
+    place.gateway.restart().await;
+    asked.done();
+    let told = steps.await.unwrap();
+    assert_eq!(told["name"], "must not be empty", "{told}");
+    assert_eq!(told["message"], "must not be empty", "{told}");
+    assert!(told["expr"].as_str().unwrap().starts_with("CronPattern: "), "{told}");
+    assert!(
+        told["zone"].as_str().unwrap().starts_with("unknown time zone \"Mars/Base\""),
+        "{told}"
+    );
+    assert!(told["address"].as_str().unwrap().contains("valid http(s) URL"), "{told}");
+    let kept = jobs(&place).await;
+    assert_eq!(kept.len(), 1);
+    assert_eq!(
+        (&kept[0]["name"], &kept[0]["delivery"]["to"]),
+        (&json!("Kept"), &json!("https://hook.example/in"))
+    );
+}
