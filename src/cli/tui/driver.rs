@@ -13,7 +13,7 @@ use tokio::sync::mpsc;
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::time::{Instant, sleep_until};
 
-use super::keyboard;
+use super::keyboard::{self, Typed};
 use super::link::{Link, Wish};
 use super::state::{Effect, Event, State};
 use super::terminal::Screen;
@@ -84,7 +84,7 @@ impl Driver {
                 _ = hup.0.recv() => self.exit = Some(hup.1),
                 _ = continued.recv() => { self.screen.refresh()?; self.is_stale = true; }
                 _ = resized.recv() => self.is_stale = true,
-                key = keys.recv() => self.key(key)?,
+                typed = keys.recv() => self.key(typed.unwrap_or(Typed::Gone))?,
                 () = sleep_until(next_frame), if self.is_stale => {
                     self.draw()?;
                     next_frame = Instant::now() + FRAME;
@@ -105,10 +105,10 @@ impl Driver {
     }
 
     /// Takes what is there already, so that one drawing shows all of it.
-    fn read_on(&mut self, keys: &mut mpsc::Receiver<TerminalEvent>) -> Result<(), CliError> {
+    fn read_on(&mut self, keys: &mut mpsc::Receiver<Typed>) -> Result<(), CliError> {
         while self.exit.is_none() {
             let Ok(key) = keys.try_recv() else { return Ok(()) };
-            self.key(Some(key))?;
+            self.key(key)?;
         }
         Ok(())
     }
@@ -119,16 +119,15 @@ impl Driver {
         self.screen.draw(|area, buffer| view.draw(state, area, buffer))
     }
 
-    fn key(&mut self, key: Option<TerminalEvent>) -> Result<(), CliError> {
-        match key {
-            Some(TerminalEvent::Key(key)) => self.take(Event::Key(key)),
-            Some(TerminalEvent::Paste(text)) => self.take(Event::Paste(text)),
-            Some(_) => {
+    fn key(&mut self, typed: Typed) -> Result<(), CliError> {
+        match typed {
+            Typed::Event(TerminalEvent::Key(key)) => self.take(Event::Key(key)),
+            Typed::Event(TerminalEvent::Paste(text)) => self.take(Event::Paste(text)),
+            Typed::Event(_) => {
                 self.is_stale = true;
                 Ok(())
             }
-            // The terminal is gone.
-            None => {
+            Typed::Gone => {
                 self.exit = Some(1);
                 Ok(())
             }

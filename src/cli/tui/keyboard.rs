@@ -1,9 +1,9 @@
 //! Keys, as they are typed.
 //!
-//! Owns: the thread that waits for them. Promises: a terminal that is gone ends it.
+//! Owns: the threads that wait for them and for the end of the terminal. Promises: a terminal
+//! that is gone is told, and costs nothing.
 
 use std::io;
-use std::time::Duration;
 
 use ratatui::crossterm::event::{self, Event};
 use rustix::event::{PollFd, PollFlags, poll};
@@ -12,33 +12,43 @@ use tokio::sync::mpsc;
 /// Keys that wait; a pasted text is one.
 const QUEUE: usize = 256;
 
-/// The keys from now on; the end means that the terminal is gone.
-pub fn listen() -> io::Result<mpsc::Receiver<Event>> {
-    let (sender, keys) = mpsc::channel(QUEUE);
-    std::thread::Builder::new().name("keys".into()).spawn(move || {
-        // Whatever fails, nothing can be read any more.
-        let _ = read(&sender);
-    })?;
-    Ok(keys)
+/// Something from the terminal.
+#[derive(Debug)]
+pub enum Typed {
+    /// A key, a pasted text, another size.
+    Event(Event),
+    /// Nothing more comes.
+    Gone,
 }
 
-fn read(keys: &mpsc::Sender<Event>) -> io::Result<()> {
+/// What is typed from now on.
+pub fn listen() -> io::Result<mpsc::Receiver<Typed>> {
+    let (sender, typed) = mpsc::channel(QUEUE);
+    let watcher = sender.clone();
+    let thread = |name: &str| std::thread::Builder::new().name(name.to_owned());
+    thread("keys").spawn(move || {
+        while let Ok(event) = event::read() {
+            if sender.blocking_send(Typed::Event(event)).is_err() {
+                return;
+            }
+        }
+        let _ = sender.blocking_send(Typed::Gone);
+    })?;
+    // The reader above would try again for ever.
+    thread("hangup").spawn(move || {
+        wait_for_end();
+        let _ = watcher.blocking_send(Typed::Gone);
+    })?;
+    Ok(typed)
+}
+
+/// Returns when the other end of the terminal is closed.
+fn wait_for_end() {
     let stdin = io::stdin();
     loop {
-        let mut wanted = [PollFd::new(&stdin, PollFlags::IN)];
-        match poll(&mut wanted, None) {
-            Err(rustix::io::Errno::INTR) => continue,
-            outcome => outcome?,
-        };
-        let [got] = &wanted;
-        // The reader below would try again for ever.
-        if got.revents().intersects(PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL) {
-            return Ok(());
-        }
-        while event::poll(Duration::ZERO)? {
-            if keys.blocking_send(event::read()?).is_err() {
-                return Ok(());
-            }
+        let mut wanted = [PollFd::new(&stdin, PollFlags::empty())];
+        if poll(&mut wanted, None) != Err(rustix::io::Errno::INTR) {
+            return;
         }
     }
 }

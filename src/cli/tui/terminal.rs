@@ -111,7 +111,9 @@ impl Screen {
     /// Draws everything anew, after somebody else has drawn.
     pub fn refresh(&mut self) -> io::Result<()> {
         take()?;
-        self.terminal.clear()
+        // `clear` would ask the terminal where its cursor is, and wait for the answer.
+        let size = self.terminal.size()?;
+        self.terminal.resize(Rect::from((Position::ORIGIN, size)))
     }
 
     /// Gives the terminal to the shell, until it gives it back.

@@ -321,7 +321,8 @@ impl State {
 
     /// Whether something runs or waits for its turn.
     pub fn is_busy(&self) -> bool {
-        self.transcript.live().is_some() || !self.open_runs.is_empty()
+        let is_sending = self.outbox.iter().any(|message| message.session == self.place.session);
+        self.transcript.live().is_some() || !self.open_runs.is_empty() || is_sending
     }
 
     /// Whether another Ctrl-C leaves.

@@ -3,7 +3,7 @@
 use ratatui::text::{Line, Span};
 
 use crate::cli::tui::text::{Indent, Theme, cut, markdown, plain, width};
-use crate::cli::tui::transcript::{Body, Level, Tool, ToolState};
+use crate::cli::tui::transcript::{Body, Entry, Level, Tool, ToolState};
 
 /// What the look of entries depends on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,14 +19,15 @@ pub struct Look {
 }
 
 /// The lines of an entry; none when it is not to be shown.
-pub fn lines(body: &Body, look: Look) -> Vec<Line<'static>> {
+pub fn lines(entry: &Entry, look: Look) -> Vec<Line<'static>> {
     let Look { theme, columns, .. } = look;
-    let mut lines = match body {
+    let mut lines = match &entry.body {
         Body::User { text, is_waiting, .. } => {
             let style = if *is_waiting { theme.user().patch(theme.dim()) } else { theme.user() };
             let mut lines =
                 plain(text, style, columns, &Indent::hanging("› ", style.patch(theme.bold())));
-            if *is_waiting {
+            // The gateway has it, and is busy with something else.
+            if *is_waiting && entry.is_of_history() {
                 lines.push(Line::styled("  waits for its turn", theme.dim()));
             }
             lines

@@ -102,7 +102,7 @@ impl Scroll {
             self.laid.get(&entry.id).is_some_and(|laid| laid.rev == entry.rev && laid.look == look);
         if !is_there {
             self.work += 1;
-            let laid = Laid { rev: entry.rev, look, lines: lines(&entry.body, look), used: 0 };
+            let laid = Laid { rev: entry.rev, look, lines: lines(entry, look), used: 0 };
             self.laid.insert(entry.id.clone(), laid);
         }
         let frame = self.frame;

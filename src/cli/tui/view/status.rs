@@ -67,7 +67,9 @@ fn text(state: &State, theme: Theme) -> (String, Style) {
         return (format!("{spinner} {what} · {}", span(state.elapsed())), theme.busy());
     }
     if state.is_busy() {
-        return ("… the message waits for its turn".to_owned(), theme.busy());
+        let text =
+            if state.waiting() > 0 { "sending …" } else { "the message waits for its turn" };
+        return (text.to_owned(), theme.busy());
     }
     match state.approvals.len() {
         0 if state.is_reading() && state.transcript.entries().is_empty() => {
