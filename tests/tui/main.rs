@@ -70,9 +70,10 @@ async fn an_answer_is_shown_while_it_comes_and_once() {
     let begun = screen.shows("w3 ");
     assert!(!begun.contains("w30") && begun.contains("writing"), "{begun}");
     screen.shows("w30");
-    let text = screen.is_ready();
+    screen.is_ready();
+    let text =
+        screen.until("telling its tokens", |text| text.lines().next().unwrap().contains('↓'));
     assert_eq!((count(&text, "w30"), count(&text, "› @mock stream")), (1, 1), "{text}");
-    assert!(text.lines().next().unwrap().contains('↓'), "tokens of the run: {text}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

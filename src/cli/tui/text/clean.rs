@@ -18,7 +18,13 @@ pub fn clean(text: &str) -> String {
     harmless(&text).chars().filter(|letter| !reorders(*letter)).collect()
 }
 
-/// The same on one line.
+/// What is typed or pasted, as it is sent: marks of direction are a part of it.
+pub fn typed(text: &str) -> String {
+    let text = text.replace("\r\n", "\n").replace('\r', "\n").replace('\t', TAB);
+    harmless(&text).into_owned()
+}
+
+/// Clean text on one line.
 pub fn one_line(text: &str) -> String {
     clean(text).split_whitespace().collect::<Vec<_>>().join(" ")
 }

@@ -9,7 +9,7 @@ mod markdown;
 mod theme;
 mod wrap;
 
-pub use clean::{clean, one_line, spelled};
+pub use clean::{clean, one_line, spelled, typed};
 pub use markdown::markdown;
 pub use theme::Theme;
 pub use wrap::{Indent, cut, graphemes, plain, width, wrap};

@@ -176,7 +176,7 @@ fn draw_question(
     let place = frame(&title, command.len() + about.len() + 2, theme, area, buffer);
     // The buttons are always there, then the command, then the rest.
     let room = usize::from(place.height).saturating_sub(2);
-    let about_rows = about.len().min(room.saturating_sub(1) / 2);
+    let about_rows = about.len().min(room.saturating_sub(command.len()).max(room / 2));
     let command_rows = room.saturating_sub(about_rows).min(command.len());
     let hidden = command.len() - command_rows;
     let first = state.approvals.scroll.min(hidden);
