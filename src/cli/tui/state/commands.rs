@@ -53,7 +53,7 @@ impl State {
             ("/agent", id) => self.go(|place| place.go_to_agent(id)),
             ("/sessions", _) | ("/session", "") => self.open(Kind::Sessions),
             ("/session", key) => self.go(|place| place.go(key)),
-            ("/models", "") | ("/model", "") => self.open(Kind::Models),
+            ("/models" | "/model", "") => self.open(Kind::Models),
             ("/model", model) => self.set_model(model),
             ("/think", "") => self.open(Kind::Thinking),
             ("/think", level) => self.set_thinking(level),
