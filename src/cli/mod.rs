@@ -37,6 +37,7 @@ mod skills;
 mod status;
 mod surroundings;
 mod token;
+mod tui;
 mod ui;
 
 use std::process::ExitCode;
@@ -76,6 +77,7 @@ pub use skills::SkillsArgs;
 pub use status::{HealthArgs, StatusArgs};
 pub use surroundings::Surroundings;
 pub use token::TokenArgs;
+pub use tui::TuiArgs;
 pub use ui::UiArgs;
 
 /// An OpenClaw-compatible gateway, and a client of it. Without a command it
@@ -96,6 +98,8 @@ enum Command {
     Gateway(GatewayArgs),
     /// Talk with the agent: one message, or a conversation without one.
     Chat(ChatArgs),
+    /// Talk with the agent on a full screen.
+    Tui(TuiArgs),
     /// Call any method of the gateway.
     Call(CallArgs),
     /// Ask whether the gateway is well.
@@ -171,6 +175,7 @@ fn run(cli: Cli, env: Env) -> anyhow::Result<ExitCode> {
         Some(Command::Chat(args)) => {
             client(env, async |around, screen| chat::run(args, around, screen).await)
         }
+        Some(Command::Tui(args)) => client(env, async |around, _| tui::run(args, around).await),
         Some(Command::Nodes(args)) => {
             client(env, async |around, screen| nodes::run(args, around, screen).await)
         }

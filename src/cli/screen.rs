@@ -59,6 +59,12 @@ impl Screen {
         }
     }
 
+    /// Prints nothing: for what is looked up while something else fills the terminal.
+    pub fn silent() -> Self {
+        let stream = || Stream { to: Box::new(io::sink()), is_terminal: false, has_colour: false };
+        Self { out: stream(), err: stream(), is_mid_line: false }
+    }
+
     /// Streams that are no terminals, for tests.
     #[cfg(test)]
     pub fn captured(out: impl Write + 'static, err: impl Write + 'static) -> Self {
@@ -112,6 +118,18 @@ impl Screen {
 pub fn harmless(text: &str) -> Cow<'_, str> {
     let steers = |c: char| c.is_control() && !matches!(c, '\n' | '\t');
     if text.contains(steers) { Cow::Owned(text.replace(steers, "")) } else { Cow::Borrowed(text) }
+}
+
+/// A line as it is, but for characters that a terminal does not show or obeys.
+pub fn spelled_out(line: &str) -> String {
+    let mut text = String::with_capacity(line.len());
+    for letter in line.chars() {
+        match letter {
+            '\'' | '"' | '\\' => text.push(letter),
+            letter => text.extend(letter.escape_debug()),
+        }
+    }
+    text
 }
 
 #[cfg(test)]

@@ -23,6 +23,8 @@ pub struct Pty {
     other: File,
     child: Child,
     shown: Arc<Mutex<String>>,
+    /// The same, byte by byte.
+    bytes: Arc<Mutex<Vec<u8>>>,
     /// How much of it was looked at.
     seen: usize,
 }
@@ -41,13 +43,16 @@ impl Pty {
         let end = File::from(end);
         let (mut from, shown) = (end.try_clone().unwrap(), Arc::<Mutex<String>>::default());
         let screen = Arc::clone(&shown);
+        let bytes = Arc::<Mutex<Vec<u8>>>::default();
+        let raw = Arc::clone(&bytes);
         thread::spawn(move || {
             let mut piece = [0; 4096];
             while let Ok(length @ 1..) = from.read(&mut piece) {
+                raw.lock().extend_from_slice(&piece[..length]);
                 screen.lock().push_str(&String::from_utf8_lossy(&piece[..length]));
             }
         });
-        Self { end, other, child, shown, seen: 0 }
+        Self { end, other, child, shown, bytes, seen: 0 }
     }
 
     /// Waits until the command shows this, after what was waited for before.
@@ -83,6 +88,22 @@ impl Pty {
     /// Everything that was shown.
     pub fn all(&self) -> String {
         self.shown.lock().clone()
+    }
+
+    /// The same as bytes, from here on.
+    pub fn bytes_from(&self, start: usize) -> Vec<u8> {
+        self.bytes.lock()[start..].to_vec()
+    }
+
+    /// Makes the terminal another size.
+    pub fn resize(&self, rows: u16, columns: u16) {
+        let size = Winsize { ws_row: rows, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
+        tcsetwinsize(&self.end, size).unwrap();
+    }
+
+    /// The process on it.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
     }
 
     /// Whether what is typed is shown again.

@@ -9,6 +9,7 @@ use serde_json::{Map, Value, json};
 use tokio::time::Instant;
 
 use crate::cli::client::{Client, ClientError, Event, GatewayError, Incoming, RequestId};
+use crate::cli::screen::spelled_out;
 use crate::cli::{CliError, Screen};
 
 use super::streamed::Streamed;
@@ -325,15 +326,7 @@ fn approval_line(event: &Event) -> Option<String> {
     if event.text("/data/phase") != Some("requested") {
         return None;
     }
-    // As it is, but for characters that a terminal does not show or obeys.
-    let command: String = event
-        .text("/data/command")?
-        .chars()
-        .flat_map(|letter| match letter {
-            '\'' | '"' | '\\' => letter.to_string().chars().collect::<Vec<_>>(),
-            letter => letter.escape_debug().collect(),
-        })
-        .collect();
+    let command = spelled_out(event.text("/data/command")?);
     let id = event.text("/data/approvalSlug")?;
     Some(format!(
         "a command waits for approval: {command}\n\
@@ -371,7 +364,7 @@ mod tests {
     use super::*;
 
     fn tool(data: &Value) -> Event {
-        Event { name: "agent".into(), payload: json!({"stream": "tool", "data": data}) }
+        Event { name: "agent".into(), payload: json!({"stream": "tool", "data": data}), seq: None }
     }
 
     #[test]
@@ -403,6 +396,7 @@ mod tests {
         let approval = |data: Value| Event {
             name: "agent".into(),
             payload: json!({"stream": "approval", "data": data}),
+            seq: None,
         };
         let asked = approval(json!({"phase": "requested", "approvalSlug": "0a1b2c3d",
             "command": "ls \u{202e}\u{1b}[2K 'é'"}));

@@ -12,6 +12,8 @@ pub struct Event {
     pub name: String,
     /// Its data; null when it has none.
     pub payload: Value,
+    /// Its number on this connection.
+    pub seq: Option<u64>,
 }
 
 impl Event {
@@ -46,6 +48,7 @@ struct Raw {
     payload: Value,
     error: Option<GatewayError>,
     event: Option<String>,
+    seq: Option<u64>,
 }
 
 /// Reads one message. Frames of a type that we do not know are `None`: a newer
@@ -61,7 +64,9 @@ pub(super) fn parse(message: &[u8]) -> Result<Option<Frame>, serde_json::Error> 
             };
             Some(Frame::Answer { id, result })
         }
-        ("event", _, Some(name)) => Some(Frame::Event(Event { name, payload: raw.payload })),
+        ("event", _, Some(name)) => {
+            Some(Frame::Event(Event { name, payload: raw.payload, seq: raw.seq }))
+        }
         _ => None,
     })
 }
@@ -88,7 +93,11 @@ mod tests {
         );
         assert_eq!(
             read(r#"{"type":"event","event":"tick","payload":{"ts":1},"seq":4}"#),
-            Some(Frame::Event(Event { name: "tick".into(), payload: json!({"ts": 1}) }))
+            Some(Frame::Event(Event {
+                name: "tick".into(),
+                payload: json!({"ts": 1}),
+                seq: Some(4)
+            }))
         );
         assert_eq!(read(r#"{"type":"notice"}"#), None);
         assert_eq!(read(r#"{"type":"event"}"#), None);

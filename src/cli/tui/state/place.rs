@@ -1,0 +1,109 @@
+//! Which session is shown, and how its key is written.
+
+use serde_json::Value;
+
+/// Agents, sessions and the names of both.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Place {
+    /// The agent that is talked with.
+    pub agent: String,
+    /// The whole key of the session.
+    pub session: String,
+    main_key: String,
+    is_global: bool,
+}
+
+impl Default for Place {
+    fn default() -> Self {
+        Self {
+            agent: "main".to_owned(),
+            session: "agent:main:main".to_owned(),
+            main_key: "main".to_owned(),
+            is_global: false,
+        }
+    }
+}
+
+impl Place {
+    /// What `hello-ok` says of the defaults, and which session and agent were asked for.
+    pub fn first(hello: &Value, session: Option<&str>, agent: Option<&str>) -> Self {
+        let defaults = &hello["snapshot"]["sessionDefaults"];
+        let text = |name: &str, usual: &str| defaults[name].as_str().unwrap_or(usual).to_owned();
+        let mut place = Self {
+            agent: agent.map_or_else(|| text("defaultAgentId", "main"), str::to_lowercase),
+            session: String::new(),
+            main_key: text("mainKey", "main"),
+            is_global: defaults["scope"] == "global",
+        };
+        place.go(session.unwrap_or("main"));
+        place
+    }
+
+    /// Goes to a session of this agent, or of another one if the key says so.
+    pub fn go(&mut self, key: &str) {
+        let key = key.trim().to_lowercase();
+        let is_main = key.is_empty() || key == "main" || key == self.main_key;
+        self.session = if key == "global" || (is_main && self.is_global) {
+            "global".to_owned()
+        } else if let Some((agent, _)) =
+            key.strip_prefix("agent:").and_then(|rest| rest.split_once(':'))
+        {
+            agent.clone_into(&mut self.agent);
+            key
+        } else if is_main {
+            format!("agent:{}:{}", self.agent, self.main_key)
+        } else {
+            format!("agent:{}:{key}", self.agent)
+        };
+    }
+
+    /// Goes to the main session of an agent.
+    pub fn go_to_agent(&mut self, agent: &str) {
+        self.agent = agent.to_lowercase();
+        self.go("main");
+    }
+
+    /// The key as people write it.
+    pub fn name(&self) -> &str {
+        short(&self.session, &self.agent)
+    }
+}
+
+/// A key without its agent, if that is this one.
+pub fn short<'a>(key: &'a str, agent: &str) -> &'a str {
+    let of_agent = key.strip_prefix("agent:").and_then(|rest| rest.strip_prefix(agent));
+    of_agent.and_then(|rest| rest.strip_prefix(':')).unwrap_or(key)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn keys_are_read_as_people_write_them() {
+        let mut place = Place::first(&json!({}), None, None);
+        for (written, session, name) in [
+            ("main", "agent:main:main", "main"),
+            ("Trip", "agent:main:trip", "trip"),
+            ("global", "global", "global"),
+            ("agent:ops:x:y", "agent:ops:x:y", "x:y"),
+            ("notes", "agent:ops:notes", "notes"),
+        ] {
+            place.go(written);
+            assert_eq!((place.session.as_str(), place.name()), (session, name), "{written}");
+        }
+        assert_eq!(place.agent, "ops");
+        place.go_to_agent("Main");
+        assert_eq!(place, Place::default());
+    }
+
+    #[test]
+    fn the_gateway_says_what_is_usual() {
+        let hello = json!({"snapshot": {"sessionDefaults": {"defaultAgentId": "ops", "mainKey": "home", "scope": "per-sender"}}});
+        assert_eq!(Place::first(&hello, None, None).session, "agent:ops:home");
+        assert_eq!(Place::first(&hello, Some("main"), Some("a")).session, "agent:a:home");
+        let hello = json!({"snapshot": {"sessionDefaults": {"scope": "global"}}});
+        assert_eq!(Place::first(&hello, None, None).session, "global");
+    }
+}

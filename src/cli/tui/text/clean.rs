@@ -1,0 +1,53 @@
+//! Which characters of a text may be shown.
+
+use crate::cli::screen::{harmless, spelled_out};
+
+/// Columns between two tab stops.
+const TAB: &str = "    ";
+
+/// Whether it only changes the order in which its neighbours are shown, so that a text
+/// reads otherwise than it is.
+const fn reorders(letter: char) -> bool {
+    matches!(letter, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+/// Text of several lines without what steers a terminal or turns around what is read.
+/// Tabs are spaces, and every line ends with a newline alone.
+pub fn clean(text: &str) -> String {
+    let text = text.replace("\r\n", "\n").replace('\t', TAB);
+    harmless(&text).chars().filter(|letter| !reorders(*letter)).collect()
+}
+
+/// What is typed or pasted, as it is sent: marks of direction are a part of it.
+pub fn typed(text: &str) -> String {
+    let text = text.replace("\r\n", "\n").replace('\r', "\n").replace('\t', TAB);
+    harmless(&text).into_owned()
+}
+
+/// Clean text on one line.
+pub fn one_line(text: &str) -> String {
+    clean(text).split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// What somebody has to judge, as it is: lines stay lines, every other character that is not seen
+/// is spelled out.
+pub fn spelled(text: &str) -> Vec<String> {
+    text.split('\n').map(spelled_out).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_of_a_text_steers_the_terminal() {
+        assert_eq!(clean("a\x1b[2J\r\n\tb\u{9b}1m\u{202e}c\x07\r"), "a[2J\n    b1mc");
+        assert_eq!(clean("ü 漢 👩‍👩‍👧"), "ü 漢 👩‍👩‍👧");
+        assert_eq!(one_line(" a\n\n b\tc "), "a b c");
+    }
+
+    #[test]
+    fn what_is_to_be_judged_is_spelled_out() {
+        assert_eq!(spelled("ls\u{202e} 'é'\n\x1b[2K"), ["ls\\u{202e} 'é'", "\\u{1b}[2K"]);
+    }
+}
