@@ -12,5 +12,6 @@ mod aimock;
 mod stage;
 
 mod browser;
+mod page;
 mod proxies;
 mod units;
