@@ -37,19 +37,26 @@ macro_rules! assets {
     };
 }
 
-static ASSETS: [Asset; 12] = assets![
+static ASSETS: [Asset; 19] = assets![
     "index.html",
     "icon.svg",
     "css/base.css",
+    "css/data.css",
     "css/shell.css",
     "js/app.js",
+    "js/config/check.js",
+    "js/config/form.js",
+    "js/config/json5.js",
     "js/device.js",
     "js/dom.js",
     "js/format.js",
     "js/link.js",
     "js/login.js",
+    "js/plot.js",
     "js/toast.js",
+    "js/views/config.js",
     "js/views/overview.js",
+    "js/views/usage.js",
 ];
 
 fn tag(text: &str) -> String {

@@ -5,10 +5,12 @@ import { button, h, icon, replace } from "./dom.js";
 import { Link } from "./link.js";
 import { login } from "./login.js";
 import { toast } from "./toast.js";
+import { view as config } from "./views/config.js";
 import { view as overview } from "./views/overview.js";
+import { view as usage } from "./views/usage.js";
 
 // In the order of the navigation; the first one is shown when none is named.
-const VIEWS = [overview];
+const VIEWS = [overview, usage, config];
 
 const STATES = { connecting: "Connecting…", open: "Connected", lost: "Reconnecting…", refused: "Signed out" };
 const THEMES = ["auto", "light", "dark"];
