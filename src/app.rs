@@ -34,6 +34,7 @@ use crate::registry::{Lanes, Reload, Restart, Services};
 use crate::sessions::{AgentId, KeyRules, SessionError, Sessions, SessionsOptions};
 use crate::store::{SqliteStore, Store, StoreError};
 use crate::support::{Clock, Fingerprint, Ids, Live, RandomIds, SystemClock, Tasks};
+use crate::telemetry::metrics::History;
 use crate::wizard::Wizards;
 
 mod approvals;
@@ -325,6 +326,7 @@ async fn build(
         identity,
         pairing,
         health: HealthCache::default(),
+        history: History::default(),
         reload,
         repair: mode.repair.clone(),
         restart: Restart::default(),
@@ -393,6 +395,7 @@ fn start_periodic(services: &Arc<Services>) {
     tasks.spawn("health", handlers::keep_fresh(Arc::clone(services)));
     tasks.spawn("presence", handlers::tell_presence(Arc::clone(services)));
     tasks.spawn("tick", tick(Arc::clone(services)));
+    tasks.spawn("metrics", handlers::keep_history(Arc::clone(services)));
     if services.repair.is_some() {
         return;
     }

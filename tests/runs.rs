@@ -79,6 +79,10 @@ impl Backplane for Listening {
     }
 
     fn close_device(&self, _: &str, _: Option<&str>, _: &clawgate::bus::Closing, _: &str) {}
+
+    fn load(&self) -> clawgate::bus::Load {
+        clawgate::bus::Load { connections: 1, events: 0 }
+    }
 }
 
 struct Place {

@@ -20,6 +20,18 @@ pub trait Backplane: Send + Sync {
 
     /// Ends the connections of a device, in one role or in all.
     fn close_device(&self, device_id: &str, role: Option<&str>, closing: &Closing, last: &str);
+
+    /// What this node has to do.
+    fn load(&self) -> Load;
+}
+
+/// What a node has to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Load {
+    /// Its open connections.
+    pub connections: usize,
+    /// Events that it has delivered so far.
+    pub events: u64,
 }
 
 /// One node alone: straight to its hub.
@@ -37,6 +49,10 @@ impl Backplane for LocalBackplane {
 
     fn close_device(&self, device_id: &str, role: Option<&str>, closing: &Closing, last: &str) {
         self.0.close_device(device_id, role, closing, last);
+    }
+
+    fn load(&self) -> Load {
+        Load { connections: self.0.len(), events: self.0.delivered() }
     }
 }
 
@@ -66,6 +82,11 @@ impl Bus {
     /// them is not sent, but to the connection `last`.
     pub fn close_device(&self, device_id: &str, role: Option<&str>, closing: &Closing, last: &str) {
         self.0.close_device(device_id, role, closing, last);
+    }
+
+    /// See [`Backplane::load`].
+    pub fn load(&self) -> Load {
+        self.0.load()
     }
 
     /// Publishes an event that is already built.

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::event::{Audience, Event};
 use super::kind::EventKind;
@@ -15,6 +16,7 @@ use parking_lot::RwLock;
 pub struct Hub {
     // Lock order: hub -> subscriber -> outbox; see docs/locks.md.
     subscribers: RwLock<HashMap<Arc<str>, Arc<Subscriber>>>,
+    delivered: AtomicU64,
 }
 
 impl Hub {
@@ -51,8 +53,14 @@ impl Hub {
         })
     }
 
+    /// How many events were delivered so far, each counted once.
+    pub fn delivered(&self) -> u64 {
+        self.delivered.load(Ordering::Relaxed)
+    }
+
     /// Puts an event into the outbox of everybody who gets it.
     pub fn deliver(&self, event: &Arc<Event>, audience: &Audience) {
+        self.delivered.fetch_add(1, Ordering::Relaxed);
         for subscriber in self.subscribers.read().values() {
             let follows = || {
                 let key = event.session_key.as_ref();

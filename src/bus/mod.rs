@@ -15,7 +15,7 @@ mod outbox;
 mod presence;
 mod subscriber;
 
-pub use backplane::{Backplane, Bus, LocalBackplane};
+pub use backplane::{Backplane, Bus, Load, LocalBackplane};
 pub use event::{Audience, ChatMark, Event};
 pub use hub::Hub;
 pub use kind::{EventKind, Gate};

@@ -24,6 +24,7 @@ mod history;
 mod logs;
 mod memory_doctor;
 mod messages;
+mod metrics;
 mod models;
 mod node_events;
 mod node_pairing;
@@ -53,6 +54,7 @@ mod wizard;
 pub use channel_inlet::ChannelInlet;
 pub use cleanup::keep_tidy;
 pub use health::{HealthCache, keep_fresh, tell_presence};
+pub use metrics::keep_history;
 
 use crate::registry::{
     Registry, admin, approvals as decides, node, open, pairing as pairs, read, write,
@@ -88,6 +90,7 @@ fn of_gateway(r: &mut Registry) {
     r.add(read("system-presence"), system::presence);
     r.add(admin("system-event"), system::event);
     r.add(read("gateway.identity.get"), system::identity);
+    r.add(read("gateway.metrics"), metrics::metrics);
     r.add(read("gateway.restart.preflight"), restart::preflight);
     r.add(admin("gateway.restart.request").limited(), restart::request);
 }
@@ -123,14 +126,14 @@ fn of_agents(r: &mut Registry) {
     r.add(read("agents.files.get"), agent_files::get);
     r.add(admin("agents.files.set"), agent_files::set);
     r.add(read("skills.status"), skills::status);
-    r.add(read("skills.search"), skill_search::search);
-    r.add(read("skills.detail"), skill_search::detail);
+    r.add(read("skills.search").waits(), skill_search::search);
+    r.add(read("skills.detail").waits(), skill_search::detail);
     r.add(node("skills.bins"), skills::bins);
     r.add(admin("skills.update"), skills::update);
-    r.add(admin("skills.install"), skills::install);
+    r.add(admin("skills.install").waits(), skills::install);
     r.add(read("tools.catalog"), tools::catalog);
     r.add(read("tools.effective"), tools::effective);
-    r.add(write("tools.invoke"), tools::invoke);
+    r.add(write("tools.invoke").waits(), tools::invoke);
 }
 
 /// Sessions and what they used.
@@ -162,7 +165,7 @@ fn of_sessions(r: &mut Registry) {
     r.add(write("sessions.abort"), session_changes::abort);
     r.add(admin("sessions.reset"), session_changes::reset);
     r.add(admin("sessions.delete"), session_changes::delete);
-    r.add(admin("sessions.compact"), compaction::compact);
+    r.add(admin("sessions.compact").waits(), compaction::compact);
     r.add(read("sessions.compaction.list"), compaction::list);
     r.add(read("sessions.compaction.get"), compaction::get);
     r.add(write("sessions.compaction.branch"), compaction::branch);
@@ -175,8 +178,8 @@ fn of_chats(r: &mut Registry) {
     r.add(read("chat.message.get"), history::message);
     r.add(write("chat.send"), chat::send);
     r.add(write("chat.abort"), chat::abort);
-    r.add(write("agent"), agent::run);
-    r.add(write("agent.wait"), agent::wait);
+    r.add(write("agent").waits(), agent::run);
+    r.add(write("agent.wait").waits(), agent::wait);
     r.add(admin("chat.inject"), chat::inject);
 }
 
@@ -190,12 +193,12 @@ fn of_approvals(r: &mut Registry) {
     r.add(decides("exec.approvals.resolve"), approvals::resolve_alias);
     r.add(decides("exec.approval.get"), approvals::exec_get);
     r.add(decides("exec.approval.list"), approvals::exec_list);
-    r.add(decides("exec.approval.request"), approvals::exec_request);
-    r.add(decides("exec.approval.waitDecision"), approvals::exec_wait);
+    r.add(decides("exec.approval.request").waits(), approvals::exec_request);
+    r.add(decides("exec.approval.waitDecision").waits(), approvals::exec_wait);
     r.add(decides("exec.approval.resolve"), approvals::exec_resolve);
     r.add(decides("plugin.approval.list"), approvals::plugin_list);
-    r.add(decides("plugin.approval.request"), approvals::plugin_request);
-    r.add(decides("plugin.approval.waitDecision"), approvals::plugin_wait);
+    r.add(decides("plugin.approval.request").waits(), approvals::plugin_request);
+    r.add(decides("plugin.approval.waitDecision").waits(), approvals::plugin_wait);
     r.add(decides("plugin.approval.resolve"), approvals::plugin_resolve);
 }
 
@@ -223,7 +226,7 @@ fn of_nodes(r: &mut Registry) {
     r.add(pairs("node.rename"), nodes::rename);
     r.add(read("node.list"), nodes::list);
     r.add(read("node.describe"), nodes::describe);
-    r.add(write("node.invoke"), nodes::invoke);
+    r.add(write("node.invoke").waits(), nodes::invoke);
     r.add(write("node.pending.enqueue"), node_work::enqueue);
     r.add(node("node.pending.drain"), node_work::drain);
     r.add(node("node.pending.pull"), node_work::pull);
@@ -242,10 +245,10 @@ fn of_config(r: &mut Registry) {
     r.add(admin("config.schema"), config::schema);
     r.add(read("config.schema.lookup"), config::schema_lookup);
     r.add(admin("config.openFile"), config::open_file);
-    r.add(admin("secrets.reload"), secrets::reload);
+    r.add(admin("secrets.reload").waits(), secrets::reload);
     r.add(admin("secrets.resolve"), secrets::resolve);
-    r.add(admin("wizard.start"), wizard::start);
-    r.add(admin("wizard.next"), wizard::next);
+    r.add(admin("wizard.start").waits(), wizard::start);
+    r.add(admin("wizard.next").waits(), wizard::next);
     r.add(admin("wizard.cancel"), wizard::cancel);
     r.add(admin("wizard.status"), wizard::status);
 }
@@ -260,9 +263,9 @@ fn of_channels(r: &mut Registry) {
     r.add(admin("channels.pairing.approve"), channels::approve);
     r.add(admin("channels.pairing.reject"), channels::reject);
     r.add(admin("channels.pairing.remove"), channels::remove);
-    r.add(write("send"), messages::send);
-    r.add(write("poll"), messages::poll);
-    r.add(write("message.action"), messages::action);
+    r.add(write("send").waits(), messages::send);
+    r.add(write("poll").waits(), messages::poll);
+    r.add(write("message.action").waits(), messages::action);
 }
 
 /// Jobs and heartbeats.
@@ -293,10 +296,10 @@ fn of_voice(r: &mut Registry) {
     r.add(write("tts.disable"), tts::disable);
     r.add(write("tts.setProvider"), tts::set_provider);
     r.add(write("tts.setPersona"), tts::set_persona);
-    r.add(write("tts.convert"), tts::convert);
+    r.add(write("tts.convert").waits(), tts::convert);
     r.add(read("talk.config"), talk::config);
     r.add(write("talk.mode"), talk::mode);
-    r.add(write("talk.speak"), talk::speak);
+    r.add(write("talk.speak").waits(), talk::speak);
     r.add(write("talk.realtime.session"), talk::realtime_session);
     r.add(write("talk.realtime.relayAudio"), talk::relay_audio);
     r.add(write("talk.realtime.relayMark"), talk::relay_mark);
@@ -306,11 +309,11 @@ fn of_voice(r: &mut Registry) {
 
 /// Notifications, and what there is none of.
 fn of_push(r: &mut Registry) {
-    r.add(write("push.test"), push::test);
+    r.add(write("push.test").waits(), push::test);
     r.add(write("push.web.vapidPublicKey"), push::public_key);
     r.add(write("push.web.subscribe"), push::subscribe);
     r.add(write("push.web.unsubscribe"), push::unsubscribe);
-    r.add(write("push.web.test"), push::web_test);
+    r.add(write("push.web.test").waits(), push::web_test);
     r.add(admin("web.login.start"), unoffered::login_start);
     r.add(admin("web.login.wait"), unoffered::login_wait);
     r.add(admin("nativeHook.invoke"), unoffered::native_hook);

@@ -39,13 +39,14 @@ macro_rules! assets {
     };
 }
 
-static ASSETS: [Asset; 54] = assets![
+static ASSETS: [Asset; 61] = assets![
     "index.html",
     "login.html",
     "icon.svg",
     "css/base.css",
     "css/shell.css",
     "css/chat.css",
+    "css/data.css",
     "css/markdown.css",
     "css/ops.css",
     "js/ago.js",
@@ -63,6 +64,9 @@ static ASSETS: [Asset; 54] = assets![
     "js/chat/tools.js",
     "js/chat/transcript.js",
     "js/clipboard.js",
+    "js/config/check.js",
+    "js/config/form.js",
+    "js/config/json5.js",
     "js/control_device.js",
     "js/cron/complaints.js",
     "js/cron/form.js",
@@ -86,14 +90,17 @@ static ASSETS: [Asset; 54] = assets![
     "js/login.js",
     "js/logs/line.js",
     "js/markdown.js",
+    "js/plot.js",
     "js/sessions.js",
     "js/toast.js",
     "js/views/chat.js",
+    "js/views/config.js",
     "js/views/cron.js",
     "js/views/devices.js",
     "js/views/logs.js",
     "js/views/overview.js",
     "js/views/sessions.js",
+    "js/views/usage.js",
 ];
 
 fn tag(text: &str) -> String {

@@ -2,15 +2,18 @@
 
 use std::collections::HashMap;
 use std::panic::AssertUnwindSafe;
+use std::sync::{Arc, OnceLock};
 
 use futures_util::FutureExt;
 use serde::Serialize;
 use serde_json::value::RawValue;
+use tokio::time::Instant;
 
 use crate::auth::Principal;
 use crate::protocol::decode::{self, Params, Unknown};
 use crate::protocol::{ErrorShape, Role, Scope};
 use crate::support::BoxFuture;
+use crate::telemetry::metrics::Histogram;
 
 use super::budget::WriteBudget;
 use super::context::Ctx;
@@ -38,6 +41,7 @@ pub struct Method {
     name: &'static str,
     need: Need,
     is_limited: bool,
+    waits: bool,
 }
 
 impl Method {
@@ -46,10 +50,17 @@ impl Method {
     pub const fn limited(self) -> Self {
         Self { is_limited: true, ..self }
     }
+
+    /// It is answered once somebody else has done something: a person, a model, a
+    /// node, another program. How long that takes says nothing of the gateway.
+    #[must_use]
+    pub const fn waits(self) -> Self {
+        Self { waits: true, ..self }
+    }
 }
 
 const fn method(name: &'static str, need: Need) -> Method {
-    Method { name, need, is_limited: false }
+    Method { name, need, is_limited: false, waits: false }
 }
 
 /// A method for every connected client.
@@ -87,11 +98,27 @@ pub const fn node(name: &'static str) -> Method {
     method(name, Need::Node)
 }
 
+/// How long the answers of a method took; made with the first one, since most
+/// methods are never called.
+type Timing = OnceLock<Box<Histogram>>;
+
 struct Entry {
     name: &'static str,
     need: Need,
     is_limited: bool,
+    waits: bool,
+    timing: Arc<Timing>,
     handler: Handler,
+}
+
+/// How long a method took.
+pub struct Timed<'a> {
+    /// Its name.
+    pub method: &'static str,
+    /// Whether it waits for others.
+    pub waits: bool,
+    /// From its request to the end of its handler.
+    pub took: &'a Histogram,
 }
 
 /// A request that may not be made.
@@ -121,7 +148,7 @@ impl Registry {
         F: Fn(Ctx, P) -> Fut + Clone + Send + Sync + 'static,
         Fut: Future<Output = Reply<R>> + Send + 'static,
     {
-        let Method { name, need, is_limited } = method;
+        let Method { name, need, is_limited, waits } = method;
         let handler: Handler = Box::new(move |cx, raw| {
             let handler = handler.clone();
             Box::pin(async move {
@@ -138,7 +165,7 @@ impl Registry {
             })
         });
         self.by_name.entry(name).or_insert(self.entries.len());
-        self.entries.push(Entry { name, need, is_limited, handler });
+        self.entries.push(Entry { name, need, is_limited, waits, timing: Arc::default(), handler });
     }
 
     /// Names of the methods that `principal` may call, in table order.
@@ -153,6 +180,14 @@ impl Registry {
     /// Every method with what it needs, in table order.
     pub fn list(&self) -> impl Iterator<Item = (&'static str, Need)> {
         self.entries.iter().map(|entry| (entry.name, entry.need))
+    }
+
+    /// How long every method took that was called, in table order.
+    pub fn timings(&self) -> impl Iterator<Item = Timed<'_>> {
+        self.entries.iter().filter_map(|entry| {
+            let took = entry.timing.get()?;
+            Some(Timed { method: entry.name, waits: entry.waits, took })
+        })
     }
 
     /// Whether `principal` may call a method.
@@ -195,13 +230,16 @@ impl Registry {
             let paid = self.writes.pay(&caller, entry.name, cx.services.clock.now_ms());
             paid.map_err(|error| Denial { error, wrong_role: false })?;
         }
+        let began = Instant::now();
         let answer = AssertUnwindSafe((entry.handler)(cx, params)).catch_unwind();
-        let name = entry.name;
+        let (name, timing) = (entry.name, Arc::clone(&entry.timing));
         Ok(Box::pin(async move {
-            answer.await.unwrap_or_else(|_| {
+            let reply = answer.await.unwrap_or_else(|_| {
                 tracing::error!(method = name, "handler panicked");
                 Err(ErrorShape::unavailable(format!("Error: {name} failed inside the gateway")))
-            })
+            });
+            timing.get_or_init(Box::default).note(began.elapsed());
+            reply
         }))
     }
 }

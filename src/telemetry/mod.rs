@@ -1,6 +1,7 @@
 //! Log output.
 //!
-//! Owns: the process's log subscriber and its log file. Promises: standard error
+//! Owns: the process's log subscriber and its log file; the numbers of the gateway
+//! over time ([`metrics`]). Promises: standard error
 //! gets everything that is wanted, so that stdout stays for answers; the file
 //! gets the same in OpenClaw's form; no credential is in either, see [`mask`].
 //! Must not: be called by a library user who has a subscriber of their own.
@@ -8,10 +9,12 @@
 mod file;
 mod line;
 mod mask;
+pub mod metrics;
 mod quote;
 
 use std::sync::OnceLock;
 
+use tracing_subscriber::filter::LevelFilter;
 use tracing_subscriber::layer::{Layer as _, SubscriberExt as _};
 use tracing_subscriber::util::SubscriberInitExt as _;
 use tracing_subscriber::{EnvFilter, reload};
@@ -83,6 +86,7 @@ pub fn init(options: &LogOptions) -> Result<(), TelemetryError> {
     tracing_subscriber::registry()
         .with(lines.with_filter(console))
         .with(line::FileLayer.with_filter(wanted))
+        .with(metrics::ComplaintLayer.with_filter(LevelFilter::WARN))
         .try_init()
         .map_err(|error| TelemetryError::Taken(Box::new(error)))?;
     // The subscriber is there for as long as the process.

@@ -52,6 +52,10 @@ impl Backplane for Listeners {
     fn publish(&self, _: &Arc<Event>, _: &Audience) {}
 
     fn close_device(&self, _: &str, _: Option<&str>, _: &clawgate::bus::Closing, _: &str) {}
+
+    fn load(&self) -> clawgate::bus::Load {
+        clawgate::bus::Load { connections: usize::from(self.0), events: 0 }
+    }
 }
 
 /// Nobody follows the run.

@@ -1,8 +1,8 @@
-//! `health`, `system-event`, `gateway.restart.request`.
+//! `health`, `system-event`, `gateway.restart.request`, `gateway.metrics`.
 
 use serde_json::Value;
 
-use crate::protocol::decode::{Fields, Params, any};
+use crate::protocol::decode::{Fields, Params, any, integer_from};
 
 /// Params of `health`; anything else is passed over, as in the original.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,6 +16,19 @@ impl Params for HealthParams {
         let probe = f.optional("probe", any()) == Some(Value::Bool(true));
         f.ignore_rest();
         Self { probe }
+    }
+}
+
+/// Params of `gateway.metrics`, which is ours.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct MetricsParams {
+    /// Only samples after this time, in milliseconds since the epoch.
+    pub since: Option<u64>,
+}
+
+impl Params for MetricsParams {
+    fn read(f: &mut Fields) -> Self {
+        Self { since: f.optional("since", integer_from(0)) }
     }
 }
 

@@ -2,10 +2,14 @@
 //! lines of messages, and steps in JavaScript (`tests/node/page.mjs` has what they
 //! share).
 
+mod axe;
 mod chat;
+mod config;
 mod cron;
 mod devices;
 mod logs;
+mod overview;
+mod usage;
 
 use axum::Router;
 use axum::extract::State;
@@ -58,7 +62,11 @@ impl Place {
         let mock = MockProvider::start().await;
         let mut config = config(mock.address(), Api::OpenAi);
         change(&mut config);
-        let gateway = Gateway::start(GatewayOptions::with_config(config)).await;
+        Self::of(Gateway::start(GatewayOptions::with_config(config)).await, mock).await
+    }
+
+    /// With a gateway that runs already.
+    pub async fn of(gateway: Gateway, mock: MockProvider) -> Self {
         let (sender, asked) = mpsc::channel(1);
         let (port, server) = serve(Router::new().fallback(pass_on).with_state(sender)).await;
         let control = format!("http://127.0.0.1:{port}");

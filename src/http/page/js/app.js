@@ -7,14 +7,16 @@ import { Link } from "./link.js";
 import { login } from "./login.js";
 import { toast } from "./toast.js";
 import { view as chat } from "./views/chat.js";
+import { view as config } from "./views/config.js";
 import { view as cron } from "./views/cron.js";
 import { view as devices } from "./views/devices.js";
 import { view as logs } from "./views/logs.js";
 import { view as overview } from "./views/overview.js";
 import { view as sessions } from "./views/sessions.js";
+import { view as usage } from "./views/usage.js";
 
 // In the order of the navigation; the first one is shown when none is named.
-const VIEWS = [chat, sessions, cron, devices, logs, overview];
+const VIEWS = [chat, sessions, cron, devices, usage, overview, logs, config];
 
 const STATES = { connecting: "Connecting…", open: "Connected", lost: "Reconnecting…", refused: "Signed out" };
 const THEMES = ["auto", "light", "dark"];

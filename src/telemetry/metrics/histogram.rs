@@ -1,0 +1,155 @@
+//! How long something took, counted without a lock.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+/// Steps within each doubling: a value is known to an eighth of itself.
+const STEPS: u64 = 8;
+const STEP_BITS: u32 = STEPS.trailing_zeros();
+/// The last doubling, in microseconds, begins at 67 s; what takes longer is
+/// counted there. An answer that late has long been given up by its caller.
+const LAST_DOUBLING: u32 = 26;
+const BUCKETS: usize = ((LAST_DOUBLING - STEP_BITS + 2) as usize) * (STEPS as usize);
+
+/// Durations in buckets that grow with the value.
+#[derive(Debug)]
+pub struct Histogram {
+    buckets: [AtomicU64; BUCKETS],
+    sum_us: AtomicU64,
+}
+
+impl Default for Histogram {
+    fn default() -> Self {
+        Self { buckets: [const { AtomicU64::new(0) }; BUCKETS], sum_us: AtomicU64::new(0) }
+    }
+}
+
+impl Histogram {
+    /// Counts one duration.
+    pub fn note(&self, took: Duration) {
+        let us = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
+        if let Some(bucket) = self.buckets.get(place(us)) {
+            bucket.fetch_add(1, Ordering::Relaxed);
+        }
+        self.sum_us.fetch_add(us, Ordering::Relaxed);
+    }
+}
+
+/// The bucket of a duration in microseconds.
+fn place(us: u64) -> usize {
+    if us < STEPS {
+        return usize::try_from(us).unwrap_or(0);
+    }
+    let doubling = us.ilog2();
+    if doubling > LAST_DOUBLING {
+        return BUCKETS - 1;
+    }
+    let step = (us >> (doubling - STEP_BITS)) & (STEPS - 1);
+    let index = u64::from(doubling - STEP_BITS + 1) * STEPS + step;
+    usize::try_from(index).unwrap_or(BUCKETS - 1)
+}
+
+/// The longest duration that a bucket counts, in microseconds.
+fn most(bucket: usize) -> u64 {
+    let bucket = u64::try_from(bucket).unwrap_or(u64::MAX);
+    if bucket < STEPS {
+        return bucket;
+    }
+    let (doubling, step) = (bucket / STEPS - 1, bucket % STEPS);
+    ((STEPS + step + 1) << doubling) - 1
+}
+
+/// What histograms have counted up to a moment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Counts {
+    buckets: Box<[u64]>,
+    /// All durations together, in microseconds.
+    pub sum_us: u64,
+}
+
+impl Default for Counts {
+    fn default() -> Self {
+        Self { buckets: vec![0; BUCKETS].into(), sum_us: 0 }
+    }
+}
+
+impl Counts {
+    /// What one histogram has counted.
+    pub fn of(histogram: &Histogram) -> Self {
+        let mut counts = Self::default();
+        counts.add(histogram);
+        counts
+    }
+
+    /// Adds what a histogram has counted.
+    pub fn add(&mut self, histogram: &Histogram) {
+        for (count, bucket) in self.buckets.iter_mut().zip(&histogram.buckets) {
+            *count += bucket.load(Ordering::Relaxed);
+        }
+        self.sum_us = self.sum_us.wrapping_add(histogram.sum_us.load(Ordering::Relaxed));
+    }
+
+    /// What was counted since then.
+    #[must_use]
+    pub fn since(&self, before: &Self) -> Self {
+        let pairs = self.buckets.iter().zip(&before.buckets);
+        let buckets = pairs.map(|(now, then)| now.saturating_sub(*then)).collect();
+        Self { buckets, sum_us: self.sum_us.wrapping_sub(before.sum_us) }
+    }
+
+    /// How many durations.
+    pub fn total(&self) -> u64 {
+        self.buckets.iter().sum()
+    }
+
+    /// The duration that so many of a hundred do not exceed, in microseconds and
+    /// up to an eighth too long; `None` when nothing was counted.
+    pub fn percentile(&self, percent: u64) -> Option<u64> {
+        let wanted = (self.total() * percent).div_ceil(100).max(1);
+        let mut seen = 0;
+        let found = self.buckets.iter().position(|count| {
+            seen += count;
+            seen >= wanted
+        });
+        found.map(most)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_duration_is_in_a_bucket_that_ends_at_most_an_eighth_above_it() {
+        let mut last = 0;
+        for us in (0..5000).chain((0..63).map(|bit| 1 << bit)).chain([u64::MAX]) {
+            let bucket = place(us);
+            assert!(bucket < BUCKETS, "{us}");
+            if us < 1 << (LAST_DOUBLING + 1) {
+                assert!((us..=us + us / STEPS).contains(&most(bucket)), "{us}: {}", most(bucket));
+            } else {
+                assert_eq!(bucket, BUCKETS - 1);
+            }
+            if us < 5000 {
+                assert!(bucket == last || bucket == last + 1, "{us}");
+                last = bucket;
+            }
+        }
+    }
+
+    #[test]
+    fn percentiles_are_those_of_what_was_counted_since() {
+        let histogram = Histogram::default();
+        assert_eq!(Counts::of(&histogram).percentile(50), None);
+        histogram.note(Duration::from_secs(30));
+        let before = Counts::of(&histogram);
+        for us in 1..=100 {
+            histogram.note(Duration::from_micros(us));
+        }
+        let counts = Counts::of(&histogram).since(&before);
+        assert_eq!((counts.total(), counts.sum_us), (100, 5050));
+        let near = |percent: u64| counts.percentile(percent).unwrap();
+        assert!((50..=56).contains(&near(50)) && (99..=111).contains(&near(99)), "{counts:?}");
+        assert_eq!(Counts::of(&histogram).total(), 101);
+    }
+}

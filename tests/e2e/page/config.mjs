@@ -1,0 +1,100 @@
+// Steps of config.rs.
+import { ask, check, login, steps } from "../../node/page.mjs";
+
+async function open(page, args) {
+  await login(page, args, "#/config");
+  await page.getByRole("navigation", { name: "Sections" }).waitFor();
+}
+
+const field = (page, path) => page.locator(`[data-path="${path}"]`);
+const section = (page, name) => page.getByRole("navigation", { name: "Sections" }).getByRole("button", { name, exact: true }).click();
+const rows = (page) => page.getByRole("dialog").locator("tbody tr").evaluateAll((all) => all.map((row) => [...row.children].map((cell) => cell.textContent)));
+
+async function setRuns(page, value) {
+  await page.getByLabel("Search settings").fill("cron.maxConcurrentRuns");
+  await field(page, "cron.maxConcurrentRuns").locator("input").fill(value);
+}
+
+// Asks to save; what the dialog shows is returned once it is confirmed.
+async function save(page) {
+  await page.getByRole("button", { name: "Save…" }).click();
+  const shown = await rows(page);
+  await page.getByRole("dialog").getByRole("button", { name: "Save", exact: true }).click();
+  return shown;
+}
+
+export default steps({
+  async by_fields({ page, args }) {
+    await open(page, args);
+    await section(page, "Gateway");
+    const port = field(page, "gateway.port");
+    await port.locator("input").fill("70000");
+    const told = { mistake: await port.locator(".wrong").textContent() };
+    told.canSave = await page.getByRole("button", { name: "Save…" }).isEnabled();
+    await port.locator("input").fill("");
+    await page.getByLabel("Search settings").fill("gateway.auth.token");
+    const token = field(page, "gateway.auth.token").locator("input");
+    told.secret = await token.inputValue();
+    check((await token.getAttribute("type")) === "password", "a secret is masked");
+    await setRuns(page, "3");
+    // What is not saved yet is still there after a look at something else.
+    await page.goto(`${args.url}#/usage`);
+    await page.getByRole("heading", { name: "Usage" }).waitFor();
+    await page.goto(`${args.url}#/config`);
+    await page.getByText("1 change", { exact: true }).waitFor();
+    await section(page, "Logging");
+    await field(page, "logging.level").locator("select").selectOption("debug");
+    told.diff = await save(page);
+    await page.getByText(/^Saved/).waitFor();
+    await page.getByRole("button", { name: "Save…" }).waitFor({ state: "hidden" });
+    return told;
+  },
+
+  async is_refused({ page, args }) {
+    await open(page, args);
+    await page.getByLabel("Search settings").fill("agents.defaults.model.primary");
+    const primary = field(page, "agents.defaults.model.primary");
+    await primary.locator("input").fill("nowhere/none");
+    await save(page);
+    const beside = page.locator(".wrong:not(:empty)");
+    await beside.waitFor();
+    return { beside: await beside.textContent(), invalid: await page.locator("[data-path] input").first().getAttribute("aria-invalid") };
+  },
+
+  async by_text({ page, args }) {
+    await open(page, args);
+    await page.getByRole("button", { name: "Text", exact: true }).click();
+    const area = page.getByLabel("Text of the config file");
+    const before = await area.inputValue();
+    const told = {};
+    await area.fill(`? ${before}`);
+    const issues = page.locator("#config-issues li");
+    await issues.waitFor();
+    told.syntax = await issues.textContent();
+    told.marked = (await page.locator(".raw pre b").textContent()).trim();
+    const withCron = (enabled) => `${args.comment}\n${before.replace("{", `{ cron: { enabled: ${enabled} }, // later\n`)}`;
+    await area.fill(withCron("1"));
+    await issues.getByText("cron.enabled").waitFor();
+    told.type = await issues.textContent();
+    await area.fill(withCron("false"));
+    await save(page);
+    await page.getByText(/^Saved/).waitFor();
+    return told;
+  },
+
+  async meets_another({ page, args }) {
+    await open(page, args);
+    await setRuns(page, "3");
+    await ask(args, "change");
+    await save(page);
+    const dialog = page.getByRole("dialog", { name: "Somebody else has changed the config" });
+    await dialog.waitFor();
+    const theirs = await rows(page);
+    await dialog.getByRole("button", { name: "Keep mine" }).click();
+    await dialog.waitFor({ state: "detached" });
+    const kept = (await page.getByText("1 change", { exact: true }).count()) === 1;
+    await save(page);
+    await page.getByText(/^Saved/).waitFor();
+    return { theirs, kept };
+  },
+});

@@ -1,0 +1,97 @@
+//! The config file, changed on our page.
+
+use std::fs;
+
+use serde_json::json;
+
+use super::Place;
+use crate::support::{Gateway, GatewayOptions, MockProvider, SECRET, default_config};
+
+const COMMENT: &str = "// What the house is like.";
+
+/// A gateway whose file has a comment, and a credential.
+async fn commented() -> Place {
+    let place = Place::new().await;
+    let path = place.gateway.config_path();
+    let text = fs::read_to_string(&path).unwrap();
+    fs::write(&path, format!("{COMMENT}\n{text}")).unwrap();
+    place
+}
+
+fn text(place: &Place) -> String {
+    fs::read_to_string(place.gateway.config_path()).unwrap()
+}
+
+#[tokio::test]
+async fn a_field_that_is_changed_is_in_the_file_and_comments_and_secrets_stay() {
+    let place = commented().await;
+    let told = place.run("config", "by_fields", json!({})).await;
+    // A port that is none is told beside its field before anything is sent.
+    assert_eq!(told["mistake"], "must be at most 65535", "{told}");
+    assert_eq!((&told["canSave"], &told["secret"]), (&json!(false), &json!("")), "{told}");
+    let diff = json!([
+        ["cron.maxConcurrentRuns", "nothing", "3"],
+        ["logging.level", "nothing", "\"debug\""]
+    ]);
+    assert_eq!(told["diff"], diff, "{told}");
+    let text = text(&place);
+    assert!(text.starts_with(COMMENT), "{text}");
+    assert!(
+        text.contains(SECRET) && text.contains("mock-key") && !text.contains("REDACTED"),
+        "{text}"
+    );
+    let written: serde_json::Value = serde_json::from_str(&text[COMMENT.len()..]).unwrap();
+    assert_eq!(written["cron"]["maxConcurrentRuns"], 3);
+    assert_eq!(written["logging"]["level"], "debug");
+    assert!(written["gateway"].get("port").is_none(), "{text}");
+}
+
+#[tokio::test]
+async fn what_the_gateway_refuses_is_told_beside_its_field_and_the_file_stays() {
+    let place = commented().await;
+    let before = text(&place);
+    let told = place.run("config", "is_refused", json!({})).await;
+    assert_eq!(text(&place), before);
+    assert!(told["beside"].as_str().unwrap().contains("nowhere/none"), "{told}");
+    assert_eq!(told["invalid"], "true", "{told}");
+}
+
+#[tokio::test]
+async fn the_text_is_changed_with_its_comments_and_mistakes_name_their_line() {
+    let mock = MockProvider::start().await;
+    let mut config = default_config(mock.address());
+    for provider in ["mock", "mocka"] {
+        config["models"]["providers"][provider]["apiKey"] = json!("${MOCK_KEY}");
+    }
+    config["gateway"]["auth"]["token"] = json!("${HOUSE_TOKEN}");
+    let options = GatewayOptions::with_config(config);
+    let options = options.env("MOCK_KEY", "mock-key").env("HOUSE_TOKEN", SECRET);
+    let place = Place::of(Gateway::start(options).await, mock).await;
+    let told = place.run("config", "by_text", json!({"comment": COMMENT})).await;
+    assert!(told["syntax"].as_str().unwrap().contains("line 1, column 1"), "{told}");
+    assert_eq!(told["marked"], "1", "{told}");
+    assert!(told["type"].as_str().unwrap().contains("cron.enabled"), "{told}");
+    let text = text(&place);
+    assert!(text.starts_with(COMMENT), "{text}");
+    assert!(text.contains("${MOCK_KEY}") && text.contains("${HOUSE_TOKEN}"), "{text}");
+    assert!(text.contains("cron: { enabled: false }, // later"), "{text}");
+}
+
+#[tokio::test]
+async fn a_change_of_somebody_else_is_shown_and_ours_comes_on_top_of_it() {
+    let mut place = commented().await;
+    let steps = tokio::spawn(place.run("config", "meets_another", json!({})));
+    let asked = place.asked().await;
+    let theirs = text(&place).replacen('{', "{\"session\": {\"mainKey\": \"home\"},", 1);
+    fs::write(place.gateway.config_path(), theirs).unwrap();
+    asked.done();
+    let told = steps.await.unwrap();
+    let diff = json!([["session.mainKey", "nothing", "\"home\""]]);
+    assert_eq!(told["theirs"], diff, "{told}");
+    assert_eq!(told["kept"], true, "{told}");
+    let text = text(&place);
+    assert!(text.starts_with(COMMENT), "{text}");
+    let written: serde_json::Value = serde_json::from_str(&text[COMMENT.len()..]).unwrap();
+    assert_eq!(written["session"]["mainKey"], "home");
+    assert_eq!(written["cron"]["maxConcurrentRuns"], 3);
+}
