@@ -119,9 +119,9 @@ impl Auth {
         let worth = self.settings.shared_secret_scopes;
         let scopes: ScopeSet = match wanted {
             None => worth,
-            Some(names) => {
-                let named = names.split(',').filter_map(|name| Scope::parse(name.trim()));
-                named.filter(|scope| worth.allows(*scope)).collect()
+            Some(list) => {
+                let asked = list.split(',').filter_map(|name| Scope::parse(name.trim()));
+                asked.filter(|scope| worth.allows(*scope)).collect()
             }
         };
         Principal::new(Role::Operator, scopes, Owner::Connection(OWNER.into())).by(login)

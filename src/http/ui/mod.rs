@@ -100,10 +100,12 @@ pub(super) async fn page_or_file(gateway: &Gateway, parts: &Parts) -> Option<Res
     page(settings, parts).await.map(headers::of_ui)
 }
 
-/// The folder, with its slash; relative links of the page need it.
+/// The folder, with its slash; relative links of the page need it. This one is
+/// relative, too: a proxy may have put the gateway elsewhere.
 fn to_base(settings: &UiSettings, query: Option<&str>) -> Response {
     let query = query.map(|query| format!("?{query}")).unwrap_or_default();
-    let to = format!("{}/{query}", settings.base_path);
+    let name = settings.base_path.rsplit('/').next().unwrap_or_default();
+    let to = format!("{name}/{query}");
     headers::of_ui((StatusCode::FOUND, [(LOCATION, to)]).into_response())
 }
 

@@ -195,7 +195,7 @@ async fn a_folder_that_is_put_there_or_taken_away_counts_at_once() {
 async fn below_a_base_path_the_page_is_told_where_it_is() {
     let gateway = with_ui(json!({"basePath": "openclaw/"})).await;
     let moved = get(&gateway, "/openclaw?x=1").await;
-    assert_eq!((moved.status().as_u16(), header(&moved, "location")), (302, "/openclaw/?x=1"));
+    assert_eq!((moved.status().as_u16(), header(&moved, "location")), (302, "openclaw/?x=1"));
     let told = "<script>window.__OPENCLAW_CONTROL_UI_BASE_PATH__=\"/openclaw\"</script>";
     for path in ["/openclaw/", "/openclaw/chat"] {
         let page = get(&gateway, path).await;
