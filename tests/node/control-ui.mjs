@@ -43,6 +43,10 @@ const COMPLAINTS = [
   ".ov-attention-item.warn",
 ].join(",");
 
+// How long anything may take that is waited for; nothing does where the machine
+// is not busy.
+const PATIENCE_MS = 45_000;
+
 // A screen on which nothing is left out.
 const SCREEN = { width: 1800, height: 1000 };
 
@@ -154,7 +158,7 @@ async function serve(context, origin, folder) {
 export class ControlUi {
   constructor(page, args, seen) {
     Object.assign(this, { page, args, seen });
-    page.setDefaultTimeout(15_000);
+    page.setDefaultTimeout(PATIENCE_MS);
   }
 
   // Opens a tab by its address, logged in.
@@ -194,7 +198,7 @@ export class ControlUi {
 
   // Waits until this is so, asking again and again.
   async until(what, probe) {
-    const deadline = Date.now() + 15_000;
+    const deadline = Date.now() + PATIENCE_MS;
     for (;;) {
       const found = await probe();
       if (found) return found;

@@ -35,18 +35,18 @@ export default visit(async ({ page, ui }) => {
   await ui.shot("chat-tools");
 
   // Loaded anew in the middle of an answer: what was written is there, and goes on.
-  await ui.say("@mock stream n=60 delay=40");
+  await ui.say("@mock stream n=200 delay=30");
   await ui.streams("w5 ");
   await page.reload();
   await ui.connected();
   await ui.streams("w5 ");
   await page.getByLabel("Stop generating").waitFor();
   await ui.shot("chat-reloaded");
-  await said.filter({ hasText: "w60" }).waitFor();
+  await said.filter({ hasText: "w200" }).waitFor();
   await ui.rests();
   await page.reload();
   await ui.connected();
-  await said.filter({ hasText: "w60" }).waitFor();
+  await said.filter({ hasText: "w200" }).waitFor();
   const texts = await page.locator(".chat-group .chat-text").allInnerTexts();
   return { aborted, stopped, texts };
 });

@@ -30,15 +30,15 @@ async fn a_conversation_is_held_in_the_original_chat() {
         stopped,
         "@mock tool name=read args={\"path\":\"note.txt\"} then=\"It says hello.\"",
         "It says hello.",
-        "@mock stream n=60 delay=40",
-        &words(60),
+        "@mock stream n=200 delay=30",
+        &words(200),
     ];
     assert_eq!(texts(&seen.told["texts"]), expected);
     seen.check_calls(&["chat.abort", "chat.history", "chat.send", "sessions.list"]);
 }
 
 #[tokio::test]
-async fn sessions_models_images_and_commands_work_in_the_original_chat() {
+async fn sessions_models_and_files_are_chosen_in_the_original_chat() {
     let place = Place::new().await;
     let seen = place.visit("controls", json!({})).await;
     let told = &seen.told;
@@ -50,7 +50,24 @@ async fn sessions_models_images_and_commands_work_in_the_original_chat() {
     assert_eq!(told["model"]["modelOverride"], "mock-2");
     assert_eq!(texts(&told["levels"]), ["", "off", "minimal", "low", "medium", "high"]);
     assert_eq!(told["image"], 40);
-    let commands = texts(&told["commands"]);
+    seen.check_calls(&[
+        "agents.list",
+        "chat.send",
+        "models.list",
+        "sessions.create",
+        "sessions.list",
+        "sessions.patch",
+    ]);
+    // The model saw the picture.
+    let saw = place.mock.requests().iter().any(|call| call.body.to_string().contains("image_url"));
+    assert!(saw, "no picture was sent to the model");
+}
+
+#[tokio::test]
+async fn commands_and_messages_that_wait_work_in_the_original_chat() {
+    let place = Place::new().await;
+    let seen = place.visit("commands", json!({})).await;
+    let commands = texts(&seen.told["commands"]);
     for command in ["/new", "/stop", "/compact", "/model", "/think", "/status", "/btw", "/steer"] {
         assert!(commands.contains(&command), "{command} is not in {commands:?}");
     }
@@ -60,12 +77,8 @@ async fn sessions_models_images_and_commands_work_in_the_original_chat() {
         "commands.list",
         "models.list",
         "sessions.compact",
-        "sessions.create",
         "sessions.patch",
         "sessions.reset",
         "sessions.steer",
     ]);
-    // The model saw the picture.
-    let saw = place.mock.requests().iter().any(|call| call.body.to_string().contains("image_url"));
-    assert!(saw, "no picture was sent to the model");
 }

@@ -1,13 +1,17 @@
 //! The first connection of the Control UI: at most one step of a person.
 
+use std::time::Duration;
+
 use serde_json::json;
 
 use super::{Place, Seen};
-use crate::stage::{admin, call, until};
+use crate::stage::{admin, call};
 use crate::support::{SECRET, original_ui};
 
 /// Where somebody else serves the UI.
 const ELSEWHERE: &str = "https://ui.example";
+/// How long a person waits for a device; the browser has to start first.
+const PATIENCE: Duration = Duration::from_secs(180);
 /// What the UI asks once it is in.
 const BEGINNING: [&str; 10] = [
     "agent.identity.get",
@@ -81,11 +85,8 @@ async fn a_page_of_another_origin_connects_by_url_once_a_person_lets_it_in() {
     .await;
     let mut person = admin(&place.gateway).await;
     let approve = async {
-        let request = until("a device that waits", async || {
-            let list = call(&mut person, "device.pair.list", json!({})).await;
-            Some(list["pending"].get(0)?["requestId"].clone())
-        });
-        let request = request.await;
+        let asked = person.wait_for(PATIENCE, |frame| frame["event"] == "device.pair.requested");
+        let request = asked.await.expect("a device waits")["payload"]["requestId"].clone();
         call(&mut person, "device.pair.approve", json!({"requestId": request})).await;
     };
     let visit = json!({"way": "elsewhere", "page": ELSEWHERE, "files": original_ui::folder(),

@@ -51,7 +51,8 @@ pub struct Seen {
     pub told: Value,
     /// How often each method was asked.
     pub calls: BTreeMap<String, u64>,
-    refused: Vec<Refused>,
+    /// Requests that were refused.
+    pub refused: Vec<Refused>,
     /// Errors that were shown.
     pub complaints: Vec<String>,
     /// Errors in the console.
@@ -61,7 +62,7 @@ pub struct Seen {
 }
 
 #[derive(Debug, Deserialize)]
-struct Refused {
+pub struct Refused {
     method: String,
     error: Value,
 }
