@@ -76,6 +76,12 @@ impl Limiter {
         true
     }
 
+    /// For how many milliseconds a place is locked.
+    pub fn wait_ms(&self, place: &str, now_ms: u64) -> u64 {
+        let until = self.places.lock().get(place).map_or(0, |record| record.locked_until_ms);
+        until.saturating_sub(now_ms)
+    }
+
     /// What was paid for was no guess: it counts no more, and neither for nor
     /// against the tries before it.
     pub fn refund(&self, place: &str) {
@@ -111,6 +117,7 @@ mod tests {
         let limiter = limiter();
         assert!((0..3).all(|_| limiter.pay("a", 0)));
         assert!(!limiter.pay("a", 1));
+        assert_eq!((limiter.wait_ms("a", 1), limiter.wait_ms("b", 1)), (4999, 0));
         assert!(limiter.pay("b", 1));
         assert!(!limiter.pay("a", 4999));
         assert!(limiter.pay("a", 5000));

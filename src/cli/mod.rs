@@ -36,6 +36,7 @@ mod skills;
 mod status;
 mod surroundings;
 mod token;
+mod ui;
 
 use std::process::ExitCode;
 
@@ -73,6 +74,7 @@ pub use skills::SkillsArgs;
 pub use status::{HealthArgs, StatusArgs};
 pub use surroundings::Surroundings;
 pub use token::TokenArgs;
+pub use ui::UiArgs;
 
 /// An OpenClaw-compatible gateway, and a client of it. Without a command it
 /// runs the gateway.
@@ -112,6 +114,8 @@ enum Command {
     Onboard(Box<OnboardArgs>),
     /// Change parts of that.
     Configure(Box<ConfigureArgs>),
+    /// Install, show and remove the Control UI, OpenClaw's web pages.
+    Ui(UiArgs),
     /// Take over the sessions and devices of an OpenClaw state directory.
     Import(ImportArgs),
     /// Show, add and remove agents, and say which accounts they answer.
@@ -156,6 +160,7 @@ fn run(cli: Cli, env: Env) -> anyhow::Result<ExitCode> {
         Some(Command::Security(args)) => security::run(&args, &env),
         Some(Command::Onboard(args)) => onboard::run(&args, &env),
         Some(Command::Configure(args)) => onboard::configure(&args, &env),
+        Some(Command::Ui(args)) => ui::run(&args, &env),
         Some(Command::Import(args)) => import::run(&args, &env),
         Some(Command::Agents(args)) => agents::run(args, &env),
         Some(Command::Models(args)) => models::run(&args, &env),

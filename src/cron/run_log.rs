@@ -1,6 +1,6 @@
 //! The log of runs: what is told of each, and pages of it.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use crate::protocol::methods::cron::CronRunsParams;
 use crate::store::CronRunQuery;

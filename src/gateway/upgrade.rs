@@ -43,13 +43,16 @@ pub struct Gateway {
     pub hub: Arc<Hub>,
     /// Who waits to come in.
     pub preauth: PreauthBudget,
+    /// What browsers may show without a credential.
+    pub tickets: http::Tickets,
 }
 
 impl Gateway {
     /// Puts the parts together.
     pub fn new(services: Arc<Services>, auth: Auth, hub: Arc<Hub>) -> Self {
         let preauth = PreauthBudget::new(services.settings.now().gateway.max_preauth_per_ip);
-        Self { services, auth: Live::new(auth), hub, preauth }
+        let tickets = http::Tickets::default();
+        Self { services, auth: Live::new(auth), hub, preauth, tickets }
     }
 }
 

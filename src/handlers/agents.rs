@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use crate::agent::workspace::{Avatar, FileIdentity};
+use crate::agent::workspace::{Avatar, Face, FileIdentity};
 use crate::config::AgentSettings;
 use crate::protocol::ErrorShape;
 use crate::protocol::methods::NoParams;
@@ -109,24 +109,16 @@ pub async fn identity(cx: Ctx, p: AgentIdentityParams) -> Reply<Value> {
         Some(agent) => in_files(&cx, vec![agent.clone()]).await?.pop().unwrap_or_default(),
         None => FileIdentity::default(),
     };
-    let identity = known.map(|agent| agent.identity.clone()).unwrap_or_default();
-    let name = identity
-        .name
-        .or(file.name)
-        .or_else(|| known.and_then(|agent| agent.name.clone()))
-        .unwrap_or_else(|| "Assistant".into());
-    let emoji = identity.emoji.or(file.emoji);
-    let picture = identity.avatar.as_deref().and_then(Avatar::parse).or(file.avatar);
-    let initial = name.chars().next().map(|first| first.to_uppercase().to_string());
-    let in_place_of_it = || emoji.clone().or(initial).unwrap_or_else(|| "A".into());
+    let face = Face::of(known, file);
+    let picture = face.picture.as_ref();
     let answer = json!({
         "agentId": id.as_str(),
-        "name": name,
-        "avatar": picture.as_ref().map_or_else(in_place_of_it, |it| it.source().to_owned()),
-        "avatarSource": picture.as_ref().filter(|it| it.is_remote()).map(Avatar::source),
-        "avatarStatus": picture.as_ref().map_or("none", Avatar::status),
+        "name": face.name,
+        "avatar": face.shown(),
+        "avatarSource": picture.filter(|it| it.is_remote()).map(Avatar::source),
+        "avatarStatus": picture.map_or("none", Avatar::status),
         "avatarReason": picture.is_none().then_some("missing"),
-        "emoji": emoji,
+        "emoji": face.emoji,
     });
     Ok(without_nulls(answer))
 }

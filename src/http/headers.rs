@@ -30,3 +30,12 @@ pub(super) fn of_ui(mut response: Response) -> Response {
     }
     response
 }
+
+/// The answer as a file that somebody else has made: opened by itself, it is a
+/// page of nobody that loads nothing and runs nothing.
+pub(super) fn of_file(mut response: Response) -> Response {
+    let policy = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; \
+        frame-ancestors 'none'; sandbox";
+    response.headers_mut().insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(policy));
+    response
+}

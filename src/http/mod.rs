@@ -7,6 +7,7 @@
 //! a request means.
 
 mod about;
+mod caller;
 mod headers;
 mod home;
 mod hooks;
@@ -23,6 +24,7 @@ use crate::gateway::Gateway;
 
 pub use headers::secured;
 pub use routes::{Entry, Place, ROUTES, Route};
+pub use ui::Tickets;
 
 /// A request that has found its route.
 struct Asked<'a> {
@@ -47,7 +49,7 @@ async fn of_route(gateway: &Gateway, peer: &Peer, parts: &request::Parts, body: 
     let auth = gateway.auth.now();
     // What proves by itself who sent it may come from anywhere, and so may who
     // wants what everybody gets.
-    if route.is_none_or(|route| route.entry == Entry::Open)
+    if route.is_none_or(|route| [Entry::Open, Entry::Reader].contains(&route.entry))
         && let Err(refusal) = origin::check_request(peer, auth.pages(), auth.is_proxy(peer.remote))
     {
         return (StatusCode::FORBIDDEN, format!("{refusal}\n")).into_response();

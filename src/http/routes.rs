@@ -21,6 +21,12 @@ pub enum Place {
     Page,
     /// Those for the paths of channels, which the configuration names.
     Hooks,
+    /// Those for this path below the base path of the Control UI.
+    UiPath(&'static str),
+    /// Those below this path below the base path.
+    UiFolder(&'static str),
+    /// Those below this path, below the base path or not.
+    Folder(&'static str),
     /// What is left below the base path of the Control UI, when it is read.
     Ui,
 }
@@ -33,6 +39,9 @@ pub enum Entry {
     Open,
     /// Nothing, from anywhere: it is the same for everybody.
     Public,
+    /// The gateway's token or password, or a token of a device that may read; from
+    /// no page that is not allowed.
+    Reader,
     /// A proof that belongs to the route, which looks at it before all else.
     Signed,
 }
@@ -51,7 +60,7 @@ pub struct Route {
 
 /// Everything that is answered but upgrades. The paths of the gateway itself
 /// come first: no configuration takes them away.
-pub static ROUTES: [Route; 4] = [
+pub static ROUTES: [Route; 8] = [
     Route {
         place: Place::Path("/"),
         methods: &[Method::GET, Method::HEAD],
@@ -71,6 +80,30 @@ pub static ROUTES: [Route; 4] = [
         answer: |asked| Box::pin(hooks::answer(asked)),
     },
     Route {
+        place: Place::Folder(ui::outgoing::FOLDER),
+        methods: &[Method::GET],
+        entry: Entry::Reader,
+        answer: |asked| Box::pin(ui::outgoing::answer(asked)),
+    },
+    Route {
+        place: Place::UiPath(ui::media::PATH),
+        methods: &[Method::GET, Method::HEAD],
+        entry: Entry::Reader,
+        answer: |asked| Box::pin(ui::media::answer(asked)),
+    },
+    Route {
+        place: Place::UiFolder(ui::avatar::FOLDER),
+        methods: &[Method::GET, Method::HEAD],
+        entry: Entry::Reader,
+        answer: |asked| Box::pin(ui::avatar::answer(asked)),
+    },
+    Route {
+        place: Place::UiPath(ui::RUNTIME),
+        methods: &[Method::GET, Method::HEAD],
+        entry: Entry::Reader,
+        answer: |asked| Box::pin(ui::runtime::answer(asked)),
+    },
+    Route {
         place: Place::Ui,
         methods: &[Method::GET, Method::HEAD],
         entry: Entry::Open,
@@ -84,6 +117,11 @@ pub(super) fn find(gateway: &Gateway, method: &Method, path: &str) -> Option<&'s
         Place::Path(own) => own == path,
         Place::Page => page::is_its(gateway, path),
         Place::Hooks => hooks::limit(gateway, path).is_some(),
+        Place::UiPath(own) => ui::below(gateway, path) == Some(own),
+        Place::UiFolder(own) => ui::below(gateway, path).is_some_and(|it| it.starts_with(own)),
+        Place::Folder(own) => {
+            path.starts_with(own) || ui::below(gateway, path).is_some_and(|it| it.starts_with(own))
+        }
         Place::Ui => ui::has(gateway, method, path),
     })
 }

@@ -106,7 +106,7 @@ pub(super) fn show(message: Value, id: &str, seq: u64, view: &View) -> Option<Va
     message.remove(RECEIPT_MEMBER);
     let run_id = message.shift_remove("idempotencyKey").filter(|_| is_user && view.has_run_id);
     reduce_usage(&mut message);
-    let pictures = StoredMedia::of(&message);
+    let files = StoredMedia::of(&message);
     message.shift_remove(MEDIA_MEMBER);
     if is_user && is_of_session(&message) {
         strip_internal(&mut message);
@@ -116,11 +116,12 @@ pub(super) fn show(message: Value, id: &str, seq: u64, view: &View) -> Option<Va
         Some(Value::String(text)) => is_cut = show_text(text, is_user, view.max_chars),
         Some(Value::Array(blocks)) => {
             is_cut = show_blocks(blocks, is_user, view);
-            let pictures = pictures.iter().filter(|media| media.is_picture_apart());
+            let pictures = files.iter().filter(|media| media.is_picture_apart());
             blocks.extend(pictures.map(StoredMedia::omitted));
         }
         _ => {}
     }
+    StoredMedia::name_in(&mut message, &files);
     if json_size(&message) > view.max_bytes {
         return Some(placeholder(&message, id, seq));
     }
@@ -397,6 +398,10 @@ mod tests {
         let shown = shown(stored);
         assert_eq!(shown["content"], content);
         assert!(shown.get("inboundMedia").is_none());
+        assert_eq!(shown["MediaPath"], "/m/a.png");
+        assert_eq!(shown["MediaPaths"], json!(["/m/a.png", "/m/b.png", "/m/c.txt"]));
+        assert_eq!(shown["MediaType"], "image/png");
+        assert_eq!(shown["MediaTypes"], json!(["image/png", "image/png", "text/plain"]));
         assert!(shown.get("systemProvenanceReceipt").is_none());
     }
 

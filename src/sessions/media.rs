@@ -87,6 +87,20 @@ impl StoredMedia {
         self.is_picture() && !self.inline
     }
 
+    /// Names files in a shown message, as the original does while it is new:
+    /// the Control UI shows what lies there.
+    pub(super) fn name_in(message: &mut Map<String, Value>, files: &[Self]) {
+        let Some(first) = files.first() else { return };
+        let all = |of: fn(&Self) -> &String| files.iter().map(of).collect::<Vec<_>>();
+        let members = [
+            ("MediaPath", json!(first.path)),
+            ("MediaPaths", json!(all(|file| &file.path))),
+            ("MediaType", json!(first.mime_type)),
+            ("MediaTypes", json!(all(|file| &file.mime_type))),
+        ];
+        message.extend(members.map(|(name, value)| (name.to_owned(), value)));
+    }
+
     /// The block that stands for a picture in lists; `bytes` counts base64.
     pub(super) fn omitted(&self) -> Value {
         let bytes = self.bytes.div_ceil(3).saturating_mul(4);

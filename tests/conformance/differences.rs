@@ -124,6 +124,8 @@ const WHICH_MODEL: &str = "Which model answers and why is shown wherever one loo
 
 const FINAL_FACTS: &str = "final tells usage and stop reason as well.";
 const FRESH_ROW: &str = "A row in an event is as new as the event.";
+const FILES_NAMED: &str = "Files of a message are named whenever it is shown, as the original does once, \
+     so that the Control UI shows them after a reload.";
 const RUNS_STILL: &str = "The end of a run is told to those that came in its middle as well: without this the Control UI \
      offers to stop it for ever.";
 const PLAIN_TITLE: &str = "Titles are what the user wrote, without the time put before it.";
@@ -412,6 +414,8 @@ pub const DIFFERENCES: &[Difference] = &[
         "/payload/session/hasActiveRun",
         RUNS_STILL,
     ),
+    allow(Kind::Extra, "chat/attachments", "* res chat.history", "*/Media*", FILES_NAMED),
+    allow(Kind::Extra, "chat/attachments", "* event session.message", "*/Media*", FILES_NAMED),
     allow(Kind::Value, "*", "* res sessions.list", "*/derivedTitle", PLAIN_TITLE),
     allow(Kind::Extra, "*", "* res chat.history", "*/__openclaw/truncated", TRUNCATED),
     allow(

@@ -10,6 +10,7 @@
 //! | `text`, `classes`, `compare` | when two values are the same |
 //! | `pairing`, `stream`, `verdict` | which frames belong together, and the checks |
 //! | `differences` | the reviewed list of what may differ |
+//! | `http` | the recorded requests of the Control UI |
 //! | `run`, `report`, `methods` | real gateways, `docs/conformance.md`, its table of methods |
 //! | `playback`, `selftest` | the proof that the runner itself can pass and fail |
 //!
@@ -24,6 +25,7 @@ mod classes;
 mod compare;
 mod corpus;
 mod differences;
+mod http;
 mod ids;
 mod methods;
 mod moments;

@@ -43,6 +43,9 @@ const COMPLAINTS = [
   ".ov-attention-item.warn",
 ].join(",");
 
+// A screen on which nothing is left out.
+const SCREEN = { width: 1800, height: 1000 };
+
 export function visit(steps) {
   return async (browser) => {
     const { page, context, args } = browser;
@@ -50,6 +53,7 @@ export function visit(steps) {
     await context.exposeFunction("complain", (text) => seen.complaints.push(text));
     await context.addInitScript(watch, COMPLAINTS);
     listen(page, seen);
+    await page.setViewportSize(SCREEN);
     if (args.files) await serve(context, new URL(args.page ?? args.origin).origin, args.files);
     const ui = new ControlUi(page, args, seen);
     try {
@@ -99,6 +103,10 @@ export function listen(page, seen) {
       if (frame.ok) return;
       const { method, params } = asked ?? {};
       seen.refused.push({ method, params: secretless(params), error: frame.error });
+    });
+    // Nobody answers what was asked on a socket that is gone.
+    socket.on("close", () => {
+      for (const frame of waiting.values()) frame.isLost = true;
     });
   });
 }
@@ -195,7 +203,7 @@ export class ControlUi {
     }
   }
 
-  // How many answers of a method have come.
+  // The answers to a method that have come.
   answers(method) {
     return this.seen.frames.filter((frame) => frame.type === "res" && frame.method === method);
   }
@@ -208,10 +216,16 @@ export class ControlUi {
     return this.answers(method).at(-1).payload;
   }
 
+  // Changes something, and waits until nothing is busy any more.
+  async change(act) {
+    await act();
+    await this.idle();
+  }
+
   // Waits until nothing that was asked is unanswered.
   async idle() {
     await this.until("an end of all requests", () => {
-      const asked = this.seen.frames.filter((frame) => frame.type === "req");
+      const asked = this.seen.frames.filter((frame) => frame.type === "req" && !frame.isLost);
       const answered = new Set(
         this.seen.frames.filter((frame) => frame.type === "res").map((frame) => frame.id));
       return asked.every((frame) => answered.has(frame.id));

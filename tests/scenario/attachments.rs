@@ -78,6 +78,9 @@ async fn a_picture_reaches_a_model_that_sees_and_is_kept_whole(api: Api) {
     let shown = json!({"type": "image", "mimeType": "image/png", "omitted": true, "bytes": 96});
     assert_eq!(messages[0]["content"][1], shown);
     assert!(messages[0].get("inboundMedia").is_none());
+    // As the original's Control UI looks for it.
+    assert_eq!(messages[0]["MediaPaths"], json!([files[0]]));
+    assert_eq!(messages[0]["MediaTypes"], json!(["image/png"]));
     let id = &messages[0]["__openclaw"]["id"];
     let params = json!({"sessionKey": "agent:main:main", "messageId": id});
     let whole = call(&mut client, "chat.message.get", params).await;

@@ -118,3 +118,26 @@ async fn a_history_at_any_moment_has_every_message_once() {
 with_both_apis! {
     who_refreshes_in_the_middle_ends_with_the_same_text;
 }
+
+#[tokio::test]
+async fn who_comes_in_the_middle_hears_that_nothing_runs_any_more() {
+    let (gateway, _mock) = scripted(Api::OpenAi).await;
+    let mut first = admin(&gateway).await;
+    start(&mut first, "main", STREAM, "run-1").await;
+    deltas(&first, "run-1", 1).await;
+    let mut late = admin(&gateway).await;
+    call(&mut late, "sessions.subscribe", json!({})).await;
+    let is_active = |row: &Value| row["hasActiveRun"].clone();
+    assert_eq!(is_active(&crate::stage::row(&mut late, "agent:main:main").await), true);
+    let told = |phase: &'static str, run_id: &'static str| {
+        move |frame: &Value| {
+            let payload = &frame["payload"];
+            payload["phase"] == phase && payload["runId"] == run_id
+        }
+    };
+    let ended = late.wait_for(RUN_LIMIT, told("end", "run-1")).await.unwrap();
+    assert_eq!(is_active(&ended["payload"]["session"]), false, "{ended}");
+    start(&mut first, "main", "@mock text text=second", "run-2").await;
+    let begun = late.wait_for(RUN_LIMIT, told("start", "run-2")).await.unwrap();
+    assert_eq!(is_active(&begun["payload"]["session"]), true, "{begun}");
+}

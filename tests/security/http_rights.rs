@@ -5,6 +5,7 @@
 
 use clawgate::channels::webhook::{SIGNATURE, TIMESTAMP, sign};
 use clawgate::http::{Entry, Place, ROUTES, Route};
+use clawgate::protocol::{Scope, ScopeSet};
 use clawgate::support::Secret;
 use reqwest::{Client, Method, RequestBuilder, StatusCode};
 use serde_json::json;
@@ -22,7 +23,7 @@ const UI: &str = "/panel";
 /// Our own page.
 const PAGE: &str = "/clawgate/";
 /// Where the signs of a line begin.
-const WIDTH: usize = 34;
+const WIDTH: usize = 46;
 /// Paths of HTTP APIs that clients know of the original, and of some that were
 /// open by mistake. What is answered under one of them is in the table.
 const KNOWN_PATHS: [&str; 28] = [
@@ -62,6 +63,7 @@ fn name(route: &Route) -> String {
         Place::Path(path) => path,
         Place::Page => PAGE,
         Place::Hooks => "(paths of channels)",
+        Place::UiPath(path) | Place::UiFolder(path) | Place::Folder(path) => path,
         Place::Ui => "(files of the Control UI)",
     };
     format!("{} {place}", methods.join(","))
@@ -69,8 +71,15 @@ fn name(route: &Route) -> String {
 
 /// Whether a request with this credential is let in. A new kind of entry has to
 /// be told here.
-fn is_let_in(entry: Entry, _column: &Column) -> bool {
+fn is_let_in(entry: Entry, column: &Column) -> bool {
     match entry {
+        Entry::Reader => match (column.way, column.shown) {
+            (_, Shown::Nothing | Shown::Wrong) | (Way::Node, _) => false,
+            (Way::Device, _) => column.worth.is_some_and(|(_, scopes)| {
+                scopes.iter().copied().collect::<ScopeSet>().allows(Scope::Read)
+            }),
+            _ => true,
+        },
         Entry::Open | Entry::Public => true,
         // No credential of the gateway is a signature.
         Entry::Signed => false,
@@ -81,7 +90,7 @@ fn row(route: &Route) -> String {
     let sign = |let_in: bool| if let_in { 'X' } else { '.' };
     let signs: String = COLUMNS.iter().map(|column| sign(is_let_in(route.entry, column))).collect();
     let signed = sign(true);
-    let foreign = sign(route.entry != Entry::Open);
+    let foreign = sign(![Entry::Open, Entry::Reader].contains(&route.entry));
     format!("{:<WIDTH$}{signs}{signed}{foreign}\n", name(route))
 }
 
@@ -127,6 +136,12 @@ fn path(route: &Route) -> &'static str {
         Place::Path(path) => path,
         Place::Page => PAGE,
         Place::Hooks => HOOK,
+        Place::UiPath("/__openclaw/control-ui-config.json") => {
+            "/panel/__openclaw/control-ui-config.json"
+        }
+        Place::UiPath(_) => "/panel/__openclaw__/assistant-media?source=/x&meta=1",
+        Place::UiFolder(_) => "/panel/avatar/main?meta=1",
+        Place::Folder(_) => "/api/chat/media/outgoing/main/x/full",
         Place::Ui => "/panel/chat",
     }
 }
@@ -153,6 +168,9 @@ async fn request(
         _ => Some(SECRET.to_owned()),
     };
     let query = match &secret {
+        Some(secret) if column.way == Way::Simple && path.contains('?') => {
+            format!("&token={secret}")
+        }
         Some(secret) if column.way == Way::Simple => format!("?token={secret}"),
         _ => String::new(),
     };
@@ -168,9 +186,11 @@ async fn request(
 }
 
 /// What an answer comes to.
-fn sign_of(status: StatusCode) -> char {
+fn sign_of(place: Place, status: StatusCode) -> char {
     match status.as_u16() {
         401 | 403 => '.',
+        // Nobody has sent a picture here; who may not ask is not told so.
+        404 if matches!(place, Place::Folder(_)) => 'X',
         200..=299 => 'X',
         other => panic!("neither let in nor refused: {other}"),
     }
@@ -182,6 +202,7 @@ fn proved(client: &Client, gateway: &Gateway, route: &Route, method: &Method) ->
     let asked = client.request(method.clone(), url);
     match route.entry {
         Entry::Open | Entry::Public => asked,
+        Entry::Reader => asked.bearer_auth(SECRET),
         Entry::Signed => {
             let body = json!({"id": "1", "text": "hello", "from": {"id": "bob"}}).to_string();
             let now = u64::try_from(now_ms()).unwrap() / 1000;
@@ -203,17 +224,17 @@ async fn every_cell_of_the_http_rights_is_what_a_real_request_meets() {
                 let gateway =
                     if column.shown == Shown::Password { &by_password } else { &by_token };
                 let asked = request(&client, gateway, method, path(route), column).await;
-                met.push(sign_of(asked.send().await.unwrap().status()));
+                met.push(sign_of(route.place, asked.send().await.unwrap().status()));
             }
             let asked = proved(&client, &by_token, route, method);
-            met.push(sign_of(asked.send().await.unwrap().status()));
+            met.push(sign_of(route.place, asked.send().await.unwrap().status()));
             let mut foreign = String::new();
             for header in [("Origin", "https://evil.example"), ("Sec-Fetch-Site", "cross-site")] {
                 let asked = proved(&client, &by_token, route, method).header(header.0, header.1);
-                foreign.push(sign_of(asked.send().await.unwrap().status()));
+                foreign.push(sign_of(route.place, asked.send().await.unwrap().status()));
             }
             let rebound = proved(&client, &by_token, route, method).header("Host", "evil.example");
-            foreign.push(sign_of(rebound.send().await.unwrap().status()));
+            foreign.push(sign_of(route.place, rebound.send().await.unwrap().status()));
             let expected = row(route);
             let (signs, last) = expected.trim_end()[WIDTH..].split_at(COLUMNS.len() + 1);
             assert_eq!(met, signs, "{method} {}", name(route));
@@ -246,6 +267,11 @@ async fn what_is_not_in_the_table_of_routes_is_not_there() {
             let status = answer.status().as_u16();
             match route {
                 None => assert_eq!(status, 404, "{method} {path} is in no table"),
+                Some(Route { place: Place::Folder(_), methods, .. })
+                    if methods.contains(method) =>
+                {
+                    assert_eq!(answer.text().await.unwrap(), "not found");
+                }
                 Some(route) if route.methods.contains(method) => {
                     assert!(![404, 405].contains(&status), "{method} {path}: {status}");
                 }

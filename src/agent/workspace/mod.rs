@@ -7,6 +7,7 @@
 //! it is acknowledged. Must not: know the model, or block an async thread.
 
 mod cache;
+mod face;
 mod files;
 mod identity;
 mod inject;
@@ -14,6 +15,7 @@ mod picture;
 mod seed;
 mod service;
 
+pub use face::Face;
 pub(in crate::agent) use files::Stamp;
 pub use files::{FileEntry, FilesError};
 pub use identity::{Avatar, FileIdentity};

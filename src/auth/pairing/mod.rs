@@ -188,6 +188,21 @@ impl Pairing {
         }))
     }
 
+    /// The paired device that has this token for operators, and what the token
+    /// is good for.
+    pub async fn holder(
+        &self,
+        text: &str,
+        now_ms: u64,
+    ) -> Result<Option<(String, Vec<String>)>, ErrorShape> {
+        self.imported().await;
+        let rows = self.store.devices(since(now_ms)).await.map_err(unavailable)?;
+        Ok(rows.into_iter().find_map(|row| {
+            let token = live(row.paired.as_ref()?, Role::Operator.as_str())?;
+            is_text_of(token, text).then(|| (row.device_id.clone(), token.scopes.clone()))
+        }))
+    }
+
     /// Whether what a device was let in with is still good. Cheap while
     /// nothing was taken away since.
     pub async fn still_stands(&self, standing: &Standing, now_ms: u64) -> bool {

@@ -63,10 +63,13 @@ fn open_in(folder: &Dir, name: &str) -> io::Result<Opened> {
 ///
 /// # Errors
 /// When it is none.
-pub(super) fn opened(file: File) -> io::Result<Opened> {
+fn opened(file: File) -> io::Result<Opened> {
     let facts = file.metadata()?;
+    if facts.is_dir() {
+        return Err(io::ErrorKind::IsADirectory.into());
+    }
     if !facts.is_file() {
-        return Err(io::Error::new(io::ErrorKind::NotFound, "no file"));
+        return Err(io::ErrorKind::InvalidInput.into());
     }
     // Packages set the time of a change, never that of the inode.
     let tag = format!(

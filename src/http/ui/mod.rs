@@ -4,10 +4,15 @@
 //! the folder are answered; whatever is put there counts at the next request; no
 //! page frames them. Must not: have a page of its own (see `clawgate ui`).
 
+pub(super) mod avatar;
 mod csp;
 mod files;
+pub(super) mod media;
 mod mime;
+pub(super) mod outgoing;
 mod place;
+pub(super) mod runtime;
+mod ticket;
 
 use std::io;
 
@@ -17,8 +22,9 @@ use axum::http::header::{
     IF_NONE_MATCH, LOCATION,
 };
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, Method, StatusCode};
+use axum::http::{HeaderMap, Method, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
+use reqwest::Url;
 use sha2::{Digest, Sha256};
 
 use crate::config::UiSettings;
@@ -29,6 +35,7 @@ use super::{Asked, headers, not_found};
 use place::Meant;
 
 pub(super) use csp::policy;
+pub use ticket::Tickets;
 
 /// Most bytes of the page; it is read as a whole, and has some three thousand.
 const PAGE_MAX: u64 = 1024 * 1024;
@@ -36,6 +43,25 @@ const PAGE_MAX: u64 = 1024 * 1024;
 const ASK_AGAIN: &str = "no-cache";
 /// What has its hash in its name never changes.
 const FOR_EVER: &str = "public, max-age=31536000, immutable";
+
+/// Where the UI asks for what it begins with, below the base path.
+pub(super) const RUNTIME: &str = "/__openclaw/control-ui-config.json";
+
+/// What of the path stands below the base path; none while there is no UI.
+pub(super) fn below<'a>(gateway: &Gateway, path: &'a str) -> Option<&'a str> {
+    let settings = gateway.services.settings.now();
+    let settings = &settings.gateway.ui;
+    settings.enabled.then(|| place::below(&settings.base_path, path)).flatten()
+}
+
+/// The value of a name in the query, if it is there once.
+fn query(uri: &Uri, name: &str) -> Option<String> {
+    let mut url = Url::parse("http://localhost").ok()?;
+    url.set_query(uri.query());
+    let mut values = url.query_pairs().filter(|(key, _)| key == name);
+    let (_, value) = values.next()?;
+    values.next().is_none().then(|| value.into_owned())
+}
 
 /// Whether a request for this path is for the UI.
 pub(super) fn has(gateway: &Gateway, method: &Method, path: &str) -> bool {

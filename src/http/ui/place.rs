@@ -35,6 +35,11 @@ pub(super) fn meant<'a>(settings: &UiSettings, path: &'a str) -> Option<Meant<'a
     }
 }
 
+/// What stands below the base path in a path, with its slash.
+pub(in crate::http) fn below<'a>(base_path: &str, path: &'a str) -> Option<&'a str> {
+    path.strip_prefix(base_path).filter(|below| below.starts_with('/'))
+}
+
 /// A file of the folder, and what is answered when it is not there.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Wanted {

@@ -5,13 +5,16 @@
 //! original would refuse as well is listed in [`REFUSALS`], with the reason.
 
 mod agents;
+mod approvals;
 mod channels;
 mod chat;
 mod config;
 mod cron;
+mod failures;
 mod first;
 mod logs;
 mod nodes;
+mod operations;
 mod settings;
 mod skills;
 
@@ -34,9 +37,6 @@ const REFUSALS: [(&str, &str, &str); 1] = [(
     "settings that mean nothing are not written",
 )];
 
-/// What the gateway does not serve yet.
-const UNSERVED: [&str; 2] = [" /__openclaw/control-ui-config.json", " /avatar/main"];
-
 /// A gateway and the model that it asks, which follows the `@mock` lines of
 /// messages.
 pub struct Place {
@@ -51,14 +51,18 @@ pub struct Seen {
     pub told: Value,
     /// How often each method was asked.
     pub calls: BTreeMap<String, u64>,
-    refused: Vec<Refused>,
-    complaints: Vec<String>,
-    errors: Vec<String>,
-    http: Vec<String>,
+    /// Requests that were refused.
+    pub refused: Vec<Refused>,
+    /// Errors that were shown.
+    pub complaints: Vec<String>,
+    /// Errors in the console.
+    pub errors: Vec<String>,
+    /// Answers over HTTP of 400 and more.
+    pub http: Vec<String>,
 }
 
 #[derive(Debug, Deserialize)]
-struct Refused {
+pub struct Refused {
     method: String,
     error: Value,
 }
@@ -116,20 +120,24 @@ impl Seen {
 
     /// That nothing failed, and no error was shown but those that begin so.
     pub fn check_but(&self, shown: &[&str]) {
-        let is_known = |refused: &&Refused| {
-            let text = refused.error["message"].as_str().unwrap_or_default();
-            let mut known = REFUSALS.iter();
-            known.any(|(method, part, _)| refused.method == *method && text.contains(part))
-        };
-        let refused: Vec<_> = self.refused.iter().filter(|refused| !is_known(refused)).collect();
-        assert!(refused.is_empty(), "requests that were refused: {refused:#?}");
+        self.check_refused(&[]);
         let is_meant = |text: &&String| shown.iter().any(|begin| text.starts_with(begin));
         let complaints: Vec<_> = self.complaints.iter().filter(|it| !is_meant(it)).collect();
         assert_eq!(complaints, [""; 0], "errors that were shown");
         assert_eq!(self.errors, [""; 0], "errors in the console");
-        let is_unserved = |failure: &&String| UNSERVED.iter().any(|path| failure.contains(path));
-        let http: Vec<_> = self.http.iter().filter(|failure| !is_unserved(failure)).collect();
-        assert_eq!(http, [""; 0], "answers over HTTP that failed");
+        assert_eq!(self.http, [""; 0], "answers over HTTP that failed");
+    }
+
+    /// That no request was refused but those of these methods, with these texts.
+    pub fn check_refused(&self, expected: &[(&str, &str)]) {
+        let known = REFUSALS.iter().map(|(method, part, _)| (*method, *part));
+        let known: Vec<_> = known.chain(expected.iter().copied()).collect();
+        let is_known = |answer: &&Refused| {
+            let text = answer.error["message"].as_str().unwrap_or_default();
+            known.iter().any(|(method, part)| answer.method == *method && text.contains(part))
+        };
+        let unknown: Vec<_> = self.refused.iter().filter(|answer| !is_known(answer)).collect();
+        assert!(unknown.is_empty(), "requests that were refused: {unknown:#?}");
     }
 
     /// That the UI asked all of these methods.

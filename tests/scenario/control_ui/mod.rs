@@ -1,6 +1,8 @@
 //! The Control UI and what it asks for by HTTP.
 
 mod files;
+mod install;
+mod requests;
 
 use reqwest::{Client, Response};
 use serde_json::Value;

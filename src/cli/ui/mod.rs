@@ -1,0 +1,162 @@
+//! `clawgate ui`: puts the Control UI of OpenClaw where the gateway serves it.
+//!
+//! Promises: the folder is the old one or the new one, never a mix; a running
+//! gateway needs no restart; nothing of a package is run. Must not: talk to the
+//! gateway.
+
+mod archive;
+mod folder;
+mod install;
+mod npm;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::Context;
+use clap::{Args, Subcommand};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use super::format::{count, size};
+use super::output::say;
+use crate::config::{self, Env, Overrides, Settings};
+use crate::handlers::SERVER_VERSION;
+
+/// The file that says what was installed; hidden, so it is not served.
+const MARK: &str = ".clawgate.json";
+/// The page that has to be there.
+const PAGE: &str = "index.html";
+
+/// Arguments of `clawgate ui`.
+#[derive(Debug, Clone, Args)]
+pub struct UiArgs {
+    #[command(subcommand)]
+    command: UiCommand,
+}
+
+#[derive(Debug, Clone, Subcommand)]
+enum UiCommand {
+    /// Fetch the Control UI with npm, or take it from a place, and serve it
+    Install {
+        /// Version of OpenClaw whose UI it is [default: the one that fits this gateway]
+        #[arg(long, value_name = "VERSION", value_parser = npm::version, conflicts_with = "from")]
+        version: Option<String>,
+        /// A package folder, a control-ui folder or an npm package file (.tgz)
+        #[arg(long, value_name = "PATH")]
+        from: Option<PathBuf>,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Show what is installed and where it is served
+    Status {
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Remove what was installed
+    Remove {
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+/// What was installed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Mark {
+    /// The version of its package, if it was known.
+    version: Option<String>,
+    /// When, in milliseconds since the epoch.
+    installed_at_ms: u64,
+}
+
+/// Runs the command.
+pub fn run(args: &UiArgs, env: &Env) -> anyhow::Result<ExitCode> {
+    let settings = config::load(env, &Overrides { read_only: true, ..Overrides::default() })?;
+    match &args.command {
+        UiCommand::Install { version, from, json } => {
+            let version = version.as_deref().unwrap_or_else(|| fitting());
+            install::run(&settings, version, from.as_deref())?;
+            report(&settings, "Installed", *json)
+        }
+        UiCommand::Status { json } => report(&settings, "", *json),
+        UiCommand::Remove { json } => {
+            let was_there = install::remove(&settings)?;
+            if *json {
+                say(&format!("{:#}\n", json!({"removed": was_there})))?;
+            } else {
+                let told = if was_there { "Removed the Control UI" } else { "There was none" };
+                say(&format!("{told}: {}\n", installed_in(&settings).display()))?;
+            }
+            Ok(ExitCode::SUCCESS)
+        }
+    }
+}
+
+/// The version of OpenClaw that this gateway speaks like.
+fn fitting() -> &'static str {
+    SERVER_VERSION.split('+').next().unwrap_or(SERVER_VERSION)
+}
+
+fn installed_in(settings: &Settings) -> PathBuf {
+    settings.paths.control_ui_dir()
+}
+
+/// The mark of a folder.
+fn mark(folder: &Path) -> Option<Mark> {
+    serde_json::from_str(&std::fs::read_to_string(folder.join(MARK)).ok()?).ok()
+}
+
+/// What is there, as it is served.
+fn state(settings: &Settings) -> anyhow::Result<Value> {
+    let ui = &settings.gateway.ui;
+    let is_installed = ui.root.join(PAGE).is_file();
+    let (files, bytes) = match is_installed {
+        true => folder::measure(&ui.root).context("cannot look at the Control UI")?,
+        false => (0, 0),
+    };
+    let mark = mark(&ui.root);
+    let scheme = if settings.gateway.tls.enabled { "https" } else { "http" };
+    let address = format!("{scheme}://127.0.0.1:{}{}/", settings.gateway.port, ui.base_path);
+    Ok(json!({
+        "installed": is_installed,
+        "version": mark.as_ref().and_then(|mark| mark.version.clone()),
+        "installedAtMs": mark.as_ref().map(|mark| mark.installed_at_ms),
+        "fits": fitting(),
+        "path": ui.root,
+        "files": files,
+        "bytes": bytes,
+        "enabled": ui.enabled,
+        "url": (is_installed && ui.enabled).then_some(address),
+    }))
+}
+
+fn report(settings: &Settings, verb: &str, as_json: bool) -> anyhow::Result<ExitCode> {
+    let state = state(settings)?;
+    if as_json {
+        say(&format!("{state:#}\n"))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let ui = &settings.gateway.ui;
+    let path = ui.root.display();
+    if state["installed"] == false {
+        say(&format!("There is no Control UI in {path}.\nGet it: clawgate ui install\n"))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let version = state["version"].as_str().unwrap_or("of an unknown version");
+    let number = |name: &str| state[name].as_u64().unwrap_or_default();
+    let (files, bytes) = (count(number("files")), size(number("bytes")));
+    let verb = if verb.is_empty() { String::new() } else { format!("{verb}: ") };
+    let mut text = format!("{verb}Control UI {version} in {path} ({files} files, {bytes})\n");
+    match state["url"].as_str() {
+        Some(url) => text.extend(["The gateway serves it at ", url, "\n"]),
+        None => text.push_str("It is not served: gateway.controlUi.enabled is false\n"),
+    }
+    if ui.root != installed_in(settings) {
+        text.push_str("This is the folder of gateway.controlUi.root, not the one that clawgate ui install fills.\n");
+    }
+    say(&text)?;
+    Ok(ExitCode::SUCCESS)
+}
