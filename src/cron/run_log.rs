@@ -1,6 +1,6 @@
 //! The log of runs: what is told of each, and pages of it.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use crate::protocol::methods::cron::CronRunsParams;
 use crate::store::CronRunQuery;
@@ -36,10 +36,7 @@ impl Cron {
     /// When it cannot be read.
     pub async fn runs(&self, p: CronRunsParams) -> Result<Value, CronError> {
         let limit = p.limit.unwrap_or(PAGE);
-        let (job_id, is_one) = match p.id {
-            Some(id) if !p.all_jobs => (Some(id), true),
-            _ => (None, false),
-        };
+        let job_id = p.id.filter(|_| !p.all_jobs);
         // Instants that were missed are told as skipped.
         let mut statuses = p.statuses;
         if statuses.iter().any(|status| status == "skipped") {
@@ -57,14 +54,7 @@ impl Cron {
         let (rows, total) = self.parts.store.cron_runs(query).await?;
         let entries: Vec<Value> = rows
             .into_iter()
-            .map(|row| {
-                let mut entry: Map<String, Value> =
-                    serde_json::from_str(&row.entry).unwrap_or_default();
-                if is_one {
-                    entry.shift_remove("jobName");
-                }
-                Value::Object(entry)
-            })
+            .map(|row| Value::Object(serde_json::from_str(&row.entry).unwrap_or_default()))
             .collect();
         let mut page = json!({"entries": entries});
         add_place(&mut page, total, p.offset, limit, entries.len());

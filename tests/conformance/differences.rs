@@ -77,6 +77,7 @@ const fn told(recorded: &'static str, reason: &'static str) -> Difference {
 const VERSIONS: &str = "We speak protocols 3 and 4.";
 const CHANNELS_TO_COME: &str =
     "Channels that could be configured are named, so that the web UI has a form for each.";
+const NAMED_RUNS: &str = "The runs of one job bear its name as well.";
 const EDITABLE: &str = "A plain file can be edited as text, with placeholders for its secrets.";
 const NOT_YET: &str = "features name what is available, nothing else.";
 const WAKE_WORDS: &str =
@@ -358,7 +359,8 @@ pub const DIFFERENCES: &[Difference] = &[
         "/payload/active",
         OWN_SPEECH,
     ),
-    allow(Kind::Value, "*", "* res config.get", "/payload/raw", EDITABLE),
+    allow(Kind::Extra, "cron/jobs", "* res cron.runs", "*/jobName", NAMED_RUNS),
+    allow(Kind::Type, "*", "* res config.get", "/payload/raw", EDITABLE),
     allow(
         Kind::Extra,
         "methods/channels-push",

@@ -108,10 +108,12 @@ export function listen(page, seen) {
       const { method, params } = asked ?? {};
       seen.refused.push({ method, params: secretless(params), error: frame.error });
     });
-    // Nobody answers what was asked on a socket that is gone.
-    socket.on("close", () => {
+    // Nobody answers what was asked on a socket that is gone, or by a page that is.
+    const lose = () => {
       for (const frame of waiting.values()) frame.isLost = true;
-    });
+    };
+    socket.on("close", lose);
+    page.on("domcontentloaded", lose);
   });
 }
 
@@ -224,6 +226,13 @@ export class ControlUi {
   async change(act) {
     await act();
     await this.idle();
+  }
+
+  // The same for a method that writes, after which the UI reads what is there now:
+  // who goes on before that works on what was there before.
+  async saved(method, act) {
+    const read = method.replace(/\.(set|apply)$/, ".get");
+    return this.answer(read, () => this.answer(method, act));
   }
 
   // Waits until nothing that was asked is unanswered.

@@ -7,7 +7,7 @@ export default visit(async ({ page, ui }) => {
   const card = (title) => page.locator(".card")
     .filter({ has: page.locator(".card-title", { hasText: title }) });
   const button = (name, within = page) => within.getByRole("button", { name, exact: true });
-  const save = (within) => ui.answer("config.set", () => button("Save", within).click());
+  const save = (within) => ui.saved("config.set", () => button("Save", within).click());
 
   await ui.open("/agents");
   await page.locator(".agent-tab--missing", { hasText: "SOUL" }).click();
@@ -25,6 +25,7 @@ export default visit(async ({ page, ui }) => {
 
   await panel("Overview");
   const overview = card("Overview");
+  await ui.idle();
   await overview.locator("select").selectOption("mock/mock-2");
   await overview.locator(".agent-chip-input input").fill("mock/mock-1");
   await page.keyboard.press("Enter");

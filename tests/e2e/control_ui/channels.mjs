@@ -13,11 +13,14 @@ export default visit(async ({ page, ui, args }) => {
 
   await ui.open("/channels");
   await row("Configured", webhook).getByText("No", { exact: true }).waitFor();
+  // What is typed before the settings have come would be all that is saved.
+  await field("Secret").waitFor();
+  await ui.idle();
   const cards = await page.locator(".grid > .card .card-title").allInnerTexts();
   await field("Secret").fill(args.secret);
   await field("URL").fill("http://127.0.0.1:9/answers");
   await ui.shot("channels-form");
-  await ui.answer("config.set", () =>
+  await ui.saved("config.set", () =>
     webhook.getByRole("button", { name: "Save", exact: true }).click());
   await row("Configured", webhook).getByText("Yes", { exact: true }).waitFor();
   await row("Running", webhook).getByText("Yes", { exact: true }).waitFor();

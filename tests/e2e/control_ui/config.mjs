@@ -12,13 +12,14 @@ export default visit(async ({ page, ui }) => {
   await ui.open("/communications");
   await page.getByPlaceholder("Search settings...").fill("debounce");
   await field("Debounce MS").first().waitFor();
+  await ui.idle();
   const found = await page.locator(".cfg-field__label").allInnerTexts();
   await field("Debounce MS").first().locator("input").fill("750");
   await changes(1);
   await page.locator(".config-diff__summary").click();
   await page.locator(".config-diff__to", { hasText: "debounceMs" }).waitFor();
   await ui.shot("config-search");
-  await ui.answer("config.set", () => button("Save").click());
+  await ui.saved("config.set", () => button("Save").click());
   await page.getByText("No changes").waitFor();
 
   await ui.tab("config");
@@ -28,6 +29,7 @@ export default visit(async ({ page, ui }) => {
   const raw = page.getByPlaceholder("Raw config (JSON/JSON5)");
   const reveal = page.getByLabel("Toggle raw config redaction");
   await reveal.click();
+  await ui.idle();
   const shown = await raw.inputValue();
   const edited = (change) => {
     const config = JSON.parse(shown);
@@ -37,13 +39,15 @@ export default visit(async ({ page, ui }) => {
   await raw.fill(edited((config) => (config.session = { mainKey: "chief" })));
   await page.getByText("Unsaved changes").waitFor();
   await ui.shot("config-raw");
-  await ui.answer("config.apply", () => button("Apply").click());
+  await ui.saved("config.apply", () => button("Apply").click());
   await page.getByText("No changes").waitFor();
   await page.reload();
   await ui.connected();
   await ui.idle();
 
   await ui.tab("infrastructure");
+  await field("Port").first().waitFor();
+  await ui.idle();
   await field("Port").first().locator("input").fill("70000");
   await changes(1);
   await ui.answer("config.set", () => button("Save").click());

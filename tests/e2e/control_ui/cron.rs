@@ -12,7 +12,7 @@ async fn a_job_is_made_run_changed_switched_copied_and_removed_on_its_page() {
     assert_eq!(seen.told["ran"], false, "a job that is off is not due");
     assert_eq!(seen.told["jobs"], json!(["Evening brief copy"]));
     let run = seen.told["run"].as_str().unwrap();
-    for part in ["OK", "mock-1", "mock", "tokens", "Open run chat"] {
+    for part in ["Morning brief", "OK", "mock-1", "mock", "tokens", "Open run chat"] {
         assert!(run.contains(part), "no {part} in {run}");
     }
     seen.check_calls(&["cron.add", "cron.run", "cron.runs", "cron.status", "cron.update"]);

@@ -16,14 +16,15 @@ export default visit(async ({ page, ui }) => {
 
   await ui.open("/nodes");
   const approvals = card("Exec approvals");
-  await ui.answer("exec.approvals.get", () => page.reload());
+  await choice("Security", approvals).waitFor();
+  await ui.idle();
   await choice("Security", approvals).selectOption("allowlist");
   await choice("Ask fallback", approvals).selectOption("allowlist");
-  await ui.answer("exec.approvals.set", () => button("Save", approvals).click());
+  await ui.saved("exec.approvals.set", () => button("Save", approvals).click());
   await button("main", approvals).click();
   await button("Add pattern", approvals).click();
   await item("New pattern", approvals).locator("input").fill("/usr/bin/git");
-  await ui.answer("exec.approvals.set", () => button("Save", approvals).click());
+  await ui.saved("exec.approvals.set", () => button("Save", approvals).click());
   await item("/usr/bin/git", approvals).getByText("Last used: never").waitFor();
   await ui.shot("nodes-approvals");
 
@@ -32,11 +33,11 @@ export default visit(async ({ page, ui }) => {
   await button("Load approvals", approvals).click();
   await button("Defaults", approvals).click();
   await choice("Security", approvals).selectOption("full");
-  await ui.answer("exec.approvals.node.set", () => button("Save", approvals).click());
+  await ui.saved("exec.approvals.node.set", () => button("Save", approvals).click());
 
   const binding = card("Exec node binding");
   await choice("main", binding).selectOption({ label: await label(binding) });
-  await ui.answer("config.set", () => button("Save", binding).click());
+  await ui.saved("config.set", () => button("Save", binding).click());
   await item("main", binding).getByText(/override: [0-9a-f]{64}/).waitFor();
   await ui.shot("nodes-binding");
 

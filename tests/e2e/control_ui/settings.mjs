@@ -17,8 +17,10 @@ export default visit(async ({ page, ui }) => {
     await tabs.nth(1).waitFor();
     sections[name] = (await tabs.allInnerTexts()).map((label) => label.trim());
     for (const label of sections[name]) {
-      await page.getByRole("tab", { name: label, exact: true }).click();
-      await page.locator(".config-content").first().waitFor();
+      // A page of many fields takes long to be still, which a click would wait for.
+      const tab = page.getByRole("tab", { name: label, exact: true });
+      await tab.dispatchEvent("click");
+      await page.locator(".config-top-tabs__tab.active", { hasText: label }).first().waitFor();
     }
     await ui.shot(`settings-${name}`);
   }
@@ -40,7 +42,7 @@ export default visit(async ({ page, ui }) => {
   await ui.answer("sessions.patch", () => thinking.click());
   await page.getByText("Code Agent").first().click();
   await ui.shot("settings-quick");
-  await ui.answer("config.set", () =>
+  await ui.saved("config.set", () =>
     page.getByRole("button", { name: "Save Profile" }).click());
   await page.getByText("Saved and ready.").waitFor();
   await page.getByRole("button", { name: "Advanced" }).click();

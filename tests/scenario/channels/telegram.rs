@@ -57,7 +57,8 @@ async fn a_message_to_the_bot_is_answered_there_and_its_update_confirmed() {
     let account = &status["channelAccounts"]["telegram"][0];
     assert_eq!((&account["running"], &account["mode"]), (&json!(true), &json!("polling")));
     assert_eq!(account["probe"]["bot"]["username"], "claw_bot");
-    assert_eq!(status["channelLabels"], json!({"telegram": "Telegram"}));
+    let labels = json!({"telegram": "Telegram", "webhook": "Webhook"});
+    assert_eq!(status["channelLabels"], labels);
     assert!(!status.to_string().contains(TOKEN));
 }
 

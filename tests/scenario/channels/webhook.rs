@@ -447,7 +447,7 @@ async fn the_command_shows_channels_sends_and_lets_people_in() {
     assert!(shown.contains("webhook (default)") && shown.contains("connected"), "{shown}");
     let (_, status) = clawgate(gateway, &["channels", "status", "--json"]).await;
     let status: Value = serde_json::from_str(&status).unwrap();
-    assert_eq!(status["channelOrder"], json!(["webhook"]));
+    assert_eq!(status["channelOrder"], json!(["webhook", "telegram"]));
     let line = ["message", "send", "--target", "bob", "--message", "hi", "--json"];
     let (code, sent) = clawgate(gateway, &line).await;
     assert_eq!(code, 0, "{sent}");

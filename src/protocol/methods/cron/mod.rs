@@ -230,6 +230,23 @@ mod tests {
     }
 
     #[test]
+    fn blank_fields_of_a_form_say_nothing() {
+        let delivery = json!({"mode": "deliver", "channel": "", "to": " 7 ", "accountId": ""});
+        let payload = json!({"kind": "agentTurn", "message": "m", "model": " ", "thinking": ""});
+        let job = json!({"name": "x", "schedule": {"everyMs": 5}, "payload": payload,
+            "delivery": delivery});
+        let job = add(job).unwrap();
+        let meant = Delivery {
+            mode: Some(DeliveryMode::Announce),
+            to: Some("7".into()),
+            ..Delivery::default()
+        };
+        assert_eq!(job.delivery, Some(meant));
+        let meant = AgentTurn { message: "m".into(), ..AgentTurn::default() };
+        assert_eq!(job.payload, Payload::AgentTurn(meant));
+    }
+
+    #[test]
     fn a_job_needs_an_id_by_one_of_its_names() {
         let refused = |method: &str| {
             let update = decode::<CronUpdateParams>(method, json!({}), Unknown::Refuse);
