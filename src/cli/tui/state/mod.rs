@@ -1,8 +1,8 @@
 //! What the screen is about, as a machine without input and output.
 //!
-//! Owns: what is known of the gateway, the session and the user's wishes. Promises: [`State::update`]
-//! is all that changes it, from an event and the time; what is to be done is told as
-//! effects. Must not: wait, draw, or read a clock.
+//! Owns: what is known of the gateway, the session and the user's wishes. Promises:
+//! [`State::update`] is all that changes it, from an event and the time; what is to be done is
+//! told as effects. Must not: wait, draw, or read a clock.
 
 mod answers;
 mod approvals;
