@@ -162,7 +162,7 @@ impl Editor {
         }
         let column = self.text[home..self.cursor].graphemes(true).count();
         self.cursor = home - 1;
-        self.to_column(column);
+        self.go_to_column(column);
     }
 
     /// One line down, or a newer line from the last one.
@@ -175,10 +175,10 @@ impl Editor {
         let home = self.place(Move::Home);
         let column = self.text[home..self.cursor].graphemes(true).count();
         self.cursor = end + 1;
-        self.to_column(column);
+        self.go_to_column(column);
     }
 
-    fn to_column(&mut self, column: usize) {
+    fn go_to_column(&mut self, column: usize) {
         let (home, end) = (self.place(Move::Home), self.place(Move::End));
         let line = &self.text[home..end];
         self.cursor = home + line.graphemes(true).take(column).map(str::len).sum::<usize>();

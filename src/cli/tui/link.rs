@@ -1,8 +1,8 @@
 //! The connection, and its renewal.
 //!
-//! Owns: the client, the requests that wait for answers, the pauses between tries. Promises: every request is answered
-//! or told to be lost with its connection; a gap in the numbers of events is told. Must not: know what
-//! requests mean.
+//! Owns: the client, the requests that wait for answers, the pauses between tries. Promises:
+//! every request is answered, told to be lost, or asked anew on the next connection; a gap in
+//! the numbers of events is told. Must not: know what requests mean.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,9 +1,10 @@
 //! `clawgate tui`: a chat that fills the terminal.
 //!
-//! Owns: its flags. What is known and what is to be done is in `state`, what was said in `transcript`, what it looks like in `view`
-//! and `text`; `link`, `terminal`, `keyboard` and `driver` are the way in and out. Promises: nothing of a
-//! message steers the terminal; after a lost connection nothing is missing or shown twice. Must
-//! not: reach into a gateway but as any other client.
+//! Owns: its flags. What is known and what is to be done is in `state`, what was said in
+//! `transcript`, what it looks like in `view` and `text`; `link`, `terminal`, `keyboard` and
+//! `driver` are the way in and out. Promises: nothing of a message steers the terminal; after
+//! a lost connection nothing is missing or shown twice. Must not: reach into a gateway but as
+//! any other client.
 
 mod driver;
 mod editor;

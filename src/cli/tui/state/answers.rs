@@ -16,7 +16,7 @@ impl State {
     pub(super) fn answer(&mut self, ask: Ask, result: Result<Value, String>) {
         match (ask, result) {
             (Ask::History(session, covers), result) => {
-                self.history_answer(&session, &covers, result)
+                self.history_answer(&session, &covers, result);
             }
             (Ask::Send(key), Ok(payload)) => self.sent(&key, &payload),
             (Ask::Send(key), Err(why)) => self.not_sent(&key, &why),
@@ -26,7 +26,7 @@ impl State {
                 self.row = Row::read(row.unwrap_or(&Value::Null), &payload["defaults"]);
             }
             (Ask::Abort, Ok(payload)) if payload["aborted"] != true => {
-                self.note("nothing runs here")
+                self.note("nothing runs here");
             }
             (Ask::Patch(session, what), Ok(_)) => {
                 self.note(&what);
@@ -61,14 +61,13 @@ impl State {
                 self.fail(&why);
                 self.ask(Ask::Approvals, "exec.approval.list", json!({}));
             }
-            // Who may not decide, and a gateway without a list, are no matter here.
-            (Ask::Approvals | Ask::Commands | Ask::Follow | Ask::Row(_), Err(_)) => {}
             (Ask::Sessions(_) | Ask::Models | Ask::Agents, Err(why)) => {
                 self.overlay = None;
                 self.fail(&why);
             }
+            // Who may not decide, and a gateway without a list, are no matter here.
+            (Ask::Approvals | Ask::Commands | Ask::Follow | Ask::Row(_), Err(_)) | (_, Ok(_)) => {}
             (_, Err(why)) => self.fail(&why),
-            (_, Ok(_)) => {}
         }
     }
 
@@ -76,11 +75,11 @@ impl State {
         if session != self.place.session {
             return;
         }
-        let is_old = std::mem::take(&mut self.reading).is_old;
+        let is_old = self.reading.end();
         match result {
             Ok(payload) => {
                 let page = Page::read(&payload);
-                self.is_cut =
+                self.reading.is_cut =
                     u64::try_from(page.count).is_ok_and(|count| count >= self.history_limit);
                 if page.active.is_none() && !is_old {
                     self.open_runs.retain(|run| !covers.contains(run));
@@ -262,7 +261,7 @@ impl State {
     pub(super) fn read_older(&mut self) {
         /// The most that the gateway gives.
         const MOST: u64 = 1000;
-        if self.is_cut && self.history_limit < MOST {
+        if self.reading.is_cut && self.history_limit < MOST {
             self.history_limit = MOST;
             self.read_history();
         }

@@ -64,7 +64,7 @@ impl State {
             }
             ("/abort", "") => self.abort(),
             ("/approvals", "") if self.approvals.len() == 0 => {
-                self.note("nothing waits for a decision")
+                self.note("nothing waits for a decision");
             }
             ("/approvals", "") => self.approvals.show(self.now),
             ("/deliver", "on" | "off") => {

@@ -145,7 +145,7 @@ impl State {
             KeyCode::Up => editor.up(),
             KeyCode::Down => editor.down(),
             KeyCode::Char(letter) if !key.has_ctrl && !key.has_alt => {
-                self.insert(letter.encode_utf8(&mut [0; 4]))
+                self.insert(letter.encode_utf8(&mut [0; 4]));
             }
             _ => {}
         }
@@ -192,7 +192,7 @@ impl State {
                 self.filter(&filter);
             }
             KeyCode::Char(letter) if !key.has_ctrl && !key.has_alt => {
-                self.filter(&format!("{filter}{letter}"))
+                self.filter(&format!("{filter}{letter}"));
             }
             _ => {}
         }

@@ -1,33 +1,35 @@
 //! What the screen is about, as a machine without input and output.
 //!
-//! Owns: what is known of the gateway, the session and the user's wishes. Promises: [`State::update`]
-//! is all that changes it, from an event and the time; what is to be done is told as
-//! effects. Must not: wait, draw, or read a clock.
+//! Owns: what is known of the gateway, the session and the user's wishes. Promises:
+//! [`State::update`] is all that changes it, from an event and the time; what is to be done is
+//! told as effects. Must not: wait, draw, or read a clock.
 
 mod answers;
 mod approvals;
 mod commands;
 mod events;
 mod keys;
+mod parts;
 mod picker;
 mod place;
 mod row;
 
 use std::sync::Arc;
 
-use ratatui::crossterm::event::KeyEvent;
 use serde_json::{Value, json};
 
 use super::editor::Editor;
 use super::transcript::{Level, Transcript};
-use crate::cli::client::Event as GatewayEvent;
 use crate::support::Ids;
 
 pub use approvals::{Approvals, Decision, Question};
 pub use commands::COMMANDS;
+pub use parts::{Ask, Effect, Event, Link, Overlay, Setup};
 pub use picker::Picker;
 pub use place::Place;
 pub use row::Row;
+
+use parts::{Outgoing, Reading};
 
 /// Messages that wait for a connection.
 const MAX_OUTBOX: usize = 50;
@@ -35,168 +37,6 @@ const MAX_OUTBOX: usize = 50;
 const EXIT_WITHIN_MS: u64 = 2000;
 /// No run takes a day.
 const DAY_MS: u64 = 86_400_000;
-
-/// What the command line asks for.
-#[derive(Debug, Clone, Default)]
-pub struct Setup {
-    /// Address of the gateway, for people.
-    pub url: String,
-    /// The session to begin with.
-    pub session: Option<String>,
-    /// The agent to begin with.
-    pub agent: Option<String>,
-    /// What to say at first.
-    pub message: Option<String>,
-    /// How much the model thinks, for each message.
-    pub thinking: Option<String>,
-    /// Whether answers go to the session's channel as well.
-    pub deliver: bool,
-    /// How long a run may take, in milliseconds.
-    pub timeout_ms: Option<u64>,
-    /// How many messages of the history are read.
-    pub history_limit: u64,
-}
-
-/// Something that happened.
-#[derive(Debug)]
-pub enum Event {
-    /// A key.
-    Key(KeyEvent),
-    /// Pasted text.
-    Paste(String),
-    /// There is a connection, with this `hello-ok`.
-    Up(Value),
-    /// There is none, and another try comes after so many milliseconds.
-    Down {
-        /// Why.
-        why: String,
-        /// When the next try is.
-        retry_ms: u64,
-    },
-    /// Events were lost.
-    Gap,
-    /// An event of the gateway.
-    Gateway(GatewayEvent),
-    /// What came of a request.
-    Answer {
-        /// What was asked.
-        ask: Ask,
-        /// Payload, or the error for people.
-        result: Result<Value, String>,
-    },
-    /// Time goes by.
-    Tick,
-}
-
-/// What a request is for.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Ask {
-    /// To follow all sessions.
-    Follow,
-    /// The messages of this session; the outgoing ones that they have to have.
-    History(String, Vec<String>),
-    /// The rows of sessions, to find this one.
-    Row(String),
-    /// To say something; the key of its run.
-    Send(String),
-    /// To stop what runs.
-    Abort,
-    /// To set something of this session, in words.
-    Patch(String, String),
-    /// To begin this session anew.
-    Reset(String),
-    /// A new session.
-    Create,
-    /// The sessions that fit to this search.
-    Sessions(String),
-    /// All models.
-    Models,
-    /// All agents.
-    Agents,
-    /// All slash commands.
-    Commands,
-    /// What waits for a person.
-    Approvals,
-    /// The decision on a command.
-    Decide(String, Decision),
-}
-
-impl Ask {
-    /// Whether it is asked anew on each connection.
-    pub const fn comes_again(&self) -> bool {
-        matches!(
-            self,
-            Self::Follow
-                | Self::History(..)
-                | Self::Row(_)
-                | Self::Send(_)
-                | Self::Commands
-                | Self::Approvals
-        )
-    }
-}
-
-/// Something to be done.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Effect {
-    /// Ask the gateway.
-    Request(Ask, &'static str, Value),
-    /// Show what is so many lines further down.
-    Scroll(isize),
-    /// Show so many pages further down.
-    Page(isize),
-    /// Show the begin.
-    Top,
-    /// Show what is new.
-    Bottom,
-    /// Try to connect now.
-    Connect,
-    /// Give the terminal back for a while.
-    Suspend,
-    /// Leave.
-    Quit,
-}
-
-/// The connection.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Link {
-    /// It is there.
-    Up,
-    /// It is not.
-    Down {
-        /// Why.
-        why: String,
-        /// When the next try is, in milliseconds since the epoch.
-        retry_at: u64,
-        /// How many tries failed.
-        tries: u32,
-    },
-}
-
-/// A message on its way.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Outgoing {
-    key: String,
-    session: String,
-    text: String,
-}
-
-/// The history that is being read.
-#[derive(Debug, Default)]
-struct Reading {
-    is_under_way: bool,
-    /// Something happened that it may not have.
-    is_old: bool,
-}
-
-/// What covers the conversation.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Overlay {
-    /// Keys and commands; the first line that is shown.
-    Help(usize),
-    /// A choice.
-    Picker(Picker),
-}
 
 /// All of it.
 pub struct State {
@@ -234,8 +74,6 @@ pub struct State {
     open_runs: Vec<String>,
     reading: Reading,
     history_limit: u64,
-    /// Whether the history has more than was read.
-    is_cut: bool,
     ending: Option<(Level, String)>,
     effects: Vec<Effect>,
     /// Which run is under way, and since when by this machine's clock.
@@ -266,7 +104,6 @@ impl State {
             taken: Vec::new(),
             open_runs: Vec::new(),
             reading: Reading::default(),
-            is_cut: false,
             ending: None,
             effects: Vec::new(),
             since: None,
@@ -406,7 +243,7 @@ impl State {
             self.reading.is_old = true;
             return;
         }
-        self.reading = Reading { is_under_way: true, is_old: false };
+        self.reading.begin();
         let params = json!({"sessionKey": self.place.session, "limit": self.history_limit});
         self.ask(
             Ask::History(self.place.session.clone(), self.taken.clone()),

@@ -68,19 +68,20 @@ fn answer(state: &mut State, ask: Ask, payload: Value) -> Vec<Effect> {
 }
 
 fn methods(effects: &[Effect]) -> Vec<(&str, &Value)> {
-    let request = |effect| match effect {
-        &Effect::Request(_, method, ref params) => Some((method, params)),
+    let requests = effects.iter().filter_map(|effect| match effect {
+        Effect::Request(_, method, params) => Some((*method, params)),
         _ => None,
-    };
-    effects.iter().filter_map(request).collect()
+    });
+    requests.collect()
 }
 
 fn notices(state: &State) -> Vec<&str> {
-    let notice = |body| match body {
-        &Body::Notice { ref text, .. } => Some(text.as_str()),
+    let entries = state.transcript.entries().iter();
+    let notices = entries.filter_map(|entry| match &entry.body {
+        Body::Notice { text, .. } => Some(text.as_str()),
         _ => None,
-    };
-    state.transcript.entries().iter().filter_map(|entry| notice(&entry.body)).collect()
+    });
+    notices.collect()
 }
 
 #[test]

@@ -86,7 +86,7 @@ impl Page {
             Event::Code(code) => self.text(&code, self.theme.code()),
             Event::Html(text) | Event::InlineHtml(text) => self.text(&text, self.theme.dim()),
             Event::InlineMath(text) | Event::DisplayMath(text) => {
-                self.text(&text, self.theme.code())
+                self.text(&text, self.theme.code());
             }
             Event::FootnoteReference(name) => self.text(&format!("[{name}]"), self.theme.dim()),
             // People break lines where they mean it.
@@ -99,7 +99,7 @@ impl Page {
                 self.is_apart = true;
             }
             Event::TaskListMarker(is_done) => {
-                self.text(if is_done { "☑ " } else { "☐ " }, Style::new())
+                self.text(if is_done { "☑ " } else { "☐ " }, Style::new());
             }
         }
     }
@@ -125,7 +125,7 @@ impl Page {
                 if let CodeBlockKind::Fenced(language) = kind
                     && !language.is_empty()
                 {
-                    self.put(vec![Span::styled(language.to_string(), self.theme.dim())]);
+                    self.put(&[Span::styled(language.to_string(), self.theme.dim())]);
                 }
                 self.code = Some(String::new());
             }
@@ -159,7 +159,7 @@ impl Page {
             Tag::Emphasis => self.styles.push(Style::new().add_modifier(Modifier::ITALIC)),
             Tag::Strong => self.styles.push(self.theme.bold()),
             Tag::Strikethrough => {
-                self.styles.push(Style::new().add_modifier(Modifier::CROSSED_OUT))
+                self.styles.push(Style::new().add_modifier(Modifier::CROSSED_OUT));
             }
             Tag::Link { dest_url, .. } => {
                 self.links.push((dest_url.to_string(), String::new()));
@@ -200,7 +200,7 @@ impl Page {
                 self.flush();
                 // An empty item is one, too.
                 if self.marker.is_some() {
-                    self.put(Vec::new());
+                    self.put(&[]);
                 }
                 self.is_apart = false;
             }
@@ -284,7 +284,7 @@ impl Page {
                 text.extend(std::iter::repeat_n(' ', space + 2));
             }
             let style = if index == 0 { self.theme.bold() } else { Style::new() };
-            self.put(vec![Span::styled(text.trim_end().to_owned(), style)]);
+            self.put(&[Span::styled(text.trim_end().to_owned(), style)]);
         }
         self.is_apart = true;
     }
@@ -320,9 +320,9 @@ impl Page {
         }
     }
 
-    fn put(&mut self, row: Vec<Span<'static>>) {
+    fn put(&mut self, row: &[Span<'static>]) {
         let indent = self.indent();
-        self.lines.extend(wrap(&row, self.columns, &indent));
+        self.lines.extend(wrap(row, self.columns, &indent));
     }
 
     /// Lays out the paragraph so far.
@@ -336,7 +336,7 @@ impl Page {
         }
         self.gap();
         for row in rows {
-            self.put(row);
+            self.put(&row);
         }
     }
 }

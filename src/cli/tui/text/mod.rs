@@ -1,7 +1,7 @@
 //! Text as it is put on the screen.
 //!
-//! Owns: which characters may be shown (`clean`), how lines are broken (`wrap`), how
-//! Markdown looks (`markdown`) and with which colours (`theme`). Promises: nothing that a message holds
+//! Owns: which characters may be shown (`clean`), how lines are broken (`wrap`), how Markdown
+//! looks (`markdown`) and in which colours (`theme`). Promises: nothing that a message holds
 //! steers the terminal or turns the order of what is read. Must not: know what a session is.
 
 mod clean;

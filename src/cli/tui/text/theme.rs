@@ -9,6 +9,7 @@ pub struct Theme {
     pub has_colour: bool,
 }
 
+#[allow(clippy::unused_self)] // all styles are asked for in one way
 impl Theme {
     fn in_colour(self, colour: Color) -> Style {
         if self.has_colour { Style::new().fg(colour) } else { Style::new() }

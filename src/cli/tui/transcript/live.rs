@@ -77,7 +77,7 @@ impl Transcript {
             ("thinking", _) => self.think(&clean(text("text"))),
             ("tool", "start") => self.tool_start(data),
             ("tool", "update") => {
-                self.tool_output(data, &data["partialResult"], ToolState::Running)
+                self.tool_output(data, &data["partialResult"], ToolState::Running);
             }
             ("tool", "result") => {
                 let state =
@@ -133,15 +133,15 @@ impl Transcript {
 
     fn think(&mut self, text: &str) {
         self.phase(Phase::Thinking);
-        match self.live.as_ref().and_then(|live| live.thought_at) {
-            Some(at) => self.change(at, Body::Thought(text.to_owned())),
-            None => {
-                let id = self.id("l");
-                let at = self.push(id, Body::Thought(text.to_owned()));
-                if let Some(live) = &mut self.live {
-                    live.thought_at = Some(at);
-                }
-            }
+        let thought = Body::Thought(text.to_owned());
+        if let Some(at) = self.live.as_ref().and_then(|live| live.thought_at) {
+            self.change(at, thought);
+            return;
+        }
+        let id = self.id("l");
+        let at = self.push(id, thought);
+        if let Some(live) = &mut self.live {
+            live.thought_at = Some(at);
         }
     }
 

@@ -196,12 +196,11 @@ impl Page {
         let state = if is_error { ToolState::Failed } else { ToolState::Done };
         let output = output_of(content);
         let known = self.entries.iter_mut().rev().find(|entry| entry.id == id);
-        match known.map(|entry| &mut entry.body) {
-            Some(Body::Tool(tool)) => (tool.output, tool.state) = (output, state),
-            _ => {
-                let tool = Tool { name: one_line(name), args: String::new(), output, state };
-                self.push(id, Body::Tool(tool));
-            }
+        if let Some(Body::Tool(tool)) = known.map(|entry| &mut entry.body) {
+            (tool.output, tool.state) = (output, state);
+        } else {
+            let tool = Tool { name: one_line(name), args: String::new(), output, state };
+            self.push(id, Body::Tool(tool));
         }
     }
 

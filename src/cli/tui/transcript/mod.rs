@@ -229,7 +229,7 @@ impl Transcript {
                     kept.push((after.clone(), entry));
                 }
                 Body::User { .. } if entry.id.starts_with("e:") && !is_covered => {
-                    kept.push((None, entry))
+                    kept.push((None, entry));
                 }
                 _ if entry.is_only_here() => kept.push((after.clone(), entry)),
                 // What is said now comes behind everything that is known.

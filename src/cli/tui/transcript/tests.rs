@@ -9,7 +9,7 @@ fn said(role: &str, id: &str, text: &str, at: u64) -> Value {
         "__openclaw": {"id": id}})
 }
 
-fn load(transcript: &mut Transcript, messages: Value, active: Value, covers: &[&str]) {
+fn load(transcript: &mut Transcript, messages: &Value, active: &Value, covers: &[&str]) {
     let covers: Vec<String> = covers.iter().map(|key| (*key).to_owned()).collect();
     let page = Page::read(&json!({"messages": messages, "activeRun": active}));
     transcript.load(page, &covers);
@@ -60,7 +60,7 @@ fn what_was_typed_and_answered_is_shown_once() {
 fn a_history_that_is_older_than_what_was_typed_does_not_take_it_away() {
     let mut transcript = Transcript::default();
     transcript.echo("r", "hi");
-    load(&mut transcript, json!([said("user", "a", "before", 1)]), Value::Null, &[]);
+    load(&mut transcript, &json!([said("user", "a", "before", 1)]), &Value::Null, &[]);
     assert_eq!(shown(&transcript), ["> before", "? hi"]);
 }
 
@@ -97,7 +97,7 @@ fn text_that_came_while_the_history_was_read_stays() {
     let mut transcript = Transcript::default();
     spoke(&mut transcript, "r", "one two", "one two");
     let active = |text: &str| json!({"runId": "r", "startedAt": 10, "text": text});
-    load(&mut transcript, json!([said("user", "a", "q", 10)]), active("one"), &[]);
+    load(&mut transcript, &json!([said("user", "a", "q", 10)]), &active("one"), &[]);
     assert_eq!(shown(&transcript), ["> q", "< one two"]);
     load(
         &mut transcript,
@@ -161,15 +161,15 @@ fn turns_without_a_tool_between_are_two_pieces() {
 #[test]
 fn notices_and_commands_stay_where_they_were() {
     let mut transcript = Transcript::default();
-    load(&mut transcript, json!([said("user", "a", "q", 1)]), Value::Null, &[]);
+    load(&mut transcript, &json!([said("user", "a", "q", 1)]), &Value::Null, &[]);
     transcript.notice(Level::Note, "connected");
     transcript.echo("k", "/status");
     let later = json!([said("user", "a", "q", 1), said("assistant", "b", "fine", 2)]);
-    load(&mut transcript, later.clone(), Value::Null, &["k"]);
+    load(&mut transcript, &later, &Value::Null, &["k"]);
     assert_eq!(shown(&transcript), ["> q", "! connected", "? /status", "< fine"]);
-    load(&mut transcript, later, Value::Null, &[]);
+    load(&mut transcript, &later, &Value::Null, &[]);
     assert_eq!(shown(&transcript), ["> q", "! connected", "? /status", "< fine"]);
-    load(&mut transcript, json!([said("user", "x", "new", 3)]), Value::Null, &[]);
+    load(&mut transcript, &json!([said("user", "x", "new", 3)]), &Value::Null, &[]);
     assert_eq!(shown(&transcript), ["> new"], "what they followed is gone");
 }
 
@@ -186,7 +186,7 @@ fn both_ways_of_writing_messages_are_read() {
         {"role": "assistant", "content": [], "stopReason": "error", "errorMessage": "no luck"},
         {"role": "system", "content": "x", "__openclaw": {"kind": "compaction"}},
     ]);
-    load(&mut transcript, simple, Value::Null, &[]);
+    load(&mut transcript, &simple, &Value::Null, &[]);
     assert_eq!(
         shown(&transcript),
         [

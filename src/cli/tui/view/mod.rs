@@ -1,8 +1,9 @@
 //! What the screen looks like.
 //!
-//! Owns: the places of header (`header`), conversation (`scroll`, `entry`), status line (`status`), input (`input`) and
-//! what covers them (`overlay`). Promises: only what is on the screen is laid out; nothing is
-//! drawn outside of it, however small it is. Must not: change the state, or touch the terminal.
+//! Owns: the places of header (`header`), conversation (`scroll`, `entry`), status line
+//! (`status`), input (`input`) and what covers them (`overlay`). Promises: only what is on the
+//! screen is laid out; nothing is drawn outside of it, however small it is. Must not: change
+//! the state, or touch the terminal.
 
 mod entry;
 mod header;
