@@ -37,7 +37,8 @@ impl Surroundings {
                 if let Err(error) = super::follow_secrets(&mut settings, &env) {
                     let _ = screen.note(&format!("the gateway's secret is not known: {error:#}"));
                 }
-                let Running { address, is_tls } = reached(&settings);
+                let running = running_at(&settings.paths.instance_lock());
+                let Running { address, is_tls } = reached(&settings, running);
                 let tls = &settings.gateway.tls;
                 Self {
                     local: LocalGateway {
@@ -49,7 +50,7 @@ impl Surroundings {
                         password: settings.gateway.auth.password.clone(),
                     },
                     history: Some(settings.paths.state_dir.join("chat_history")),
-                    running: running_at(&settings.paths.instance_lock()),
+                    running,
                     allows_tailscale: settings.gateway.proxies.allow_tailscale,
                     control: Some((
                         settings.paths.control_socket(),
@@ -79,14 +80,13 @@ impl Surroundings {
 /// says otherwise by the variable. Credentials are sent there, so an address
 /// that a gateway noted counts only while it is one of this machine, and of the
 /// configuration only the port does.
-fn reached(settings: &Settings) -> Running {
+fn reached(settings: &Settings, running: Option<Running>) -> Running {
     let gateway = &settings.gateway;
     let address = SocketAddr::new(Ipv4Addr::LOCALHOST.into(), gateway.port);
     let configured = Running { address, is_tls: gateway.tls.enabled };
     if let Some(Origin::Env(_)) = settings.origin_of("gateway.port") {
         return configured;
     }
-    let running = running_at(&settings.paths.instance_lock());
     running.filter(|running| is_own_address(running.address.ip())).unwrap_or(configured)
 }
 

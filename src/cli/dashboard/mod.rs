@@ -9,6 +9,8 @@ mod link;
 mod open;
 mod tailscale;
 
+use std::net::IpAddr;
+
 use clap::{Args, ValueEnum};
 use serde_json::json;
 
@@ -59,7 +61,10 @@ pub async fn run(
         Way::Control(_) => (own_address(around)?, around.local.tls_fingerprint),
         Way::Gateway(_) => {
             let target = args.connect.target(around)?;
-            (target.url, target.tls_fingerprint)
+            // Every address is one to listen at, and none to go to.
+            let is_any = target.url.host().parse().is_ok_and(|ip: IpAddr| ip.is_unspecified());
+            let url = if is_any { own_address(around)? } else { target.url };
+            (url, target.tls_fingerprint)
         }
     };
     let issued = way.request("device.pair.loginCode", json!({})).await?;
@@ -72,21 +77,22 @@ pub async fn run(
     let control_ui = control_ui.filter(|_| args.ui != Some(Ui::Own));
     let code = issued["bootstrapToken"].as_str().unwrap_or_default();
     let link_at = |url: &GatewayUrl| login_link(url, control_ui, code);
-    let here = public.as_ref().unwrap_or(&url);
-    let link = link_at(here);
+    // What stands before the gateway elsewhere has a certificate of its own.
+    let is_direct = public.is_none();
+    let link = link_at(public.as_ref().unwrap_or(&url));
     if args.connect.json {
         let answer = json!({
             "url": link,
             "ui": if control_ui.is_some() { "control" } else { "own" },
             "expiresAtMs": issued["expiresAtMs"],
-            "tlsFingerprint": fingerprint.filter(|_| here.is_tls()).map(|it| it.to_string()),
+            "tlsFingerprint": fingerprint.filter(|_| is_direct && url.is_tls()).map(|it| it.to_string()),
         });
         screen.line(&format::compact(&answer))?;
         return Ok(0);
     }
     screen.line(&link)?;
     let place = open::Place::of(around);
-    if public.is_none() {
+    if is_direct {
         if let Some(name) = tailscale::served_at(around, &url).await {
             let elsewhere = link_at(&name);
             screen.note(&format!("From a machine of your tailnet: {elsewhere}"))?;

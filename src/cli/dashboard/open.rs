@@ -40,7 +40,7 @@ impl Place {
     }
 
     fn find(env: &Env, is_terminal: bool, is_mac: bool) -> Self {
-        let get = |name: &str| env.get(name);
+        let get = |name| env.get(name);
         let connection = get("SSH_CONNECTION");
         if connection.is_some() || get("SSH_TTY").is_some() || get("SSH_CLIENT").is_some() {
             let mut words = connection.as_deref().unwrap_or_default().split_whitespace().skip(2);
