@@ -110,9 +110,6 @@ export class Composer {
     if (event.key === "Enter" && !event.shiftKey && !event.altKey) {
       event.preventDefault();
       this.#submit();
-    } else if (event.key === "Escape" && !this.#stop.hidden) {
-      event.preventDefault();
-      this.#told.abort();
     } else if (event.key === "ArrowUp" || event.key === "ArrowDown") {
       this.#recall(event);
     }

@@ -55,7 +55,11 @@ export class Outbox {
   // A message of this text has come into the conversation: ours, as far as the
   // wire tells. It is no longer shown here.
   committed(text) {
-    const item = this.items.find((item) => !item.isCommitted && item.text.trim() === text.trim());
+    const open = this.items.filter((item) => !item.isCommitted);
+    const said = text.trim();
+    // Files and switches such as /think make another text of it.
+    const isPart = (one) => one !== "" && said !== "" && (said.includes(one) || one.includes(said));
+    const item = open.find((item) => item.text.trim() === said) ?? open.find((item) => isPart(item.text.trim()));
     if (!item) return;
     item.isCommitted = true;
     if (item.state === "sent") this.#without((other) => other === item);

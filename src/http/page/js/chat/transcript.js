@@ -15,13 +15,13 @@ export class Transcript {
   element;
   #conversation;
   #messages;
-  #list = h("div.messages", { role: "log", "aria-label": "Conversation", "aria-live": "off" });
+  #list = h("div.messages", { role: "log", "aria-label": "Conversation", "aria-live": "polite" });
   #scroller;
   #jump = button("Latest", { icon: "down", class: "jump", hidden: true, onclick: () => this.toEnd() });
   #older = button("Older messages", { class: "plain small older", onclick: () => this.#loadOlder() });
   #live = new Markdown();
   #note = h("p.working");
-  #liveElement = h("article.message.assistant.live", { "aria-label": "Assistant, answering" }, this.#live.element, this.#note);
+  #liveElement = h("article.message.assistant.live", { "aria-label": "Assistant, answering", "aria-live": "off" }, this.#live.element, this.#note);
   #days = new Map();
   #waiting = new Map();
   #isAtEnd = true;
