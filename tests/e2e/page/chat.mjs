@@ -245,6 +245,7 @@ export default steps({
     await page.getByRole("searchbox", { name: "Search models" }).fill("think");
     await page.keyboard.press("Enter");
     await page.getByRole("button", { name: "Model: mocka/mock-think" }).waitFor();
+    check((await page.getByRole("dialog").count()) === 0, "the choice is over");
     const level = page.getByRole("combobox", { name: "Thinking level" });
     await level.selectOption("high");
     await page.reload();

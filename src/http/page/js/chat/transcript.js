@@ -158,7 +158,7 @@ export class Transcript {
     for (const item of items) {
       if (!this.#waiting.has(item.id)) this.#waiting.set(item.id, this.#waitingMessage(item));
       const { element, state } = this.#waiting.get(item.id);
-      state.textContent = item.state === "waiting" ? "Waits for the connection" : item.state === "sending" ? "Sending…" : "";
+      state.textContent = item.state === "waiting" ? "Waits for the connection" : item.state === "sending" ? "Sending…" : "Waits for its turn";
       yield element;
     }
   }
