@@ -37,7 +37,7 @@ macro_rules! assets {
     };
 }
 
-static ASSETS: [Asset; 31] = assets![
+static ASSETS: [Asset; 32] = assets![
     "index.html",
     "icon.svg",
     "css/base.css",
@@ -65,6 +65,7 @@ static ASSETS: [Asset; 31] = assets![
     "js/login.js",
     "js/markdown.js",
     "js/sessions.js",
+    "js/store.js",
     "js/toast.js",
     "js/views/chat.js",
     "js/views/overview.js",

@@ -43,8 +43,8 @@ export class Conversation {
   #settle = null;
   // The text of a run that is in messages already, for snapshots of all of it.
   #before = "";
-  // Messages that came while the history was on its way.
-  #fresh = [];
+  // Messages that come while the history is on its way.
+  #fresh = null;
 
   // told: {changed(), failed(error), refused(error, item)}, the last for a message
   // that the gateway does not take.
@@ -116,7 +116,8 @@ export class Conversation {
     // A message that was loaded whole stays so.
     this.messages = history.messages.map((message) => (message.__openclaw?.truncated && known.get(idOf(message))) || message);
     const listed = new Set(this.messages.map(idOf));
-    this.messages.push(...this.#fresh.filter((message) => !listed.has(idOf(message))));
+    this.messages.push(...(this.#fresh ?? []).filter((message) => !listed.has(idOf(message))));
+    this.#fresh = null;
     for (const line of known.values()) if (isLine(line)) this.#putBack(line);
     this.thinkingLevel = history.thinkingLevel ?? "off";
     const first = history.messages[0];
@@ -177,7 +178,7 @@ export class Conversation {
     else if (at >= 0) this.messages.splice(at, 1);
     if (id) {
       this.messages.push(message);
-      this.#fresh.push(message);
+      this.#fresh?.push(message);
     }
     this.#result(message);
     this.#told.changed();

@@ -2,6 +2,8 @@
 // its key until the gateway has said that it has it, so that it can be sent again
 // after a lost connection and is still there once.
 
+import { recall, remember } from "../store.js";
+
 const WAITING_MAX = 50;
 
 export class Outbox {
@@ -21,7 +23,7 @@ export class Outbox {
     this.#key = key;
     this.#told = told;
     this.#store = `clawgate.outbox.${key}`;
-    this.items = JSON.parse(sessionStorage.getItem(this.#store) ?? "[]").map((item) => ({ ...item, state: "waiting", attachments: [] }));
+    this.items = recall(sessionStorage, this.#store, []).map((item) => ({ ...item, state: "waiting", attachments: [] }));
   }
 
   end() {
@@ -103,7 +105,6 @@ export class Outbox {
   #keep() {
     if (this.#isEnded) return;
     const kept = this.items.filter((item) => item.state !== "sent" && item.attachments.length === 0);
-    if (kept.length === 0) sessionStorage.removeItem(this.#store);
-    else sessionStorage.setItem(this.#store, JSON.stringify(kept.map(({ id, text, at }) => ({ id, text, at }))));
+    remember(sessionStorage, this.#store, kept.length > 0 ? kept.map(({ id, text, at }) => ({ id, text, at })) : undefined);
   }
 }

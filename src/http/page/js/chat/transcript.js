@@ -28,6 +28,7 @@ export class Transcript {
   #isLoading = false;
   #frame = null;
   #clock = null;
+  #sizes;
   #told;
 
   // told: {empty(), what is shown of a conversation without messages; hasFailed(),
@@ -40,13 +41,17 @@ export class Transcript {
     this.element = h("div.transcript", {}, this.#scroller, this.#jump);
     this.#scroller.addEventListener("scroll", () => this.#scrolled(), { passive: true });
     this.#clock = setInterval(() => this.#work(), 1000);
+    // Who opens something wants to read it where it is.
+    this.#list.addEventListener("click", (event) => {
+      if (!event.target.closest("summary")) return;
+      this.#isAtEnd = false;
+      requestAnimationFrame(() => requestAnimationFrame(() => this.#scrolled()));
+    });
     // Pictures and opened cards grow after they were placed.
     this.#sizes = new ResizeObserver(() => this.#isAtEnd && this.#stick());
     this.#sizes.observe(this.#list);
     this.#sizes.observe(this.#scroller);
   }
-
-  #sizes;
 
   end() {
     clearInterval(this.#clock);

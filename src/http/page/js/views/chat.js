@@ -51,7 +51,9 @@ class Room {
     });
     this.#composer = new Composer(link, key, { toast, abort: () => this.#abort(), send: (text, files) => this.#send(text, files) });
     this.#pickers = new Pickers(link, sessions, key);
-    this.#ends = [sessions.on(() => this.#update()), link.on("state", () => this.#update())];
+    const look = () => this.#update();
+    document.addEventListener("visibilitychange", look);
+    this.#ends = [sessions.on(look), link.on("state", look), () => document.removeEventListener("visibilitychange", look)];
     const list = button("Sessions", { icon: "sessions", iconOnly: true, class: "plain sheet-button", onclick: openList });
     const menu = button("Session menu", { icon: "more", iconOnly: true, class: "plain", onclick: () => this.#menu() });
     const head = h("header.chat-head", {}, list, h("div.title", {}, this.#name, this.#agent), this.#pickers.element, menu);
