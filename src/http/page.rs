@@ -50,7 +50,7 @@ macro_rules! assets {
     };
 }
 
-static ASSETS: [Asset; 61] = assets![
+static ASSETS: [Asset; 62] = assets![
     "index.html",
     "login.html",
     "icon.svg",
@@ -103,6 +103,7 @@ static ASSETS: [Asset; 61] = assets![
     "js/markdown.js",
     "js/plot.js",
     "js/sessions.js",
+    "js/store.js",
     "js/toast.js",
     "js/views/chat.js",
     "js/views/config.js",

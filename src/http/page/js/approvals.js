@@ -30,6 +30,8 @@ export class Approvals {
   #ends = [];
   #clock = null;
   #hasBegun = false;
+  // What is told while the lists are on their way.
+  #news = null;
 
   constructor(app) {
     this.#app = app;
@@ -57,19 +59,28 @@ export class Approvals {
   async #load() {
     this.#hasBegun = true;
     const { link } = this.#app;
+    const news = new Map();
+    this.#news = news;
     const lists = await Promise.all(KINDS.map((kind) => link.call(`${kind}.approval.list`)));
     this.#waiting.clear();
     lists.forEach((list, at) => list.forEach((asked) => this.#waiting.set(asked.id, { kind: KINDS[at], ...asked })));
+    for (const [id, asked] of news) {
+      if (asked) this.#waiting.set(id, asked);
+      else this.#waiting.delete(id);
+    }
+    if (this.#news === news) this.#news = null;
     this.#draw();
   }
 
   #add(kind, asked) {
     this.#waiting.set(asked.id, { kind, ...asked });
+    this.#news?.set(asked.id, { kind, ...asked });
     this.#draw();
   }
 
   #remove(id) {
     this.#waiting.delete(id);
+    this.#news?.set(id, null);
     this.#draw();
   }
 

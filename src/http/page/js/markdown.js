@@ -147,8 +147,10 @@ function paragraph(lines, at) {
   return { kind: "paragraph", text: lines.slice(at, end).map((line) => line.trim()).join("\n"), next: end };
 }
 
-// Copies a text, and says so on the button for a moment.
+// Copies a text, and says so on the button for a moment; null where the browser
+// lets no page copy.
 export function copyButton(label, text) {
+  if (!navigator.clipboard) return null;
   const copy = button(label, { icon: "copy", iconOnly: true, class: "plain copy" });
   copy.addEventListener("click", async () => {
     await navigator.clipboard.writeText(text());

@@ -1,5 +1,6 @@
 // The list of sessions, shared by all that shows it and kept up to date.
 
+import { recall, remember } from "./store.js";
 import { failed } from "./toast.js";
 
 const LIMIT = 300;
@@ -38,7 +39,7 @@ export class Sessions {
   #listeners = new Set();
   #soon = null;
   #hasBegun = false;
-  #seen = JSON.parse(localStorage.getItem(SEEN) ?? "null");
+  #seen = recall(localStorage, SEEN, null);
 
   constructor(link) {
     this.#link = link;
@@ -77,7 +78,7 @@ export class Sessions {
     this.#seen[key] = row.updatedAt;
     const newest = Object.entries(this.#seen).sort(([, a], [, b]) => b - a);
     this.#seen = Object.fromEntries(newest.filter(([name], index) => name === "*" || index < SEEN_MAX));
-    localStorage.setItem(SEEN, JSON.stringify(this.#seen));
+    remember(localStorage, SEEN, this.#seen);
     this.#tell();
   }
 

@@ -1,6 +1,7 @@
 // Where messages are written.
 
 import { button, h } from "../dom.js";
+import { recall, remember } from "../store.js";
 import { Attachments } from "./attachments.js";
 import { CommandMenu } from "./commands.js";
 
@@ -9,14 +10,12 @@ const DRAFTS_MAX = 50;
 const DRAFTS = "clawgate.drafts";
 const HISTORY_MAX = 100;
 
-function drafts() {
-  return JSON.parse(localStorage.getItem(DRAFTS) ?? "{}");
-}
+const drafts = () => recall(localStorage, DRAFTS, {});
 
 function keepDraft(key, text) {
   const { [key]: _, ...others } = drafts();
   const kept = Object.entries(text ? { ...others, [key]: text } : others).slice(-DRAFTS_MAX);
-  localStorage.setItem(DRAFTS, JSON.stringify(Object.fromEntries(kept)));
+  remember(localStorage, DRAFTS, Object.fromEntries(kept));
 }
 
 export class Composer {
@@ -110,9 +109,6 @@ export class Composer {
     if (event.key === "Enter" && !event.shiftKey && !event.altKey) {
       event.preventDefault();
       this.#submit();
-    } else if (event.key === "Escape" && !this.#stop.hidden) {
-      event.preventDefault();
-      this.#told.abort();
     } else if (event.key === "ArrowUp" || event.key === "ArrowDown") {
       this.#recall(event);
     }

@@ -43,6 +43,8 @@ export class Conversation {
   #settle = null;
   // The text of a run that is in messages already, for snapshots of all of it.
   #before = "";
+  // Messages that come while the history is on its way.
+  #fresh = null;
 
   // told: {changed(), failed(error), refused(error, item)}, the last for a message
   // that the gateway does not take.
@@ -77,6 +79,7 @@ export class Conversation {
       // What waits is in the history when it is asked for.
       await this.outbox.flush();
       const sent = this.outbox.acknowledged();
+      this.#fresh = [];
       const history = await this.#link.call("chat.history", { sessionKey: this.key, limit: this.#limit });
       if (asked === this.#asked) this.#take(history, sent);
     } catch (error) {
@@ -112,6 +115,9 @@ export class Conversation {
     const known = new Map(this.messages.map((message) => [idOf(message), message]));
     // A message that was loaded whole stays so.
     this.messages = history.messages.map((message) => (message.__openclaw?.truncated && known.get(idOf(message))) || message);
+    const listed = new Set(this.messages.map(idOf));
+    this.messages.push(...(this.#fresh ?? []).filter((message) => !listed.has(idOf(message))));
+    this.#fresh = null;
     for (const line of known.values()) if (isLine(line)) this.#putBack(line);
     this.thinkingLevel = history.thinkingLevel ?? "off";
     const first = history.messages[0];
@@ -138,7 +144,7 @@ export class Conversation {
     const told = this.messages.filter((message) => message.role === "assistant" && message.timestamp >= active.startedAt);
     this.#before = told.map(textOf).join("");
     const text = active.text.startsWith(this.#before) ? active.text.slice(this.#before.length) : "";
-    const isLonger = this.run?.runId === active.runId && this.run.text.startsWith(text);
+    const isLonger = this.run?.runId === active.runId && text !== "" && this.run.text.startsWith(text);
     this.run = { ...active, text: isLonger ? this.run.text : text };
   }
 
@@ -170,7 +176,10 @@ export class Conversation {
     if (message.role === "assistant" && this.run) this.#commit(message);
     if (!id) this.messages.push({ ...message, __openclaw: { ...message.__openclaw, id: LINE + message.timestamp } });
     else if (at >= 0) this.messages.splice(at, 1);
-    if (id) this.messages.push(message);
+    if (id) {
+      this.messages.push(message);
+      this.#fresh?.push(message);
+    }
     this.#result(message);
     this.#told.changed();
   }

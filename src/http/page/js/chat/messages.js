@@ -24,6 +24,18 @@ function dataUrl({ data, mimeType, source }) {
   return /^image\/(?:png|jpeg|gif|webp)$/.test(type ?? "") && content ? `data:${type};base64,${content}` : null;
 }
 
+// The gateway writes the paths of files before a message, and their text after it.
+function split(whole) {
+  let text = whole.replace(/^\[media attached: \d+ files\]\n/, "");
+  const files = [];
+  for (let head; (head = /^\[media attached[^:\n]{0,20}: ([^\n]{1,4000}?) \([^()\n]{1,200}\)[^\]\n]{0,4000}\]\n?/.exec(text)); text = text.slice(head[0].length)) files.push(head[1]);
+  const at = files.length > 0 ? text.indexOf('<file name="') : -1;
+  return at < 0 ? { text, files } : { text: text.slice(0, at).trim(), files, contents: text.slice(at) };
+}
+
+// "table.csv" of "…/table---<id>.csv".
+const fileName = (path) => path.split("/").at(-1).replace(/---[0-9a-f-]{36}/, "");
+
 // "812 in · 40 out · $0.0012 · mock-1".
 function usageLine({ usage, model, provider }) {
   if (!usage || model === "gateway-injected") return null;
@@ -76,11 +88,11 @@ export class Messages {
   }
 
   #user(message) {
-    const text = textOf(message);
+    const { text, files, contents } = split(textOf(message));
     const images = this.#imagesOf(message);
     const isPending = message.__openclaw?.pending;
     const foot = h("div.foot", {}, isPending ? h("span", {}, "Waits for its turn") : shortTime(message.timestamp), text ? copyButton("Copy message", () => text) : null);
-    return h("article.message.user", { "aria-label": "You", class: isPending ? "pending" : null }, h("div.bubble", {}, images, text ? h("div.plain-text", {}, text) : null, this.#more(message)), foot);
+    return h("article.message.user", { "aria-label": "You", class: isPending ? "pending" : null }, h("div.bubble", {}, images, text ? h("div.plain-text", {}, text) : null, files.length > 0 ? h("div.row.wrap", {}, files.map((file) => h("span.badge", { title: file }, fileName(file)))) : null, contents ? h("details.contents", {}, h("summary", {}, "What the model was given of it"), h("div.plain-text.small", {}, contents)) : null, this.#more(message)), foot);
   }
 
   #assistant(message) {

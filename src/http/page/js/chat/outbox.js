@@ -2,6 +2,8 @@
 // its key until the gateway has said that it has it, so that it can be sent again
 // after a lost connection and is still there once.
 
+import { recall, remember } from "../store.js";
+
 const WAITING_MAX = 50;
 
 export class Outbox {
@@ -21,7 +23,7 @@ export class Outbox {
     this.#key = key;
     this.#told = told;
     this.#store = `clawgate.outbox.${key}`;
-    this.items = JSON.parse(sessionStorage.getItem(this.#store) ?? "[]").map((item) => ({ ...item, state: "waiting", attachments: [] }));
+    this.items = recall(sessionStorage, this.#store, []).map((item) => ({ ...item, state: "waiting", attachments: [] }));
   }
 
   end() {
@@ -55,7 +57,11 @@ export class Outbox {
   // A message of this text has come into the conversation: ours, as far as the
   // wire tells. It is no longer shown here.
   committed(text) {
-    const item = this.items.find((item) => !item.isCommitted && item.text.trim() === text.trim());
+    const open = this.items.filter((item) => !item.isCommitted);
+    const said = text.trim();
+    // Files and switches such as /think make another text of it.
+    const isPart = (one) => one !== "" && said !== "" && (said.includes(one) || one.includes(said));
+    const item = open.find((item) => item.text.trim() === said) ?? open.find((item) => isPart(item.text.trim()));
     if (!item) return;
     item.isCommitted = true;
     if (item.state === "sent") this.#without((other) => other === item);
@@ -99,7 +105,6 @@ export class Outbox {
   #keep() {
     if (this.#isEnded) return;
     const kept = this.items.filter((item) => item.state !== "sent" && item.attachments.length === 0);
-    if (kept.length === 0) sessionStorage.removeItem(this.#store);
-    else sessionStorage.setItem(this.#store, JSON.stringify(kept.map(({ id, text, at }) => ({ id, text, at }))));
+    remember(sessionStorage, this.#store, kept.length > 0 ? kept.map(({ id, text, at }) => ({ id, text, at })) : undefined);
   }
 }

@@ -26,8 +26,12 @@ function chooseModel(models, current, standard) {
     };
     search.addEventListener("input", draw);
     search.addEventListener("keydown", (event) => {
-      if (event.key === "Enter") list.querySelector("button")?.click();
-      if (event.key === "ArrowDown") list.querySelector("button")?.focus();
+      if (event.key !== "Enter" && event.key !== "ArrowDown") return;
+      // The key must not go on to what gets the focus.
+      event.preventDefault();
+      const first = list.querySelector("button");
+      if (event.key === "Enter") first?.click();
+      else first?.focus();
     });
     draw();
     const actions = h("div.actions", {}, button("Use the default", { onclick: () => close(null) }), button("Cancel", { onclick: () => close() }));

@@ -15,19 +15,20 @@ export class Transcript {
   element;
   #conversation;
   #messages;
-  #list = h("div.messages", { role: "log", "aria-label": "Conversation", "aria-live": "off" });
+  #list = h("div.messages", { role: "log", "aria-label": "Conversation", "aria-live": "polite" });
   #scroller;
   #jump = button("Latest", { icon: "down", class: "jump", hidden: true, onclick: () => this.toEnd() });
   #older = button("Older messages", { class: "plain small older", onclick: () => this.#loadOlder() });
   #live = new Markdown();
   #note = h("p.working");
-  #liveElement = h("article.message.assistant.live", { "aria-label": "Assistant, answering" }, this.#live.element, this.#note);
+  #liveElement = h("article.message.assistant.live", { "aria-label": "Assistant, answering", "aria-live": "off" }, this.#live.element, this.#note);
   #days = new Map();
   #waiting = new Map();
   #isAtEnd = true;
   #isLoading = false;
   #frame = null;
   #clock = null;
+  #sizes;
   #told;
 
   // told: {empty(), what is shown of a conversation without messages; hasFailed(),
@@ -40,13 +41,17 @@ export class Transcript {
     this.element = h("div.transcript", {}, this.#scroller, this.#jump);
     this.#scroller.addEventListener("scroll", () => this.#scrolled(), { passive: true });
     this.#clock = setInterval(() => this.#work(), 1000);
+    // Who opens something wants to read it where it is.
+    this.#list.addEventListener("click", (event) => {
+      if (!event.target.closest("summary")) return;
+      this.#isAtEnd = false;
+      requestAnimationFrame(() => requestAnimationFrame(() => this.#scrolled()));
+    });
     // Pictures and opened cards grow after they were placed.
     this.#sizes = new ResizeObserver(() => this.#isAtEnd && this.#stick());
     this.#sizes.observe(this.#list);
     this.#sizes.observe(this.#scroller);
   }
-
-  #sizes;
 
   end() {
     clearInterval(this.#clock);
@@ -158,7 +163,7 @@ export class Transcript {
     for (const item of items) {
       if (!this.#waiting.has(item.id)) this.#waiting.set(item.id, this.#waitingMessage(item));
       const { element, state } = this.#waiting.get(item.id);
-      state.textContent = item.state === "waiting" ? "Waits for the connection" : item.state === "sending" ? "Sending…" : "";
+      state.textContent = item.state === "waiting" ? "Waits for the connection" : item.state === "sending" ? "Sending…" : "Waits for its turn";
       yield element;
     }
   }

@@ -49,13 +49,16 @@ class Room {
       hasFailed: () => this.#row().status === "failed" && !this.#row().hasActiveRun,
       askAgain: (text) => this.#send(text, []),
     });
-    this.#composer = new Composer(link, key, { toast, abort: () => this.#conversation.abort().catch(failed), send: (text, files) => this.#send(text, files) });
+    this.#composer = new Composer(link, key, { toast, abort: () => this.#abort(), send: (text, files) => this.#send(text, files) });
     this.#pickers = new Pickers(link, sessions, key);
-    this.#ends = [sessions.on(() => this.#update()), link.on("state", () => this.#update())];
+    const look = () => this.#update();
+    document.addEventListener("visibilitychange", look);
+    this.#ends = [sessions.on(look), link.on("state", look), () => document.removeEventListener("visibilitychange", look)];
     const list = button("Sessions", { icon: "sessions", iconOnly: true, class: "plain sheet-button", onclick: openList });
     const menu = button("Session menu", { icon: "more", iconOnly: true, class: "plain", onclick: () => this.#menu() });
     const head = h("header.chat-head", {}, list, h("div.title", {}, this.#name, this.#agent), this.#pickers.element, menu);
     this.element = h("section.room", { "aria-label": "Chat" }, head, this.#transcript.element, this.#composer.element);
+    this.element.addEventListener("keydown", (event) => event.key === "Escape" && !event.defaultPrevented && this.#isBusy() && this.#abort());
     this.#acceptDrops();
     this.#update();
   }
@@ -71,20 +74,29 @@ class Room {
     if (matchMedia("(hover: hover)").matches) this.#composer.focus();
   }
 
+  #isBusy() {
+    const { run } = this.#conversation;
+    return run !== null && !run.isOver;
+  }
+
+  #abort() {
+    this.#conversation.abort().catch(failed);
+  }
+
   #row() {
     return this.#sessions.find(this.key) ?? { key: this.key };
   }
 
   #update() {
     if (!this.#composer) return;
-    const { messages, run, outbox } = this.#conversation;
+    const { messages, outbox } = this.#conversation;
     const agent = agentOf(this.key);
     this.#name.textContent = title(this.#row());
     this.#agent.textContent = this.#sessions.agentName(agent) ?? "";
     this.#agent.hidden = this.#sessions.agents.length < 2;
     this.#pickers.update();
     const said = [...messages.filter((message) => message.role === "user").map(textOf), ...outbox.items.map((item) => item.text)];
-    this.#composer.update({ isBusy: run !== null && !run.isOver, isOffline: this.#app.link.state !== "open", said });
+    this.#composer.update({ isBusy: this.#isBusy(), isOffline: this.#app.link.state !== "open", said });
     this.#transcript.update();
     if (!document.hidden) this.#sessions.see(this.key);
   }
