@@ -37,14 +37,28 @@ macro_rules! assets {
     };
 }
 
-static ASSETS: [Asset; 32] = assets![
+static ASSETS: [Asset; 51] = assets![
     "index.html",
     "icon.svg",
     "css/base.css",
+    "css/chat.css",
+    "css/markdown.css",
     "css/ops.css",
     "css/shell.css",
     "js/ago.js",
     "js/app.js",
+    "js/approvals.js",
+    "js/chat/actions.js",
+    "js/chat/attachments.js",
+    "js/chat/commands.js",
+    "js/chat/composer.js",
+    "js/chat/conversation.js",
+    "js/chat/list.js",
+    "js/chat/messages.js",
+    "js/chat/outbox.js",
+    "js/chat/pickers.js",
+    "js/chat/tools.js",
+    "js/chat/transcript.js",
     "js/clipboard.js",
     "js/cron/complaints.js",
     "js/cron/form.js",
@@ -62,14 +76,19 @@ static ASSETS: [Asset; 32] = assets![
     "js/dom.js",
     "js/fields.js",
     "js/format.js",
+    "js/inline.js",
     "js/link.js",
     "js/login.js",
     "js/logs/line.js",
+    "js/markdown.js",
+    "js/sessions.js",
     "js/toast.js",
+    "js/views/chat.js",
     "js/views/cron.js",
     "js/views/devices.js",
     "js/views/logs.js",
     "js/views/overview.js",
+    "js/views/sessions.js",
 ];
 
 fn tag(text: &str) -> String {

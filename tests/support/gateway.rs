@@ -301,6 +301,14 @@ impl Gateway {
         line.trim().trim_end_matches("kB").trim().parse().ok()
     }
 
+    /// Starts the gateway again on the same state and the same port.
+    pub async fn restart_in_place(&mut self) {
+        self.kill9();
+        let before = self.times_ready();
+        self.launch();
+        self.ready(before).await.unwrap_or_else(|error| panic!("{error}"));
+    }
+
     /// Starts the gateway again on the same state, after `kill9` or `terminate`.
     pub async fn restart(&mut self) {
         self.kill9();

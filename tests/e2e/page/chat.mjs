@@ -1,5 +1,34 @@
 // Steps of chat.rs.
-import { check, foreign, login, record, steps } from "../../node/page.mjs";
+import { ask, check, foreign, login, record, steps, until } from "../../node/page.mjs";
+
+const field = (page) => page.getByRole("combobox", { name: "Message" });
+const mine = (page) => page.locator(".message.user");
+const answers = (page) => page.locator(".message.assistant:not(.live)");
+const texts = (locator) => locator.evaluateAll((all) => all.map((one) => one.querySelector(".md, .plain-text, .notice")?.textContent ?? ""));
+
+async function say(page, text) {
+  await field(page).fill(text);
+  await page.keyboard.press("Enter");
+}
+
+// What stands in the conversation, once nothing runs and waits any more.
+async function settled(page, count) {
+  await until("the run ends", () => page.evaluate(() => !document.querySelector(".live, .message.pending")));
+  await until(`${count} answers`, async () => (await answers(page).count()) === count);
+  return { mine: await texts(mine(page)), answers: await texts(answers(page)) };
+}
+
+const scripted = (text, more = "") => `@mock text text=${JSON.stringify(text)} ${more}`;
+
+// Markdown by somebody who means harm.
+const HOSTILE = [
+  "<script>globalThis.harm = 1</script><img src=x onerror='globalThis.harm = 2'>",
+  "[a](javascript:globalThis.harm=3) [b](JaVaScRiPt:harm) [c](data:text/html,x) ![d](https://tracker.example/pixel.png)",
+  "![e](data:image/svg+xml;base64,PHN2Zy8+) [fine](https://example.com/?a=b) <https://example.org>",
+  `${"> ".repeat(300)}deep`,
+  `${"**a *b ".repeat(200)}`,
+  "```html\n<b onclick='harm()'>code</b>\n```",
+].join("\n\n");
 
 export default steps({
   // Returns what was asked of other places, and whether the token that was typed
@@ -14,5 +43,329 @@ export default steps({
     check(connects.at(-1).auth.deviceToken, "the device speaks for itself", connects);
     const stored = await page.evaluate(() => JSON.stringify({ ...localStorage, ...sessionStorage }));
     return { foreign: asked, isTokenKept: stored.includes(args.token) };
+  },
+
+  // Returns what was asked of other places.
+  async hostile({ page, context, args }) {
+    const asked = foreign(context, args);
+    await login(page, args);
+    await say(page, scripted(HOSTILE, "n=40 delay=5"));
+    await settled(page, 1);
+    const told = await answers(page).last().evaluate((element) => ({
+      links: [...element.querySelectorAll("a")].map((a) => [a.getAttribute("href"), a.rel, a.target]),
+      kinds: [...new Set([...element.querySelector(".md").querySelectorAll("*")].map((one) => one.localName))],
+      handlers: [...element.querySelectorAll("*")].flatMap((one) => one.getAttributeNames()).filter((name) => name.startsWith("on")),
+      code: element.querySelector(".code code").textContent,
+      harm: globalThis.harm ?? null,
+    }));
+    // Texts of a megabyte do not stop the page.
+    const ms = await page.evaluate(async () => {
+      const { Markdown } = await import("./js/markdown.js");
+      const started = performance.now();
+      for (const piece of ["[a](", "**a*b ", "- a\n", "> "]) new Markdown(piece.repeat(1_000_000 / piece.length), true);
+      return performance.now() - started;
+    });
+    check(ms < 20_000, "they take a moment", ms);
+    return { asked, ...told };
+  },
+
+  // Streaming, the card of a tool, Esc, what is written meanwhile.
+  async talks({ page, args }) {
+    await login(page, args);
+    await say(page, "@mock stream n=40 delay=40");
+    const live = page.locator(".message.live .md");
+    await until("text comes", async () => (await live.textContent()).includes("w3"));
+    check(!(await live.textContent()).includes("w40"), "it comes piece by piece");
+    check(await page.getByRole("button", { name: "Stop" }).isVisible(), "there is a way to stop it");
+    await page.keyboard.press("Escape");
+    const stopped = await settled(page, 1);
+    check(!stopped.answers[0].includes("w40"), "it was stopped", stopped);
+    check((await answers(page).last().textContent()).includes("Stopped."), "and says so");
+
+    await say(page, `@mock tool name=exec args={"command":"echo first; sleep 0.4; echo second"} then="All *done*."`);
+    const card = page.locator("details.tool").last();
+    await card.locator("summary").click();
+    const output = card.locator("pre").last();
+    await until("output", async () => /^first/.test(await output.textContent()));
+    await until("all of it", async () => /^first\s+second/.test(await output.textContent()));
+    const after = await settled(page, 3);
+    check(after.answers.at(-1) === "All done.", "the answer", after);
+    check((await card.textContent()).includes("Result"), "the card keeps the result");
+    check((await answers(page).last().locator(".usage").textContent()).includes("mock-1"), "usage and model");
+
+    // A message while a run is active goes into it.
+    await say(page, "@mock stream n=20 delay=40");
+    await until("text comes", async () => (await live.textContent()).includes("w3"));
+    await say(page, scripted("to the second"));
+    const last = await settled(page, 5);
+    check(last.mine.length === 4, "each message once", last);
+    check(last.answers.at(-1) === "to the second", "the second is answered", last);
+    await page.reload();
+    const again = await settled(page, 5);
+    check(JSON.stringify(again) === JSON.stringify(last), "the same after a reload", again, last);
+
+    // What the provider refuses is told.
+    await say(page, "@mock err status=400 msg=\"no such thing\"");
+    const failed = page.locator(".notice.bad:visible").filter({ hasText: "no such thing" });
+    await failed.waitFor();
+    await settled(page, 6);
+    check((await failed.count()) === 1, "told once");
+  },
+
+  // A page that is loaded in the middle of a run, and a second one.
+  async reloads({ page, context, args }) {
+    await login(page, args);
+    await say(page, "@mock stream n=50 delay=60");
+    const live = (tab) => tab.locator(".message.live .md");
+    await until("text comes", async () => (await live(page).textContent()).includes("w5"));
+    await page.reload();
+    await live(page).waitFor();
+    const seen = await live(page).textContent();
+    check(seen.startsWith("w1 w2") && seen.includes("w5"), "the text so far", seen);
+    const other = await context.newPage();
+    await login(other, args);
+    await until("it goes on", async () => (await live(page).textContent()).length > seen.length + 5);
+    check((await live(other).textContent()).startsWith("w1 w2"), "in the other tab, too");
+    const whole = Array.from({ length: 50 }, (_, index) => `w${index + 1}`).join(" ");
+    for (const tab of [page, other]) {
+      const told = await settled(tab, 1);
+      check(told.answers[0].trim() === whole, "nothing lost or doubled", told);
+    }
+    // What is said in one shows in the other.
+    await say(other, scripted("for both"));
+    check((await settled(page, 2)).answers[1] === "for both", "the other tab's answer");
+    check((await mine(page).count()) === 2, "and its question");
+  },
+
+  // Killed in the middle of an answer, and an answer that is lost on its way.
+  async comes_back({ page, context, args }) {
+    const frames = record(page);
+    await login(page, args);
+    await say(page, scripted("before"));
+    await settled(page, 1);
+    await say(page, "@mock stream n=200 delay=50");
+    await until("text comes", async () => (await page.locator(".message.live .md").textContent()).includes("w5"));
+    await ask(args, "kill");
+    await page.locator(".offline").waitFor();
+    await say(page, scripted("after"));
+    await page.getByText("Waits for the connection").waitFor();
+    await field(page).fill("a draft");
+    await context.setOffline(true);
+    await ask(args, "start");
+    await context.setOffline(false);
+    await until("it is answered", async () => (await texts(answers(page))).at(-1) === "after");
+    await until("nothing waits", async () => (await page.locator(".message.pending, .live").count()) === 0);
+    check((await field(page).inputValue()) === "a draft", "the draft is kept");
+    const told = await texts(mine(page));
+    check(told.length === 3 && told.at(-1) === scripted("after").trim(), "each message once", told);
+    const keys = frames.calls("chat.send").map((params) => params.idempotencyKey);
+    // Killed once more, while nothing waits.
+    await say(page, "@mock stream n=200 delay=50");
+    await until("text comes", async () => (await page.locator(".message.live .md").textContent()).includes("w5"));
+    await ask(args, "kill");
+    await ask(args, "start");
+    await page.getByRole("button", { name: "Ask again" }).waitFor();
+    check((await mine(page).count()) === 4, "it is there once");
+    return { keys };
+  },
+
+  // The answer to a message is lost with the connection.
+  async sends_again({ page, args }) {
+    const sent = [];
+    await page.routeWebSocket(/.*/, (socket) => {
+      const server = socket.connectToServer();
+      let isDead = false;
+      socket.onMessage((data) => {
+        const frame = JSON.parse(data);
+        if (frame.method === "chat.send") sent.push({ id: frame.id, key: frame.params.idempotencyKey });
+        server.send(data);
+      });
+      server.onMessage((data) => {
+        const frame = JSON.parse(data);
+        const isAnswer = sent.length === 1 && frame.type === "res" && frame.id === sent[0].id;
+        // Nothing that tells of the message reaches the page.
+        isDead ||= isAnswer || (sent.length === 1 && frame.event === "session.message");
+        if (!isDead) return socket.send(data);
+        server.close();
+        socket.close();
+      });
+    });
+    await login(page, args);
+    await say(page, scripted("once"));
+    await until("it is sent again", () => sent.length === 2);
+    check(sent[0].key === sent[1].key, "under the same key", sent);
+    const told = await settled(page, 1);
+    check(told.mine.length === 1, "it is there once", told);
+    return sent.length;
+  },
+
+  // Commands that wait: allowed once, always, denied; decided in another tab.
+  async approves({ page, context, args }) {
+    await login(page, args);
+    const command = (text) => say(page, `@mock tool name=exec args=${JSON.stringify({ command: text })} then="Over."`);
+    const panel = page.getByRole("region", { name: "Approvals" });
+    await command("uname -s && echo once\u202e");
+    await panel.getByText("A command waits for you").waitFor();
+    const shown = await panel.textContent();
+    check(shown.includes("uname -s && echo once\\u202e"), "the command, with what is hidden in it", shown);
+    check(shown.includes("left") && shown.includes("agent:main:main"), "time and session", shown);
+    check((await page.getByRole("link", { name: "Chat" }).textContent()).includes("1"), "a number in the navigation");
+    // It stays on every view, and is decided by keyboard.
+    await page.getByRole("link", { name: "Overview" }).click();
+    const once = panel.getByRole("button", { name: "Allow once" });
+    await once.focus();
+    await page.keyboard.press("Enter");
+    await panel.waitFor({ state: "hidden" });
+    await page.getByRole("link", { name: "Chat" }).click();
+    await settled(page, 2);
+
+    const other = await context.newPage();
+    await login(other, args);
+    await command("uname -s && echo denied");
+    const theirs = other.getByRole("region", { name: "Approvals" });
+    await theirs.getByRole("button", { name: "Deny" }).click();
+    await panel.waitFor({ state: "hidden" });
+    await theirs.waitFor({ state: "hidden" });
+    await settled(page, 4);
+
+    await command("hostname");
+    await panel.getByRole("button", { name: "Always allow" }).click();
+    await settled(page, 6);
+    await command("hostname");
+    await settled(page, 8);
+    check(await panel.isHidden(), "it is not asked again");
+    await page.locator("details.tool").first().locator("summary").click();
+    return { once: await page.locator("details.tool").first().locator("pre").last().textContent(), denied: await page.locator("details.tool[data-state=failed]").count() };
+  },
+
+  // Model and thinking level, then a picture that is pasted.
+  async chooses({ page, args }) {
+    await login(page, args);
+    await page.getByRole("button", { name: "Model: mock/mock-1" }).click();
+    await page.getByRole("searchbox", { name: "Search models" }).fill("think");
+    await page.keyboard.press("Enter");
+    await page.getByRole("button", { name: "Model: mocka/mock-think" }).waitFor();
+    check((await page.getByRole("dialog").count()) === 0, "the choice is over");
+    const level = page.getByRole("combobox", { name: "Thinking level" });
+    await level.selectOption("high");
+    await page.reload();
+    await until("the level is kept", async () => (await level.inputValue()) === "high");
+    await say(page, "@mock think n=3 delay=5");
+    await settled(page, 1);
+    await page.getByText("Thinking", { exact: true }).click();
+    await until("what it thought", async () => (await page.locator(".thinking .md").textContent()).includes("w1 w2"));
+
+    await field(page).evaluate(async (element) => {
+      const canvas = Object.assign(document.createElement("canvas"), { width: 8, height: 8 });
+      canvas.getContext("2d").fillRect(0, 0, 8, 8);
+      const blob = await new Promise((resolve) => canvas.toBlob(resolve));
+      const data = new DataTransfer();
+      data.items.add(new File([blob], "dot.png", { type: "image/png" }));
+      data.items.add(new File(["unwanted"], "other.txt", { type: "text/plain" }));
+      element.dispatchEvent(new ClipboardEvent("paste", { clipboardData: data, bubbles: true, cancelable: true }));
+    });
+    await page.getByRole("button", { name: "Remove other.txt" }).click();
+    await page.getByRole("button", { name: "Remove dot.png" }).waitFor();
+    await say(page, scripted("a black square"));
+    await settled(page, 2);
+    const picture = mine(page).last().locator("img");
+    await until("the picture", () => picture.evaluate((image) => image.naturalWidth === 8));
+  },
+
+  // Without a mouse: commands, what was said before, drafts, sessions.
+  async types({ page, args }) {
+    await login(page, args);
+    const focused = () => page.evaluate(() => document.activeElement.getAttribute("aria-label"));
+    await until("the field has the focus", async () => (await focused()) === "Message");
+    await page.keyboard.type("/stat");
+    await page.getByRole("option", { name: "/status" }).waitFor();
+    await page.keyboard.press("Tab");
+    check((await field(page).inputValue()) === "/status", "the command is completed");
+    await page.keyboard.press("Enter");
+    await until("it is answered", async () => ((await texts(answers(page))).at(-1) ?? "").includes("Model"));
+    await say(page, "first line");
+    await settled(page, 2);
+    await page.keyboard.press("ArrowUp");
+    check((await field(page).inputValue()) === "first line", "what was said comes back");
+    await page.keyboard.press("Shift+Enter");
+    await page.keyboard.type("second line");
+    check((await field(page).inputValue()) === "first line\nsecond line", "a line more");
+
+    // The draft stays with its session.
+    await page.getByRole("button", { name: "New", exact: true }).press("Enter");
+    await page.getByText("Say something to").waitFor();
+    check((await field(page).inputValue()) === "", "a new session has no draft");
+    await say(page, scripted("**bold** words"));
+    await settled(page, 1);
+    await page.getByRole("button", { name: "Session menu" }).press("Enter");
+    await page.getByRole("button", { name: "Rename" }).press("Enter");
+    await page.getByRole("textbox", { name: "Name" }).fill("Trip");
+    await page.keyboard.press("Enter");
+    await page.getByRole("heading", { name: "Trip" }).waitFor();
+    await page.getByRole("link", { name: /^Main/ }).press("Enter");
+    await until("the draft", async () => (await field(page).inputValue()) === "first line\nsecond line");
+    await page.getByRole("link", { name: /^Trip/ }).press("Enter");
+    await page.getByRole("button", { name: "Session menu" }).press("Enter");
+    await page.getByRole("button", { name: "Delete" }).press("Enter");
+    await page.getByRole("dialog", { name: "Delete session" }).getByRole("button", { name: "Delete" }).press("Enter");
+    await page.getByRole("heading", { name: "Main" }).waitFor();
+    await until("it is gone", async () => (await page.getByRole("link", { name: /^Trip/ }).count()) === 0);
+
+    // Every control has a name.
+    const nameless = await page.evaluate(() => [...document.querySelectorAll("button, a, input, select, textarea")].filter((one) => !one.getAttribute("aria-label") && !one.textContent.trim() && !one.labels?.length).map((one) => one.outerHTML));
+    check(nameless.length === 0, "names", nameless);
+  },
+
+  // On a phone: nothing is cut off, the sessions come from the side.
+  async phone({ page, args }) {
+    await page.setViewportSize({ width: 360, height: 740 });
+    await login(page, args);
+    const wide = "x".repeat(120);
+    await say(page, scripted(`a | b | c\n--|--|--\n${wide} | ${wide} | ${wide}\n\n\`\`\`\n${wide}\n\`\`\`\n\n${wide}`));
+    await settled(page, 1);
+    const cut = await page.evaluate(() => [...document.querySelectorAll("body *")].filter((one) => !one.closest(".scroll-x, pre, .nav, .ellipsis, .sr-only") && one.getBoundingClientRect().right > innerWidth + 1).map((one) => one.className));
+    check(cut.length === 0, "everything is within the screen", cut);
+    await page.getByRole("button", { name: "Sessions", exact: true }).click();
+    const sheet = page.getByRole("dialog", { name: "Sessions" });
+    await sheet.getByRole("link", { name: /^Main/ }).waitFor();
+    await sheet.getByRole("button", { name: "New" }).click();
+    await sheet.waitFor({ state: "detached" });
+    await page.getByText("Say something to").waitFor();
+
+    // Far up in a long conversation it stays there, and offers the way back.
+    for (let turn = 1; turn <= 3; turn++) {
+      await say(page, scripted("line\n\n".repeat(30)));
+      await settled(page, turn);
+    }
+    const scroller = page.locator(".scroller");
+    const left = () => scroller.evaluate((one) => one.scrollHeight - one.scrollTop - one.clientHeight);
+    check((await left()) < 50, "at the end", await left());
+    await scroller.evaluate((one) => one.scrollTo(0, 500));
+    await page.getByRole("button", { name: "Latest" }).waitFor();
+    await page.evaluate(() => dispatchEvent(new Event("resize")));
+    await page.getByRole("button", { name: "Latest" }).click();
+    await until("at the end again", async () => (await left()) < 50);
+  },
+
+  // 150 notes: the newest ones first, the others when somebody scrolls up.
+  async scrolls_up({ page, args }) {
+    const frames = record(page);
+    await login(page, args);
+    const note = (number) => page.locator(".messages").getByText(`note ${number}.`, { exact: true });
+    await note(150).waitFor();
+    check((await note(1).count()) === 0, "not everything at once");
+    const scroller = page.locator(".scroller");
+    const place = () => note(95).evaluate((one) => one.getBoundingClientRect().top);
+    await note(95).waitFor();
+    await scroller.evaluate((one) => one.scrollTo(0, 200));
+    const before = await place();
+    await note(40).waitFor({ state: "attached" });
+    check(Math.abs((await place()) - before) < 3, "what is read stays where it is", before, await place());
+    await scroller.evaluate((one) => one.scrollTo(0, 0));
+    await note(1).waitFor({ state: "attached" });
+    await page.getByRole("button", { name: "Latest" }).click();
+    await say(page, scripted("still here"));
+    await settled(page, 151);
+    return frames.calls("chat.history").map((params) => params.limit);
   },
 });

@@ -1,17 +1,20 @@
 // The page: login, navigation, one view at a time.
 
+import { Approvals } from "./approvals.js";
 import { Device } from "./device.js";
 import { button, h, icon, replace } from "./dom.js";
 import { Link } from "./link.js";
 import { login } from "./login.js";
 import { toast } from "./toast.js";
+import { view as chat } from "./views/chat.js";
 import { view as cron } from "./views/cron.js";
 import { view as devices } from "./views/devices.js";
 import { view as logs } from "./views/logs.js";
 import { view as overview } from "./views/overview.js";
+import { view as sessions } from "./views/sessions.js";
 
 // In the order of the navigation; the first one is shown when none is named.
-const VIEWS = [overview, cron, devices, logs];
+const VIEWS = [chat, sessions, cron, devices, logs, overview];
 
 const STATES = { connecting: "Connecting…", open: "Connected", lost: "Reconnecting…", refused: "Signed out" };
 const THEMES = ["auto", "light", "dark"];
@@ -39,6 +42,7 @@ class Shell {
   #shown = null;
   #leave = null;
   #watches = [];
+  #approvals = null;
 
   constructor(root, link) {
     this.#root = root;
@@ -77,7 +81,8 @@ class Shell {
   #close(instead) {
     this.#leave?.();
     for (const end of this.#watches.splice(0)) end();
-    this.#leave = this.#shown = null;
+    this.#approvals?.end();
+    this.#leave = this.#shown = this.#approvals = null;
     replace(this.#root, instead);
   }
 
@@ -91,8 +96,9 @@ class Shell {
     const leave = button("Sign out", { class: "plain", icon: "close", onclick: () => this.#link.logout() });
     const state = h("div.link-state", { role: "status" }, this.#dot, this.#state);
     const brand = h("div.brand", {}, h("img", { src: "icon.svg", alt: "" }), "clawgate");
+    this.#approvals = new Approvals(this.#app());
     const nav = h("nav.nav", { "aria-label": "Views" }, brand, VIEWS.map(item), h("div.foot", {}, state, h("div.row.wrap", {}, theme, leave)));
-    replace(this.#root, h("div.shell", {}, nav, this.#main));
+    replace(this.#root, h("div.shell", {}, nav, h("div.column", {}, this.#approvals.element, this.#main)));
     // What a view tells beside its name while another one is shown.
     this.#watches = VIEWS.map((view) => view.watch?.(this.#app())).filter(Boolean);
     this.#show();

@@ -1,0 +1,135 @@
+// What waits for a person: commands and the questions of plugins. Shown above
+// every view until somebody has decided.
+
+import { button, h, replace } from "./dom.js";
+import { duration } from "./format.js";
+import { failed } from "./toast.js";
+
+const KINDS = ["exec", "plugin"];
+const NAMES = { "allow-once": "Allow once", "allow-always": "Always allow", deny: "Deny" };
+// Characters that are not seen, or that turn the text around them.
+const HIDDEN = /[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]/g;
+
+// A text whose every character is seen.
+export function plain(text) {
+  const parts = [];
+  let at = 0;
+  for (const { 0: char, index } of text.matchAll(HIDDEN)) {
+    parts.push(text.slice(at, index), h("mark.hidden-char", {}, `\\u${char.charCodeAt(0).toString(16).padStart(4, "0")}`));
+    at = index + char.length;
+  }
+  return [...parts, text.slice(at)];
+}
+
+export class Approvals {
+  element = h("section.approvals", { "aria-label": "Approvals", hidden: true });
+  #app;
+  // By id: {kind, id, request, createdAtMs, expiresAtMs}, and their elements.
+  #waiting = new Map();
+  #cards = new Map();
+  #ends = [];
+  #clock = null;
+  #hasBegun = false;
+
+  constructor(app) {
+    this.#app = app;
+    const { link } = app;
+    for (const kind of KINDS) {
+      this.#ends.push(link.on(`${kind}.approval.requested`, (asked) => this.#add(kind, asked)));
+      this.#ends.push(link.on(`${kind}.approval.resolved`, ({ id }) => this.#remove(id)));
+    }
+    const load = () => this.#load().catch(failed);
+    const title = () => this.#title();
+    this.#ends.push(link.on("ready", load), link.on("gap", load));
+    document.addEventListener("visibilitychange", title);
+    this.#ends.push(() => document.removeEventListener("visibilitychange", title));
+    // "ready" may be about to come.
+    queueMicrotask(() => !this.#hasBegun && link.state === "open" && load());
+  }
+
+  end() {
+    clearInterval(this.#clock);
+    for (const end of this.#ends) end();
+    this.#waiting.clear();
+    this.#title();
+  }
+
+  async #load() {
+    this.#hasBegun = true;
+    const { link } = this.#app;
+    const lists = await Promise.all(KINDS.map((kind) => link.call(`${kind}.approval.list`)));
+    this.#waiting.clear();
+    lists.forEach((list, at) => list.forEach((asked) => this.#waiting.set(asked.id, { kind: KINDS[at], ...asked })));
+    this.#draw();
+  }
+
+  #add(kind, asked) {
+    this.#waiting.set(asked.id, { kind, ...asked });
+    this.#draw();
+  }
+
+  #remove(id) {
+    this.#waiting.delete(id);
+    this.#draw();
+  }
+
+  #draw() {
+    const isFocused = this.element.contains(document.activeElement);
+    for (const id of [...this.#cards.keys()]) if (!this.#waiting.has(id)) this.#cards.delete(id);
+    for (const asked of this.#waiting.values()) if (!this.#cards.has(asked.id)) this.#cards.set(asked.id, this.#card(asked));
+    this.element.hidden = this.#waiting.size === 0;
+    const count = this.#waiting.size;
+    const cards = [...this.#cards.values()];
+    const wanted = cards.map(({ element }) => element);
+    if (count > 1) wanted.unshift(h("p.small", { role: "status" }, `${count} decisions wait`));
+    const isSame = wanted.length === this.element.children.length && wanted.every((element, at) => element === this.element.children[at]);
+    if (!isSame) replace(this.element, wanted);
+    // Whoever decides by keyboard goes on with the next one.
+    if (isFocused && !this.element.contains(document.activeElement)) (this.element.querySelector("button") ?? document.getElementById("main"))?.focus();
+    this.#app.count("chat", count);
+    clearInterval(this.#clock);
+    if (count > 0) this.#clock = setInterval(() => this.#tick(), 1000);
+    this.#tick();
+    this.#title();
+  }
+
+  // The time that is left; what has run out is gone, as the gateway says soon.
+  #tick() {
+    for (const [id, { left }] of this.#cards) {
+      const ms = this.#waiting.get(id).expiresAtMs - Date.now();
+      left.textContent = ms > 0 ? `${duration(ms)} left` : "run out";
+    }
+  }
+
+  // A number before the title while nobody looks.
+  #title() {
+    const bare = document.title.replace(/^\(\d+\) /, "");
+    const count = this.#waiting.size;
+    document.title = document.hidden && count > 0 ? `(${count}) ${bare}` : bare;
+  }
+
+  #card({ kind, id, request, expiresAtMs }) {
+    const left = h("span.small.muted", {}, expiresAtMs ? "" : null);
+    const titleText = kind === "exec" ? "A command waits for you" : (request.title ?? "A plugin asks");
+    const facts = [["in", request.cwd], ["on", request.nodeId ?? request.host], ["agent", request.agentId], ["session", request.sessionKey], ["plugin", request.pluginId], ["tool", request.toolName]].filter(([, value]) => value);
+    const warnings = [...new Set([request.warningText, ...(request.commandAnalysis?.warningLines ?? [])])].filter(Boolean);
+    const text = kind === "exec" ? request.command : (request.description ?? "");
+    const buttons = (request.allowedDecisions ?? Object.keys(NAMES)).map((decision) => button(NAMES[decision] ?? decision, { class: decision === "deny" ? "danger" : decision === "allow-once" ? "primary" : "", onclick: () => this.#decide(kind, id, decision, element) }));
+    const name = `approval-${id}`;
+    const element = h("div.approval", { role: "group", "aria-labelledby": name }, h("div.row.wrap", {}, h("h2.grow", { id: name }, titleText), left), h("pre", { tabindex: "0", "aria-label": "What waits" }, h("code", {}, plain(text))), h("dl.facts", {}, facts.map(([label, value]) => h("div", {}, h("dt", {}, label), h("dd", {}, plain(String(value)))))), warnings.map((warning) => h("p.notice.warn", {}, warning)), h("div.row.wrap", {}, buttons));
+    return { element, left };
+  }
+
+  async #decide(kind, id, decision, element) {
+    const buttons = [...element.querySelectorAll("button")];
+    for (const one of buttons) one.disabled = true;
+    try {
+      await this.#app.link.call(`${kind}.approval.resolve`, { id, decision });
+      this.#remove(id);
+    } catch (error) {
+      for (const one of buttons) one.disabled = false;
+      if (error.details?.reason === "APPROVAL_ALREADY_RESOLVED" || error.details?.reason === "APPROVAL_NOT_FOUND") this.#remove(id);
+      else failed(error);
+    }
+  }
+}

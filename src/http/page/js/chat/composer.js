@@ -1,0 +1,145 @@
+// Where messages are written.
+
+import { button, h } from "../dom.js";
+import { Attachments } from "./attachments.js";
+import { CommandMenu } from "./commands.js";
+
+// Drafts of this many sessions are kept, the newest.
+const DRAFTS_MAX = 50;
+const DRAFTS = "clawgate.drafts";
+const HISTORY_MAX = 100;
+
+function drafts() {
+  return JSON.parse(localStorage.getItem(DRAFTS) ?? "{}");
+}
+
+function keepDraft(key, text) {
+  const { [key]: _, ...others } = drafts();
+  const kept = Object.entries(text ? { ...others, [key]: text } : others).slice(-DRAFTS_MAX);
+  localStorage.setItem(DRAFTS, JSON.stringify(Object.fromEntries(kept)));
+}
+
+export class Composer {
+  element;
+  #field;
+  #menu;
+  #files;
+  #told;
+  #key;
+  #stop = button("Stop", { icon: "stop", class: "stop", hidden: true, title: "Stop the answer (Esc)" });
+  #send = h("button.primary", { type: "submit", title: "Send (Enter)" }, "Send");
+  #hint = h("span.hint");
+  #said = [];
+  #back = -1;
+
+  // told: {send(text, attachments), abort(), toast(text, kind)}.
+  constructor(link, key, told) {
+    this.#key = key;
+    this.#told = told;
+    this.#files = new Attachments(link, (text) => told.toast(text, "bad"));
+    this.#field = h("textarea", { rows: "1", "aria-label": "Message", placeholder: "Message…", enterkeyhint: "send", role: "combobox", "aria-autocomplete": "list", "aria-controls": "commands", "aria-expanded": "false" });
+    this.#menu = new CommandMenu(this.#field, (text) => this.#set(text));
+    if (link.state === "open") this.#menu.load(link).catch(() => {});
+    this.#field.addEventListener("input", () => this.#changed());
+    this.#field.addEventListener("keydown", (event) => this.#press(event));
+    this.#field.addEventListener("paste", (event) => this.#paste(event));
+    this.#field.addEventListener("blur", () => this.#menu.close());
+    this.#stop.addEventListener("click", () => told.abort());
+    this.element = this.#build();
+    this.#set(drafts()[key] ?? "");
+  }
+
+  // state: {isBusy, isOffline, said}; said: what was said before, the newest last.
+  update({ isBusy, isOffline, said }) {
+    this.#stop.hidden = !isBusy;
+    this.#send.textContent = isBusy ? "Queue" : "Send";
+    this.#hint.textContent = isOffline ? "Not connected: your message is sent when the connection is back." : "";
+    this.#said = said.slice(-HISTORY_MAX);
+  }
+
+  // Gives back what could not be sent.
+  restore(text, attachments) {
+    this.#set(this.#field.value ? `${text}\n${this.#field.value}` : text);
+    this.#files.put(attachments);
+    this.focus();
+  }
+
+  focus() {
+    this.#field.focus({ preventScroll: true });
+  }
+
+  drop(files) {
+    this.#files.add(files);
+  }
+
+  #build() {
+    const picker = h("input", { type: "file", multiple: true, hidden: true, tabindex: "-1", "aria-label": "Files" });
+    picker.addEventListener("change", () => {
+      this.#files.add([...picker.files]);
+      picker.value = "";
+    });
+    const attach = button("Attach files", { icon: "attach", iconOnly: true, class: "plain", onclick: () => picker.click() });
+    const submit = (event) => {
+      event.preventDefault();
+      this.#submit();
+    };
+    const row = h("div.row", {}, attach, this.#field, this.#stop, this.#send, picker);
+    return h("form.composer", { onsubmit: submit }, this.#menu.element, this.#files.element, row, this.#hint);
+  }
+
+  #set(text) {
+    this.#field.value = text;
+    this.#field.setSelectionRange(text.length, text.length);
+    this.#changed();
+  }
+
+  #changed() {
+    keepDraft(this.#key, this.#field.value);
+    this.#menu.follow();
+    this.#grow();
+    this.#back = -1;
+  }
+
+  #grow() {
+    this.#field.style.height = "auto";
+    if (this.#field.isConnected) this.#field.style.height = `${this.#field.scrollHeight + 2}px`;
+  }
+
+  #press(event) {
+    if (event.isComposing || this.#menu.key(event)) return;
+    if (event.key === "Enter" && !event.shiftKey && !event.altKey) {
+      event.preventDefault();
+      this.#submit();
+    } else if (event.key === "ArrowUp" || event.key === "ArrowDown") {
+      this.#recall(event);
+    }
+  }
+
+  // Through what was said before, from an empty field or from what was recalled.
+  #recall(event) {
+    const isUp = event.key === "ArrowUp";
+    if (this.#back < 0 && (!isUp || this.#field.value !== "")) return;
+    const back = this.#back + (isUp ? 1 : -1);
+    if (back >= this.#said.length) return;
+    event.preventDefault();
+    this.#set(back < 0 ? "" : this.#said.at(-1 - back));
+    this.#menu.close();
+    this.#back = back;
+  }
+
+  #paste(event) {
+    const files = [...(event.clipboardData?.files ?? [])];
+    if (files.length === 0) return;
+    event.preventDefault();
+    this.#files.add(files);
+  }
+
+  #submit() {
+    const text = this.#field.value.trim();
+    if (this.#files.items.some((item) => item.content === undefined)) return;
+    if (!text && this.#files.items.length === 0) return;
+    const attachments = this.#files.take();
+    this.#set("");
+    this.#told.send(text, attachments);
+  }
+}

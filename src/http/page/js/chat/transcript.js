@@ -1,0 +1,191 @@
+// The messages of a conversation on the screen.
+
+import { button, h, replace } from "../dom.js";
+import { duration } from "../format.js";
+import { Markdown } from "../markdown.js";
+import { textOf } from "./conversation.js";
+import { dayOf, daySeparator, Messages } from "./messages.js";
+
+// As near to the end as this counts as being there.
+const NEAR_PX = 48;
+// Older messages are loaded this far before the beginning is reached.
+const AHEAD_PX = 400;
+
+export class Transcript {
+  element;
+  #conversation;
+  #messages;
+  #list = h("div.messages", { role: "log", "aria-label": "Conversation", "aria-live": "polite" });
+  #scroller;
+  #jump = button("Latest", { icon: "down", class: "jump", hidden: true, onclick: () => this.toEnd() });
+  #older = button("Older messages", { class: "plain small older", onclick: () => this.#loadOlder() });
+  #live = new Markdown();
+  #note = h("p.working");
+  #liveElement = h("article.message.assistant.live", { "aria-label": "Assistant, answering", "aria-live": "off" }, this.#live.element, this.#note);
+  #days = new Map();
+  #waiting = new Map();
+  #isAtEnd = true;
+  #isLoading = false;
+  #frame = null;
+  #clock = null;
+  #told;
+
+  // told: {empty(), what is shown of a conversation without messages; hasFailed(),
+  // whether its last run failed; askAgain(text)}.
+  constructor(conversation, told) {
+    this.#conversation = conversation;
+    this.#messages = new Messages(conversation);
+    this.#told = told;
+    this.#scroller = h("div.scroller", { tabindex: "-1" }, this.#list);
+    this.element = h("div.transcript", {}, this.#scroller, this.#jump);
+    this.#scroller.addEventListener("scroll", () => this.#scrolled(), { passive: true });
+    this.#clock = setInterval(() => this.#work(), 1000);
+    // Pictures and opened cards grow after they were placed.
+    this.#sizes = new ResizeObserver(() => this.#isAtEnd && this.#stick());
+    this.#sizes.observe(this.#list);
+    this.#sizes.observe(this.#scroller);
+  }
+
+  #sizes;
+
+  end() {
+    clearInterval(this.#clock);
+    this.#sizes.disconnect();
+    cancelAnimationFrame(this.#frame);
+  }
+
+  // Draws soon, once for all changes of a moment.
+  update() {
+    if (this.#frame !== null) return;
+    const draw = () => {
+      this.#frame = null;
+      this.#draw();
+    };
+    // A hidden page is given no frames.
+    this.#frame = document.hidden ? setTimeout(draw, 100) : requestAnimationFrame(draw);
+  }
+
+  toEnd() {
+    this.#isAtEnd = true;
+    this.#stick();
+  }
+
+  #stick() {
+    this.#scroller.scrollTop = this.#scroller.scrollHeight;
+    this.#jump.hidden = true;
+  }
+
+  #scrolled() {
+    const { scrollTop, scrollHeight, clientHeight } = this.#scroller;
+    this.#isAtEnd = scrollHeight - scrollTop - clientHeight < NEAR_PX;
+    this.#jump.hidden = this.#isAtEnd;
+    if (scrollTop < AHEAD_PX && this.#conversation.hasOlder) this.#loadOlder();
+  }
+
+  async #loadOlder() {
+    if (this.#isLoading) return;
+    this.#isLoading = true;
+    const { scrollHeight, scrollTop } = this.#scroller;
+    await this.#conversation.loadOlder();
+    this.#draw();
+    if (!this.#isAtEnd) this.#scroller.scrollTop = scrollTop + this.#scroller.scrollHeight - scrollHeight;
+    this.#isLoading = false;
+  }
+
+  #draw() {
+    const conversation = this.#conversation;
+    this.#messages.update();
+    const wanted = [...this.#history(), ...this.#ofRun(), ...this.#ofOutbox()];
+    if (conversation.failure) wanted.push(this.#failure(conversation.failure));
+    else if (this.#isUnanswered()) wanted.push(this.#unanswered);
+    if (wanted.length === 0 && conversation.isLoaded) wanted.push(this.#told.empty());
+    if (conversation.hasOlder) wanted.unshift(this.#older);
+    this.#place(wanted);
+    this.#scroller.setAttribute("aria-busy", String(!conversation.isLoaded));
+    if (this.#isAtEnd) this.#stick();
+  }
+
+  // Moves only what is at another place than before.
+  #place(wanted) {
+    const keep = new Set(wanted);
+    for (const child of [...this.#list.children]) if (!keep.has(child)) child.remove();
+    let next = this.#list.firstElementChild;
+    for (const element of wanted) {
+      if (element === next) next = next.nextElementSibling;
+      else this.#list.insertBefore(element, next);
+    }
+  }
+
+  *#history() {
+    let day = null;
+    for (const message of this.#conversation.messages) {
+      if (message.role === "toolResult") continue;
+      const own = dayOf(message.timestamp);
+      if (own !== day) {
+        day = own;
+        if (!this.#days.has(own)) this.#days.set(own, daySeparator(message.timestamp));
+        yield this.#days.get(own);
+      }
+      yield this.#messages.element(message);
+    }
+  }
+
+  *#ofRun() {
+    const { run } = this.#conversation;
+    if (!run || (run.isOver && !run.text)) {
+      this.#live.set("");
+      return;
+    }
+    if (this.#live.text !== run.text) this.#live.set(run.text, true);
+    this.#work();
+    yield this.#liveElement;
+  }
+
+  // What it does while it says nothing.
+  #work() {
+    const { run, tools } = this.#conversation;
+    if (!run) return;
+    const isBusy = [...tools.values()].some((tool) => tool.status === "running" || tool.status === "blocked");
+    const took = Date.now() - run.startedAt;
+    this.#note.hidden = run.isOver || (run.text !== "" && !run.note) || (isBusy && !run.note);
+    const text = run.note ?? (took > 5000 ? `Working, ${duration(took)}` : "Working");
+    if (this.#note.textContent !== text) replace(this.#note, h("span.dots", { "aria-hidden": "true" }, h("i"), h("i"), h("i")), text);
+  }
+
+  *#ofOutbox() {
+    const items = this.#conversation.outbox.items.filter((item) => !item.isCommitted);
+    for (const id of [...this.#waiting.keys()]) if (!items.some((item) => item.id === id)) this.#waiting.delete(id);
+    for (const item of items) {
+      if (!this.#waiting.has(item.id)) this.#waiting.set(item.id, this.#waitingMessage(item));
+      const { element, state } = this.#waiting.get(item.id);
+      state.textContent = item.state === "waiting" ? "Waits for the connection" : item.state === "sending" ? "Sending…" : "Waits for its turn";
+      yield element;
+    }
+  }
+
+  #waitingMessage({ text, attachments }) {
+    const state = h("span");
+    const files = attachments.map(({ url, fileName }) => (url ? h("img", { src: url, alt: fileName }) : h("span.badge", {}, fileName)));
+    const bubble = h("div.bubble", {}, files.length > 0 ? h("div.pictures", {}, files) : null, text ? h("div.plain-text", {}, text) : null);
+    return { element: h("article.message.user.pending", { "aria-label": "You" }, bubble, h("div.foot", {}, state)), state };
+  }
+
+  // A gateway that was killed leaves a message without an answer.
+  #isUnanswered() {
+    const { messages, run, outbox, isLoaded } = this.#conversation;
+    return isLoaded && !run && outbox.items.length === 0 && messages.at(-1)?.role === "user" && this.#told.hasFailed();
+  }
+
+  #unanswered = h("div.notice.warn.row.wrap", {}, h("span.grow", {}, "This was not answered: the gateway stopped before."), button("Ask again", { onclick: () => this.#told.askAgain(textOf(this.#conversation.messages.at(-1))) }));
+
+  #failed = h("div.notice.bad", { role: "alert" });
+
+  // Only where the conversation does not tell it.
+  #failure(text) {
+    const last = this.#conversation.messages.at(-1);
+    const isTold = last?.stopReason === "error" || (last && textOf(last) === text);
+    this.#failed.hidden = isTold;
+    if (this.#failed.textContent !== text) this.#failed.textContent = text;
+    return this.#failed;
+  }
+}

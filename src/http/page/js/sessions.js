@@ -1,0 +1,123 @@
+// The list of sessions, shared by all that shows it and kept up to date.
+
+import { failed } from "./toast.js";
+
+const LIMIT = 300;
+// Changes that come together are loaded together.
+const SOON_MS = 250;
+const SEEN = "clawgate.seen";
+// Sessions whose last look is remembered in the browser.
+const SEEN_MAX = 500;
+
+const lists = new WeakMap();
+
+// The list of a connection.
+export function sessionsOf(link) {
+  if (!lists.has(link)) lists.set(link, new Sessions(link));
+  return lists.get(link);
+}
+
+// What a session is called.
+export function title(row) {
+  const [, agent, ...rest] = row.key.split(":");
+  if (row.label || row.displayName) return row.label ?? row.displayName;
+  if (row.key === `agent:${agent}:main`) return "Main";
+  return row.derivedTitle ?? (rest[0] === "dashboard" ? "New session" : rest.join(":") || row.key);
+}
+
+export const agentOf = (key) => (key.startsWith("agent:") ? key.split(":")[1] : null);
+
+export class Sessions {
+  rows = [];
+  // Provider, model and thinking level of sessions that name none.
+  defaults = {};
+  agents = [];
+  isLoaded = false;
+
+  #link;
+  #listeners = new Set();
+  #soon = null;
+  #hasBegun = false;
+  #seen = JSON.parse(localStorage.getItem(SEEN) ?? "null");
+
+  constructor(link) {
+    this.#link = link;
+    const begin = () => this.#begin().catch(failed);
+    link.on("ready", begin);
+    link.on("gap", () => this.#later());
+    link.on("sessions.changed", (change) => this.#take(change));
+    // "ready" may be about to come.
+    queueMicrotask(() => !this.#hasBegun && link.state === "open" && begin());
+  }
+
+  // Calls `listener` after each change; returns a function that ends it.
+  on(listener) {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  }
+
+  find(key) {
+    return this.rows.find((row) => row.key === key);
+  }
+
+  // "Claw" of agent "main".
+  agentName(id) {
+    const agent = this.agents.find((agent) => agent.id === id);
+    return agent?.identity?.name ?? agent?.name ?? id;
+  }
+
+  // Whether something was said in it since it was looked at.
+  isUnread(row) {
+    return this.#seen !== null && !row.hasActiveRun && row.updatedAt > (this.#seen[row.key] ?? this.#seen["*"] ?? 0);
+  }
+
+  see(key) {
+    const row = this.find(key);
+    if (!row || !this.#seen || (this.#seen[key] ?? 0) >= row.updatedAt) return;
+    this.#seen[key] = row.updatedAt;
+    const newest = Object.entries(this.#seen).sort(([, a], [, b]) => b - a);
+    this.#seen = Object.fromEntries(newest.filter(([name], index) => name === "*" || index < SEEN_MAX));
+    localStorage.setItem(SEEN, JSON.stringify(this.#seen));
+    this.#tell();
+  }
+
+  async load() {
+    const [list, agents] = await Promise.all([
+      this.#link.call("sessions.list", { limit: LIMIT, includeDerivedTitles: true, includeLastMessage: true }),
+      this.#link.call("agents.list"),
+    ]);
+    this.rows = list.sessions;
+    this.defaults = list.defaults ?? {};
+    this.agents = agents.agents;
+    this.isLoaded = true;
+    // What was there before this browser looked for the first time is not new.
+    this.#seen ??= { "*": list.ts };
+    this.#tell();
+  }
+
+  async #begin() {
+    this.#hasBegun = true;
+    await Promise.all([this.#link.call("sessions.subscribe"), this.load()]);
+  }
+
+  #tell() {
+    for (const listener of [...this.#listeners]) listener();
+  }
+
+  #later() {
+    clearTimeout(this.#soon);
+    this.#soon = setTimeout(() => this.load().catch(failed), SOON_MS);
+  }
+
+  #take({ sessionKey, phase, reason, session, ...change }) {
+    const row = this.find(sessionKey);
+    if (!row || reason || phase === "end" || phase === "error") this.#later();
+    if (!row) return;
+    const { ts, runId, messageId, messageSeq, ...fields } = change;
+    Object.assign(row, fields);
+    if (phase === "start") row.hasActiveRun = true;
+    else if (phase && phase !== "message") row.hasActiveRun = false;
+    this.rows.sort((a, b) => b.updatedAt - a.updatedAt);
+    this.#tell();
+  }
+}

@@ -1,0 +1,198 @@
+// The chat: sessions at the side, one conversation.
+
+import { button, h, openDialog, replace } from "../dom.js";
+import { sessionMenu } from "../chat/actions.js";
+import { Composer } from "../chat/composer.js";
+import { Conversation, textOf } from "../chat/conversation.js";
+import { SessionList } from "../chat/list.js";
+import { Pickers } from "../chat/pickers.js";
+import { Transcript } from "../chat/transcript.js";
+import { agentOf, sessionsOf, title } from "../sessions.js";
+import { failed } from "../toast.js";
+
+const LAST = "clawgate.session";
+// What the gateway says of a message that it has, but did not answer.
+const KEPT = "it is in the transcript";
+
+// A session on the screen; `end()` when another one takes its place.
+class Room {
+  element;
+  key;
+  #app;
+  #sessions;
+  #conversation;
+  #transcript;
+  #composer;
+  #pickers;
+  #ends;
+  #name = h("h1.ellipsis");
+  #agent = h("span.badge");
+
+  constructor(app, sessions, key, openList) {
+    this.#app = app;
+    this.#sessions = sessions;
+    this.key = key;
+    const { link, toast } = app;
+    const told = {
+      changed: () => this.#update(),
+      failed,
+      refused: (error, { text, attachments }) => {
+        // Stopped while it was answered: it is in the conversation.
+        if (error.message.includes(KEPT)) return;
+        toast(`Not sent: ${error.message}`, "bad");
+        this.#composer.restore(text, attachments);
+      },
+    };
+    this.#conversation = new Conversation(link, key, told);
+    this.#transcript = new Transcript(this.#conversation, {
+      empty: () => this.#empty(),
+      hasFailed: () => this.#row().status === "failed" && !this.#row().hasActiveRun,
+      askAgain: (text) => this.#send(text, []),
+    });
+    this.#composer = new Composer(link, key, { toast, abort: () => this.#abort(), send: (text, files) => this.#send(text, files) });
+    this.#pickers = new Pickers(link, sessions, key);
+    this.#ends = [sessions.on(() => this.#update()), link.on("state", () => this.#update())];
+    const list = button("Sessions", { icon: "sessions", iconOnly: true, class: "plain sheet-button", onclick: openList });
+    const menu = button("Session menu", { icon: "more", iconOnly: true, class: "plain", onclick: () => this.#menu() });
+    const head = h("header.chat-head", {}, list, h("div.title", {}, this.#name, this.#agent), this.#pickers.element, menu);
+    this.element = h("section.room", { "aria-label": "Chat" }, head, this.#transcript.element, this.#composer.element);
+    this.element.addEventListener("keydown", (event) => event.key === "Escape" && !event.defaultPrevented && this.#isBusy() && this.#abort());
+    this.#acceptDrops();
+    this.#update();
+  }
+
+  end() {
+    for (const end of this.#ends) end();
+    this.#transcript.end();
+    this.#conversation.end();
+  }
+
+  focus() {
+    // On a phone the keyboard would cover what was just opened.
+    if (matchMedia("(hover: hover)").matches) this.#composer.focus();
+  }
+
+  #isBusy() {
+    const { run } = this.#conversation;
+    return run !== null && !run.isOver;
+  }
+
+  #abort() {
+    this.#conversation.abort().catch(failed);
+  }
+
+  #row() {
+    return this.#sessions.find(this.key) ?? { key: this.key };
+  }
+
+  #update() {
+    if (!this.#composer) return;
+    const { messages, outbox } = this.#conversation;
+    const agent = agentOf(this.key);
+    this.#name.textContent = title(this.#row());
+    this.#agent.textContent = this.#sessions.agentName(agent) ?? "";
+    this.#agent.hidden = this.#sessions.agents.length < 2;
+    this.#pickers.update();
+    const said = [...messages.filter((message) => message.role === "user").map(textOf), ...outbox.items.map((item) => item.text)];
+    this.#composer.update({ isBusy: this.#isBusy(), isOffline: this.#app.link.state !== "open", said });
+    this.#transcript.update();
+    if (!document.hidden) this.#sessions.see(this.key);
+  }
+
+  #send(text, files) {
+    this.#transcript.toEnd();
+    this.#conversation.outbox.send(text, files);
+  }
+
+  async #menu() {
+    await sessionMenu(this.#app.link, this.#row(), { deleted: () => this.#app.go("chat", this.#app.link.hello.snapshot.sessionDefaults.mainSessionKey) });
+    this.#sessions.load().catch(failed);
+  }
+
+  #empty() {
+    const { modelProvider } = this.#row().modelProvider ? this.#row() : this.#sessions.defaults;
+    const name = this.#sessions.agentName(agentOf(this.key)) ?? "the agent";
+    const hint = modelProvider === "offline" ? h("div.notice.warn", {}, "No model is set up yet: a guide that is built in answers. Where the gateway runs: ", h("code", {}, "clawgate onboard")) : h("p.muted", {}, "Type / for commands. Files can be dropped here or pasted.");
+    return h("div.welcome", {}, h("img", { src: "icon.svg", alt: "", width: "56", height: "56" }), h("h2", {}, `Say something to ${name}`), hint);
+  }
+
+  #acceptDrops() {
+    const hasFiles = (event) => [...(event.dataTransfer?.types ?? [])].includes("Files");
+    this.element.addEventListener("dragover", (event) => {
+      if (!hasFiles(event)) return;
+      event.preventDefault();
+      this.element.classList.add("dropping");
+    });
+    this.element.addEventListener("dragleave", (event) => this.element.contains(event.relatedTarget) || this.element.classList.remove("dropping"));
+    this.element.addEventListener("drop", (event) => {
+      this.element.classList.remove("dropping");
+      if (!hasFiles(event)) return;
+      event.preventDefault();
+      this.#composer.drop([...event.dataTransfer.files]);
+    });
+  }
+}
+
+// The agent of a new session: asked for when there are several.
+async function chooseAgent(sessions) {
+  if (sessions.agents.length < 2) return sessions.agents[0]?.id;
+  return openDialog("New session with", (close) => [h("div.stack.menu", { style: { marginTop: "0.75rem" } }, sessions.agents.map(({ id }) => button(sessions.agentName(id), { onclick: () => close(id) }))), h("div.actions", {}, button("Cancel", { onclick: () => close() }))]);
+}
+
+// Begins a session and shows it.
+export async function newSession({ link, go }, sessions, agent) {
+  try {
+    const agentId = agent ?? (await chooseAgent(sessions));
+    if (!agentId) return;
+    const { key } = await link.call("sessions.create", { agentId });
+    go("chat", key);
+  } catch (error) {
+    failed(error);
+  }
+}
+
+export const view = {
+  id: "chat",
+  title: "Chat",
+  icon: "chat",
+  mount(root, app, rest) {
+    const sessions = sessionsOf(app.link);
+    const place = h("div.place");
+    const main = () => app.link.hello.snapshot.sessionDefaults?.mainSessionKey ?? "agent:main:main";
+    let room = null;
+    let sheet = null;
+    const open = (key) => {
+      sheet?.close();
+      room?.end();
+      localStorage.setItem(LAST, key);
+      list.show(key);
+      room = new Room(app, sessions, key, openSheet);
+      replace(place, room.element);
+      room.focus();
+    };
+    const create = (agent) => newSession(app, sessions, agent);
+    const list = new SessionList(sessions, null, { open: () => sheet?.close(), create });
+    // On phones the list is a dialog that comes in from the side.
+    const openSheet = () => {
+      sheet = h("dialog.sheet", { "aria-label": "Sessions" });
+      const own = new SessionList(sessions, room.key, { open: () => sheet.close(), create: (agent) => (sheet.close(), create(agent)) });
+      sheet.append(h("div.row", {}, h("h2.grow", {}, "Sessions"), button("Close", { icon: "close", iconOnly: true, class: "plain", onclick: () => sheet.close() })), own.element);
+      sheet.addEventListener("click", (event) => event.target === sheet && sheet.close());
+      sheet.addEventListener("close", () => {
+        own.end();
+        sheet?.remove();
+        sheet = null;
+      });
+      document.body.append(sheet);
+      sheet.showModal();
+    };
+    replace(root, h("div.chat", {}, h("aside.side", { "aria-label": "Sessions" }, list.element), place));
+    open(rest || localStorage.getItem(LAST) || main());
+    const leave = () => {
+      sheet?.close();
+      room.end();
+      list.end();
+    };
+    return { leave, go: (key) => open(key || main()) };
+  },
+};
