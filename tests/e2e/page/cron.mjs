@@ -33,7 +33,7 @@ export default steps({
     await until("next runs", async () => (await first.isVisible()) && (await shownAt()) === payload.instants[0]);
     const previewed = await shownAt();
     check((await form.locator(".preview li").count()) === 3, "three next runs");
-    await form.getByLabel("Message").fill("good morning");
+    await form.getByLabel("Message").fill(args.said);
     await form.getByLabel("Stop after").fill("90");
     await form.getByRole("button", { name: "Add job" }).click();
     const job = page.getByRole("listitem").filter({ has: page.getByRole("heading", { name: "Morning news" }) });
@@ -44,7 +44,7 @@ export default steps({
 
     await job.getByRole("button", { name: "Run now" }).click();
     const run = page.locator("li.run");
-    await run.getByText("Echo: good morning").waitFor();
+    await run.getByText("Good morning").waitFor();
     check((await run.getAttribute("data-status")) === "ok", "the run is good");
     const session = await run.getByRole("link", { name: "Open its session" }).getAttribute("href");
     await job.locator(".badge.good", { hasText: "ok" }).first().waitFor();

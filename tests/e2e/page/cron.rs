@@ -5,6 +5,9 @@ use serde_json::{Value, json};
 use super::Place;
 use crate::stage::{admin, call};
 
+/// What the job asks the agent.
+const SAID: &str = "@mock text text=\"Good morning\"";
+
 /// The jobs, by name.
 async fn jobs(place: &Place) -> Vec<Value> {
     let mut client = admin(&place.gateway).await;
@@ -22,7 +25,7 @@ fn entered(job: &Value) -> Value {
 #[tokio::test]
 async fn a_job_is_planned_run_changed_and_deleted_on_the_page() {
     let mut place = Place::new().await;
-    let mut steps = tokio::spawn(place.run("cron", "plans", json!({})));
+    let mut steps = tokio::spawn(place.run("cron", "plans", json!({"said": SAID})));
 
     let asked = place.asked_for("added", &mut steps).await;
     let added = jobs(&place).await;
@@ -30,7 +33,7 @@ async fn a_job_is_planned_run_changed_and_deleted_on_the_page() {
         "name": "Morning news", "enabled": true,
         "schedule": {"kind": "cron", "expr": "30 8 * * 1-5", "tz": "Europe/Paris"},
         "sessionTarget": "isolated",
-        "payload": {"kind": "agentTurn", "message": "good morning", "timeoutSeconds": 90},
+        "payload": {"kind": "agentTurn", "message": SAID, "timeoutSeconds": 90},
         "delivery": {"mode": "none"},
     });
     assert_eq!(added.iter().map(entered).collect::<Vec<_>>(), [wanted]);
@@ -42,7 +45,7 @@ async fn a_job_is_planned_run_changed_and_deleted_on_the_page() {
     assert_eq!(edited[0]["name"], "News");
     assert_eq!(edited[0]["schedule"]["everyMs"], 30 * 60 * 1000, "{edited:?}");
     assert_eq!(edited[0]["sessionTarget"], "session:agent:main:news");
-    assert_eq!(edited[0]["payload"]["message"], "good morning");
+    assert_eq!(edited[0]["payload"]["message"], SAID);
     asked.done();
 
     let asked = place.asked_for("turned-off", &mut steps).await;
@@ -72,7 +75,7 @@ async fn what_is_wrong_is_told_beside_its_field_and_what_is_typed_outlasts_a_res
     let mut place = Place::new().await;
     let mut steps = tokio::spawn(place.run("cron", "keeps", json!({})));
     let asked = place.asked_for("restart", &mut steps).await;
-    place.gateway.restart().await;
+    place.gateway.restart_in_place().await;
     asked.done();
     let told = steps.await.unwrap();
     assert_eq!(told["name"], "must not be empty", "{told}");

@@ -64,7 +64,7 @@ export default steps({
     await ask(args, "person");
     await page.reload();
     await page.getByRole("button", { name: "Approve Eve" }).click();
-    await page.getByRole("region", { name: "People in chats" }).getByRole("cell", { name: "Eve" }).waitFor();
+    await page.getByRole("region", { name: "People in chats" }).getByRole("cell", { name: "Eve eve" }).waitFor();
 
     await page.getByRole("button", { name: "Set up a phone" }).click();
     await dialog.getByLabel(/^Address/).fill("ws://127.0.0.1:1");

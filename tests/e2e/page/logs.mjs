@@ -50,11 +50,13 @@ export default steps({
     check(cursors.every((cursor, at) => cursor !== undefined && cursor >= (cursors[at - 1] ?? 0)), "it goes on where it was", cursors);
 
     const follow = page.getByRole("button", { name: "Follow" });
+    const isAtEnd = () => page.getByRole("log").evaluate((log) => log.scrollTop > 0 && log.scrollHeight - log.scrollTop - log.clientHeight < 2);
     await page.setViewportSize({ width: 600, height: 360 });
+    await until("the end is kept", isAtEnd);
     await page.getByRole("log").evaluate((log) => log.scrollTo(0, 0));
     await page.locator("button[aria-pressed='false']", { hasText: "Follow" }).waitFor();
     await follow.click();
-    await until("the end", () => page.getByRole("log").evaluate((log) => log.scrollHeight - log.scrollTop - log.clientHeight < 2));
+    await until("the end", isAtEnd);
     return { line, fields, file };
   },
 });

@@ -15,7 +15,7 @@ async fn the_log_is_followed_filtered_and_searched_and_goes_on_after_a_restart()
     let request = guest.asks(&place.gateway).await;
     asked.done();
     let asked = place.asked_for("restart", &mut steps).await;
-    place.gateway.restart().await;
+    place.gateway.restart_in_place().await;
     asked.done();
     let told = steps.await.unwrap();
     let line = told["line"].as_str().unwrap();

@@ -27,7 +27,7 @@ export class JobRow {
   #build(job) {
     this.title = h("h2", {});
     this.status = h("span.row");
-    this.facts = h("dl.facts");
+    this.facts = h("dl.about");
     this.error = h("p.notice.bad", { hidden: true });
     this.toggle = h("input.switch", { type: "checkbox", role: "switch", onchange: () => this.#enable() });
     this.run = button("Run now", { icon: "play", onclick: () => this.#run() });

@@ -52,7 +52,7 @@ export function peopleTable(people, act) {
     return h("tr", {}, h("td", {}, shown, name && h("div.muted", {}, person)), h("td", {}, channel, accountId && h("div.muted", {}, accountId)), h("td", {}, ago(approvedAtMs)), h("td.number", {}, action));
   };
   const head = h("tr", {}, ["Person", "Channel", "Since"].map((name) => h("th", { scope: "col" }, name)), h("th", {}, h("span.sr-only", {}, "Actions")));
-  return h("div.card.scroll-x", {}, h("table", {}, h("thead", {}, head), h("tbody", {}, people.map(line))));
+  return h("div.card.scroll-x", { tabindex: "0" }, h("table", {}, h("thead", {}, head), h("tbody", {}, people.map(line))));
 }
 
 const gone = ({ reason }) => reason === "disconnect";
@@ -63,7 +63,7 @@ export function presenceTable(presence) {
     return h("tr", {}, h("td", {}, entry.host ?? entry.text, h("div.muted", {}, [entry.mode, entry.version].filter(Boolean).join(" · "))), h("td", {}, systemWords(entry.platform), entry.ip && h("div.muted", {}, entry.ip)), h("td", {}, entry.roles?.join(", ")), h("td", {}, state, " ", ago(entry.ts)));
   };
   const head = ["Who", "System", "Role", "When"].map((name) => h("th", { scope: "col" }, name));
-  return h("div.card.scroll-x", {}, h("table", {}, h("thead", {}, h("tr", {}, head)), h("tbody", {}, presence.map(line))));
+  return h("div.card.scroll-x", { tabindex: "0" }, h("table", {}, h("thead", {}, h("tr", {}, head)), h("tbody", {}, presence.map(line))));
 }
 
 // Devices that are here now.

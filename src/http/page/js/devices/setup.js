@@ -26,7 +26,7 @@ function shown(url, { bootstrapToken, roles, scopes, expiresAtMs }) {
   return [
     h("div.qr", {}, qr(code, "Setup code")),
     h("p", {}, "Scan it with the app, or enter the code there:"),
-    h("pre.code", {}, h("code", { "data-code": "" }, code)),
+    h("pre.setup-code", {}, h("code", { "data-code": "" }, code)),
     h("p.small.muted", {}, "Good for one device as ", roles.join(" and "), ", until ", moment(expiresAtMs), " (", ago(expiresAtMs), ")."),
     h("div.row.wrap", {}, scopeBadges(scopes)),
     h("div.actions", {}, button("Copy the code", { icon: "copy", onclick: () => copy(code, "The code is copied") })),

@@ -35,7 +35,7 @@ export function scopeBadges(scopes) {
 // Names and values; those without a value are left out.
 export function facts(rows) {
   const told = rows.filter(([, value]) => value !== undefined && value !== null && value !== "");
-  return h("dl.facts", {}, told.map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, value))));
+  return h("dl.about", {}, told.map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, value))));
 }
 
 export const shortId = (id) => h("code", { title: id }, id.length > 16 ? `${id.slice(0, 8)}…${id.slice(-4)}` : id);

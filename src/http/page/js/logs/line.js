@@ -49,7 +49,7 @@ function marked(text, words) {
 export function row(entry, words) {
   if (entry.note) return h("div.log-note", {}, entry.note);
   const { at, level, part, message, fields, raw } = entry;
-  const summary = h("summary", {}, h("time", { title: Number.isNaN(at) ? undefined : new Date(at).toString() }, clock(at)), h("span.level", {}, level || "–"), h("span.part", {}, marked(part, words)), h("span.message", {}, marked(message, words)));
+  const summary = h("summary", {}, h("time", { title: Number.isNaN(at) ? undefined : new Date(at).toString() }, clock(at)), h("span.level", {}, level || "–"), h("span.part", {}, marked(part, words)), h("span.text", {}, marked(message, words)));
   const more = h("pre");
   const open = () => replace(more, fields ? JSON.stringify({ time: new Date(at).toString(), ...fields, message }, null, 2) : raw);
   return h("details.log", { "data-level": level, ontoggle: open }, summary, more);

@@ -41,7 +41,9 @@ class Logs {
     replace(root, h("div.logs", {}, h("header.row.wrap", {}, h("h1", {}, "Logs"), this.#file, this.#count), bar, this.#lines));
     const wake = () => document.visibilityState === "visible" && this.#ask();
     document.addEventListener("visibilitychange", wake);
-    this.ends = [link.on("ready", () => this.#ask()), () => document.removeEventListener("visibilitychange", wake)];
+    const size = new ResizeObserver(() => this.#toEnd());
+    size.observe(this.#lines);
+    this.ends = [() => size.disconnect(), link.on("ready", () => this.#ask()), () => document.removeEventListener("visibilitychange", wake)];
     this.#draw();
     this.#ask();
   }
@@ -102,6 +104,10 @@ class Logs {
     if (shown === 0 && !this.#lines.firstElementChild) {
       this.#lines.append(h("p.empty", {}, this.#entries.length > 0 ? "No line fits. Change the search, or turn levels on." : "Waiting for the next line."));
     }
+    this.#toEnd();
+  }
+
+  #toEnd() {
     if (this.#isFollowing) this.#lines.scrollTop = this.#lines.scrollHeight;
   }
 
@@ -141,7 +147,7 @@ class Logs {
   #follow(isOn) {
     this.#isFollowing = isOn;
     this.follow.setAttribute("aria-pressed", String(isOn));
-    if (isOn) this.#lines.scrollTop = this.#lines.scrollHeight;
+    this.#toEnd();
   }
 
   // Whoever scrolls up wants to read; at the end it goes on.
