@@ -6,6 +6,7 @@ mod axe;
 mod chat;
 mod config;
 mod overview;
+mod pictures;
 mod usage;
 
 use axum::Router;
