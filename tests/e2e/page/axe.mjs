@@ -2,7 +2,6 @@
 import { readFile } from "node:fs/promises";
 import { check, login, steps, until } from "../../node/page.mjs";
 
-const SCREENS = [{ width: 1280, height: 800 }, { width: 390, height: 844 }];
 const CONTROLS = 'a[href], button, input, select, textarea, summary, [tabindex="0"]';
 
 const views = (page) => page.getByRole("navigation", { name: "Views" }).locator("a[href]").evaluateAll((all) => all.map((link) => link.getAttribute("href")));
@@ -45,20 +44,13 @@ async function lookAtSections(page, run) {
   }
 }
 
-async function look(page, violations, screen, isFirst) {
-  let looked = 0;
-  const run = async (place) => {
-    violations.push(...(await findings(page, `${place} ${screen}`)));
-    looked++;
-  };
+async function look(page, run) {
   for (const view of await views(page)) {
     await show(page, view);
-    await run(view);
     // What is folded counts as well, and so do tables of charts.
     for (const summary of await page.locator("main summary:visible").all()) await summary.click();
-    await run(`${view} unfolded`);
+    await run(view);
   }
-  if (isFirst) await lookAtSections(page, run);
   for (const [view, open] of DIALOGS) {
     await show(page, view);
     await open(page);
@@ -68,7 +60,6 @@ async function look(page, violations, screen, isFirst) {
     await page.keyboard.press("Escape");
     await dialog.waitFor({ state: "detached" });
   }
-  return looked;
 }
 
 // In the page: the controls that can be had by the Tab key, each as its kind and
@@ -88,29 +79,23 @@ function now() {
 }
 
 export default steps({
-  async finds({ page, args }) {
-    const source = await readFile(args.axe, "utf8");
+  async finds({ page, args: { axe, theme, width, height, ...args } }) {
     const violations = [];
     let looked = 0;
-    await page.addInitScript(source);
-    for (const viewport of SCREENS) {
-      await page.setViewportSize(viewport);
-      for (const colorScheme of ["light", "dark"]) {
-        const screen = `${colorScheme} ${viewport.width}`;
-        await page.emulateMedia({ colorScheme, reducedMotion: "reduce" });
-        if (looked === 0) await page.goto(args.url);
-        else {
-          await page.reload();
-          await page.getByRole("navigation", { name: "Views" }).waitFor();
-        }
-        if (looked === 0) {
-          await page.getByLabel("Gateway token").waitFor();
-          violations.push(...(await findings(page, `login ${screen}`)));
-          await login(page, args);
-        }
-        looked += 1 + (await look(page, violations, screen, looked === 0));
-      }
-    }
+    const run = async (place) => {
+      violations.push(...(await findings(page, place)));
+      looked++;
+    };
+    await page.addInitScript(await readFile(axe, "utf8"));
+    await page.setViewportSize({ width, height });
+    await page.emulateMedia({ colorScheme: theme, reducedMotion: "reduce" });
+    await page.goto(args.url);
+    await page.getByLabel("Gateway token").waitFor();
+    await run("login");
+    await login(page, args);
+    await look(page, run);
+    // The same fields on each screen.
+    if (width > 1000 && theme === "light") await lookAtSections(page, run);
     return { violations, looked };
   },
 
