@@ -34,7 +34,6 @@ use crate::registry::{Lanes, Reload, Restart, Services};
 use crate::sessions::{AgentId, KeyRules, SessionError, Sessions, SessionsOptions};
 use crate::store::{SqliteStore, Store, StoreError};
 use crate::support::{Clock, Fingerprint, Ids, Live, RandomIds, SystemClock, Tasks};
-use crate::telemetry::metrics::History;
 use crate::wizard::Wizards;
 
 mod approvals;
@@ -326,7 +325,6 @@ async fn build(
         identity,
         pairing,
         health: HealthCache::default(),
-        history: History::default(),
         reload,
         repair: mode.repair.clone(),
         restart: Restart::default(),

@@ -16,6 +16,7 @@ use crate::protocol::methods::system::HealthParams;
 use crate::registry::{Ctx, Reply, Services};
 use crate::sessions::SessionError;
 use crate::support::{millis, without_nulls};
+use crate::telemetry::metrics::History;
 
 /// A snapshot is made anew after this time.
 const REFRESH_EVERY: Duration = Duration::from_mins(1);
@@ -24,9 +25,12 @@ const SETTLE: Duration = Duration::from_millis(200);
 /// Sessions that a snapshot names.
 const RECENT: u32 = 5;
 
-/// The last health snapshot, and the wish for a new one.
+/// How the gateway was: the last health snapshot, and the wish for a new one; the
+/// numbers of the last hour.
 #[derive(Default)]
 pub struct HealthCache {
+    /// Numbers of the last hour.
+    pub history: History,
     last: ArcSwapOption<Box<RawValue>>,
     refresh: Notify,
     presence: Notify,

@@ -12,13 +12,13 @@ use crate::telemetry::metrics::{CAPACITY, Counts, EVERY, Reading, complaints};
 
 /// Takes samples, until the task is dropped.
 pub async fn keep_history(services: Arc<Services>) {
-    services.history.begin(reading(&services));
+    services.health.history.begin(reading(&services));
     let mut samples = interval_at(Instant::now() + EVERY, EVERY);
     // A machine that slept has no samples of that time.
     samples.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         samples.tick().await;
-        services.history.keep(reading(&services));
+        services.health.history.keep(reading(&services));
     }
 }
 
@@ -46,7 +46,7 @@ fn reading(services: &Services) -> Reading {
 pub async fn metrics(cx: Ctx, p: MetricsParams) -> Reply<Value> {
     let services = &cx.services;
     let now = reading(services);
-    let (samples, current) = services.history.after(p.since.unwrap_or_default(), &now);
+    let (samples, current) = services.health.history.after(p.since.unwrap_or_default(), &now);
     let methods: Vec<_> = services
         .registry
         .timings()

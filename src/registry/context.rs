@@ -17,7 +17,6 @@ use crate::push::Push;
 use crate::sessions::usage::UsageReports;
 use crate::sessions::{AgentId, KeyRules, SessionKey, Sessions};
 use crate::support::{Clock, Ids, Live, Tasks, millis};
-use crate::telemetry::metrics::History;
 use crate::voice::Voice;
 use crate::wizard::Wizards;
 
@@ -70,8 +69,6 @@ pub struct Services {
     pub pairing: Arc<crate::auth::pairing::Pairing>,
     /// The last health snapshot.
     pub health: crate::handlers::HealthCache,
-    /// How it was in the last hour.
-    pub history: History,
     /// How the configuration is, and the way to take it up.
     pub reload: Reload,
     /// Why it only helps to mend the config file, when it does.

@@ -4,12 +4,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 /// Steps within each doubling: a value is known to an eighth of itself.
-const STEPS: u64 = 8;
-const STEP_BITS: u32 = STEPS.trailing_zeros();
+const STEPS: u64 = 1 << STEP_BITS;
+const STEP_BITS: u32 = 3;
 /// The last doubling, in microseconds, begins at 67 s; what takes longer is
 /// counted there. An answer that late has long been given up by its caller.
 const LAST_DOUBLING: u32 = 26;
-const BUCKETS: usize = ((LAST_DOUBLING - STEP_BITS + 2) as usize) * (STEPS as usize);
+const BUCKETS: usize = ((LAST_DOUBLING - STEP_BITS + 2) as usize) << STEP_BITS;
 
 /// Durations in buckets that grow with the value.
 #[derive(Debug)]

@@ -2,7 +2,6 @@
 import { readFile } from "node:fs/promises";
 import { check, login, steps, until } from "../../node/page.mjs";
 
-const SCREENS = [{ width: 1280, height: 800 }, { width: 390, height: 844 }];
 const CONTROLS = 'a[href], button, input, select, textarea, summary, [tabindex="0"]';
 
 const views = (page) => page.getByRole("navigation", { name: "Views" }).locator("a[href]").evaluateAll((all) => all.map((link) => link.getAttribute("href")));
@@ -34,18 +33,23 @@ const DIALOGS = [
   ],
 ];
 
-async function look(page, violations, screen) {
-  let looked = 0;
-  const run = async (place) => {
-    violations.push(...(await findings(page, `${place} ${screen}`)));
-    looked++;
-  };
+// Each section of the config, with what is folded in it.
+async function lookAtSections(page, run) {
+  await show(page, "#/config");
+  const sections = page.getByRole("navigation", { name: "Sections" }).getByRole("button");
+  for (const section of await sections.all()) {
+    await section.click();
+    for (const summary of await page.locator("main summary:visible").all()) await summary.click();
+    await run(`config ${await section.textContent()}`);
+  }
+}
+
+async function look(page, run) {
   for (const view of await views(page)) {
     await show(page, view);
-    await run(view);
     // What is folded counts as well, and so do tables of charts.
     for (const summary of await page.locator("main summary:visible").all()) await summary.click();
-    await run(`${view} unfolded`);
+    await run(view);
   }
   for (const [view, open] of DIALOGS) {
     await show(page, view);
@@ -56,33 +60,42 @@ async function look(page, violations, screen) {
     await page.keyboard.press("Escape");
     await dialog.waitFor({ state: "detached" });
   }
-  return looked;
+}
+
+// In the page: the controls that can be had by the Tab key, each as its kind and
+// words. A view that shows itself anew has the same ones again; of radio buttons
+// one stands for its group.
+function list(wanted) {
+  const text = (control) => `${control.localName} ${control.ariaLabel ?? control.labels?.[0]?.textContent ?? control.textContent}`.slice(0, 80);
+  globalThis.controlText = text;
+  const isOne = (control) => !control.disabled && control.tabIndex >= 0 && control.checkVisibility({ visibilityProperty: true }) && control.type !== "radio";
+  return [...document.querySelectorAll(wanted)].filter(isOne).map(text);
+}
+
+// In the page: where the focus is, and whether that can be seen.
+function now() {
+  const { activeElement } = document;
+  return { control: globalThis.controlText(activeElement), isSeen: getComputedStyle(activeElement).outlineStyle !== "none" };
 }
 
 export default steps({
-  async finds({ page, args }) {
-    const source = await readFile(args.axe, "utf8");
+  async finds({ page, args: { axe, theme, width, height, ...args } }) {
     const violations = [];
     let looked = 0;
-    await page.addInitScript(source);
-    for (const viewport of SCREENS) {
-      await page.setViewportSize(viewport);
-      for (const colorScheme of ["light", "dark"]) {
-        const screen = `${colorScheme} ${viewport.width}`;
-        await page.emulateMedia({ colorScheme, reducedMotion: "reduce" });
-        if (looked === 0) await page.goto(args.url);
-        else {
-          await page.reload();
-          await page.getByRole("navigation", { name: "Views" }).waitFor();
-        }
-        if (looked === 0) {
-          await page.getByLabel("Gateway token").waitFor();
-          violations.push(...(await findings(page, `login ${screen}`)));
-          await login(page, args);
-        }
-        looked += 1 + (await look(page, violations, screen));
-      }
-    }
+    const run = async (place) => {
+      violations.push(...(await findings(page, place)));
+      looked++;
+    };
+    await page.addInitScript(await readFile(axe, "utf8"));
+    await page.setViewportSize({ width, height });
+    await page.emulateMedia({ colorScheme: theme, reducedMotion: "reduce" });
+    await page.goto(args.url);
+    await page.getByLabel("Gateway token").waitFor();
+    await run("login");
+    await login(page, args);
+    await look(page, run);
+    // The same fields on each screen.
+    if (width > 1000 && theme === "light") await lookAtSections(page, run);
     return { violations, looked };
   },
 
@@ -96,31 +109,20 @@ export default steps({
       await page.keyboard.press("Enter");
       await show(page, view);
       await page.locator(`nav a[href="${view}"][aria-current="page"]`).waitFor();
-      const controls = await page.evaluate((wanted) => {
-        const all = [...document.querySelectorAll(wanted)].filter((control) => !control.disabled && control.tabIndex >= 0 && control.checkVisibility() && !control.closest("[hidden]"));
-        all.forEach((control, index) => (control.dataset.control = index));
-        return all.map((control) => control.outerHTML.slice(0, 120));
-      }, CONTROLS);
+      const controls = await page.evaluate(list, CONTROLS);
       const reached = new Set();
       for (let press = 0; press < controls.length * 3 + 10; press++) {
         await page.keyboard.press("Tab");
-        const at = await page.evaluate(() => {
-          const { activeElement: now } = document;
-          const style = getComputedStyle(now);
-          return { index: now.dataset.control, html: now.outerHTML.slice(0, 120), isSeen: style.outlineStyle !== "none" };
-        });
-        if (at.index === undefined) continue;
-        if (!at.isSeen) told.unseen.push(`${view}: ${at.html}`);
-        reached.add(Number(at.index));
-        if (reached.size === controls.length) break;
+        const at = await page.evaluate(now);
+        if (!controls.includes(at.control)) continue;
+        if (!at.isSeen) told.unseen.push(`${view}: ${at.control}`);
+        reached.add(at.control);
+        if (controls.every((control) => reached.has(control))) break;
       }
-      const missing = controls.filter((_, index) => !reached.has(index));
-      // One radio button of a group stands for all of them.
-      told.unreached.push(...missing.filter((html) => !html.includes('type="radio"')).map((html) => `${view}: ${html}`));
-      for (const control of await page.locator("[data-control]").all()) {
-        const name = await control.ariaSnapshot();
-        if (!/"|: \S/.test(name)) told.nameless.push(`${view}: ${name}`);
-      }
+      told.unreached.push(...controls.filter((control) => !reached.has(control)).map((control) => `${view}: ${control}`));
+      const tree = (await page.locator("body").ariaSnapshot()).split("\n");
+      const isNameless = (line) => /^\s*- (link|button|textbox|combobox|searchbox|slider|checkbox|switch|spinbutton)\b(?! ")/.test(line);
+      told.nameless.push(...tree.filter(isNameless).map((line) => `${view}: ${line}`));
       check(controls.length > 3, `${view} has controls`, controls);
     }
     return told;

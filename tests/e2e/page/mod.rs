@@ -9,6 +9,7 @@ mod cron;
 mod devices;
 mod logs;
 mod overview;
+mod pictures;
 mod usage;
 
 use axum::Router;

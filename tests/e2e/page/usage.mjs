@@ -4,6 +4,8 @@ import { check, login, steps, until } from "../../node/page.mjs";
 
 const chart = (page) => page.locator("figure.plot");
 
+const choice = (page, label) => page.getByRole("combobox", { name: label, exact: true });
+
 // The chart's table, as texts.
 async function table(page) {
   const details = chart(page).locator("details");
@@ -29,7 +31,7 @@ export default steps({
     await choose(page, args.first, args.last);
     await until("transcripts are read", async () => (await totals(page)).Tokens?.startsWith("4.7K"));
     const told = { totals: await totals(page), missing: await page.locator(".notice.warn").textContent() };
-    await page.getByLabel("by", { exact: true }).selectOption("Model");
+    await choice(page, "by").selectOption("Model");
     told.byModel = await table(page);
     const slider = page.getByRole("slider");
     await slider.focus();
@@ -37,8 +39,8 @@ export default steps({
     await page.keyboard.press("ArrowRight");
     told.point = await slider.getAttribute("aria-valuetext");
     check(await chart(page).locator(".tip").isVisible(), "the point is shown as well");
-    await page.getByLabel("by", { exact: true }).selectOption("Session");
-    await page.getByLabel("Show").selectOption("Cost");
+    await choice(page, "by").selectOption("Session");
+    await choice(page, "Show").selectOption("Cost");
     await page.getByRole("heading", { name: "Cost per day by session" }).waitFor();
     told.costBySession = await table(page);
     const downloaded = page.waitForEvent("download");
@@ -58,7 +60,7 @@ export default steps({
     await slider.focus();
     await page.keyboard.press("End");
     const said = await slider.getAttribute("aria-valuetext");
-    await page.getByLabel("Show").selectOption("Cost");
+    await choice(page, "Show").selectOption("Cost");
     await page.getByRole("heading", { name: "Cost per day by model" }).waitFor();
     const priced = await slider.getAttribute("aria-valuetext");
     return {

@@ -45,7 +45,7 @@ function thin(rows) {
 // is none. tick(at) and label(at) name a place on the axis and in full;
 // format(value) writes a value, and `whole` says that there are no halves of it.
 // Returns {element, show(rows, series)}.
-export function plot({ title, note, kind, series, rows, tick, label = tick, format = String, whole = false, spoken = format }) {
+export function plot({ title, kind, series, rows, tick, label = tick, format = String, whole = false, spoken = format }) {
   const id = `plot-${++drawn}`;
   const canvas = h("div.canvas");
   const tip = h("div.tip", { hidden: true, "aria-hidden": "true" });
@@ -53,7 +53,7 @@ export function plot({ title, note, kind, series, rows, tick, label = tick, form
   const area = h("div.plot-area", { ...slider, onkeydown: key, onfocus: () => look(at ?? rows.length - 1), onblur: leave }, canvas, tip);
   const legend = h("ul.legend");
   const table = h("details.plot-table", { ontoggle: fillTable }, h("summary", {}, "As a table"));
-  const element = h("figure.plot", {}, h("figcaption", {}, h("h3", {}, title), note && h("span.small.muted", {}, note)), legend, area, table);
+  const element = h("figure.plot", {}, h("figcaption", {}, h("h2", {}, title)), legend, area, table);
   let width = 0;
   let at = null;
   let places = [];

@@ -10,7 +10,7 @@ import { parse } from "./json5.js";
 // More hits of a search are too many to look at.
 const HITS_MAX = 40;
 const SCALARS = ["string", "number", "integer", "boolean"];
-const MASKED = "stored; stays as it is unless you type";
+const MASKED = "kept unless you type";
 
 const typesOf = (schema) => [schema.type ?? (schema.anyOf ?? schema.oneOf ?? []).flatMap(typesOf)].flat();
 const isObject = (value) => typeof value === "object" && value !== null && !Array.isArray(value);

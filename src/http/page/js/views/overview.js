@@ -38,6 +38,14 @@ const badge = (kind, text) => h("span.badge", { class: kind }, text);
 const link = (view, text) => h("a", { href: `#/${view}` }, text);
 const section = (title, ...parts) => h("section.card", {}, h("h2", {}, title), parts);
 
+// Whoever is at a control by keyboard stays there.
+function update(box, children) {
+  const controls = () => [...box.querySelectorAll("a, [tabindex]")];
+  const at = controls().indexOf(document.activeElement);
+  replace(box, children);
+  controls()[at]?.focus();
+}
+
 function mount(root, { link: gateway }) {
   const stats = h("dl.stats.card", { "aria-label": "Now" });
   const notices = h("div.stack");
@@ -56,22 +64,25 @@ function mount(root, { link: gateway }) {
 
   // A gateway that has begun again has another history.
   async function measure() {
+    const from = since;
     clearTimeout(timer);
+    timer = null;
     try {
-      const told = await gateway.call("gateway.metrics", since ? { since } : {});
-      if (isOver) return;
-      // Two answers may tell of the same ones.
-      samples = [...samples, ...told.samples.filter(({ ts }) => ts > since)].slice(-told.capacity);
+      const told = await gateway.call("gateway.metrics", from ? { since: from } : {});
+      // Meanwhile another answer may have told of the same, or all is begun anew.
+      if (isOver || from !== since) return;
+      samples = [...samples, ...told.samples].slice(-told.capacity);
       since = samples.at(-1)?.ts ?? 0;
       // What is now ends the lines; a moment is too short for a rate.
       const rows = [...samples, told.now];
       for (const { plot, read } of plots) plot.show(rows.map((sample) => ({ at: sample.ts, values: read(sample) })));
-      replace(methods, slowest(told.methods));
-      replace(stats, now(told, samples, gateway.hello));
+      update(methods, slowest(told.methods));
+      update(stats, now(told, samples, gateway.hello));
     } catch (error) {
       failed(error);
+    } finally {
+      if (!isOver) timer ??= setTimeout(measure, EVERY_MS);
     }
-    if (!isOver) timer = setTimeout(measure, EVERY_MS);
   }
 
   const soon = () => {
@@ -79,12 +90,12 @@ function mount(root, { link: gateway }) {
     timer = setTimeout(measure, SOON_MS);
   };
   const showHealth = (told) => {
-    replace(health, parts(told));
-    replace(channels, accounts(told));
-    replace(notices, warnings(told));
+    update(health, parts(told));
+    update(channels, accounts(told));
+    update(notices, warnings(told));
   };
   const showPresence = (told) => {
-    replace(presence, beacons(told.presence));
+    update(presence, beacons(told.presence));
     soon();
   };
   async function load() {

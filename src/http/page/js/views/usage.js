@@ -113,7 +113,7 @@ function mount(root, { link }) {
   replace(root, h("div.page", {}, h("header", {}, h("h1", {}, "Usage"), csv), dates, state, body));
 
   const chart = plot({ title: "Tokens", kind: "bars", series: [], rows: [], tick: shortDay, label: longDay, format: (value) => (unit === "cost" ? money(value) : compact(value)), spoken: (value) => (unit === "cost" ? money(value) : `${value} tokens`) });
-  const caption = chart.element.querySelector("h3");
+  const caption = chart.element.querySelector("h2");
   const choices = h(
     "div.row.wrap",
     {},
@@ -130,13 +130,9 @@ function mount(root, { link }) {
     replace(state, told ? null : h("div.row.muted", {}, h("span.spin"), "Reading transcripts…"));
     const params = { startDate: from, endDate: to, mode: "specific", utcOffset: offset() };
     try {
-      const [usage, cost, quota] = await Promise.all([
-        link.call("sessions.usage", { ...params, limit: SESSIONS_MAX }),
-        link.call("usage.cost", params),
-        link.call("usage.status"),
-      ]);
+      const [usage, cost] = await Promise.all([link.call("sessions.usage", { ...params, limit: SESSIONS_MAX }), link.call("usage.cost", params)]);
       if (mine !== asked) return;
-      told = { usage, cost, quota };
+      told = { usage, cost };
       draw();
       if ([usage, cost].some((part) => part.cacheStatus?.status === "refreshing")) again = setTimeout(load, REFRESH_MS);
     } catch (error) {
@@ -161,7 +157,7 @@ function mount(root, { link }) {
       missing > 0 && h("p.notice.warn", {}, `The price of ${missing} ${missing === 1 ? "answer" : "answers"} is not known, so the cost is higher than shown. `, "Prices of own models go into ", h("code", {}, "models.providers.<name>.models[].cost"), "."),
       usage.sessions.length >= SESSIONS_MAX && h("p.notice", {}, `Only the newest ${SESSIONS_MAX} sessions are listed by agent, channel and session.`),
     );
-    replace(body, totals(cost.totals, usage.aggregates.messages), h("section.card", {}, chart.element), h("div.grid.wide", {}, models(usage), sessions(usage)), quotas(told.quota));
+    replace(body, totals(cost.totals, usage.aggregates.messages), h("section.card", {}, chart.element), h("div.grid.wide", {}, models(usage), sessions(usage)));
   }
 
   function save() {
@@ -225,12 +221,6 @@ function sessions({ sessions }) {
   );
   if (rows.length === 0) return section("Top sessions", h("p.empty", {}, "No session has used any in these days."));
   return section("Top sessions", scroll("Top sessions", h("table", {}, head("Session", "Tokens", "Cost"), h("tbody", {}, rows))));
-}
-
-function quotas({ providers }) {
-  if (!providers?.length) return null;
-  const windows = (provider) => (provider.windows ?? []).map(({ label, usedPercent, resetAt }) => h("div.stack", {}, h("span.small", {}, `${label}: ${Math.round(usedPercent)} % used${resetAt ? `, until ${dateTime(resetAt)}` : ""}`), h("meter", { min: 0, max: 100, value: usedPercent, "aria-label": `${provider.displayName ?? provider.provider} ${label}` })));
-  return section("Quotas", providers.map((provider) => h("div", {}, h("h3", {}, provider.displayName ?? provider.provider), provider.error ? h("p.bad.small", {}, provider.error) : windows(provider))));
 }
 
 export const view = { id: "usage", title: "Usage", icon: "usage", mount };
