@@ -191,6 +191,11 @@ impl Auth {
         peer.is_local() || self.by_hook.pay(&self.place_of(peer).to_string(), now_ms)
     }
 
+    /// For how many milliseconds [`Self::pay_hook`] answers no.
+    pub(super) fn hook_wait_ms(&self, peer: &Peer, now_ms: u64) -> u64 {
+        self.by_hook.wait_ms(&self.place_of(peer).to_string(), now_ms)
+    }
+
     /// The request has proved who sent it.
     pub fn forgive_hook(&self, peer: &Peer) {
         self.by_hook.forgive(&self.place_of(peer).to_string());

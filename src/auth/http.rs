@@ -99,9 +99,15 @@ impl Auth {
             let principal = self.worth_of(None, Login::Secret(mode));
             return Ok(HttpCaller { principal, proof: HttpProof::Secret });
         }
+        // All devices are looked through: that costs, also where logins are not
+        // limited.
+        if !self.pay_hook(peer, now_ms) {
+            return Err(HttpRefusal::Locked { wait_ms: self.hook_wait_ms(peer, now_ms) });
+        }
         let found = self.pairing.holder(bearer, now_ms).await;
         let (device_id, scopes) =
             found.map_err(HttpRefusal::Unavailable)?.ok_or(HttpRefusal::Unauthorized)?;
+        self.forgive_hook(peer);
         if let Some((limiter, place)) = &place {
             limiter.refund(place);
         }

@@ -108,7 +108,8 @@ fn each(
         let (kind, name) = (entry.file_type().with_context(failed)?, below.join(entry.file_name()));
         if entry.file_name().to_string_lossy().starts_with('.') {
             continue;
-        } else if kind.is_dir() {
+        }
+        if kind.is_dir() {
             each(root, &name, work)?;
         } else if kind.is_file() {
             work(&name, &entry.path())?;

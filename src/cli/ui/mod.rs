@@ -113,9 +113,10 @@ fn mark(folder: &Path) -> Option<Mark> {
 fn state(settings: &Settings) -> anyhow::Result<Value> {
     let ui = &settings.gateway.ui;
     let is_installed = ui.root.join(PAGE).is_file();
-    let (files, bytes) = match is_installed {
-        true => folder::measure(&ui.root).context("cannot look at the Control UI")?,
-        false => (0, 0),
+    let (files, bytes) = if is_installed {
+        folder::measure(&ui.root).context("cannot look at the Control UI")?
+    } else {
+        (0, 0)
     };
     let mark = mark(&ui.root);
     let scheme = if settings.gateway.tls.enabled { "https" } else { "http" };

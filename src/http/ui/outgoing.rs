@@ -54,8 +54,8 @@ pub(in crate::http) async fn answer(asked: Asked<'_>) -> Response {
     let Some(record) = read.ok().filter(|record| record.session_key == key) else {
         return missing();
     };
-    if let Err(refusal) = owns(&caller, &parts.headers, &key) {
-        return refusal;
+    if let Some(why) = withheld(&caller, &parts.headers, &key) {
+        return forbidden(why);
     }
     if !is_there(gateway, &key).await {
         return missing();
@@ -80,18 +80,18 @@ fn record(folder: &Path, id: &str) -> io::Result<Record> {
     serde_json::from_slice(&bytes).map_err(io::Error::other)
 }
 
-/// As in the original, who shows the shared secret only has to say for which
-/// session he asks.
-fn owns(caller: &HttpCaller, headers: &HeaderMap, key: &str) -> Result<(), Response> {
+/// Why this is not shown to somebody. As in the original, who shows the shared
+/// secret only has to say for which session he asks.
+fn withheld(caller: &HttpCaller, headers: &HeaderMap, key: &str) -> Option<&'static str> {
     if caller.proof != HttpProof::Secret {
-        return Ok(());
+        return None;
     }
     match once(headers, "x-openclaw-requester-session-key").filter(|it| !it.is_empty()) {
-        None => Err(forbidden("requester session ownership required")),
+        None => Some("requester session ownership required"),
         Some(requester) if requester != key => {
-            Err(forbidden("requester session does not own attachment session"))
+            Some("requester session does not own attachment session")
         }
-        Some(_) => Ok(()),
+        Some(_) => None,
     }
 }
 

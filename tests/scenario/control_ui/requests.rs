@@ -175,6 +175,24 @@ async fn wrong_bearers_and_wrong_logins_are_counted_together() {
 }
 
 #[tokio::test]
+async fn wrong_bearers_from_elsewhere_are_limited_without_being_told_to() {
+    let gateway = with_ui(json!({})).await;
+    let request = || {
+        let asked = asked(&gateway, Method::GET, RUNTIME).bearer_auth("wrong");
+        asked.header("X-Forwarded-For", "198.51.100.9")
+    };
+    let mut answers = Vec::new();
+    for _ in 0..101 {
+        answers.push(status_and_text(request()).await.0);
+    }
+    assert_eq!(answers.pop(), Some(429));
+    assert!(answers.iter().all(|status| *status == 401), "{answers:?}");
+    let right = asked(&gateway, Method::GET, RUNTIME).bearer_auth(SECRET);
+    let right = right.header("X-Forwarded-For", "198.51.100.9");
+    assert_eq!(status_and_text(right).await.0, 200, "the secret itself is not looked up");
+}
+
+#[tokio::test]
 async fn the_picture_of_an_agent_is_told_and_sent() {
     let gateway = with_ui(json!({"basePath": "/ui"})).await;
     let meta = |id: &str| {
