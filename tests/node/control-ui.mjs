@@ -68,8 +68,8 @@ export function visit(steps) {
       const place = `${error}\nat ${page.url()}, having seen ${JSON.stringify(rest)}`;
       throw new Error(place, { cause: error });
     }
-    delete seen.frames;
-    return seen;
+    const { frames: _, ...rest } = seen;
+    return rest;
   };
 }
 
