@@ -9,13 +9,22 @@ export default visit(async ({ page, ui }) => {
   const button = (name, within = page) => within.getByRole("button", { name, exact: true });
   const save = (within) => ui.saved("config.set", () => button("Save", within).click());
 
-  await ui.open("/agents");
+  // The page of agents shows the files of the agents that the UI knows by then.
+  const enter = async () => {
+    await ui.idle();
+    await ui.tab("agents");
+  };
+
+  await ui.open("/skills");
+  await enter();
   await page.locator(".agent-tab--missing", { hasText: "SOUL" }).click();
   const text = page.locator(".agent-file-textarea");
   await text.fill("# Soul\n\nBe **kind**.\n");
   await ui.answer("agents.files.set", () => button("Save").click());
+  await ui.tab("skills");
   await page.reload();
   await ui.connected();
+  await enter();
   await page.locator(".agent-tab:not(.agent-tab--missing)", { hasText: "SOUL" }).click();
   await ui.until("the text", async () => (await text.inputValue()).includes("Be **kind**."));
   await page.getByRole("button", { name: "Preview" }).click();
