@@ -48,8 +48,8 @@ fn what_was_typed_and_answered_is_shown_once() {
     assert_eq!(transcript.ended(&json!({"runId": "r", "state": "final"})), None);
     load(
         &mut transcript,
-        json!([said("user", "a", "hi", 1), said("assistant", "b", "Hello", 2)]),
-        Value::Null,
+        &json!([said("user", "a", "hi", 1), said("assistant", "b", "Hello", 2)]),
+        &Value::Null,
         &["r"],
     );
     assert_eq!(shown(&transcript), ["> hi", "< Hello"]);
@@ -74,8 +74,8 @@ fn a_run_that_is_under_way_goes_on_where_its_messages_end() {
     let active = json!({"runId": "r", "startedAt": 10, "text": "Let me look.The fi"});
     load(
         &mut transcript,
-        json!([said("assistant", "z", "old", 9), said("user", "a", "q", 10), call]),
-        active,
+        &json!([said("assistant", "z", "old", 9), said("user", "a", "q", 10), call]),
+        &active,
         &[],
     );
     assert_eq!(
@@ -101,8 +101,8 @@ fn text_that_came_while_the_history_was_read_stays() {
     assert_eq!(shown(&transcript), ["> q", "< one two"]);
     load(
         &mut transcript,
-        json!([said("user", "a", "q", 10), said("assistant", "b", "one two", 11)]),
-        active("one two"),
+        &json!([said("user", "a", "q", 10), said("assistant", "b", "one two", 11)]),
+        &active("one two"),
         &[],
     );
     assert_eq!(shown(&transcript), ["> q", "< one two"]);
@@ -114,8 +114,8 @@ fn a_run_that_ended_meanwhile_is_not_called_active() {
     transcript.ended(&json!({"runId": "r", "state": "final"}));
     load(
         &mut transcript,
-        json!([said("user", "a", "q", 10)]),
-        json!({"runId": "r", "startedAt": 10, "text": "x"}),
+        &json!([said("user", "a", "q", 10)]),
+        &json!({"runId": "r", "startedAt": 10, "text": "x"}),
         &[],
     );
     assert!(transcript.live().is_none());
@@ -205,8 +205,8 @@ fn a_call_whose_run_is_gone_does_not_run() {
     let mut transcript = Transcript::default();
     load(
         &mut transcript,
-        json!([{"role": "assistant", "content": [{"type": "toolCall", "id": "c", "name": "x"}]}]),
-        Value::Null,
+        &json!([{"role": "assistant", "content": [{"type": "toolCall", "id": "c", "name": "x"}]}]),
+        &Value::Null,
         &[],
     );
     assert!(
