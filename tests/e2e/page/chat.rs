@@ -1,6 +1,7 @@
 //! Chat, sessions and approvals on our page.
 
 use serde_json::{Value, json};
+use tokio::task::JoinSet;
 
 use super::Place;
 use crate::stage::{admin, call};
@@ -62,7 +63,8 @@ async fn a_page_loaded_in_the_middle_of_a_run_shows_it_from_the_beginning_to_the
 #[tokio::test]
 async fn a_gateway_that_is_killed_and_started_again_finds_the_page_as_it_was() {
     let mut place = Place::new().await;
-    let steps = tokio::spawn(place.run("chat", "comes_back", json!({})));
+    let mut steps = JoinSet::new();
+    steps.spawn(place.run("chat", "comes_back", json!({})));
     for _ in 0..2 {
         let kill = place.asked().await;
         assert_eq!(kill.word, "kill");
@@ -73,7 +75,7 @@ async fn a_gateway_that_is_killed_and_started_again_finds_the_page_as_it_was() {
         place.gateway.restart_in_place().await;
         start.done();
     }
-    let told = steps.await.unwrap();
+    let told = steps.join_next().await.unwrap().unwrap();
     let keys = told["keys"].as_array().unwrap();
     assert_eq!(keys.len(), 3, "each message was sent once: {told}");
     let calls = place.mock.requests();

@@ -25,7 +25,7 @@ fn entered(job: &Value) -> Value {
 #[tokio::test]
 async fn a_job_is_planned_run_changed_and_deleted_on_the_page() {
     let mut place = Place::new().await;
-    let mut steps = tokio::spawn(place.run("cron", "plans", json!({"said": SAID})));
+    let mut steps = place.begin("cron", "plans", json!({"said": SAID}));
 
     let asked = place.asked_for("added", &mut steps).await;
     let added = jobs(&place).await;
@@ -73,7 +73,7 @@ async fn a_job_is_planned_run_changed_and_deleted_on_the_page() {
 #[tokio::test]
 async fn what_is_wrong_is_told_beside_its_field_and_what_is_typed_outlasts_a_restart() {
     let mut place = Place::new().await;
-    let mut steps = tokio::spawn(place.run("cron", "keeps", json!({})));
+    let mut steps = place.begin("cron", "keeps", json!({}));
     let asked = place.asked_for("restart", &mut steps).await;
     place.gateway.restart_in_place().await;
     asked.done();

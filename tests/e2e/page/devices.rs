@@ -46,7 +46,7 @@ async fn write_to(place: &Place) {
 #[tokio::test]
 async fn a_device_that_asks_appears_gets_in_and_is_cut_off_on_the_page() {
     let mut place = place().await;
-    let mut steps = tokio::spawn(place.run("devices", "decides", json!({})));
+    let mut steps = place.begin("devices", "decides", json!({}));
     let guest = Guest::new("phone", &["operator.read", "operator.write"]).far();
     let guest = guest.says("displayName", "Ann's phone");
 
@@ -83,7 +83,7 @@ async fn a_device_that_asks_appears_gets_in_and_is_cut_off_on_the_page() {
 #[tokio::test]
 async fn a_phone_a_node_and_a_person_are_let_in_on_the_page() {
     let mut place = place().await;
-    let mut steps = tokio::spawn(place.run("devices", "welcomes", json!({})));
+    let mut steps = place.begin("devices", "welcomes", json!({}));
 
     let asked = place.asked_for("node", &mut steps).await;
     let mut client = admin(&place.gateway).await;

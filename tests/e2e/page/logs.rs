@@ -9,7 +9,7 @@ use crate::support::guest::Guest;
 async fn the_log_is_followed_filtered_and_searched_and_goes_on_after_a_restart() {
     let mut place =
         Place::with(|config| config["gateway"]["trustedProxies"] = json!(["127.0.0.1"])).await;
-    let mut steps = tokio::spawn(place.run("logs", "follows", json!({})));
+    let mut steps = place.begin("logs", "follows", json!({}));
     let asked = place.asked_for("knock", &mut steps).await;
     let guest = Guest::new("phone", &["operator.read"]).far();
     let request = guest.asks(&place.gateway).await;

@@ -74,6 +74,12 @@ impl Place {
         Self { gateway, mock, asked, control, _server: server }
     }
 
+    /// The same as [`Place::run`], while the test goes on.
+    #[allow(clippy::disallowed_methods)] // no supervisor in a test
+    pub fn begin(&self, module: &str, name: &str, args: Value) -> JoinHandle<Value> {
+        tokio::spawn(self.run(module, name, args))
+    }
+
     /// Runs the steps `name` of a module of `tests/e2e/page`. Their `args` have
     /// `url` of the page, `token` and `control` beside those given.
     pub fn run(

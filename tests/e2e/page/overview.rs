@@ -11,7 +11,7 @@ use crate::stage::admin;
 #[tokio::test]
 async fn the_chart_of_connections_rises_when_clients_connect_and_falls_when_they_go() {
     let mut place = Place::new().await;
-    let steps = tokio::spawn(place.run("overview", "counts", json!({})));
+    let steps = place.begin("overview", "counts", json!({}));
     let asked = place.asked().await;
     let clients = [admin(&place.gateway).await, admin(&place.gateway).await];
     asked.done();
@@ -29,7 +29,7 @@ async fn the_chart_of_connections_rises_when_clients_connect_and_falls_when_they
 #[tokio::test]
 async fn a_part_that_is_not_well_is_named_with_since_when_and_what_to_do() {
     let mut place = Place::new().await;
-    let steps = tokio::spawn(place.run("overview", "degrades", json!({})));
+    let steps = place.begin("overview", "degrades", json!({}));
     let asked = place.asked().await;
     fs::write(place.gateway.config_path(), "{gateway: {port: 'x'}}").unwrap();
     asked.done();

@@ -159,6 +159,7 @@ async fn what_is_no_ui_leaves_the_one_that_is_there() {
 }
 
 /// A registry that has one version.
+#[allow(clippy::disallowed_methods)] // no supervisor in a test
 async fn serve_package(package: Vec<u8>) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = format!("http://{}", listener.local_addr().unwrap());
