@@ -72,10 +72,13 @@ function list(wanted) {
   return [...document.querySelectorAll(wanted)].filter(isOne).map(text);
 }
 
-// In the page: where the focus is, and whether that can be seen.
+// In the page: where the focus is, and whether that can be seen, be it by the frame
+// around the control.
 function now() {
   const { activeElement } = document;
-  return { control: globalThis.controlText(activeElement), isSeen: getComputedStyle(activeElement).outlineStyle !== "none" };
+  const frame = getComputedStyle(activeElement.parentElement);
+  const isSeen = getComputedStyle(activeElement).outlineStyle !== "none" || frame.boxShadow !== "none";
+  return { control: globalThis.controlText(activeElement), isSeen };
 }
 
 export default steps({

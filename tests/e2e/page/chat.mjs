@@ -1,7 +1,7 @@
 // Steps of chat.rs.
 import { ask, check, foreign, login, record, steps, until } from "../../node/page.mjs";
 
-const field = (page) => page.getByRole("combobox", { name: "Message" });
+const field = (page) => page.getByRole("textbox", { name: "Message" });
 const mine = (page) => page.locator(".message.user");
 const answers = (page) => page.locator(".message.assistant:not(.live)");
 const texts = (locator) => locator.evaluateAll((all) => all.map((one) => one.querySelector(".md, .plain-text, .notice")?.textContent ?? ""));

@@ -31,7 +31,9 @@ export default steps({
     await until("only what is found", async () => (await lines.count()) === 1);
     check((await page.locator("mark").textContent()) === "waits for approval", "it is marked");
     await waits.locator("summary").click();
-    const fields = await waits.locator("pre").textContent();
+    const opened = waits.locator("pre", { hasText: '"source"' });
+    await opened.waitFor();
+    const fields = await opened.textContent();
     await page.getByRole("button", { name: "Copy" }).click();
     await page.getByText("The lines that are shown are copied").waitFor();
     const file = await page.evaluate(() => navigator.clipboard.readText());

@@ -63,7 +63,6 @@ export class CommandMenu {
 
   #draw() {
     this.element.hidden = this.#shown.length === 0;
-    this.#field.setAttribute("aria-expanded", String(this.isOpen));
     if (this.isOpen) this.#field.setAttribute("aria-activedescendant", `command-${this.#at}`);
     else this.#field.removeAttribute("aria-activedescendant");
     const row = ({ name, textAliases, description }, index) =>

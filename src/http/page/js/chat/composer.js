@@ -36,7 +36,7 @@ export class Composer {
     this.#key = key;
     this.#told = told;
     this.#files = new Attachments(link, (text) => told.toast(text, "bad"));
-    this.#field = h("textarea", { rows: "1", "aria-label": "Message", placeholder: "Message…", enterkeyhint: "send", role: "combobox", "aria-autocomplete": "list", "aria-controls": "commands", "aria-expanded": "false" });
+    this.#field = h("textarea", { rows: "1", "aria-label": "Message", placeholder: "Message…", enterkeyhint: "send", "aria-autocomplete": "list", "aria-controls": "commands" });
     this.#menu = new CommandMenu(this.#field, (text) => this.#set(text));
     if (link.state === "open") this.#menu.load(link).catch(() => {});
     this.#field.addEventListener("input", () => this.#changed());
