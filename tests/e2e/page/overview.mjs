@@ -6,6 +6,7 @@ const newest = (page, title) => page.getByRole("slider", { name: title }).getAtt
 
 export default steps({
   async counts({ page, args }) {
+    const frames = record(page);
     await login(page, args, "#/overview");
     const counts = [];
     const see = async (wanted) => {
@@ -22,7 +23,9 @@ export default steps({
     await figure.locator("tbody tr").first().waitFor();
     const methods = page.getByRole("region", { name: "Slowest methods" }).locator("tbody th");
     await methods.first().waitFor();
-    return { counts, rows: await figure.locator("tbody tr").count(), methods: await methods.allTextContents() };
+    const named = await methods.allTextContents();
+    const uncalled = named.filter((method) => method !== "connect" && frames.calls(method).length === 0);
+    return { counts, rows: await figure.locator("tbody tr").count(), named: named.length, uncalled };
   },
 
   async degrades({ page, args }) {
