@@ -94,6 +94,15 @@ impl Scene {
     async fn job(&self, id: &str) -> Value {
         serde_json::to_value(self.cron.job(id).await.unwrap().0).unwrap()
     }
+
+    /// Waits until the instants before this one have been dealt with.
+    async fn wait_for_next(&self, id: &str, next: u64) {
+        let deadline = Instant::now() + LIMIT;
+        while self.job(id).await["state"]["nextRunAtMs"] != next {
+            assert!(Instant::now() < deadline, "{next} is not the next instant");
+            sleep(Duration::from_millis(5)).await;
+        }
+    }
 }
 
 fn count(rows: &[Value], wanted: impl Fn(&Value) -> bool) -> usize {
@@ -168,11 +177,12 @@ async fn how_late_an_instant_may_be_is_said_by_its_job_else_by_the_config() {
 async fn an_instant_that_comes_while_the_job_runs_is_skipped_with_a_row() {
     let scene = Scene::new().await;
     let slow = json!({"sessionTarget": "isolated", "delivery": {"mode": "none"},
-        "payload": {"kind": "agentTurn", "message": "@mock stream n=10 delay=60"}});
+        "payload": {"kind": "agentTurn", "message": "@mock stream n=10 delay=200"}});
     let id = scene.add(json!({"kind": "every", "everyMs": 10 * SECOND}), slow).await;
-    scene.set(NOON + 10 * SECOND).await;
-    scene.set(NOON + 20 * SECOND).await;
-    scene.set(NOON + 30 * SECOND).await;
+    for passed in [10, 20, 30] {
+        scene.set(NOON + passed * SECOND).await;
+        scene.wait_for_next(&id, NOON + (passed + 10) * SECOND).await;
+    }
     let rows = scene.wait_for(&id, 3).await;
     let skipped: Vec<_> = rows.iter().filter(|row| row["status"] == "skipped").collect();
     assert_eq!(skipped.len(), 2, "{rows:?}");
