@@ -128,7 +128,8 @@ async fn gateway(mode: &str, mock: &MockProvider) -> Gateway {
 
 fn client() -> Client {
     let _ = rustls::crypto::ring::default_provider().install_default();
-    Client::builder().no_proxy().build().unwrap()
+    // A connection that is kept may be over its time when the next request is sent.
+    Client::builder().no_proxy().pool_max_idle_per_host(0).build().unwrap()
 }
 
 fn path(route: &Route) -> &'static str {
