@@ -1,8 +1,7 @@
 //! The way to the one who takes up the configuration while the gateway runs.
 //!
 //! Promises: whoever asks is answered after it is done; what is wrong with the
-//! file is known to everybody. Must not: read or
-//! change anything itself.
+//! file is known to everybody. Must not: read or change anything itself.
 
 use std::sync::Arc;
 
