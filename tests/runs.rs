@@ -18,6 +18,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clawgate::agent::approvals::{Approvals, ApprovalsParts};
+use clawgate::agent::feed::Feed;
 use clawgate::agent::skills::Skills;
 use clawgate::agent::workspace::Workspaces;
 use clawgate::agent::{
@@ -142,6 +143,7 @@ async fn place_at(clock: Arc<dyn Clock>) -> Place {
         settings: settings.clone(),
         sessions: sessions.clone(),
         bus: bus.clone(),
+        feed: Feed::default(),
         clock: Arc::clone(&clock),
         ids: ids.clone(),
     });

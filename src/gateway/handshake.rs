@@ -113,7 +113,7 @@ fn called(connect: &Connect) -> Arc<str> {
 async fn first_message(socket: &mut Socket) -> Result<bytes::Bytes, Option<Farewell>> {
     loop {
         match socket.receive().await {
-            Received::Message(message) => return Ok(message),
+            Received::Message(message) | Received::Binary(message) => return Ok(message),
             Received::Control => {}
             Received::TooLarge => return Err(Some(Farewell::silent(1009))),
             Received::Gone(_) => return Err(None),

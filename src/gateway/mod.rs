@@ -14,9 +14,11 @@ mod meter;
 mod preauth;
 mod render;
 mod socket;
+mod talk;
 pub mod tls;
 mod transport;
 mod upgrade;
 
 pub use control::{ControlSocket, challenge as control_challenge};
+pub use talk::{Opened, Speaker};
 pub use upgrade::{Gateway, serve};
