@@ -13,6 +13,7 @@ use serde_json::json;
 
 use crate::agent::exec::Processes;
 use crate::agent::exec::launcher::own_program;
+use crate::agent::feed::Feed;
 use crate::agent::skills::Skills;
 use crate::agent::tools::Tools;
 use crate::agent::workspace::Workspaces;
@@ -284,6 +285,7 @@ async fn build(
         store,
         models: models.clone(),
         bus: bus.clone(),
+        feed: Feed::default(),
         events: SessionEvents::new(bus.clone(), models.clone(), Arc::clone(&clock)),
         approvals,
         channels,

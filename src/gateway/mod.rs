@@ -6,6 +6,7 @@
 
 mod connection;
 mod control;
+mod footing;
 mod handshake;
 mod headers;
 mod io;
@@ -14,9 +15,12 @@ mod meter;
 mod preauth;
 mod render;
 mod socket;
+mod talk;
 pub mod tls;
 mod transport;
 mod upgrade;
 
 pub use control::{ControlSocket, challenge as control_challenge};
+pub use footing::Footing;
+pub use talk::{Opened, Speaker};
 pub use upgrade::{Gateway, serve};
