@@ -4,6 +4,7 @@
 //! without a bound in bytes and time; one connection's trouble is its own;
 //! every close says why. Must not: know what a method does.
 
+mod answering;
 mod connection;
 mod control;
 mod footing;
@@ -22,5 +23,6 @@ mod upgrade;
 
 pub use control::{ControlSocket, challenge as control_challenge};
 pub use footing::Footing;
+pub use io::Wire;
 pub use talk::{Opened, Speaker};
 pub use upgrade::{Gateway, serve};

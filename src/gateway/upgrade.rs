@@ -17,6 +17,7 @@ use crate::protocol::hello::MAX_PAYLOAD;
 use crate::registry::Services;
 use crate::support::Live;
 
+use super::answering::Answering;
 use super::connection;
 use super::footing::Footing;
 use super::headers::peer_of;
@@ -75,11 +76,16 @@ async fn answer(
     ConnectInfo(wire): ConnectInfo<Wire>,
     request: Request,
 ) -> Response {
+    let answering = Answering::begin(&wire.meter);
+    answering.until_sent(answer_of(gateway, wire, request).await)
+}
+
+async fn answer_of(gateway: Arc<Gateway>, wire: Wire, request: Request) -> Response {
     let (mut parts, body) = request.into_parts();
     let auth = gateway.auth.now();
     let peer = peer_of(wire.remote.ip(), &parts.headers, auth.vouchers().wanted_headers());
     if !is_upgrade(&parts) {
-        return http::answer(&gateway, &peer, &parts, body).await;
+        return http::answer(&gateway, &wire, &peer, &parts, body).await;
     }
     match http::upgrade(&gateway, &peer, &parts).await {
         Err(refusal) => return http::secured(refusal),

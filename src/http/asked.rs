@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::auth::{HttpCaller, Peer, Principal};
 use crate::bus::Subscriber;
-use crate::gateway::{Footing, Gateway};
+use crate::gateway::{Footing, Gateway, Wire};
 use crate::protocol::{Profile, Version};
 use crate::registry::{Caller, Ctx, Reply, Services};
 
@@ -25,6 +25,8 @@ const CLIENT: &str = "http";
 pub struct Asked<'a> {
     /// What every request shares.
     pub gateway: &'a Arc<Gateway>,
+    /// The connection.
+    pub wire: &'a Wire,
     /// The other side.
     pub peer: &'a Peer,
     /// Its head.

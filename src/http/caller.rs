@@ -7,7 +7,7 @@ use axum::http::{HeaderMap, request};
 use axum::response::Response;
 
 use crate::auth::{HttpCaller, HttpShown, Peer, origin};
-use crate::gateway::{Footing, Gateway};
+use crate::gateway::{Footing, Gateway, Wire};
 use crate::protocol::Scope;
 
 use super::credential::{bearer, is_meant};
@@ -15,28 +15,20 @@ use super::manner::Manner;
 
 const UNMEANT: &str = "a cookie alone does not say which page asks";
 
-/// Who asks, by the header alone.
-///
-/// # Errors
-/// The answer to somebody who is not let in.
-pub(super) async fn caller(
-    gateway: &Gateway,
-    peer: &Peer,
-    headers: &HeaderMap,
-) -> Result<HttpCaller, Response> {
-    admitted(gateway, peer, headers, bearer(headers), Manner::Recorded).await
-}
-
-/// Who asks, if he may read.
+/// Who asks, by the header alone, if he may read.
 ///
 /// # Errors
 /// The answer to somebody who may not.
 pub(super) async fn reader(
     gateway: &Gateway,
+    wire: &Wire,
     peer: &Peer,
     headers: &HeaderMap,
 ) -> Result<HttpCaller, Response> {
-    holder(caller(gateway, peer, headers).await?, Scope::Read, Manner::Recorded)
+    let caller = admitted(gateway, peer, headers, bearer(headers), Manner::Recorded).await?;
+    let caller = holder(caller, Scope::Read, Manner::Recorded)?;
+    wire.trust();
+    Ok(caller)
 }
 
 /// Who asks, by a credential where clients of this API have it, if he may do so

@@ -29,7 +29,7 @@ use axum::http::request;
 use axum::response::Response;
 
 use crate::auth::{HttpCaller, Peer};
-use crate::gateway::{Footing, Gateway};
+use crate::gateway::{Footing, Gateway, Wire};
 
 use routes::Found;
 
@@ -44,11 +44,12 @@ pub use ui::Tickets;
 /// The answer to a request.
 pub async fn answer(
     gateway: &Arc<Gateway>,
+    wire: &Wire,
     peer: &Peer,
     parts: &request::Parts,
     body: Body,
 ) -> Response {
-    let answered = of_route(gateway, peer, parts, body).await;
+    let answered = of_route(gateway, wire, peer, parts, body).await;
     secured(answered.unwrap_or_else(|refusal| refusal))
 }
 
@@ -56,6 +57,7 @@ pub async fn answer(
 /// The answer to a request that reaches no route, or is not let in.
 async fn of_route(
     gateway: &Arc<Gateway>,
+    wire: &Wire,
     peer: &Peer,
     parts: &request::Parts,
     body: Body,
@@ -75,12 +77,16 @@ async fn of_route(
         Found::Nothing(_) => return Err(manner.not_found()),
     };
     let (caller, footing) = match route.entry {
-        Entry::Caller(scope) => caller::let_in(gateway, peer, parts, (scope, manner)).await?,
+        Entry::Caller(scope) => {
+            let let_in = caller::let_in(gateway, peer, parts, (scope, manner)).await?;
+            wire.trust();
+            let_in
+        }
         Entry::Open | Entry::Public | Entry::Reader | Entry::Signed => {
             (HttpCaller::nobody(), Footing::new(gateway.auth.now(), None))
         }
     };
-    let asked = Asked { gateway, peer, parts, path, manner, caller, footing, body };
+    let asked = Asked { gateway, wire, peer, parts, path, manner, caller, footing, body };
     Ok((route.answer)(asked).await)
 }
 

@@ -42,8 +42,8 @@ struct Original {
 }
 
 pub(in crate::http) async fn answer(asked: Asked<'_>) -> Response {
-    let Asked { gateway, peer, parts, .. } = asked;
-    let caller = match reader(gateway, peer, &parts.headers).await {
+    let Asked { gateway, wire, peer, parts, .. } = asked;
+    let caller = match reader(gateway, wire, peer, &parts.headers).await {
         Ok(caller) => caller,
         Err(refusal) => return refusal,
     };
