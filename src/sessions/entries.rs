@@ -7,13 +7,15 @@
 
 use std::fs::File;
 use std::io;
+use std::os::unix::fs::MetadataExt;
 
 use serde_json::{Map, Value};
 
 use super::display::{HEARTBEAT_KIND, is_of_session};
 use super::media::{Media, StoredMedia};
+use super::outline::Outlines;
 use super::service::Sessions;
-use super::transcript::{Body, Forward, Line, Position, bare_id};
+use super::transcript::{Body, Forward, Line, Position, bare_id, head};
 use super::{SessionError, SessionKey, directives, reading, time};
 use crate::protocol::message::{AgentMessage, ContentBlock, UserContent, UserMessage, text_of};
 use crate::store::SessionEntry;
@@ -60,19 +62,7 @@ pub struct Entries<'f> {
     media: Option<Media>,
 }
 
-impl<'f> Entries<'f> {
-    /// Starts at `from`; what comes at the byte `to` or after it is not looked
-    /// at. With `media`, pictures that are files beside the transcript are put
-    /// into their messages.
-    pub fn new(
-        file: &'f File,
-        from: EntryPlace,
-        to: u64,
-        media: Option<Media>,
-    ) -> io::Result<Self> {
-        Ok(Self { lines: Forward::new(file, from.bytes, to)?, seq: from.seq, media })
-    }
-
+impl Entries<'_> {
     /// Where the next entry begins.
     pub fn place(&self) -> EntryPlace {
         EntryPlace { bytes: self.lines.ends(), seq: self.seq }
@@ -132,20 +122,61 @@ enum Step {
     End,
 }
 
+/// A transcript that is open for reading.
+pub struct StoredTranscript<'f> {
+    file: &'f File,
+    length: u64,
+    media: Option<Media>,
+}
+
+impl<'f> StoredTranscript<'f> {
+    /// The transcript in this file up to the byte `length`, of which only whole
+    /// lines are read. With `media`, pictures that are files beside it are put
+    /// into their messages.
+    pub const fn new(file: &'f File, length: u64, media: Option<Media>) -> Self {
+        Self { file, length, media }
+    }
+
+    /// Where it ends.
+    pub const fn length(&self) -> u64 {
+        self.length
+    }
+
+    /// Which file it is. Another one may be put into its place.
+    pub fn identity(&self) -> io::Result<(u64, u64)> {
+        let about = self.file.metadata()?;
+        Ok((about.dev(), about.ino()))
+    }
+
+    /// Where its session works, as its first line says.
+    pub fn cwd(&self) -> io::Result<Option<String>> {
+        Ok(head(self.file)?.and_then(|(_, header)| header?.cwd))
+    }
+
+    /// The entries from a place on.
+    pub fn entries(&self, from: EntryPlace) -> io::Result<Entries<'f>> {
+        let lines = Forward::new(self.file, from.bytes, self.length)?;
+        Ok(Entries { lines, seq: from.seq, media: self.media.clone() })
+    }
+
+    /// How long the entries from a place on are.
+    pub fn outlines(&self, from: EntryPlace) -> io::Result<Outlines<'f>> {
+        Ok(Outlines::new(Forward::new(self.file, from.bytes, self.length)?, from))
+    }
+}
+
 impl Sessions {
-    /// Reads the transcript of a session from a place on; an empty answer when it
-    /// has none. `read` runs where it may wait for the disk. Pictures that are
-    /// files are in their messages.
-    pub async fn read_entries<T: Default + Send + 'static>(
+    /// Opens the transcript of a session; an empty answer when it has none.
+    /// `read` runs where it may wait for the disk.
+    pub async fn read_transcript<T: Default + Send + 'static>(
         &self,
         key: &SessionKey,
         entry: &SessionEntry,
-        from: EntryPlace,
-        read: impl FnOnce(Entries<'_>) -> io::Result<T> + Send + 'static,
+        read: impl FnOnce(StoredTranscript<'_>) -> io::Result<T> + Send + 'static,
     ) -> Result<T, SessionError> {
         let media = self.media();
         let work = move |file: &File, end: &Position| {
-            read(Entries::new(file, from, end.bytes, Some(media))?)
+            read(StoredTranscript::new(file, end.bytes, Some(media)))
         };
         self.read(key, entry, work).await
     }

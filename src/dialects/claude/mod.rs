@@ -4,3 +4,5 @@
 //! Must not: run an agent, or store a message, but by the methods of the gateway.
 
 pub mod format;
+pub mod history;
+mod pages;
