@@ -18,6 +18,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clawgate::agent::approvals::{Approvals, ApprovalsParts};
+use clawgate::agent::feed::Feed;
 use clawgate::agent::skills::Skills;
 use clawgate::agent::workspace::Workspaces;
 use clawgate::agent::{
@@ -182,6 +183,7 @@ async fn place_at(clock: Arc<dyn Clock>) -> Place {
         sessions: sessions.clone(),
         store: Arc::clone(&store),
         models: models.clone(),
+        feed: Feed::default(),
         bus: bus.clone(),
         events: SessionEvents::new(bus, models, Arc::clone(&clock)),
         approvals,

@@ -196,7 +196,7 @@ impl Runs {
     }
 
     pub(super) fn emitter(&self, run: &Arc<ActiveRun>) -> Emitter {
-        Emitter::new(Arc::clone(run), self.parts.bus.clone(), Arc::clone(&self.parts.clock))
+        self.parts.emitter(run)
     }
 
     /// Frees the lane and tells those who wait; answers the next. Nothing here

@@ -21,6 +21,7 @@ use crate::sessions::directives;
 use crate::support::{Clock, without_nulls};
 
 use super::fallback;
+use super::feed::{Ending, Feed, RunNews};
 use super::named_files;
 use super::run::{AbortReason, ActiveRun};
 use super::visible::Visible;
@@ -32,6 +33,7 @@ const DELTA_EVERY: Duration = Duration::from_millis(150);
 pub struct Emitter {
     run: Arc<ActiveRun>,
     bus: Bus,
+    feed: Feed,
     clock: Arc<dyn Clock>,
     seq: u64,
     started_at: u64,
@@ -54,11 +56,12 @@ pub struct Emitter {
 
 impl Emitter {
     /// An emitter for a run that begins now.
-    pub fn new(run: Arc<ActiveRun>, bus: Bus, clock: Arc<dyn Clock>) -> Self {
+    pub fn new(run: Arc<ActiveRun>, bus: Bus, feed: Feed, clock: Arc<dyn Clock>) -> Self {
         Self {
             started_at: clock.now_ms(),
             run,
             bus,
+            feed,
             clock,
             seq: 0,
             earlier: String::new(),
@@ -77,8 +80,14 @@ impl Emitter {
         self.started_at
     }
 
+    /// Tells those inside of the gateway who follow the session.
+    pub fn tell(&self, news: impl FnOnce() -> RunNews) {
+        self.feed.of_run(&self.run, news);
+    }
+
     /// The run begins.
     pub fn start(&mut self) {
+        self.tell(|| RunNews::Begins);
         self.run.note(|progress| progress.started_at = Some(self.started_at));
         self.agent("lifecycle", json!({"phase": "start", "startedAt": self.started_at}));
     }
@@ -133,6 +142,7 @@ impl Emitter {
         let Some(delta) = said.get(self.shown..).filter(|delta| !delta.is_empty()) else {
             return false;
         };
+        self.feed.of_run(&self.run, || RunNews::Says(delta.to_owned()));
         // With nobody there the whole text need not be written again each time.
         let data = self.is_watched().then(|| json!({"text": said, "delta": delta}));
         self.shown = said.len();
@@ -199,6 +209,10 @@ impl Emitter {
             "usage": usage,
             "stopReason": stop_reason,
         }));
+        self.tell(|| {
+            let (usage, stop_reason) = (usage.clone(), stop_reason.to_owned());
+            RunNews::Ends(Ending::Answered { usage, stop_reason })
+        });
     }
 
     /// The run ends with an error.
@@ -218,6 +232,10 @@ impl Emitter {
             // What dashboards read, in the words of the provider.
             "error": {"code": kind, "message": message},
         }));
+        self.tell(|| {
+            let (message, kind) = (message.to_owned(), kind.to_owned());
+            RunNews::Ends(Ending::Failed { message, told: told.to_owned(), kind })
+        });
     }
 
     /// The message went into another run, which tells the rest. Names that run.
@@ -231,6 +249,7 @@ impl Emitter {
             "state": "final",
             "takenInto": run_id,
         }));
+        self.tell(|| RunNews::Ends(Ending::TakenInto(run_id.to_owned())));
     }
 
     /// A newer message takes the place of the run, which ends with what it has.
@@ -251,6 +270,7 @@ impl Emitter {
             "stopReason": AbortReason::Interrupt.as_str(),
             "message": message,
         }));
+        self.tell(|| RunNews::Ends(Ending::Aborted(AbortReason::Interrupt)));
     }
 
     /// Somebody stopped the run.
@@ -273,6 +293,7 @@ impl Emitter {
             "stopReason": reason.as_str(), "startedAt": self.started_at,
             "endedAt": self.clock.now_ms()});
         self.agent("lifecycle", data);
+        self.tell(|| RunNews::Ends(Ending::Aborted(reason)));
     }
 
     /// Sends what the pace has held back.

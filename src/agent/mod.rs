@@ -16,6 +16,7 @@ mod drive;
 mod emitter;
 pub mod exec;
 mod fallback;
+pub mod feed;
 mod inter_session;
 mod interrupt;
 mod join;
@@ -58,6 +59,7 @@ pub mod workspace;
 
 pub use changes::{Change, CompactionChange};
 pub use commanded::{AfterAnswer, CommandAnswer};
+pub use emitter::Card;
 pub use models::{Models, SessionModel, UnknownModel};
 pub use notices::Notices;
 pub use parts::RunsParts;

@@ -22,7 +22,9 @@ use crate::support::{Clock, Ids, Live, Tasks};
 use crate::telemetry::without_secrets;
 
 use super::approvals::Approvals;
+use super::emitter::Emitter;
 use super::exec::Processes;
+use super::feed::{Feed, RunNews};
 use super::models::Models;
 use super::notices::{Notices, shortened};
 use super::run::{ActiveRun, RunEnd};
@@ -46,6 +48,8 @@ pub struct RunsParts {
     pub models: Models,
     /// Where events go.
     pub bus: Bus,
+    /// What happens in runs, for those inside of the gateway.
+    pub feed: Feed,
     /// Events about sessions.
     pub events: SessionEvents,
     /// Which commands may run.
@@ -144,7 +148,9 @@ impl RunsParts {
         let workspace = self.agent_of(key).workspace;
         self.sessions.ensure(key, &workspace).await?;
         let options = AppendOptions { id, ..AppendOptions::default() };
-        self.sessions.append(key, message, options).await
+        let stored = self.sessions.append(key, message, options).await?;
+        self.feed.of_session(key, || RunNews::Stored(stored.clone()));
+        Ok(stored)
     }
 
     /// Adds the message of a run, unless it is there already.
@@ -158,7 +164,11 @@ impl RunsParts {
         let workspace = self.agent_of(key).workspace;
         self.sessions.ensure(key, &workspace).await?;
         let options = AppendOptions { id: Some(id.into()), idempotency_key: Some(run_id.into()) };
-        self.sessions.append(key, message, options).await
+        let stored = self.sessions.append(key, message, options).await?;
+        if !stored.is_repeated {
+            self.feed.of_session(key, || RunNews::Stored(stored.clone()));
+        }
+        Ok(stored)
     }
 
     /// Begins the session of a run anew when its message came too late for the
@@ -169,6 +179,12 @@ impl RunsParts {
             tracing::info!(session = %run.key, "stale session begins anew");
         }
         Ok(())
+    }
+
+    /// What tells of a run.
+    pub(super) fn emitter(&self, run: &Arc<ActiveRun>) -> Emitter {
+        let (run, clock) = (Arc::clone(run), Arc::clone(&self.clock));
+        Emitter::new(run, self.bus.clone(), self.feed.clone(), clock)
     }
 
     /// Tells those who watch of a stored message.
@@ -190,6 +206,10 @@ impl RunsParts {
         let mark = ChatMark { run_id: run_id.into(), text: None, begins: false };
         let event = Event::new(EventKind::Chat, &payload).about(key.clone()).chat(mark);
         self.bus.deliver(event, &Audience::Everyone);
+        self.feed.of_session(key, || RunNews::Noted {
+            run_id: run_id.to_owned(),
+            answer: stored.clone(),
+        });
     }
 
     /// How a run ended, for `diagnostics.stability`.

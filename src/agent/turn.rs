@@ -15,6 +15,7 @@ use crate::sessions::{SessionEntry, SessionError, StoredMessage};
 use crate::support::millis;
 
 use super::emitter::Emitter;
+use super::feed::RunNews;
 use super::models::SessionModel;
 use super::parts::RunsParts;
 use super::prompt::Prompt;
@@ -40,7 +41,8 @@ pub async fn execute(runs: &Arc<Runs>, run: &Arc<ActiveRun>) -> RunEnd {
     let (parts, emitter) = (runs.parts(), runs.emitter(run));
     let (used, notices) = (Usage::default(), Vec::new());
     let fill = Fill::default();
-    let mut turn = Turn { runs, parts, run, emitter, used, notices, fill, kept: None };
+    let mut turn =
+        Turn { runs, parts, run, emitter, used, notices, fill, kept: None, answer_id: None };
     let started_at = turn.emitter.started_at();
     let update = turn.update(move |entry| {
         entry.status = Some("running".into());
@@ -87,6 +89,8 @@ struct Turn<'a> {
     fill: Fill,
     /// What had been said when somebody stopped the run.
     kept: Option<StoredMessage>,
+    /// Id that the answer of the model will have in the transcript.
+    answer_id: Option<String>,
 }
 
 impl Turn<'_> {
@@ -184,14 +188,20 @@ impl Turn<'_> {
         let (thinking, notices) = (request.thinking, &self.notices);
         let system = |model: &ModelInfo| prompt.render(model, thinking, notices);
         let emitter = &mut self.emitter;
-        let mut events = |event: StreamEvent| match event {
-            StreamEvent::TextDelta { delta, .. } => emitter.text(&delta),
-            StreamEvent::Retry(notice) => {
-                let delay = millis(notice.delay);
-                emitter.retry(notice.attempt, notice.max_attempts, delay, &notice.message);
+        let entry_id = self.parts.ids.entry_id();
+        self.answer_id = Some(entry_id.clone());
+        emitter.tell(|| RunNews::Asks { entry_id, model: Arc::clone(route.model()) });
+        let mut events = |event: StreamEvent| {
+            emitter.tell(|| RunNews::Stream(event.clone()));
+            match event {
+                StreamEvent::TextDelta { delta, .. } => emitter.text(&delta),
+                StreamEvent::Retry(notice) => {
+                    let delay = millis(notice.delay);
+                    emitter.retry(notice.attempt, notice.max_attempts, delay, &notice.message);
+                }
+                StreamEvent::Fallback(notice) => emitter.fallback(&notice),
+                _ => {}
             }
-            StreamEvent::Fallback(notice) => emitter.fallback(&notice),
-            _ => {}
         };
         let outcome = tokio::select! {
             biased;
@@ -206,7 +216,7 @@ impl Turn<'_> {
             }
             Ok(Ok(message)) => {
                 let text = message.error_message.clone().unwrap_or_else(|| "unknown error".into());
-                self.append(AgentMessage::Assistant(message)).await?;
+                self.append(AgentMessage::Assistant(message), self.answer_id.clone()).await?;
                 Err(Stop::Failed { message: text, kind: "refusal" })
             }
             Ok(Err(error)) => Err(self.provider_failed(error, model).await?),
@@ -282,7 +292,7 @@ impl Turn<'_> {
         let mut partial = error.partial.map_or_else(|| self.partial(model), |partial| *partial);
         partial.stop_reason = StopReason::Error;
         partial.error_message = Some(message.clone());
-        self.append(AgentMessage::Assistant(partial)).await?;
+        self.append(AgentMessage::Assistant(partial), self.answer_id.clone()).await?;
         Ok(Stop::Failed { message, kind })
     }
 
@@ -292,7 +302,8 @@ impl Turn<'_> {
         let partial = self.partial(model);
         if !partial.content.is_empty() {
             let partial = AgentMessage::Assistant(partial);
-            self.kept = Some(self.parts.append(&self.run.key, partial, None).await?);
+            let id = self.answer_id.clone();
+            self.kept = Some(self.parts.append(&self.run.key, partial, id).await?);
         }
         Ok(())
     }
@@ -321,16 +332,20 @@ impl Turn<'_> {
         let usage = message.usage.clone();
         let row = self.update(move |entry| take_call(entry, &usage)).await;
         let message = AgentMessage::Assistant(message);
-        let mut stored = self.parts.append(&self.run.key, message, None).await?;
+        let mut stored = self.parts.append(&self.run.key, message, self.answer_id.clone()).await?;
         if let Some(row) = row {
             stored.session = SessionEntry { transcript: stored.session.transcript, ..row };
         }
         Ok(stored)
     }
 
-    async fn append(&mut self, message: AgentMessage) -> Result<StoredMessage, SessionError> {
+    async fn append(
+        &mut self,
+        message: AgentMessage,
+        id: Option<String>,
+    ) -> Result<StoredMessage, SessionError> {
         let is_result = matches!(message, AgentMessage::ToolResult(_));
-        let stored = self.parts.append(&self.run.key, message, None).await?;
+        let stored = self.parts.append(&self.run.key, message, id).await?;
         if !is_result {
             self.parts.announce(&self.run.key, &stored);
         }

@@ -1,8 +1,4 @@
-//! One open connection: reads requests, writes answers and events.
-//!
-//! One task does both, so a connection costs little and its order is plain: it
-//! reads what is there, answers what can be answered at once, and writes all
-//! that waits in one flush.
+//! One open connection: takes requests, gives answers and events.
 
 use std::sync::Arc;
 use std::task::Poll;
@@ -11,10 +7,9 @@ use std::time::Duration;
 use bytes::Bytes;
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
-use tokio::time::{Interval, MissedTickBehavior, interval_at};
 
 use crate::auth::Peer;
-use crate::bus::{Batch, Closing, Item, SLOW};
+use crate::bus::{Closing, Event, SLOW, Subscriber};
 use crate::protocol::{ErrorShape, FrameError, Request, parse_request, response_err, response_ok};
 use crate::registry::{Ctx, Denial};
 use crate::support::{millis, stability};
@@ -22,28 +17,25 @@ use crate::support::{millis, stability};
 use super::handshake::{self, Welcome};
 use super::leave::Leave;
 use super::render::View;
-use super::socket::{Received, Socket};
+use super::socket::Socket;
+use super::talk::{self, Speaker};
 use super::upgrade::Gateway;
 
-/// The original pings every 25 s; a missing pong has no consequence.
-const PING_EVERY: Duration = Duration::from_secs(25);
 /// Requests of one connection that may be under way; beyond it we stop
 /// reading, and TCP tells the client.
 const MAX_IN_FLIGHT: usize = 64;
-/// Messages that are read before what they caused is written.
-const READ_BURST: usize = 64;
 /// More refusals for a wrong role in a row than this end the connection.
 const MAX_ROLE_REFUSALS: u32 = 10;
 
 /// Serves a socket from its upgrade to its end.
 pub async fn run(gateway: Arc<Gateway>, socket: Socket, peer: Peer) {
     // Boxed, so that its space is given back while the connection lasts.
-    let Some((connection, leave)) = Box::pin(admit(gateway, socket, peer)).await else {
+    let Some((connection, socket, leave)) = Box::pin(admit(gateway, socket, peer)).await else {
         return;
     };
     let client = Arc::clone(&connection.cx.caller.client_id);
     let began = tokio::time::Instant::now();
-    let end = connection.serve().await;
+    let end = talk::serve(socket, connection).await;
     let members = json!({
         "source": &*client,
         "connId": &*leave.conn_id,
@@ -62,7 +54,7 @@ async fn admit(
     gateway: Arc<Gateway>,
     mut socket: Socket,
     peer: Peer,
-) -> Option<(Connection, Leave)> {
+) -> Option<(Connection, Socket, Leave)> {
     let welcome = match handshake::run(&gateway, &mut socket, &peer).await {
         Ok(welcome) => welcome,
         Err(farewell) => {
@@ -75,107 +67,27 @@ async fn admit(
     let Welcome { caller, view, leave } = welcome;
     let cx = Ctx::new(Arc::clone(&gateway.services), caller);
     let in_flight = Arc::new(Semaphore::new(MAX_IN_FLIGHT));
-    Some((Connection { gateway, cx, view, socket, in_flight, role_refusals: 0 }, leave))
+    Some((Connection { gateway, cx, view, in_flight, role_refusals: 0 }, socket, leave))
 }
 
 struct Connection {
     gateway: Arc<Gateway>,
     cx: Ctx,
     view: View,
-    socket: Socket,
     in_flight: Arc<Semaphore>,
     role_refusals: u32,
 }
 
-/// What the main loop does next.
-enum Turn {
-    Read(Received),
-    Write,
-    Ping,
-}
+impl Speaker for Connection {
+    /// As the original.
+    const PING_EVERY: Duration = Duration::from_secs(25);
 
-impl Connection {
-    async fn serve(mut self) -> String {
-        let mut pings = pings();
-        let mut burst = 0;
-        loop {
-            let turn = self.turn(&mut pings, burst >= READ_BURST).await;
-            burst = if matches!(turn, Turn::Read(_)) { burst + 1 } else { 0 };
-            match turn {
-                Turn::Read(Received::Message(message)) => self.receive(&message).await,
-                Turn::Read(Received::TooLarge) => {
-                    self.socket.close(1009, "").await;
-                    return "message too large".into();
-                }
-                Turn::Read(Received::Gone(code)) => {
-                    return code
-                        .map_or_else(|| "gone".into(), |code| format!("closed with {code}"));
-                }
-                Turn::Ping if !self.ping().await => return "gone".into(),
-                Turn::Ping | Turn::Read(Received::Control) => {}
-                Turn::Write => match self.cx.caller.subscriber.outbox.take() {
-                    Batch::Items(items) => {
-                        if !self.write(items).await {
-                            return "gone".into();
-                        }
-                    }
-                    Batch::Empty => {}
-                    Batch::Close(Closing { code, reason, .. }) => {
-                        let conn_id = &self.cx.caller.subscriber.conn_id;
-                        tracing::debug!(conn = %conn_id, code, %reason, "closing");
-                        self.socket.close(code, &reason).await;
-                        return format!("closed with {code} {reason}");
-                    }
-                },
-            }
-        }
+    fn subscriber(&self) -> &Arc<Subscriber> {
+        &self.cx.caller.subscriber
     }
 
-    /// Whatever stops the reading also ends the turn: the burst at once, since
-    /// it may have caused nothing to write; the lack of permits with the next.
-    async fn turn(&mut self, pings: &mut Interval, is_sated: bool) -> Turn {
-        let has_room = self.in_flight.available_permits() > 0;
-        let outbox = &self.cx.caller.subscriber.outbox;
-        tokio::select! {
-            biased;
-            received = self.socket.receive(), if has_room && !is_sated => Turn::Read(received),
-            () = outbox.ready() => Turn::Write,
-            () = std::future::ready(()), if is_sated => Turn::Write,
-            _ = self.in_flight.acquire(), if !has_room => Turn::Write,
-            _ = pings.tick() => Turn::Ping,
-        }
-    }
-
-    /// `false` when the peer is gone. Like a write, a ping waits for a peer that
-    /// does not read.
-    async fn ping(&mut self) -> bool {
-        let outbox = &self.cx.caller.subscriber.outbox;
-        outbox.unless_cut(self.socket.ping()).await.unwrap_or(true)
-    }
-
-    /// Writes a batch in one flush; `false` when the peer is gone. A peer that
-    /// does not read is left waiting here until its queue is cut; the main loop
-    /// then finds the close in the outbox.
-    async fn write(&mut self, items: Vec<Item>) -> bool {
-        let Self { cx, view, socket, .. } = self;
-        let outbox = &cx.caller.subscriber.outbox;
-        let send = async {
-            for item in items {
-                let text = match item {
-                    Item::Frame(text) => text,
-                    Item::Event(event) => view.render(&event),
-                };
-                if !socket.feed(text).await {
-                    return false;
-                }
-            }
-            socket.flush().await
-        };
-        outbox.unless_cut(send).await.unwrap_or(true)
-    }
-
-    async fn receive(&mut self, message: &Bytes) {
-        match parse_request(message) {
+    async fn hear(&mut self, message: Bytes) {
+        match parse_request(&message) {
             Ok(request) => self.request(request).await,
             // Recorded: ignored, the connection stays.
             Err(FrameError::NotJson) => {}
@@ -186,6 +98,20 @@ impl Connection {
         }
     }
 
+    async fn hear_binary(&mut self, message: Bytes) {
+        self.hear(message).await;
+    }
+
+    fn render(&mut self, event: &Event) -> Option<String> {
+        Some(self.view.render(event))
+    }
+
+    fn in_flight(&self) -> Option<&Semaphore> {
+        Some(&self.in_flight)
+    }
+}
+
+impl Connection {
     /// Calls the method. What can be answered without waiting is answered
     /// right here; only what waits becomes a task.
     async fn request(&mut self, request: Request) {
@@ -233,10 +159,4 @@ impl Connection {
         let frame = response_err(id, error, self.cx.caller.profile);
         self.cx.caller.subscriber.outbox.answer(frame);
     }
-}
-
-fn pings() -> Interval {
-    let mut pings = interval_at(tokio::time::Instant::now() + PING_EVERY, PING_EVERY);
-    pings.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    pings
 }

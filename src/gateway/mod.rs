@@ -4,8 +4,10 @@
 //! without a bound in bytes and time; one connection's trouble is its own;
 //! every close says why. Must not: know what a method does.
 
+mod answering;
 mod connection;
 mod control;
+mod footing;
 mod handshake;
 mod headers;
 mod io;
@@ -14,9 +16,14 @@ mod meter;
 mod preauth;
 mod render;
 mod socket;
+mod talk;
 pub mod tls;
 mod transport;
 mod upgrade;
 
 pub use control::{ControlSocket, challenge as control_challenge};
+pub use footing::Footing;
+pub use io::Wire;
+pub use leave::Leave;
+pub use talk::{Opened, Speaker};
 pub use upgrade::{Gateway, serve};

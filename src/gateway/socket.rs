@@ -27,8 +27,10 @@ const MAX_BUFFERED_FRAME: usize = 16 * 1024;
 
 /// What came in.
 pub enum Received {
-    /// A text or binary message.
+    /// A text message.
     Message(Bytes),
+    /// A binary message.
+    Binary(Bytes),
     /// A message over the limit.
     TooLarge,
     /// Ping or pong; answered already.
@@ -61,7 +63,7 @@ impl Socket {
     pub async fn receive(&mut self) -> Received {
         match self.inner.recv().await {
             Some(Ok(Message::Text(text))) => Received::Message(text.into()),
-            Some(Ok(Message::Binary(bytes))) => Received::Message(bytes),
+            Some(Ok(Message::Binary(bytes))) => Received::Binary(bytes),
             Some(Ok(Message::Ping(_) | Message::Pong(_))) => Received::Control,
             Some(Ok(Message::Close(frame))) => Received::Gone(frame.map(|frame| frame.code)),
             Some(Err(error)) if self.meter.is_exhausted() || is_too_large(&error) => {

@@ -11,7 +11,6 @@ use crate::sessions::{CompactionReason, SessionKey};
 
 use super::{CompactError, Compacted, compact_as};
 use crate::agent::RunTerms;
-use crate::agent::emitter::Emitter;
 use crate::agent::queue::QueueRules;
 use crate::agent::report::Family;
 use crate::agent::run::{AbortReason, ActiveRun, RunEnd};
@@ -32,8 +31,7 @@ impl Runs {
     ) -> Result<Compacted, CompactError> {
         let hold = self.hold(key, written_key, owner).await?;
         let parts = self.parts();
-        let mut emitter =
-            Emitter::new(Arc::clone(&hold.run), parts.bus.clone(), Arc::clone(&parts.clock));
+        let mut emitter = parts.emitter(&hold.run);
         let done =
             compact_as(parts, &hold.run, &mut emitter, (CompactionReason::Manual, instructions))
                 .await;

@@ -21,6 +21,7 @@ use crate::sessions::{
 };
 
 use super::emitter::Emitter;
+use super::feed::RunNews;
 use super::models::SessionModel;
 use super::parts::RunsParts;
 use super::run::{AbortReason, ActiveRun};
@@ -32,6 +33,8 @@ const LIMIT: Duration = Duration::from_mins(15);
 /// A session that was compacted.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Compacted {
+    /// Id of its line in the transcript.
+    pub entry_id: String,
     /// What was written down.
     pub compaction: Compaction,
     /// What the index knows now.
@@ -120,6 +123,7 @@ async fn compact_as(
         return Err(CompactError::NoModel);
     }
     emitter.compaction_start();
+    emitter.tell(|| RunNews::Compacts(reason));
     let mut route = parts.models.route(key, &key.agent(&parts.keys.now()), model).unremembered();
     let summing = summary::sum_up(&mut route, &entry.session_id, &plan, instructions);
     let summed = tokio::select! {
@@ -137,6 +141,7 @@ async fn compact_as(
         matches!(reason, CompactionReason::OverflowRetry | CompactionReason::TimeoutRetry);
     let will_retry = done.is_ok() && is_retry;
     emitter.compaction_end(will_retry, done.is_ok());
+    emitter.tell(|| RunNews::Compacted(reason, done.as_ref().ok().cloned()));
     done
 }
 
@@ -157,5 +162,5 @@ async fn note(
         files: summary::files(plan.summed),
     };
     let done = parts.sessions.compact(key, compaction.clone()).await?;
-    Ok(Compacted { compaction, entry: done.entry })
+    Ok(Compacted { entry_id: done.entry_id, compaction, entry: done.entry })
 }

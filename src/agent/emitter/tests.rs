@@ -38,7 +38,7 @@ impl Backplane for Recorder {
 fn emitter() -> (Emitter, Recorder) {
     let recorder = Recorder::default();
     let bus = Bus::new(recorder.clone());
-    (Emitter::new(run("r", "main"), bus, Arc::new(SystemClock)), recorder)
+    (Emitter::new(run("r", "main"), bus, Feed::default(), Arc::new(SystemClock)), recorder)
 }
 
 /// What a model may do next.

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 
 use super::Emitter;
+use crate::agent::feed::RunNews;
 use crate::agent::tools::{ToolKind, ToolOutput};
 use crate::bus::{Audience, EventKind};
 use crate::protocol::message::ToolCall;
@@ -69,6 +70,7 @@ impl Emitter {
     pub fn tool_start(&mut self, card: &Card, row: &Map<String, Value>) {
         self.settle();
         self.flush();
+        self.tell(|| RunNews::ToolBegins(card.clone()));
         let call = &card.call;
         let data = json!({"phase": "start", "name": call.name, "toolCallId": call.id,
             "args": call.arguments});
@@ -81,6 +83,7 @@ impl Emitter {
 
     /// A tool call has something to show already.
     pub fn tool_update(&mut self, card: &Card, row: &Map<String, Value>, output: &ToolOutput) {
+        self.tell(|| RunNews::ToolShows(card.clone(), output.clone()));
         let call = &card.call;
         let data = json!({"phase": "update", "name": call.name, "toolCallId": call.id,
             "partialResult": output.to_wire()});
@@ -100,6 +103,7 @@ impl Emitter {
     /// command's card says so; what becomes of one that was denied, its end
     /// tells.
     pub fn tool_approval(&mut self, card: &Card, data: &Value) {
+        self.tell(|| RunNews::ToolAsks(card.clone(), data.clone()));
         self.agent("approval", data.clone());
         let (status, summary) = match (data["phase"].as_str(), data["status"].as_str()) {
             (Some("requested"), _) => ("blocked", Some(AWAITING)),
@@ -115,6 +119,7 @@ impl Emitter {
 
     /// A tool call has ended.
     pub fn tool_end(&mut self, card: &Card, row: &Map<String, Value>, output: &ToolOutput) {
+        self.tell(|| RunNews::ToolEnds(card.clone(), output.clone()));
         let call = &card.call;
         let data = json!({"phase": "result", "name": call.name, "toolCallId": call.id,
             "meta": card.meta, "isError": output.is_error, "result": output.to_wire()});

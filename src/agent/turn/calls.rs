@@ -78,7 +78,7 @@ impl Turn<'_> {
             if let Some(usage) = &output.usage {
                 self.used = add(&self.used, usage);
             }
-            self.append(AgentMessage::ToolResult(ToolResultMessage {
+            let result = AgentMessage::ToolResult(ToolResultMessage {
                 tool_call_id: card.call.id,
                 tool_name: card.call.name,
                 is_error: output.is_error_in_transcript(),
@@ -86,8 +86,8 @@ impl Turn<'_> {
                 details: output.details,
                 timestamp: self.parts.clock.now_ms(),
                 extra: Map::new(),
-            }))
-            .await?;
+            });
+            self.append(result, None).await?;
         }
         stopped.map_or(Ok(()), |reason| Err(Stop::Aborted(reason)))
     }

@@ -11,7 +11,8 @@ impl Turn<'_> {
     /// The answer and the row are on disk before anybody hears that it is final.
     pub(super) async fn finish(mut self, message: &AssistantMessage) -> RunEnd {
         let wire = AgentMessage::Assistant(message.clone());
-        let mut stored = match self.parts.append(&self.run.key, wire, None).await {
+        let mut stored = match self.parts.append(&self.run.key, wire, self.answer_id.clone()).await
+        {
             Ok(stored) => stored,
             Err(error) => {
                 return self.fail(format!("transcript not writable: {error}"), "unknown").await;

@@ -1,0 +1,190 @@
+//! The loop of an open connection, whatever it speaks.
+//!
+//! One task does both directions, so a connection costs little and its order is
+//! plain: it reads what is there, answers what can be answered at once, and
+//! writes all that waits in one flush.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use tokio::sync::Semaphore;
+use tokio::time::{Interval, MissedTickBehavior, interval_at};
+
+use crate::bus::{Batch, Closing, Event, Item, Subscriber};
+use crate::support::BoxFuture;
+
+use super::footing::Footing;
+use super::leave::Leave;
+use super::socket::{Received, Socket};
+use super::upgrade::Gateway;
+
+/// Messages that are read before what they caused is written.
+const READ_BURST: usize = 64;
+
+/// What is said on a connection.
+pub trait Speaker: Send + Sync {
+    /// How often it pings; a missing pong has no consequence.
+    const PING_EVERY: Duration;
+
+    /// Its place in the bus.
+    fn subscriber(&self) -> &Arc<Subscriber>;
+
+    /// Begins: what is put into the outbox here is sent first.
+    fn begin(&mut self) -> impl Future<Output = ()> + Send {
+        std::future::ready(())
+    }
+
+    /// A message came. While this waits, nothing else is read or written: what
+    /// takes long is a task.
+    fn hear(&mut self, message: Bytes) -> impl Future<Output = ()> + Send;
+
+    /// A binary message came. Nobody minds it, where texts are spoken.
+    fn hear_binary(&mut self, message: Bytes) -> impl Future<Output = ()> + Send {
+        drop(message);
+        std::future::ready(())
+    }
+
+    /// The frame for an event; `None` for one that is not told.
+    fn render(&mut self, event: &Event) -> Option<String>;
+
+    /// Permits of what is under way; without one left, nothing is read, and TCP
+    /// tells the client.
+    fn in_flight(&self) -> Option<&Semaphore> {
+        None
+    }
+}
+
+/// A connection of a dialect that was let in and is about to become a WebSocket.
+pub struct Opened(
+    Box<dyn FnOnce(Arc<Gateway>, Socket, Footing) -> BoxFuture<'static, String> + Send>,
+);
+
+impl Opened {
+    /// The connection that `speaker` serves. It is in the hub while it lasts, so
+    /// it ends with what let it in.
+    pub fn new(speaker: impl Speaker + 'static) -> Self {
+        Self(Box::new(|gateway, socket, footing| {
+            Box::pin(async move {
+                let subscriber = Arc::clone(speaker.subscriber());
+                gateway.hub.join(Arc::clone(&subscriber));
+                let _leave =
+                    Leave::new(Arc::clone(&gateway), Arc::clone(&subscriber.conn_id), None);
+                footing.look_again(&gateway, &subscriber).await;
+                serve(socket, speaker).await
+            })
+        }))
+    }
+
+    /// Serves it to its end; says why it ended.
+    pub async fn run(self, gateway: Arc<Gateway>, socket: Socket, footing: Footing) -> String {
+        (self.0)(gateway, socket, footing).await
+    }
+}
+
+/// What the loop does next.
+enum Turn {
+    Read(Received),
+    Write,
+    Ping,
+}
+
+/// Serves a connection to its end; says why it ended.
+pub(super) async fn serve<S: Speaker>(mut socket: Socket, mut speaker: S) -> String {
+    speaker.begin().await;
+    let mut pings = pings(S::PING_EVERY);
+    let mut burst = 0;
+    loop {
+        let turn = turn(&mut socket, &speaker, &mut pings, burst >= READ_BURST).await;
+        burst = if matches!(turn, Turn::Read(_)) { burst + 1 } else { 0 };
+        match turn {
+            Turn::Read(Received::Message(message)) => speaker.hear(message).await,
+            Turn::Read(Received::Binary(message)) => speaker.hear_binary(message).await,
+            Turn::Read(Received::TooLarge) => {
+                socket.close(1009, "").await;
+                return "message too large".into();
+            }
+            Turn::Read(Received::Gone(code)) => {
+                return code.map_or_else(|| "gone".into(), |code| format!("closed with {code}"));
+            }
+            Turn::Ping if !ping(&mut socket, &speaker).await => return "gone".into(),
+            Turn::Ping | Turn::Read(Received::Control) => {}
+            Turn::Write => match speaker.subscriber().outbox.take() {
+                Batch::Items(items) => {
+                    if !write(&mut socket, &mut speaker, items).await {
+                        return "gone".into();
+                    }
+                }
+                Batch::Empty => {}
+                Batch::Close(Closing { code, reason, .. }) => {
+                    let conn_id = &speaker.subscriber().conn_id;
+                    tracing::debug!(conn = %conn_id, code, %reason, "closing");
+                    socket.close(code, &reason).await;
+                    return format!("closed with {code} {reason}");
+                }
+            },
+        }
+    }
+}
+
+/// Whatever stops the reading also ends the turn: the burst at once, since it
+/// may have caused nothing to write; the lack of permits with the next.
+async fn turn(
+    socket: &mut Socket,
+    speaker: &impl Speaker,
+    pings: &mut Interval,
+    is_sated: bool,
+) -> Turn {
+    let in_flight = speaker.in_flight();
+    let has_room = in_flight.is_none_or(|permits| permits.available_permits() > 0);
+    let permit = async {
+        match in_flight {
+            Some(permits) => drop(permits.acquire().await),
+            None => std::future::pending().await,
+        }
+    };
+    let outbox = &speaker.subscriber().outbox;
+    tokio::select! {
+        biased;
+        received = socket.receive(), if has_room && !is_sated => Turn::Read(received),
+        () = outbox.ready() => Turn::Write,
+        () = std::future::ready(()), if is_sated => Turn::Write,
+        () = permit, if !has_room => Turn::Write,
+        _ = pings.tick() => Turn::Ping,
+    }
+}
+
+/// `false` when the peer is gone. Like a write, a ping waits for a peer that
+/// does not read.
+async fn ping(socket: &mut Socket, speaker: &impl Speaker) -> bool {
+    let outbox = &speaker.subscriber().outbox;
+    outbox.unless_cut(socket.ping()).await.unwrap_or(true)
+}
+
+/// Writes a batch in one flush; `false` when the peer is gone. A peer that does
+/// not read is left waiting here until its queue is cut; the loop then finds the
+/// close in the outbox.
+async fn write(socket: &mut Socket, speaker: &mut impl Speaker, items: Vec<Item>) -> bool {
+    let subscriber = Arc::clone(speaker.subscriber());
+    let send = async {
+        for item in items {
+            let text = match item {
+                Item::Frame(text) => Some(text),
+                Item::Event(event) => speaker.render(&event),
+            };
+            if let Some(text) = text
+                && !socket.feed(text).await
+            {
+                return false;
+            }
+        }
+        socket.flush().await
+    };
+    subscriber.outbox.unless_cut(send).await.unwrap_or(true)
+}
+
+fn pings(every: Duration) -> Interval {
+    let mut pings = interval_at(tokio::time::Instant::now() + every, every);
+    pings.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    pings
+}
