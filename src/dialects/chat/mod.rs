@@ -1,0 +1,11 @@
+//! The action chat: `/api/chat/ws` and what is asked for beside it.
+//!
+//! Owns: the frames, routes and slash commands of that dialect; docs/action-chat.md
+//! tells what they are. Must not: have rights or state of its own.
+
+pub mod book;
+pub mod commands;
+pub mod lockdown;
+pub mod retention;
+pub mod settings;
+pub mod setup;
