@@ -17,6 +17,7 @@ mod emitter;
 pub mod exec;
 mod fallback;
 pub mod feed;
+pub mod guardrails;
 mod inter_session;
 mod interrupt;
 mod join;
