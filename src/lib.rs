@@ -27,7 +27,7 @@
 //! | [`handlers`] | one function per method |
 //! | [`gateway`] | sockets: listen, handshake, connection |
 //! | [`http`] | what is asked for by HTTP without a WebSocket |
-//! | [`dialects`] | other protocols over the same sessions |
+//! | [`dialects`] | APIs of other software on the same sessions |
 //! | [`app`] | composition root: build, start, stop |
 //! | [`cli`] | the `clawgate` command |
 #![forbid(unsafe_code)]

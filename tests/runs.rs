@@ -143,7 +143,6 @@ async fn place_at(clock: Arc<dyn Clock>) -> Place {
         settings: settings.clone(),
         sessions: sessions.clone(),
         bus: bus.clone(),
-        feed: Feed::default(),
         clock: Arc::clone(&clock),
         ids: ids.clone(),
     });
@@ -184,6 +183,7 @@ async fn place_at(clock: Arc<dyn Clock>) -> Place {
         sessions: sessions.clone(),
         store: Arc::clone(&store),
         models: models.clone(),
+        feed: Feed::default(),
         bus: bus.clone(),
         events: SessionEvents::new(bus, models, Arc::clone(&clock)),
         approvals,

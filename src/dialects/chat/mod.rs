@@ -6,6 +6,15 @@
 pub mod book;
 pub mod commands;
 pub mod lockdown;
+mod login;
 pub mod retention;
+mod routes;
 pub mod settings;
 pub mod setup;
+
+use super::Dialect;
+use crate::http::Manner;
+
+/// Its tables.
+pub static DIALECT: Dialect =
+    Dialect { name: "chat", manner: Manner::Chat, routes: &routes::ROUTES, sockets: &[] };
