@@ -5,10 +5,11 @@
 
 pub mod book;
 pub mod commands;
+pub mod guardrails;
 pub mod lockdown;
 mod login;
+pub mod rest;
 pub mod retention;
-mod routes;
 pub mod settings;
 pub mod setup;
 
@@ -17,4 +18,4 @@ use crate::http::Manner;
 
 /// Its tables.
 pub static DIALECT: Dialect =
-    Dialect { name: "chat", manner: Manner::Chat, routes: &routes::ROUTES, sockets: &[] };
+    Dialect { name: "chat", manner: Manner::Chat, routes: &rest::ROUTES, sockets: &[] };
