@@ -30,6 +30,8 @@ pub struct HttpShown<'a> {
 /// What lets a request in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HttpProof {
+    /// There is none.
+    Nothing,
     /// Nothing is asked for, or a proxy names the user.
     Place,
     /// The gateway's own token or password.
@@ -45,6 +47,15 @@ pub struct HttpCaller {
     pub principal: Principal,
     /// By what.
     pub proof: HttpProof,
+}
+
+impl HttpCaller {
+    /// Somebody of whom nothing is asked, and who may do nothing.
+    pub fn nobody() -> Self {
+        let owner = Owner::Connection(OWNER.into());
+        let principal = Principal::new(Role::Operator, ScopeSet::default(), owner);
+        Self { principal, proof: HttpProof::Nothing }
+    }
 }
 
 /// Why a request is not let in.

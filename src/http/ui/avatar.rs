@@ -9,7 +9,8 @@ use serde_json::json;
 
 use crate::agent::workspace::{Avatar, Face};
 
-use super::super::caller::{json_answer, reader};
+use super::super::caller::reader;
+use super::super::json_answer;
 use super::super::not_found;
 use super::{ASK_AGAIN, Asked, headers, place, query, runtime};
 

@@ -19,7 +19,8 @@ use serde_json::{Value, json};
 use crate::config::Settings;
 use crate::gateway::Gateway;
 
-use super::super::caller::{json_answer, reader};
+use super::super::caller::reader;
+use super::super::json_answer;
 use super::super::not_found;
 use super::{ASK_AGAIN, Asked, files, headers, mime, query, runtime};
 

@@ -17,7 +17,8 @@ use crate::auth::{HttpCaller, HttpProof};
 use crate::gateway::Gateway;
 use crate::sessions::SessionKey;
 
-use super::super::caller::{forbidden, once, reader};
+use super::super::Manner;
+use super::super::caller::{once, reader};
 use super::{Asked, files, headers};
 
 /// Where they are.
@@ -55,7 +56,7 @@ pub(in crate::http) async fn answer(asked: Asked<'_>) -> Response {
         return missing();
     };
     if let Some(why) = withheld(&caller, &parts.headers, &key) {
-        return forbidden(why);
+        return Manner::Recorded.forbidden(why);
     }
     if !is_there(gateway, &key).await {
         return missing();

@@ -13,7 +13,8 @@ use crate::config::{AgentSettings, Settings};
 use crate::gateway::Gateway;
 use crate::handlers::SERVER_VERSION;
 
-use super::super::caller::{json_answer, reader};
+use super::super::caller::reader;
+use super::super::json_answer;
 use super::{ASK_AGAIN, Asked, avatar, files, headers, media};
 
 pub(in crate::http) async fn answer(asked: Asked<'_>) -> Response {
