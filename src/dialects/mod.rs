@@ -9,7 +9,7 @@ pub mod chat;
 pub mod claude;
 
 use crate::gateway::Gateway;
-use crate::http::{Manner, Route};
+use crate::http::{Manner, Route, SocketRoute};
 
 /// One of them.
 pub struct Dialect {
@@ -19,14 +19,24 @@ pub struct Dialect {
     pub manner: Manner,
     /// What can be asked for by HTTP.
     pub routes: &'static [Route],
+    /// Where it is spoken over a WebSocket.
+    pub sockets: &'static [SocketRoute],
 }
 
 /// All of them, in the order in which their paths are looked through.
 pub static ALL: [&Dialect; 2] = [&claude::DIALECT, &chat::DIALECT];
 
 /// The dialects in which a path may mean something, each with the path as its
-/// table has it.
+/// tables have it.
 pub(crate) fn at<'p>(
+    gateway: &Gateway,
+    path: &'p str,
+) -> impl Iterator<Item = (&'static Dialect, &'p str)> {
+    anywhere(gateway, path)
+}
+
+/// The same, whether they are enabled or not.
+pub(crate) fn anywhere<'p>(
     _gateway: &Gateway,
     path: &'p str,
 ) -> impl Iterator<Item = (&'static Dialect, &'p str)> {

@@ -6,6 +6,7 @@
 
 mod connection;
 mod control;
+mod footing;
 mod handshake;
 mod headers;
 mod io;
@@ -20,5 +21,6 @@ mod transport;
 mod upgrade;
 
 pub use control::{ControlSocket, challenge as control_challenge};
+pub use footing::Footing;
 pub use talk::{Opened, Speaker};
 pub use upgrade::{Gateway, serve};

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::auth::{HttpCaller, Peer, Principal};
 use crate::bus::Subscriber;
-use crate::gateway::Gateway;
+use crate::gateway::{Footing, Gateway};
 use crate::protocol::{Profile, Version};
 use crate::registry::{Caller, Ctx, Reply, Services};
 
@@ -23,8 +23,11 @@ const CLIENT: &str = "http";
 
 /// A request that has found its route.
 pub struct Asked<'a> {
+    /// What every request shares.
     pub gateway: &'a Arc<Gateway>,
+    /// The other side.
     pub peer: &'a Peer,
+    /// Its head.
     pub parts: &'a request::Parts,
     /// What stands in its path where the route has names.
     pub path: PathValues,
@@ -32,6 +35,9 @@ pub struct Asked<'a> {
     pub manner: Manner,
     /// Who asks; somebody without rights where the route asks for none.
     pub caller: HttpCaller,
+    /// What it was let in with.
+    pub footing: Footing,
+    /// Its body.
     pub body: Body,
 }
 
@@ -113,11 +119,24 @@ impl Asked<'_> {
 /// What calls in the name of this caller work with. Nothing is told to it beside
 /// its answers: it is in no list of those who are connected.
 pub fn cx_of(services: &Arc<Services>, principal: &Principal) -> Ctx {
-    let principal = Arc::new(principal.clone());
+    cx_with(services, subscriber(services, principal, &[]))
+}
+
+/// A connection of this caller that has not joined the hub yet.
+pub(super) fn subscriber(
+    services: &Services,
+    principal: &Principal,
+    caps: &[String],
+) -> Arc<Subscriber> {
     let conn_id = services.ids.uuid().into();
+    Arc::new(Subscriber::new(conn_id, Arc::new(principal.clone()), caps))
+}
+
+/// What calls in the name of this connection work with.
+pub(super) fn cx_with(services: &Arc<Services>, subscriber: Arc<Subscriber>) -> Ctx {
     let caller = Caller {
-        subscriber: Arc::new(Subscriber::new(conn_id, Arc::clone(&principal), &[])),
-        principal,
+        principal: Arc::clone(&subscriber.principal),
+        subscriber,
         profile: Profile::Standard(Version::V3),
         client_id: CLIENT.into(),
         name: CLIENT.into(),

@@ -7,7 +7,7 @@ use axum::http::{HeaderMap, request};
 use axum::response::Response;
 
 use crate::auth::{HttpCaller, HttpShown, Peer, origin};
-use crate::gateway::Gateway;
+use crate::gateway::{Footing, Gateway};
 use crate::protocol::Scope;
 
 use super::credential::{bearer, is_meant};
@@ -49,13 +49,17 @@ pub(crate) async fn let_in(
     peer: &Peer,
     parts: &request::Parts,
     (scope, manner): (Scope, Manner),
-) -> Result<HttpCaller, Response> {
+) -> Result<(HttpCaller, Footing), Response> {
+    let auth = gateway.auth.now();
     let shown = manner.credential(parts);
     if shown.as_ref().is_some_and(|it| it.is_ambient) && !is_meant(peer, parts) {
         return Err(manner.forbidden(UNMEANT));
     }
     let text = shown.as_ref().map(|it| it.text.as_str());
-    holder(admitted(gateway, peer, &parts.headers, text, manner).await?, scope, manner)
+    let caller = admitted(gateway, peer, &parts.headers, text, manner).await?;
+    let caller = holder(caller, scope, manner)?;
+    let footing = Footing::new(auth, caller.standing.clone());
+    Ok((caller, footing))
 }
 
 /// Whether the page that asks may, and under the name that it uses.

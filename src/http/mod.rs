@@ -19,6 +19,7 @@ mod page;
 mod pattern;
 mod query;
 mod routes;
+mod sockets;
 mod ui;
 
 use std::sync::Arc;
@@ -28,7 +29,7 @@ use axum::http::request;
 use axum::response::Response;
 
 use crate::auth::{HttpCaller, Peer};
-use crate::gateway::Gateway;
+use crate::gateway::{Footing, Gateway};
 
 use routes::Found;
 
@@ -37,6 +38,7 @@ pub use headers::secured;
 pub use manner::{Manner, json_answer};
 pub use pattern::PathValues;
 pub use routes::{Entry, Place, ROUTES, Route, all_routes};
+pub use sockets::{OpenAsked, SocketRoute, upgrade};
 pub use ui::Tickets;
 
 /// The answer to a request.
@@ -72,11 +74,14 @@ async fn of_route(
         Found::OtherMethods { allowed, .. } => return Err(manner.no_such_method(&allowed)),
         Found::Nothing(_) => return Err(manner.not_found()),
     };
-    let caller = match route.entry {
+    let (caller, footing) = match route.entry {
         Entry::Caller(scope) => caller::let_in(gateway, peer, parts, (scope, manner)).await?,
-        Entry::Open | Entry::Public | Entry::Reader | Entry::Signed => HttpCaller::nobody(),
+        Entry::Open | Entry::Public | Entry::Reader | Entry::Signed => {
+            (HttpCaller::nobody(), Footing::new(gateway.auth.now(), None))
+        }
     };
-    Ok((route.answer)(Asked { gateway, peer, parts, path, manner, caller, body }).await)
+    let asked = Asked { gateway, peer, parts, path, manner, caller, footing, body };
+    Ok((route.answer)(asked).await)
 }
 
 /// What is answered where nothing is.

@@ -261,7 +261,8 @@ mod tests {
         line("/api/s/all", &[Method::POST]),
         line("/api/s", &[Method::GET]),
     ];
-    static DIALECT: Dialect = Dialect { name: "x", manner: Manner::Claude, routes: &LINES };
+    static DIALECT: Dialect =
+        Dialect { name: "x", manner: Manner::Claude, routes: &LINES, sockets: &[] };
 
     fn told(method: Method, path: &str) -> String {
         match in_table(&DIALECT, &method, path) {

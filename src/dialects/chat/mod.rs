@@ -8,4 +8,4 @@ use crate::http::Manner;
 
 /// Its tables.
 pub static DIALECT: Dialect =
-    Dialect { name: "chat", manner: Manner::Chat, routes: &routes::ROUTES };
+    Dialect { name: "chat", manner: Manner::Chat, routes: &routes::ROUTES, sockets: &[] };

@@ -7,4 +7,4 @@ use crate::http::Manner;
 
 /// Its tables.
 pub static DIALECT: Dialect =
-    Dialect { name: "claude", manner: Manner::Claude, routes: &routes::ROUTES };
+    Dialect { name: "claude", manner: Manner::Claude, routes: &routes::ROUTES, sockets: &[] };
