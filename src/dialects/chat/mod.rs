@@ -5,16 +5,27 @@
 
 pub mod book;
 pub mod commands;
+mod live;
 pub mod lockdown;
 mod login;
+mod media;
 pub mod retention;
 mod routes;
 pub mod settings;
 pub mod setup;
 
 use super::Dialect;
-use crate::http::Manner;
+use crate::http::{Manner, SocketRoute};
+use crate::protocol::Scope;
 
 /// Its tables.
 pub static DIALECT: Dialect =
-    Dialect { name: "chat", manner: Manner::Chat, routes: &routes::ROUTES, sockets: &[] };
+    Dialect { name: "chat", manner: Manner::Chat, routes: &routes::ROUTES, sockets: &SOCKETS };
+
+/// Who may read may watch and resume; what else is done is done by methods, which
+/// say what it needs.
+static SOCKETS: [SocketRoute; 1] = [SocketRoute {
+    path: live::PATH,
+    scope: Scope::Read,
+    open: |asked| Box::pin(live::open(asked)),
+}];
