@@ -68,6 +68,8 @@ pub use patch::PatchContext;
 pub use queue::QueueRules;
 pub use report::{Answer, Family, Progress, RunReport};
 pub use rows::{SessionRow, agent_runtime};
+#[cfg(test)]
+pub use run::tests::run as run_for_tests;
 pub use run::{AbortReason, ActiveRun, RunEnd};
 pub use runs::{AbortError, Accepted, Runs, SendError, SendRequest, Start, StillActive};
 pub use session_events::SessionEvents;

@@ -40,7 +40,6 @@ pub use pattern::PathValues;
 pub use routes::{Entry, Place, ROUTES, Route, all_routes};
 pub use sockets::{OpenAsked, SocketRoute, upgrade};
 pub use ui::Tickets;
-pub(crate) use ui::media::shown as shown_media;
 
 /// The answer to a request.
 pub async fn answer(

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::protocol::ErrorShape;
 use crate::registry::{Ctx, Reply};
-use crate::sessions::{SessionKey, SessionQuery, SessionRow};
+use crate::sessions::{AgentId, SessionKey, SessionQuery, SessionRow};
 
 /// Characters of a title.
 const TITLE_MAX: usize = 60;
@@ -100,7 +100,16 @@ pub async fn find(cx: &Ctx, id: &str) -> Reply<Option<Conversation>> {
 /// # Errors
 /// Those of `sessions.create`.
 pub async fn begin(cx: &Ctx, model: Option<&str>) -> Reply<Session> {
-    let mut params = json!({});
+    begin_of(cx, None, model).await
+}
+
+/// The same for an agent that is not the default one.
+///
+/// # Errors
+/// Those of `sessions.create`.
+pub async fn begin_of(cx: &Ctx, agent: Option<AgentId>, model: Option<&str>) -> Reply<Session> {
+    let agent = agent.unwrap_or_else(|| cx.services.keys.now().default_agent.clone());
+    let mut params = json!({"key": format!("agent:{agent}:chat:{}", cx.services.ids.uuid())});
     if let Some(model) = model {
         params["model"] = model.into();
     }

@@ -6,16 +6,28 @@
 pub mod book;
 pub mod commands;
 pub mod guardrails;
+mod live;
 pub mod lockdown;
 mod login;
-pub mod rest;
+mod media;
+mod rest;
 pub mod retention;
+mod routes;
 pub mod settings;
 pub mod setup;
 
 use super::Dialect;
-use crate::http::Manner;
+use crate::http::{Manner, SocketRoute};
+use crate::protocol::Scope;
 
 /// Its tables.
 pub static DIALECT: Dialect =
-    Dialect { name: "chat", manner: Manner::Chat, routes: &rest::ROUTES, sockets: &[] };
+    Dialect { name: "chat", manner: Manner::Chat, routes: &routes::ROUTES, sockets: &SOCKETS };
+
+/// Who may read may watch and resume; what else is done is done by methods, which
+/// say what it needs.
+static SOCKETS: [SocketRoute; 1] = [SocketRoute {
+    path: live::PATH,
+    scope: Scope::Read,
+    open: |asked| Box::pin(live::open(asked)),
+}];

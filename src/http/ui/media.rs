@@ -56,13 +56,6 @@ pub(in crate::http) async fn answer(asked: Asked<'_>) -> Response {
     })
 }
 
-/// The file at a path of this machine or an address of these, for somebody who may
-/// read; none when there is none that may be shown.
-pub(crate) async fn shown(settings: &Settings, source: &str, parts: &Parts) -> Option<Response> {
-    let found = find(settings, source).await.ok()?;
-    sent(found, parts).await.ok().map(headers::of_ui)
-}
-
 fn told(body: &Value) -> Response {
     ([(CACHE_CONTROL, ASK_AGAIN)], json_answer(StatusCode::OK, body)).into_response()
 }

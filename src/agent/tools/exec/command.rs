@@ -98,7 +98,13 @@ async fn run(cx: &ToolContext, arguments: &Value) -> ToolOutput {
         waited => waited,
     };
     if let Some(ending) = ending {
-        return told::ended(&process.0, &ending, limit);
+        let mut output = told::ended(&process.0, &ending, limit);
+        if plan.request.host == ExecHost::Sandbox
+            && let Some(details) = &mut output.details
+        {
+            details["host"] = json!(ExecHost::Sandbox.as_str());
+        }
+        return output;
     }
     note_its_end(&cx.runs, &process.0);
     told::goes_on(&process.0)

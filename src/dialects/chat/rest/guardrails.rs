@@ -25,12 +25,12 @@ fn whole(cx: &Ctx) -> Value {
 }
 
 /// `GET /api/guardrails/config`.
-pub(super) async fn config(asked: Asked<'_>) -> Answered {
+pub async fn config(asked: Asked<'_>) -> Answered {
     Ok(whole(&asked.cx()))
 }
 
 /// `PUT /api/guardrails/config`: the members that are there are changed.
-pub(super) async fn set_config(mut asked: Asked<'_>) -> Answered {
+pub async fn set_config(mut asked: Asked<'_>) -> Answered {
     let body = asked.json(BODY_MAX).await?;
     let cx = asked.cx();
     change(&cx, Edit::Config(body)).await?;
@@ -38,13 +38,13 @@ pub(super) async fn set_config(mut asked: Asked<'_>) -> Answered {
 }
 
 /// `GET /api/guardrails/rules`.
-pub(super) async fn rules(asked: Asked<'_>) -> Answered {
+pub async fn rules(asked: Asked<'_>) -> Answered {
     let config = shown(&asked.gateway.services.settings.now());
     Ok(json!({"status": "ok", "rules": config["rules"]}))
 }
 
 /// `POST /api/guardrails/rules`.
-pub(super) async fn add_rule(mut asked: Asked<'_>) -> Answered {
+pub async fn add_rule(mut asked: Asked<'_>) -> Answered {
     let body = asked.json(BODY_MAX).await?;
     let cx = asked.cx();
     let id = cx.services.ids.uuid();
@@ -53,7 +53,7 @@ pub(super) async fn add_rule(mut asked: Asked<'_>) -> Answered {
 }
 
 /// `PUT /api/guardrails/rules/:id`: the members that are there are changed.
-pub(super) async fn update_rule(mut asked: Asked<'_>) -> Answered {
+pub async fn update_rule(mut asked: Asked<'_>) -> Answered {
     let body = asked.json(BODY_MAX).await?;
     let (cx, id) = (asked.cx(), asked.path.get("id").to_owned());
     if !change(&cx, Edit::UpdateRule(id.clone(), body)).await? {
@@ -71,7 +71,7 @@ fn rule(cx: &Ctx, id: &str) -> Answered {
 }
 
 /// `DELETE /api/guardrails/rules/:id`.
-pub(super) async fn delete_rule(asked: Asked<'_>) -> Answered {
+pub async fn delete_rule(asked: Asked<'_>) -> Answered {
     let id = asked.path.get("id").to_owned();
     if change(&asked.cx(), Edit::DeleteRule(id)).await? {
         return Ok(done());
@@ -96,7 +96,7 @@ fn context(word: &str) -> Result<RunContext, Failed> {
 }
 
 /// `PUT /api/guardrails/policies/:ctx/:tool`.
-pub(super) async fn set_policy(mut asked: Asked<'_>) -> Answered {
+pub async fn set_policy(mut asked: Asked<'_>) -> Answered {
     let body = asked.json(BODY_MAX).await?;
     let (context, strategy) = (context(asked.path.get("ctx"))?, strategy(&body)?);
     let tool = asked.path.get("tool").to_owned();
@@ -105,7 +105,7 @@ pub(super) async fn set_policy(mut asked: Asked<'_>) -> Answered {
 }
 
 /// `PUT /api/guardrails/model-policies/:model/:ctx/:tool`.
-pub(super) async fn set_model_policy(mut asked: Asked<'_>) -> Answered {
+pub async fn set_model_policy(mut asked: Asked<'_>) -> Answered {
     let body = asked.json(BODY_MAX).await?;
     let (context, strategy) = (context(asked.path.get("ctx"))?, strategy(&body)?);
     let tool = asked.path.get("tool").to_owned();
@@ -116,7 +116,7 @@ pub(super) async fn set_model_policy(mut asked: Asked<'_>) -> Answered {
 
 /// `GET /api/guardrails/contexts`: what there is here; strategies that come to
 /// something else say so.
-pub(super) async fn contexts(_: Asked<'_>) -> Answered {
+pub async fn contexts(_: Asked<'_>) -> Answered {
     let row = |(id, label, description): (&str, &str, &str)| json!({"id": id, "label": label, "description": description});
     let contexts = [
         ("interactive", "Interactive", "Runs that somebody began and waits for"),
@@ -140,7 +140,7 @@ pub(super) async fn contexts(_: Asked<'_>) -> Answered {
 }
 
 /// `GET /api/guardrails/tools`.
-pub(super) async fn tools(asked: Asked<'_>) -> Answered {
+pub async fn tools(asked: Asked<'_>) -> Answered {
     let all = known(&asked.cx());
     let (servers, tools): (Vec<_>, Vec<_>) = all.into_iter().partition(|tool| tool.is_server);
     let tool = |it: &presets::Guarded| json!({"name": it.id, "source": "builtin", "description": it.description, "risk": it.risk.as_str()});
@@ -156,7 +156,7 @@ pub(super) async fn tools(asked: Asked<'_>) -> Answered {
 }
 
 /// `GET /api/guardrails/inventory`: the same as one list.
-pub(super) async fn inventory(asked: Asked<'_>) -> Answered {
+pub async fn inventory(asked: Asked<'_>) -> Answered {
     let row = |it: &presets::Guarded| {
         let source = if it.is_server { "mcp" } else { "builtin" };
         json!({"id": it.id, "name": it.name, "category": source, "source": source,
@@ -167,7 +167,7 @@ pub(super) async fn inventory(asked: Asked<'_>) -> Answered {
 }
 
 /// `GET /api/guardrails/presets`.
-pub(super) async fn presets(asked: Asked<'_>) -> Answered {
+pub async fn presets(asked: Asked<'_>) -> Answered {
     let tools = known(&asked.cx());
     let row = |preset: &presets::Preset| {
         let policies: Map<String, Value> = RunContext::ALL
@@ -182,7 +182,7 @@ pub(super) async fn presets(asked: Asked<'_>) -> Answered {
 }
 
 /// `POST /api/guardrails/presets/:id`.
-pub(super) async fn apply_preset(asked: Asked<'_>) -> Answered {
+pub async fn apply_preset(asked: Asked<'_>) -> Answered {
     let id = asked.path.get("id");
     let preset = presets::PRESETS.iter().find(|preset| preset.id == id);
     let Some(preset) = preset else { return Err(invalid(format!("Unknown preset: {id}"))) };
@@ -192,7 +192,7 @@ pub(super) async fn apply_preset(asked: Asked<'_>) -> Answered {
 }
 
 /// `POST /api/guardrails/set-all`.
-pub(super) async fn set_all(mut asked: Asked<'_>) -> Answered {
+pub async fn set_all(mut asked: Asked<'_>) -> Answered {
     let body = asked.json(BODY_MAX).await?;
     if !body["strategy"].is_string() {
         return Err(invalid("strategy is required"));

@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crate::http::{Asked, ok};
 
-pub(super) fn answer(asked: &Asked<'_>) -> Response {
+pub fn answer(asked: &Asked<'_>) -> Response {
     let services = &asked.gateway.services;
     let mode = services.settings.now().gateway.mode.to_string();
     let version = env!("CARGO_PKG_VERSION");

@@ -11,7 +11,7 @@ const EFFORTS: [&str; 3] = ["low", "medium", "high"];
 
 /// `GET /api/chat/suggestions`: what may be said first. Each is a thing that the
 /// agent can do here: those that need a tool are there when the tool is.
-pub(super) async fn suggestions(asked: Asked<'_>) -> Answered {
+pub async fn suggestions(asked: Asked<'_>) -> Answered {
     let cx = asked.cx();
     let tools = cx.call("tools.catalog", &json!({})).await?;
     let named = tools["groups"].as_array().into_iter().flatten();
@@ -31,7 +31,7 @@ pub(super) async fn suggestions(asked: Asked<'_>) -> Answered {
 }
 
 /// `GET /api/models`, `GET /api/chat/models`.
-pub(super) async fn models(asked: Asked<'_>) -> Answered {
+pub async fn models(asked: Asked<'_>) -> Answered {
     let cx = asked.cx();
     let listed = cx.call("models.list", &json!({})).await?;
     let current = cx.services.models.of_agent(&cx.services.keys.now().default_agent).reference();
@@ -51,17 +51,17 @@ pub(super) async fn models(asked: Asked<'_>) -> Answered {
 }
 
 /// `GET /api/setup/status`.
-pub(super) async fn setup(asked: Asked<'_>) -> Answered {
+pub async fn setup(asked: Asked<'_>) -> Answered {
     Ok(setup::status(&asked.cx()).await?)
 }
 
 /// `GET /api/profile`.
-pub(super) async fn profile(asked: Asked<'_>) -> Answered {
+pub async fn profile(asked: Asked<'_>) -> Answered {
     Ok(setup::profile(&asked.cx()).await?)
 }
 
 /// `GET /api/skills`.
-pub(super) async fn skills(asked: Asked<'_>) -> Answered {
+pub async fn skills(asked: Asked<'_>) -> Answered {
     let status = asked.cx().call("skills.status", &json!({})).await?;
     let row = |skill: &Value| {
         json!({

@@ -9,30 +9,30 @@ use crate::http::Asked;
 const MISSING: Failed = Failed::Missing("Session not found");
 
 /// `GET /api/sessions`: a bare array, the last changed first.
-pub(super) async fn list(asked: Asked<'_>) -> Answered {
+pub async fn list(asked: Asked<'_>) -> Answered {
     let all = book::all(&asked.cx()).await?;
     Ok(all.iter().map(book::Conversation::to_wire).collect())
 }
 
 /// `DELETE /api/sessions`.
-pub(super) async fn delete_all(asked: Asked<'_>) -> Answered {
+pub async fn delete_all(asked: Asked<'_>) -> Answered {
     let deleted = book::delete_all(&asked.cx()).await?;
     Ok(json!({"status": "ok", "deleted": deleted}))
 }
 
 /// `GET /api/sessions/stats`.
-pub(super) async fn stats(asked: Asked<'_>) -> Answered {
+pub async fn stats(asked: Asked<'_>) -> Answered {
     Ok(retention::stats(&asked.cx()).await?)
 }
 
 /// `GET /api/sessions/policy`.
-pub(super) async fn policy(asked: Asked<'_>) -> Answered {
+pub async fn policy(asked: Asked<'_>) -> Answered {
     let policy = retention::policy(&asked.gateway.services.settings.now());
     Ok(json!({"policy": policy, "options": retention::options()}))
 }
 
 /// `PUT /api/sessions/policy`.
-pub(super) async fn set_policy(mut asked: Asked<'_>) -> Answered {
+pub async fn set_policy(mut asked: Asked<'_>) -> Answered {
     let body = asked.json(BODY_MAX).await?;
     let cx = asked.cx();
     retention::set(&cx, body["policy"].as_str().unwrap_or_default()).await?;
@@ -43,7 +43,7 @@ pub(super) async fn set_policy(mut asked: Asked<'_>) -> Answered {
 }
 
 /// `GET /api/sessions/:id`.
-pub(super) async fn get(asked: Asked<'_>) -> Answered {
+pub async fn get(asked: Asked<'_>) -> Answered {
     let cx = asked.cx();
     let found = book::find(&cx, asked.path.get("id")).await?.ok_or(MISSING)?;
     let mut answer: Value = found.to_wire();
@@ -52,7 +52,7 @@ pub(super) async fn get(asked: Asked<'_>) -> Answered {
 }
 
 /// `DELETE /api/sessions/:id`.
-pub(super) async fn delete(asked: Asked<'_>) -> Answered {
+pub async fn delete(asked: Asked<'_>) -> Answered {
     let cx = asked.cx();
     let found = book::find(&cx, asked.path.get("id")).await?.ok_or(MISSING)?;
     book::delete(&cx, &found.session).await?;
