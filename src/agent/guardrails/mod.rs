@@ -17,6 +17,8 @@ use crate::auth::Owner;
 use crate::config::{GuardedCall, RunContext, Strategy};
 use crate::protocol::message::ToolCall;
 
+/// `by` in the details of a call that they refused.
+pub const GUARDRAILS: &str = "guardrails";
 /// The tool that asks about what it runs by itself, and shows more of it.
 const EXEC: &str = "exec";
 /// Why a call is refused that nobody looked at, as the action chat tells it.
@@ -128,7 +130,7 @@ fn denied(tool: &str, reason: &str) -> ToolOutput {
         "{reason}. The tool {tool} was not used. Do not try the same again; go on without it, or \
          tell the user what you could not do."
     );
-    let details = json!({"status": "denied", "tool": tool, "reason": reason});
+    let details = json!({"status": "denied", "by": GUARDRAILS, "tool": tool, "reason": reason});
     ToolOutput { is_error: true, details: Some(details), ..ToolOutput::text(text) }
 }
 

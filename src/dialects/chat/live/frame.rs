@@ -89,6 +89,17 @@ pub fn tool_denied(tool: &str, call_id: &str, reason: &str) -> Value {
     event("tool_denied", json!({"tool": tool, "call_id": call_id, "reason": reason}))
 }
 
+/// A model looks at a call before it is made.
+pub fn review_started(tool: &str, call_id: &str) -> Value {
+    event("aitl_review_started", json!({"tool": tool, "call_id": call_id}))
+}
+
+/// What it says.
+pub fn review_complete(tool: &str, call_id: &str, approved: bool, reason: &str) -> Value {
+    let members = json!({"tool": tool, "call_id": call_id, "approved": approved, "reason": reason});
+    event("aitl_review_complete", members)
+}
+
 /// A call waits for somebody to allow it: under the name of the real software, and
 /// under that of its document.
 pub fn approval_requests(tool: &str, call_id: &str, arguments: &str) -> [Value; 2] {

@@ -9,6 +9,7 @@ use serde_json::Value;
 use super::frame;
 use crate::agent::Card;
 use crate::agent::feed::{Ending, RunNews, Told};
+use crate::agent::guardrails::{GUARDRAILS, GuardNews};
 use crate::agent::tools::ToolOutput;
 use crate::providers::StreamEvent;
 use crate::sessions::SessionKey;
@@ -99,6 +100,7 @@ impl Turn {
             RunNews::ToolShows(Card { call, .. }, output) => {
                 frame::tool_progress(&call.name, &call.id, output.to_text().trim_end()).into()
             }
+            RunNews::ToolGuarded(card, news) => Self::guarded(card, news),
             RunNews::ToolEnds(card, output) => self.ends(card, output),
             RunNews::Noted { run_id, answer } if *run_id == self.run_id => {
                 let text = answer.message.text();
@@ -132,6 +134,17 @@ impl Turn {
         frame::delta(text)
     }
 
+    fn guarded(card: &Card, news: &GuardNews) -> Heard {
+        let (tool, call_id) = (&card.call.name, card.call.id.as_str());
+        match news {
+            GuardNews::Denied(reason) => frame::tool_denied(tool, call_id, reason).into(),
+            GuardNews::ReviewBegins => frame::review_started(tool, call_id).into(),
+            GuardNews::ReviewEnds { approved, reason } => {
+                frame::review_complete(tool, call_id, *approved, reason).into()
+            }
+        }
+    }
+
     fn begins(card: &Card) -> Heard {
         let call = &card.call;
         let mut frames = vec![frame::tool_start(&call.name, &call.id, &call.arguments)];
@@ -143,8 +156,9 @@ impl Turn {
         let (name, id) = (&card.call.name, &card.call.id);
         let details = output.details.as_ref().unwrap_or(&Value::Null);
         let mut frames = Vec::new();
-        // What somebody has decided is told already.
-        if details["status"] == "denied" && details["approvalId"].is_null() {
+        // What somebody has decided, and what guardrails did, is told already.
+        let is_told = details["approvalId"].is_string() || details["by"] == GUARDRAILS;
+        if details["status"] == "denied" && !is_told {
             frames.push(frame::tool_denied(name, id, BY_RULE));
         }
         frames.push(frame::tool_done(name, id, &output.to_text()));
