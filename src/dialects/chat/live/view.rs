@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 use serde_json::Value;
+use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use super::action::Said;
@@ -51,6 +52,7 @@ pub struct View {
     /// Cancelled when the client has gone.
     pub gone: CancellationToken,
     caller: Caller,
+    queued: Notify,
     // Lock order: view -> outbox; see docs/locks.md.
     state: Mutex<State>,
 }
@@ -72,8 +74,8 @@ struct State {
 impl View {
     /// Of a connection on which nothing was said.
     pub fn new(gateway: Arc<Gateway>, subscriber: Arc<Subscriber>, caller: Caller) -> Self {
-        let (gone, state) = (CancellationToken::new(), Mutex::default());
-        Self { gateway, subscriber, gone, caller, state }
+        let (gone, queued) = (CancellationToken::new(), Notify::new());
+        Self { gateway, subscriber, gone, caller, queued, state: Mutex::default() }
     }
 
     /// What the methods work with.
@@ -165,20 +167,32 @@ impl View {
             state.queued_bytes += bytes;
             state.queue.push_back(job);
         }
+        self.queued.notify_one();
         !std::mem::replace(&mut state.is_working, true)
     }
 
-    /// The next thing to do; `None` when there is nothing, or the client has gone:
-    /// whoever asks has to stop then.
+    /// Waits until something may be queued.
+    pub async fn queued(&self) {
+        self.queued.notified().await;
+    }
+
+    /// The next thing to do, if there is something, and the client is there.
     pub fn next_job(&self) -> Option<Job> {
         let mut state = self.state.lock();
         if self.gone.is_cancelled() {
             state.queue.clear();
         }
         let job = state.queue.pop_front();
-        state.queued_bytes -= job.as_ref().map_or(0, Job::bytes);
-        state.is_working = job.is_some();
+        let bytes = job.as_ref().map_or(0, Job::bytes);
+        state.queued_bytes = state.queued_bytes.saturating_sub(bytes);
         job
+    }
+
+    /// Whether there is nothing left to do: then whoever asks has to stop.
+    pub fn rests(&self) -> bool {
+        let mut state = self.state.lock();
+        state.is_working = !state.queue.is_empty() && !self.gone.is_cancelled();
+        !state.is_working
     }
 
     /// Whose news are followed from now on.

@@ -38,22 +38,50 @@ pub fn queue(view: &Arc<View>, job: Job) {
 }
 
 async fn work(view: Arc<View>) {
-    while let Some(job) = view.next_job() {
-        let doing = AssertUnwindSafe(Box::pin(act(&view, job))).catch_unwind();
-        if doing.await.is_err() {
-            tracing::error!(conn = %view.subscriber.conn_id, "a response panicked");
-            view.tell(&frame::error(FAULT));
-            view.done();
+    let mut following = None;
+    loop {
+        while let Some(job) = view.next_job() {
+            let doing = AssertUnwindSafe(Box::pin(act(&view, &mut following, job)));
+            if doing.catch_unwind().await.is_err() {
+                tracing::error!(conn = %view.subscriber.conn_id, "a response panicked");
+                view.tell(&frame::error(FAULT));
+                view.done();
+                following = None;
+            }
         }
-        view.set_followed(None);
+        if let Some(following) = &mut following {
+            following.between().await;
+        }
+        if view.gone.is_cancelled() || following.as_ref().is_none_or(Following::is_over) {
+            following = None;
+            if view.rests() {
+                return;
+            }
+        }
     }
 }
 
-async fn act(view: &View, job: Job) {
+/// The conversation that is followed, if one is.
+type Followed<'a> = Option<Following<'a>>;
+
+/// Follows a session, unless that is done already.
+fn follow<'f, 'a>(
+    followed: &'f mut Followed<'a>,
+    view: &'a View,
+    key: &SessionKey,
+) -> &'f mut Following<'a> {
+    if followed.as_ref().is_some_and(|following| !following.is_of(key)) {
+        // Before the next one begins: each says which it is.
+        *followed = None;
+    }
+    followed.get_or_insert_with(|| Following::of(view, key.clone()))
+}
+
+async fn act<'a>(view: &'a View, followed: &mut Followed<'a>, job: Job) {
     match job {
         Job::Say(said, session) => {
             view.begin();
-            if let Err(error) = say(view, said, session).await {
+            if let Err(error) = say(view, followed, said, session).await {
                 view.tell(&frame::error(&error.message));
             }
             view.done();
@@ -65,12 +93,17 @@ async fn act(view: &View, job: Job) {
                 view.done();
             }
         }
-        Job::Watch(key) => watch(view, key).await,
+        Job::Watch(key) => watch(view, followed, key).await,
     }
 }
 
 /// Does what somebody says: a command, or a message for the model.
-async fn say(view: &View, said: Said, session: Option<Session>) -> Reply<()> {
+async fn say<'a>(
+    view: &'a View,
+    followed: &mut Followed<'a>,
+    said: Said,
+    session: Option<Session>,
+) -> Reply<()> {
     let Said { text, session_id } = said;
     let session = match session_id {
         Some(id) => match conversation::find(&view.cx(), &id).await? {
@@ -99,7 +132,8 @@ async fn say(view: &View, said: Said, session: Option<Session>) -> Reply<()> {
         }
     };
     let hidden = view.take_hidden();
-    let asked = ask(view, session.key, &text, hidden.as_ref()).await;
+    let following = follow(followed, view, &session.key);
+    let asked = ask(view, following, session.key, &text, hidden.as_ref()).await;
     if asked.is_err() {
         view.keep_hidden(hidden);
     }
@@ -122,11 +156,17 @@ fn answer(view: &View, replies: Vec<commands::Reply>) {
 }
 
 /// Sends a message, and tells what becomes of it.
-async fn ask(view: &View, key: SessionKey, text: &str, hidden: Option<&Hidden>) -> Reply<()> {
+async fn ask(
+    view: &View,
+    following: &mut Following<'_>,
+    key: SessionKey,
+    text: &str,
+    hidden: Option<&Hidden>,
+) -> Reply<()> {
     let run_id = view.services().ids.uuid();
     let mut params = json!({"sessionKey": key.as_str(), "message": text, "idempotencyKey": run_id});
     // Dropped before the response is followed: the run begins with that.
-    let (cx, following) = (view.cx(), Following::of(view, key.clone()));
+    let cx = view.cx();
     if let Some(hidden) = hidden {
         hidden.add_to(&cx, &key, &mut params).await?;
     }
@@ -146,8 +186,8 @@ async fn ask(view: &View, key: SessionKey, text: &str, hidden: Option<&Hidden>) 
 }
 
 /// Shows the rest of a response that is under way.
-async fn watch(view: &View, key: SessionKey) {
-    let following = Following::of(view, key.clone());
+async fn watch<'a>(view: &'a View, followed: &mut Followed<'a>, key: SessionKey) {
+    let following = follow(followed, view, &key);
     let Some(run) = view.services().runs.active(&key) else { return };
     view.begin();
     let mut turn = Turn::new(run.id.to_string(), key);
@@ -157,7 +197,7 @@ async fn watch(view: &View, key: SessionKey) {
     view.done();
 }
 
-async fn tell_to_end(view: &View, mut following: Following<'_>, mut turn: Turn) {
+async fn tell_to_end(view: &View, following: &mut Following<'_>, mut turn: Turn) {
     let over = following.to_end(&mut turn).await;
     if over.end == End::Answered {
         view.tell_all(turn.catch_up(&over.text));
