@@ -17,6 +17,7 @@ mod emitter;
 pub mod exec;
 mod fallback;
 pub mod feed;
+pub mod guardrails;
 mod inter_session;
 mod interrupt;
 mod join;
@@ -67,6 +68,8 @@ pub use patch::PatchContext;
 pub use queue::QueueRules;
 pub use report::{Answer, Family, Progress, RunReport};
 pub use rows::{SessionRow, agent_runtime};
+#[cfg(test)]
+pub use run::tests::run as run_for_tests;
 pub use run::{AbortReason, ActiveRun, RunEnd};
 pub use runs::{AbortError, Accepted, Runs, SendError, SendRequest, Start, StillActive};
 pub use session_events::SessionEvents;

@@ -9,6 +9,7 @@ use tokio::sync::mpsc;
 
 use super::{Stop, Turn};
 use crate::agent::emitter::Card;
+use crate::agent::guardrails;
 use crate::agent::named_files;
 use crate::agent::run::AbortReason;
 use crate::agent::spent::add;
@@ -118,7 +119,7 @@ impl Turn<'_> {
                 let cx = ToolContext::new(Arc::clone(self.runs), key, agent.clone())
                     .of_run(Arc::clone(self.run), Arc::clone(model), card.call.id.clone())
                     .followed(index, sender.clone());
-                async move { (index, toolbox.call(&cx, &card.call).await) }
+                async move { (index, guardrails::call(&cx, toolbox, &card.call).await) }
             })
             .collect();
         loop {
@@ -157,6 +158,7 @@ impl Turn<'_> {
             ToolNews::Approval(data) => {
                 self.emitter.tool_approval(&cards[index], &data);
             }
+            ToolNews::Guard(news) => self.emitter.tool_guarded(&cards[index], news),
         }
     }
 
