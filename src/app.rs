@@ -288,7 +288,6 @@ async fn build(
     let models = Models::new(failover, keys.clone(), &settings.agents)?;
     let settings = Live::new(settings);
     let usage = usage_reports(&sessions, &store, &clock, &models);
-    let tools = Tools::new(&settings, env, tasks.clone());
     let approvals = approvals::approvals(&settings, &sessions, &bus, &clock, &ids);
     let channels = channels::build(&settings, &keys, env, &store, &sessions, &clock, &tasks);
     let nodes = nodes::nodes(&settings, &store, &bus, &clock, &ids);
@@ -304,7 +303,7 @@ async fn build(
         events: SessionEvents::new(bus.clone(), models.clone(), Arc::clone(&clock)),
         approvals,
         channels,
-        tools,
+        tools: Tools::new(&settings, env, tasks.clone()),
         nodes: Arc::clone(&nodes),
         processes: processes(&settings, &clock, &ids, &tasks)?,
         workspaces: Arc::new(Workspaces::new(settings.clone(), Arc::clone(&clock))),

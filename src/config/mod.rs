@@ -25,6 +25,7 @@ mod exec_sandbox;
 mod explain;
 mod file_rules;
 mod gateway;
+mod guardrails;
 mod heartbeat;
 pub mod include;
 pub mod keys;
@@ -81,6 +82,10 @@ pub use exec_sandbox::{ExecPlace, ExecSandbox, SandboxSettings};
 pub use explain::{Explained, Origin};
 pub use file_rules::FileRules;
 pub use gateway::{ControlUiSettings, GatewayMode, GatewaySettings};
+pub use guardrails::{
+    GUARDRAIL_ASK_LIMIT, GuardedCall, GuardrailRule, GuardrailSettings, RunContext, Strategy,
+    tool_id,
+};
 pub use heartbeat::{ActiveHours, HEARTBEAT_PROMPT, HeartbeatSettings};
 pub use load::{check, load, load_text, parse, parse_value, preview};
 pub use logging::{LogLevel, LoggingSettings};

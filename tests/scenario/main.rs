@@ -9,6 +9,7 @@ mod aimock;
 mod stage;
 
 mod abort;
+mod action_chat;
 mod agent_method;
 mod agents_cli;
 mod apis;

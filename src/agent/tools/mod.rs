@@ -20,7 +20,7 @@ mod policy;
 mod sessions;
 mod web;
 
-pub use context::{NewsSender, ToolContext, ToolNews};
+pub use context::{CallNews, NewsSender, ToolContext, ToolNews};
 pub use output::ToolOutput;
 pub use policy::{ToolScope, allows};
 

@@ -25,9 +25,17 @@ const KEYS: &[Key] = &[
     key("remote", Object(REMOTE), "The gateway that client commands are for when mode is remote."),
     key("webchat", Object(WEBCHAT), "Chats over the gateway."),
     key("push", Object(PUSH), "Notifications of browsers.").advanced(),
+    key("chat", Object(CHAT), "The action chat, another protocol over the same conversations."),
     key("nodes", Object(NODES), "What other machines may be asked for."),
     key("tools", Object(tools::RULES), "Tools that clients call themselves."),
 ];
+
+const CHAT: &[Key] = &[key(
+    "lockdown",
+    Boolean,
+    "Shuts its routes and refuses what is said in it; /lockdown in it sets and lifts this.",
+)
+.or("false")];
 
 const RELOAD: &[Key] = &[
     key("mode", Word(&["off", "hot", "restart", "hybrid"]), "What is done: nothing; use what can be used at once; restart; use it, and restart for the rest.").or("\"hybrid\"").like("\"hot\""),
