@@ -18,6 +18,7 @@ mod manner;
 mod page;
 mod pattern;
 mod query;
+mod request_id;
 mod routes;
 mod sockets;
 mod stream;
@@ -28,9 +29,11 @@ use std::sync::Arc;
 use axum::body::Body;
 use axum::http::request;
 use axum::response::Response;
+use tokio::time::Instant;
 
 use crate::auth::{HttpCaller, Peer};
 use crate::gateway::{Footing, Gateway, Wire};
+use crate::support::millis;
 
 use routes::Found;
 
@@ -50,8 +53,13 @@ pub async fn answer(
     parts: &request::Parts,
     body: Body,
 ) -> Response {
+    let (id, began) = (request_id::of(&parts.headers, &*gateway.services.ids), Instant::now());
     let answered = of_route(gateway, wire, peer, parts, body).await;
-    secured(answered.unwrap_or_else(|refusal| refusal))
+    let answer = answered.unwrap_or_else(|refusal| refusal);
+    let status = answer.status().as_u16();
+    // Not the address: there may be a credential in it, or a name of a session.
+    tracing::debug!(request = id, method = %parts.method, status, ms = millis(began.elapsed()), "answered");
+    request_id::named(secured(answer), &id)
 }
 
 /// # Errors

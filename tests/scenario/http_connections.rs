@@ -7,7 +7,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::time::{Instant, sleep, timeout};
 
-use crate::stage::admin;
+use crate::stage::{admin, until};
 use crate::support::{Gateway, GatewayOptions, SECRET, default_config};
 
 /// How long a connection has for its next request.
@@ -108,6 +108,23 @@ async fn a_connection_answers_many_requests_and_becomes_a_websocket_at_last() {
     ask(&mut tcp, "/", upgrade).await;
     assert!(head(&mut tcp).await.0.starts_with("http/1.1 101"));
     admin(&gateway).await;
+}
+
+#[tokio::test]
+async fn a_request_is_found_in_the_log_by_its_name_and_not_by_its_address() {
+    let options = GatewayOptions::with_config(default_config("127.0.0.1:9"));
+    let gateway = Gateway::start(options.env("RUST_LOG", "debug")).await;
+    let mut tcp = open(&gateway).await;
+    for (given, is_kept) in [("mine-1.a", true), ("no name", false), ("", false)] {
+        ask(&mut tcp, "/no/such?token=hidden", &format!("X-Request-Id: {given}\r\n")).await;
+        let (told, length) = head(&mut tcp).await;
+        body(&mut tcp, length).await;
+        let id = told.lines().find_map(|line| line.strip_prefix("x-request-id: ")).unwrap();
+        assert_eq!(id == given, is_kept, "{told}");
+        let logged = async || gateway.stderr().contains(id).then_some(());
+        until("a line of the log", logged).await;
+    }
+    assert!(!gateway.stderr().contains("hidden") && !gateway.stderr().contains("/no/such"));
 }
 
 #[tokio::test]

@@ -169,7 +169,6 @@ const DIALECTS: &[Key] = &[
         List(&Integer(1, 65_535)),
         "Ports to listen on besides, for clients with a fixed one.",
     )
-    .or("[]")
     .like("[8000]"),
     key("prefix", Text, "A path below which their paths are served too.").like("\"/compat\""),
 ];
