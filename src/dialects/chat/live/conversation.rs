@@ -23,6 +23,8 @@ const LINE_MAX: usize = 4000;
 pub struct Hidden {
     /// Whose conversation it was.
     pub agent: AgentId,
+    /// The session that goes on from it, once there is one.
+    pub key: Option<SessionKey>,
     /// The messages, the oldest first.
     lines: Vec<String>,
 }
@@ -63,7 +65,7 @@ pub async fn find(cx: &Ctx, id: &str) -> Reply<Option<Resumed>> {
     let past = sessions.past(id, options).await.map_err(unreadable)?;
     Ok(past.map(|past| {
         let lines = past.newest.iter().filter_map(line).collect();
-        let hidden = Some(Hidden { agent: past.agent, lines });
+        let hidden = Some(Hidden { agent: past.agent, key: None, lines });
         Resumed { id: id.to_owned(), messages: past.messages, session: None, hidden }
     }))
 }
@@ -137,7 +139,7 @@ mod tests {
         ];
         let lines: Vec<_> = lines.iter().filter_map(line).collect();
         assert_eq!(lines, ["[user] hi", "[assistant] hello"]);
-        let hidden = Hidden { agent: AgentId::normalize("main"), lines };
+        let hidden = Hidden { agent: AgentId::normalize("main"), key: None, lines };
         assert!(hidden.text().ends_with("only:\n[user] hi\n[assistant] hello"));
     }
 }

@@ -131,7 +131,7 @@ async fn say<'a>(
             session
         }
     };
-    let hidden = view.take_hidden();
+    let hidden = view.take_hidden(&session.key);
     let following = follow(followed, view, &session.key);
     let asked = ask(view, following, session.key, &text, hidden.as_ref()).await;
     if asked.is_err() {
