@@ -58,6 +58,11 @@ async fn a_conversation_that_began_anew_brings_its_last_messages_along_unseen() 
     chat.say("more").await;
     let later = mock.requests().pop().unwrap().body["messages"].to_string();
     assert_eq!(later.matches("Echo: old message 5").count(), 1, "{later}");
+    // The old id leads to where it goes on.
+    chat.act(json!({"action": "send", "text": "by the old id", "session_id": old})).await;
+    chat.response().await;
+    assert_eq!(chat.resume(&old).await, 6);
+    assert_eq!(told(&mut client, &new).await.len(), 6);
 }
 
 fn is_ours(row: &Value) -> bool {

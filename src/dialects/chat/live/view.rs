@@ -62,6 +62,8 @@ pub struct View {
 struct State {
     session: Option<Session>,
     hidden: Option<Hidden>,
+    /// The id of a conversation that was put away, and the one that goes on from it.
+    successor: Option<(String, Session)>,
     queue: VecDeque<Job>,
     queued_bytes: usize,
     is_working: bool,
@@ -135,13 +137,21 @@ impl View {
 
     /// A conversation was begun because none was open; unless one is open by now.
     pub fn open_begun(&self, session: &Session) {
-        let mut state = self.state.lock();
+        let state = &mut *self.state.lock();
         if state.session.is_none() {
             state.session = Some(session.clone());
             if let Some(hidden) = &mut state.hidden {
                 hidden.key = Some(session.key.clone());
+                state.successor = Some((hidden.id.clone(), session.clone()));
             }
         }
+    }
+
+    /// The conversation that goes on from one that was put away.
+    pub fn successor(&self, id: &str) -> Option<Session> {
+        let state = self.state.lock();
+        let found = state.successor.as_ref().filter(|(old, _)| old == id);
+        found.map(|(_, session)| session.clone())
     }
 
     /// What the model is to be told in a session before it hears the next message.
