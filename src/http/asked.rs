@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::auth::{HttpCaller, Peer, Principal};
 use crate::bus::Subscriber;
 use crate::gateway::{Footing, Gateway, Wire};
-use crate::protocol::{Profile, Version};
+use crate::protocol::{Profile, Scope, Version};
 use crate::registry::{Caller, Ctx, Reply, Services};
 
 use super::manner::{Manner, json_answer};
@@ -67,6 +67,26 @@ impl Asked<'_> {
         let shown = manner.credential(parts).filter(|it| !it.is_ambient);
         let shown = shown.map(|it| it.text).or(otherwise);
         async move { caller::admitted(gateway, peer, &parts.headers, shown.as_deref(), manner).await }
+    }
+
+    /// Who asks, if he may do so much and his page may ask: for routes that take a
+    /// ticket and were shown none.
+    ///
+    /// # Errors
+    /// The answer to somebody who is not let in.
+    pub fn let_in(
+        &self,
+        scope: Scope,
+    ) -> impl Future<Output = Result<HttpCaller, Response>> + Send {
+        let Self { gateway, wire, peer, parts, manner, .. } = *self;
+        async move {
+            if let Some(refusal) = caller::foreign(gateway, peer, manner) {
+                return Err(refusal);
+            }
+            let (caller, _) = caller::let_in(gateway, peer, parts, (scope, manner)).await?;
+            wire.trust();
+            Ok(caller)
+        }
     }
 
     /// What calls in the name of the caller work with. Of calls with one of these

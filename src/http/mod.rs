@@ -12,6 +12,7 @@ mod body;
 mod caller;
 mod credential;
 mod headers;
+mod health;
 mod home;
 mod hooks;
 mod manner;
@@ -93,7 +94,7 @@ async fn of_route(
             wire.trust();
             let_in
         }
-        Entry::Open | Entry::Public | Entry::Reader | Entry::Signed => {
+        Entry::Open | Entry::Public | Entry::Reader | Entry::Signed | Entry::Ticket(_) => {
             (HttpCaller::nobody(), Footing::new(gateway.auth.now(), None))
         }
     };

@@ -52,6 +52,7 @@ mod onboard;
 mod operations;
 mod passed_on;
 mod presence;
+mod probes;
 mod profiles;
 mod push;
 mod queue;

@@ -120,15 +120,8 @@ pub(super) async fn answer(asked: Asked<'_>) -> Response {
     let ticket = asked.query(TICKET);
     let has_ticket =
         ticket.is_some_and(|it| asked.gateway.tickets.is_good(&it, &source(&name), now));
-    if !has_ticket {
-        match asked.admit(None).await {
-            Ok(caller) if caller.principal.allows(Scope::Read) => {}
-            Ok(_) => {
-                let text = format!("missing scope: {}", Scope::Read.as_str());
-                return manner.forbidden(&text);
-            }
-            Err(refusal) => return refusal,
-        }
+    if !has_ticket && let Err(refusal) = asked.let_in(Scope::Read).await {
+        return refusal;
     }
     let folder: PathBuf = asked.gateway.services.settings.now().paths.state_dir.join(FOLDER);
     match tokio::fs::read(folder.join(&name)).await {
