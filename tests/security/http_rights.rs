@@ -23,7 +23,7 @@ const UI: &str = "/panel";
 /// Our own page.
 const PAGE: &str = "/clawgate/";
 /// Where the signs of a line begin.
-const WIDTH: usize = 46;
+const WIDTH: usize = 58;
 /// Paths of HTTP APIs that clients know of the original, and of some that were
 /// open by mistake. What is answered under one of them is in the table.
 const KNOWN_PATHS: [&str; 28] = [

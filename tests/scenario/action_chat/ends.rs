@@ -1,5 +1,6 @@
 //! `done` comes last and once, however a response ends.
 
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::time::Duration;
 
 use serde_json::json;
@@ -18,7 +19,7 @@ async fn an_error_of_the_provider_is_told_and_then_done() {
     let after_words = chat.say("@mock err status=400 after=3").await;
     assert_eq!(names(&after_words).last(), Some(&"done"), "{after_words:?}");
     assert_eq!(names(&after_words).iter().filter(|name| **name == "error").count(), 1);
-    assert_eq!(said(&chat.say("fine").await), "Echo: fine");
+    assert_eq!(said(&chat.say("@mock text text=fine").await), "fine");
 }
 
 #[tokio::test]
@@ -26,7 +27,7 @@ async fn each_message_has_one_done_whatever_becomes_of_it() {
     let (gateway, _mock) = place(|_| {}).await;
     let mut chat = Chat::open(&gateway).await;
     chat.begin().await;
-    let kinds = [
+    let mut kinds = [
         "plain",
         "@mock stream n=5 delay=5",
         r#"@mock text text="" n=1"#,
@@ -44,6 +45,7 @@ async fn each_message_has_one_done_whatever_becomes_of_it() {
         "nul \u{0} byte",
         "plain again",
     ];
+    shuffle(&mut kinds);
     // All at once: they are answered one after the other, in order.
     for text in kinds {
         chat.send(text).await;
@@ -51,12 +53,22 @@ async fn each_message_has_one_done_whatever_becomes_of_it() {
     for text in kinds {
         let frames = chat.response().await;
         let dones = frames.iter().filter(|frame| frame["type"] == "done").count();
-        assert_eq!(dones, 1, "{text}: {frames:?}");
-        if text.starts_with("plain") {
-            assert_eq!(said(&frames), format!("Echo: {text}"));
+        assert_eq!(dones, 1, "{text} of {kinds:?}: {frames:?}");
+        if text.starts_with("@mock tool") {
+            assert_eq!(said(&frames), "x", "{kinds:?}");
         }
     }
     chat.nothing_comes().await;
+}
+
+/// Another order each time; a failure shows it.
+fn shuffle<T>(all: &mut [T]) {
+    for last in (1..all.len()).rev() {
+        // std seeds every `RandomState` differently.
+        let random = RandomState::new().build_hasher().finish();
+        let other = random % u64::try_from(last + 1).unwrap();
+        all.swap(last, usize::try_from(other).unwrap());
+    }
 }
 
 #[tokio::test]

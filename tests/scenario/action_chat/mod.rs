@@ -119,10 +119,10 @@ pub fn name(frame: &Value) -> &str {
     frame["event"].as_str().or(frame["type"].as_str()).unwrap_or_default()
 }
 
-/// What the frames are, several deltas in a row as one.
+/// What the frames are, several deltas in a row as one, and progress as well.
 pub fn names(frames: &[Value]) -> Vec<&str> {
     let mut names: Vec<_> = frames.iter().map(name).collect();
-    names.dedup_by(|a, b| a == b && *a == "delta");
+    names.dedup_by(|a, b| a == b && ["delta", "tool_progress"].contains(a));
     names
 }
 

@@ -19,7 +19,7 @@ async fn a_conversation_outlives_its_connection_and_a_kill() {
     // The message that was being answered is there, and nothing runs.
     assert!(chat.resume(&id).await >= 3);
     chat.nothing_comes().await;
-    assert_eq!(said(&chat.say("and now").await), "Echo: and now");
+    assert_eq!(said(&chat.say("@mock text text=back").await), "back");
     let context = mock.requests().pop().unwrap().body["messages"].to_string();
     assert!(context.contains("remember blue"), "{context}");
 }
@@ -58,6 +58,11 @@ async fn a_conversation_that_began_anew_brings_its_last_messages_along_unseen() 
     chat.say("more").await;
     let later = mock.requests().pop().unwrap().body["messages"].to_string();
     assert_eq!(later.matches("Echo: old message 5").count(), 1, "{later}");
+    // The old id leads to where it goes on.
+    chat.act(json!({"action": "send", "text": "by the old id", "session_id": old})).await;
+    chat.response().await;
+    assert_eq!(chat.resume(&old).await, 6);
+    assert_eq!(told(&mut client, &new).await.len(), 6);
 }
 
 fn is_ours(row: &Value) -> bool {

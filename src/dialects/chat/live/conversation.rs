@@ -21,8 +21,12 @@ const LINE_MAX: usize = 4000;
 /// What the model is told before it hears the next message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hidden {
+    /// By which id the client knows it.
+    pub id: String,
     /// Whose conversation it was.
     pub agent: AgentId,
+    /// The session that goes on from it, once there is one.
+    pub key: Option<SessionKey>,
     /// The messages, the oldest first.
     lines: Vec<String>,
 }
@@ -63,7 +67,8 @@ pub async fn find(cx: &Ctx, id: &str) -> Reply<Option<Resumed>> {
     let past = sessions.past(id, options).await.map_err(unreadable)?;
     Ok(past.map(|past| {
         let lines = past.newest.iter().filter_map(line).collect();
-        let hidden = Some(Hidden { agent: past.agent, lines });
+        let hidden = Hidden { id: id.to_owned(), agent: past.agent, key: None, lines };
+        let hidden = Some(hidden);
         Resumed { id: id.to_owned(), messages: past.messages, session: None, hidden }
     }))
 }
@@ -137,7 +142,8 @@ mod tests {
         ];
         let lines: Vec<_> = lines.iter().filter_map(line).collect();
         assert_eq!(lines, ["[user] hi", "[assistant] hello"]);
-        let hidden = Hidden { agent: AgentId::normalize("main"), lines };
+        let agent = AgentId::normalize("main");
+        let hidden = Hidden { id: "old".into(), agent, key: None, lines };
         assert!(hidden.text().ends_with("only:\n[user] hi\n[assistant] hello"));
     }
 }

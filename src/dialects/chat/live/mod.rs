@@ -21,9 +21,13 @@ use axum::response::Response;
 use crate::dialects::chat::lockdown;
 use crate::gateway::Opened;
 use crate::http::{OpenAsked, json_answer};
+use crate::registry::Caller;
 
 use speaker::Connection;
 use view::View;
+
+/// What others are told who has decided something.
+const CLIENT: &str = "action-chat";
 
 /// Where it is.
 pub const PATH: &str = "/api/chat/ws";
@@ -38,6 +42,7 @@ pub async fn open(asked: OpenAsked) -> Result<Opened, Response> {
         return Err(json_answer(status, &lockdown::body()));
     }
     let (subscriber, cx) = asked.subscriber(&[]);
-    let view = View::new(asked.gateway, subscriber, cx.caller);
+    let caller = Caller { client_id: CLIENT.into(), name: CLIENT.into(), ..cx.caller };
+    let view = View::new(asked.gateway, subscriber, caller);
     Ok(Opened::new(Connection::new(view)))
 }

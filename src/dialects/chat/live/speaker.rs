@@ -76,7 +76,7 @@ impl Connection {
     }
 
     async fn resume(&self, id: &str) {
-        let found = match conversation::find(&self.0.cx(), id).await {
+        let found = match work::find(&self.0, id).await {
             Ok(Some(found)) => found,
             Ok(None) => {
                 let text = format!("Session {} not found", shortened(id));

@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
@@ -21,14 +21,15 @@ use crate::agent::approvals::QuestionKind;
 use crate::bus::Subscriber;
 use crate::dialects::chat::book::Session;
 use crate::gateway::Gateway;
-use crate::registry::{Caller, Ctx, Services};
-use crate::sessions::SessionKey;
+use crate::protocol::hello::MAX_PAYLOAD;
+use crate::registry::{Caller, Ctx, Reply, Services};
+use crate::sessions::{AgentId, SessionKey};
 
 /// Messages that wait on one connection; a person writes one while another is
 /// answered.
 const WAITING_MAX: usize = 100;
 /// Bytes of them: one of the largest.
-const WAITING_BYTES: usize = crate::protocol::hello::MAX_PAYLOAD;
+const WAITING_BYTES: usize = MAX_PAYLOAD;
 /// What is said of one too many.
 const TOO_MANY: &str = "Too many messages wait on this connection; wait for answers";
 
@@ -61,6 +62,8 @@ pub struct View {
 struct State {
     session: Option<Session>,
     hidden: Option<Hidden>,
+    /// The id of a conversation that was put away, and the one that goes on from it.
+    successor: Option<(String, Session)>,
     queue: VecDeque<Job>,
     queued_bytes: usize,
     is_working: bool,
@@ -134,12 +137,28 @@ impl View {
 
     /// A conversation was begun because none was open; unless one is open by now.
     pub fn open_begun(&self, session: &Session) {
-        self.state.lock().session.get_or_insert_with(|| session.clone());
+        let state = &mut *self.state.lock();
+        if state.session.is_none() {
+            state.session = Some(session.clone());
+            if let Some(hidden) = &mut state.hidden {
+                hidden.key = Some(session.key.clone());
+                state.successor = Some((hidden.id.clone(), session.clone()));
+            }
+        }
     }
 
-    /// What the model is to be told before it hears the next message.
-    pub fn take_hidden(&self) -> Option<Hidden> {
-        self.state.lock().hidden.take()
+    /// The conversation that goes on from one that was put away.
+    pub fn successor(&self, id: &str) -> Option<Session> {
+        let state = self.state.lock();
+        let found = state.successor.as_ref().filter(|(old, _)| old == id);
+        found.map(|(_, session)| session.clone())
+    }
+
+    /// What the model is to be told in a session before it hears the next message.
+    pub fn take_hidden(&self, key: &SessionKey) -> Option<Hidden> {
+        let mut state = self.state.lock();
+        let is_its = state.hidden.as_ref().is_some_and(|hidden| hidden.key.as_ref() == Some(key));
+        state.hidden.take_if(|_| is_its)
     }
 
     /// Puts it back: the message was not taken.
@@ -148,8 +167,8 @@ impl View {
         state.hidden = state.hidden.take().or(hidden);
     }
 
-    /// Whether a conversation that was read back is still to be begun.
-    pub fn hidden_agent(&self) -> Option<crate::sessions::AgentId> {
+    /// The agent of a conversation that was put away and goes on in a new one.
+    pub fn hidden_agent(&self) -> Option<AgentId> {
         self.state.lock().hidden.as_ref().map(|hidden| hidden.agent.clone())
     }
 
@@ -221,13 +240,13 @@ impl View {
     ///
     /// # Errors
     /// Those of the method.
-    pub async fn decide(&self, asked: &Asked, approved: bool) -> crate::registry::Reply<()> {
+    pub async fn decide(&self, asked: &Asked, approved: bool) -> Reply<()> {
         let method = match asked.kind {
             QuestionKind::Exec => "exec.approval.resolve",
             QuestionKind::Plugin => "plugin.approval.resolve",
         };
         let decision = if approved { "allow-once" } else { "deny" };
-        let params = serde_json::json!({"id": asked.approval_id, "decision": decision});
+        let params = json!({"id": asked.approval_id, "decision": decision});
         self.cx().call(method, &params).await.map(drop)
     }
 

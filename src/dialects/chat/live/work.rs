@@ -11,7 +11,7 @@ use futures_util::FutureExt;
 use serde_json::{Value, json};
 
 use super::action::{Said, shortened};
-use super::conversation::{self, Hidden};
+use super::conversation::{self, Hidden, Resumed};
 use super::follow::Following;
 use super::frame;
 use super::turn::{End, Turn};
@@ -106,7 +106,7 @@ async fn say<'a>(
 ) -> Reply<()> {
     let Said { text, session_id } = said;
     let session = match session_id {
-        Some(id) => match conversation::find(&view.cx(), &id).await? {
+        Some(id) => match find(view, &id).await? {
             Some(found) => {
                 view.open(found.session.clone(), found.hidden);
                 found.session
@@ -131,13 +131,25 @@ async fn say<'a>(
             session
         }
     };
-    let hidden = view.take_hidden();
+    let hidden = view.take_hidden(&session.key);
     let following = follow(followed, view, &session.key);
     let asked = ask(view, following, session.key, &text, hidden.as_ref()).await;
     if asked.is_err() {
         view.keep_hidden(hidden);
     }
     asked
+}
+
+/// The conversation with this id, or the one that goes on from it.
+///
+/// # Errors
+/// When the client may not see it, or it cannot be read.
+pub async fn find(view: &View, id: &str) -> Reply<Option<Resumed>> {
+    let Some(successor) = view.successor(id) else {
+        return conversation::find(&view.cx(), id).await;
+    };
+    let found = conversation::find(&view.cx(), &successor.id).await?;
+    Ok(found.map(|found| Resumed { id: id.to_owned(), ..found }))
 }
 
 /// The answers of a command, each of them a response.
