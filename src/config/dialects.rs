@@ -18,6 +18,8 @@ pub struct DialectsSettings {
     pub claude: bool,
     /// Action chat.
     pub chat: bool,
+    /// Whether it is shut but for the way to open it again.
+    pub is_chat_locked: bool,
     /// Ports on which the gateway listens as on `gateway.port`.
     pub ports: Vec<u16>,
     /// A path below which their paths are too, such as `/compat`; empty for none.
@@ -47,6 +49,8 @@ pub(super) fn read(
     };
     let (all, claude, chat) =
         (switch("enabled")?, switch("claude.enabled")?, switch("chat.enabled")?);
+    let lockdown = Choice::file(file, node.at("chat.lockdown")?.boolean()?);
+    let is_chat_locked = ledger.settle("gateway.dialects.chat.lockdown", lockdown, false);
     let ports = Choice::file(file, ports(&node.member("ports")?)?);
     let ports = ledger.settle_list("gateway.dialects.ports", ports, Vec::new());
     let rule = "must be a path of letters, digits, -, _, ~ and ., such as /compat";
@@ -55,6 +59,7 @@ pub(super) fn read(
     Ok(DialectsSettings {
         claude: all && claude,
         chat: all && chat,
+        is_chat_locked,
         ports,
         prefix: prefix.unwrap_or_default(),
     })

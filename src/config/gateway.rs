@@ -54,8 +54,6 @@ pub struct GatewaySettings {
     pub tls: TlsSettings,
     /// The gateway that client commands are for when `mode` is `remote`.
     pub remote: RemoteSettings,
-    /// `gateway.chat.lockdown`: whether the action chat is shut; ours.
-    pub is_chat_locked: bool,
 }
 
 /// `gateway.mode`.
@@ -125,8 +123,6 @@ pub(super) fn read(
     let dialects = dialects::read(&node, from.file, ledger)?;
     let tls = tls::read(&node, from, ledger)?;
     let remote = tls::remote(&node, from, ledger)?;
-    let lockdown = Choice::file(from.file, node.at("chat.lockdown")?.boolean()?);
-    let is_chat_locked = ledger.settle("gateway.chat.lockdown", lockdown, false);
     // Last, because it may generate a token, and that only for a valid config.
     let auth = auth::resolve(&node.member("auth")?, bind, from, ledger)?;
     proxies::check(auth.mode, &proxies)?;
@@ -145,7 +141,6 @@ pub(super) fn read(
         dialects,
         tls,
         remote,
-        is_chat_locked,
     })
 }
 

@@ -294,10 +294,14 @@ fn rule(node: &Node<'_>) -> Result<GuardrailRule, ConfigError> {
         "mcp" => Some(true),
         _ => None,
     })?;
-    let contexts = node.member("contexts")?;
-    let context = |word: &String| {
-        RunContext::parse(word).ok_or_else(|| contexts.wrong("must be interactive or background"))
-    };
+    // For people.
+    node.member("name")?.text()?;
+    node.member("description")?.text()?;
+    node.member("hitlChannel")?.word("chat", |word| (word == "chat").then_some(()))?;
+    let mut contexts = Vec::new();
+    for node in node.member("contexts")?.items()? {
+        contexts.extend(node.word("interactive, background", RunContext::parse)?);
+    }
     let models = node.member("models")?;
     let model = |text: &String| {
         ToolPattern::parse(text).ok_or_else(|| models.wrong("must be names of models"))
@@ -308,12 +312,7 @@ fn rule(node: &Node<'_>) -> Result<GuardrailRule, ConfigError> {
         is_of_servers: scope.unwrap_or_default(),
         action: strategy(&action)?.unwrap_or(Strategy::Hitl),
         enabled: node.member("enabled")?.boolean()?.unwrap_or(true),
-        contexts: contexts
-            .texts()?
-            .unwrap_or_default()
-            .iter()
-            .map(context)
-            .collect::<Result<_, _>>()?,
+        contexts,
         models: models.texts()?.unwrap_or_default().iter().map(model).collect::<Result<_, _>>()?,
     })
 }

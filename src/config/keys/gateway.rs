@@ -25,17 +25,9 @@ const KEYS: &[Key] = &[
     key("remote", Object(REMOTE), "The gateway that client commands are for when mode is remote."),
     key("webchat", Object(WEBCHAT), "Chats over the gateway."),
     key("push", Object(PUSH), "Notifications of browsers.").advanced(),
-    key("chat", Object(CHAT), "The action chat, another protocol over the same conversations."),
     key("nodes", Object(NODES), "What other machines may be asked for."),
     key("tools", Object(tools::RULES), "Tools that clients call themselves."),
 ];
-
-const CHAT: &[Key] = &[key(
-    "lockdown",
-    Boolean,
-    "Shuts its routes and refuses what is said in it; /lockdown in it sets and lifts this.",
-)
-.or("false")];
 
 const RELOAD: &[Key] = &[
     key("mode", Word(&["off", "hot", "restart", "hybrid"]), "What is done: nothing; use what can be used at once; restart; use it, and restart for the rest.").or("\"hybrid\"").like("\"hot\""),
@@ -163,7 +155,7 @@ const CONTROL_UI: &[Key] = &[
 const DIALECTS: &[Key] = &[
     key("enabled", Boolean, "Whether there are any of them.").or("true"),
     key("claude", Object(DIALECT), "Sessions as a web interface for Claude Code has them."),
-    key("chat", Object(DIALECT), "A chat whose frames are actions."),
+    key("chat", Object(CHAT), "A chat whose frames are actions."),
     key(
         "ports",
         List(&Integer(1, 65_535)),
@@ -173,7 +165,12 @@ const DIALECTS: &[Key] = &[
     key("prefix", Text, "A path below which their paths are served too.").like("\"/compat\""),
 ];
 
-const DIALECT: &[Key] = &[key("enabled", Boolean, "Whether it is there.").or("true")];
+const DIALECT: &[Key] = &[ENABLED];
+const ENABLED: Key = key("enabled", Boolean, "Whether it is there.").or("true");
+const CHAT: &[Key] = &[
+    ENABLED,
+    key("lockdown", Boolean, "Shuts it; /lockdown in it sets and lifts this.").or("false"),
+];
 
 const TLS: &[Key] = &[
     key("enabled", Boolean, "Whether the port speaks TLS, and nothing else.").or("false"),

@@ -85,6 +85,11 @@ fn surroundings() -> Vec<(&'static str, &'static str, Value)> {
             "auth": {"password": "p", "trustedProxy": {"userHeader": "x-user"}}}}),
         ),
         ("gateway.bind", "", json!({"gateway": {"customBindHost": "127.0.0.1"}})),
+        (
+            "tools.guardrails.rules.*",
+            "",
+            json!({"tools": {"guardrails": {"rules": [{"id": "a", "pattern": "x"}]}}}),
+        ),
         ("mcp.servers.*", "", json!({"mcp": {"servers": {"a": {"command": "x"}}}})),
     ]
 }

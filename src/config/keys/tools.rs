@@ -114,9 +114,13 @@ const RULE: &[Key] = &[
     key("scope", Word(&["tool", "mcp"]), "Whether tools or MCP servers are meant.").or("\"tool\""),
     key("action", STRATEGY, "What is done.").or("\"hitl\""),
     key("enabled", Boolean, "Whether it holds.").or("true"),
-    key("contexts", TEXTS, "Where it holds; everywhere when empty."),
+    key(
+        "contexts",
+        List(&Word(&["interactive", "background"])),
+        "Where it holds; everywhere when empty.",
+    ),
     key("models", TEXTS, "Models for which it holds; all when empty."),
-    key("hitlChannel", Word(&["chat", "phone"]), "Where the person is asked; there is chat only."),
+    key("hitlChannel", Word(&["chat"]), "Where the person is asked; there is nothing else."),
 ];
 
 const AGENT_TO_AGENT: &[Key] = &[

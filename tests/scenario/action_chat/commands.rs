@@ -249,7 +249,7 @@ async fn in_lock_down_mode_nothing_is_answered_but_the_way_out() {
     assert_eq!(talk.command("/lockdown off").await, "Lock Down Mode is already disabled.");
     let on = talk.command("/lockdown on").await;
     assert!(on.starts_with("Lock Down Mode ENABLED"), "{on}");
-    assert_eq!(written(&gateway)["gateway"]["chat"]["lockdown"], true);
+    assert_eq!(written(&gateway)["gateway"]["dialects"]["chat"]["lockdown"], true);
 
     let locked = (StatusCode::FORBIDDEN, json!({"status": "locked"}));
     for path in ["/api/sessions", "/api/models", "/api/guardrails/config", "/api/setup/status"] {
@@ -266,7 +266,7 @@ async fn in_lock_down_mode_nothing_is_answered_but_the_way_out() {
     assert_eq!(request(&gateway, Method::GET, "/api/models", None).await, locked);
     let mut client = admin(&gateway).await;
     let base = call(&mut client, "config.get", json!({})).await["hash"].clone();
-    let patch = json!({"raw": "{gateway: {chat: null}}", "baseHash": base});
+    let patch = json!({"raw": "{gateway: {dialects: null}}", "baseHash": base});
     call(&mut client, "config.patch", patch).await;
     get(&gateway, "/api/models").await;
 
@@ -274,7 +274,7 @@ async fn in_lock_down_mode_nothing_is_answered_but_the_way_out() {
     talk.command("/lockdown on").await;
     let off = talk.command("/lockdown off").await;
     assert!(off.starts_with("Lock Down Mode DISABLED"), "{off}");
-    assert_eq!(written(&gateway)["gateway"]["chat"], Value::Null);
+    assert_eq!(written(&gateway)["gateway"]["dialects"], Value::Null);
     get(&gateway, "/api/models").await;
 }
 

@@ -312,6 +312,10 @@ async fn guardrails_are_set_by_http_and_hold_from_the_next_call_on() {
         let wrong = (StatusCode::BAD_REQUEST, json!({"status": "error", "message": message}));
         assert_eq!(request(&gateway, Method::PUT, path, Some(body)).await, wrong);
     }
+    let phone = json!({"hitl_channel": "phone"});
+    let (status, told) =
+        request(&gateway, Method::PUT, "/api/guardrails/config", Some(phone)).await;
+    assert_eq!(status, StatusCode::BAD_REQUEST, "{told}");
     let body = json!({"default_strategy": "maybe"});
     let (status, told) = request(&gateway, Method::PUT, "/api/guardrails/config", Some(body)).await;
     assert_eq!(status, StatusCode::BAD_REQUEST, "{told}");

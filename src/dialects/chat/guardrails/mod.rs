@@ -146,6 +146,12 @@ fn set_members(section: &mut Value, members: &Value) -> Reply<()> {
     let Some(members) = members.as_object() else {
         return Err(ErrorShape::invalid("the body must be an object"));
     };
+    for channel in ["hitl_channel", "default_channel"] {
+        if members.get(channel).is_some_and(|channel| channel != "chat") {
+            let text = "the channel must be chat: phone calls are not offered by this gateway";
+            return Err(ErrorShape::invalid(text));
+        }
+    }
     for (written, own) in MEMBERS {
         let Some(value) = members.get(written) else { continue };
         match value {
