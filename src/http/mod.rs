@@ -18,8 +18,10 @@ mod manner;
 mod page;
 mod pattern;
 mod query;
+mod request_id;
 mod routes;
 mod sockets;
+mod stream;
 mod ui;
 
 use std::sync::Arc;
@@ -27,9 +29,11 @@ use std::sync::Arc;
 use axum::body::Body;
 use axum::http::request;
 use axum::response::Response;
+use tokio::time::Instant;
 
 use crate::auth::{HttpCaller, Peer};
 use crate::gateway::{Footing, Gateway, Wire};
+use crate::support::millis;
 
 use routes::Found;
 
@@ -49,8 +53,13 @@ pub async fn answer(
     parts: &request::Parts,
     body: Body,
 ) -> Response {
+    let (id, began) = (request_id::of(&parts.headers, &*gateway.services.ids), Instant::now());
     let answered = of_route(gateway, wire, peer, parts, body).await;
-    secured(answered.unwrap_or_else(|refusal| refusal))
+    let answer = answered.unwrap_or_else(|refusal| refusal);
+    let status = answer.status().as_u16();
+    // Not the address: there may be a credential in it, or a name of a session.
+    tracing::debug!(request = id, method = %parts.method, status, ms = millis(began.elapsed()), "answered");
+    request_id::named(secured(answer), &id)
 }
 
 /// # Errors
@@ -68,8 +77,10 @@ async fn of_route(
         Found::OtherMethods { entry, manner, .. } => (*manner, Some(*entry)),
         Found::Nothing(manner) => (*manner, None),
     };
-    if !entry.is_some_and(Entry::is_for_any_page) {
-        caller::check_origin(gateway, peer, manner)?;
+    if !entry.is_some_and(Entry::is_for_any_page)
+        && let Some(refusal) = caller::foreign(gateway, peer, manner)
+    {
+        return Err(refusal);
     }
     let (route, path) = match found {
         Found::Line { route, values, .. } => (route, values),

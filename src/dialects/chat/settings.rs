@@ -4,7 +4,7 @@
 //! from what the file says at that moment; what the gateway would not start with is
 //! not written; when this returns, the gateway uses it. Like `/config` of other
 //! chats, and unlike `config.patch`, it is not counted: a form has a switch for
-//! each tool, and none of what is changed here restarts the gateway.
+//! each tool, and none of what is changed here needs a restart.
 
 use std::sync::Arc;
 

@@ -5,7 +5,8 @@ use std::fs;
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
-use super::talk::{Talk, get, message, place, request, said, written};
+use super::asking::{get, message, request, written};
+use super::{Chat, place, said};
 use crate::stage::{admin, call};
 
 /// The id in a `session_created` frame.
@@ -17,15 +18,15 @@ fn created(frames: &[Value]) -> &str {
 #[tokio::test]
 async fn another_conversation_and_another_model_begin_with_a_command() {
     let (gateway, _mock) = place(|_| ()).await;
-    let mut talk = Talk::open(&gateway).await;
+    let mut talk = Chat::open(&gateway).await;
     let current = "Current model: mock/mock-1\n\nUsage: /model <name>";
     assert_eq!(talk.command("/model").await, current);
-    let frames = talk.ask("/NEW").await;
+    let frames = talk.say("/NEW").await;
     assert_eq!(message(&frames), "New session started.");
     let first = created(&frames).to_owned();
-    assert_eq!(said(&talk.ask("hello").await), "Echo: hello");
+    assert_eq!(said(&talk.say("hello").await), "Echo: hello");
 
-    let frames = talk.ask("/model mock/mock-2").await;
+    let frames = talk.say("/model mock/mock-2").await;
     let switched = "Model switched: mock/mock-1 -> mock/mock-2\nNew session started.";
     assert_eq!(message(&frames), switched);
     let second = created(&frames).to_owned();
@@ -34,7 +35,7 @@ async fn another_conversation_and_another_model_begin_with_a_command() {
     assert!(listed.starts_with("Available Models\n\n") && listed.contains("  mock/mock-2 *\n"));
     assert!(listed.ends_with("\nCurrent: mock/mock-2\nUse /model <name> to switch."), "{listed}");
     assert!(talk.command("/model nothing-like-it").await.contains("Use /models"));
-    assert_eq!(said(&talk.ask("hi").await), "Echo: hi");
+    assert_eq!(said(&talk.say("hi").await), "Echo: hi");
     let row = get(&gateway, &format!("/api/sessions/{second}")).await;
     assert_eq!((&row["model"], &row["message_count"]), (&json!("mock/mock-2"), &json!(2)));
     // Commands are not part of the conversation.
@@ -43,25 +44,24 @@ async fn another_conversation_and_another_model_begin_with_a_command() {
     assert_eq!(said_to_the_model(&mut talk).await, "Echo: /unknown words");
 }
 
-async fn said_to_the_model(talk: &mut Talk) -> String {
-    said(&talk.ask("/unknown words").await)
+async fn said_to_the_model(talk: &mut Chat) -> String {
+    said(&talk.say("/unknown words").await)
 }
 
 #[tokio::test]
 async fn conversations_are_listed_and_deleted() {
     let (gateway, _mock) = place(|_| ()).await;
-    let mut talk = Talk::open(&gateway).await;
+    let mut talk = Chat::open(&gateway).await;
     assert_eq!(talk.command("/sessions").await, "No recorded sessions.");
     let none = "No sessions to switch to. Use /new to start one.";
     assert_eq!(talk.command("/change").await, none);
     assert!(talk.command("/session").await.starts_with("Session Info\n  Active: no\n"));
 
-    let id = created(&talk.ask("/new").await).to_owned();
-    talk.ask("hello").await;
+    let id = created(&talk.say("/new").await).to_owned();
+    talk.say("hello").await;
     let info = talk.command("/session").await;
-    let expected = format!(
-        "Session Info\n  Active: yes\n  ID: {id}\n  Model: mock/mock-1\n  Messages: 2"
-    );
+    let expected =
+        format!("Session Info\n  Active: yes\n  ID: {id}\n  Model: mock/mock-1\n  Messages: 2");
     assert_eq!(info, expected);
     let listed = talk.command("/sessions").await;
     assert!(listed.starts_with(&format!("Sessions (1 total, 2 messages)\n\n  {id}  ")), "{listed}");
@@ -71,7 +71,7 @@ async fn conversations_are_listed_and_deleted() {
     assert!(recent.ends_with(&format!("\n     ID: {id}")), "{recent}");
 
     assert_eq!(talk.command("/session delete nope").await, "Session 'nope' not found.");
-    let other = created(&talk.ask("/new").await).to_owned();
+    let other = created(&talk.say("/new").await).to_owned();
     let deleted = format!("Session '{id}' deleted.");
     assert_eq!(talk.command(&format!("/session delete {id}")).await, deleted);
     assert_eq!(talk.command("/sessions clear").await, "All sessions cleared (1 deleted).");
@@ -83,7 +83,7 @@ async fn conversations_are_listed_and_deleted() {
 #[tokio::test]
 async fn memory_is_cleared_into_the_trash() {
     let (gateway, _mock) = place(|_| ()).await;
-    let mut talk = Talk::open(&gateway).await;
+    let mut talk = Chat::open(&gateway).await;
     let workspace = gateway.workspace();
     fs::create_dir_all(workspace.join("memory")).unwrap();
     for file in ["MEMORY.md", "memory/a.md", "KEPT.md"] {
@@ -99,7 +99,7 @@ async fn memory_is_cleared_into_the_trash() {
 #[tokio::test]
 async fn only_safe_settings_are_changed_and_they_are_written() {
     let (gateway, _mock) = place(|_| ()).await;
-    let mut talk = Talk::open(&gateway).await;
+    let mut talk = Chat::open(&gateway).await;
     assert_eq!(
         talk.command("/config gateway.auth.token x").await,
         "Cannot set 'GATEWAY.AUTH.TOKEN'. Allowed keys: ARCHIVAL_POLICY, COPILOT_MODEL, \
@@ -131,7 +131,7 @@ async fn skills_are_switched_off_and_on_again() {
     fs::create_dir_all(&folder).unwrap();
     let text = "---\nname: demo\ndescription: Shows something\n---\nDo it.\n";
     fs::write(folder.join("SKILL.md"), text).unwrap();
-    let mut talk = Talk::open(&gateway).await;
+    let mut talk = Chat::open(&gateway).await;
     assert_eq!(talk.command("/skills").await, "Skills (1):\n  - demo");
     let listed = "Installed skills (1):\n  demo\n\nUsage: /removeskill <name>";
     assert_eq!(talk.command("/removeskill").await, listed);
@@ -148,13 +148,16 @@ async fn skills_are_switched_off_and_on_again() {
     talk.send("/addskill nowhere").await;
     talk.response().await;
     let failed = message(&talk.response().await);
-    assert!(failed.starts_with("Failed to install skill 'nowhere'. ClawHub is not asked"), "{failed}");
+    assert!(
+        failed.starts_with("Failed to install skill 'nowhere'. ClawHub is not asked"),
+        "{failed}"
+    );
 }
 
 #[tokio::test]
 async fn mcp_servers_are_written_into_the_config() {
     let (gateway, _mock) = place(|_| ()).await;
-    let mut talk = Talk::open(&gateway).await;
+    let mut talk = Chat::open(&gateway).await;
     for (command, said) in [
         ("/mcp", "No MCP servers configured."),
         ("/mcp add docs", "Usage: /mcp add <name> <url>"),
@@ -182,7 +185,7 @@ async fn mcp_servers_are_written_into_the_config() {
 #[tokio::test]
 async fn schedules_are_jobs() {
     let (gateway, _mock) = place(|_| ()).await;
-    let mut talk = Talk::open(&gateway).await;
+    let mut talk = Chat::open(&gateway).await;
     let none = "No scheduled tasks.\n\nUsage: /schedule add <cron> <prompt>";
     assert_eq!(talk.command("/schedules").await, none);
     let usage = "Usage: /schedule add <min> <hour> <dom> <month> <dow> <prompt>";
@@ -213,13 +216,16 @@ async fn schedules_are_jobs() {
 #[tokio::test]
 async fn the_gateway_tells_how_it_is_and_what_it_does_not_have() {
     let (gateway, _mock) = place(|_| ()).await;
-    let mut talk = Talk::open(&gateway).await;
+    let mut talk = Chat::open(&gateway).await;
     let status = talk.command("/status").await;
     let dir = gateway.state_dir().display().to_string();
     assert!(status.starts_with("System Status\n  Model: mock/mock-1\n  Uptime: 0h 0m"), "{status}");
-    assert!(status.ends_with(&format!(
-        "  Connected channels: none\n  Scheduled tasks: 0 active / 0 total\n  Data dir: {dir}"
-    )), "{status}");
+    assert!(
+        status.ends_with(&format!(
+            "  Connected channels: none\n  Scheduled tasks: 0 active / 0 total\n  Data dir: {dir}"
+        )),
+        "{status}"
+    );
     assert!(talk.command("/profile").await.starts_with("Agent Profile\n  Name: "));
     assert!(talk.command("/channels").await.contains("Telegram: not configured"));
     let checks = talk.command("/preflight").await;
@@ -237,7 +243,7 @@ async fn the_gateway_tells_how_it_is_and_what_it_does_not_have() {
 #[tokio::test]
 async fn in_lock_down_mode_nothing_is_answered_but_the_way_out() {
     let (mut gateway, _mock) = place(|_| ()).await;
-    let mut talk = Talk::open(&gateway).await;
+    let mut talk = Chat::open(&gateway).await;
     let off = "Lock Down Mode: disabled\n\nUsage: /lockdown on | /lockdown off";
     assert_eq!(talk.command("/lockdown").await, off);
     assert_eq!(talk.command("/lockdown off").await, "Lock Down Mode is already disabled.");
@@ -264,7 +270,7 @@ async fn in_lock_down_mode_nothing_is_answered_but_the_way_out() {
     call(&mut client, "config.patch", patch).await;
     get(&gateway, "/api/models").await;
 
-    let mut talk = Talk::open(&gateway).await;
+    let mut talk = Chat::open(&gateway).await;
     talk.command("/lockdown on").await;
     let off = talk.command("/lockdown off").await;
     assert!(off.starts_with("Lock Down Mode DISABLED"), "{off}");
@@ -276,7 +282,7 @@ async fn in_lock_down_mode_nothing_is_answered_but_the_way_out() {
 async fn a_command_does_no_more_than_its_sender_may() {
     let (gateway, _mock) =
         place(|config| config["gateway"]["auth"]["sharedSecretScopes"] = json!(["read"])).await;
-    let mut talk = Talk::open(&gateway).await;
+    let mut talk = Chat::open(&gateway).await;
     for (command, scope) in [
         ("/new", "operator.write"),
         ("/sessions clear", "operator.admin"),

@@ -1,8 +1,13 @@
-//! The WebSocket of the action chat, row by row of its tables.
+//! The action chat, row by row of its tables: its WebSocket, its slash commands, its
+//! guardrails, and what is asked for by HTTP.
 
 mod actions;
 mod approvals;
+mod asking;
+mod commands;
 mod ends;
+mod guardrails;
+mod http;
 mod lane;
 mod media;
 mod resume;

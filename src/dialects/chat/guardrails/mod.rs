@@ -73,7 +73,16 @@ pub enum Edit {
 /// # Errors
 /// When the caller may not change the config, or the result would be wrong.
 pub async fn change(cx: &Ctx, edit: Edit) -> Reply<bool> {
-    settings::change(cx, move |config| apply(settings::at(config, &PATH), &edit)).await
+    settings::change(cx, move |config| {
+        let [tools, guardrails] = PATH;
+        let mut section = config[tools][guardrails].clone();
+        let is_done = apply(&mut section, &edit)?;
+        if section != config[tools][guardrails] {
+            *settings::at(config, &PATH) = section;
+        }
+        Ok(is_done)
+    })
+    .await
 }
 
 fn apply(section: &mut Value, edit: &Edit) -> Reply<bool> {
@@ -88,13 +97,14 @@ fn apply(section: &mut Value, edit: &Edit) -> Reply<bool> {
             }
         }
         Edit::UpdateRule(id, members) => {
-            let rules = section["rules"].as_array_mut();
+            let rules = section.get_mut("rules").and_then(Value::as_array_mut);
             let found = rules.into_iter().flatten().find(|rule| rule["id"] == id.as_str());
             let Some(rule) = found.and_then(Value::as_object_mut) else { return Ok(false) };
             fill(rule, members)?;
         }
         Edit::DeleteRule(id) => {
-            let Some(rules) = section["rules"].as_array_mut() else { return Ok(false) };
+            let rules = section.get_mut("rules").and_then(Value::as_array_mut);
+            let Some(rules) = rules else { return Ok(false) };
             let before = rules.len();
             rules.retain(|rule| rule["id"] != id.as_str());
             return Ok(rules.len() < before);
@@ -266,5 +276,10 @@ mod tests {
         );
         assert!(edit(&mut section, Edit::DeleteRule("a".into())));
         assert_eq!(section["rules"][0]["id"], "b");
+        let mut nothing = Value::Null;
+        assert!(!edit(&mut nothing, Edit::DeleteRule("a".into())));
+        assert!(!edit(&mut nothing, Edit::UpdateRule("a".into(), json!({}))));
+        assert!(edit(&mut nothing, Edit::Config(json!({}))));
+        assert_eq!(nothing, Value::Null, "what changes nothing writes nothing");
     }
 }
