@@ -4,14 +4,15 @@
 
 use std::fs;
 
+use axum::Router;
+use axum::response::Html;
+use axum::routing::get;
 use serde_json::json;
 
 use crate::page::Place;
-use crate::stage::admin;
+use crate::stage::{admin, serve};
 use crate::support::{Browser, SECRET};
 
-/// A page that the gateway does not serve, but knows.
-const PAGE: &str = "http://chat.example/";
 const HTML: &str = include_str!("../node/action-chat.html");
 /// The smallest PNG there is.
 const PNG: &[u8] =
@@ -21,23 +22,25 @@ const PNG: &[u8] =
 #[tokio::test]
 #[allow(clippy::disallowed_methods)] // no supervisor in a test
 async fn the_smallest_client_talks_approves_shows_pictures_and_comes_back() {
+    // A page that the gateway does not serve, but knows.
+    let (port, _server) = serve(Router::new().route("/", get(async || Html(HTML)))).await;
+    let page = format!("http://127.0.0.1:{port}");
     let mut place = Place::with(|config| {
-        config["gateway"]["controlUi"] = json!({"allowedOrigins": [PAGE.trim_end_matches('/')]});
+        config["gateway"]["controlUi"] = json!({"allowedOrigins": [page]});
         config["tools"]["exec"] = json!({"ask": "always"});
     })
     .await;
     fs::write(place.gateway.workspace().join("dot.png"), PNG).unwrap();
     let socket = format!("ws://{}/api/chat/ws?token={SECRET}", place.gateway.address());
-    let html = HTML.replace("{{SOCKET}}", &socket);
     let runs = json!({"command": "echo ran && touch ran"});
     let args = json!({
-        "page": PAGE, "control": place.control(),
+        "page": format!("{page}/?{}", query(&socket)), "control": place.control(),
         "runs": format!("@mock tool name=exec args={runs} then=\"that was it\""),
         "pictures": "@mock text text=\"Look.\\nMEDIA:dot.png\"",
         "picture": std::env::var("CLAWGATE_PICTURE").ok(),
     });
-    let browser = Browser::new().page(PAGE, &html);
-    let mut steps = tokio::spawn(async move { browser.run("tests/e2e/chat_page.mjs", args).await });
+    let mut steps =
+        tokio::spawn(async move { Browser::new().run("tests/e2e/chat_page.mjs", args).await });
     let asked = place.asked_for("restart", &mut steps).await;
     place.gateway.restart_in_place().await;
     asked.done();
@@ -46,11 +49,18 @@ async fn the_smallest_client_talks_approves_shows_pictures_and_comes_back() {
     assert!(told["approved"].as_str().unwrap().contains("ran"), "{told}");
     assert!(told["rejected"].as_str().unwrap().contains("Exec denied"), "{told}");
     assert!(told["help"].as_str().unwrap().contains("/status"), "{told}");
-    assert_eq!((&told["picture"], &told["errors"]), (&json!(1), &json!(0)), "{told}");
+    assert_eq!(told["picture"], json!([200, "image/png"]), "{told}");
+    assert_eq!(told["errors"], 0, "{told}");
     // All of it is one conversation.
     let mut client = admin(&place.gateway).await;
     let list = crate::stage::call(&mut client, "sessions.list", json!({})).await;
     let rows = list["sessions"].as_array().unwrap();
     let ours = rows.iter().filter(|row| row["sessionId"] == told["first"]).count();
     assert_eq!((ours, rows.len()), (1, 1), "{list}");
+}
+
+/// Where the page finds the gateway.
+fn query(socket: &str) -> String {
+    let socket = socket.replace(':', "%3A").replace('/', "%2F").replace('?', "%3F");
+    format!("socket={}", socket.replace('=', "%3D"))
 }

@@ -5,6 +5,7 @@ use std::fs;
 use serde_json::json;
 
 use super::{Chat, find, names, place, said};
+use crate::control_ui::http;
 use crate::support::config::SECRET;
 
 /// The smallest PNG there is.
@@ -41,7 +42,7 @@ async fn files_of_an_answer_come_after_its_words_and_can_be_read() {
     assert_eq!((&page["kind"], &link["kind"]), (&json!("file"), &json!("file")));
     assert_eq!(link["url"], "https://example.org/a.png");
 
-    let client = reqwest::Client::builder().no_proxy().build().unwrap();
+    let client = http();
     let base = format!("http://{}", gateway.address());
     // With its ticket, as an <img> asks for it; or with the secret.
     let path = url.split('?').next().unwrap();
@@ -65,4 +66,44 @@ async fn files_of_an_answer_come_after_its_words_and_can_be_read() {
         client.get(format!("{base}{}", page["url"].as_str().unwrap())).send().await.unwrap();
     assert_eq!(answer.headers()["content-disposition"], "attachment");
     assert_eq!(answer.headers()["content-type"], "application/octet-stream");
+}
+
+/// A server of one tool, whose results have a card.
+const SERVER: &str = r#"
+import json, sys
+card = {"contentType": "application/vnd.microsoft.card.adaptive", "content": {"body": []}}
+def answer(message):
+    method = message["method"]
+    if method == "initialize":
+        return {"protocolVersion": message["params"]["protocolVersion"],
+                "capabilities": {"tools": {}}, "serverInfo": {"name": "own", "version": "1"}}
+    if method == "tools/list":
+        return {"tools": [{"name": "show", "inputSchema": {"type": "object"}}]}
+    return {"content": [{"type": "text", "text": "shown"}], "structuredContent": {"cards": [card]}}
+for line in sys.stdin:
+    message = json.loads(line)
+    if "id" in message:
+        reply = {"jsonrpc": "2.0", "id": message["id"], "result": answer(message)}
+        print(json.dumps(reply), flush=True)
+"#;
+
+#[tokio::test]
+async fn cards_of_a_server_of_tools_come_after_the_words() {
+    let folder = tempfile::tempdir().unwrap();
+    let script = folder.path().join("server.py");
+    fs::write(&script, SERVER).unwrap();
+    let (gateway, _mock) = place(|config| {
+        config["mcp"]["servers"] = json!({"own": {"command": "python3", "args": [script]}});
+    })
+    .await;
+    let mut chat = Chat::open(&gateway).await;
+    let frames = chat.say("@mock tool name=own__show args={} then=\"There.\"").await;
+    assert_eq!(names(&frames), ["tool_start", "tool_done", "delta", "cards", "done"]);
+    assert_eq!(find(&frames, "tool_start")["mcp_server"], "own");
+    assert_eq!(
+        *find(&frames, "cards"),
+        json!({"type": "cards", "cards": [
+            {"contentType": "application/vnd.microsoft.card.adaptive", "content": {"body": []}}
+        ]})
+    );
 }

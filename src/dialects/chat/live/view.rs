@@ -69,6 +69,8 @@ struct State {
     is_working: bool,
     /// Whether a response has begun whose `done` is still to come.
     owes_done: bool,
+    /// Cancelled when the conversation is left that is only watched.
+    watch: Option<CancellationToken>,
     /// The session whose news are followed.
     followed: Option<SessionKey>,
     questions: Questions,
@@ -133,6 +135,17 @@ impl View {
     pub fn open(&self, session: Option<Session>, hidden: Option<Hidden>) {
         let mut state = self.state.lock();
         (state.session, state.hidden) = (session, hidden);
+        if let Some(watch) = state.watch.take() {
+            watch.cancel();
+        }
+    }
+
+    /// A conversation is only watched from now on, until this is cancelled; `None`
+    /// when another one is open.
+    pub fn watch(&self, key: &SessionKey) -> Option<CancellationToken> {
+        let mut state = self.state.lock();
+        let is_open = state.session.as_ref().is_some_and(|session| session.key == *key);
+        is_open.then(|| state.watch.insert(CancellationToken::new()).clone())
     }
 
     /// A conversation was begun because none was open; unless one is open by now.

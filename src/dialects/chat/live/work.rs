@@ -197,15 +197,19 @@ async fn ask(
     Ok(())
 }
 
-/// Shows the rest of a response that is under way.
+/// Shows the rest of a response that is under way, while its conversation is open.
 async fn watch<'a>(view: &'a View, followed: &mut Followed<'a>, key: SessionKey) {
+    let Some(left) = view.watch(&key) else { return };
     let following = follow(followed, view, &key);
     let Some(run) = view.services().runs.active(&key) else { return };
     view.begin();
     let mut turn = Turn::new(run.id.to_string(), key);
     turn.set_late();
     view.tell_all(turn.catch_up(&run.progress().text));
-    tell_to_end(view, following, turn).await;
+    tokio::select! {
+        () = left.cancelled() => {}
+        () = tell_to_end(view, following, turn) => {}
+    }
     view.done();
 }
 
