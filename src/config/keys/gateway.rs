@@ -154,7 +154,7 @@ const CONTROL_UI: &[Key] = &[
 
 const DIALECTS: &[Key] = &[
     key("enabled", Boolean, "Whether there are any of them.").or("true"),
-    key("claude", Object(DIALECT), "Sessions as a web interface for Claude Code has them."),
+    key("claude", Object(CLAUDE), "Sessions as a web interface for Claude Code has them."),
     key("chat", Object(DIALECT), "A chat whose frames are actions."),
     key(
         "ports",
@@ -167,6 +167,18 @@ const DIALECTS: &[Key] = &[
 ];
 
 const DIALECT: &[Key] = &[key("enabled", Boolean, "Whether it is there.").or("true")];
+
+const CLAUDE: &[Key] = &[
+    key("enabled", Boolean, "Whether it is there.").or("true"),
+    key(
+        "projects",
+        Boolean,
+        "Whether sessions of Claude Code on this machine are shown, for reading.",
+    )
+    .or("true"),
+    key("projectsDir", Text, "The folder with them, when it is not where Claude Code has it.")
+        .like("\"~/.claude/projects\""),
+];
 
 const TLS: &[Key] = &[
     key("enabled", Boolean, "Whether the port speaks TLS, and nothing else.").or("false"),
