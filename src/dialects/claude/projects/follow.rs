@@ -52,8 +52,8 @@ impl Follow {
     pub(super) fn new(projects: Projects, feed: Arc<Feed>, head: &Head, from: u64) -> Self {
         let place = Place { identity: None, offset: from, is_gone: false };
         // What was added since that place was found is told at once.
-        let heard = Heard { is_due: true, ..Heard::new(feed) };
-        Self { projects, heard, file: path(&head.project, &head.id), place }
+        let due = Heard { is_due: true, ..Heard::new(feed) };
+        Self { projects, heard: due, file: path(&head.project, &head.id), place }
     }
 
     /// Waits for what happens next. May be dropped at any time and asked again.
@@ -100,8 +100,7 @@ impl FollowList {
         };
         self.heard.wait(|file| id(file).is_some()).await?;
         let files = self.heard.settle(false);
-        let mut ids: Vec<_> =
-            files.into_iter().flatten().filter_map(|file| id(&file)).collect();
+        let mut ids: Vec<_> = files.into_iter().flatten().filter_map(|file| id(&file)).collect();
         ids.sort();
         ids.dedup();
         Ok(ids)
@@ -172,11 +171,7 @@ impl Heard {
 }
 
 /// What has happened to a file since.
-fn step(
-    folder: &Folder,
-    file: &Path,
-    place: Place,
-) -> io::Result<(Place, Option<Followed>)> {
+fn step(folder: &Folder, file: &Path, place: Place) -> io::Result<(Place, Option<Followed>)> {
     let Some(open) = folder.file(file)? else { return Ok(gone(place)) };
     let found = identity(&open)?;
     let is_other = place.is_gone || place.identity.is_some_and(|known| known != found);

@@ -58,7 +58,7 @@ impl Projects {
     /// left out.
     pub async fn describe(&self, heads: Vec<Head>) -> io::Result<Vec<ProjectSession>> {
         let describe = move |folder: &Folder, known: &Known| {
-            Ok(heads.into_iter().filter_map(|head| read::describe(folder, known, head)).collect())
+            Ok(heads.iter().filter_map(|head| read::describe(folder, known, head)).collect())
         };
         self.work(describe).await.map(Option::unwrap_or_default)
     }
@@ -87,8 +87,7 @@ impl Projects {
     /// such page.
     pub async fn page(&self, id: &str, page: usize) -> io::Result<Option<RawPage>> {
         let Some(head) = self.head(id).await? else { return Ok(None) };
-        let read =
-            move |folder: &Folder, known: &Known| read::page(folder, known, &head, page);
+        let read = move |folder: &Folder, known: &Known| read::page(folder, known, &head, page);
         self.work(read).await.map(Option::flatten)
     }
 

@@ -8,7 +8,7 @@ use parking_lot::Mutex;
 
 use super::files::{Folder, identity, path};
 use super::lines::{Lines, RawLine, Read, about};
-use super::list::{Head, Indexed, ProjectSession, ends, index};
+use super::list::{Head, ProjectSession, ends, index};
 use crate::dialects::claude::pages::Pages;
 use crate::sessions::EntryPlace;
 
@@ -79,46 +79,24 @@ impl Known {
 }
 
 /// What there is to say of a session; `None` when it is not there any more.
-pub(super) fn describe(
-    folder: &Folder,
-    known: &Known,
-    head: Head,
-) -> Option<ProjectSession> {
+pub(super) fn describe(folder: &Folder, known: &Known, head: &Head) -> Option<ProjectSession> {
     let mut session = known.take(&head.id);
     if let Some((then, described)) = &session.described
-        && *then == head
+        && then == head
     {
         return Some(described.clone());
     }
     let indexed = index(folder, &head.project).remove(&head.id);
-    let described = match indexed.and_then(|indexed| Indexed::describe(indexed, &head)) {
-        Some(described) => described,
-        None => {
-            let mut read = || {
-                let Some(file) = folder.file(&path(&head.project, &head.id))? else {
-                    return Ok(None);
-                };
-                session.catch_up(&file, &head.id)?;
-                ends(&file, &head, session.messages).map(Some)
-            };
-            let read: io::Result<Option<ProjectSession>> = read();
-            let read = read.inspect_err(|error| {
-                tracing::warn!(session = head.id, %error, "left out, because it cannot be read");
-            });
-            read.ok()??
-        }
-    };
+    let described = indexed
+        .and_then(|indexed| indexed.describe(head))
+        .or_else(|| session.look_at(folder, head))?;
     session.described = Some((head.clone(), described.clone()));
     known.keep(&head.id, session);
     Some(described)
 }
 
 /// The newest pages.
-pub(super) fn burst(
-    folder: &Folder,
-    known: &Known,
-    head: &Head,
-) -> io::Result<Option<RawBurst>> {
+pub(super) fn burst(folder: &Folder, known: &Known, head: &Head) -> io::Result<Option<RawBurst>> {
     let Some((file, session)) = open(folder, known, head)? else { return Ok(None) };
     let pages = &session.pages;
     let (lowest_page, total_pages) = (pages.lowest_burst_page(), pages.total());
@@ -144,11 +122,7 @@ pub(super) fn page(
     Ok(Some(RawPage { lines, is_sealed: pages.is_sealed(page), total: pages.total() }))
 }
 
-fn open(
-    folder: &Folder,
-    known: &Known,
-    head: &Head,
-) -> io::Result<Option<(File, Session)>> {
+fn open(folder: &Folder, known: &Known, head: &Head) -> io::Result<Option<(File, Session)>> {
     let Some(file) = folder.file(&path(&head.project, &head.id))? else { return Ok(None) };
     let mut session = known.take(&head.id);
     session.catch_up(&file, &head.id)?;
@@ -157,6 +131,22 @@ fn open(
 }
 
 impl Session {
+    /// What the file itself says.
+    fn look_at(&mut self, folder: &Folder, head: &Head) -> Option<ProjectSession> {
+        let mut read = || {
+            let Some(file) = folder.file(&path(&head.project, &head.id))? else {
+                return Ok(None);
+            };
+            self.catch_up(&file, &head.id)?;
+            ends(&file, head, self.messages).map(Some)
+        };
+        let read: io::Result<Option<ProjectSession>> = read();
+        let read = read.inspect_err(|error| {
+            tracing::warn!(session = head.id, %error, "left out, because it cannot be read");
+        });
+        read.ok()?
+    }
+
     /// Looks at what was added to the file since.
     fn catch_up(&mut self, file: &File, id: &str) -> io::Result<()> {
         self.pages.begin(id, identity(file)?, file.metadata()?.len());
