@@ -37,3 +37,31 @@ pub(super) fn read(
     ledger.note("gateway.dialects.claude.projectsDir", shown.unwrap_or_default(), origin);
     Ok(folder.filter(|_| is_shown))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use serde_json::{Value, json};
+
+    use super::super::{Env, Overrides, Paths};
+    use super::*;
+
+    fn folder<const N: usize>(claude: &Value, env: [(&str, &str); N]) -> Option<PathBuf> {
+        let root = json!({"dialects": {"claude": claude}});
+        let (file, env) = (Path::new("x.json"), Env::fixed(env, "/home/u"));
+        let (overrides, paths) = (Overrides::default(), Paths::resolve(&env).unwrap());
+        let from = Sources { env: &env, overrides: &overrides, paths: &paths, file };
+        read(&Node::root(&root, file), &from, &mut Ledger::default()).unwrap()
+    }
+
+    #[test]
+    fn the_folder_is_where_claude_code_has_it_unless_the_file_names_another_or_none() {
+        let claude = [("CLAUDE_CONFIG_DIR", "/c")];
+        let some = |path: &str| Some(PathBuf::from(path));
+        assert_eq!(folder(&json!({}), []), some("/home/u/.claude/projects"));
+        assert_eq!(folder(&json!({"projectsDir": ""}), claude), some("/c/projects"));
+        assert_eq!(folder(&json!({"projectsDir": "/p"}), claude), some("/p"));
+        assert_eq!(folder(&json!({"projects": false, "projectsDir": "/p"}), claude), None);
+    }
+}

@@ -58,7 +58,9 @@ impl Projects {
     /// left out.
     pub async fn describe(&self, heads: Vec<Head>) -> io::Result<Vec<ProjectSession>> {
         let describe = move |folder: &Folder, known: &Known| {
-            Ok(heads.iter().filter_map(|head| read::describe(folder, known, head)).collect())
+            let mut indexes = read::Indexes::new();
+            let describe = |head| read::describe(folder, known, head, &mut indexes);
+            Ok(heads.iter().filter_map(describe).collect())
         };
         self.work(describe).await.map(Option::unwrap_or_default)
     }

@@ -8,7 +8,7 @@ use parking_lot::Mutex;
 
 use super::files::{Folder, identity, path};
 use super::lines::{Lines, RawLine, Read, about};
-use super::list::{Head, ProjectSession, ends, index};
+use super::list::{Head, Indexed, ProjectSession, ends, index};
 use crate::dialects::claude::pages::Pages;
 use crate::sessions::EntryPlace;
 
@@ -78,18 +78,29 @@ impl Known {
     }
 }
 
+/// What projects say of their sessions, by the names of their folders.
+pub(super) type Indexes = HashMap<String, HashMap<String, Indexed>>;
+
 /// What there is to say of a session; `None` when it is not there any more.
-pub(super) fn describe(folder: &Folder, known: &Known, head: &Head) -> Option<ProjectSession> {
+/// `indexes` are the lists of the projects that were read already.
+pub(super) fn describe(
+    folder: &Folder,
+    known: &Known,
+    head: &Head,
+    indexes: &mut Indexes,
+) -> Option<ProjectSession> {
     let mut session = known.take(&head.id);
     if let Some((then, described)) = &session.described
         && then == head
     {
         return Some(described.clone());
     }
-    let indexed = index(folder, &head.project).remove(&head.id);
-    let described = indexed
-        .and_then(|indexed| indexed.describe(head))
-        .or_else(|| session.look_at(folder, head))?;
+    let noted = indexes
+        .entry(head.project.clone())
+        .or_insert_with(|| index(folder, &head.project))
+        .remove(&head.id);
+    let described =
+        noted.and_then(|noted| noted.describe(head)).or_else(|| session.look_at(folder, head))?;
     session.described = Some((head.clone(), described.clone()));
     known.keep(&head.id, session);
     Some(described)
