@@ -34,6 +34,7 @@ const DEPTH_MAX: usize = 16;
     may run.\n\nExit codes: 0 all was written, 1 it failed, 2 wrong arguments, 3 something was \
     left out."
 )]
+#[allow(clippy::struct_excessive_bools)] // each is a flag of the command
 pub struct ExportArgs {
     /// Key or id of a session
     #[arg(value_name = "KEY|ID", required_unless_present = "all", conflicts_with = "all")]
@@ -47,6 +48,10 @@ pub struct ExportArgs {
     /// Folder to write into; - prints one session
     #[arg(long, value_name = "DIR|-")]
     out: Option<PathBuf>,
+    /// Keep thinking that Anthropic's API has not signed; that API refuses to go
+    /// on with a session that has it
+    #[arg(long)]
+    all_thinking: bool,
     /// Write over files that are there
     #[arg(long)]
     force: bool,
@@ -85,7 +90,8 @@ pub fn run(args: &ExportArgs, env: &Env) -> anyhow::Result<ExitCode> {
     };
     let sessions = stored_sessions(&source)?;
     let media = Media::new(&source.state_dir);
-    let export = Export { format: args.format, settings, source, sessions, media };
+    let (format, all_thinking) = (args.format, args.all_thinking);
+    let export = Export { format, all_thinking, settings, source, sessions, media };
     let out = args.out.as_deref().filter(|out| *out != Path::new("-"));
     match (out, &args.session) {
         (Some(out), wanted) => {
@@ -97,7 +103,7 @@ pub fn run(args: &ExportArgs, env: &Env) -> anyhow::Result<ExitCode> {
             let mut report = Report::new(chosen.len());
             for session in chosen {
                 report.progress();
-                export.into_folder(session, &folder, is_one, &mut report)?;
+                export.put_into(session, &folder, is_one, &mut report)?;
             }
             report.tell(args)
         }
@@ -115,6 +121,7 @@ pub fn run(args: &ExportArgs, env: &Env) -> anyhow::Result<ExitCode> {
 /// What there is to export.
 struct Export {
     format: Format,
+    all_thinking: bool,
     settings: Settings,
     source: Source,
     sessions: Vec<StoredSession>,
@@ -171,7 +178,8 @@ impl Export {
     ) -> io::Result<SessionFacts> {
         let agent = session.key.agent(&self.source.rules);
         let agent = self.settings.agents.agent_or_default(agent.as_str());
-        history::facts_of(&session.entry, transcript, &agent.workspace)
+        let facts = history::facts_of(&session.entry, transcript, &agent.workspace)?;
+        Ok(SessionFacts { is_to_go_on: !self.all_thinking, ..facts })
     }
 
     fn print(&self, session: &StoredSession) -> io::Result<()> {
@@ -202,7 +210,7 @@ impl Export {
         }
     }
 
-    fn into_folder(
+    fn put_into(
         &self,
         session: &StoredSession,
         folder: &Folder,
@@ -218,13 +226,11 @@ impl Export {
         };
         let transcript = self.transcript(&file).with_context(cannot)?;
         let facts = Arc::new(self.facts(session, &transcript).with_context(cannot)?);
-        let name = match self.format {
-            Format::Claude => export::file(&facts),
-            _ => {
-                let agent = session.key.agent(&self.source.rules);
-                let name = session.file.file_name().unwrap_or_default();
-                PathBuf::from(agent.as_str()).join(name)
-            }
+        let name = if self.format == Format::Claude {
+            export::file(&facts)
+        } else {
+            let agent = session.key.agent(&self.source.rules);
+            PathBuf::from(agent.as_str()).join(session.file.file_name().unwrap_or_default())
         };
         let written = folder.write(&name, |to| self.write(session, &transcript, &facts, to))?;
         report.note(session, &name, written);

@@ -154,7 +154,7 @@ const CONTROL_UI: &[Key] = &[
 
 const DIALECTS: &[Key] = &[
     key("enabled", Boolean, "Whether there are any of them.").or("true"),
-    key("claude", Object(DIALECT), "Sessions as a web interface for Claude Code has them."),
+    key("claude", Object(CLAUDE), "Sessions as a web interface for Claude Code has them."),
     key("chat", Object(CHAT), "A chat whose frames are actions."),
     key(
         "ports",
@@ -165,11 +165,22 @@ const DIALECTS: &[Key] = &[
     key("prefix", Text, "A path below which their paths are served too.").like("\"/compat\""),
 ];
 
-const DIALECT: &[Key] = &[ENABLED];
 const ENABLED: Key = key("enabled", Boolean, "Whether it is there.").or("true");
 const CHAT: &[Key] = &[
     ENABLED,
     key("lockdown", Boolean, "Shuts it; /lockdown in it sets and lifts this.").or("false"),
+];
+
+const CLAUDE: &[Key] = &[
+    ENABLED,
+    key(
+        "projects",
+        Boolean,
+        "Whether sessions of Claude Code on this machine are shown, for reading.",
+    )
+    .or("true"),
+    key("projectsDir", Text, "The folder with them, when it is not where Claude Code has it.")
+        .like("\"~/.claude/projects\""),
 ];
 
 const TLS: &[Key] = &[

@@ -5,7 +5,7 @@
 //! stays in memory. Must not: know sockets or what is being said just now.
 
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
@@ -126,8 +126,9 @@ impl Histories {
 pub async fn facts(
     sessions: &Sessions,
     (key, entry): (&SessionKey, &SessionEntry),
-    workspace: PathBuf,
+    workspace: impl AsRef<Path>,
 ) -> Result<SessionFacts, SessionError> {
+    let workspace = workspace.as_ref().to_owned();
     let (known, home) = (entry.clone(), workspace.clone());
     let told =
         move |transcript: StoredTranscript<'_>| facts_of(&known, &transcript, &home).map(Some);

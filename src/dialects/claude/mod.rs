@@ -7,6 +7,7 @@ pub mod export;
 pub mod format;
 pub mod history;
 mod pages;
+pub mod projects;
 mod routes;
 
 use super::Dialect;

@@ -28,6 +28,9 @@ pub struct SessionFacts {
     /// Ids of the compaction entries that a person asked for; others are
     /// automatic.
     pub manual_compactions: Vec<String>,
+    /// Thinking that the Anthropic API has not signed is left out: it refuses a
+    /// conversation with it.
+    pub is_to_go_on: bool,
 }
 
 impl SessionFacts {
@@ -41,6 +44,7 @@ impl SessionFacts {
             permission_mode: "default".into(),
             sidechain: None,
             manual_compactions: Vec::new(),
+            is_to_go_on: false,
         }
     }
 }

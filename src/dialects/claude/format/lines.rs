@@ -143,6 +143,7 @@ impl Format {
             .filter(|(_, block)| is_whole || !matches!(block, ContentBlock::ToolCall(_)))
             .filter(|(_, block)| !matches!(block, ContentBlock::Image(_)))
             .filter_map(|(index, content)| Some((index, content, block(content, &message.api)?)))
+            .filter(|(_, _, value)| !(self.facts.is_to_go_on && value["signature"] == ""))
             .collect();
         let count = shown.len();
         for (number, (index, content, value)) in shown.into_iter().enumerate() {

@@ -320,6 +320,17 @@ fn only_the_last_block_says_how_the_answer_ended() {
 }
 
 #[test]
+fn a_session_to_go_on_with_has_no_thinking_that_would_be_refused() {
+    let facts = SessionFacts { is_to_go_on: true, ..SessionFacts::new(SESSION, "/w") };
+    let content = vec![ContentBlock::thinking("hm"), ContentBlock::text("a")];
+    let written =
+        Format::new(Arc::new(facts), None).push(&assistant("02", content, StopReason::Stop));
+    let uuids: Vec<_> = written.iter().map(|line| line.uuid).collect();
+    assert_eq!(uuids, [Some(Ids::new(SESSION).block("02", 1))]);
+    assert_eq!(written[0].value["parentUuid"], Value::Null);
+}
+
+#[test]
 fn results_name_the_block_that_called_and_the_same_uuid_wherever_they_are_read() {
     let calls = vec![
         call("a|1", "exec", json!({"command": "x"})),
