@@ -7,8 +7,9 @@ use std::time::Duration;
 use super::explain::{Choice, Ledger};
 use super::schema::{Node, env_integer};
 use super::{
-    AuthSettings, Bind, ConfigError, Env, Overrides, Paths, ProxySettings, ReloadSettings,
-    RemoteSettings, TlsSettings, UiSettings, auth, bind, control_ui, proxies, reload, tls,
+    AuthSettings, Bind, ConfigError, Env, MetricsSettings, Overrides, Paths, ProxySettings,
+    ReloadSettings, RemoteSettings, TlsSettings, UiSettings, auth, bind, control_ui, metrics,
+    proxies, reload, tls,
 };
 
 /// OpenClaw's port, which its clients try first.
@@ -51,6 +52,8 @@ pub struct GatewaySettings {
     pub tls: TlsSettings,
     /// The gateway that client commands are for when `mode` is `remote`.
     pub remote: RemoteSettings,
+    /// What is told to scrapers; ours.
+    pub metrics: MetricsSettings,
 }
 
 /// `gateway.mode`.
@@ -119,6 +122,7 @@ pub(super) fn read(
     let control_ui = control_ui(&pages, from.file, ledger)?;
     let tls = tls::read(&node, from, ledger)?;
     let remote = tls::remote(&node, from, ledger)?;
+    let metrics = metrics::read(&node, from.file, ledger)?;
     // Last, because it may generate a token, and that only for a valid config.
     let auth = auth::resolve(&node.member("auth")?, bind, from, ledger)?;
     proxies::check(auth.mode, &proxies)?;
@@ -136,6 +140,7 @@ pub(super) fn read(
         ui,
         tls,
         remote,
+        metrics,
     })
 }
 

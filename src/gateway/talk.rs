@@ -13,6 +13,7 @@ use tokio::time::{Interval, MissedTickBehavior, interval_at};
 
 use crate::bus::{Batch, Closing, Event, Item, Subscriber};
 use crate::support::BoxFuture;
+use crate::telemetry::metrics::OpenConnection;
 
 use super::leave::Leave;
 use super::socket::{Received, Socket};
@@ -66,8 +67,9 @@ impl Opened {
                 let subscriber = Arc::clone(speaker.subscriber());
                 let auth = gateway.auth.now();
                 gateway.hub.join(Arc::clone(&subscriber));
-                let _leave =
-                    Leave::new(Arc::clone(&gateway), Arc::clone(&subscriber.conn_id), None);
+                let open = OpenConnection::new(subscriber.principal.role().as_str(), "other");
+                let conn_id = Arc::clone(&subscriber.conn_id);
+                let _leave = Leave::new(Arc::clone(&gateway), conn_id, None, open);
                 // The rules may have changed since they were looked at; whoever
                 // changes them closes only who has joined by then.
                 if !gateway.auth.now().still_admits(subscriber.principal.login(), &auth) {

@@ -11,6 +11,7 @@ mod caller;
 mod headers;
 mod home;
 mod hooks;
+mod metrics;
 mod page;
 mod routes;
 mod ui;
@@ -21,6 +22,7 @@ use axum::response::{IntoResponse, Response};
 
 use crate::auth::{Peer, origin};
 use crate::gateway::Gateway;
+use crate::telemetry::traces;
 
 pub use headers::secured;
 pub use routes::{Entry, Place, ROUTES, Route};
@@ -41,7 +43,11 @@ pub async fn answer(
     parts: &request::Parts,
     body: Body,
 ) -> Response {
-    secured(of_route(gateway, peer, parts, body).await)
+    let watch = metrics::Watch::begin(parts);
+    let answer = Box::pin(of_route(gateway, peer, parts, body));
+    let answered = secured(traces::within(watch.context(), answer).await);
+    watch.end(&answered);
+    answered
 }
 
 async fn of_route(gateway: &Gateway, peer: &Peer, parts: &request::Parts, body: Body) -> Response {
@@ -60,7 +66,7 @@ async fn of_route(gateway: &Gateway, peer: &Peer, parts: &request::Parts, body: 
         let allow = [(header::ALLOW, allowed.join(", "))];
         return (StatusCode::METHOD_NOT_ALLOWED, allow, "Method Not Allowed").into_response();
     }
-    (route.answer)(Asked { gateway, peer, parts, body }).await
+    metrics::of_route(route.place, (route.answer)(Asked { gateway, peer, parts, body }).await)
 }
 
 /// What is answered where nothing is.

@@ -10,7 +10,7 @@ use axum::response::Response;
 use crate::gateway::Gateway;
 use crate::support::BoxFuture;
 
-use super::{Asked, home, hooks, page, ui};
+use super::{Asked, home, hooks, metrics, page, ui};
 
 /// Which requests a route is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -60,12 +60,18 @@ pub struct Route {
 
 /// Everything that is answered but upgrades. The paths of the gateway itself
 /// come first: no configuration takes them away.
-pub static ROUTES: [Route; 8] = [
+pub static ROUTES: [Route; 9] = [
     Route {
         place: Place::Path("/"),
         methods: &[Method::GET, Method::HEAD],
         entry: Entry::Open,
         answer: |asked| Box::pin(home::answer(asked)),
+    },
+    Route {
+        place: Place::Path(metrics::PATH),
+        methods: &[Method::GET, Method::HEAD],
+        entry: Entry::Reader,
+        answer: |asked| Box::pin(metrics::answer(asked)),
     },
     Route {
         place: Place::Page,

@@ -141,6 +141,12 @@ impl Scene {
             "password": birds.at("gateway.remote.password")});
         config["gateway"]["tools"] = json!({"allow": ["exec"]});
         config["cron"] = json!({"webhookToken": birds.at("cron.webhookToken")});
+        let password = birds.at("diagnostics.otel.endpoint");
+        let whole = birds.at("diagnostics.otel.tracesEndpoint");
+        config["diagnostics"] = json!({"otel": {"enabled": true, "flushIntervalMs": 1000,
+            "endpoint": format!("http://user:{password}@{}", parrot.address),
+            "tracesEndpoint": format!("http://user:{whole}@{}/v1/traces", parrot.address),
+            "headers": {"x-key": birds.at("diagnostics.otel.headers.*")}}});
         config["channels"] = channels(&mut birds, &parrot);
         config["commands"] = json!({"config": true});
         config["env"] = json!({"LATER": birds.at("env.*"), "vars": {"X": birds.at("env.vars.*")}});
