@@ -180,22 +180,10 @@ async fn a_message_is_a_trace_down_to_the_call_of_the_model() {
     assert_eq!(line["traceId"], of_failing);
 }
 
-/// What is in the log file.
+/// What is in the log files.
 fn log_file(gateway: &Gateway) -> String {
-    let folder = gateway.root().join("tmp");
-    let mut text = String::new();
-    let mut folders = vec![folder];
-    while let Some(folder) = folders.pop() {
-        for entry in std::fs::read_dir(folder).unwrap().flatten() {
-            let path = entry.path();
-            if path.is_dir() {
-                folders.push(path);
-            } else if path.extension().is_some_and(|it| it == "log") {
-                text.push_str(&std::fs::read_to_string(path).unwrap());
-            }
-        }
-    }
-    text
+    let files = std::fs::read_dir(gateway.state_dir().join("logs")).unwrap();
+    files.map(|file| std::fs::read_to_string(file.unwrap().path()).unwrap()).collect()
 }
 
 #[tokio::test]

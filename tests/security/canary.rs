@@ -509,7 +509,7 @@ fn every_member_of_the_config_that_is_a_secret_is_a_known_place() {
     let expected = "account.rs bot_token, account.rs secret, account.rs secret, account.rs token, \
         account.rs webhook_secret, account.rs webhook_secret, auth.rs password, auth.rs password, auth.rs token, auth.rs token, \
         cli_backend.rs env, cron.rs webhook_token, env.rs added, mcp.rs env, mcp.rs headers, mcp.rs url, mcp.rs url, models.rs api_key, \
-        models.rs headers, options.rs api_key, options.rs base_url, options.rs env, provider_request.rs ca, provider_request.rs cert, \
+        models.rs headers, options.rs api_key, options.rs base_url, options.rs env, otel.rs headers, otel.rs headers, provider_request.rs ca, provider_request.rs cert, \
         provider_request.rs headers, provider_request.rs key, provider_request.rs token, \
         provider_request.rs value, provider_request.rs value, settings.rs password, \
         settings.rs token, skills.rs api_key, skills.rs env, tls.rs password, tls.rs token, web.rs api_key, web.rs api_key, \
