@@ -51,11 +51,8 @@ impl Exporter {
         // What waits is still sent: the queue ends behind it.
         traces::close();
         let Some(otel) = &settings.otel else { return };
-        if let Some(protocol) = &otel.unspoken {
-            tracing::warn!(
-                protocol = crate::telemetry::quoted(protocol),
-                "diagnostics.otel.protocol: only http/protobuf is spoken; no traces are sent"
-            );
+        if !otel.is_spoken {
+            tracing::warn!("diagnostics.otel.protocol: grpc is not spoken; no traces are sent");
             return;
         }
         let queue = traces::open(otel.sample_rate);

@@ -21,8 +21,6 @@ const FLUSH: Duration = Duration::from_secs(5);
 const FLUSH_LEAST: Duration = Duration::from_secs(1);
 /// Spans of more than that are old news, and many.
 const FLUSH_MOST: Duration = Duration::from_mins(5);
-/// The one protocol.
-const PROTOCOL: &str = "http/protobuf";
 
 /// The section as it is written.
 #[derive(Debug, Clone, Deserialize)]
@@ -32,7 +30,6 @@ struct Written {
     traces: bool,
     endpoint: Option<String>,
     traces_endpoint: Option<String>,
-    protocol: Option<String>,
     headers: BTreeMap<String, SecretInput>,
     service_name: Option<String>,
     sample_rate: f64,
@@ -46,7 +43,6 @@ impl Default for Written {
             traces: true,
             endpoint: None,
             traces_endpoint: None,
-            protocol: None,
             headers: BTreeMap::new(),
             service_name: None,
             sample_rate: 1.0,
@@ -68,8 +64,8 @@ pub struct OtelSettings {
     pub sample_rate: f64,
     /// How long spans wait for others.
     pub flush: Duration,
-    /// A protocol that we do not speak.
-    pub unspoken: Option<String>,
+    /// Whether it wants a protocol that we speak.
+    pub is_spoken: bool,
 }
 
 impl OtelSettings {
@@ -88,6 +84,11 @@ pub(super) fn read(root: &Node<'_>, env: &Env) -> Result<Option<OtelSettings>, C
     if !(0.0..=1.0).contains(&written.sample_rate) {
         return Err(node.member("sampleRate")?.wrong("is not between 0 and 1"));
     }
+    let protocol = node.member("protocol")?.word("http/protobuf, grpc", |word| match word {
+        "http/protobuf" => Some(true),
+        "grpc" => Some(false),
+        _ => None,
+    })?;
     if is_off || !written.enabled || !written.traces {
         return Ok(None);
     }
@@ -104,6 +105,6 @@ pub(super) fn read(root: &Node<'_>, env: &Env) -> Result<Option<OtelSettings>, C
         service: service.unwrap_or_else(|| SERVICE.to_owned()),
         sample_rate: written.sample_rate,
         flush: flush.clamp(FLUSH_LEAST, FLUSH_MOST),
-        unspoken: written.protocol.filter(|protocol| protocol != PROTOCOL),
+        is_spoken: protocol.unwrap_or(true),
     }))
 }
