@@ -49,6 +49,7 @@ mod pairing;
 mod reload;
 mod repair;
 mod start;
+mod traces;
 mod voice;
 
 pub use catalog::models;
@@ -59,6 +60,7 @@ pub use listen::Sockets;
 use reload::{Control, Reloader};
 use repair::Mode;
 pub use start::Start;
+use traces::Exporter;
 
 /// How often records of ended runs are pruned.
 const PRUNE_EVERY: Duration = Duration::from_hours(1);
@@ -223,10 +225,12 @@ pub async fn run(
         tls: tls.as_ref().map(|tls| tls.fingerprint()),
     };
     start_periodic(&services);
-    let control = Arc::new(Control::default());
+    let (control, exporter) = (Arc::new(Control::default()), Arc::new(Exporter::default()));
+    exporter.follow(&services);
     let has_socket = services.settings.now().gateway.control_socket;
     control.set(&services, has_socket && services.repair.is_none()).await;
-    let reloader = Reloader::new(Arc::clone(&gateway), env, &overrides, Arc::clone(&control), seen);
+    let kept = (Arc::clone(&control), Arc::clone(&exporter));
+    let reloader = Reloader::new(Arc::clone(&gateway), env, &overrides, kept, seen);
     services.tasks.spawn("config", reloader.keep(asks));
     if let Some(tls) = &tls {
         services.tasks.spawn("certificate", Arc::clone(tls).keep_fresh());
@@ -254,6 +258,7 @@ pub async fn run(
         }
     };
     server.abort();
+    exporter.end().await;
     control.end().await;
     // What was good last, for a restart with a file that is not.
     start.settings = (*services.settings.now()).clone();

@@ -9,6 +9,7 @@ mod config_keys;
 mod samples;
 mod support;
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
@@ -17,6 +18,7 @@ use clawgate::bus::{EventKind, Gate};
 use clawgate::commands::{COMMANDS, Category};
 use clawgate::handlers;
 use clawgate::registry::Need;
+use clawgate::telemetry::metrics::families::{ALL, Family};
 use serde_json::{Value, json};
 use support::client::SOON;
 use support::{Closed, DeviceKey, Gateway, GatewayOptions, Incoming, WsClient, now_ms};
@@ -49,6 +51,54 @@ fn pages() -> Vec<(String, String)> {
 fn blocks(page: &str, kind: &str) -> Vec<String> {
     let fence = format!("```{kind}\n");
     page.split(&fence).skip(1).map(|rest| rest.split("\n```").next().unwrap().to_owned()).collect()
+}
+
+// ---- docs/metrics.md ----
+
+/// The lines of the table of metrics.
+fn metric_lines() -> String {
+    let line = |family: &Family| {
+        let labels: Vec<_> = family.labels.iter().map(|label| format!("`{label}`")).collect();
+        let Family { name, kind, help, .. } = family;
+        format!("| `{name}` | {} | {} | {help} |\n", kind.as_str(), labels.join(", "))
+    };
+    ALL.iter().map(line).collect()
+}
+
+#[test]
+fn the_list_of_metrics_is_that_of_the_code() {
+    let page = read("docs/metrics.md");
+    let head = "| metric | kind | labels | what it means |\n|---|---|---|---|\n";
+    let (before, rest) = page.split_once(head).unwrap();
+    let (_, after) = rest.split_once("\n\n").unwrap();
+    let made = format!("{before}{head}{}\n{after}", metric_lines());
+    if std::env::var_os("CLAWGATE_UPDATE").is_some() {
+        fs::write(root().join("docs/metrics.md"), &made).unwrap();
+    }
+    assert_eq!(read("docs/metrics.md"), made, "CLAWGATE_UPDATE=1 cargo test --test docs");
+}
+
+#[test]
+fn the_dashboard_shows_every_metric_and_none_that_there_is_not() {
+    let board: Value = serde_json::from_str(&read("config/grafana-dashboard.json")).unwrap();
+    let panels = board["panels"].as_array().unwrap();
+    let targets = panels.iter().filter_map(|panel| panel["targets"].as_array()).flatten();
+    let queries: Vec<_> = targets.map(|it| it["expr"].as_str().unwrap().to_owned()).collect();
+    let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let mut shown: BTreeSet<&str> = BTreeSet::new();
+    for word in queries.iter().flat_map(|query| query.split(|c| !is_name(c))) {
+        if word.starts_with("clawgate_") {
+            let times = ["_bucket", "_sum", "_count"].iter().find_map(|end| word.strip_suffix(end));
+            let is_known = |name: &str| ALL.iter().any(|family| family.name == name);
+            shown.insert(times.filter(|name| is_known(name)).unwrap_or(word));
+        }
+    }
+    let names: BTreeSet<_> = ALL.iter().map(|family| family.name).collect();
+    assert_eq!(shown, names);
+    let ids: BTreeSet<_> = panels.iter().map(|panel| panel["id"].as_u64().unwrap()).collect();
+    assert_eq!(ids.len(), panels.len());
+    let sources = panels.iter().filter(|panel| panel["type"] != "row");
+    assert!(sources.into_iter().all(|panel| panel["datasource"]["uid"] == "${datasource}"));
 }
 
 // ---- docs/methods.md ----

@@ -17,6 +17,7 @@ use crate::config::QueueMode;
 use crate::protocol::message::{AgentMessage, AssistantMessage};
 use crate::sessions::{SessionEntry, StoredMessage};
 use crate::store::Claim;
+use crate::telemetry::traces;
 
 use super::run::{ActiveRun, RunEnd};
 use super::runs::{Accepted, Runs, SendError, SendRequest};
@@ -98,7 +99,7 @@ impl Runs {
     ) -> Taken {
         self.claimed(request, None, move |runs, run, line| async move {
             let (tasks, commands) = (runs.parts().tasks.clone(), runs.commands.clone());
-            let work = commands.track_future(async move {
+            let work = Box::pin(async move {
                 runs.tell_line(&run, line);
                 let news = runs.work_out(&run, answer).await;
                 let end = runs.settle_command(&run, &news).await;
@@ -108,6 +109,7 @@ impl Runs {
                 }
                 runs.tell_ended(&run, end);
             });
+            let work = commands.track_future(traces::within(traces::current(), work));
             let begin = move || drop(tasks.spawn("command", work));
             Ok((Accepted::Started, Some(AfterAnswer::new(begin))))
         })
@@ -180,12 +182,13 @@ impl Runs {
         T: Future<Output = Taken> + Send,
     {
         let runs = Arc::clone(self);
-        let work = self.commands.track_future(async move {
+        let work = Box::pin(async move {
             match runs.claim_command(request, mode).await? {
                 Ok((run, line)) => go_on(runs, run, line).await,
                 Err(known) => Ok((known, None)),
             }
         });
+        let work = self.commands.track_future(traces::within(traces::current(), work));
         let working = self.parts().tasks.spawn("command", work);
         working.await.ok().flatten().unwrap_or(Err(SendError::Broken))
     }

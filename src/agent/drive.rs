@@ -5,10 +5,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::FutureExt;
+use tokio::time::Instant;
+use tracing::Instrument;
 
 use crate::config::QueueMode;
 use crate::protocol::message::{AgentMessage, Usage};
 use crate::sessions::SessionError;
+use crate::support::millis;
+use crate::telemetry::metrics::NUMBERS;
+use crate::telemetry::traces::{self, Kind, Span};
 
 use super::emitter::Emitter;
 use super::run::{AbortReason, ActiveRun, RunEnd};
@@ -32,11 +37,33 @@ impl Runs {
         self.parts.tasks.spawn("run", async move {
             let mut current = Some(first);
             while let Some(run) = current {
-                let end = runs.to_end(&run, has_begun).await;
+                let began = Instant::now();
+                NUMBERS.run_lane.note(began.duration_since(run.entered));
+                let mut span = runs.span_of(&run, began);
+                let whole = Box::pin(runs.to_end(&run, has_begun)).instrument(span.for_log());
+                let end = traces::within(span.context(), whole).await;
+                match &end {
+                    RunEnd::Answered => {}
+                    RunEnd::Failed(_) => span.fail("failed"),
+                    RunEnd::Aborted(reason) => span.fail(reason.as_str()),
+                }
+                drop(span);
+                NUMBERS.runs.note(began.elapsed());
                 current = runs.end(&run, end).await;
                 has_begun = false;
             }
         });
+    }
+
+    /// A run as a span, below the request that asked for it.
+    fn span_of(&self, run: &ActiveRun, began: Instant) -> Span {
+        let mut span = Span::begin("openclaw.run", Kind::Internal, run.trace);
+        if span.context().is_some() {
+            span.set("openclaw.run.family", run.family.as_str());
+            span.set("openclaw.agent", self.parts.agent_of(&run.key).id.as_str());
+            span.set("openclaw.lane.wait_ms", millis(began.duration_since(run.entered)));
+        }
+        span
     }
 
     /// Ends a run that could not start, and starts whoever waits behind it.

@@ -13,6 +13,7 @@ use crate::auth::Owner;
 use crate::protocol::message::UserMessage;
 use crate::providers::ThinkingLevel;
 use crate::sessions::SessionKey;
+use crate::telemetry::traces::{self, SpanContext};
 
 use super::queue::QueueRules;
 use super::report::{Family, Progress};
@@ -89,6 +90,8 @@ pub struct ActiveRun {
     pub terms: RunTerms,
     /// Whether all that it has heard comes from the gateway's owner.
     pub owned: Owned,
+    /// The span that it was asked for in.
+    pub trace: Option<SpanContext>,
     /// The session that spawned this one.
     pub spawned_by: Option<String>,
     /// Set once, when somebody stops it.
@@ -130,6 +133,7 @@ impl ActiveRun {
             accepted_at,
             owned: Owned::new(request.terms.is_owner),
             terms: request.terms,
+            trace: traces::current(),
             spawned_by: None,
             abort_reason: Mutex::new(None),
             stored: AtomicBool::new(false),

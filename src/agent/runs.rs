@@ -16,6 +16,7 @@ use crate::providers::ThinkingLevel;
 use crate::sessions::{MediaError, SessionError, SessionKey, StagedMedia, StoredMessage};
 use crate::store::{Claim, NewRun, RunRecord, RunState, StoreError};
 use crate::support::{Permits, hex};
+use crate::telemetry::traces;
 
 use super::aside;
 use super::calls::Calls;
@@ -175,7 +176,9 @@ impl Runs {
         request: SendRequest,
     ) -> Result<(Accepted, Option<Start>), SendError> {
         let runs = Arc::clone(self);
-        let accepting = self.parts.tasks.spawn("accept", async move { runs.accept(request).await });
+        let accepting = Box::pin(async move { runs.accept(request).await });
+        let accepting = traces::within(traces::current(), accepting);
+        let accepting = self.parts.tasks.spawn("accept", accepting);
         accepting.await.ok().flatten().unwrap_or(Err(SendError::Broken))
     }
 
@@ -357,6 +360,11 @@ impl Runs {
     /// How many wait in a session for what is active there.
     pub fn waiting_in(&self, key: &SessionKey) -> usize {
         self.state.lock().lanes.of_session(key).len().saturating_sub(1)
+    }
+
+    /// How many have ended, by outcome.
+    pub fn outcomes(&self) -> [(&'static str, u64); 5] {
+        self.parts.tally.ended()
     }
 
     /// How many run, and how many wait.

@@ -36,6 +36,18 @@ impl Tally {
         self.0.lock().lost += u64::try_from(runs).unwrap_or(u64::MAX);
     }
 
+    /// How many have ended, by outcome.
+    pub fn ended(&self) -> [(&'static str, u64); 5] {
+        let ended = self.0.lock();
+        [
+            ("succeeded", ended.answered),
+            ("failed", ended.failed),
+            ("timed_out", ended.timed_out),
+            ("cancelled", ended.cancelled),
+            ("lost", ended.lost),
+        ]
+    }
+
     /// `tasks` of `status`: runs are the tasks of this gateway.
     pub fn tasks(&self, active: usize, waiting: usize) -> Value {
         let ended = self.0.lock();

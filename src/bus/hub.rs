@@ -9,7 +9,17 @@ use super::kind::EventKind;
 use super::outbox::Closing;
 use super::subscriber::Subscriber;
 use crate::auth::Principal;
+use crate::telemetry::metrics::stir;
 use parking_lot::RwLock;
+
+/// What waits on all connections.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Queued {
+    /// Bytes in all outboxes.
+    pub bytes: usize,
+    /// Bytes in the fullest one.
+    pub largest: usize,
+}
 
 /// The open connections of this process.
 #[derive(Debug, Default)]
@@ -23,6 +33,7 @@ impl Hub {
     /// Adds a connection.
     pub fn join(&self, subscriber: Arc<Subscriber>) {
         self.subscribers.write().insert(Arc::clone(&subscriber.conn_id), subscriber);
+        stir();
     }
 
     /// Removes a connection.
@@ -32,6 +43,8 @@ impl Hub {
         if subscribers.is_empty() {
             subscribers.shrink_to_fit();
         }
+        drop(subscribers);
+        stir();
     }
 
     /// How many connections there are.
@@ -58,9 +71,19 @@ impl Hub {
         self.delivered.load(Ordering::Relaxed)
     }
 
+    /// How many bytes wait to be sent.
+    pub fn queued(&self) -> Queued {
+        let subscribers = self.subscribers.read();
+        subscribers.values().fold(Queued::default(), |queued, subscriber| {
+            let bytes = subscriber.outbox.bytes();
+            Queued { bytes: queued.bytes + bytes, largest: queued.largest.max(bytes) }
+        })
+    }
+
     /// Puts an event into the outbox of everybody who gets it.
     pub fn deliver(&self, event: &Arc<Event>, audience: &Audience) {
         self.delivered.fetch_add(1, Ordering::Relaxed);
+        stir();
         for subscriber in self.subscribers.read().values() {
             let follows = || {
                 let key = event.session_key.as_ref();

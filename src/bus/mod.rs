@@ -17,7 +17,7 @@ mod subscriber;
 
 pub use backplane::{Backplane, Bus, Load, LocalBackplane};
 pub use event::{Audience, ChatMark, Event};
-pub use hub::Hub;
+pub use hub::{Hub, Queued};
 pub use kind::{EventKind, Gate};
 pub use outbox::{Batch, Closing, Item, Outbox, SLOW};
 pub use presence::{Beacon, Presence};

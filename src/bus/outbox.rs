@@ -13,6 +13,7 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 use crate::protocol::hello::MAX_BUFFERED_BYTES;
+use crate::telemetry::metrics::NUMBERS;
 
 use super::event::Event;
 
@@ -196,6 +197,7 @@ impl Outbox {
         state.queue.push_back(Some(item));
         if state.bytes > MAX_BUFFERED_BYTES {
             let reason = SLOW.into();
+            NUMBERS.slow.count();
             self.end(&mut state, Closing { code: 1008, reason, drains: false });
         }
         drop(state);
@@ -220,6 +222,7 @@ impl State {
         let index = usize::try_from(position - self.taken).unwrap_or(usize::MAX);
         if let Some(item) = self.queue.get_mut(index).and_then(Option::take) {
             self.bytes -= item.len();
+            NUMBERS.coalesced.count();
         }
     }
 

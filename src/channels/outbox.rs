@@ -21,6 +21,7 @@ use crate::store::{
     NewPart, OutboxAddress, OutboxNext, OutboxPart, OutboxSettled, OutboxState, StoreError,
 };
 use crate::support::millis;
+use crate::telemetry::metrics::NUMBERS;
 
 /// How many parts are being sent at a time, to all addresses.
 const AT_A_TIME: usize = 32;
@@ -247,6 +248,10 @@ impl Channels {
             account.spoke(now);
         }
         let settled = settled(part, outcome, now);
+        NUMBERS.sends.count(match settled.state {
+            OutboxState::Waiting => "retried",
+            state => state.as_str(),
+        });
         if matches!(settled.state, OutboxState::Uncertain | OutboxState::Failed) {
             tracing::warn!(
                 channel = part.address.channel,

@@ -7,9 +7,9 @@ use std::time::Duration;
 use super::explain::{Choice, Ledger};
 use super::schema::{Node, env_integer};
 use super::{
-    AuthSettings, Bind, ConfigError, DialectsSettings, Env, Overrides, Paths, ProxySettings,
-    ReloadSettings, RemoteSettings, TlsSettings, UiSettings, auth, bind, claude_projects,
-    control_ui, dialects, proxies, reload, tls,
+    AuthSettings, Bind, ConfigError, DialectsSettings, Env, MetricsSettings, Overrides, Paths,
+    ProxySettings, ReloadSettings, RemoteSettings, TlsSettings, UiSettings, auth, bind,
+    claude_projects, control_ui, dialects, metrics, proxies, reload, tls,
 };
 
 /// OpenClaw's port, which its clients try first.
@@ -54,6 +54,8 @@ pub struct GatewaySettings {
     pub tls: TlsSettings,
     /// The gateway that client commands are for when `mode` is `remote`.
     pub remote: RemoteSettings,
+    /// What is told to scrapers; ours.
+    pub metrics: MetricsSettings,
 }
 
 /// `gateway.mode`.
@@ -124,6 +126,7 @@ pub(super) fn read(
     dialects.claude_projects = claude_projects::read(&node, from, ledger)?;
     let tls = tls::read(&node, from, ledger)?;
     let remote = tls::remote(&node, from, ledger)?;
+    let metrics = metrics::read(&node, from.file, ledger)?;
     // Last, because it may generate a token, and that only for a valid config.
     let auth = auth::resolve(&node.member("auth")?, bind, from, ledger)?;
     proxies::check(auth.mode, &proxies)?;
@@ -142,6 +145,7 @@ pub(super) fn read(
         dialects,
         tls,
         remote,
+        metrics,
     })
 }
 

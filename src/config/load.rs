@@ -13,16 +13,31 @@ use super::schema::Node;
 use super::{
     ConfigError, ConfigFile, Env, Overrides, Paths, Settings, agents, channels, cli_backend,
     commands, cron, env_section, exec, exec_policy, heartbeat, include, logging, mcp, messages,
-    models, nesting, nodes, profiles, push, redact, secrets, session, skills, substitute, tools,
-    voice, web, workspace,
+    models, nesting, nodes, otel, profiles, push, redact, secrets, session, skills, substitute,
+    tools, voice, web, workspace,
 };
 use crate::support::Secret;
 use crate::telemetry;
 
 /// The sections that are read; the rest is kept as it is.
-const SECTIONS: [&str; 16] = [
-    "gateway", "session", "agents", "messages", "tools", "commands", "models", "auth", "secrets",
-    "skills", "mcp", "cron", "bindings", "env", "logging", "talk",
+const SECTIONS: [&str; 17] = [
+    "gateway",
+    "session",
+    "agents",
+    "messages",
+    "tools",
+    "commands",
+    "models",
+    "auth",
+    "secrets",
+    "skills",
+    "mcp",
+    "cron",
+    "bindings",
+    "env",
+    "logging",
+    "talk",
+    "diagnostics",
 ];
 /// Far more than anybody writes by hand; keeps a wrong path from filling memory.
 const FILE_LIMIT: u64 = 8 * 1024 * 1024;
@@ -99,6 +114,7 @@ fn settings(
     let logging = logging::read(&root, env, &paths, &file.path, &mut ledger)?;
     let (web, mcp) = (web::read(&root)?, mcp::read(&root, &paths)?);
     let (voice, push) = (voice::read(&root)?, push::read(&root)?);
+    let otel = otel::read(&root, env)?;
     // The gateway last: its token is only made for a valid config.
     let gateway = gateway::read(&root, &from, &mut ledger)?;
     let mut explained = ledger.into_lines();
@@ -126,6 +142,7 @@ fn settings(
         push,
         mcp,
         cron,
+        otel,
         logging,
         heartbeats,
         channels,

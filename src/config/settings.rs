@@ -20,7 +20,8 @@ use super::web::WebConfig;
 use super::{
     AgentsSettings, AuthMode, BindChoice, CommandsSettings, CronSettings, Env, ExecPolicySettings,
     ExecSettings, Explained, GatewaySettings, HeartbeatSettings, LoggingSettings, MessagesSettings,
-    NodesSettings, Paths, PushConfig, SessionSettings, ToolsSettings, WorkspaceSettings,
+    NodesSettings, OtelSettings, Paths, PushConfig, SessionSettings, ToolsSettings,
+    WorkspaceSettings,
 };
 use crate::support::{Secret, hex};
 
@@ -88,6 +89,8 @@ pub struct Settings {
     pub mcp: McpConfig,
     /// The `cron` section: jobs.
     pub cron: CronSettings,
+    /// `diagnostics.otel`: to whom spans are told, if anybody.
+    pub otel: Option<OtelSettings>,
     /// The `logging` section.
     pub logging: LoggingSettings,
     /// How often each agent is asked whether something is to be done.

@@ -11,6 +11,7 @@ use crate::protocol::message::UserMessage;
 use crate::protocol::methods::cron::{AgentTurn, Payload, WakeMode};
 use crate::providers::ThinkingLevel;
 use crate::sessions::{JOB_KIND, SessionEntry, SessionError, SessionKey};
+use crate::telemetry::metrics::NUMBERS;
 
 use super::job::Job;
 use super::outcome::Outcome;
@@ -62,6 +63,7 @@ impl Worker {
 
     /// Writes down how a run ended, and tells of it.
     pub(super) async fn finish(&self, ticket: &Ticket, outcome: &Outcome) {
+        NUMBERS.cron.count(outcome.status);
         let now = self.cron.now_ms();
         let (sender, mut told) = tokio::sync::oneshot::channel();
         let (of_end, of_ticket) = (outcome.clone(), ticket.clone());

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use jiff::tz::TimeZone;
 use parking_lot::Mutex;
@@ -15,6 +16,7 @@ use crate::config::{Env, Settings};
 use crate::sessions::{KeyRules, Sessions};
 use crate::store::{CronChange, CronEdited, CronJobRow, Store, StoreError};
 use crate::support::{Clock, Ids, Live, Permits, Tasks};
+use crate::telemetry::metrics::NUMBERS;
 
 use super::claim::Claim;
 use super::error::CronError;
@@ -234,9 +236,14 @@ impl Cron {
     fn take(&self, edited: &CronEdited, claim: Claim) -> Option<Ticket> {
         let is_new = edited.is_new.last().copied().unwrap_or_default();
         if let Some(ticket) = claim.ticket {
+            let late = ticket.started_at.saturating_sub(ticket.instant);
+            if is_new {
+                NUMBERS.cron_late.note(Duration::from_millis(late));
+            }
             return is_new.then_some(ticket);
         }
         if is_new {
+            NUMBERS.cron.count("skipped");
             self.tell_finished(&claim.job, &claim.entry);
         }
         None

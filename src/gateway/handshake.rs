@@ -13,12 +13,13 @@ use crate::protocol::hello::{
     Features, Granted, GrantedToken, HelloOk, Policy, ServerInfo, SessionDefaults, Snapshot,
 };
 use crate::protocol::{
-    ErrorShape, FrameError, Profile, Request, Role, Scope, Version, is_dashboard, parse_request,
-    response_err, response_ok,
+    ErrorCode, ErrorShape, FrameError, Profile, Request, Role, Scope, Version, is_dashboard,
+    parse_request, response_err, response_ok,
 };
 use crate::registry::{Caller, KeyNames};
 use crate::sessions::SessionKey;
 use crate::store::NodeFacts;
+use crate::telemetry::metrics::{NUMBERS, OpenConnection};
 use crate::telemetry::quoted;
 
 use super::footing::Footing;
@@ -73,16 +74,29 @@ pub async fn run(
     let limit = services.settings.now().gateway.handshake_timeout;
     let message = tokio::time::timeout(limit, first_message(socket))
         .await
-        .map_err(|_| Some(Farewell::silent(1000)))??;
+        .inspect_err(|_| NUMBERS.handshakes.count("timeout"))
+        .map_err(|_| Some(Farewell::silent(1000)))?
+        .inspect_err(|end| {
+            NUMBERS.handshakes.count(if end.is_some() { "invalid" } else { "gone" });
+        })?;
     let attempt = Attempt { gateway, peer, conn_id, nonce };
-    let request = attempt.first_request(socket, &message).await.map_err(Some)?;
+    let request = attempt.first_request(socket, &message).await.map_err(|farewell| {
+        NUMBERS.handshakes.count("invalid");
+        Some(farewell)
+    })?;
     drop(message);
     match attempt.decide(&request).await {
         Ok(decision) => {
             socket.authenticated();
-            attempt.welcome(socket, &request.id, decision).await.ok_or(None)
+            let welcome = attempt.welcome(socket, &request.id, decision).await;
+            NUMBERS.handshakes.count(if welcome.is_some() { "ok" } else { "gone" });
+            welcome.ok_or(None)
         }
-        Err(refusal) => Err(Some(attempt.refuse(socket, &request.id, &refusal).await)),
+        Err(refusal) => {
+            let is_paired = refusal.error.code != ErrorCode::NotPaired;
+            NUMBERS.handshakes.count(if is_paired { "refused" } else { "not_paired" });
+            Err(Some(attempt.refuse(socket, &request.id, &refusal).await))
+        }
     }
 }
 
@@ -251,7 +265,8 @@ impl Attempt<'_> {
             Connect::Simple(_) => None,
         };
         let conn_id = Arc::clone(&self.conn_id);
-        let leave = Leave::new(Arc::clone(self.gateway), conn_id, presence_key);
+        let open = OpenConnection::new(principal.role().as_str(), profile.dialect());
+        let leave = Leave::new(Arc::clone(self.gateway), conn_id, presence_key, open);
         let key_names = Arc::new(KeyNames::default());
         let subscriber =
             Arc::new(Subscriber::new(Arc::clone(&self.conn_id), Arc::clone(&principal), &caps));

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use crate::telemetry::metrics::OpenConnection;
+
 use super::upgrade::Gateway;
 
 /// Takes the connection out of the hub and marks its presence entry as gone
@@ -11,12 +13,18 @@ pub struct Leave {
     /// Its id.
     pub conn_id: Arc<str>,
     presence_key: Option<String>,
+    _open: OpenConnection,
 }
 
 impl Leave {
     /// For the connection with this id and the presence entry that it has left.
-    pub fn new(gateway: Arc<Gateway>, conn_id: Arc<str>, presence_key: Option<String>) -> Self {
-        Self { gateway, conn_id, presence_key }
+    pub fn new(
+        gateway: Arc<Gateway>,
+        conn_id: Arc<str>,
+        presence_key: Option<String>,
+        open: OpenConnection,
+    ) -> Self {
+        Self { gateway, conn_id, presence_key, _open: open }
     }
 }
 

@@ -13,6 +13,7 @@ use tokio::time::{Interval, MissedTickBehavior, interval_at};
 
 use crate::bus::{Batch, Closing, Event, Item, Subscriber};
 use crate::support::BoxFuture;
+use crate::telemetry::metrics::OpenConnection;
 
 use super::footing::Footing;
 use super::leave::Leave;
@@ -67,15 +68,16 @@ pub struct Opened(
 );
 
 impl Opened {
-    /// The connection that `speaker` serves. It is in the hub while it lasts, so
-    /// it ends with what let it in.
-    pub fn new(speaker: impl Speaker + 'static) -> Self {
-        Self(Box::new(|gateway, socket, footing| {
+    /// The connection of `dialect` that `speaker` serves. It is in the hub while it
+    /// lasts, so it ends with what let it in.
+    pub fn new(dialect: &'static str, speaker: impl Speaker + 'static) -> Self {
+        Self(Box::new(move |gateway, socket, footing| {
             Box::pin(async move {
                 let subscriber = Arc::clone(speaker.subscriber());
                 gateway.hub.join(Arc::clone(&subscriber));
-                let _leave =
-                    Leave::new(Arc::clone(&gateway), Arc::clone(&subscriber.conn_id), None);
+                let open = OpenConnection::new(subscriber.principal.role().as_str(), dialect);
+                let conn_id = Arc::clone(&subscriber.conn_id);
+                let _leave = Leave::new(Arc::clone(&gateway), conn_id, None, open);
                 footing.look_again(&gateway, &subscriber).await;
                 serve(socket, speaker).await
             })

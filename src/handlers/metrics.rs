@@ -3,22 +3,23 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use tokio::time::{Instant, MissedTickBehavior, interval_at};
 
 use crate::protocol::methods::system::MetricsParams;
 use crate::registry::{Ctx, Reply, Services};
 use crate::support::{memory, millis};
-use crate::telemetry::metrics::{CAPACITY, Counts, EVERY, Reading, complaints};
+use crate::telemetry::metrics::{CAPACITY, Counts, EVERY, Reading, complaints, until_something};
 
-/// Takes samples, until the task is dropped.
+/// Takes samples while something happens, until the task is dropped.
 pub async fn keep_history(services: Arc<Services>) {
-    services.health.history.begin(reading(&services));
-    let mut samples = interval_at(Instant::now() + EVERY, EVERY);
-    // A machine that slept has no samples of that time.
-    samples.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let history = &services.health.history;
+    history.begin(reading(&services));
     loop {
-        samples.tick().await;
-        services.health.history.keep(reading(&services));
+        tokio::time::sleep(EVERY).await;
+        if history.keep(reading(&services)) {
+            continue;
+        }
+        // An idle gateway wakes nobody.
+        until_something(|| history.rest(&reading(&services))).await;
     }
 }
 

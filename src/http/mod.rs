@@ -16,6 +16,7 @@ mod health;
 mod home;
 mod hooks;
 mod manner;
+mod metrics;
 mod page;
 mod pattern;
 mod query;
@@ -35,6 +36,7 @@ use tokio::time::Instant;
 use crate::auth::{HttpCaller, Peer};
 use crate::gateway::{Footing, Gateway, Wire};
 use crate::support::millis;
+use crate::telemetry::traces;
 
 use routes::Found;
 
@@ -55,8 +57,11 @@ pub async fn answer(
     body: Body,
 ) -> Response {
     let (id, began) = (request_id::of(&parts.headers, &*gateway.services.ids), Instant::now());
-    let answered = of_route(gateway, wire, peer, parts, body).await;
+    let watch = metrics::Watch::begin(parts);
+    let answering = Box::pin(of_route(gateway, wire, peer, parts, body));
+    let answered = traces::within(watch.context(), answering).await;
     let answer = answered.unwrap_or_else(|refusal| refusal);
+    watch.end(&answer);
     let status = answer.status().as_u16();
     // Not the address: there may be a credential in it, or a name of a session.
     tracing::debug!(request = id, method = %parts.method, status, ms = millis(began.elapsed()), "answered");
@@ -90,7 +95,8 @@ async fn of_route(
     };
     let (caller, footing) = match route.entry {
         Entry::Caller(scope) => {
-            let let_in = caller::let_in(gateway, peer, parts, (scope, manner)).await?;
+            let let_in = caller::let_in(gateway, peer, parts, (scope, manner)).await;
+            let let_in = let_in.map_err(|refusal| metrics::of_route(route.place, refusal))?;
             wire.trust();
             let_in
         }
@@ -99,7 +105,7 @@ async fn of_route(
         }
     };
     let asked = Asked { gateway, wire, peer, parts, path, manner, caller, footing, body };
-    Ok((route.answer)(asked).await)
+    Ok(metrics::of_route(route.place, (route.answer)(asked).await))
 }
 
 /// What is answered where nothing is.

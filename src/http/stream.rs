@@ -21,6 +21,7 @@ use tokio::time::{Instant, timeout_at};
 use crate::bus::{Batch, Event, Item, Subscriber};
 use crate::gateway::Leave;
 use crate::registry::Ctx;
+use crate::telemetry::metrics::OpenConnection;
 
 use super::Asked;
 use super::asked::{cx_with, subscriber};
@@ -51,7 +52,9 @@ impl Asked<'_> {
     ) -> Response {
         let Self { gateway, footing, .. } = self;
         gateway.hub.join(Arc::clone(&subscriber));
-        let leave = Leave::new(Arc::clone(gateway), Arc::clone(&subscriber.conn_id), None);
+        let open = OpenConnection::new(subscriber.principal.role().as_str(), "stream");
+        let conn_id = Arc::clone(&subscriber.conn_id);
+        let leave = Leave::new(Arc::clone(gateway), conn_id, None, open);
         footing.look_again(gateway, &subscriber).await;
         let headers =
             [(header::CONTENT_TYPE, "text/event-stream"), (header::CACHE_CONTROL, "no-store")];

@@ -46,6 +46,15 @@ impl Profile {
         matches!(self, Self::Simple)
     }
 
+    /// The name of it in metrics.
+    pub const fn dialect(self) -> &'static str {
+        match self {
+            Self::Standard(Version::V3) => "v3",
+            Self::Standard(Version::V4) => "v4",
+            Self::Simple => "simple",
+        }
+    }
+
     /// The number that hello names.
     pub const fn protocol_number(self) -> u64 {
         match self {

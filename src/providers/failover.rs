@@ -9,12 +9,14 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
+use super::call_watch::CallWatch;
 use super::credentials::{Credential, Credentials, FailureReason};
 use super::{
     Catalog, EventSink, ModelInfo, ModelRef, ModelRequest, ProviderError, ProviderErrorKind,
     StreamEvent,
 };
 use crate::protocol::message::{AssistantMessage, StopReason};
+use crate::telemetry::traces;
 
 /// Conversations that are remembered to be answered by a fallback.
 const MAX_ACTIVE: usize = 10_000;
@@ -216,12 +218,17 @@ impl Route {
         loop {
             request.model = credential.apply(model);
             let mut begun = false;
+            let mut call = CallWatch::new(model);
+            let provider = failover.catalog.provider_for(model);
+            let span = call.context();
             let mut watched = |event: StreamEvent| {
-                begun |= !matches!(event, StreamEvent::Retry(_));
+                begun |= call.saw(&event);
                 events(event);
             };
-            let provider = failover.catalog.provider_for(model);
-            let error = match provider.stream(request, &mut watched).await {
+            let answer = provider.stream(request, &mut watched);
+            let answered = traces::within(span, answer).await;
+            call.ended(&answered);
+            let error = match answered {
                 Ok(message) => {
                     if message.stop_reason != StopReason::Error {
                         failover.credentials.succeeded(&credential, model);

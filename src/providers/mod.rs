@@ -9,6 +9,7 @@ mod adapters;
 mod answer;
 mod anthropic;
 mod api;
+mod call_watch;
 mod catalog;
 mod claude_cli;
 mod compose;
@@ -42,7 +43,7 @@ pub use catalog::{
 };
 pub use error::{ErrorStyle, ProviderError, ProviderErrorKind, text_for_people};
 pub use failover::{Attempt, Failover, FallbackNotice, Route};
-pub use http::{HttpLimits, is_loopback, root_cause};
+pub use http::{Clients, HttpLimits, is_loopback, root_cause};
 pub use probe::{ProbeFailure, probe};
 pub use retry::{RetryNotice, RetryPolicy};
 

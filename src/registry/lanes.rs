@@ -5,6 +5,9 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 use tokio::sync::OwnedMutexGuard;
+use tokio::time::Instant;
+
+use crate::telemetry::metrics::NUMBERS;
 
 /// Keyed locks that are handed out in the order of asking, so that two
 /// messages to one session keep their order though requests run concurrently.
@@ -22,7 +25,10 @@ impl Lanes {
             locks.retain(|_, lock| Arc::strong_count(lock) > 1);
             Arc::clone(locks.entry(key).or_default())
         };
-        lock.lock_owned().await
+        let asked = Instant::now();
+        let turn = lock.lock_owned().await;
+        NUMBERS.request_lane.note(asked.elapsed());
+        turn
     }
 }
 

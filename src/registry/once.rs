@@ -11,6 +11,7 @@ use serde_json::Value;
 
 use crate::protocol::ErrorShape;
 use crate::store::{AnswerClaim, StoreError};
+use crate::telemetry::traces;
 
 use super::context::Ctx;
 use super::table::Reply;
@@ -27,7 +28,7 @@ impl Ctx {
         let Some(key) = key else { return work.await };
         let services = self.services.clone();
         let now_ms = self.now_ms();
-        let doing = self.services.tasks.spawn("once", async move {
+        let doing = Box::pin(async move {
             let store = &services.runs.parts().store;
             // The same key waits for the one before.
             let _turn = services.lanes.enter(format!("once {method} {key}")).await;
@@ -49,6 +50,8 @@ impl Ctx {
             store.settle_answer(method, &key, kept).await.map_err(unavailable)?;
             answer
         });
+        let doing = traces::within(traces::current(), doing);
+        let doing = self.services.tasks.spawn("once", doing);
         doing.await.ok().flatten().unwrap_or_else(|| Err(failed(method)))
     }
 }

@@ -13,7 +13,8 @@ use crate::auth::Principal;
 use crate::protocol::decode::{self, Params, Unknown};
 use crate::protocol::{ErrorShape, Role, Scope};
 use crate::support::BoxFuture;
-use crate::telemetry::metrics::Histogram;
+use crate::telemetry::metrics::{Counter, Histogram, NUMBERS, stir};
+use crate::telemetry::traces::{self, Kind, Span};
 
 use super::budget::WriteBudget;
 use super::context::Ctx;
@@ -100,7 +101,14 @@ pub const fn node(name: &'static str) -> Method {
 
 /// How long the answers of a method took; made with the first one, since most
 /// methods are never called.
-type Timing = OnceLock<Box<Histogram>>;
+type Timing = OnceLock<Box<Told>>;
+
+/// What is known of the answers of a method.
+#[derive(Default)]
+struct Told {
+    took: Histogram,
+    failed: Counter,
+}
 
 struct Entry {
     name: &'static str,
@@ -108,6 +116,7 @@ struct Entry {
     is_limited: bool,
     waits: bool,
     timing: Arc<Timing>,
+    denied: Counter,
     handler: Handler,
 }
 
@@ -119,6 +128,8 @@ pub struct Timed<'a> {
     pub waits: bool,
     /// From its request to the end of its handler.
     pub took: &'a Histogram,
+    /// How many of its answers were errors.
+    pub failed: u64,
 }
 
 /// A request that may not be made.
@@ -165,7 +176,15 @@ impl Registry {
             })
         });
         self.by_name.entry(name).or_insert(self.entries.len());
-        self.entries.push(Entry { name, need, is_limited, waits, timing: Arc::default(), handler });
+        self.entries.push(Entry {
+            name,
+            need,
+            is_limited,
+            waits,
+            timing: Arc::default(),
+            denied: Counter::new(),
+            handler,
+        });
     }
 
     /// Names of the methods that `principal` may call, in table order.
@@ -185,9 +204,16 @@ impl Registry {
     /// How long every method took that was called, in table order.
     pub fn timings(&self) -> impl Iterator<Item = Timed<'_>> {
         self.entries.iter().filter_map(|entry| {
-            let took = entry.timing.get()?;
-            Some(Timed { method: entry.name, waits: entry.waits, took })
+            let told = entry.timing.get()?;
+            let (took, failed) = (&told.took, told.failed.get());
+            Some(Timed { method: entry.name, waits: entry.waits, took, failed })
         })
+    }
+
+    /// How often every method was denied to a caller that was, in table order.
+    pub fn denials(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        let all = self.entries.iter().map(|entry| (entry.name, entry.denied.get()));
+        all.filter(|(_, denied)| *denied > 0)
     }
 
     /// Whether `principal` may call a method.
@@ -213,35 +239,72 @@ impl Registry {
         params: Option<Box<RawValue>>,
     ) -> Result<BoxFuture<'static, Reply<String>>, Denial> {
         let entry = self.by_name.get(method).and_then(|index| self.entries.get(*index));
+        let denied = entry.map_or(&NUMBERS.unknown_methods, |entry| &entry.denied);
+        self.admit(&cx, entry, method).inspect_err(|_| {
+            denied.count();
+            stir();
+        })?;
+        let Some(entry) = entry else { return Err(unknown(method)) };
+        let began = Instant::now();
+        let answer = AssertUnwindSafe((entry.handler)(cx, params)).catch_unwind();
+        let (name, timing) = (entry.name, Arc::clone(&entry.timing));
+        let answer: BoxFuture<'static, Reply<String>> = Box::pin(async move {
+            let reply = answer.await.unwrap_or_else(|_| {
+                tracing::error!(method = name, "handler panicked");
+                Err(ErrorShape::unavailable(format!("Error: {name} failed inside the gateway")))
+            });
+            let told = timing.get_or_init(Box::default);
+            told.took.note(began.elapsed());
+            if reply.is_err() {
+                told.failed.count();
+            }
+            stir();
+            reply
+        });
+        Ok(if traces::is_on() { traced(name, answer) } else { answer })
+    }
+
+    /// Whether a caller may make this request now.
+    fn admit(&self, cx: &Ctx, entry: Option<&Entry>, method: &str) -> Result<(), Denial> {
         authorize(&cx.caller.principal, entry.map(|entry| entry.need), method)?;
         if let Some(repair) = cx.services.repair.as_ref().filter(|it| !it.serves(method)) {
             return Err(Denial { error: repair.refusal(), wrong_role: false });
         }
-        let Some(entry) = entry else {
-            let error = if method == "connect" {
-                ErrorShape::invalid("connect is only valid as the first request")
-            } else {
-                ErrorShape::not_found(format!("unknown method: {method}"))
-            };
-            return Err(Denial { error, wrong_role: false });
-        };
+        let Some(entry) = entry else { return Err(unknown(method)) };
         if entry.is_limited {
             let caller = cx.caller.principal.owner().to_text();
             let paid = self.writes.pay(&caller, entry.name, cx.services.clock.now_ms());
             paid.map_err(|error| Denial { error, wrong_role: false })?;
         }
-        let began = Instant::now();
-        let answer = AssertUnwindSafe((entry.handler)(cx, params)).catch_unwind();
-        let (name, timing) = (entry.name, Arc::clone(&entry.timing));
-        Ok(Box::pin(async move {
-            let reply = answer.await.unwrap_or_else(|_| {
-                tracing::error!(method = name, "handler panicked");
-                Err(ErrorShape::unavailable(format!("Error: {name} failed inside the gateway")))
-            });
-            timing.get_or_init(Box::default).note(began.elapsed());
-            reply
-        }))
+        Ok(())
     }
+}
+
+/// The answer to a request, as a span.
+fn traced(
+    method: &'static str,
+    answer: BoxFuture<'static, Reply<String>>,
+) -> BoxFuture<'static, Reply<String>> {
+    Box::pin(async move {
+        let mut span = Span::here(method, Kind::Server);
+        span.set("rpc.system", "openclaw");
+        span.set("rpc.method", method);
+        let reply = traces::within(span.context(), answer).await;
+        if let Err(error) = &reply {
+            span.fail(error.code.as_str());
+        }
+        reply
+    })
+}
+
+/// What is answered to a request for a method that there is not.
+fn unknown(method: &str) -> Denial {
+    let error = if method == "connect" {
+        ErrorShape::invalid("connect is only valid as the first request")
+    } else {
+        ErrorShape::not_found(format!("unknown method: {method}"))
+    };
+    Denial { error, wrong_role: false }
 }
 
 /// The one place that decides whether a principal may call a method. A method

@@ -9,9 +9,11 @@ use std::sync::Arc;
 
 use rusqlite::{Connection, TransactionBehavior};
 use tokio::sync::{mpsc, oneshot};
+use tokio::time::Instant;
 
 use super::error::{Fault, StoreError};
 use crate::support::trouble;
+use crate::telemetry::metrics::NUMBERS;
 
 /// Most writes of one commit: enough to share a sync among all that wait, few
 /// enough that the first does not wait for long.
@@ -83,9 +85,13 @@ pub(super) fn serve(
             let Ok(next) = queue.try_recv() else { break };
             group.push(next);
         }
+        let began = Instant::now();
         let committed = commit(&mut connection, &mut group)
             .map_err(|error| Fault::from(error).at("commit", path));
+        NUMBERS.commits.note(began.elapsed());
+        NUMBERS.writes.add(u64::try_from(group.len()).unwrap_or_default());
         if let Err(error) = &committed {
+            NUMBERS.commit_failures.count();
             tracing::error!(%error, writes = group.len(), "a group of writes was not stored");
         }
         if committed.is_err() || has_failed {

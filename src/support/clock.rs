@@ -19,6 +19,15 @@ impl Clock for SystemClock {
     }
 }
 
+impl SystemClock {
+    /// Nanoseconds since the Unix epoch, for traces.
+    #[allow(clippy::disallowed_methods)] // as above
+    pub fn now_ns(&self) -> u64 {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
+    }
+}
+
 /// Whole milliseconds, as on the wire.
 pub fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)

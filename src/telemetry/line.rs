@@ -16,6 +16,7 @@ use tracing_subscriber::layer::{Context, Layer};
 
 use super::file;
 use super::mask::without_secrets;
+use super::traces::{self, SpanContext};
 use crate::support::{Clock, SystemClock};
 
 /// Longest text of a line, in bytes: more is a whole page of an answer that
@@ -41,7 +42,8 @@ impl<S: Subscriber> Layer<S> for FileLayer {
         event.record(&mut text);
         // Before it is cut: half of a secret is not known as one.
         let text = bounded(&without_secrets(&text.finished()));
-        file::write(Logged { metadata: event.metadata(), text, now_ms: SystemClock.now_ms() });
+        let (metadata, now_ms) = (event.metadata(), SystemClock.now_ms());
+        file::write(Logged { metadata, text, now_ms, span: traces::current() });
     }
 }
 
@@ -50,6 +52,7 @@ pub(super) struct Logged {
     metadata: &'static Metadata<'static>,
     text: String,
     now_ms: u64,
+    span: Option<SpanContext>,
 }
 
 impl Logged {
@@ -60,19 +63,30 @@ impl Logged {
         let is_ours = metadata.target().starts_with("clawgate");
         let place = metadata.file().zip(metadata.line()).filter(|_| is_ours);
         let part = subsystem(metadata.target());
-        build(&part, *metadata.level(), place, &self.text, self.now_ms, None)
+        let rest = self.span.map_or(Rest::Nothing, Rest::Span);
+        build(&part, *metadata.level(), place, &self.text, self.now_ms, rest)
     }
 }
 
 /// The line that begins a file: it says how much was logged before it.
 pub(super) fn opening(offset: u64, now_ms: u64) -> String {
-    let line = |text: &str| build("logging", Level::INFO, None, text, now_ms, Some(offset));
+    let line = |text: &str| build("logging", Level::INFO, None, text, now_ms, Rest::Offset(offset));
     line("log file opened")
 }
 
 /// A line of the log's own.
 pub(super) fn own(text: &str, now_ms: u64) -> String {
-    build("logging", Level::WARN, None, text, now_ms, None)
+    build("logging", Level::WARN, None, text, now_ms, Rest::Nothing)
+}
+
+/// What some lines have behind the rest.
+#[derive(Debug, Clone, Copy)]
+enum Rest {
+    Nothing,
+    /// How much was logged before.
+    Offset(u64),
+    /// The span that it was written in; the members are those of the original.
+    Span(SpanContext),
 }
 
 fn build(
@@ -81,7 +95,7 @@ fn build(
     place: Option<(&str, u32)>,
     text: &str,
     now_ms: u64,
-    offset: Option<u64>,
+    rest: Rest,
 ) -> String {
     let name = json!({"subsystem": subsystem}).to_string();
     let (level_id, level_name) = level_of(level);
@@ -115,8 +129,16 @@ fn build(
     members.insert("time".into(), local.strftime("%Y-%m-%dT%H:%M:%S%.3f%:z").to_string().into());
     members.insert("hostname".into(), HOST.as_str().into());
     members.insert("message".into(), text.into());
-    if let Some(offset) = offset {
-        members.insert("offset".into(), offset.into());
+    match rest {
+        Rest::Nothing => {}
+        Rest::Offset(offset) => {
+            members.insert("offset".into(), offset.into());
+        }
+        Rest::Span(SpanContext { trace_id, span_id, is_sampled }) => {
+            members.insert("traceId".into(), format!("{trace_id:032x}").into());
+            members.insert("spanId".into(), format!("{span_id:016x}").into());
+            members.insert("traceFlags".into(), if is_sampled { "01" } else { "00" }.into());
+        }
     }
     Value::Object(members).to_string() + "\n"
 }
@@ -191,8 +213,14 @@ mod tests {
 
     #[test]
     fn a_line_has_the_members_that_openclaws_tools_read() {
-        let line =
-            build("bus/hub", Level::WARN, Some(("src/bus/hub.rs", 7)), "slow a=1", 0, Some(9));
+        let line = build(
+            "bus/hub",
+            Level::WARN,
+            Some(("src/bus/hub.rs", 7)),
+            "slow a=1",
+            0,
+            Rest::Offset(9),
+        );
         assert!(line.ends_with("}\n") && line.matches('\n').count() == 1);
         let line: Value = serde_json::from_str(&line).unwrap();
         assert_eq!(line["0"], r#"{"subsystem":"bus/hub"}"#);
@@ -208,7 +236,8 @@ mod tests {
     fn a_line_has_no_secret_no_second_line_and_a_bound() {
         hide(&Secret::new("line-canary-1"));
         let long = "\u{1}".repeat(TEXT_MAX - 8) + "line-canary-1\nforged" + &"x".repeat(TEXT_MAX);
-        let line = build("x", Level::INFO, None, &bounded(&without_secrets(&long)), 0, None);
+        let line =
+            build("x", Level::INFO, None, &bounded(&without_secrets(&long)), 0, Rest::Nothing);
         assert!(!line.contains("line-c") && line.matches('\n').count() == 1, "{line}");
         assert!(line.contains("bytes in all") && line.len() <= LINE_MAX, "{}", line.len());
     }

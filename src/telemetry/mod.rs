@@ -1,7 +1,7 @@
 //! Log output.
 //!
 //! Owns: the process's log subscriber and its log file; the numbers of the gateway
-//! over time ([`metrics`]). Promises: standard error
+//! over time ([`metrics`]); what a request led to ([`traces`]). Promises: standard error
 //! gets everything that is wanted, so that stdout stays for answers; the file
 //! gets the same in OpenClaw's form; no credential is in either, see [`mask`].
 //! Must not: be called by a library user who has a subscriber of their own.
@@ -11,6 +11,7 @@ mod line;
 mod mask;
 pub mod metrics;
 mod quote;
+pub mod traces;
 
 use std::sync::OnceLock;
 

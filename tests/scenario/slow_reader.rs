@@ -13,6 +13,7 @@ use tokio_tungstenite::tungstenite::protocol::CloseFrame;
 use tokio_tungstenite::{WebSocketStream, client_async};
 
 use crate::aimock::Aimock;
+use crate::metrics::Scraped;
 use crate::stage::{Api, Stage, call, connect, until};
 use crate::support::client::{SOON, standard_connect};
 use crate::support::{Gateway, WsClient};
@@ -127,4 +128,7 @@ async fn a_stalled_reader_is_told_why_and_disturbs_nobody() {
     let grown = (seen.most_kib - before) / 1024;
     assert!(grown < MAX_GROWTH_MIB, "the gateway grew by {grown} MiB");
     call(&mut probe, "health", json!({})).await;
+    let scraped = Scraped::of(&gateway).await;
+    assert_eq!(scraped.number("clawgate_slow_consumers_closed_total", &json!({})), 1.0);
+    assert!(scraped.number("clawgate_deltas_coalesced_total", &json!({})) > 0.0);
 }

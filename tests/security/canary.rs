@@ -143,6 +143,12 @@ impl Scene {
             "password": birds.at("gateway.remote.password")});
         config["gateway"]["tools"] = json!({"allow": ["exec"]});
         config["cron"] = json!({"webhookToken": birds.at("cron.webhookToken")});
+        let password = birds.at("diagnostics.otel.endpoint");
+        let whole = birds.at("diagnostics.otel.tracesEndpoint");
+        config["diagnostics"] = json!({"otel": {"enabled": true, "flushIntervalMs": 1000,
+            "endpoint": format!("http://user:{password}@{}", parrot.address),
+            "tracesEndpoint": format!("http://user:{whole}@{}/v1/traces", parrot.address),
+            "headers": {"x-key": birds.at("diagnostics.otel.headers.*")}}});
         config["channels"] = channels(&mut birds, &parrot);
         config["commands"] = json!({"config": true});
         config["env"] = json!({"LATER": birds.at("env.*"), "vars": {"X": birds.at("env.vars.*")}});
@@ -556,7 +562,7 @@ fn every_member_of_the_config_that_is_a_secret_is_a_known_place() {
     let expected = "account.rs bot_token, account.rs secret, account.rs secret, account.rs token, \
         account.rs webhook_secret, account.rs webhook_secret, auth.rs password, auth.rs password, auth.rs token, auth.rs token, \
         cli_backend.rs env, cron.rs webhook_token, env.rs added, mcp.rs env, mcp.rs headers, mcp.rs url, mcp.rs url, models.rs api_key, \
-        models.rs headers, options.rs api_key, options.rs base_url, options.rs env, provider_request.rs ca, provider_request.rs cert, \
+        models.rs headers, options.rs api_key, options.rs base_url, options.rs env, otel.rs headers, otel.rs headers, provider_request.rs ca, provider_request.rs cert, \
         provider_request.rs headers, provider_request.rs key, provider_request.rs token, \
         provider_request.rs value, provider_request.rs value, settings.rs password, \
         settings.rs token, skills.rs api_key, skills.rs env, tls.rs password, tls.rs token, web.rs api_key, web.rs api_key, \

@@ -19,6 +19,8 @@ use crate::protocol::message::{
 };
 use crate::providers::ModelInfo;
 use crate::sessions::StoredMessage;
+use crate::telemetry::metrics::NUMBERS;
+use crate::telemetry::traces::{self, Kind, Span};
 
 /// News that may wait to be told; then the calls wait.
 const NEWS_MAX: usize = 64;
@@ -42,6 +44,20 @@ impl Calls {
         let (outputs, is_done) = (vec![None; cards.len()], vec![false; cards.len()]);
         Self { cards, outputs, is_done }
     }
+}
+
+/// A call of a tool, as a span. A tool that there is not has no name: the model
+/// may have written anything.
+async fn call_as_span(toolbox: &Toolbox, cx: &ToolContext, call: &ToolCall) -> ToolOutput {
+    let mut span = Span::here("openclaw.tool.execution", Kind::Internal);
+    let is_known = toolbox.find(&call.name).is_some();
+    span.set("gen_ai.tool.name", if is_known { call.name.as_str() } else { "unknown" });
+    let output =
+        traces::within(span.context(), Box::pin(guardrails::call(cx, toolbox, call))).await;
+    if output.is_error {
+        span.fail("error");
+    }
+    output
 }
 
 impl Turn<'_> {
@@ -119,7 +135,7 @@ impl Turn<'_> {
                 let cx = ToolContext::new(Arc::clone(self.runs), key, agent.clone())
                     .of_run(Arc::clone(self.run), Arc::clone(model), card.call.id.clone())
                     .followed(index, sender.clone());
-                async move { (index, guardrails::call(&cx, toolbox, &card.call).await) }
+                async move { (index, call_as_span(toolbox, &cx, &card.call).await) }
             })
             .collect();
         loop {
@@ -134,6 +150,7 @@ impl Turn<'_> {
                         self.tell_news(cards, outputs, row, index, news);
                     }
                     self.emitter.tool_end(&cards[index], row, &output);
+                    NUMBERS.tools.count(if output.is_error { "error" } else { "ok" });
                     outputs[index] = Some(output);
                     is_done[index] = true;
                 }

@@ -25,6 +25,7 @@ use crate::registry::{Ask, Services, TakenUp};
 use crate::support::trouble;
 use crate::telemetry;
 
+use super::traces::Exporter;
 pub(super) use control::Control;
 use news::News;
 
@@ -38,6 +39,7 @@ pub(super) struct Reloader {
     env: Env,
     overrides: Overrides,
     control: Arc<Control>,
+    exporter: Arc<Exporter>,
     /// What was in the files when they were last looked at.
     seen: [u8; 32],
     /// How they are watched, where they are.
@@ -52,11 +54,11 @@ impl Reloader {
         gateway: Arc<Gateway>,
         env: &Env,
         overrides: &Overrides,
-        control: Arc<Control>,
+        (control, exporter): (Arc<Control>, Arc<Exporter>),
         seen: [u8; 32],
     ) -> Self {
         let (env, overrides) = (env.clone(), overrides.clone());
-        Self { gateway, env, overrides, control, seen, watch: None, due: None }
+        Self { gateway, env, overrides, control, exporter, seen, watch: None, due: None }
     }
 
     /// Takes up what is wanted and what changes, until the task is dropped.
@@ -215,6 +217,7 @@ impl Reloader {
             credentials.credentials().keep_in(Arc::clone(&parts.store), tasks.clone());
         }
         telemetry::configure(&settings.logging);
+        self.exporter.follow(services);
         parts.tools.reconfigure(&settings);
         services.runs.reconfigure();
         parts.cron.reconfigure(tasks);

@@ -23,6 +23,7 @@ const KEYS: &[Key] = &[
     key("dialects", Object(DIALECTS), "APIs of other software that clients of it find here.").advanced(),
     key("tls", Object(TLS), "TLS on the port itself."),
     key("remote", Object(REMOTE), "The gateway that client commands are for when mode is remote."),
+    key("metrics", Object(METRICS), "What is told to scrapers such as Prometheus.").advanced(),
     key("webchat", Object(WEBCHAT), "Chats over the gateway."),
     key("push", Object(PUSH), "Notifications of browsers.").advanced(),
     key("nodes", Object(NODES), "What other machines may be asked for."),
@@ -32,6 +33,11 @@ const KEYS: &[Key] = &[
 const RELOAD: &[Key] = &[
     key("mode", Word(&["off", "hot", "restart", "hybrid"]), "What is done: nothing; use what can be used at once; restart; use it, and restart for the rest.").or("\"hybrid\"").like("\"hot\""),
     key("debounceMs", Integer(0, 60_000), "Milliseconds that the file must have been left alone.").or("300").advanced(),
+];
+
+const METRICS: &[Key] = &[
+    key("enabled", Boolean, "Whether GET /metrics is answered.").or("true"),
+    key("public", Boolean, "Whether programs of this machine need no token for it.").or("false"),
 ];
 
 const PUSH: &[Key] = &[key(

@@ -132,6 +132,7 @@ const fn section(order: u32, tag: &'static str, key: Key) -> Section {
 
 /// Every section.
 pub const SECTIONS: &[Section] = &[
+    section(27, "observability", voice::DIAGNOSTICS),
     section(30, "network", gateway::GATEWAY),
     section(40, "advanced", agents::AGENTS),
     section(50, "tools", tools::TOOLS),
@@ -160,7 +161,7 @@ pub const FOREIGN: &[Key] = &[
 
 /// Sections that OpenClaw has and that mean nothing here: whoever writes them
 /// has not misspelt anything.
-const NOT_OFFERED: [&str; 25] = [
+const NOT_OFFERED: [&str; 24] = [
     "acp",
     "approvals",
     "audio",
@@ -170,7 +171,6 @@ const NOT_OFFERED: [&str; 25] = [
     "cli",
     "commitments",
     "crestodian",
-    "diagnostics",
     "discovery",
     "hooks",
     "identity",

@@ -1,6 +1,6 @@
-//! The keys of `messages.tts`, `talk` and `logging`.
+//! The keys of `messages.tts`, `talk`, `diagnostics` and `logging`.
 
-use super::Kind::{Boolean, Integer, Map, Object, Secret, Text, Word};
+use super::Kind::{Boolean, Integer, Map, Number, Object, Secret, Text, Word};
 use super::gateway::TEXT_MAP;
 use super::tools::ANY_NUMBER;
 use super::{FROM_ZERO, Key, MAX, TEXTS, key};
@@ -88,6 +88,40 @@ pub(super) const TALK: Key = key(
 );
 
 const LEVEL: super::Kind = Word(&["silent", "fatal", "error", "warn", "info", "debug", "trace"]);
+
+pub(super) const DIAGNOSTICS: Key = key(
+    "diagnostics",
+    Object(&[
+        key("enabled", Boolean, "Whether anybody is told of what the gateway does.").or("true"),
+        key("otel", Object(OTEL), "A collector of OpenTelemetry that is told of spans."),
+    ]),
+    "Who is told of what the gateway does.",
+)
+.advanced();
+
+const OTEL: &[Key] = &[
+    key("enabled", Boolean, "Whether a collector is told.").or("false"),
+    key("traces", Boolean, "Whether it is told of spans.").or("true"),
+    key("endpoint", Text, "Its address; spans go to /v1/traces below it.")
+        .or("\"http://localhost:4318\""),
+    key("tracesEndpoint", Text, "The whole address for spans, in the place of endpoint.")
+        .like("\"http://localhost:4318/v1/traces\""),
+    key(
+        "protocol",
+        Word(&["http/protobuf", "grpc"]),
+        "How it is told; grpc is not spoken, and nothing is sent.",
+    )
+    .or("\"http/protobuf\""),
+    key("headers", Map(&Secret), "Headers to send, which are keys mostly."),
+    key("serviceName", Text, "What the gateway calls itself.").or("\"openclaw-gateway\""),
+    key("sampleRate", Number(0.0, 1.0), "The share of traces that are kept.").or("1"),
+    key(
+        "flushIntervalMs",
+        Integer(0, MAX),
+        "Milliseconds that spans wait for others, from 1000 to 300000.",
+    )
+    .or("5000"),
+];
 
 pub(super) const LOGGING: Key = key(
     "logging",

@@ -22,10 +22,10 @@ use super::sse::SseParser;
 use super::{ModelInfo, scrub::scrub};
 use crate::config::provider_request::Transport;
 use crate::support::Clock;
+use crate::telemetry::traces;
 use body::Body;
 pub use body::EventStream;
-use client::Clients;
-pub use client::is_loopback;
+pub use client::{Clients, is_loopback};
 
 /// An error text is for people; more than this is a page of HTML.
 const MAX_ERROR_BODY: usize = 64 * 1024;
@@ -110,6 +110,7 @@ impl Http {
             .await?
             .post(url.clone())
             .headers(headers(post.headers, post.model)?)
+            .headers(trace_headers())
             .body(post.body.to_string());
         let response = tokio::time::timeout(idle, request.send())
             .await
@@ -195,6 +196,13 @@ fn headers(mut headers: HeaderMap, model: &ModelInfo) -> Result<HeaderMap, Provi
         headers.insert(name, value);
     }
     Ok(headers)
+}
+
+/// The span that a call is made in, for the provider.
+fn trace_headers() -> HeaderMap {
+    let context = traces::current().and_then(|it| HeaderValue::try_from(it.header()).ok());
+    let header = context.map(|value| (HeaderName::from_static("traceparent"), value));
+    header.into_iter().collect()
 }
 
 /// `Authorization: Bearer <key>`, when the model has a key.

@@ -13,10 +13,12 @@ use std::thread::{self, JoinHandle};
 use serde_json::{Map, Value};
 use tempfile::TempPath;
 use tokio::sync::{mpsc, oneshot};
+use tokio::time::Instant;
 
 use super::file::OpenTranscript;
 use super::{Position, TranscriptFormat};
 use crate::sessions::error::{At, TranscriptError};
+use crate::telemetry::metrics::NUMBERS;
 
 /// Most requests that share a sync.
 const GROUP_MAX: usize = 256;
@@ -253,7 +255,11 @@ impl Files {
             .into_iter()
             .map(|path| (path, self.open.get(path).map(|(file, _)| file)))
             .collect();
+        let began = Instant::now();
         let failed: HashMap<PathBuf, TranscriptError> = sync_all(&files);
+        if !files.is_empty() {
+            NUMBERS.syncs.note(began.elapsed());
+        }
         for path in failed.keys() {
             self.open.remove(path);
         }

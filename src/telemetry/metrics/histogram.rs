@@ -6,9 +6,9 @@ use std::time::Duration;
 /// Steps within each doubling: a value is known to an eighth of itself.
 const STEPS: u64 = 1 << STEP_BITS;
 const STEP_BITS: u32 = 3;
-/// The last doubling, in microseconds, begins at 67 s; what takes longer is
-/// counted there. An answer that late has long been given up by its caller.
-const LAST_DOUBLING: u32 = 26;
+/// The last doubling, in microseconds, ends at 71 minutes; what takes longer is
+/// counted there. Runs of agents may take that long, hardly anything else does.
+const LAST_DOUBLING: u32 = 31;
 const BUCKETS: usize = ((LAST_DOUBLING - STEP_BITS + 2) as usize) << STEP_BITS;
 
 /// Durations in buckets that grow with the value.
@@ -20,11 +20,16 @@ pub struct Histogram {
 
 impl Default for Histogram {
     fn default() -> Self {
-        Self { buckets: [const { AtomicU64::new(0) }; BUCKETS], sum_us: AtomicU64::new(0) }
+        Self::new()
     }
 }
 
 impl Histogram {
+    /// Has counted nothing.
+    pub const fn new() -> Self {
+        Self { buckets: [const { AtomicU64::new(0) }; BUCKETS], sum_us: AtomicU64::new(0) }
+    }
+
     /// Counts one duration.
     pub fn note(&self, took: Duration) {
         let us = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
@@ -97,6 +102,20 @@ impl Counts {
         Self { buckets, sum_us: self.sum_us.wrapping_sub(before.sum_us) }
     }
 
+    /// How many durations were shorter than 2^`doubling` microseconds, for each of
+    /// these doublings; they have to grow.
+    pub fn below(&self, doublings: impl Iterator<Item = u32>) -> impl Iterator<Item = (u32, u64)> {
+        let (mut buckets, mut seen) = (self.buckets.iter().enumerate().peekable(), 0);
+        doublings.map(move |doubling| {
+            while let Some((_, count)) =
+                buckets.next_if(|(bucket, _)| most(*bucket) < 1 << doubling)
+            {
+                seen += count;
+            }
+            (doubling, seen)
+        })
+    }
+
     /// How many durations.
     pub fn total(&self) -> u64 {
         self.buckets.iter().sum()
@@ -133,6 +152,16 @@ mod tests {
         for us in 1..5000 {
             assert!([0, 1].contains(&(place(us) - place(us - 1))), "{us}");
         }
+    }
+
+    #[test]
+    fn what_is_below_a_doubling_is_counted_exactly() {
+        let histogram = Histogram::new();
+        for us in [0, 1, 7, 8, 255, 256, 511, 512, u64::MAX] {
+            histogram.note(Duration::from_micros(us));
+        }
+        let below: Vec<_> = Counts::of(&histogram).below([3, 8, 9, 10, 31].into_iter()).collect();
+        assert_eq!(below, [(3, 3), (8, 5), (9, 7), (10, 8), (31, 8)]);
     }
 
     #[test]

@@ -44,5 +44,5 @@ pub async fn open(asked: OpenAsked) -> Result<Opened, Response> {
     let (subscriber, cx) = asked.subscriber(&[]);
     let caller = Caller { client_id: CLIENT.into(), name: CLIENT.into(), ..cx.caller };
     let view = View::new(asked.gateway, subscriber, caller);
-    Ok(Opened::new(Connection::new(view)))
+    Ok(Opened::new("chat", Connection::new(view)))
 }

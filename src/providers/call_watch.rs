@@ -1,0 +1,83 @@
+//! Counts one call of a model.
+
+use std::sync::Arc;
+
+use tokio::time::Instant;
+
+use super::{ModelInfo, ProviderError, StreamEvent};
+use crate::protocol::message::AssistantMessage;
+use crate::support::millis;
+use crate::telemetry::metrics::{ModelNumbers, NUMBERS};
+use crate::telemetry::traces::{Kind, Span, SpanContext};
+
+/// A call under way; one that is dropped without an end was given up.
+pub struct CallWatch {
+    numbers: Arc<ModelNumbers>,
+    began: Instant,
+    has_begun: bool,
+    outcome: &'static str,
+    span: Span,
+}
+
+impl CallWatch {
+    /// A call that begins now.
+    pub fn new(model: &ModelInfo) -> Self {
+        let key = (model.provider.clone(), model.id.clone());
+        let numbers = NUMBERS.models.get(key, || ("other".into(), "other".into()));
+        let mut span = Span::here("openclaw.model.call", Kind::Client);
+        span.set("gen_ai.operation.name", "chat");
+        span.set("gen_ai.system", model.provider.as_str());
+        span.set("gen_ai.request.model", model.id.as_str());
+        Self { numbers, began: Instant::now(), has_begun: false, outcome: "aborted", span }
+    }
+
+    /// Something has come; whether it is a piece of the answer.
+    pub fn saw(&mut self, event: &StreamEvent) -> bool {
+        if matches!(event, StreamEvent::Retry(_)) {
+            NUMBERS.retries.count();
+            return false;
+        }
+        if !self.has_begun {
+            self.has_begun = true;
+            let took = self.began.elapsed();
+            self.numbers.first.note(took);
+            self.span.set("openclaw.model.first_token_ms", millis(took));
+        }
+        true
+    }
+
+    /// The span that the call is.
+    pub fn context(&self) -> Option<SpanContext> {
+        self.span.context()
+    }
+
+    /// It has ended, with this answer or with an error.
+    pub fn ended(mut self, answer: &Result<AssistantMessage, ProviderError>) {
+        let usage = match answer {
+            Ok(message) => &message.usage,
+            Err(error) => {
+                self.outcome = "error";
+                self.span.fail(error.wire_kind());
+                return;
+            }
+        };
+        self.outcome = "ok";
+        self.span.set("gen_ai.usage.input_tokens", usage.input);
+        self.span.set("gen_ai.usage.output_tokens", usage.output);
+        let tokens = &self.numbers.tokens;
+        tokens.add("input", usage.input);
+        tokens.add("output", usage.output);
+        tokens.add("cache_read", usage.cache_read);
+        tokens.add("cache_write", usage.cache_write);
+    }
+}
+
+impl Drop for CallWatch {
+    fn drop(&mut self) {
+        self.numbers.whole.note(self.began.elapsed());
+        self.numbers.calls.count(self.outcome);
+        if self.outcome == "aborted" {
+            self.span.fail("aborted");
+        }
+    }
+}

@@ -1,0 +1,267 @@
+//! Spans, as a collector gets them: read by the messages that OpenTelemetry
+//! publishes.
+
+use std::io::Write as _;
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+
+use axum::Router;
+use axum::body::Bytes;
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode, Uri};
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use parking_lot::Mutex;
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+use tokio::task::JoinSet;
+
+use crate::metrics::Scraped;
+use crate::stage::{Api, admin, ask, config, until};
+use crate::support::gateway::free_port;
+use crate::support::{Gateway, GatewayOptions, MockProvider, SECRET, python};
+
+const KEY: &str = "the key of a collector";
+
+#[derive(Default)]
+struct Got {
+    bodies: Vec<Bytes>,
+    headers: Vec<HeaderMap>,
+    paths: Vec<String>,
+}
+
+/// A collector of spans.
+struct Collector {
+    address: String,
+    got: Arc<Mutex<Got>>,
+    _server: JoinSet<()>,
+}
+
+impl Collector {
+    async fn start() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap().to_string();
+        let got = Arc::<Mutex<Got>>::default();
+        let take = |State(got): State<Arc<Mutex<Got>>>, uri: Uri, head: HeaderMap, body: Bytes| {
+            let mut got = got.lock();
+            got.bodies.push(body);
+            got.headers.push(head);
+            got.paths.push(uri.path().to_owned());
+            std::future::ready(StatusCode::OK)
+        };
+        let app = Router::new().fallback(take).with_state(Arc::clone(&got));
+        let mut server = JoinSet::new();
+        server.spawn(async move { axum::serve(listener, app).await.unwrap() });
+        Self { address, got, _server: server }
+    }
+
+    /// The spans so far.
+    fn spans(&self) -> Vec<Value> {
+        let bodies = self.got.lock().bodies.clone();
+        let mut child = Command::new(python::interpreter())
+            .arg(python::script("read_spans.py"))
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut input = child.stdin.take().unwrap();
+        for body in bodies {
+            writeln!(input, "{}", BASE64_STANDARD.encode(body)).unwrap();
+        }
+        drop(input);
+        let output = child.wait_with_output().unwrap();
+        assert!(output.status.success());
+        serde_json::from_slice(&output.stdout).unwrap()
+    }
+
+    /// Waits for a span of this name.
+    async fn wait_for(&self, name: &str) -> Vec<Value> {
+        let has_come = || async {
+            let spans = self.spans();
+            spans.iter().any(|span| span["name"] == name).then_some(spans)
+        };
+        until(name, has_come).await
+    }
+}
+
+fn options(mock: &MockProvider, endpoint: &str) -> GatewayOptions {
+    let mut config = config(mock.address(), Api::OpenAi);
+    config["diagnostics"] = json!({"otel": {"enabled": true, "endpoint": endpoint,
+        "headers": {"x-key": {"source": "env", "provider": "default", "id": "COLLECTOR_KEY"}},
+        "flushIntervalMs": 1000, "serviceName": "of a test"}});
+    GatewayOptions::with_config(config).env("COLLECTOR_KEY", KEY)
+}
+
+/// The one span of this name with this fact.
+fn one<'a>(spans: &'a [Value], name: &str, fact: (&str, Value)) -> &'a Value {
+    let is_it = |span: &&Value| span["name"] == name && span["facts"][fact.0] == fact.1;
+    let found: Vec<_> = spans.iter().filter(is_it).collect();
+    assert_eq!(found.len(), 1, "{name} {fact:?}: {spans:#?}");
+    found[0]
+}
+
+/// The value of `traceparent` of the last call of the provider.
+fn told_provider(mock: &MockProvider) -> Option<String> {
+    let requests = mock.requests();
+    let headers = &requests.last().unwrap().headers;
+    headers.iter().find(|(name, _)| name == "traceparent").map(|(_, value)| value.clone())
+}
+
+#[tokio::test]
+async fn a_message_is_a_trace_down_to_the_call_of_the_model() {
+    let (mock, collector) = (MockProvider::start().await, Collector::start().await);
+    let gateway = Gateway::start(options(&mock, &format!("http://{}/", collector.address))).await;
+    let mut client = admin(&gateway).await;
+    ask(&mut client, "main", "a private sentence", "run-of-a-trace").await;
+    let header = told_provider(&mock).unwrap();
+    let tool = "@mock tool name=session_status then=done";
+    ask(&mut client, "other", tool, "run-with-a-tool").await;
+    let spans = collector.wait_for("openclaw.tool.execution").await;
+
+    let call = spans.iter().find(|span| {
+        span["name"] == "openclaw.model.call" && header.contains(span["spanId"].as_str().unwrap())
+    });
+    let call = call.unwrap_or_else(|| panic!("{header}: {spans:#?}"));
+    let id = |span: &Value, name: &str| span[name].as_str().unwrap().to_owned();
+    assert_eq!(header, format!("00-{}-{}-01", id(call, "traceId"), id(call, "spanId")));
+    let above = |span: &Value| {
+        let parent = spans.iter().find(|other| other["spanId"] == span["parent"]);
+        parent.unwrap_or_else(|| panic!("{span} has no parent: {spans:#?}"))
+    };
+    let run = above(call);
+    let send = above(run);
+    assert_eq!((&run["name"], &send["name"]), (&json!("openclaw.run"), &json!("chat.send")));
+    assert_eq!(send["parent"], "");
+    assert!([call, run, send].iter().all(|span| span["traceId"] == call["traceId"]));
+    assert_eq!(
+        [&call["kind"], &run["kind"], &send["kind"]].map(|kind| kind.as_u64().unwrap()),
+        [3, 1, 2]
+    );
+    assert_eq!(call["facts"]["gen_ai.system"], "mock");
+    assert_eq!(call["facts"]["gen_ai.request.model"], "mock-1");
+    assert!(call["facts"]["gen_ai.usage.output_tokens"].as_u64().unwrap() > 0);
+    let number = |span: &Value, name: &str| span[name].as_u64().unwrap();
+    assert!(
+        number(call, "begin") >= number(run, "begin") && number(call, "end") <= number(run, "end")
+    );
+    let tool =
+        one(&spans, "openclaw.tool.execution", ("gen_ai.tool.name", json!("session_status")));
+    assert_eq!(above(tool)["name"], "openclaw.run");
+    assert_eq!(call["resource"]["service.name"], "of a test");
+
+    let got = collector.got.lock();
+    assert!(got.paths.iter().all(|path| path == "/v1/traces"), "{:?}", got.paths);
+    let sent = &got.headers[0];
+    assert_eq!(sent["x-key"], KEY);
+    assert_eq!(sent["content-type"], "application/x-protobuf");
+    let all: Vec<u8> = got.bodies.concat();
+    for private in ["private sentence", "run-of-a-trace", SECRET, KEY, "agent:main"] {
+        let has = all.windows(private.len()).any(|part| part == private.as_bytes());
+        assert!(!has, "{private}");
+    }
+    // Lines of the log about the run name its trace.
+    let trace = id(
+        one(&spans, "openclaw.tool.execution", ("gen_ai.tool.name", json!("session_status"))),
+        "traceId",
+    );
+    drop(got);
+    ask(&mut client, "other", "@mock err status=400 msg=refused", "run-that-fails").await;
+    let failing = told_provider(&mock).unwrap();
+    let of_failing = failing.split('-').nth(1).unwrap();
+    assert_ne!(of_failing, trace);
+    let log = gateway.stderr();
+    let line = log.lines().find(|line| line.contains("model call failed")).unwrap();
+    assert!(line.contains(of_failing), "{line}");
+    let file = until("the log file", || async {
+        let text = log_file(&gateway);
+        text.lines().find(|line| line.contains("model call failed")).map(str::to_owned)
+    });
+    let line: Value = serde_json::from_str(&file.await).unwrap();
+    assert_eq!(line["traceId"], of_failing);
+}
+
+/// What is in the log files.
+fn log_file(gateway: &Gateway) -> String {
+    let files = std::fs::read_dir(gateway.state_dir().join("logs")).unwrap();
+    files.map(|file| std::fs::read_to_string(file.unwrap().path()).unwrap()).collect()
+}
+
+#[tokio::test]
+async fn a_request_by_http_goes_on_with_the_trace_of_its_sender() {
+    let (mock, collector) = (MockProvider::start().await, Collector::start().await);
+    let gateway = Gateway::start(options(&mock, &format!("http://{}", collector.address))).await;
+    let trace = "4bf92f3577b34da6a3ce929d0e0e4736";
+    let get = |path: &str, parent: String| {
+        let url = format!("http://{}{path}", gateway.address());
+        let client = reqwest::Client::builder().no_proxy().build().unwrap();
+        client.get(url).bearer_auth(SECRET).header("traceparent", parent).send()
+    };
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let kept = format!("00-{trace}-00f067aa0ba902b7-01");
+    assert_eq!(get("/metrics", kept).await.unwrap().status(), 200);
+    // Whoever began this trace does not keep it, and neither do we.
+    let unkept = "00-11112222333344445555666677778888-00f067aa0ba902b7-00".to_owned();
+    get("/metrics", unkept).await.unwrap();
+    let client = reqwest::Client::builder().no_proxy().build().unwrap();
+    let nowhere = format!("http://{}/what-somebody-wrote", gateway.address());
+    client.post(nowhere).header("traceparent", "nonsense").send().await.unwrap();
+    let spans = collector.wait_for("_OTHER none").await;
+    let span = one(&spans, "GET /metrics", ("http.route", json!("/metrics")));
+    assert_eq!((&span["traceId"], &span["parent"]), (&json!(trace), &json!("00f067aa0ba902b7")));
+    assert_eq!(span["facts"]["http.response.status_code"], 200);
+    assert!(!spans.iter().any(|span| span.to_string().contains("what-somebody-wrote")));
+}
+
+#[tokio::test]
+async fn without_a_collector_everything_works_and_nothing_piles_up() {
+    let mock = MockProvider::start().await;
+    let nowhere = format!("http://127.0.0.1:{}", free_port());
+    let gateway = Gateway::start(options(&mock, &nowhere)).await;
+    let mut client = admin(&gateway).await;
+    ask(&mut client, "main", "hello", "run-1").await;
+    let before = gateway.resident_kib().unwrap();
+    for _ in 0..500 {
+        client.request("health", json!({})).await;
+    }
+    let lost = || async {
+        let scraped = Scraped::of(&gateway).await;
+        let of =
+            |outcome| scraped.number("clawgate_trace_spans_total", &json!({"outcome": outcome}));
+        assert_eq!(of("exported"), 0.0);
+        (of("failed") > 0.0).then_some(())
+    };
+    until("spans are given up", lost).await;
+    let grown = gateway.resident_kib().unwrap().saturating_sub(before) / 1024;
+    assert!(grown < 20, "the gateway grew by {grown} MiB");
+    ask(&mut client, "main", "hello again", "run-2").await;
+    let log = gateway.stderr();
+    assert_eq!(log.matches("the collector of traces takes none").count(), 1, "{log}");
+}
+
+#[tokio::test]
+async fn traces_begin_and_end_with_the_configuration() {
+    let (mock, collector) = (MockProvider::start().await, Collector::start().await);
+    let mut gateway =
+        Gateway::start(GatewayOptions::with_config(config(mock.address(), Api::OpenAi))).await;
+    let mut client = admin(&gateway).await;
+    ask(&mut client, "main", "hello", "run-1").await;
+    assert_eq!(told_provider(&mock), None, "nobody wants traces");
+    let endpoint = format!("http://{}", collector.address);
+    let otel = json!({"enabled": true, "endpoint": endpoint, "flushIntervalMs": 60_000});
+    let set = |otel: Value| {
+        let mut config = config(mock.address(), Api::OpenAi);
+        config["diagnostics"] = json!({"otel": otel});
+        std::fs::write(gateway.config_path(), config.to_string()).unwrap();
+    };
+    set(otel);
+    let traced = async |client: &mut _, run: &str| {
+        ask(client, "main", "hello", run).await;
+        told_provider(&mock).is_some()
+    };
+    let mut tries = 0..1000;
+    while !traced(&mut client, &format!("on-{}", tries.next().unwrap())).await {}
+    // What has ended is told before the gateway ends, however long it might wait.
+    assert!(gateway.terminate().await.unwrap().success());
+    let spans = collector.spans();
+    assert!(spans.iter().any(|span| span["name"] == "openclaw.run"), "{spans:#?}");
+}
