@@ -40,8 +40,7 @@ export default async function ({ page, context, args }) {
   told.rejected = await last("event").textContent();
 
   await say(args.pictures);
-  // Only a page of the gateway itself may have it inside; by its ticket anybody may
-  // look at it.
+  // By its ticket whoever has its address may look at it.
   const picture = page.locator(".media img");
   await picture.waitFor({ state: "attached" });
   const tab = await context.newPage();

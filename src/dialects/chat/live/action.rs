@@ -114,9 +114,9 @@ mod tests {
         Action::parse(frame.as_bytes())
     }
 
-    fn send(text: &str, session_id: Option<&str>) -> Result<Option<Action>, String> {
+    fn send(text: &str, session_id: Option<&str>) -> Action {
         let session_id = session_id.map(str::to_owned);
-        Ok(Some(Action::Send(Said { text: text.into(), session_id })))
+        Action::Send(Said { text: text.into(), session_id })
     }
 
     #[test]
@@ -128,7 +128,7 @@ mod tests {
         );
         assert_eq!(
             read(r#"{"action": "send", "text": "Hello, how are you?"}"#),
-            send("Hello, how are you?", None)
+            Ok(Some(send("Hello, how are you?", None)))
         );
         assert_eq!(
             read(r#"{"action":"approve_tool","call_id":"call-abc-123","response":"yes"}"#),
@@ -139,10 +139,10 @@ mod tests {
 
     #[test]
     fn what_is_said_is_text_or_message_and_blanks_are_nothing() {
-        assert_eq!(read(r#"{"action":"send","message":" hi "}"#), send(" hi ", None));
+        assert_eq!(read(r#"{"action":"send","message":" hi "}"#), Ok(Some(send(" hi ", None))));
         assert_eq!(
             read(r#"{"action":"send","text":" ","message":"hi","session_id":"s"}"#),
-            send("hi", Some("s"))
+            Ok(Some(send("hi", Some("s"))))
         );
         for empty in [r#"{"action":"send"}"#, r#"{"action":"send","text":" \n","message":null}"#] {
             assert_eq!(read(empty), Ok(None), "{empty}");

@@ -177,7 +177,7 @@ mod tests {
         let mut questions = Questions::default();
         questions.hear(&call("c1"), true, &requested("a1"));
         let deadline = questions.next_deadline().unwrap();
-        assert_eq!(deadline - Instant::now(), Duration::from_secs(300));
+        assert_eq!(deadline - Instant::now(), Duration::from_mins(5));
         assert!(questions.take_overdue(Instant::now()).is_empty());
         tokio::time::advance(PATIENCE).await;
         let overdue = questions.take_overdue(Instant::now());

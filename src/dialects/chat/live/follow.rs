@@ -85,7 +85,7 @@ impl<'a> Following<'a> {
     }
 
     /// Tells of a response until it is over.
-    pub async fn to_end(&mut self, turn: &mut Turn) -> Over {
+    pub async fn tell_to_end(&mut self, turn: &mut Turn) -> Over {
         let runs = Arc::clone(&self.view.services().runs);
         // A message that another run takes in ends with that run.
         let run_id = turn.run_id.clone();
@@ -153,7 +153,9 @@ impl<'a> Following<'a> {
         let told = match next {
             Next::Told(told) => told,
             Next::Missed => {
-                turn.into_iter().for_each(|turn| turn.set_late());
+                if let Some(turn) = turn {
+                    turn.set_late();
+                }
                 let runs = &self.view.services().runs;
                 self.children.retain(|child| runs.is_busy(child));
                 self.announcing.clear();

@@ -36,7 +36,7 @@ pub const PATH: &str = "/api/chat/ws";
 ///
 /// # Errors
 /// The answer to somebody who gets none.
-pub async fn open(asked: OpenAsked) -> Result<Opened, Response> {
+pub fn open(asked: OpenAsked) -> Result<Opened, Response> {
     if lockdown::is_on(&asked.gateway.services.settings.now()) {
         let status = StatusCode::from_u16(lockdown::STATUS).unwrap_or(StatusCode::FORBIDDEN);
         return Err(json_answer(status, &lockdown::body()));

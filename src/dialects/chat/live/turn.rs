@@ -205,7 +205,7 @@ impl Turn {
         match end {
             // A reply that says "nothing to say" is one.
             End::Answered if is_nothing && !self.has_written => {
-                frames.push(frame::error(NO_ANSWER))
+                frames.push(frame::error(NO_ANSWER));
             }
             End::Failed(why) => frames.push(frame::error(why)),
             End::Answered | End::Stopped => {}

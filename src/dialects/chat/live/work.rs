@@ -106,16 +106,14 @@ async fn say<'a>(
 ) -> Reply<()> {
     let Said { text, session_id } = said;
     let session = match session_id {
-        Some(id) => match find(view, &id).await? {
-            Some(found) => {
-                view.open(found.session.clone(), found.hidden);
-                found.session
-            }
-            None => {
+        Some(id) => {
+            let Some(found) = find(view, &id).await? else {
                 let text = format!("Session {} not found", shortened(&id));
                 return Err(ErrorShape::not_found(text));
-            }
-        },
+            };
+            view.open(found.session.clone(), found.hidden);
+            found.session
+        }
         None => session.or_else(|| view.session()),
     };
     let key = session.as_ref().map(|session| &session.key);
@@ -123,13 +121,12 @@ async fn say<'a>(
         answer(view, replies);
         return Ok(());
     }
-    let session = match session {
-        Some(session) => session,
-        None => {
-            let session = conversation::begin(&view.cx(), view.hidden_agent()).await?;
-            view.open_begun(&session);
-            session
-        }
+    let session = if let Some(session) = session {
+        session
+    } else {
+        let session = conversation::begin(&view.cx(), view.hidden_agent()).await?;
+        view.open_begun(&session);
+        session
     };
     let hidden = view.take_hidden(&session.key);
     let following = follow(followed, view, &session.key);
@@ -214,7 +211,7 @@ async fn watch<'a>(view: &'a View, followed: &mut Followed<'a>, key: SessionKey)
 }
 
 async fn tell_to_end(view: &View, following: &mut Following<'_>, mut turn: Turn) {
-    let over = following.to_end(&mut turn).await;
+    let over = following.tell_to_end(&mut turn).await;
     if over.end == End::Answered {
         view.tell_all(turn.catch_up(&over.text));
     }

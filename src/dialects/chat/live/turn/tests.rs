@@ -173,7 +173,7 @@ fn an_answer_without_words_is_an_error_unless_it_says_that_it_says_nothing() {
 #[test]
 fn errors_and_stops_end_a_response() {
     let run = run("r");
-    let mut end = |ending: Ending| turn_of(&run).hear(&told_of(&run, RunNews::Ends(ending))).end;
+    let end = |ending: Ending| turn_of(&run).hear(&told_of(&run, RunNews::Ends(ending))).end;
     let failed = Ending::Failed {
         message: "500 x".into(),
         told: "The model failed.".into(),
