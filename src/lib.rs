@@ -27,6 +27,7 @@
 //! | [`handlers`] | one function per method |
 //! | [`gateway`] | sockets: listen, handshake, connection |
 //! | [`http`] | what is asked for by HTTP without a WebSocket |
+//! | [`dialects`] | APIs of other software on the same sessions |
 //! | [`app`] | composition root: build, start, stop |
 //! | [`cli`] | the `clawgate` command |
 #![forbid(unsafe_code)]
@@ -50,6 +51,7 @@ pub mod cli;
 pub mod commands;
 pub mod config;
 pub mod cron;
+pub mod dialects;
 pub mod gateway;
 pub mod handlers;
 pub mod http;

@@ -9,7 +9,7 @@ use crate::protocol::connect::ConnectAuth;
 use crate::protocol::{ErrorShape, Role, Scope, ScopeSet};
 
 use super::admission::{Auth, forgive, pay};
-use super::pairing::worth;
+use super::pairing::{Standing, worth};
 use super::peer::Peer;
 use super::principal::{Login, Owner, Principal};
 use super::shared_secret;
@@ -30,6 +30,8 @@ pub struct HttpShown<'a> {
 /// What lets a request in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HttpProof {
+    /// There is none.
+    Nothing,
     /// Nothing is asked for, or a proxy names the user.
     Place,
     /// The gateway's own token or password.
@@ -45,6 +47,17 @@ pub struct HttpCaller {
     pub principal: Principal,
     /// By what.
     pub proof: HttpProof,
+    /// What its device stands on, if it is one.
+    pub standing: Option<Standing>,
+}
+
+impl HttpCaller {
+    /// Somebody of whom nothing is asked, and who may do nothing.
+    pub fn nobody() -> Self {
+        let owner = Owner::Connection(OWNER.into());
+        let principal = Principal::new(Role::Operator, ScopeSet::default(), owner);
+        Self { principal, proof: HttpProof::Nothing, standing: None }
+    }
 }
 
 /// Why a request is not let in.
@@ -97,7 +110,7 @@ impl Auth {
         if shared_secret::check(&self.settings, mode, &given).is_ok() {
             forgive(place.as_ref());
             let principal = self.worth_of(None, Login::Secret(mode));
-            return Ok(HttpCaller { principal, proof: HttpProof::Secret });
+            return Ok(HttpCaller { principal, proof: HttpProof::Secret, standing: None });
         }
         // All devices are looked through: that costs, also where logins are not
         // limited.
@@ -105,19 +118,24 @@ impl Auth {
             return Err(HttpRefusal::Locked { wait_ms: self.hook_wait_ms(peer, now_ms) });
         }
         let found = self.pairing.holder(bearer, now_ms).await;
-        let (device_id, scopes) =
+        let (device_id, let_in) =
             found.map_err(HttpRefusal::Unavailable)?.ok_or(HttpRefusal::Unauthorized)?;
         self.forgive_hook(peer);
         if let Some((limiter, place)) = &place {
             limiter.refund(place);
         }
-        let principal = Principal::new(Role::Operator, worth(&scopes), Owner::Device(device_id));
-        Ok(HttpCaller { principal: principal.with_own_token(), proof: HttpProof::Device })
+        let scopes = worth(&let_in.scopes);
+        let principal = Principal::new(Role::Operator, scopes, Owner::Device(device_id));
+        Ok(HttpCaller {
+            principal: principal.with_own_token(),
+            proof: HttpProof::Device,
+            standing: Some(let_in.standing),
+        })
     }
 
     fn of_place(&self, shown: HttpShown<'_>, login: Login) -> HttpCaller {
         let principal = self.worth_of(shown.scopes, login);
-        HttpCaller { principal, proof: HttpProof::Place }
+        HttpCaller { principal, proof: HttpProof::Place, standing: None }
     }
 
     /// What a login without a device is worth, or as much of it as is wanted.

@@ -6,7 +6,7 @@ use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 
 use crate::auth::{Admission, Auth, DeviceGrant, Peer, Principal};
-use crate::bus::{Beacon, Closing, Event, EventKind, Subscriber};
+use crate::bus::{Beacon, Event, EventKind, Subscriber};
 use crate::nodes::Joining;
 use crate::protocol::connect::{Connect, StandardConnect, parse_connect};
 use crate::protocol::hello::{
@@ -21,6 +21,7 @@ use crate::sessions::SessionKey;
 use crate::store::NodeFacts;
 use crate::telemetry::quoted;
 
+use super::footing::Footing;
 use super::leave::Leave;
 use super::render::View;
 use super::socket::{Received, Socket};
@@ -263,7 +264,8 @@ impl Attempt<'_> {
         {
             services.nodes.join(self.joining(connect, node_id)).await;
         }
-        self.look_again(&subscriber, &auth, admission.granted.as_ref()).await;
+        let standing = admission.granted.as_ref().map(|granted| granted.standing.clone());
+        Footing::new(auth, standing).look_again(self.gateway, &subscriber).await;
         let granted = granted(principal.role(), admission.scope_names, admission.granted);
         let hello = self.hello(profile, &principal, granted);
         let sent = match serde_json::to_string(&hello) {
@@ -298,25 +300,6 @@ impl Attempt<'_> {
             key_names,
         };
         Some(Welcome { caller, view, leave })
-    }
-
-    /// The rules, or a token, may have changed since they were looked at; whoever
-    /// changes them closes only who has joined by then.
-    async fn look_again(
-        &self,
-        subscriber: &Subscriber,
-        auth: &Auth,
-        granted: Option<&DeviceGrant>,
-    ) {
-        if !self.gateway.auth.now().still_admits(subscriber.principal.login(), auth) {
-            subscriber.outbox.close(Closing::auth_changed());
-        }
-        let services = &self.gateway.services;
-        if let Some(granted) = granted
-            && !services.pairing.still_stands(&granted.standing, services.clock.now_ms()).await
-        {
-            subscriber.outbox.close(Closing::device_removed());
-        }
     }
 
     /// A node that comes in, in its own words.

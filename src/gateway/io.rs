@@ -19,7 +19,7 @@ use bytes::{Buf, Bytes};
 use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::time::Sleep;
+use tokio::time::{Instant, Sleep};
 
 use crate::auth::bucket;
 
@@ -29,9 +29,11 @@ use super::tls::Tls;
 use super::transport::{Encrypted, Transport};
 use super::upgrade::Gateway;
 
-/// A connection has this long to become a WebSocket, TLS included; one that only
-/// asks by HTTP ends with it.
+/// A connection has this long for the head of its next request, TLS included: from
+/// its beginning, or from when the last answer was written.
 const REQUEST_LIMIT: Duration = Duration::from_secs(15);
+/// A client has this long to read some of an answer that waits to be written.
+const STALL_LIMIT: Duration = Duration::from_secs(30);
 /// How long to wait when the process is out of file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(200);
 /// A frame that is written to the connection directly, before anything that
@@ -58,7 +60,12 @@ pub struct MeteredStream {
     meter: Arc<Meter>,
     permit: Arc<PreauthPermit>,
     bypass: Arc<Bypass>,
+    /// For the next request; none for a WebSocket.
     deadline: Option<Pin<Box<Sleep>>>,
+    /// How many requests had been answered when it was set.
+    answers: u32,
+    /// For the next byte of an answer that cannot be written now.
+    stall: Option<Pin<Box<Sleep>>>,
 }
 
 impl AsyncRead for MeteredStream {
@@ -70,13 +77,19 @@ impl AsyncRead for MeteredStream {
         match self.meter.phase() {
             Phase::Request(left) => {
                 self.meter.watch(cx.waker());
-                if let Some(deadline) = &mut self.deadline
-                    && deadline.as_mut().poll(cx).is_ready()
-                {
+                if self.poll_deadline(cx).is_ready() {
                     return Poll::Ready(Err(std::io::ErrorKind::TimedOut.into()));
                 }
                 let polled = self.poll_limited(cx, buf, left);
                 if polled.is_pending() { self.or_cut(polled) } else { polled }
+            }
+            Phase::Answering(left) => {
+                self.meter.watch(cx.waker());
+                let polled = match left {
+                    Some(left) => self.poll_limited(cx, buf, left),
+                    None => Pin::new(&mut self.inner).poll_read(cx, buf),
+                };
+                if polled.is_pending() { self.or_turned(cx, polled) } else { polled }
             }
             Phase::Closing(0) => self.poll_discard(cx),
             Phase::Limited(left) => {
@@ -103,7 +116,51 @@ impl MeteredStream {
             permit: Arc::new(permit),
             bypass: Arc::new(Bypass::new()),
             deadline: Some(Box::pin(tokio::time::sleep(REQUEST_LIMIT))),
+            answers: 0,
+            stall: None,
         }
+    }
+
+    /// Ready when the next request has not come in time.
+    fn poll_deadline(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let answers = self.meter.answers();
+        if self.answers != answers {
+            self.answers = answers;
+            self.put_off();
+        }
+        self.deadline.as_mut().map_or(Poll::Pending, |deadline| deadline.as_mut().poll(cx))
+    }
+
+    /// Time for the next request counts from now.
+    fn put_off(&mut self) {
+        if let Some(deadline) = &mut self.deadline {
+            deadline.as_mut().reset(Instant::now() + REQUEST_LIMIT);
+        }
+    }
+
+    /// Whether what is written by HTTP goes on; a WebSocket has a queue of its own
+    /// that is cut.
+    fn or_stalled<T>(
+        &mut self,
+        cx: &mut Context<'_>,
+        polled: Poll<std::io::Result<T>>,
+    ) -> Poll<std::io::Result<T>> {
+        let phase = self.meter.phase();
+        if phase == Phase::Cut {
+            return Poll::Ready(Err(std::io::ErrorKind::ConnectionAborted.into()));
+        }
+        let is_http = matches!(phase, Phase::Request(_) | Phase::Answering(_));
+        if !is_http || polled.is_ready() {
+            self.stall = None;
+            // The end of an answer may still be on its way when its body is over.
+            if matches!(phase, Phase::Request(_)) {
+                self.put_off();
+            }
+            return polled;
+        }
+        let stall = self.stall.get_or_insert_with(|| Box::pin(tokio::time::sleep(STALL_LIMIT)));
+        ready!(stall.as_mut().poll(cx));
+        Poll::Ready(Err(std::io::ErrorKind::TimedOut.into()))
     }
 
     fn poll_limited(
@@ -131,6 +188,18 @@ impl MeteredStream {
             return Poll::Ready(Err(std::io::ErrorKind::ConnectionAborted.into()));
         }
         polled
+    }
+
+    /// The same, and the turn to waiting for the next request as well.
+    fn or_turned(
+        &self,
+        cx: &Context<'_>,
+        polled: Poll<std::io::Result<()>>,
+    ) -> Poll<std::io::Result<()>> {
+        if matches!(self.meter.phase(), Phase::Request(_)) {
+            cx.waker().wake_by_ref();
+        }
+        self.or_cut(polled)
     }
 
     /// Throws away what a refused client still sends, so that it sees the close
@@ -172,7 +241,8 @@ impl AsyncWrite for MeteredStream {
         buf: &[u8],
     ) -> Poll<std::io::Result<usize>> {
         ready!(self.poll_bypass(cx))?;
-        Pin::new(&mut self.inner).poll_write(cx, buf)
+        let polled = Pin::new(&mut self.inner).poll_write(cx, buf);
+        self.or_stalled(cx, polled)
     }
 
     fn poll_write_vectored(
@@ -181,7 +251,8 @@ impl AsyncWrite for MeteredStream {
         bufs: &[std::io::IoSlice<'_>],
     ) -> Poll<std::io::Result<usize>> {
         ready!(self.poll_bypass(cx))?;
-        Pin::new(&mut self.inner).poll_write_vectored(cx, bufs)
+        let polled = Pin::new(&mut self.inner).poll_write_vectored(cx, bufs);
+        self.or_stalled(cx, polled)
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -263,6 +334,15 @@ pub struct Wire {
     pub permit: Arc<PreauthPermit>,
 }
 
+impl Wire {
+    /// A request has proved who sent it: its body has the bounds of its route, and
+    /// the connection waits for no login.
+    pub fn trust(&self) {
+        self.meter.trusted();
+        self.permit.leave();
+    }
+}
+
 impl Connected<IncomingStream<'_, Incoming>> for Wire {
     fn connect_info(stream: IncomingStream<'_, Incoming>) -> Self {
         let MeteredStream { meter, bypass, permit, .. } = stream.io();
@@ -281,15 +361,123 @@ mod tests {
     use crate::gateway::preauth::PreauthBudget;
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-    #[tokio::test]
-    async fn a_frame_in_the_bypass_goes_before_what_is_written_after_it() {
+    /// Both ends of a connection, and what bounds it.
+    async fn pair() -> (TcpStream, MeteredStream, Arc<Meter>) {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let (client, server) = tokio::join!(TcpStream::connect(address), listener.accept());
-        let (mut client, (tcp, peer)) = (client.unwrap(), server.unwrap());
+        let (client, (tcp, peer)) = (client.unwrap(), server.unwrap());
         let meter = Arc::new(Meter::new());
         let permit = PreauthBudget::new(1).enter(peer.ip(), false, Arc::clone(&meter));
-        let mut server = MeteredStream::new(Transport::Plain(tcp), meter, permit);
+        let server = MeteredStream::new(Transport::Plain(tcp), Arc::clone(&meter), permit);
+        (client, server, meter)
+    }
+
+    async fn end(server: &mut MeteredStream) -> std::io::ErrorKind {
+        let mut space = [0; 1024];
+        loop {
+            match server.read(&mut space).await {
+                Ok(0) => return std::io::ErrorKind::UnexpectedEof,
+                Ok(_) => {}
+                Err(error) => return error.kind(),
+            }
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_head_has_its_time_however_it_comes() {
+        let (mut client, mut server, _) = pair().await;
+        let began = Instant::now();
+        let trickle = async {
+            loop {
+                client.write_all(b"x").await.unwrap();
+                tokio::time::sleep(Duration::from_secs(1)).await;
+            }
+        };
+        let ended = tokio::select! {
+            ended = end(&mut server) => ended,
+            () = trickle => unreachable!(),
+        };
+        assert_eq!(ended, std::io::ErrorKind::TimedOut);
+        assert_eq!(began.elapsed().as_secs(), REQUEST_LIMIT.as_secs());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn time_stands_still_while_a_request_is_answered_and_begins_anew_after_it() {
+        let (_client, mut server, meter) = pair().await;
+        meter.answering();
+        let began = Instant::now();
+        let answer = async {
+            tokio::time::sleep(Duration::from_hours(1)).await;
+            meter.answered();
+        };
+        let (ended, ()) = tokio::join!(end(&mut server), answer);
+        assert_eq!(ended, std::io::ErrorKind::TimedOut);
+        let expected = Duration::from_hours(1) + REQUEST_LIMIT;
+        assert_eq!(began.elapsed().as_secs(), expected.as_secs());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn every_request_has_a_budget_of_its_own_and_only_proof_lifts_it() {
+        let (mut client, mut server, meter) = pair().await;
+        let mut bytes = vec![0; 60 * 1024];
+        for _ in 0..3 {
+            let write = async { client.write_all(&vec![b'x'; 60 * 1024]).await.unwrap() };
+            let (read, ()) = tokio::join!(server.read_exact(&mut bytes), write);
+            read.unwrap();
+            meter.answering();
+            meter.answered();
+        }
+        meter.answering();
+        meter.trusted();
+        let mut body = vec![0; 1024 * 1024];
+        let large = vec![b'x'; 1024 * 1024];
+        let (read, ()) = tokio::join!(server.read_exact(&mut body), async {
+            client.write_all(&large).await.unwrap();
+        });
+        read.unwrap();
+        meter.answered();
+        meter.answering();
+        let (read, _) = tokio::join!(server.read_exact(&mut body), client.write_all(&large));
+        assert_eq!(
+            read.unwrap_err().kind(),
+            std::io::ErrorKind::Other,
+            "nobody has proved himself"
+        );
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_does_not_read_his_answer_is_cut_and_who_waits_for_one_is_not() {
+        let (_client, mut server, meter) = pair().await;
+        meter.answering();
+        tokio::time::sleep(Duration::from_hours(1)).await;
+        server.write_all(b"something to say at last").await.unwrap();
+        let began = Instant::now();
+        let error = server.write_all(&vec![b'x'; 64 * 1024 * 1024]).await.unwrap_err();
+        assert_eq!(error.kind(), std::io::ErrorKind::TimedOut);
+        assert_eq!(began.elapsed().as_secs(), STALL_LIMIT.as_secs());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_reads_his_answer_slowly_gets_all_of_it() {
+        let (mut client, mut server, meter) = pair().await;
+        meter.answering();
+        let answer = vec![b'x'; 32 * 1024 * 1024];
+        let read = async {
+            let mut came = vec![0; answer.len()];
+            for part in came.chunks_mut(4 * 1024 * 1024) {
+                tokio::time::sleep(STALL_LIMIT / 2).await;
+                client.read_exact(part).await.unwrap();
+            }
+        };
+        let (written, ()) = tokio::join!(server.write_all(&answer), read);
+        written.unwrap();
+        assert_eq!(meter.phase(), Phase::Answering(Some(64 * 1024)));
+    }
+
+    #[tokio::test]
+    async fn a_frame_in_the_bypass_goes_before_what_is_written_after_it() {
+        let (mut client, mut server, _) = pair().await;
         // More than any socket buffer takes at once.
         let body = Bytes::from(vec![b'b'; 8 * 1024 * 1024]);
         let write = async {

@@ -1,12 +1,12 @@
 //! What a connection may send at each of its stages.
 
-use std::sync::atomic::{AtomicI64, AtomicU8, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU8, AtomicU32, Ordering};
 use std::task::Waker;
 
 use futures_util::task::AtomicWaker;
 
-/// What a connection may send before it is a WebSocket: the head of a request,
-/// which takes a few KiB even with many cookies.
+/// What a connection may send for one request: its head, which takes a few KiB
+/// even with many cookies, and the body of somebody who has proved nothing.
 const REQUEST_BYTES: i64 = 64 * 1024;
 /// What is still read, as frames, from a client that we are closing; its close
 /// frame should be among it.
@@ -15,8 +15,12 @@ const CLOSING_BYTES: i64 = 64 * 1024;
 /// A stage of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Phase {
-    /// It is no WebSocket yet: so many bytes are left.
+    /// Its next request has not come yet: so many bytes are left for that, and
+    /// time is short.
     Request(usize),
+    /// A request is being answered: so many bytes are left for its body, without
+    /// a bound when it has proved who sent it.
+    Answering(Option<usize>),
     /// It has logged in.
     Open,
     /// It has not logged in: so many bytes are left.
@@ -32,12 +36,16 @@ const OPEN: u8 = 1;
 const LIMITED: u8 = 2;
 const CLOSING: u8 = 3;
 const CUT: u8 = 4;
+const ANSWERING: u8 = 5;
+const TRUSTED: u8 = 6;
 
 /// Switches what a connection may send.
 #[derive(Debug)]
 pub struct Meter {
     phase: AtomicU8,
     left: AtomicI64,
+    /// How many requests have been answered.
+    answered: AtomicU32,
     /// Who reads, until the client has logged in.
     reader: AtomicWaker,
 }
@@ -46,7 +54,7 @@ impl Meter {
     /// For a connection that was just accepted.
     pub fn new() -> Self {
         let (phase, left) = (AtomicU8::new(REQUEST), AtomicI64::new(REQUEST_BYTES));
-        Self { phase, left, reader: AtomicWaker::new() }
+        Self { phase, left, answered: AtomicU32::new(0), reader: AtomicWaker::new() }
     }
 
     /// The stage, and what is left in it.
@@ -57,6 +65,8 @@ impl Meter {
             LIMITED => Phase::Limited(left()),
             CLOSING => Phase::Closing(left()),
             CUT => Phase::Cut,
+            ANSWERING => Phase::Answering(Some(left())),
+            TRUSTED => Phase::Answering(None),
             _ => Phase::Open,
         }
     }
@@ -64,6 +74,38 @@ impl Meter {
     /// Counts bytes that were read.
     pub fn spend(&self, bytes: usize) {
         self.left.fetch_sub(i64::try_from(bytes).unwrap_or(i64::MAX), Ordering::AcqRel);
+    }
+
+    fn turn(&self, from: u8, to: u8) -> bool {
+        self.phase.compare_exchange(from, to, Ordering::AcqRel, Ordering::Acquire).is_ok()
+    }
+
+    /// The head of a request has come.
+    pub fn answering(&self) {
+        self.turn(REQUEST, ANSWERING);
+    }
+
+    /// It has proved who sent it.
+    pub fn trusted(&self) {
+        self.turn(ANSWERING, TRUSTED);
+    }
+
+    /// Its answer has been handed over to be written: the next request may come.
+    pub fn answered(&self) {
+        // Nobody spends of it meanwhile: a request is read after the answer to
+        // the one before.
+        if [ANSWERING, TRUSTED].contains(&self.phase.load(Ordering::Acquire)) {
+            self.left.store(REQUEST_BYTES, Ordering::Release);
+            self.answered.fetch_add(1, Ordering::AcqRel);
+        }
+        if self.turn(ANSWERING, REQUEST) || self.turn(TRUSTED, REQUEST) {
+            self.reader.wake();
+        }
+    }
+
+    /// How many requests have been answered.
+    pub fn answers(&self) -> u32 {
+        self.answered.load(Ordering::Acquire)
     }
 
     /// From now on without a bound of its own: the client has logged in.
@@ -76,7 +118,7 @@ impl Meter {
     /// read.
     pub fn limit(&self, bytes: u32) {
         self.left.store(i64::from(bytes), Ordering::Release);
-        let _ = self.phase.compare_exchange(REQUEST, LIMITED, Ordering::AcqRel, Ordering::Acquire);
+        let _ = [REQUEST, ANSWERING, TRUSTED].into_iter().any(|from| self.turn(from, LIMITED));
     }
 
     /// From now on only the close frame of the peer matters: what is too far
@@ -88,21 +130,20 @@ impl Meter {
 
     /// Ends a connection that has not logged in.
     pub fn cut(&self) {
-        for phase in [REQUEST, LIMITED] {
-            let swap = self.phase.compare_exchange(phase, CUT, Ordering::AcqRel, Ordering::Acquire);
-            if swap.is_ok() {
+        // What was let in is not meant.
+        for phase in [REQUEST, ANSWERING, LIMITED] {
+            if self.turn(phase, CUT) {
                 self.reader.wake();
             }
         }
     }
 
-    /// Notes who is to be woken by a cut.
+    /// Notes who is to be woken by a cut, or when time begins to count again.
     pub fn watch(&self, waker: &Waker) {
         self.reader.register(waker);
     }
 
     /// Whether the connection was cut.
-    #[cfg(test)]
     pub fn is_cut(&self) -> bool {
         self.phase() == Phase::Cut
     }

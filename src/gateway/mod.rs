@@ -4,8 +4,10 @@
 //! without a bound in bytes and time; one connection's trouble is its own;
 //! every close says why. Must not: know what a method does.
 
+mod answering;
 mod connection;
 mod control;
+mod footing;
 mod handshake;
 mod headers;
 mod io;
@@ -20,5 +22,8 @@ mod transport;
 mod upgrade;
 
 pub use control::{ControlSocket, challenge as control_challenge};
+pub use footing::Footing;
+pub use io::Wire;
+pub use leave::Leave;
 pub use talk::{Opened, Speaker};
 pub use upgrade::{Gateway, serve};

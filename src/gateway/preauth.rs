@@ -57,6 +57,7 @@ enum Stage {
 #[derive(Debug)]
 pub struct PreauthPermit {
     number: u64,
+    meter: Arc<Meter>,
     per_place: Arc<AtomicUsize>,
     waiting: Arc<Mutex<Waiting>>,
 }
@@ -105,9 +106,11 @@ impl PreauthBudget {
         }
         let number = waiting.next;
         waiting.next += 1;
-        waiting.all.insert(number, Waiter { place, stage, since: Instant::now(), meter });
+        let since = Instant::now();
+        waiting.all.insert(number, Waiter { place, stage, since, meter: Arc::clone(&meter) });
         PreauthPermit {
             number,
+            meter,
             per_place: Arc::clone(&self.per_place),
             waiting: Arc::clone(&self.waiting),
         }
@@ -116,10 +119,11 @@ impl PreauthBudget {
 
 impl PreauthPermit {
     /// The connection becomes a WebSocket of a client at `place`; `false` when
-    /// that place has enough of them.
+    /// that place has enough of them. One that waits no more, because a request
+    /// before has proved who sent it, waits again.
     pub fn upgrade(&self, place: IpAddr) -> bool {
         let mut waiting = self.waiting.lock();
-        if !waiting.all.contains_key(&self.number) {
+        if self.meter.is_cut() {
             return false;
         }
         let is_like_it = |it: &Waiter| it.place == place && it.stage == Stage::Upgraded;
@@ -128,9 +132,9 @@ impl PreauthPermit {
         if is_full && !waiting.expel(PATIENCE, is_like_it) {
             return false;
         }
-        if let Some(waiter) = waiting.all.get_mut(&self.number) {
-            (waiter.place, waiter.stage) = (place, Stage::Upgraded);
-        }
+        let (stage, meter) = (Stage::Upgraded, Arc::clone(&self.meter));
+        let since = waiting.all.get(&self.number).map_or_else(Instant::now, |it| it.since);
+        waiting.all.insert(self.number, Waiter { place, stage, since, meter });
         true
     }
 
@@ -197,6 +201,17 @@ mod tests {
         tokio::time::advance(PATIENCE).await;
         let _two = budget.enter(ip(3), true, Arc::new(Meter::new()));
         assert!(!behind.is_cut(), "a proxy speaks for many");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_has_proved_himself_by_a_request_can_still_become_a_websocket() {
+        let budget = PreauthBudget::new(1);
+        let (permit, _) = enter(&budget, ip(1));
+        permit.leave();
+        assert!(budget.waiting.lock().all.is_empty());
+        assert!(permit.upgrade(ip(1)));
+        let (other, _) = enter(&budget, ip(1));
+        assert!(!other.upgrade(ip(1)), "it counts again");
     }
 
     #[tokio::test(start_paused = true)]

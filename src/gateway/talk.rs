@@ -14,6 +14,7 @@ use tokio::time::{Interval, MissedTickBehavior, interval_at};
 use crate::bus::{Batch, Closing, Event, Item, Subscriber};
 use crate::support::BoxFuture;
 
+use super::footing::Footing;
 use super::leave::Leave;
 use super::socket::{Received, Socket};
 use super::upgrade::Gateway;
@@ -55,32 +56,29 @@ pub trait Speaker: Send + Sync {
 }
 
 /// A connection of a dialect that was let in and is about to become a WebSocket.
-pub struct Opened(Box<dyn FnOnce(Arc<Gateway>, Socket) -> BoxFuture<'static, String> + Send>);
+pub struct Opened(
+    Box<dyn FnOnce(Arc<Gateway>, Socket, Footing) -> BoxFuture<'static, String> + Send>,
+);
 
 impl Opened {
     /// The connection that `speaker` serves. It is in the hub while it lasts, so
     /// it ends with what let it in.
     pub fn new(speaker: impl Speaker + 'static) -> Self {
-        Self(Box::new(|gateway, socket| {
+        Self(Box::new(|gateway, socket, footing| {
             Box::pin(async move {
                 let subscriber = Arc::clone(speaker.subscriber());
-                let auth = gateway.auth.now();
                 gateway.hub.join(Arc::clone(&subscriber));
                 let _leave =
                     Leave::new(Arc::clone(&gateway), Arc::clone(&subscriber.conn_id), None);
-                // The rules may have changed since they were looked at; whoever
-                // changes them closes only who has joined by then.
-                if !gateway.auth.now().still_admits(subscriber.principal.login(), &auth) {
-                    subscriber.outbox.close(Closing::auth_changed());
-                }
+                footing.look_again(&gateway, &subscriber).await;
                 serve(socket, speaker).await
             })
         }))
     }
 
     /// Serves it to its end; says why it ended.
-    pub async fn run(self, gateway: Arc<Gateway>, socket: Socket) -> String {
-        (self.0)(gateway, socket).await
+    pub async fn run(self, gateway: Arc<Gateway>, socket: Socket, footing: Footing) -> String {
+        (self.0)(gateway, socket, footing).await
     }
 }
 

@@ -17,11 +17,14 @@ use crate::protocol::hello::MAX_PAYLOAD;
 use crate::registry::Services;
 use crate::support::Live;
 
+use super::answering::Answering;
 use super::connection;
+use super::footing::Footing;
 use super::headers::peer_of;
 use super::io::{Incoming, Wire};
 use super::preauth::PreauthBudget;
 use super::socket::Socket;
+use super::talk::Opened;
 use super::tls::Tls;
 
 /// Most bytes of a message before `connect`.
@@ -57,7 +60,7 @@ impl Gateway {
 }
 
 /// Serves the listener until the task is dropped: an upgrade is taken on any
-/// path.
+/// path, as our own protocol where it is no dialect's.
 pub async fn serve(
     listener: TcpListener,
     tls: Option<Arc<Tls>>,
@@ -73,11 +76,21 @@ async fn answer(
     ConnectInfo(wire): ConnectInfo<Wire>,
     request: Request,
 ) -> Response {
+    let answering = Answering::begin(&wire.meter);
+    answering.until_sent(answer_of(gateway, wire, request).await)
+}
+
+async fn answer_of(gateway: Arc<Gateway>, wire: Wire, request: Request) -> Response {
     let (mut parts, body) = request.into_parts();
     let auth = gateway.auth.now();
     let peer = peer_of(wire.remote.ip(), &parts.headers, auth.vouchers().wanted_headers());
     if !is_upgrade(&parts) {
-        return http::answer(&gateway, &peer, &parts, body).await;
+        return http::answer(&gateway, &wire, &peer, &parts, body).await;
+    }
+    match http::upgrade(&gateway, &peer, &parts).await {
+        Err(refusal) => return http::secured(refusal),
+        Ok(Some(asked)) => return of_dialect(gateway, wire, parts, asked).await,
+        Ok(None) => {}
     }
     if !wire.permit.upgrade(auth.place_of(&peer)) {
         let refusal = (
@@ -87,27 +100,58 @@ async fn answer(
         );
         return http::secured(refusal.into_response());
     }
-    let upgrade = match WebSocketUpgrade::from_request_parts(&mut parts, &gateway).await {
+    let upgrade = match upgrade_of(&mut parts, &gateway).await {
         Ok(upgrade) => upgrade,
-        Err(refusal) => return http::secured(refusal.into_response()),
+        Err(refusal) => return refusal,
     };
     wire.meter.limit(PREAUTH_MESSAGE + FRAME_HEADER);
-    upgrade
+    upgrade.on_upgrade(move |socket| async move {
+        let tasks = gateway.services.tasks.clone();
+        let socket = Socket::new(socket, wire);
+        // Boxed, or both this task and the one below would have its size.
+        let connection = Box::pin(connection::run(gateway, socket, peer));
+        // A panic ends this connection only; the supervisor has counted it.
+        let _ = tasks.spawn("connection", connection).await;
+    })
+}
+
+/// Upgrades a connection that has proved itself already.
+async fn of_dialect(
+    gateway: Arc<Gateway>,
+    wire: Wire,
+    mut parts: request::Parts,
+    (opened, footing): (Opened, Footing),
+) -> Response {
+    let upgrade = match upgrade_of(&mut parts, &gateway).await {
+        Ok(upgrade) => upgrade,
+        Err(refusal) => return refusal,
+    };
+    upgrade.on_upgrade(move |socket| async move {
+        let tasks = gateway.services.tasks.clone();
+        let socket = Socket::new(socket, wire);
+        socket.authenticated();
+        let connection = async move {
+            let end = opened.run(gateway, socket, footing).await;
+            tracing::info!(%end, "a connection of a dialect has ended");
+        };
+        let _ = tasks.spawn("connection", Box::pin(connection)).await;
+    })
+}
+
+async fn upgrade_of(
+    parts: &mut request::Parts,
+    gateway: &Arc<Gateway>,
+) -> Result<WebSocketUpgrade, Response> {
+    let upgrade = WebSocketUpgrade::from_request_parts(parts, gateway).await;
+    let upgrade = upgrade.map_err(|refusal| http::secured(refusal.into_response()))?;
+    Ok(upgrade
         .read_buffer_size(READ_BUFFER)
         .write_buffer_size(WRITE_BUFFER)
         // One message may be as large as history answers get; the queue in
         // front of this buffer is what bounds a slow client.
         .max_write_buffer_size(4 * MAX_PAYLOAD)
         .max_message_size(MAX_PAYLOAD)
-        .max_frame_size(MAX_PAYLOAD)
-        .on_upgrade(move |socket| async move {
-            let tasks = gateway.services.tasks.clone();
-            let socket = Socket::new(socket, wire);
-            // Boxed, or both this task and the one below would have its size.
-            let connection = Box::pin(connection::run(gateway, socket, peer));
-            // A panic ends this connection only; the supervisor has counted it.
-            let _ = tasks.spawn("connection", connection).await;
-        })
+        .max_frame_size(MAX_PAYLOAD))
 }
 
 fn is_upgrade(parts: &request::Parts) -> bool {

@@ -1,82 +1,87 @@
-//! Asks who a request is, and says no in the recorded words.
+//! Asks who a request is.
+//!
+//! Promises: whoever is not let in learns it before anything of his body is
+//! read; every try is paid for where logins pay.
 
-use axum::http::{HeaderMap, StatusCode, header};
-use axum::response::{IntoResponse, Response};
-use serde_json::{Value, json};
+use axum::http::{HeaderMap, request};
+use axum::response::Response;
 
-use crate::auth::{HttpCaller, HttpRefusal, HttpShown, Peer};
-use crate::gateway::Gateway;
+use crate::auth::{HttpCaller, HttpShown, Peer, origin};
+use crate::gateway::{Footing, Gateway, Wire};
 use crate::protocol::Scope;
 
-/// Who asks.
-///
-/// # Errors
-/// The answer to somebody who is not let in.
-pub(super) async fn caller(
-    gateway: &Gateway,
-    peer: &Peer,
-    headers: &HeaderMap,
-) -> Result<HttpCaller, Response> {
-    let shown = HttpShown { bearer: bearer(headers), scopes: once(headers, "x-openclaw-scopes") };
-    let (auth, now) = (gateway.auth.now(), gateway.services.clock.now_ms());
-    auth.admit_http(shown, peer, now).await.map_err(refused)
-}
+use super::credential::{bearer, is_meant};
+use super::manner::Manner;
 
-/// Who asks, if he may read.
+const UNMEANT: &str = "a cookie alone does not say which page asks";
+
+/// Who asks, by the header alone, if he may read.
 ///
 /// # Errors
 /// The answer to somebody who may not.
 pub(super) async fn reader(
     gateway: &Gateway,
+    wire: &Wire,
     peer: &Peer,
     headers: &HeaderMap,
 ) -> Result<HttpCaller, Response> {
-    let caller = caller(gateway, peer, headers).await?;
-    if caller.principal.allows(Scope::Read) {
-        return Ok(caller);
+    let caller = admitted(gateway, peer, headers, bearer(headers), Manner::Recorded).await?;
+    let caller = holder(caller, Scope::Read, Manner::Recorded)?;
+    wire.trust();
+    Ok(caller)
+}
+
+/// Who asks, by a credential where clients of this API have it, if he may do so
+/// much.
+///
+/// # Errors
+/// The answer to somebody who may not.
+pub(crate) async fn let_in(
+    gateway: &Gateway,
+    peer: &Peer,
+    parts: &request::Parts,
+    (scope, manner): (Scope, Manner),
+) -> Result<(HttpCaller, Footing), Response> {
+    let auth = gateway.auth.now();
+    let shown = manner.credential(parts);
+    if shown.as_ref().is_some_and(|it| it.is_ambient) && !is_meant(peer, parts) {
+        return Err(manner.forbidden(UNMEANT));
     }
-    let message = format!("missing scope: {}", Scope::Read.as_str());
-    Err(forbidden(&message))
+    let text = shown.as_ref().map(|it| it.text.as_str());
+    let caller = admitted(gateway, peer, &parts.headers, text, manner).await?;
+    let caller = holder(caller, scope, manner)?;
+    let footing = Footing::new(auth, caller.standing.clone());
+    Ok((caller, footing))
 }
 
-/// The answer to somebody who may not do this.
-pub(super) fn forbidden(message: &str) -> Response {
-    let error = json!({"ok": false, "error": {"type": "forbidden", "message": message}});
-    json_answer(StatusCode::FORBIDDEN, &error)
+/// Whether the page that asks may, and under the name that it uses.
+///
+/// # Errors
+/// The answer to one that may not.
+pub(crate) fn check_origin(gateway: &Gateway, peer: &Peer, manner: Manner) -> Result<(), Response> {
+    let auth = gateway.auth.now();
+    origin::check_request(peer, auth.pages(), auth.is_proxy(peer.remote))
+        .map_err(|refusal| manner.foreign(&refusal.to_string()))
 }
 
-fn refused(refusal: HttpRefusal) -> Response {
-    let error = |kind: &str, message: &str| json!({"error": {"message": message, "type": kind}});
-    match refusal {
-        HttpRefusal::Unauthorized => {
-            json_answer(StatusCode::UNAUTHORIZED, &error("unauthorized", "Unauthorized"))
-        }
-        HttpRefusal::Locked { wait_ms } => {
-            let message = "Too many failed authentication attempts. Please try again later.";
-            let error = error("rate_limited", message);
-            let wait = wait_ms.div_ceil(1000).max(1).to_string();
-            let answer = json_answer(StatusCode::TOO_MANY_REQUESTS, &error);
-            ([(header::RETRY_AFTER, wait)], answer).into_response()
-        }
-        HttpRefusal::Unavailable(why) => {
-            tracing::error!(error = why.message, "a request cannot be looked at");
-            let error = error("unavailable", "The gateway cannot look up devices now.");
-            json_answer(StatusCode::SERVICE_UNAVAILABLE, &error)
-        }
-    }
+/// Who asks, by this credential.
+///
+/// # Errors
+/// The answer to somebody who is not let in.
+pub(super) async fn admitted(
+    gateway: &Gateway,
+    peer: &Peer,
+    headers: &HeaderMap,
+    credential: Option<&str>,
+    manner: Manner,
+) -> Result<HttpCaller, Response> {
+    let shown = HttpShown { bearer: credential, scopes: once(headers, "x-openclaw-scopes") };
+    let (auth, now) = (gateway.auth.now(), gateway.services.clock.now_ms());
+    auth.admit_http(shown, peer, now).await.map_err(|refusal| manner.refused(refusal))
 }
 
-/// An answer in JSON.
-pub(super) fn json_answer(status: StatusCode, body: &Value) -> Response {
-    let kind = [(header::CONTENT_TYPE, "application/json; charset=utf-8")];
-    (status, kind, body.to_string()).into_response()
-}
-
-/// What stands behind `Bearer`, if there is one such header.
-fn bearer(headers: &HeaderMap) -> Option<&str> {
-    let (scheme, token) = once(headers, header::AUTHORIZATION.as_str())?.split_once(' ')?;
-    let token = token.trim();
-    (scheme.eq_ignore_ascii_case("bearer") && !token.is_empty()).then_some(token)
+fn holder(caller: HttpCaller, scope: Scope, manner: Manner) -> Result<HttpCaller, Response> {
+    if caller.principal.allows(scope) { Ok(caller) } else { Err(manner.lacks(scope)) }
 }
 
 /// The value of a header that is there once.
@@ -84,27 +89,4 @@ pub(super) fn once<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
     let mut lines = headers.get_all(name).iter();
     let value = lines.next()?.to_str().ok()?.trim();
     lines.next().is_none().then_some(value)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use axum::http::HeaderValue;
-
-    #[test]
-    fn a_bearer_is_one_and_is_one_whole_word_of_the_header() {
-        let of = |lines: &[&'static str]| {
-            let mut headers = HeaderMap::new();
-            for line in lines {
-                headers.append(header::AUTHORIZATION, HeaderValue::from_static(line));
-            }
-            bearer(&headers).map(str::to_owned)
-        };
-        assert_eq!(of(&["Bearer abc"]).as_deref(), Some("abc"));
-        assert_eq!(of(&["bearer   a b "]).as_deref(), Some("a b"));
-        for none in [&["Basic abc"][..], &["Bearer"], &["Bearer  "], &["Bearer a", "Bearer b"], &[]]
-        {
-            assert_eq!(of(none), None, "{none:?}");
-        }
-    }
 }

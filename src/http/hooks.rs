@@ -1,8 +1,5 @@
 //! Paths of channels: services bring messages to them.
 
-use std::time::Duration;
-
-use axum::body::to_bytes;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 
@@ -10,9 +7,7 @@ use crate::channels::{Channels, HookAnswer, HookRequest};
 use crate::gateway::Gateway;
 
 use super::Asked;
-
-/// How long a body may take: services send it at once.
-const BODY_LIMIT: Duration = Duration::from_secs(10);
+use super::body::{self, Unread};
 
 /// Most bytes of a request to a path; `None` when no channel has it.
 pub(super) fn limit(gateway: &Gateway, path: &str) -> Option<u64> {
@@ -24,23 +19,19 @@ fn channels(gateway: &Gateway) -> &Channels {
 }
 
 pub(super) async fn answer(asked: Asked<'_>) -> Response {
-    let Asked { gateway, peer, parts, body } = asked;
+    let Asked { gateway, peer, parts, body, .. } = asked;
     let path = parts.uri.path();
     let limit = limit(gateway, path).unwrap_or_default();
-    // What is said to be too large is not read.
-    let length = parts.headers.get(header::CONTENT_LENGTH).and_then(|it| it.to_str().ok());
-    if length.and_then(|it| it.parse::<u64>().ok()).is_some_and(|length| length > limit) {
-        return too_large(limit);
+    if body::is_said_too_large(&parts.headers, limit) {
+        return unread(Unread::TooLarge, limit);
     }
     // Paid before anything is read or compared (GHSA-5m9r-p9g7-679c).
     if !gateway.auth.now().pay_hook(peer, gateway.services.clock.now_ms()) {
         return written(&HookAnswer::error(429, "too many requests that prove nothing"));
     }
-    let reading = to_bytes(body, usize::try_from(limit).unwrap_or(usize::MAX));
-    let body = match tokio::time::timeout(BODY_LIMIT, reading).await {
-        Ok(Ok(body)) => body,
-        Ok(Err(_)) => return too_large(limit),
-        Err(_) => return closing(&HookAnswer::error(408, "the body took too long")),
+    let body = match body::read(&parts.headers, body, limit).await {
+        Ok(body) => body,
+        Err(why) => return unread(why, limit),
     };
     let headers = &parts.headers;
     let header = |name: &str| Some(headers.get(name)?.to_str().ok()?.to_owned());
@@ -60,11 +51,8 @@ fn written(answer: &HookAnswer) -> Response {
     (status, headers, answer.body.to_string()).into_response()
 }
 
-fn too_large(limit: u64) -> Response {
-    closing(&HookAnswer::error(413, &format!("the body must have at most {limit} bytes")))
-}
-
 /// What of a body was not read is not read any more.
-fn closing(answer: &HookAnswer) -> Response {
-    ([(header::CONNECTION, "close")], written(answer)).into_response()
+fn unread(why: Unread, limit: u64) -> Response {
+    let answer = HookAnswer::error(why.status().as_u16(), &why.message(limit));
+    ([(header::CONNECTION, "close")], written(&answer)).into_response()
 }

@@ -7,63 +7,91 @@
 //! a request means.
 
 mod about;
+mod asked;
+mod body;
 mod caller;
+mod credential;
 mod headers;
 mod home;
 mod hooks;
+mod manner;
 mod page;
+mod pattern;
+mod query;
 mod routes;
+mod sockets;
+mod stream;
 mod ui;
 
+use std::sync::Arc;
+
 use axum::body::Body;
-use axum::http::{Method, StatusCode, header, request};
-use axum::response::{IntoResponse, Response};
+use axum::http::request;
+use axum::response::Response;
 
-use crate::auth::{Peer, origin};
-use crate::gateway::Gateway;
+use crate::auth::{HttpCaller, Peer};
+use crate::gateway::{Footing, Gateway, Wire};
 
+use routes::Found;
+
+pub use asked::{Asked, cx_of, ok};
 pub use headers::secured;
-pub use routes::{Entry, Place, ROUTES, Route};
+pub use manner::{Manner, json_answer};
+pub use pattern::PathValues;
+pub use routes::{Entry, Place, ROUTES, Route, all_routes};
+pub use sockets::{OpenAsked, SocketRoute, upgrade};
 pub use ui::Tickets;
-
-/// A request that has found its route.
-struct Asked<'a> {
-    gateway: &'a Gateway,
-    peer: &'a Peer,
-    parts: &'a request::Parts,
-    body: Body,
-}
 
 /// The answer to a request.
 pub async fn answer(
-    gateway: &Gateway,
+    gateway: &Arc<Gateway>,
+    wire: &Wire,
     peer: &Peer,
     parts: &request::Parts,
     body: Body,
 ) -> Response {
-    secured(of_route(gateway, peer, parts, body).await)
+    let answered = of_route(gateway, wire, peer, parts, body).await;
+    secured(answered.unwrap_or_else(|refusal| refusal))
 }
 
-async fn of_route(gateway: &Gateway, peer: &Peer, parts: &request::Parts, body: Body) -> Response {
-    let route = routes::find(gateway, &parts.method, parts.uri.path());
-    let auth = gateway.auth.now();
-    // What proves by itself who sent it may come from anywhere, and so may who
-    // wants what everybody gets.
-    if route.is_none_or(|route| [Entry::Open, Entry::Reader].contains(&route.entry))
-        && let Err(refusal) = origin::check_request(peer, auth.pages(), auth.is_proxy(peer.remote))
-    {
-        return (StatusCode::FORBIDDEN, format!("{refusal}\n")).into_response();
+/// # Errors
+/// The answer to a request that reaches no route, or is not let in.
+async fn of_route(
+    gateway: &Arc<Gateway>,
+    wire: &Wire,
+    peer: &Peer,
+    parts: &request::Parts,
+    body: Body,
+) -> Result<Response, Response> {
+    let found = routes::find(gateway, &parts.method, parts.uri.path());
+    let (manner, entry) = match &found {
+        Found::Line { route, manner, .. } => (*manner, Some(route.entry)),
+        Found::OtherMethods { entry, manner, .. } => (*manner, Some(*entry)),
+        Found::Nothing(manner) => (*manner, None),
+    };
+    if !entry.is_some_and(Entry::is_for_any_page) {
+        caller::check_origin(gateway, peer, manner)?;
     }
-    let Some(route) = route else { return not_found() };
-    if !route.methods.contains(&parts.method) {
-        let allowed: Vec<_> = route.methods.iter().map(Method::as_str).collect();
-        let allow = [(header::ALLOW, allowed.join(", "))];
-        return (StatusCode::METHOD_NOT_ALLOWED, allow, "Method Not Allowed").into_response();
-    }
-    (route.answer)(Asked { gateway, peer, parts, body }).await
+    let (route, path) = match found {
+        Found::Line { route, values, .. } => (route, values),
+        Found::OtherMethods { allowed, .. } => return Err(manner.no_such_method(&allowed)),
+        Found::Nothing(_) => return Err(manner.not_found()),
+    };
+    let (caller, footing) = match route.entry {
+        Entry::Caller(scope) => {
+            let let_in = caller::let_in(gateway, peer, parts, (scope, manner)).await?;
+            wire.trust();
+            let_in
+        }
+        Entry::Open | Entry::Public | Entry::Reader | Entry::Signed => {
+            (HttpCaller::nobody(), Footing::new(gateway.auth.now(), None))
+        }
+    };
+    let asked = Asked { gateway, wire, peer, parts, path, manner, caller, footing, body };
+    Ok((route.answer)(asked).await)
 }
 
 /// What is answered where nothing is.
 fn not_found() -> Response {
-    (StatusCode::NOT_FOUND, "Not Found").into_response()
+    Manner::Recorded.not_found()
 }

@@ -1,4 +1,5 @@
-//! The table of what can be asked for by HTTP.
+//! The table of what can be asked for by HTTP. The APIs of other software have
+//! tables of their own, in `dialects`.
 //!
 //! `tests/security/http_rights.txt` says for each line who gets an answer.
 
@@ -7,9 +8,13 @@ use std::future::ready;
 use axum::http::Method;
 use axum::response::Response;
 
+use crate::dialects::{self, Dialect};
 use crate::gateway::Gateway;
+use crate::protocol::Scope;
 use crate::support::BoxFuture;
 
+use super::manner::Manner;
+use super::pattern::{self, PathValues, fit};
 use super::{Asked, home, hooks, page, ui};
 
 /// Which requests a route is for.
@@ -17,6 +22,9 @@ use super::{Asked, home, hooks, page, ui};
 pub enum Place {
     /// Those for this path.
     Path(&'static str),
+    /// Those for a path like this one, where `:name` stands for any segment. Of
+    /// several lines for one path each has other methods; who may GET may HEAD.
+    Api(&'static str),
     /// Those for our own page.
     Page,
     /// Those for the paths of channels, which the configuration names.
@@ -44,6 +52,17 @@ pub enum Entry {
     Reader,
     /// A proof that belongs to the route, which looks at it before all else.
     Signed,
+    /// A credential, where clients of the API have it, of somebody who may do so
+    /// much; from no page that is not allowed. Looked at before the body is read.
+    Caller(Scope),
+}
+
+impl Entry {
+    /// Whether any page may ask: what proves by itself who sent it may come from
+    /// anywhere, and so may who wants what everybody gets.
+    pub const fn is_for_any_page(self) -> bool {
+        matches!(self, Self::Public | Self::Signed)
+    }
 }
 
 /// One line of the table.
@@ -55,11 +74,27 @@ pub struct Route {
     /// Who is answered.
     pub entry: Entry,
     /// Answers.
-    pub(super) answer: fn(Asked<'_>) -> BoxFuture<'_, Response>,
+    pub(crate) answer: fn(Asked<'_>) -> BoxFuture<'_, Response>,
 }
 
-/// Everything that is answered but upgrades. The paths of the gateway itself
-/// come first: no configuration takes them away.
+impl Route {
+    /// Whether it is for this method, too.
+    pub fn takes(&self, method: &Method) -> bool {
+        let by_get = || *method == Method::HEAD && matches!(self.place, Place::Api(_));
+        self.methods.contains(method) || (by_get() && self.methods.contains(&Method::GET))
+    }
+}
+
+/// Every line of every table, in the order in which they are looked at.
+pub fn all_routes() -> impl Iterator<Item = &'static Route> {
+    let is_last = |route: &&Route| route.place == Place::Ui;
+    let dialects = dialects::ALL.iter().flat_map(|dialect| dialect.routes);
+    let (first, last) = (ROUTES.iter(), ROUTES.iter().filter(is_last));
+    first.filter(move |route| !is_last(route)).chain(dialects).chain(last)
+}
+
+/// Everything that the gateway itself answers but upgrades. Its own paths come
+/// first: no configuration takes them away.
 pub static ROUTES: [Route; 8] = [
     Route {
         place: Place::Path("/"),
@@ -111,17 +146,148 @@ pub static ROUTES: [Route; 8] = [
     },
 ];
 
+/// What is at a path.
+pub(super) enum Found {
+    /// A line that takes the method.
+    Line { route: &'static Route, values: PathValues, manner: Manner },
+    /// Lines that take others.
+    OtherMethods { entry: Entry, allowed: String, manner: Manner },
+    /// Nothing.
+    Nothing(Manner),
+}
+
 /// Whose a request is.
-pub(super) fn find(gateway: &Gateway, method: &Method, path: &str) -> Option<&'static Route> {
-    ROUTES.iter().find(|route| match route.place {
+pub(super) fn find(gateway: &Gateway, method: &Method, path: &str) -> Found {
+    let own = |is_last: bool| {
+        let lines = ROUTES.iter().filter(move |route| (route.place == Place::Ui) == is_last);
+        let line = lines.into_iter().find(|route| is_at(gateway, method, path, route.place))?;
+        Some(among(&[(line, PathValues::default())], method, Manner::Recorded))
+    };
+    own(false)
+        .or_else(|| of_dialects(gateway, method, path))
+        .or_else(|| own(true))
+        .unwrap_or_else(|| Found::Nothing(manner_of(gateway, path)))
+}
+
+fn is_at(gateway: &Gateway, method: &Method, path: &str, place: Place) -> bool {
+    let below = || ui::below(gateway, path);
+    match place {
         Place::Path(own) => own == path,
+        Place::Api(pattern) => fit(pattern, path).is_some(),
         Place::Page => page::is_its(gateway, path),
         Place::Hooks => hooks::limit(gateway, path).is_some(),
-        Place::UiPath(own) => ui::below(gateway, path) == Some(own),
-        Place::UiFolder(own) => ui::below(gateway, path).is_some_and(|it| it.starts_with(own)),
+        Place::UiPath(own) => below() == Some(own),
+        Place::UiFolder(own) => below().is_some_and(|it| it.starts_with(own)),
         Place::Folder(own) => {
-            path.starts_with(own) || ui::below(gateway, path).is_some_and(|it| it.starts_with(own))
+            path.starts_with(own) || below().is_some_and(|it| it.starts_with(own))
         }
         Place::Ui => ui::has(gateway, method, path),
-    })
+    }
+}
+
+fn of_dialects(gateway: &Gateway, method: &Method, path: &str) -> Option<Found> {
+    dialects::at(gateway, path).find_map(|(dialect, path)| in_table(dialect, method, path))
+}
+
+/// The lines of a dialect whose pattern says most of the path.
+fn in_table(dialect: &'static Dialect, method: &Method, path: &str) -> Option<Found> {
+    let fitting = dialect.routes.iter().filter_map(|route| match route.place {
+        Place::Api(pattern) => Some((pattern, (route, fit(pattern, path)?))),
+        _ => None,
+    });
+    let fitting: Vec<_> = fitting.collect();
+    let best = fitting.iter().map(|(pattern, _)| *pattern).max_by(|a, b| pattern::compare(a, b))?;
+    let is_best = |pattern: &str| pattern::compare(pattern, best).is_eq();
+    let lines = fitting.into_iter().filter(|(pattern, _)| is_best(pattern)).map(|(_, line)| line);
+    Some(among(&lines.collect::<Vec<_>>(), method, dialect.manner))
+}
+
+/// Of the lines for a path the one for the method.
+fn among(lines: &[(&'static Route, PathValues)], method: &Method, manner: Manner) -> Found {
+    if let Some((route, values)) = lines.iter().find(|(route, _)| route.takes(method)) {
+        return Found::Line { route, values: values.clone(), manner };
+    }
+    let known = [
+        Method::GET,
+        Method::HEAD,
+        Method::POST,
+        Method::PUT,
+        Method::PATCH,
+        Method::DELETE,
+        Method::OPTIONS,
+    ];
+    let allowed: Vec<_> = known
+        .iter()
+        .filter(|method| lines.iter().any(|(route, _)| route.takes(method)))
+        .map(Method::as_str)
+        .collect();
+    // All lines of a path are for the same page or for any; the strictest counts.
+    let entry = lines.iter().map(|(route, _)| route.entry).find(|entry| !entry.is_for_any_page());
+    let entry = entry.unwrap_or(Entry::Public);
+    Found::OtherMethods { entry, allowed: allowed.join(", "), manner }
+}
+
+/// How is said that nothing is at this path: as the dialect says it that has its
+/// beginning, `/api/claude` and the like.
+fn manner_of(gateway: &Gateway, path: &str) -> Manner {
+    fn beginning(path: &str) -> Vec<&str> {
+        path.split('/').take(3).collect()
+    }
+    let has = |dialect: &Dialect, path: &str| {
+        dialect.routes.iter().any(|route| match route.place {
+            Place::Api(pattern) => beginning(pattern) == beginning(path),
+            _ => false,
+        })
+    };
+    dialects::at(gateway, path)
+        .find(|(dialect, path)| has(dialect, path))
+        .map_or(Manner::Recorded, |(dialect, _)| dialect.manner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::future::ready;
+
+    const fn line(place: &'static str, methods: &'static [Method]) -> Route {
+        let answer: fn(Asked<'_>) -> BoxFuture<'_, Response> =
+            |_| Box::pin(ready(Response::default()));
+        Route { place: Place::Api(place), methods, entry: Entry::Caller(Scope::Read), answer }
+    }
+
+    static LINES: [Route; 4] = [
+        line("/api/s/:id", &[Method::GET]),
+        line("/api/s/:id", &[Method::PATCH, Method::DELETE]),
+        line("/api/s/all", &[Method::POST]),
+        line("/api/s", &[Method::GET]),
+    ];
+    static DIALECT: Dialect =
+        Dialect { name: "x", manner: Manner::Claude, routes: &LINES, sockets: &[] };
+
+    fn told(method: Method, path: &str) -> String {
+        match in_table(&DIALECT, &method, path) {
+            Some(Found::Line { route, values, .. }) => {
+                let Place::Api(pattern) = route.place else { unreachable!() };
+                format!("{pattern} {}", values.get("id"))
+            }
+            Some(Found::OtherMethods { allowed, .. }) => allowed,
+            Some(Found::Nothing(_)) | None => String::new(),
+        }
+    }
+
+    #[test]
+    fn the_method_chooses_among_the_lines_of_a_path() {
+        assert_eq!(told(Method::GET, "/api/s/a%20b"), "/api/s/:id a b");
+        assert_eq!(told(Method::HEAD, "/api/s/1"), "/api/s/:id 1");
+        assert_eq!(told(Method::DELETE, "/api/s/1"), "/api/s/:id 1");
+        assert_eq!(told(Method::PUT, "/api/s/1"), "GET, HEAD, PATCH, DELETE");
+        assert_eq!(told(Method::GET, "/api/s/"), "");
+        assert_eq!(told(Method::GET, "/api/t"), "");
+    }
+
+    #[test]
+    fn a_word_comes_before_a_name_whatever_the_method() {
+        assert_eq!(told(Method::POST, "/api/s/all"), "/api/s/all ");
+        assert_eq!(told(Method::GET, "/api/s/all"), "POST");
+    }
 }

@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use clawgate::http::{Place, ROUTES};
+use clawgate::http::{Place, all_routes};
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -69,8 +69,8 @@ async fn flood(gateway: &Gateway, path: &str) -> u16 {
 async fn a_body_without_end_is_cut_and_needs_no_memory() {
     let gateway = gateway().await;
     let before = gateway.resident_kib().unwrap();
-    let paths = ROUTES.iter().map(|route| match route.place {
-        Place::Path(path) => path,
+    let paths = all_routes().map(|route| match route.place {
+        Place::Path(path) | Place::Api(path) => path,
         Place::Page => "/clawgate/",
         Place::Hooks => HOOK,
         Place::UiPath(path) | Place::UiFolder(path) | Place::Folder(path) => path,

@@ -4,7 +4,7 @@
 //! people when it changes, and each of its cells is tried here.
 
 use clawgate::channels::webhook::{SIGNATURE, TIMESTAMP, sign};
-use clawgate::http::{Entry, Place, ROUTES, Route};
+use clawgate::http::{Entry, Place, Route, all_routes};
 use clawgate::protocol::{Scope, ScopeSet};
 use clawgate::support::Secret;
 use reqwest::{Client, Method, RequestBuilder, StatusCode};
@@ -60,7 +60,7 @@ const KNOWN_PATHS: [&str; 28] = [
 fn name(route: &Route) -> String {
     let methods: Vec<_> = route.methods.iter().map(|method| method.as_str()).collect();
     let place = match route.place {
-        Place::Path(path) => path,
+        Place::Path(path) | Place::Api(path) => path,
         Place::Page => PAGE,
         Place::Hooks => "(paths of channels)",
         Place::UiPath(path) | Place::UiFolder(path) | Place::Folder(path) => path,
@@ -72,14 +72,16 @@ fn name(route: &Route) -> String {
 /// Whether a request with this credential is let in. A new kind of entry has to
 /// be told here.
 fn is_let_in(entry: Entry, column: &Column) -> bool {
+    let holds = |scope: Scope| match (column.way, column.shown) {
+        (_, Shown::Nothing | Shown::Wrong) | (Way::Node, _) => false,
+        (Way::Device, _) => column
+            .worth
+            .is_some_and(|(_, scopes)| scopes.iter().copied().collect::<ScopeSet>().allows(scope)),
+        _ => true,
+    };
     match entry {
-        Entry::Reader => match (column.way, column.shown) {
-            (_, Shown::Nothing | Shown::Wrong) | (Way::Node, _) => false,
-            (Way::Device, _) => column.worth.is_some_and(|(_, scopes)| {
-                scopes.iter().copied().collect::<ScopeSet>().allows(Scope::Read)
-            }),
-            _ => true,
-        },
+        Entry::Reader => holds(Scope::Read),
+        Entry::Caller(scope) => holds(scope),
         Entry::Open | Entry::Public => true,
         // No credential of the gateway is a signature.
         Entry::Signed => false,
@@ -90,7 +92,7 @@ fn row(route: &Route) -> String {
     let sign = |let_in: bool| if let_in { 'X' } else { '.' };
     let signs: String = COLUMNS.iter().map(|column| sign(is_let_in(route.entry, column))).collect();
     let signed = sign(true);
-    let foreign = sign(![Entry::Open, Entry::Reader].contains(&route.entry));
+    let foreign = sign(route.entry.is_for_any_page());
     format!("{:<WIDTH$}{signs}{signed}{foreign}\n", name(route))
 }
 
@@ -104,15 +106,15 @@ fn page() -> String {
     page.push_str("r  a request with all that its route asks for\n");
     page.push_str("s  the same, sent by a page of another site\n");
     page.push_str(&format!("\n{:<WIDTH$}{}rs\n", "", letters()));
-    page.extend(ROUTES.iter().map(row));
+    page.extend(all_routes().map(row));
     page
 }
 
 #[test]
 fn the_http_rights_that_were_read_are_those_there_are() {
     assert_was_read("http_rights.txt", &page());
-    let names: std::collections::BTreeSet<_> = ROUTES.iter().map(name).collect();
-    assert_eq!(names.len(), ROUTES.len(), "no line twice");
+    let names: std::collections::BTreeSet<_> = all_routes().map(name).collect();
+    assert_eq!(names.len(), all_routes().count(), "no line twice");
 }
 
 /// A gateway with a channel that takes requests.
@@ -132,9 +134,11 @@ fn client() -> Client {
     Client::builder().no_proxy().pool_max_idle_per_host(0).build().unwrap()
 }
 
-fn path(route: &Route) -> &'static str {
-    match route.place {
+/// A path for the route; a name in it is that of nothing.
+fn path(route: &Route) -> String {
+    let path = match route.place {
         Place::Path(path) => path,
+        Place::Api(path) => return path.replace(':', "no-such-"),
         Place::Page => PAGE,
         Place::Hooks => HOOK,
         Place::UiPath("/__openclaw/control-ui-config.json") => {
@@ -144,7 +148,8 @@ fn path(route: &Route) -> &'static str {
         Place::UiFolder(_) => "/panel/avatar/main?meta=1",
         Place::Folder(_) => "/api/chat/media/outgoing/main/x/full",
         Place::Ui => "/panel/chat",
-    }
+    };
+    path.to_owned()
 }
 
 /// A request as this column makes it, with what it knows in every place where a
@@ -190,8 +195,9 @@ async fn request(
 fn sign_of(place: Place, status: StatusCode) -> char {
     match status.as_u16() {
         401 | 403 => '.',
-        // Nobody has sent a picture here; who may not ask is not told so.
+        // Nothing is there by these names; who may not ask is not told so.
         404 if matches!(place, Place::Folder(_)) => 'X',
+        400 | 404 | 409 | 422 if matches!(place, Place::Api(_)) => 'X',
         200..=299 => 'X',
         other => panic!("neither let in nor refused: {other}"),
     }
@@ -203,7 +209,7 @@ fn proved(client: &Client, gateway: &Gateway, route: &Route, method: &Method) ->
     let asked = client.request(method.clone(), url);
     match route.entry {
         Entry::Open | Entry::Public => asked,
-        Entry::Reader => asked.bearer_auth(SECRET),
+        Entry::Reader | Entry::Caller(_) => asked.bearer_auth(SECRET),
         Entry::Signed => {
             let body = json!({"id": "1", "text": "hello", "from": {"id": "bob"}}).to_string();
             let now = u64::try_from(now_ms()).unwrap() / 1000;
@@ -218,13 +224,13 @@ async fn every_cell_of_the_http_rights_is_what_a_real_request_meets() {
     let mock = MockProvider::start().await;
     let (by_token, by_password) = (gateway("token", &mock).await, gateway("password", &mock).await);
     let client = client();
-    for route in &ROUTES {
+    for route in all_routes() {
         for method in route.methods {
             let mut met = String::new();
             for column in &COLUMNS {
                 let gateway =
                     if column.shown == Shown::Password { &by_password } else { &by_token };
-                let asked = request(&client, gateway, method, path(route), column).await;
+                let asked = request(&client, gateway, method, &path(route), column).await;
                 met.push(sign_of(route.place, asked.send().await.unwrap().status()));
             }
             let asked = proved(&client, &by_token, route, method);
@@ -258,29 +264,37 @@ async fn what_is_not_in_the_table_of_routes_is_not_there() {
         Method::DELETE,
         Method::OPTIONS,
     ];
-    let in_table = ROUTES.iter().map(path);
-    for path in KNOWN_PATHS.into_iter().chain(in_table) {
-        let route = ROUTES.iter().find(|route| self::path(route) == path);
+    let known = KNOWN_PATHS.into_iter().map(str::to_owned);
+    for path in known.chain(all_routes().map(path)) {
+        let lines: Vec<_> = all_routes().filter(|route| self::path(route) == path).collect();
         for method in &all {
             let url = format!("http://{}{path}", gateway.address());
             let asked = client.request(method.clone(), url).bearer_auth(SECRET).body("{}");
             let answer = asked.send().await.unwrap();
             let status = answer.status().as_u16();
-            match route {
+            match lines.iter().find(|route| route.takes(method)).or(lines.first()) {
                 None => assert_eq!(status, 404, "{method} {path} is in no table"),
                 Some(Route { place: Place::Folder(_), methods, .. })
                     if methods.contains(method) =>
                 {
                     assert_eq!(answer.text().await.unwrap(), "not found");
                 }
-                Some(route) if route.methods.contains(method) => {
+                // What it names is not there, but it is.
+                Some(route) if route.takes(method) && matches!(route.place, Place::Api(_)) => {
+                    assert_ne!(status, 405, "{method} {path}");
+                    if status == 404 && *method != Method::HEAD {
+                        assert!(!answer.text().await.unwrap().contains("Not Found"), "{path}");
+                    }
+                }
+                Some(route) if route.takes(method) => {
                     assert!(![404, 405].contains(&status), "{method} {path}: {status}");
                 }
                 // As in the original: what is only read is not there for the rest.
                 Some(Route { place: Place::Ui, .. }) => assert_eq!(status, 404, "{method} {path}"),
-                Some(route) => {
+                Some(_) => {
                     assert_eq!(status, 405, "{method} {path}");
-                    let allowed: Vec<_> = route.methods.iter().map(Method::as_str).collect();
+                    let taken = |it: &&Method| lines.iter().any(|route| route.takes(it));
+                    let allowed: Vec<_> = all.iter().filter(taken).map(Method::as_str).collect();
                     assert_eq!(answer.headers()["allow"], allowed.join(", "), "{path}");
                 }
             }

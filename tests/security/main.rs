@@ -19,6 +19,7 @@ mod compatibility;
 mod constant_time;
 mod credentials;
 mod device_matrix;
+mod dialects;
 mod doctor;
 mod events;
 mod exec_approvals;

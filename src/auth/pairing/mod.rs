@@ -194,12 +194,15 @@ impl Pairing {
         &self,
         text: &str,
         now_ms: u64,
-    ) -> Result<Option<(String, Vec<String>)>, ErrorShape> {
+    ) -> Result<Option<(String, LetIn)>, ErrorShape> {
         self.imported().await;
+        let epoch = self.epoch.load(Ordering::Acquire);
         let rows = self.store.devices(since(now_ms)).await.map_err(unavailable)?;
         Ok(rows.into_iter().find_map(|row| {
             let token = live(row.paired.as_ref()?, Role::Operator.as_str())?;
-            is_text_of(token, text).then(|| (row.device_id.clone(), token.scopes.clone()))
+            let token = is_text_of(token, text).then(|| token.clone())?;
+            let let_in = standing(&row.device_id, Role::Operator, token, None, epoch);
+            Some((row.device_id, let_in))
         }))
     }
 

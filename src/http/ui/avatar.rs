@@ -9,7 +9,8 @@ use serde_json::json;
 
 use crate::agent::workspace::{Avatar, Face};
 
-use super::super::caller::{json_answer, reader};
+use super::super::caller::reader;
+use super::super::json_answer;
 use super::super::not_found;
 use super::{ASK_AGAIN, Asked, headers, place, query, runtime};
 
@@ -23,14 +24,14 @@ const MAX_KIND: usize = 64;
 pub(in crate::http) const FOLDER: &str = "/avatar/";
 
 pub(in crate::http) async fn answer(asked: Asked<'_>) -> Response {
-    let Asked { gateway, peer, parts, .. } = asked;
+    let Asked { gateway, wire, peer, parts, .. } = asked;
     let settings = gateway.services.settings.now();
     let base_path = &settings.gateway.ui.base_path;
     let id = place::below(base_path, parts.uri.path()).and_then(|it| it.strip_prefix(FOLDER));
     let Some(id) = id.map(|id| id.trim_matches('/')).filter(|id| is_id(id)) else {
         return headers::of_ui(not_found());
     };
-    if let Err(refusal) = reader(gateway, peer, &parts.headers).await {
+    if let Err(refusal) = reader(gateway, wire, peer, &parts.headers).await {
         return headers::of_ui(refusal);
     }
     let id = id.to_ascii_lowercase();

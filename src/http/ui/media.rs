@@ -19,7 +19,8 @@ use serde_json::{Value, json};
 use crate::config::Settings;
 use crate::gateway::Gateway;
 
-use super::super::caller::{json_answer, reader};
+use super::super::caller::reader;
+use super::super::json_answer;
 use super::super::not_found;
 use super::{ASK_AGAIN, Asked, files, headers, mime, query, runtime};
 
@@ -31,7 +32,7 @@ pub(super) const SHARED: &str = "/tmp/openclaw";
 const INBOUND: &str = "media://inbound/";
 
 pub(in crate::http) async fn answer(asked: Asked<'_>) -> Response {
-    let Asked { gateway, peer, parts, .. } = asked;
+    let Asked { gateway, wire, peer, parts, .. } = asked;
     let source = query(&parts.uri, "source").map(|source| source.trim().to_owned());
     let Some(source) = source.filter(|source| !source.is_empty()) else {
         return headers::of_ui(not_found());
@@ -40,7 +41,9 @@ pub(in crate::http) async fn answer(asked: Asked<'_>) -> Response {
     let now = gateway.services.clock.now_ms();
     let ticket = query(&parts.uri, "mediaTicket").filter(|_| !is_meta);
     let has_ticket = ticket.is_some_and(|it| gateway.tickets.is_good(&it, &source, now));
-    if !has_ticket && let Err(refusal) = reader(gateway, peer, &parts.headers).await {
+    if has_ticket {
+        wire.trust();
+    } else if let Err(refusal) = reader(gateway, wire, peer, &parts.headers).await {
         return headers::of_ui(refusal);
     }
     let settings = gateway.services.settings.now();

@@ -22,15 +22,15 @@ use axum::http::header::{
     IF_NONE_MATCH, LOCATION,
 };
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, Method, StatusCode, Uri};
+use axum::http::{HeaderMap, Method, StatusCode};
 use axum::response::{IntoResponse, Response};
-use reqwest::Url;
 use sha2::{Digest, Sha256};
 
 use crate::config::UiSettings;
 use crate::gateway::Gateway;
 use crate::support::hex;
 
+use super::query::value as query;
 use super::{Asked, headers, not_found};
 use place::Meant;
 
@@ -52,15 +52,6 @@ pub(super) fn below<'a>(gateway: &Gateway, path: &'a str) -> Option<&'a str> {
     let settings = gateway.services.settings.now();
     let settings = &settings.gateway.ui;
     settings.enabled.then(|| place::below(&settings.base_path, path)).flatten()
-}
-
-/// The value of a name in the query, if it is there once.
-fn query(uri: &Uri, name: &str) -> Option<String> {
-    let mut url = Url::parse("http://localhost").ok()?;
-    url.set_query(uri.query());
-    let mut values = url.query_pairs().filter(|(key, _)| key == name);
-    let (_, value) = values.next()?;
-    values.next().is_none().then(|| value.into_owned())
 }
 
 /// Whether a request for this path is for the UI.

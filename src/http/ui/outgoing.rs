@@ -17,7 +17,8 @@ use crate::auth::{HttpCaller, HttpProof};
 use crate::gateway::Gateway;
 use crate::sessions::SessionKey;
 
-use super::super::caller::{forbidden, once, reader};
+use super::super::Manner;
+use super::super::caller::{once, reader};
 use super::{Asked, files, headers};
 
 /// Where they are.
@@ -41,8 +42,8 @@ struct Original {
 }
 
 pub(in crate::http) async fn answer(asked: Asked<'_>) -> Response {
-    let Asked { gateway, peer, parts, .. } = asked;
-    let caller = match reader(gateway, peer, &parts.headers).await {
+    let Asked { gateway, wire, peer, parts, .. } = asked;
+    let caller = match reader(gateway, wire, peer, &parts.headers).await {
         Ok(caller) => caller,
         Err(refusal) => return refusal,
     };
@@ -55,7 +56,7 @@ pub(in crate::http) async fn answer(asked: Asked<'_>) -> Response {
         return missing();
     };
     if let Some(why) = withheld(&caller, &parts.headers, &key) {
-        return forbidden(why);
+        return Manner::Recorded.forbidden(why);
     }
     if !is_there(gateway, &key).await {
         return missing();

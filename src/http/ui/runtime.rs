@@ -13,12 +13,13 @@ use crate::config::{AgentSettings, Settings};
 use crate::gateway::Gateway;
 use crate::handlers::SERVER_VERSION;
 
-use super::super::caller::{json_answer, reader};
+use super::super::caller::reader;
+use super::super::json_answer;
 use super::{ASK_AGAIN, Asked, avatar, files, headers, media};
 
 pub(in crate::http) async fn answer(asked: Asked<'_>) -> Response {
-    let Asked { gateway, peer, parts, .. } = asked;
-    let answer = match reader(gateway, peer, &parts.headers).await {
+    let Asked { gateway, wire, peer, parts, .. } = asked;
+    let answer = match reader(gateway, wire, peer, &parts.headers).await {
         Ok(_) => told(gateway).await,
         Err(refusal) => refusal,
     };

@@ -1,0 +1,10 @@
+//! Sessions as a web interface for Claude Code has them.
+
+mod routes;
+
+use super::Dialect;
+use crate::http::Manner;
+
+/// Its tables.
+pub static DIALECT: Dialect =
+    Dialect { name: "claude", manner: Manner::Claude, routes: &routes::ROUTES, sockets: &[] };
