@@ -1,10 +1,19 @@
 //! Sessions as a web interface for Claude Code has them.
+//!
+//! Owns: what a session of ours looks like to a client that knows Claude Code.
+//! Must not: run an agent, or store a message, but by the methods of the gateway.
 
+pub mod format;
+pub mod live;
 mod routes;
 
 use super::Dialect;
 use crate::http::Manner;
 
 /// Its tables.
-pub static DIALECT: Dialect =
-    Dialect { name: "claude", manner: Manner::Claude, routes: &routes::ROUTES, sockets: &[] };
+pub static DIALECT: Dialect = Dialect {
+    name: "claude",
+    manner: Manner::Claude,
+    routes: &routes::ROUTES,
+    sockets: &live::SOCKETS,
+};

@@ -12,13 +12,13 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::frame::Frame;
-use crate::agent::visible::{Visible, part_thoughts};
+use crate::agent::{Visible, part_thoughts};
 use crate::dialects::claude::format::{
     self, Ids, block, tool_input, tool_name, tool_use_id, usage_at_end, usage_at_start,
 };
-use crate::protocol::message::{AssistantMessage, ContentBlock, ToolCall, Usage};
-use crate::providers::{ModelInfo, StreamEvent};
-use crate::sessions::directives;
+use crate::protocol::message::{AssistantMessage, ContentBlock, Usage};
+use crate::providers::{FallbackNotice, ModelInfo, StreamEvent};
+use crate::sessions::{directives, iso_time};
 
 /// Tools whose arguments have other names here: clients get them in one piece,
 /// so that what they put together is what the block says.
@@ -48,6 +48,8 @@ pub struct Answer {
     pub entry_id: String,
     /// Who answers.
     pub model: Arc<ModelInfo>,
+    /// Its name, or that of the one that is asked in its place.
+    name: String,
     of: Of,
     /// The line before the next one.
     last: Option<Uuid>,
@@ -62,9 +64,9 @@ pub struct Answer {
 
 impl Answer {
     /// An answer of which nothing has come, behind the line `last`.
-    pub const fn new(of: Of, entry_id: String, model: Arc<ModelInfo>, last: Option<Uuid>) -> Self {
-        let open = BTreeMap::new();
-        Self { entry_id, model, of, last, has_begun: false, pieces: 0, shift: 0, open }
+    pub fn new(of: Of, entry_id: String, model: Arc<ModelInfo>, last: Option<Uuid>) -> Self {
+        let (open, name) = (BTreeMap::new(), model.id.clone());
+        Self { entry_id, model, name, of, last, has_begun: false, pieces: 0, shift: 0, open }
     }
 
     /// More of it, at this time.
@@ -94,8 +96,11 @@ impl Answer {
             }
             StreamEvent::ToolCallDelta { index, delta } => self.arguments(*index, delta, out),
             StreamEvent::BlockEnd { index } => self.end_block(*index, now_ms, out),
-            StreamEvent::Fallback(notice) => self.fall_back(notice),
-            StreamEvent::Retry(_) => {}
+            // Another model is asked only while nothing was said.
+            StreamEvent::Fallback(FallbackNotice::Step { to: Some(to), .. }) => {
+                self.name.clone_from(&to.model);
+            }
+            StreamEvent::Fallback(_) | StreamEvent::Retry(_) => {}
         }
     }
 
@@ -248,15 +253,6 @@ impl Answer {
         shown.filter_map(|(number, content)| Some((number, block(content, api)?))).collect()
     }
 
-    /// Another model answers. Nothing was said by the one before.
-    fn fall_back(&mut self, notice: &FallbackNotice) {
-        if let FallbackNotice { to, .. } = notice
-            && !self.has_begun
-        {
-            self.fallback = Some(to.clone());
-        }
-    }
-
     /// The frame of a whole block.
     fn block(&mut self, index: usize, value: Value, now_ms: u64, out: &mut Vec<Frame>) {
         let uuid = self.of.ids.block(&self.entry_id, index);
@@ -281,7 +277,7 @@ impl Answer {
             "id": self.of.ids.message(&self.entry_id),
             "type": "message",
             "role": "assistant",
-            "model": self.model.id,
+            "model": self.name,
             "content": content,
             "stop_reason": null,
             "stop_sequence": null,
