@@ -34,7 +34,7 @@ use crate::gateway::{Footing, Gateway, Wire};
 
 use routes::Found;
 
-pub use asked::{Asked, cx_of, ok};
+pub use asked::{Asked, cx_of, cx_with, ok};
 pub use headers::secured;
 pub use manner::{Manner, json_answer};
 pub use pattern::PathValues;

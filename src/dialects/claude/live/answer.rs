@@ -31,6 +31,8 @@ pub struct Of {
     pub session_id: Arc<str>,
     /// Its ids.
     pub ids: Ids,
+    /// The call that began it, for a sub-agent.
+    pub parent_tool_use_id: Option<Arc<str>>,
 }
 
 /// A block that is not complete.
@@ -104,17 +106,23 @@ impl Answer {
         }
     }
 
-    /// The message is in the transcript as `lines`: what was not told of it is
-    /// told, then its end.
+    /// The message is in the transcript, with these lines: what was not told of
+    /// it is told, then its end.
     pub fn finish(
         &mut self,
         message: &AssistantMessage,
-        lines: Vec<(Uuid, Value)>,
+        lines: &[(Option<Uuid>, Value)],
         out: &mut Vec<Frame>,
     ) {
         let reason = format::stop_reason(message.stop_reason);
-        for (uuid, line) in lines {
-            out.push(Frame::line(Some(uuid), &line));
+        // One that came without any piece is told in the same way.
+        let is_whole = !self.has_begun && reason.is_some();
+        for (index, (uuid, line)) in lines.iter().enumerate() {
+            if is_whole {
+                self.whole_block(index, *uuid, line, out);
+            } else {
+                out.push(Frame::line(*uuid, line));
+            }
         }
         let Some(reason) = reason.filter(|_| self.has_begun) else { return };
         let delta = json!({"stop_reason": reason, "stop_sequence": null});
@@ -123,8 +131,13 @@ impl Answer {
         self.piece(&json!({"type": "message_stop"}), out);
     }
 
-    /// A block that came with the message itself, piece by piece and whole.
-    pub fn whole_block(&mut self, index: usize, (uuid, line): (Uuid, &Value), out: &mut Vec<Frame>) {
+    fn whole_block(
+        &mut self,
+        index: usize,
+        uuid: Option<Uuid>,
+        line: &Value,
+        out: &mut Vec<Frame>,
+    ) {
         let block = &line["message"]["content"][0];
         let text = |name: &str| block[name].as_str().unwrap_or_default();
         let (start, delta) = match text("type") {
@@ -140,11 +153,11 @@ impl Answer {
                 json!({"type": "tool_use", "id": block["id"], "name": block["name"], "input": {}}),
                 json!({"type": "input_json_delta", "partial_json": block["input"].to_string()}),
             ),
-            _ => return out.push(Frame::line(Some(uuid), line)),
+            _ => return out.push(Frame::line(uuid, line)),
         };
         self.begin_block(index, &start, out);
         self.delta(index, &delta, out);
-        out.push(Frame::line(Some(uuid), line));
+        out.push(Frame::line(uuid, line));
         self.piece(&json!({"type": "content_block_stop", "index": index}), out);
     }
 
@@ -262,7 +275,7 @@ impl Answer {
         let frame = json!({
             "type": "assistant",
             "message": message,
-            "parent_tool_use_id": null,
+            "parent_tool_use_id": self.of.parent_tool_use_id,
             "session_id": self.of.session_id,
             "uuid": uuid.to_string(),
             "parentUuid": parent,
@@ -305,7 +318,7 @@ impl Answer {
             "type": "stream_event",
             "event": event,
             "session_id": self.of.session_id,
-            "parent_tool_use_id": null,
+            "parent_tool_use_id": self.of.parent_tool_use_id,
             "uuid": uuid.to_string(),
         })));
     }

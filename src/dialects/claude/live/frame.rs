@@ -103,3 +103,26 @@ pub fn answered(request_id: &str, behavior: &str) -> Value {
 pub fn cancelled(request_id: &str) -> Value {
     json!({"type": "control_cancel_request", "request_id": request_id})
 }
+
+/// An answer that no model has written and no transcript has.
+pub fn said_by_gateway(session_id: &str, text: &str, uuid: &str, now_ms: u64) -> Value {
+    json!({
+        "type": "assistant",
+        "message": {
+            "id": uuid,
+            "type": "message",
+            "role": "assistant",
+            "model": "<synthetic>",
+            "content": [{"type": "text", "text": text}],
+            "stop_reason": null,
+            "stop_sequence": null,
+            "usage": {"input_tokens": 0, "cache_creation_input_tokens": 0,
+                "cache_read_input_tokens": 0, "output_tokens": 0},
+            "context_management": null,
+        },
+        "parent_tool_use_id": null,
+        "session_id": session_id,
+        "uuid": uuid,
+        "timestamp": iso_time(now_ms),
+    })
+}
