@@ -37,7 +37,8 @@ impl Scene {
         let mock = MockProvider::start().await;
         let mut config = config(mock.address(), api);
         config["tools"]["exec"] = exec;
-        config["messages"]["queue"] = json!({"mode": "queue", "debounceMs": 0});
+        config["agents"]["defaults"]["compaction"] = json!({"keepRecentTokens": 1});
+        config["messages"]["queue"] = json!({"mode": "followup", "debounceMs": 0});
         let gateway = Gateway::start(GatewayOptions::with_config(config)).await;
         let mut main = admin(&gateway).await;
         let made = call(&mut main, "sessions.create", json!({"label": "claude"})).await;
@@ -83,11 +84,10 @@ impl Claude {
 
     /// Waits until so many turns are over.
     pub async fn turns(&self, count: usize) {
-        let is_over = |frames: &[Value]| of_type(frames, "queue-operation").len() >= count;
+        let is_end = |frame: &Value| frame["type"] == "queue-operation";
         let over = self.0.wait_until(TURN, |received| {
-            let frames: Vec<_> =
-                received.iter().filter_map(|it| it.what.frame().cloned()).collect();
-            is_over(&frames).then_some(())
+            let ends = received.iter().rev().filter_map(|it| it.what.frame()).take(400);
+            (ends.filter(|frame| is_end(frame)).count() >= count).then_some(())
         });
         over.await.unwrap_or_else(|| panic!("{count} turns are not over: {:#?}", self.frames()));
     }

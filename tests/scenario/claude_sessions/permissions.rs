@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::{Claude, Scene, kinds, of_type};
 use crate::stage::{Api, call, connect, refusal};
-use crate::support::client::{SOON, standard_connect};
+use crate::support::client::standard_connect;
 
 fn running(command: &str) -> String {
     format!("@mock tool name=exec args={} then=done", json!({ "command": command }))
@@ -193,5 +193,4 @@ async fn a_mode_is_kept_and_told_to_all() {
         refusal(&mut scene.main, "sessions.patch", json!({"key": key, "permissionMode": "x"}))
             .await;
     assert!(text.starts_with("invalid permissionMode"), "{text}");
-    let _ = SOON;
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Claude, Scene};
+use super::Scene;
 use crate::stage::{Api, call};
 
 #[tokio::test]
@@ -50,5 +50,4 @@ async fn sub_agents_are_seen_with_the_call_that_began_them() {
     assert_eq!(said["session_id"], scene.id.as_str());
     let call = claude.find("call", |it| it["message"]["content"][0]["name"] == "Task").await;
     assert_eq!(said["parent_tool_use_id"], call["message"]["content"][0]["id"]);
-    let _: Option<Claude> = None;
 }

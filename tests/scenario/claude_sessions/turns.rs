@@ -3,8 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{Claude, Scene, kinds, of_type, streamed, uuids};
-use crate::stage::{Api, ask, call, history, send, text_of};
-use crate::support::client::SOON;
+use crate::stage::{Api, ask, call, history, text_of};
 
 #[tokio::test]
 async fn a_turn_is_told_from_the_message_to_the_result() {
@@ -71,9 +70,11 @@ async fn a_call_of_a_tool_is_a_block_and_its_result_a_message() {
     let scene = Scene::new(Api::Anthropic).await;
     let mut claude = scene.claude().await;
     let arguments = json!({"command": "echo one && echo two"});
-    let frames = claude
+    let mut frames = claude
         .ask(&format!("@mock tool name=exec args={arguments} pre=\"I look\" then=done"))
         .await;
+    // Sent when the command takes long enough to have something to show before.
+    frames.retain(|it| it["type"] != "progress");
     assert_eq!(
         kinds(&frames)[3..],
         [
@@ -292,10 +293,10 @@ async fn commands_are_answered_by_the_gateway_and_leave_nobody_waiting() {
 async fn a_summary_is_told_as_it_is_made() {
     let mut scene = Scene::new(Api::OpenAi).await;
     let key = scene.key.clone();
-    for number in 0..3 {
-        let text = format!("@mock long kb=8 {number}");
-        ask(&mut scene.main, &key, &text, &format!("run-{number}")).await;
-    }
+    ask(&mut scene.main, &key, "hello", "run-1").await;
+    ask(&mut scene.main, &key, "@mock text text=\"They said hello.\"", "run-2").await;
+    call(&mut scene.main, "chat.inject", json!({"sessionKey": key, "message": "noted"})).await;
+    ask(&mut scene.main, &key, "and now", "run-3").await;
     let claude = scene.claude().await;
     claude.find("history", |it| it["type"] == "assistant").await;
     call(&mut scene.main, "sessions.compact", json!({"key": key})).await;
@@ -308,5 +309,7 @@ async fn a_summary_is_told_as_it_is_made() {
         .map(|it| it["status"].clone())
         .collect();
     assert_eq!(states, [json!("compacting"), Value::Null]);
-    let _ = (SOON, send);
+    let later = scene.claude().await;
+    let read = later.find("boundary", |it| it["subtype"] == "compact_boundary").await;
+    assert_eq!(read["uuid"], boundary["uuid"]);
 }

@@ -26,6 +26,8 @@ use crate::providers::StreamEvent;
 use crate::sessions::{CompactionReason, EntryBody, StoredMessage, TranscriptEntry};
 use crate::support::Ids;
 
+/// The provider of what the gateway answers itself.
+const GATEWAY: &str = "openclaw";
 /// Progress of one call is told so often at most, as by the real software.
 const PROGRESS_EVERY_MS: u64 = 1000;
 /// Of a longer output the end is told while it grows; the result has all of it.
@@ -43,6 +45,9 @@ pub struct Teller {
     read: HashSet<String>,
     turn: Option<Turn>,
     answer: Option<Answer>,
+    /// What the gateway has answered a command. Whoever sent that is told first
+    /// that it was taken.
+    noted: Vec<Frame>,
     /// When progress of the open calls was told.
     calls: HashMap<String, Option<u64>>,
     /// What the session has cost, in US dollars.
@@ -67,6 +72,7 @@ impl Teller {
             read,
             turn: None,
             answer: None,
+            noted: Vec::new(),
             calls: HashMap::new(),
             spent,
             ids,
@@ -85,7 +91,7 @@ impl Teller {
 
     /// The frames for a piece of news of the session itself.
     pub fn hear(&mut self, told: &Told, now_ms: u64) -> Vec<Frame> {
-        let mut out = Vec::new();
+        let mut out = std::mem::take(&mut self.noted);
         match &told.news {
             RunNews::Begins => {
                 self.turn = told.run.clone().map(|run| Turn::new(run, now_ms));
@@ -199,7 +205,11 @@ impl Teller {
         let values: Vec<_> = values.collect();
         match self.answer.as_mut().filter(|answer| answer.entry_id == id) {
             Some(answer) => answer.finish(message, &values, out),
-            None => out.extend(values.iter().map(|(uuid, value)| Frame::line(*uuid, value))),
+            None => {
+                let frames = values.iter().map(|(uuid, value)| Frame::line(*uuid, value));
+                let later = if message.provider == GATEWAY { &mut self.noted } else { out };
+                later.extend(frames);
+            }
         }
         if self.answer.as_ref().is_some_and(|answer| answer.entry_id == id) {
             self.answer = None;
