@@ -72,5 +72,6 @@ pub use runs::{AbortError, Accepted, Runs, SendError, SendRequest, Start, StillA
 pub use session_events::SessionEvents;
 pub use tally::Tally;
 pub use terms::RunTerms;
+pub use turn::CUT_CALL;
 pub use visible::shown_text;
 pub use weight::ContextWeight;

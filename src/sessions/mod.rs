@@ -12,6 +12,7 @@ mod digest;
 pub mod directives;
 mod display;
 mod edit;
+mod entries;
 mod error;
 mod freshness;
 mod history;
@@ -44,6 +45,7 @@ pub use directives::{INTERNAL_BEGIN, INTERNAL_END};
 pub use display::{
     HEARTBEAT_KIND, JOB_KIND, RECEIPT_MEMBER, message_display, waiting_message, whole_message,
 };
+pub use entries::{Entries, EntryBody, EntryPlace, TranscriptEntry};
 pub use error::{SessionError, TranscriptError};
 pub use history::{HistoryOptions, HistoryPage};
 pub use id::SessionId;

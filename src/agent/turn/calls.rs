@@ -25,6 +25,9 @@ const NEWS_MAX: usize = 64;
 /// answered for, as in the original.
 const UNKNOWN_MAX: usize = 10;
 
+/// How the result of a call begins that was stopped with its run.
+pub const CUT_CALL: &str = "Stopped before it had a result";
+
 /// The calls of an answer, at their places in it.
 struct Calls {
     cards: Vec<Card>,
@@ -164,7 +167,7 @@ impl Turn<'_> {
             if *is_done {
                 continue;
             }
-            let text = format!("Stopped before it had a result ({}).", reason.as_str());
+            let text = format!("{CUT_CALL} ({}).", reason.as_str());
             let mut cut = ToolOutput::error(text);
             if let Some(shown) = output.take() {
                 cut.content.splice(0..0, shown.content);

@@ -1,5 +1,6 @@
 //! Sessions as a web interface for Claude Code has them.
 
+pub mod format;
 mod routes;
 
 use super::Dialect;
