@@ -73,5 +73,5 @@ pub use session_events::SessionEvents;
 pub use tally::Tally;
 pub use terms::RunTerms;
 pub use turn::CUT_CALL;
-pub use visible::shown_text;
+pub use visible::{Visible, part_thoughts, shown_text};
 pub use weight::ContextWeight;

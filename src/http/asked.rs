@@ -95,7 +95,7 @@ impl Asked<'_> {
     /// The body, of at most `limit` bytes. There is nothing left of it then.
     ///
     /// # Errors
-    /// The answer to a body that is too large, too slow or cut off.
+    /// The answer to a body that is too large or too slow.
     pub async fn bytes(&mut self, limit: u64) -> Result<Bytes, Response> {
         let (manner, body) = (self.manner, std::mem::take(&mut self.body));
         body::read(&self.parts.headers, body, limit).await.map_err(|why| {

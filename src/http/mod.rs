@@ -20,6 +20,7 @@ mod pattern;
 mod query;
 mod routes;
 mod sockets;
+mod stream;
 mod ui;
 
 use std::sync::Arc;

@@ -32,6 +32,7 @@ mod exec;
 mod failover;
 mod failures;
 mod file_tools;
+mod http_connections;
 mod idempotency;
 mod lanes;
 mod limits;
