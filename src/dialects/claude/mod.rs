@@ -4,6 +4,8 @@
 //! Must not: run an agent, or store a message, but by the methods of the gateway.
 
 pub mod format;
+pub mod history;
+pub mod pages;
 pub mod rest;
 mod routes;
 
