@@ -12,6 +12,7 @@ use tokio::net::TcpListener;
 
 use crate::auth::Auth;
 use crate::bus::Hub;
+use crate::dialects::claude::history::Histories;
 use crate::http;
 use crate::protocol::hello::MAX_PAYLOAD;
 use crate::registry::Services;
@@ -48,6 +49,8 @@ pub struct Gateway {
     pub preauth: PreauthBudget,
     /// What browsers may show without a credential.
     pub tickets: http::Tickets,
+    /// Histories of Claude sessions.
+    pub histories: Histories,
 }
 
 impl Gateway {
@@ -55,7 +58,8 @@ impl Gateway {
     pub fn new(services: Arc<Services>, auth: Auth, hub: Arc<Hub>) -> Self {
         let preauth = PreauthBudget::new(services.settings.now().gateway.max_preauth_per_ip);
         let tickets = http::Tickets::default();
-        Self { services, auth: Live::new(auth), hub, preauth, tickets }
+        let histories = Histories::default();
+        Self { services, auth: Live::new(auth), hub, preauth, tickets, histories }
     }
 }
 

@@ -30,7 +30,7 @@ macro_rules! route {
 }
 
 /// The table.
-pub static ROUTES: [Route; 11] = [
+pub static ROUTES: [Route; 12] = [
     // Its page shows nothing before it has heard that somebody is logged in with
     // the provider. Here that is the gateway's own business.
     Route {
@@ -45,6 +45,7 @@ pub static ROUTES: [Route; 11] = [
     route!(GET SESSION, Read, rest::one),
     route!(PATCH SESSION, Write, rest::patch),
     route!(DELETE SESSION, Write, rest::delete),
+    route!(GET "/api/claude/sessions/:id/messages", Read, rest::messages),
     route!(POST "/api/claude/sessions/:id/deactivate", Write, rest::deactivate),
     route!(POST "/api/claude/sessions/:id/archive", Write, rest::archive),
     route!(POST "/api/claude/sessions/:id/unarchive", Write, rest::unarchive),

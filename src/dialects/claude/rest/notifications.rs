@@ -32,7 +32,9 @@ fn told(event: &Event) -> Option<Value> {
     if event.kind != EventKind::SessionsChanged {
         return None;
     }
-    line(&serde_json::from_str(event.payload()).ok()?)
+    let mut changed: Changed = serde_json::from_str(event.payload()).ok()?;
+    changed.session_id = changed.session_id.or_else(|| event.gone_session_id.clone());
+    line(&changed)
 }
 
 fn line(changed: &Changed) -> Option<Value> {
