@@ -124,8 +124,8 @@ enum Step {
 
 /// A transcript that is open for reading.
 pub struct StoredTranscript<'f> {
-    file: &'f File,
-    length: u64,
+    pub(super) file: &'f File,
+    pub(super) length: u64,
     media: Option<Media>,
 }
 

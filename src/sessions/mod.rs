@@ -29,6 +29,7 @@ mod reading;
 mod rebuild;
 mod service;
 mod steps;
+mod stored;
 mod time;
 mod transcript;
 mod types;
@@ -56,6 +57,7 @@ pub use media::{MEDIA_MEMBER, Media, MediaError, NewMedia, StagedMedia, StoredMe
 pub use media_type::MediaType;
 pub use outline::{Outline, Outlines};
 pub use service::Sessions;
+pub use stored::{Source, StoredSession, stored_sessions};
 pub use time::{iso as iso_time, millis as millis_of_iso};
 pub use transcript::TranscriptFormat;
 pub use types::{

@@ -152,9 +152,14 @@ const CONTROL_UI: &[Key] = &[
     .advanced(),
 ];
 
+const CLAUDE: &[Key] = &[
+    key("enabled", Boolean, "Whether there is this one.").or("true"),
+    key("share", Boolean, "Whether sessions may be shown by link, to whoever has it.").or("false"),
+];
+
 const DIALECTS: &[Key] = &[
     key("enabled", Boolean, "Whether there are any of them.").or("true"),
-    key("claude", Object(DIALECT), "Sessions as a web interface for Claude Code has them."),
+    key("claude", Object(CLAUDE), "Sessions as a web interface for Claude Code has them."),
     key("chat", Object(DIALECT), "A chat whose frames are actions."),
     key(
         "ports",

@@ -5,7 +5,7 @@
 //! stays in memory. Must not: know sockets or what is being said just now.
 
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use parking_lot::Mutex;
@@ -126,23 +126,33 @@ impl Histories {
 pub async fn facts(
     sessions: &Sessions,
     (key, entry): (&SessionKey, &SessionEntry),
-    workspace: &Path,
+    workspace: PathBuf,
 ) -> Result<SessionFacts, SessionError> {
-    let told = |transcript: StoredTranscript<'_>| transcript.cwd();
-    let cwd = sessions.read_transcript(key, entry, told).await?;
+    let (known, home) = (entry.clone(), workspace.clone());
+    let told =
+        move |transcript: StoredTranscript<'_>| facts_of(&known, &transcript, &home).map(Some);
+    let facts = sessions.read_transcript(key, entry, told).await?;
+    Ok(facts.unwrap_or_else(|| {
+        SessionFacts::new(entry.session_id.as_str(), workspace.to_string_lossy())
+    }))
+}
+
+/// The same, where one may wait for a disk.
+pub fn facts_of(
+    entry: &SessionEntry,
+    transcript: &StoredTranscript<'_>,
+    workspace: &Path,
+) -> io::Result<SessionFacts> {
+    let cwd = transcript.cwd()?.filter(|cwd| !cwd.is_empty());
     let cwd = cwd.unwrap_or_else(|| workspace.to_string_lossy().into_owned());
-    let folder = cwd.clone();
-    let branch = tokio::task::spawn_blocking(move || git_branch(Path::new(&folder))).await;
-    let mut facts = SessionFacts::new(entry.session_id.as_str(), cwd);
-    if let Ok(branch) = branch {
-        facts.git_branch = branch;
-    }
-    facts.manual_compactions = manual_compactions(entry);
-    Ok(facts)
+    let git_branch = git_branch(Path::new(&cwd));
+    let manual_compactions = manual_compactions(entry);
+    let facts = SessionFacts::new(entry.session_id.as_str(), cwd);
+    Ok(SessionFacts { git_branch, manual_compactions, ..facts })
 }
 
 /// The entries of the compactions that a person asked for.
-pub fn manual_compactions(entry: &SessionEntry) -> Vec<String> {
+fn manual_compactions(entry: &SessionEntry) -> Vec<String> {
     let checkpoints = entry.compaction_checkpoints.iter();
     checkpoints
         .filter(|checkpoint| checkpoint.reason == CompactionReason::Manual)

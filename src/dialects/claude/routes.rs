@@ -29,8 +29,20 @@ macro_rules! route {
     };
 }
 
+/// The token in the path is the proof.
+macro_rules! shared {
+    ($place:expr, $answer:path) => {
+        Route {
+            place: Place::Api($place),
+            methods: &[Method::GET],
+            entry: Entry::Signed,
+            answer: |asked| Box::pin(async { either($answer(asked).await) }),
+        }
+    };
+}
+
 /// The table.
-pub static ROUTES: [Route; 12] = [
+pub static ROUTES: [Route; 16] = [
     // Its page shows nothing before it has heard that somebody is logged in with
     // the provider. Here that is the gateway's own business.
     Route {
@@ -49,6 +61,10 @@ pub static ROUTES: [Route; 12] = [
     route!(POST "/api/claude/sessions/:id/deactivate", Write, rest::deactivate),
     route!(POST "/api/claude/sessions/:id/archive", Write, rest::archive),
     route!(POST "/api/claude/sessions/:id/unarchive", Write, rest::unarchive),
+    route!(POST "/api/claude/sessions/:id/share", Admin, rest::share::create),
+    route!(DELETE "/api/claude/sessions/:id/share", Admin, rest::share::revoke),
+    shared!("/api/share/:token", rest::share::session),
+    shared!("/api/share/:token/messages", rest::share::messages),
     Route {
         place: Place::Api("/api/notifications/stream"),
         methods: &[Method::GET],

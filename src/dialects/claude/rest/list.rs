@@ -64,11 +64,17 @@ pub(in crate::dialects::claude) async fn one(asked: Asked<'_>) -> Result<Respons
     Ok(ok(&whole(services, listed).await))
 }
 
+/// What is told of one session.
+pub(super) fn shown(services: &Services, listed: OverviewRow) -> Shape {
+    Shape::own(listed, &Bustle::now(services), &mut Folders::new(services))
+}
+
 /// `S` of one session.
 pub(super) async fn whole(services: &Services, listed: OverviewRow) -> Value {
-    let shapes = shapes(services, &Bustle::now(services), vec![listed]);
-    let branches = Branches::of(&shapes).await;
-    shapes.first().map_or(Value::Null, |shape| shape.whole(&branches))
+    let shape = [shown(services, listed)];
+    let branches = Branches::of(&shape).await;
+    let [shape] = shape;
+    shape.whole(&branches)
 }
 
 /// `S` of the session with this id as it is now.

@@ -42,7 +42,7 @@ pub(super) async fn page_of(
     let key = SessionKey::from_canonical(row.key.as_str());
     let of = (&key, &row.entry);
     let workspace = services.runs.parts().agent_of(&key).workspace;
-    let mut facts = facts(&services.sessions, of, &workspace).await?;
+    let mut facts = facts(&services.sessions, of, workspace).await?;
     if let Some(mode) = &row.entry.permission_mode {
         facts.permission_mode.clone_from(mode);
     }

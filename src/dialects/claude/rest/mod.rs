@@ -12,6 +12,7 @@ mod messages;
 pub mod notifications;
 pub mod read_state;
 mod shape;
+pub mod share;
 mod state;
 mod who;
 
