@@ -57,7 +57,7 @@ mod weight;
 mod work;
 pub mod workspace;
 
-pub use changes::{Change, CompactionChange};
+pub use changes::{Change, CompactionChange, Deletion};
 pub use commanded::{AfterAnswer, CommandAnswer};
 pub use emitter::Card;
 pub use models::{Models, SessionModel, UnknownModel};

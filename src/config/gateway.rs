@@ -7,8 +7,9 @@ use std::time::Duration;
 use super::explain::{Choice, Ledger};
 use super::schema::{Node, env_integer};
 use super::{
-    AuthSettings, Bind, ConfigError, Env, Overrides, Paths, ProxySettings, ReloadSettings,
-    RemoteSettings, TlsSettings, UiSettings, auth, bind, control_ui, proxies, reload, tls,
+    AuthSettings, Bind, ConfigError, DialectsSettings, Env, Overrides, Paths, ProxySettings,
+    ReloadSettings, RemoteSettings, TlsSettings, UiSettings, auth, bind, control_ui, dialects,
+    proxies, reload, tls,
 };
 
 /// OpenClaw's port, which its clients try first.
@@ -47,6 +48,8 @@ pub struct GatewaySettings {
     pub control_ui: ControlUiSettings,
     /// How the Control UI is served.
     pub ui: UiSettings,
+    /// The APIs of other software; ours.
+    pub dialects: DialectsSettings,
     /// The gateway's certificate.
     pub tls: TlsSettings,
     /// The gateway that client commands are for when `mode` is `remote`.
@@ -117,6 +120,7 @@ pub(super) fn read(
     let pages = node.member("controlUi")?;
     let ui = control_ui::read(&pages, from.file, from.paths, ledger)?;
     let control_ui = control_ui(&pages, from.file, ledger)?;
+    let dialects = dialects::read(&node, from.file, ledger)?;
     let tls = tls::read(&node, from, ledger)?;
     let remote = tls::remote(&node, from, ledger)?;
     // Last, because it may generate a token, and that only for a valid config.
@@ -134,6 +138,7 @@ pub(super) fn read(
         reload,
         control_ui,
         ui,
+        dialects,
         tls,
         remote,
     })

@@ -8,10 +8,12 @@ use axum::extract::{ConnectInfo, FromRequestParts, Request, State};
 use axum::http::header;
 use axum::http::{StatusCode, request};
 use axum::response::{IntoResponse, Response};
+use futures_util::future::try_join_all;
 use tokio::net::TcpListener;
 
 use crate::auth::Auth;
 use crate::bus::Hub;
+use crate::dialects::claude::history::Histories;
 use crate::dialects::claude::live::Rooms;
 use crate::http;
 use crate::protocol::hello::MAX_PAYLOAD;
@@ -49,6 +51,8 @@ pub struct Gateway {
     pub preauth: PreauthBudget,
     /// What browsers may show without a credential.
     pub tickets: http::Tickets,
+    /// Histories of Claude sessions.
+    pub histories: Histories,
     /// Sessions that clients of Claude Code look at.
     pub claude: Rooms,
 }
@@ -58,21 +62,26 @@ impl Gateway {
     pub fn new(services: Arc<Services>, auth: Auth, hub: Arc<Hub>) -> Self {
         let preauth = PreauthBudget::new(services.settings.now().gateway.max_preauth_per_ip);
         let tickets = http::Tickets::default();
+        let histories = Histories::default();
         let claude = Rooms::default();
-        Self { services, auth: Live::new(auth), hub, preauth, tickets, claude }
+        Self { services, auth: Live::new(auth), hub, preauth, tickets, histories, claude }
     }
 }
 
-/// Serves the listener until the task is dropped: an upgrade is taken on any
+/// Serves the listeners until the task is dropped: an upgrade is taken on any
 /// path, as our own protocol where it is no dialect's.
 pub async fn serve(
-    listener: TcpListener,
+    listeners: Vec<TcpListener>,
     tls: Option<Arc<Tls>>,
     gateway: Arc<Gateway>,
 ) -> std::io::Result<()> {
     let routes = Router::new().fallback(answer).with_state(Arc::clone(&gateway));
     let service = routes.into_make_service_with_connect_info::<Wire>();
-    axum::serve(Incoming { listener, gateway, tls }, service).await
+    let serve = |listener| {
+        let (gateway, tls) = (Arc::clone(&gateway), tls.clone());
+        axum::serve(Incoming { listener, gateway, tls }, service.clone()).into_future()
+    };
+    try_join_all(listeners.into_iter().map(serve)).await.map(drop)
 }
 
 async fn answer(

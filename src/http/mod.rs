@@ -69,8 +69,10 @@ async fn of_route(
         Found::OtherMethods { entry, manner, .. } => (*manner, Some(*entry)),
         Found::Nothing(manner) => (*manner, None),
     };
-    if !entry.is_some_and(Entry::is_for_any_page) {
-        caller::check_origin(gateway, peer, manner)?;
+    if !entry.is_some_and(Entry::is_for_any_page)
+        && let Some(refusal) = caller::foreign(gateway, peer, manner)
+    {
+        return Err(refusal);
     }
     let (route, path) = match found {
         Found::Line { route, values, .. } => (route, values),

@@ -7,16 +7,18 @@
 
 use std::fs::File;
 use std::io;
+use std::os::unix::fs::MetadataExt;
 
 use serde_json::{Map, Value};
 
 use super::display::{HEARTBEAT_KIND, is_of_session};
 use super::media::{Media, StoredMedia};
+use super::outline::Outlines;
 use super::service::Sessions;
-use super::transcript::{Body, Forward, Line, bare_id};
+use super::transcript::{Body, Forward, Line, Position, bare_id, head};
 use super::types::StoredMessage;
 use super::{SessionError, SessionKey, directives, reading, time};
-use crate::protocol::message::{AgentMessage, ContentBlock, UserContent, UserMessage};
+use crate::protocol::message::{AgentMessage, ContentBlock, UserContent, UserMessage, text_of};
 use crate::store::SessionEntry;
 
 /// Where a line begins in a transcript.
@@ -49,8 +51,9 @@ impl TranscriptEntry {
     }
 }
 
-/// What an entry holds.
+/// What an entry holds. One at a time is in memory, so its size does not matter.
 #[derive(Debug, Clone, PartialEq)]
+#[allow(clippy::large_enum_variant)]
 pub enum EntryBody {
     /// A message.
     Message(AgentMessage),
@@ -70,72 +73,121 @@ pub struct Entries<'f> {
     media: Option<Media>,
 }
 
-impl<'f> Entries<'f> {
-    /// Starts at `from`; what comes at the byte `to` or after it is not looked
-    /// at. With `media`, pictures that are files beside the transcript are put
-    /// into their messages.
-    pub fn new(
-        file: &'f File,
-        from: EntryPlace,
-        to: u64,
-        media: Option<Media>,
-    ) -> io::Result<Self> {
-        Ok(Self { lines: Forward::new(file, from.bytes, to)?, seq: from.seq, media })
-    }
-
+impl Entries<'_> {
     /// Where the next entry begins.
     pub fn place(&self) -> EntryPlace {
         EntryPlace { bytes: self.lines.ends(), seq: self.seq }
     }
 
-    /// The next entry that people see. `None` at the end. Lines that cannot be
-    /// read, and what is for the model only, are passed over.
-    pub fn next(&mut self) -> io::Result<Option<TranscriptEntry>> {
+    fn step(&mut self) -> io::Result<Step> {
+        let Some(line) = self.lines.next()? else { return Ok(Step::End) };
+        let Some(Line::Entry(entry)) = Line::parse(line) else { return Ok(Step::Nothing) };
+        if !entry.body.is_counted() {
+            return Ok(Step::Nothing);
+        }
+        self.seq = self.seq.saturating_add(1);
+        let written = entry.timestamp.as_deref().map(time::millis).unwrap_or_default();
+        let id = entry.id.unwrap_or_else(|| bare_id(self.seq));
+        let media = self.media.as_ref();
+        let body = match entry.body {
+            Body::Message(text) => reading::message(text)
+                .and_then(|message| shown(message, media))
+                .map(EntryBody::Message),
+            Body::Compaction { summary, tokens_before, .. } => Some(EntryBody::Compaction {
+                summary,
+                tokens_before: tokens_before.unwrap_or_default(),
+            }),
+            _ => None,
+        };
+        let Some(body) = body else { return Ok(Step::Nothing) };
+        let said = match &body {
+            EntryBody::Message(message) => message.timestamp(),
+            EntryBody::Compaction { .. } => 0,
+        };
+        let timestamp = if said > 0 { said } else { written };
+        Ok(Step::Entry(Box::new(TranscriptEntry { id, timestamp, body })))
+    }
+}
+
+/// The entries that people see. Lines that cannot be read, and what is for the
+/// model only, are passed over.
+impl Iterator for Entries<'_> {
+    type Item = io::Result<TranscriptEntry>;
+
+    fn next(&mut self) -> Option<Self::Item> {
         loop {
-            let Some(line) = self.lines.next()? else { return Ok(None) };
-            let Some(Line::Entry(entry)) = Line::parse(line) else { continue };
-            if !entry.body.is_counted() {
-                continue;
+            match self.step() {
+                Ok(Step::Entry(entry)) => return Some(Ok(*entry)),
+                Ok(Step::Nothing) => {}
+                Ok(Step::End) => return None,
+                Err(error) => return Some(Err(error)),
             }
-            self.seq = self.seq.saturating_add(1);
-            let written = entry.timestamp.as_deref().map(time::millis).unwrap_or_default();
-            let id = entry.id.unwrap_or_else(|| bare_id(self.seq));
-            let body = match entry.body {
-                Body::Message(text) => {
-                    let Some(message) = reading::message(text) else { continue };
-                    let Some(message) = shown(message, self.media.as_ref()) else { continue };
-                    EntryBody::Message(message)
-                }
-                Body::Compaction { summary, tokens_before, .. } => EntryBody::Compaction {
-                    summary,
-                    tokens_before: tokens_before.unwrap_or_default(),
-                },
-                _ => continue,
-            };
-            let said = match &body {
-                EntryBody::Message(message) => message.timestamp(),
-                EntryBody::Compaction { .. } => 0,
-            };
-            let timestamp = if said > 0 { said } else { written };
-            return Ok(Some(TranscriptEntry { id, timestamp, body }));
         }
     }
 }
 
+/// What a line was.
+enum Step {
+    Entry(Box<TranscriptEntry>),
+    Nothing,
+    End,
+}
+
+/// A transcript that is open for reading.
+pub struct StoredTranscript<'f> {
+    pub(super) file: &'f File,
+    pub(super) length: u64,
+    media: Option<Media>,
+}
+
+impl<'f> StoredTranscript<'f> {
+    /// The transcript in this file up to the byte `length`, of which only whole
+    /// lines are read. With `media`, pictures that are files beside it are put
+    /// into their messages.
+    pub const fn new(file: &'f File, length: u64, media: Option<Media>) -> Self {
+        Self { file, length, media }
+    }
+
+    /// Where it ends.
+    pub const fn length(&self) -> u64 {
+        self.length
+    }
+
+    /// Which file it is. Another one may be put into its place.
+    pub fn identity(&self) -> io::Result<(u64, u64)> {
+        let about = self.file.metadata()?;
+        Ok((about.dev(), about.ino()))
+    }
+
+    /// Where its session works, as its first line says.
+    pub fn cwd(&self) -> io::Result<Option<String>> {
+        Ok(head(self.file)?.and_then(|(_, header)| header?.cwd))
+    }
+
+    /// The entries from a place on.
+    pub fn entries(&self, from: EntryPlace) -> io::Result<Entries<'f>> {
+        let lines = Forward::new(self.file, from.bytes, self.length)?;
+        Ok(Entries { lines, seq: from.seq, media: self.media.clone() })
+    }
+
+    /// How long the entries from a place on are.
+    pub fn outlines(&self, from: EntryPlace) -> io::Result<Outlines<'f>> {
+        Ok(Outlines::new(Forward::new(self.file, from.bytes, self.length)?, from))
+    }
+}
+
 impl Sessions {
-    /// Reads the transcript of a session from a place on; an empty answer when it
-    /// has none. `read` runs where it may wait for the disk. Pictures that are
-    /// files are in their messages.
-    pub async fn read_entries<T: Default + Send + 'static>(
+    /// Opens the transcript of a session; an empty answer when it has none.
+    /// `read` runs where it may wait for the disk.
+    pub async fn read_transcript<T: Default + Send + 'static>(
         &self,
         key: &SessionKey,
         entry: &SessionEntry,
-        from: EntryPlace,
-        read: impl FnOnce(Entries<'_>) -> io::Result<T> + Send + 'static,
+        read: impl FnOnce(StoredTranscript<'_>) -> io::Result<T> + Send + 'static,
     ) -> Result<T, SessionError> {
         let media = self.media();
-        let work = move |file: &File, end: &super::transcript::Position| {
-            read(Entries::new(file, from, end.bytes, Some(media))?)
+        let work = move |file: &File, end: &Position| {
+            read(StoredTranscript::new(file, end.bytes, Some(media)))
         };
         self.read(key, entry, work).await
     }
@@ -211,7 +263,7 @@ fn is_silent(content: &[ContentBlock]) -> bool {
     if !content.iter().all(says) {
         return false;
     }
-    let text = crate::protocol::message::text_of(content);
+    let text = text_of(content);
     directives::is_silent(&text) || directives::is_heartbeat(&text)
 }
 

@@ -22,12 +22,14 @@ mod lookup;
 pub mod maintenance;
 mod media;
 mod media_type;
+mod outline;
 mod paths;
 mod preview;
 mod reading;
 mod rebuild;
 mod service;
 mod steps;
+mod stored;
 mod time;
 mod transcript;
 mod types;
@@ -45,7 +47,7 @@ pub use directives::{INTERNAL_BEGIN, INTERNAL_END};
 pub use display::{
     HEARTBEAT_KIND, JOB_KIND, RECEIPT_MEMBER, message_display, waiting_message, whole_message,
 };
-pub use entries::{Entries, EntryBody, EntryPlace, TranscriptEntry};
+pub use entries::{Entries, EntryBody, EntryPlace, StoredTranscript, TranscriptEntry};
 pub use error::{SessionError, TranscriptError};
 pub use history::{HistoryOptions, HistoryPage};
 pub use id::SessionId;
@@ -53,7 +55,9 @@ pub use key::{AgentId, KeyRules, Peer, PeerKind, SessionKey};
 pub use lookup::Lookup;
 pub use media::{MEDIA_MEMBER, Media, MediaError, NewMedia, StagedMedia, StoredMedia};
 pub use media_type::MediaType;
+pub use outline::{Outline, Outlines};
 pub use service::Sessions;
+pub use stored::{Source, StoredSession, stored_sessions};
 pub use time::{iso as iso_time, millis as millis_of_iso};
 pub use transcript::TranscriptFormat;
 pub use types::{

@@ -213,6 +213,8 @@ pub struct TranscriptFacts {
     pub leaf_id: Option<String>,
     /// The beginning of what the user said first.
     pub derived_title: Option<String>,
+    /// More of the same, on one line: at most 120 characters.
+    pub opening: Option<String>,
     /// The beginning of the last message with text.
     pub last_message: Option<String>,
 }

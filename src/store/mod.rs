@@ -9,6 +9,7 @@
 mod about;
 mod answers;
 pub mod atomic;
+mod beside;
 mod channels;
 mod check;
 mod checkpoint;
@@ -22,6 +23,7 @@ mod error;
 mod group;
 pub mod instance;
 mod json_file;
+mod marks;
 mod memory;
 mod migrations;
 mod nodes;
@@ -36,6 +38,7 @@ mod usage;
 
 pub use answers::AnswerClaim;
 pub use atomic::{FileError, create_private, move_private, write_private};
+pub use beside::sessions_beside;
 pub use channels::{
     ChannelPerson, ChannelStore, ExpectedReply, NewPart, OutboxAddress, OutboxCounts, OutboxNext,
     OutboxPart, OutboxSettled, OutboxState, PAIRING_CODE_MS, PairingClaim, PairingRequest,
@@ -54,6 +57,10 @@ pub use devices::{
 pub use entry::{SessionEntry, TranscriptFacts};
 pub use error::StoreError;
 pub use json_file::{JsonFile, JsonFileError};
+pub use marks::{
+    MAX_SHARES, MarkStore, Overview, OverviewFilter, OverviewPlace, OverviewQuery, OverviewRow,
+    SessionMarks, SessionShare,
+};
 pub use memory::{MemoryChunk, MemoryFile, MemoryHit, MemoryUpdate};
 pub use nodes::{
     KnownNode, NodeAction, NodeAdmitted, NodeApproval, NodeCheck, NodeDrain, NodeFacts, NodePair,

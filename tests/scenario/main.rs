@@ -29,6 +29,7 @@ mod control_ui;
 mod cron;
 mod dashboard;
 mod devices;
+mod dialect_places;
 mod exec;
 mod failover;
 mod failures;

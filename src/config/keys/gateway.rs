@@ -20,6 +20,7 @@ const KEYS: &[Key] = &[
     key("controlSocket", Boolean, "Whether clawgate devices works on this machine without a token.").or("true").advanced(),
     key("reload", Object(RELOAD), "What happens when the config file changes."),
     key("controlUi", Object(CONTROL_UI), "How the web UI is served, and which web pages may connect."),
+    key("dialects", Object(DIALECTS), "APIs of other software that clients of it find here.").advanced(),
     key("tls", Object(TLS), "TLS on the port itself."),
     key("remote", Object(REMOTE), "The gateway that client commands are for when mode is remote."),
     key("webchat", Object(WEBCHAT), "Chats over the gateway."),
@@ -150,6 +151,27 @@ const CONTROL_UI: &[Key] = &[
     .or("false")
     .advanced(),
 ];
+
+const CLAUDE: &[Key] = &[
+    key("enabled", Boolean, "Whether there is this one.").or("true"),
+    key("share", Boolean, "Whether sessions may be shown by link, to whoever has it.").or("false"),
+];
+
+const DIALECTS: &[Key] = &[
+    key("enabled", Boolean, "Whether there are any of them.").or("true"),
+    key("claude", Object(CLAUDE), "Sessions as a web interface for Claude Code has them."),
+    key("chat", Object(DIALECT), "A chat whose frames are actions."),
+    key(
+        "ports",
+        List(&Integer(1, 65_535)),
+        "Ports to listen on besides, for clients with a fixed one.",
+    )
+    .or("[]")
+    .like("[8000]"),
+    key("prefix", Text, "A path below which their paths are served too.").like("\"/compat\""),
+];
+
+const DIALECT: &[Key] = &[key("enabled", Boolean, "Whether it is there.").or("true")];
 
 const TLS: &[Key] = &[
     key("enabled", Boolean, "Whether the port speaks TLS, and nothing else.").or("false"),

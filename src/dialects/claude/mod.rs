@@ -3,8 +3,12 @@
 //! Owns: what a session of ours looks like to a client that knows Claude Code.
 //! Must not: run an agent, or store a message, but by the methods of the gateway.
 
+pub mod export;
 pub mod format;
+pub mod history;
 pub mod live;
+mod pages;
+pub mod rest;
 mod routes;
 
 use super::Dialect;

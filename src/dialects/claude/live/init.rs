@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::history::folder_of;
 use crate::agent::ActiveRun;
 use crate::commands::offered;
 use crate::dialects::claude::format::{CLAUDE_CODE_VERSION, tool_name};
@@ -43,7 +42,7 @@ pub async fn init(
     json!({
         "type": "system",
         "subtype": "init",
-        "cwd": folder_of(services, key).display().to_string(),
+        "cwd": parts.agent_of(key).workspace.display().to_string(),
         "session_id": entry.session_id,
         "tools": tools,
         "mcp_servers": servers(&parts.tools.mcp().status()),

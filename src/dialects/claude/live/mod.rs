@@ -27,12 +27,12 @@ mod turn;
 use axum::http::StatusCode;
 use axum::response::Response;
 
+use crate::dialects::claude::rest::NOT_FOUND;
 use crate::gateway::Opened;
 use crate::http::{OpenAsked, SocketRoute};
 use crate::protocol::Scope;
 use crate::sessions::SessionKey;
 
-pub use history::{PAGE_BYTES, PAGE_LINES, facts_of};
 pub use rooms::{Rooms, Seat};
 
 use speaker::Viewer;
@@ -52,11 +52,10 @@ async fn open(asked: OpenAsked) -> Result<Opened, Response> {
         asked.manner.error(StatusCode::SERVICE_UNAVAILABLE, "sessions cannot be looked up")
     })?;
     let Some(row) = found else {
-        return Err(asked.manner.error(StatusCode::NOT_FOUND, "Session not found"));
+        return Err(asked.manner.error(StatusCode::NOT_FOUND, NOT_FOUND));
     };
     let from = asked.query("fromUuid").and_then(|uuid| uuid.parse().ok());
     let (subscriber, _) = asked.subscriber(&[]);
-    let parts = (services.clone(), asked.gateway.claude.clone());
     let of = (SessionKey::from_canonical(row.key), row.entry.session_id);
-    Ok(Opened::new(Viewer::new(parts, subscriber, of, from)))
+    Ok(Opened::new(Viewer::new(asked.gateway, subscriber, of, from)))
 }

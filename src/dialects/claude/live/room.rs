@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use super::frame::{self, Frame};
-use super::history::{Pages, facts_of};
+use super::history::{end_of, facts_of, read};
 use super::init::init;
 use super::questions::Waiting;
 use super::side::Side;
@@ -24,6 +24,9 @@ use crate::agent::approvals::{Decision, Question, QuestionKind};
 use crate::agent::feed::{Follower, RunNews, Told};
 use crate::bus::{Closing, Subscriber};
 use crate::dialects::claude::format::{Ids, SessionFacts};
+use crate::dialects::claude::history::Histories;
+use crate::dialects::claude::rest::read_state::mark_read;
+use crate::gateway::Gateway;
 use crate::registry::{Ctx, Services};
 use crate::sessions::{SessionError, SessionKey};
 
@@ -39,7 +42,7 @@ pub struct Room {
     /// Its transcript.
     pub session_id: Arc<str>,
     state: Mutex<State>,
-    pages: Mutex<Pages>,
+    histories: Histories,
     /// Who did not allow which call: it ends, and then the turn.
     denied: Mutex<HashMap<String, Ctx>>,
     stop: CancellationToken,
@@ -51,27 +54,26 @@ impl Room {
     /// # Errors
     /// When its transcript cannot be read.
     pub async fn open(
-        services: &Arc<Services>,
+        gateway: &Gateway,
         key: SessionKey,
         session_id: &str,
     ) -> Result<Option<Arc<Self>>, SessionError> {
+        let services = &gateway.services;
         // From here on nothing is missed; what was read as well is told once.
         let follower = services.runs.parts().feed.follow(&key);
         let entry = services.sessions.entry(&key).await?;
         let Some(entry) = entry.filter(|entry| entry.session_id == session_id) else {
             return Ok(None);
         };
-        let facts = Arc::new(facts_of(services, &key, &entry).await);
-        let pages = Pages::new(Arc::clone(&facts));
-        let history = pages.read(services, &key, &entry, None).await?;
-        let pages = history.pages.clone();
-        let mut teller = Teller::new(Arc::clone(&facts), Arc::clone(&services.ids), history);
+        let facts = facts_of(services, (&key, &entry)).await?;
+        let end = end_of(services, (&key, &entry), &facts).await?;
+        let mut teller = Teller::new(Arc::clone(&facts), Arc::clone(&services.ids), end);
         let room = Arc::new(Self {
             services: Arc::clone(services),
             key,
             session_id: session_id.into(),
             state: Mutex::default(),
-            pages: Mutex::new(pages),
+            histories: gateway.histories.clone(),
             denied: Mutex::default(),
             stop: CancellationToken::new(),
         });
@@ -113,12 +115,13 @@ impl Room {
     ) -> Result<(), SessionError> {
         let earlier = self.state.lock().enter(subscriber);
         let entry = self.services.sessions.entry(&self.key).await?.unwrap_or_default();
-        let pages = self.pages.lock().clone();
-        let history = pages.read(&self.services, &self.key, &entry, from).await?;
-        *self.pages.lock() = history.pages.clone();
-        let info = frame::session_info(history.total, history.lowest).to_string();
-        let first = (!history.is_rest).then_some(info);
-        self.state.lock().begin(&subscriber.conn_id, first, &history, earlier);
+        let of = (&self.key, &entry);
+        let history = read(&self.services, &self.histories, of, from).await?;
+        self.state.lock().begin(&subscriber.conn_id, &history, earlier);
+        // Whoever looks has seen it. That is no reason not to show it.
+        if let Err(error) = mark_read(&self.services, &self.key).await {
+            tracing::warn!(%error, session = %self.key, "not marked as read");
+        }
         Ok(())
     }
 

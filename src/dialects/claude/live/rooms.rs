@@ -12,6 +12,7 @@ use parking_lot::Mutex;
 use tokio::sync::OnceCell;
 
 use super::room::Room;
+use crate::gateway::Gateway;
 use crate::registry::Services;
 use crate::sessions::{SessionError, SessionKey};
 
@@ -40,13 +41,13 @@ impl Rooms {
     /// When its transcript cannot be read.
     pub async fn enter(
         &self,
-        services: &Arc<Services>,
+        gateway: &Gateway,
         key: SessionKey,
         session_id: &str,
     ) -> Result<Option<Seat>, SessionError> {
-        let mut seat = self.take(services, session_id);
+        let mut seat = self.take(&gateway.services, session_id);
         let place = Arc::clone(&seat.place);
-        let open = || Room::open(services, key, session_id);
+        let open = || Room::open(gateway, key, session_id);
         let room = place.get_or_try_init(open).await?.clone();
         seat.room = room;
         Ok(seat.room.is_some().then_some(seat))

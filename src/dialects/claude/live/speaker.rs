@@ -15,12 +15,11 @@ use uuid::Uuid;
 
 use super::frame;
 use super::hear::Hearing;
-use super::rooms::{Rooms, Seat};
+use super::rooms::Seat;
 use super::teller::idle;
 use crate::agent::approvals::QuestionKind;
 use crate::bus::{Closing, Event, EventKind, Subscriber};
-use crate::gateway::Speaker;
-use crate::registry::Services;
+use crate::gateway::{Gateway, Speaker};
 use crate::sessions::SessionKey;
 
 /// Frames of one connection that may be under way; beyond it nothing is read.
@@ -28,18 +27,16 @@ const MAX_IN_FLIGHT: usize = 64;
 
 /// A connection that was let in.
 pub struct Viewer {
-    /// What everything is made of.
-    pub services: Arc<Services>,
-    /// All rooms.
-    pub rooms: Rooms,
+    /// What every connection shares.
+    gateway: Arc<Gateway>,
     /// Its place in the bus.
-    pub subscriber: Arc<Subscriber>,
+    subscriber: Arc<Subscriber>,
     /// The session.
-    pub key: SessionKey,
+    key: SessionKey,
     /// Its transcript.
-    pub session_id: String,
+    session_id: String,
     /// The line after which it wants to read.
-    pub from: Option<Uuid>,
+    from: Option<Uuid>,
     line: Option<Line>,
     in_flight: Arc<Semaphore>,
 }
@@ -55,18 +52,18 @@ struct Line {
 impl Viewer {
     /// A connection that has not begun.
     pub fn new(
-        (services, rooms): (Arc<Services>, Rooms),
+        gateway: Arc<Gateway>,
         subscriber: Arc<Subscriber>,
         (key, session_id): (SessionKey, String),
         from: Option<Uuid>,
     ) -> Self {
         let in_flight = Arc::new(Semaphore::new(MAX_IN_FLIGHT));
-        Self { services, rooms, subscriber, key, session_id, from, line: None, in_flight }
+        Self { gateway, subscriber, key, session_id, from, line: None, in_flight }
     }
 
     async fn enter(&mut self) -> Result<(), String> {
         let key = self.key.clone();
-        let seat = self.rooms.enter(&self.services, key, &self.session_id).await;
+        let seat = self.gateway.claude.enter(&self.gateway, key, &self.session_id).await;
         let seat = seat.map_err(|error| error.to_string())?;
         let seat = Arc::new(seat.ok_or("the session is gone")?);
         let room = Arc::clone(seat.room().ok_or("the session is gone")?);
@@ -75,7 +72,7 @@ impl Viewer {
         let hearing = Arc::new(Hearing::new(room, Arc::clone(&self.subscriber)));
         let (messages, mut waiting) = mpsc::channel::<Value>(MAX_IN_FLIGHT);
         let (one, in_flight) = (Arc::clone(&hearing), Arc::clone(&self.in_flight));
-        self.services.tasks.spawn("claude messages", async move {
+        self.gateway.services.tasks.spawn("claude messages", async move {
             while let Some(message) = waiting.recv().await {
                 let _permit = in_flight.acquire().await;
                 one.hear(&message).await;
@@ -92,7 +89,7 @@ impl Viewer {
         let Ok(payload) = serde_json::from_str::<Value>(event.payload()) else { return };
         let (text, outbox) =
             (payload["text"].as_str().unwrap_or_default(), &self.subscriber.outbox);
-        let (ids, now_ms) = (&self.services.ids, self.services.clock.now_ms());
+        let (ids, now_ms) = (&self.gateway.services.ids, self.gateway.services.clock.now_ms());
         let said = frame::said_by_gateway(&self.session_id, text, &ids.uuid(), now_ms);
         outbox.answer(said.to_string());
         for frame in idle(&self.session_id, text, 0.0, &ids.uuid(), now_ms) {
@@ -129,7 +126,7 @@ impl Speaker for Viewer {
         }
         let Ok(permit) = Arc::clone(&self.in_flight).acquire_owned().await else { return };
         let hearing = Arc::clone(&line.hearing);
-        self.services.tasks.spawn("claude frame", async move {
+        self.gateway.services.tasks.spawn("claude frame", async move {
             hearing.hear(&message).await;
             drop(permit);
         });
@@ -150,7 +147,7 @@ impl Speaker for Viewer {
         let room = self.line.as_ref()?.seat.room()?;
         let asked: Value = serde_json::from_str(event.payload()).ok()?;
         if room.is_about(&asked["request"]) {
-            let approvals = &self.services.runs.parts().approvals;
+            let approvals = &self.gateway.services.runs.parts().approvals;
             if let Ok(question) = approvals.find(kind, asked["id"].as_str()?) {
                 room.ask(&question);
             }

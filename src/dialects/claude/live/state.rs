@@ -70,18 +70,12 @@ impl State {
 
     /// The history was read: it is told, then what it does not have of `earlier`
     /// and of what came meanwhile.
-    pub fn begin(
-        &mut self,
-        conn_id: &str,
-        first: Option<String>,
-        history: &History,
-        earlier: Vec<Frame>,
-    ) {
+    pub fn begin(&mut self, conn_id: &str, history: &History, earlier: Vec<Frame>) {
         let is_it = |member: &&mut Member| *member.subscriber.conn_id == *conn_id;
         let Some(member) = self.members.iter_mut().find(is_it) else { return };
         let outbox = &member.subscriber.outbox;
-        if let Some(first) = first {
-            outbox.answer(first);
+        if let Some(first) = &history.first {
+            outbox.answer(first.clone());
         }
         for line in &history.lines {
             outbox.answer(line.text.to_string());

@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 
 use super::answer::{Answer, Of};
 use super::frame::{self, Frame};
-use super::history::History;
+use super::history;
 use super::turn::{End, Turn};
 use crate::agent::feed::{Ending, RunNews, Told};
 use crate::agent::tools::{ToolKind, ToolOutput};
@@ -58,8 +58,8 @@ pub struct Teller {
 
 impl Teller {
     /// Goes on behind what was read of the transcript.
-    pub fn new(facts: Arc<SessionFacts>, ids: Arc<dyn Ids>, history: History) -> Self {
-        let History { format, recent: read, spent, .. } = history;
+    pub fn new(facts: Arc<SessionFacts>, ids: Arc<dyn Ids>, end: history::End) -> Self {
+        let history::End { format, recent: read, spent } = end;
         let of = Of {
             session_id: facts.session_id.as_str().into(),
             ids: format.ids().clone(),
