@@ -123,3 +123,18 @@ async fn after_a_kill_the_conversation_is_there_and_goes_on() {
     again.ask("@mock text text=after").await;
     assert_eq!(of_type(&again.frames(), "result")[0]["result"], "after");
 }
+
+#[tokio::test]
+async fn what_was_being_said_at_a_kill_is_not_said_to_go_on() {
+    let mut scene = Scene::new(Api::OpenAi).await;
+    let mut claude = scene.claude().await;
+    claude.say("@mock stream n=400 delay=40").await;
+    claude.find("piece", |it| it["event"]["delta"]["text"].is_string()).await;
+    scene.gateway.kill9();
+    scene.gateway.restart_in_place().await;
+    let mut again = scene.claude().await;
+    let said = again.find("message", |it| it["type"] == "user").await;
+    assert_eq!(said["message"]["content"], "@mock stream n=400 delay=40");
+    assert!(again.frames().iter().all(|it| it["subtype"] != "init"));
+    again.ask("@mock text text=after").await;
+}

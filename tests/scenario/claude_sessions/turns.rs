@@ -322,3 +322,104 @@ async fn a_summary_is_told_as_it_is_made() {
     let read = later.find("boundary", |it| it["subtype"] == "compact_boundary").await;
     assert_eq!(read["uuid"], boundary["uuid"]);
 }
+
+/// The examples of the document of this protocol, with what values are there.
+fn examples() -> Vec<Value> {
+    vec![
+        json!({"type": "user", "uuid": "", "parentUuid": "", "timestamp": "",
+            "message": {"role": "", "content": ""}}),
+        json!({"type": "assistant", "uuid": "", "parentUuid": "", "timestamp": "",
+            "message": {"role": "", "model": "", "id": "", "content": [{"type": "text", "text": ""}],
+                "usage": {"input_tokens": 0, "cache_read_input_tokens": 0, "output_tokens": 0}}}),
+        json!({"type": "assistant", "uuid": "", "parentUuid": "", "timestamp": "",
+            "message": {"role": "", "content": [{"type": "tool_use", "id": "", "name": "",
+                "input": {"command": ""}}]}}),
+        json!({"type": "user", "uuid": "", "parentUuid": "", "timestamp": "",
+            "message": {"role": "", "content": [{"type": "tool_result", "tool_use_id": "",
+                "content": ""}]}}),
+        json!({"type": "queue-operation", "operation": "dequeue", "timestamp": "", "sessionId": ""}),
+        json!({"type": "stream_event", "event": {"type": "content_block_delta", "index": 0,
+            "delta": {"type": "text_delta", "text": ""}}}),
+    ]
+}
+
+/// Whether a frame has all that an example has.
+fn has(frame: &Value, example: &Value) -> bool {
+    match (frame, example) {
+        (Value::Object(frame), Value::Object(example)) => example.iter().all(|(name, example)| {
+            let is_name = ["type", "operation"].contains(&name.as_str());
+            frame.get(name).is_some_and(|it| if is_name { it == example } else { has(it, example) })
+        }),
+        (Value::Array(frame), Value::Array(example)) => {
+            frame.iter().zip(example).all(|(frame, example)| has(frame, example))
+        }
+        _ => true,
+    }
+}
+
+#[tokio::test]
+async fn frames_have_all_members_of_the_documents_examples_live_and_later() {
+    let scene = Scene::new(Api::Anthropic).await;
+    let mut claude = scene.claude().await;
+    let arguments = json!({"command": "echo x"});
+    let live =
+        claude.ask(&format!("@mock tool name=exec args={arguments} pre=look then=done")).await;
+    for example in examples() {
+        assert!(live.iter().any(|frame| has(frame, &example)), "{example}: {live:#?}");
+    }
+    let later = scene.claude().await;
+    later.find("end", |it| it["message"]["content"][0]["text"] == "done").await;
+    for example in examples().iter().take(4) {
+        let frames = later.frames();
+        assert!(frames.iter().any(|frame| has(frame, example)), "{example}: {frames:#?}");
+    }
+}
+
+#[tokio::test]
+async fn who_does_not_read_holds_nobody_up() {
+    let scene = Scene::new(Api::OpenAi).await;
+    let path = format!(
+        "/api/claude/sessions/{}/subscribe?access_token={}",
+        scene.id,
+        crate::support::config::SECRET
+    );
+    let stalled = Stalled::open(&scene.gateway.address(), &path).await;
+    let mut claude = scene.claude().await;
+    claude.ask("@mock text text=ok").await;
+    let key = scene.key.clone();
+    let mut main = scene.main;
+    // Each is more than what the sockets between them hold.
+    for number in 0..14 {
+        let text = format!("{number}{}", "x".repeat(2 * 1024 * 1024));
+        let params = json!({"sessionKey": key, "message": text});
+        call(&mut main, "chat.inject", params.clone()).await;
+        call(&mut main, "chat.inject", params).await;
+    }
+    claude
+        .find("note", |it| {
+            it["message"]["content"][0]["text"].as_str().is_some_and(|it| it.starts_with("13x"))
+        })
+        .await;
+    assert!(claude.0.closed().is_none());
+    drop(stalled);
+}
+
+/// A client that is let in and reads nothing.
+struct Stalled(#[allow(dead_code)] tokio::net::TcpStream);
+
+impl Stalled {
+    async fn open(address: &str, path: &str) -> Self {
+        use tokio::io::{AsyncReadExt, AsyncWriteExt};
+        let mut tcp = tokio::net::TcpStream::connect(address).await.unwrap();
+        let request = format!(
+            "GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: Upgrade\r\n\
+             Upgrade: websocket\r\nSec-WebSocket-Version: 13\r\n\
+             Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
+        );
+        tcp.write_all(request.as_bytes()).await.unwrap();
+        let mut status = [0; 12];
+        tcp.read_exact(&mut status).await.unwrap();
+        assert_eq!(&status, b"HTTP/1.1 101");
+        Self(tcp)
+    }
+}

@@ -269,7 +269,7 @@ impl Answer {
     /// The frame of a whole block.
     fn block(&mut self, index: usize, value: Value, now_ms: u64, out: &mut Vec<Frame>) {
         let uuid = self.of.ids.block(&self.entry_id, index);
-        let mut message = self.message(vec![value]);
+        let mut message = self.message(&[value]);
         message["context_management"] = Value::Null;
         let parent = self.last.map(|uuid| uuid.to_string());
         let frame = json!({
@@ -285,7 +285,7 @@ impl Answer {
         out.push(Frame::line(Some(uuid), &frame));
     }
 
-    fn message(&self, content: Vec<Value>) -> Value {
+    fn message(&self, content: &[Value]) -> Value {
         json!({
             "id": self.of.ids.message(&self.entry_id),
             "type": "message",
@@ -300,7 +300,7 @@ impl Answer {
 
     fn begin_block(&mut self, index: usize, start: &Value, out: &mut Vec<Frame>) {
         if !std::mem::replace(&mut self.has_begun, true) {
-            let message = self.message(Vec::new());
+            let message = self.message(&[]);
             self.piece(&json!({"type": "message_start", "message": message}), out);
         }
         let event = json!({"type": "content_block_start", "index": index, "content_block": start});

@@ -81,6 +81,12 @@ pub fn api_error(session_id: &str, notice: &crate::providers::RetryNotice, uuid:
         "session_id": session_id, "uuid": uuid})
 }
 
+/// The provider wants less of us, and did not say until when.
+pub fn rate_limit(session_id: &str, uuid: &str) -> Value {
+    json!({"type": "rate_limit_event", "rate_limit_info": {"status": "rejected"},
+        "uuid": uuid, "session_id": session_id})
+}
+
 /// The end of a turn: the gateway takes the next message. Clients of the older
 /// protocol are idle from here on.
 pub fn dequeue(session_id: &str, now_ms: u64) -> Value {

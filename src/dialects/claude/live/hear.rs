@@ -57,6 +57,7 @@ impl Hearing {
             }
             Some("subscribe") => self.subscribe(frame).await,
             Some("typing") => self.typing(frame),
+            Some("ack") => self.room.note_read().await,
             _ => {}
         }
     }
@@ -78,14 +79,7 @@ impl Hearing {
     async fn message(&self, content: &str) {
         let run_id = self.room.services.ids.uuid();
         let cx = self.cx();
-        let sent = match self.is_current().await {
-            Err(message) => Err(message),
-            Ok(()) => {
-                let params = json!({"sessionKey": self.key(), "message": content,
-                    "idempotencyKey": run_id});
-                cx.call("chat.send", &params).await.map_err(|error| error.message)
-            }
-        };
+        let sent = self.send(&cx, content, &run_id).await;
         match sent {
             Err(message) => self.say(&frame::error(NOT_SENT, &message)),
             Ok(answer) => {
@@ -99,8 +93,15 @@ impl Hearing {
         drop(cx);
     }
 
+    async fn send(&self, cx: &Ctx, content: &str, run_id: &str) -> Result<Value, String> {
+        self.check_current().await?;
+        let params = json!({"sessionKey": self.key(), "message": content,
+            "idempotencyKey": run_id});
+        cx.call("chat.send", &params).await.map_err(|error| error.message)
+    }
+
     /// Whether the key still means this transcript.
-    async fn is_current(&self) -> Result<(), String> {
+    async fn check_current(&self) -> Result<(), String> {
         let entry = self.room.services.sessions.entry(&self.room.key).await;
         let entry = entry.map_err(|error| error.to_string())?.unwrap_or_default();
         if entry.session_id == *self.room.session_id {
@@ -119,7 +120,7 @@ impl Hearing {
         let uuid = echo_uuid(room, message_id.as_deref(), run_id);
         let now_ms = room.services.clock.now_ms();
         let value = echo(&room.session_id, uuid, now_ms, &Value::from(content));
-        room.tell(Frame::echo(uuid, &value));
+        room.tell(&Frame::echo(uuid, &value));
     }
 
     /// A stop word where nothing runs: nobody works.
@@ -127,7 +128,7 @@ impl Hearing {
         let (room, uuid) = (&self.room, self.room.services.ids.uuid());
         let now_ms = room.services.clock.now_ms();
         for frame in idle(&room.session_id, "", 0.0, &uuid, now_ms) {
-            room.tell(frame);
+            room.tell(&frame);
         }
     }
 
@@ -183,7 +184,7 @@ impl Hearing {
                 let frame = json!({"type": "control_response", "request_id": id,
                     "response": response});
                 if is_for_all {
-                    self.room.tell(Frame::passing(&frame));
+                    self.room.tell(&Frame::passing(&frame));
                 } else {
                     self.say(&frame);
                 }
@@ -230,7 +231,7 @@ impl Hearing {
         let inner = if inner.is_object() { inner } else { response };
         let is_always = frame["always_allow"].as_bool() == Some(true);
         let done = match inner["behavior"].as_str() {
-            Some("allow") if self.is_changed(&waiting, inner) => Err(CHANGED.to_owned()),
+            Some("allow") if Self::is_changed(&waiting, inner) => Err(CHANGED.to_owned()),
             Some("allow") => self.allow(&waiting, is_always).await,
             Some("deny") => self.deny(&waiting).await,
             _ => return,
@@ -241,7 +242,7 @@ impl Hearing {
     }
 
     /// Whether something else is allowed than what was asked.
-    fn is_changed(&self, waiting: &Waiting, inner: &Value) -> bool {
+    fn is_changed(waiting: &Waiting, inner: &Value) -> bool {
         let updated = [&inner["updated_input"], &inner["updatedInput"]];
         let asked: Value = serde_json::from_str(&waiting.frame).unwrap_or_default();
         updated.into_iter().any(|input| {

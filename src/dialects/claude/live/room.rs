@@ -118,11 +118,16 @@ impl Room {
         let of = (&self.key, &entry);
         let history = read(&self.services, &self.histories, of, from).await?;
         self.state.lock().begin(&subscriber.conn_id, &history, earlier);
-        // Whoever looks has seen it. That is no reason not to show it.
+        self.note_read().await;
+        Ok(())
+    }
+
+    /// Whoever looks has seen it. When that cannot be written down it is shown all
+    /// the same.
+    pub async fn note_read(&self) {
         if let Err(error) = mark_read(&self.services, &self.key).await {
             tracing::warn!(%error, session = %self.key, "not marked as read");
         }
-        Ok(())
     }
 
     /// A connection is gone.
@@ -131,7 +136,7 @@ impl Room {
     }
 
     /// Tells all who look.
-    pub fn tell(&self, frame: Frame) {
+    pub fn tell(&self, frame: &Frame) {
         self.state.lock().tell(frame);
     }
 
@@ -278,7 +283,7 @@ impl Hears {
             state.saved(&uuids);
         }
         let lines_are_saved = matches!(told.news, RunNews::Stored(_));
-        for frame in frames {
+        for frame in &frames {
             state.tell_as(frame, lines_are_saved);
         }
         if matches!(told.news, RunNews::Ends(_)) && !self.teller.is_working() {
@@ -373,7 +378,9 @@ impl Hears {
         if let Some(side) = self.sides.get_mut(&told.key) {
             let frames = side.hear(told, now_ms);
             let mut state = self.room.state.lock();
-            frames.into_iter().for_each(|frame| state.tell(frame));
+            for frame in &frames {
+                state.tell(frame);
+            }
         }
         self.hear_questions(told);
         if matches!(told.news, RunNews::Ends(_)) {

@@ -65,7 +65,9 @@ impl Side {
         }
         out.retain(|frame| frame.keep != Keep::Piece);
         // In the transcript of the session there is none of them.
-        out.iter_mut().for_each(|frame| frame.keep = Keep::Nothing);
+        for frame in &mut out {
+            frame.keep = Keep::Nothing;
+        }
         out
     }
 

@@ -105,17 +105,17 @@ impl State {
     }
 
     /// Tells all, unless they know already.
-    pub fn tell(&mut self, frame: Frame) {
+    pub fn tell(&mut self, frame: &Frame) {
         self.tell_as(frame, false);
     }
 
     /// The same; `is_saved` says whether the transcript has what is a line.
-    pub fn tell_as(&mut self, frame: Frame, is_saved: bool) {
+    pub fn tell_as(&mut self, frame: &Frame, is_saved: bool) {
         if frame.keep != Keep::Nothing && frame.uuid.is_some_and(|uuid| !self.seen.insert(uuid)) {
             return;
         }
         match frame.keep {
-            Keep::Piece => self.keep_piece(&frame),
+            Keep::Piece => self.keep_piece(frame),
             Keep::Line => {
                 self.forget_pieces();
                 if !is_saved {
@@ -157,8 +157,8 @@ impl State {
 
     /// A turn begins.
     pub fn set_init(&mut self, frame: Frame) {
-        self.init = Some(frame.clone());
-        self.tell(frame);
+        self.tell(&frame);
+        self.init = Some(frame);
     }
 
     /// The turn is over: its lines are in the transcript, but what waits.

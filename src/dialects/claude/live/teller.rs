@@ -28,6 +28,8 @@ use crate::support::Ids;
 
 /// The provider of what the gateway answers itself.
 const GATEWAY: &str = "openclaw";
+/// `errorKind` of a provider that wants less of us.
+const RATE_LIMIT: &str = "rate_limit";
 /// Progress of one call is told so often at most, as by the real software.
 const PROGRESS_EVERY_MS: u64 = 1000;
 /// Of a longer output the end is told while it grows; the result has all of it.
@@ -133,7 +135,7 @@ impl Teller {
             RunNews::Ends(ending) => self.ends(told, ending, now_ms, &mut out),
             RunNews::Noted { run_id, answer } => {
                 let text = answer.message.text();
-                self.noted(run_id, text, now_ms, &mut out);
+                self.noted(run_id, &text, now_ms, &mut out);
             }
             RunNews::Says(_) => {}
         }
@@ -203,17 +205,14 @@ impl Teller {
         }
         let values = lines.iter().map(|line| (line.uuid, live(line, &self.facts)));
         let values: Vec<_> = values.collect();
-        match self.answer.as_mut().filter(|answer| answer.entry_id == id) {
-            Some(answer) => answer.finish(message, &values, out),
-            None => {
-                let frames = values.iter().map(|(uuid, value)| Frame::line(*uuid, value));
-                let later = if message.provider == GATEWAY { &mut self.noted } else { out };
-                later.extend(frames);
-            }
+        let is_it = |answer: &mut Answer| answer.entry_id == id;
+        if let Some(mut answer) = self.answer.take_if(is_it) {
+            answer.finish(message, &values, out);
+            return;
         }
-        if self.answer.as_ref().is_some_and(|answer| answer.entry_id == id) {
-            self.answer = None;
-        }
+        let frames = values.iter().map(|(uuid, value)| Frame::line(*uuid, value));
+        let later = if message.provider == GATEWAY { &mut self.noted } else { out };
+        later.extend(frames);
     }
 
     fn note_interruption(&mut self, lines: &[Line]) {
@@ -305,7 +304,13 @@ impl Teller {
         let answer = self.answer.take().filter(|_| is_turns);
         let end = match ending {
             Ending::Answered { .. } | Ending::TakenInto(_) => End::Answered,
-            Ending::Failed { message, .. } => {
+            Ending::Failed { message, kind, .. } => {
+                if kind == RATE_LIMIT {
+                    out.push(Frame::passing(&frame::rate_limit(
+                        &self.of.session_id,
+                        &self.ids.uuid(),
+                    )));
+                }
                 turn.text = self.failure(&turn, message, now_ms, out);
                 End::Failed
             }
@@ -366,12 +371,12 @@ impl Teller {
 
     /// The gateway has answered a command itself. Its frame was told when it was
     /// stored; nothing goes on after it.
-    fn noted(&mut self, run_id: &str, text: String, now_ms: u64, out: &mut Vec<Frame>) {
+    fn noted(&self, run_id: &str, text: &str, now_ms: u64, out: &mut Vec<Frame>) {
         if self.turn.is_some() {
             return;
         }
         let uuid = self.of.ids.other("noted", run_id, 0).to_string();
-        out.extend(idle(&self.of.session_id, &text, self.spent, &uuid, now_ms));
+        out.extend(idle(&self.of.session_id, text, self.spent, &uuid, now_ms));
     }
 
     fn other_uuid(&self) -> String {
