@@ -29,7 +29,7 @@ export default async function ({ page, args }) {
   const second = await turn(args.calls, 2);
   const seen = await state("frames");
   await page.evaluate(() => globalThis.chat.reconnect());
-  await until("history", async () => (await state("frames")) > seen && (await state("isOpen")));
+  await until("history", async () => (await state("frames")) > seen && !(await state("isWorking")));
   const again = await shown();
   check(again.length > 0, "messages are shown");
   return { first, second, again, grew, calls: await state("calls"), isIdle: !(await state("isWorking")) };
@@ -64,7 +64,9 @@ function client({ socket: url }) {
     chat.frames += 1;
     if (frame.type === "user" || frame.type === "assistant") {
       show(frame);
-      chat.isWorking = true;
+      // An answer that calls nothing is the last one.
+      const goesOn = blocks(frame.message).some(({ type }) => type === "tool_use");
+      chat.isWorking = frame.type === "user" || goesOn;
       if (frame.type === "assistant") live.textContent = "";
     } else if (frame.type === "stream_event") {
       if (frame.event.delta?.type === "text_delta") {
