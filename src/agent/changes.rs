@@ -18,6 +18,22 @@ pub struct Change {
     pub reason: String,
 }
 
+/// A session is gone; everybody who watches is told when this is dropped.
+pub struct Deletion {
+    /// Who tells it.
+    pub runs: Arc<Runs>,
+    /// The session.
+    pub key: SessionKey,
+    /// Its id.
+    pub session_id: String,
+}
+
+impl Drop for Deletion {
+    fn drop(&mut self) {
+        self.runs.parts().events.deleted(&self.key, &self.session_id);
+    }
+}
+
 /// A compaction of a session was tried; everybody who watches is told when this
 /// is dropped.
 pub struct CompactionChange {

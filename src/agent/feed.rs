@@ -26,9 +26,9 @@ use super::guardrails::GuardNews;
 use super::run::{AbortReason, ActiveRun};
 use super::tools::ToolOutput;
 
-/// News that may wait for a follower; a run makes some hundreds in a second at
-/// most.
-const MAX_WAITING: usize = 1024;
+/// News that may wait for a follower: some seconds of a fast model. What it takes is
+/// there while somebody follows, some 200 KB.
+const MAX_WAITING: usize = 4096;
 
 /// What happened.
 #[derive(Debug, Clone)]

@@ -1,5 +1,6 @@
 //! What a session is busy with, for those who come late.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -55,6 +56,12 @@ impl Runs {
             }
             (found, _) => found,
         })
+    }
+
+    /// The sessions in which something runs or waits whose end has not been told.
+    pub fn busy_sessions(&self) -> HashSet<SessionKey> {
+        let runs = self.state.lock().lanes.all();
+        runs.into_iter().filter(|run| !run.is_over()).map(|run| run.key.clone()).collect()
     }
 
     /// The runs of a session whose end has not been told, the active one first.

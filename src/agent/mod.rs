@@ -58,7 +58,7 @@ mod weight;
 mod work;
 pub mod workspace;
 
-pub use changes::{Change, CompactionChange};
+pub use changes::{Change, CompactionChange, Deletion};
 pub use commanded::{AfterAnswer, CommandAnswer};
 pub use emitter::Card;
 pub use models::{Models, SessionModel, UnknownModel};
@@ -76,5 +76,5 @@ pub use session_events::SessionEvents;
 pub use tally::Tally;
 pub use terms::RunTerms;
 pub use turn::CUT_CALL;
-pub use visible::shown_text;
+pub use visible::{Visible, part_thoughts, shown_text};
 pub use weight::ContextWeight;

@@ -227,6 +227,14 @@ impl RunsParts {
         );
     }
 
+    /// There is something new to see in the session, unless it was a heartbeat.
+    async fn count_result(&self, run: &ActiveRun) -> Result<(), StoreError> {
+        if run.terms.is_heartbeat {
+            return Ok(());
+        }
+        self.store.add_result(run.key.as_str()).await
+    }
+
     /// Writes down how a run ended, unless that was done. A message that did not reach its transcript
     /// stays in the record, for the next start to put there.
     pub(super) async fn record_end(&self, run: &ActiveRun, end: &RunEnd) {
@@ -242,8 +250,10 @@ impl RunsParts {
         };
         let (is_stored, now_ms) = (run.is_stored(), self.clock.now_ms());
         let recorded =
-            self.store.finish_run(run.family.as_str(), &run.id, outcome, is_stored, now_ms).await;
-        if let Err(error) = recorded {
+            self.store.finish_run(run.family.as_str(), &run.id, outcome, is_stored, now_ms);
+        // Both at once, so that they are one commit.
+        let (recorded, counted) = tokio::join!(recorded, self.count_result(run));
+        if let Err(error) = recorded.and(counted) {
             tracing::error!(run = %run.id, %error, "end of run not recorded");
         }
     }

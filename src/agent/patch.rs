@@ -18,6 +18,8 @@ const ELEVATED: [&str; 4] = ["on", "off", "ask", "full"];
 const EXEC_HOSTS: [&str; 4] = ["auto", "sandbox", "gateway", "node"];
 const EXEC_SECURITY: [&str; 3] = ["deny", "allowlist", "full"];
 const EXEC_ASK: [&str; 3] = ["off", "on-miss", "always"];
+/// The mode in which nothing is changed.
+const PLAN: &str = "plan";
 
 /// What a patch is applied with.
 #[derive(Clone)]
@@ -49,6 +51,7 @@ impl PatchContext {
         word("reasoningLevel", &REASONING, settings.reasoning_level, &mut entry.reasoning_level)?;
         put(usage(settings.response_usage), &mut entry.response_usage);
         word("elevatedLevel", &ELEVATED, settings.elevated_level, &mut entry.elevated_level)?;
+        mode(settings.permission_mode, entry)?;
         word("execHost", &EXEC_HOSTS, settings.exec_host, &mut entry.exec_host)?;
         word("execSecurity", &EXEC_SECURITY, settings.exec_security, &mut entry.exec_security)?;
         word("execAsk", &EXEC_ASK, settings.exec_ask, &mut entry.exec_ask)?;
@@ -155,6 +158,34 @@ fn word(
     };
     put(setting, slot);
     Ok(())
+}
+
+/// A mode stands for settings of commands, so these go with it. No session is less
+/// strict than the configuration, so `bypassPermissions` only ends its own rules.
+fn mode(setting: Setting<String>, entry: &mut SessionEntry) -> Result<(), String> {
+    let (security, ask) = match &setting {
+        Setting::Keep => return Ok(()),
+        Setting::Clear => (None, None),
+        Setting::Set(mode) => match mode.as_str() {
+            // Edits are not asked about here.
+            "default" | "acceptEdits" => (Some("allowlist"), Some("on-miss")),
+            PLAN => (Some("deny"), None),
+            "bypassPermissions" => (None, None),
+            _ => {
+                return Err("invalid permissionMode (use \"default\"|\"acceptEdits\"|\"plan\"|\
+                    \"bypassPermissions\")"
+                    .into());
+            }
+        },
+    };
+    put(setting, &mut entry.permission_mode);
+    (entry.exec_security, entry.exec_ask) = (security.map(Into::into), ask.map(Into::into));
+    Ok(())
+}
+
+/// Whether a session may only look.
+pub fn only_plans(entry: &SessionEntry) -> bool {
+    entry.permission_mode.as_deref() == Some(PLAN)
 }
 
 fn thinking(setting: Setting<String>, slot: &mut Option<String>) -> Result<(), String> {

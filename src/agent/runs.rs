@@ -346,6 +346,12 @@ impl Runs {
         self.state.lock().lanes.active(key).filter(|run| !run.is_over())
     }
 
+    /// Id that the message of a run has in the transcript, while the run is active
+    /// or waits.
+    pub fn message_id(&self, run_id: &str) -> Option<String> {
+        self.state.lock().lanes.get(run_id).map(|run| run.message_id.clone())
+    }
+
     /// Whether something runs or waits in a session.
     pub fn is_busy(&self, key: &SessionKey) -> bool {
         !self.state.lock().lanes.of_session(key).is_empty()

@@ -138,6 +138,17 @@ impl SessionEvents {
         self.told(key, entry, json!({"reason": reason}), has_active_run);
     }
 
+    /// The session is gone: `sessions.changed` with `reason`, without a row.
+    pub fn deleted(&self, key: &SessionKey, session_id: &str) {
+        let audience = Audience::SessionWatchers;
+        if self.bus.wants(EventKind::SessionsChanged, &audience) {
+            let payload = json!({"sessionKey": key.as_str(), "reason": "delete",
+                "ts": self.clock.now_ms()});
+            let event = Event::new(EventKind::SessionsChanged, &payload);
+            self.bus.deliver(event.about(key.clone()).of_gone(session_id), &audience);
+        }
+    }
+
     /// A sub-agent was begun (`create`), or has ended (`subagent-status`).
     pub fn subagent(&self, key: &SessionKey, entry: &SessionEntry, reason: &str) {
         self.changed(key, json!({"reason": reason}), |payload| {

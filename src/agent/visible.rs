@@ -62,6 +62,12 @@ enum Found {
     Unclear,
 }
 
+impl Default for Visible {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl Visible {
     /// Nothing yet.
     pub const fn new() -> Self {

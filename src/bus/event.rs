@@ -46,6 +46,8 @@ pub struct Event {
     head: String,
     /// The session it is about.
     pub session_key: Option<SessionKey>,
+    /// Its id, where the payload has none because it is gone. Not on the wire.
+    pub gone_session_id: Option<String>,
     /// For `chat` events.
     pub chat: Option<ChatMark>,
     state_version: Option<StateVersion>,
@@ -63,7 +65,21 @@ impl Event {
                 head.push_str("{}");
             }
         }
-        Self { kind, head, session_key: None, chat: None, state_version: None }
+        Self {
+            kind,
+            head,
+            session_key: None,
+            gone_session_id: None,
+            chat: None,
+            state_version: None,
+        }
+    }
+
+    /// Names the id of a session that is gone.
+    #[must_use]
+    pub fn of_gone(mut self, session_id: &str) -> Self {
+        self.gone_session_id = Some(session_id.to_owned());
+        self
     }
 
     /// Names the session it is about.

@@ -30,7 +30,7 @@ mod unoffered;
 
 pub use list::rows;
 pub use stop_words::is_stop_word;
-pub use table::{COMMANDS, Category, Spec};
+pub use table::{COMMANDS, Category, Spec, offered};
 
 use serde_json::Value;
 

@@ -16,6 +16,8 @@ const MAX_PORTS: usize = 8;
 pub struct DialectsSettings {
     /// Claude sessions.
     pub claude: bool,
+    /// Whether links to single Claude sessions work, for whoever has one.
+    pub claude_share: bool,
     /// Action chat.
     pub chat: bool,
     /// Whether it is shut but for the way to open it again.
@@ -45,14 +47,14 @@ pub(super) fn read(
     ledger: &mut Ledger,
 ) -> Result<DialectsSettings, ConfigError> {
     let node = node.member("dialects")?;
-    let mut switch = |name: &str| -> Result<bool, ConfigError> {
+    let mut switch = |name: &str, default: bool| -> Result<bool, ConfigError> {
         let choice = Choice::file(file, node.at(name)?.boolean()?);
-        Ok(ledger.settle(&format!("gateway.dialects.{name}"), choice, true))
+        Ok(ledger.settle(&format!("gateway.dialects.{name}"), choice, default))
     };
-    let (all, claude, chat) =
-        (switch("enabled")?, switch("claude.enabled")?, switch("chat.enabled")?);
-    let lockdown = Choice::file(file, node.at("chat.lockdown")?.boolean()?);
-    let is_chat_locked = ledger.settle("gateway.dialects.chat.lockdown", lockdown, false);
+    let all = switch("enabled", true)?;
+    let (claude, chat) = (switch("claude.enabled", true)?, switch("chat.enabled", true)?);
+    let claude_share = switch("claude.share", false)?;
+    let is_chat_locked = switch("chat.lockdown", false)?;
     let ports = Choice::file(file, ports(&node.member("ports")?)?);
     let ports = ledger.settle_list("gateway.dialects.ports", ports, Vec::new());
     let rule = "must be a path of letters, digits, -, _, ~ and ., such as /compat";
@@ -60,6 +62,7 @@ pub(super) fn read(
     let prefix = ledger.settle_optional("gateway.dialects.prefix", prefix);
     Ok(DialectsSettings {
         claude: all && claude,
+        claude_share,
         chat: all && chat,
         is_chat_locked,
         ports,
@@ -108,6 +111,8 @@ mod tests {
         assert_eq!((one.has("claude"), one.has("chat"), one.has("other")), (false, true, false));
         let none = settings(&json!({"enabled": false, "claude": {"enabled": true}})).unwrap();
         assert!(!none.claude && !none.chat);
+        let shares = |value| settings(&json!({"claude": value})).unwrap().claude_share;
+        assert_eq!((shares(json!({})), shares(json!({"share": true}))), (false, true));
         let placed = settings(&json!({"ports": [8000, 12345], "prefix": "compat/"})).unwrap();
         assert_eq!((placed.ports, &*placed.prefix), (vec![8000, 12345], "/compat"));
     }

@@ -13,6 +13,8 @@ use tokio::net::TcpListener;
 
 use crate::auth::Auth;
 use crate::bus::Hub;
+use crate::dialects::claude::history::Histories;
+use crate::dialects::claude::live::Rooms;
 use crate::http;
 use crate::protocol::hello::MAX_PAYLOAD;
 use crate::registry::Services;
@@ -49,6 +51,10 @@ pub struct Gateway {
     pub preauth: PreauthBudget,
     /// What browsers may show without a credential.
     pub tickets: http::Tickets,
+    /// Histories of Claude sessions.
+    pub histories: Histories,
+    /// Sessions that clients of Claude Code look at.
+    pub claude: Rooms,
 }
 
 impl Gateway {
@@ -56,7 +62,9 @@ impl Gateway {
     pub fn new(services: Arc<Services>, auth: Auth, hub: Arc<Hub>) -> Self {
         let preauth = PreauthBudget::new(services.settings.now().gateway.max_preauth_per_ip);
         let tickets = http::Tickets::default();
-        Self { services, auth: Live::new(auth), hub, preauth, tickets }
+        let histories = Histories::default();
+        let claude = Rooms::default();
+        Self { services, auth: Live::new(auth), hub, preauth, tickets, histories, claude }
     }
 }
 

@@ -59,6 +59,7 @@ pub async fn exec_request(cx: Ctx, p: ExecApprovalRequestParams) -> Reply<Value>
         request,
         allowed,
         limit: limit.min(APPROVAL_TIMEOUT_MAX),
+        call_id: None,
     };
     ask(&cx, p.id, draft, p.two_phase).await
 }
@@ -129,7 +130,7 @@ pub async fn plugin_request(cx: Ctx, p: PluginApprovalRequestParams) -> Reply<Va
         }
     };
     let limit = p.timeout_ms.map_or(PLUGIN_TIMEOUT, Duration::from_millis);
-    let draft = Draft { kind: QuestionKind::Plugin, request, allowed, limit };
+    let draft = Draft { kind: QuestionKind::Plugin, request, allowed, limit, call_id: None };
     ask(&cx, None, draft, p.two_phase).await
 }
 

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
+use crate::agent::Deletion;
 use crate::agent::roster::{
     AgentChange, Created, Discarded, NewAgent, Removed, Roster, RosterError,
 };
@@ -16,7 +17,7 @@ use crate::sessions::{AgentId, SessionKey, SessionQuery};
 use crate::support::without_nulls;
 
 use super::config;
-use super::session_changes::{change, interrupt};
+use super::session_changes::interrupt;
 
 /// `agents.create`: adds an agent, with its workspace. Who names no workspace
 /// gets the usual one; the original's clients have to name it.
@@ -123,7 +124,8 @@ async fn end_sessions(cx: &Ctx, id: &AgentId) {
         match cx.services.sessions.delete(&key, true).await {
             Ok(_) => {
                 cx.services.runs.parts().processes.end_of_session(&key);
-                cx.after_answer(change(cx, key, None, "delete"));
+                let (runs, session_id) = (Arc::clone(&cx.services.runs), row.entry.session_id);
+                cx.after_answer(Deletion { runs, key, session_id });
             }
             Err(error) => tracing::warn!(session = %key, %error, "session not removed"),
         }

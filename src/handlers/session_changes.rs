@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::chat;
 use super::sessions::unavailable;
-use crate::agent::{AbortReason, Change};
+use crate::agent::{AbortReason, Change, Deletion};
 use crate::protocol::ErrorShape;
 use crate::protocol::methods::chat::ChatSendParams;
 use crate::protocol::methods::sessions::{
@@ -144,13 +144,14 @@ pub async fn delete(cx: Ctx, p: SessionsDeleteParams) -> Reply<Value> {
     interrupt(&cx, &key, &p.key).await?;
     let deleted =
         cx.services.sessions.delete(&key, !p.delete_transcript).await.map_err(unavailable)?;
-    let is_deleted = deleted.is_some();
+    let session_id = deleted.as_ref().map(|deleted| deleted.entry.session_id.clone());
     let archived = deleted.map(|deleted| deleted.archived).unwrap_or_default();
+    let is_deleted = session_id.is_some();
     let answer =
         json!({"ok": true, "key": key.as_str(), "deleted": is_deleted, "archived": archived});
-    if is_deleted {
+    if let Some(session_id) = session_id {
         cx.services.runs.parts().processes.end_of_session(&key);
-        cx.after_answer(change(&cx, key, None, "delete"));
+        cx.after_answer(Deletion { runs: Arc::clone(&cx.services.runs), key, session_id });
     }
     Ok(answer)
 }

@@ -155,7 +155,7 @@ pub(super) fn subscriber(
 }
 
 /// What calls in the name of this connection work with.
-pub(super) fn cx_with(services: &Arc<Services>, subscriber: Arc<Subscriber>) -> Ctx {
+pub fn cx_with(services: &Arc<Services>, subscriber: Arc<Subscriber>) -> Ctx {
     let caller = Caller {
         principal: Arc::clone(&subscriber.principal),
         subscriber,

@@ -40,7 +40,7 @@ use crate::telemetry::traces;
 
 use routes::Found;
 
-pub use asked::{Asked, cx_of, ok};
+pub use asked::{Asked, cx_of, cx_with, ok};
 pub use headers::secured;
 pub use manner::{Manner, json_answer};
 pub use pattern::PathValues;

@@ -201,6 +201,11 @@ impl<'a> Answer<'a> {
     pub fn end_block(&mut self) {
         if let Some(index) = self.open.take() {
             self.parse_arguments(index);
+            if let Some(ContentBlock::Thinking(block)) = self.message.content.get(index)
+                && let Some(signature) = block.thinking_signature.clone()
+            {
+                (self.events)(StreamEvent::ThinkingSigned { index, signature });
+            }
             (self.events)(StreamEvent::BlockEnd { index });
         }
     }

@@ -156,6 +156,8 @@ pub enum StreamEvent {
     ToolCallStart { index: usize, id: String, name: String },
     /// More of its arguments, as JSON text.
     ToolCallDelta { index: usize, delta: String },
+    /// The signature of a thinking block, just before its end.
+    ThinkingSigned { index: usize, signature: String },
     /// A block is complete.
     BlockEnd { index: usize },
     /// The call failed and will be tried again.

@@ -10,6 +10,9 @@ const TITLE_MAX: usize = 60;
 /// A title is cut at a space when it keeps at least this much.
 const TITLE_MIN: usize = 36;
 
+/// Longest beginning of the first question, in characters.
+const OPENING_MAX: usize = 120;
+
 /// Longest preview, in characters.
 const PREVIEW_MAX: usize = 240;
 
@@ -28,6 +31,7 @@ pub(super) fn note(facts: &mut TranscriptFacts, message: &AgentMessage) {
     }
     if is_user && facts.derived_title.is_none() {
         facts.derived_title = Some(title(&text));
+        facts.opening = Some(cut(&text, OPENING_MAX));
     }
     facts.last_message = Some(cut(&directives::strip(&text), PREVIEW_MAX));
 }

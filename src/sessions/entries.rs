@@ -16,6 +16,7 @@ use super::media::{Media, StoredMedia};
 use super::outline::Outlines;
 use super::service::Sessions;
 use super::transcript::{Body, Forward, Line, Position, bare_id, head};
+use super::types::StoredMessage;
 use super::{SessionError, SessionKey, directives, reading, time};
 use crate::protocol::message::{AgentMessage, ContentBlock, UserContent, UserMessage, text_of};
 use crate::store::SessionEntry;
@@ -38,6 +39,16 @@ pub struct TranscriptEntry {
     pub timestamp: u64,
     /// What it holds.
     pub body: EntryBody,
+}
+
+impl TranscriptEntry {
+    /// A message that has just been stored, as people see it; `None` for what
+    /// nobody needs to see. Pictures that are files are not looked up.
+    pub fn of_stored(stored: &StoredMessage) -> Option<Self> {
+        let timestamp = stored.message.timestamp();
+        let message = shown(stored.message.clone(), None)?;
+        Some(Self { id: stored.id.clone(), timestamp, body: EntryBody::Message(message) })
+    }
 }
 
 /// What an entry holds. One at a time is in memory, so its size does not matter.

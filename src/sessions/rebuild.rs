@@ -201,7 +201,7 @@ pub(super) fn facts(file: &File) -> io::Result<TranscriptFacts> {
     note_all(&first_lines(file)?, &mut first);
     let mut last = TranscriptFacts::default();
     note_all(&last_lines(file)?, &mut last);
-    Ok(TranscriptFacts { derived_title: first.derived_title, ..last })
+    Ok(TranscriptFacts { derived_title: first.derived_title, opening: first.opening, ..last })
 }
 
 fn note_all(lines: &[Vec<u8>], facts: &mut TranscriptFacts) {

@@ -60,6 +60,10 @@ pub struct SessionEntry {
     /// `off`, `on-miss` or `always`: whether a person is asked before.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub exec_ask: Option<String>,
+    /// `default`, `acceptEdits`, `plan` or `bypassPermissions`, once somebody has
+    /// chosen one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub permission_mode: Option<String>,
     /// The node that commands run on.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub exec_node: Option<String>,
@@ -209,6 +213,8 @@ pub struct TranscriptFacts {
     pub leaf_id: Option<String>,
     /// The beginning of what the user said first.
     pub derived_title: Option<String>,
+    /// More of the same, on one line: at most 120 characters.
+    pub opening: Option<String>,
     /// The beginning of the last message with text.
     pub last_message: Option<String>,
 }

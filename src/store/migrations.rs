@@ -303,6 +303,30 @@ const STEPS: &[&str] = &[
         name TEXT PRIMARY KEY NOT NULL,
         value TEXT NOT NULL
     ) STRICT;",
+    // What people have read, put away and shown; when a person was last in a
+    // session, and how it began.
+    "ALTER TABLE sessions ADD COLUMN user_at INTEGER NOT NULL DEFAULT 0;
+    ALTER TABLE sessions ADD COLUMN opening TEXT;
+    UPDATE sessions SET user_at = CASE WHEN json_valid(entry) THEN
+        CAST(coalesce(entry ->> 'lastInteractionAt', entry ->> 'sessionStartedAt', updated_at)
+            AS INTEGER)
+        ELSE updated_at END;
+    CREATE INDEX sessions_by_user ON sessions (user_at DESC, session_id DESC);
+    CREATE TABLE session_marks (
+        key TEXT PRIMARY KEY NOT NULL,
+        results INTEGER NOT NULL DEFAULT 0,
+        read_results INTEGER NOT NULL DEFAULT 0,
+        archived_id TEXT,
+        seen_at INTEGER NOT NULL DEFAULT 0
+    ) STRICT;
+    CREATE TABLE session_shares (
+        id INTEGER PRIMARY KEY AUTOINCREMENT,
+        handle TEXT UNIQUE NOT NULL,
+        token_hash TEXT NOT NULL,
+        session_id TEXT NOT NULL,
+        created_at INTEGER NOT NULL
+    ) STRICT;
+    CREATE INDEX session_shares_by_session ON session_shares (session_id);",
 ];
 
 /// Brings the schema up to date.

@@ -23,6 +23,7 @@ mod error;
 mod group;
 pub mod instance;
 mod json_file;
+mod marks;
 mod memory;
 mod migrations;
 mod nodes;
@@ -56,6 +57,10 @@ pub use devices::{
 pub use entry::{SessionEntry, TranscriptFacts};
 pub use error::StoreError;
 pub use json_file::{JsonFile, JsonFileError};
+pub use marks::{
+    MAX_SHARES, MarkStore, Overview, OverviewFilter, OverviewPlace, OverviewQuery, OverviewRow,
+    SessionMarks, SessionShare,
+};
 pub use memory::{MemoryChunk, MemoryFile, MemoryHit, MemoryUpdate};
 pub use nodes::{
     KnownNode, NodeAction, NodeAdmitted, NodeApproval, NodeCheck, NodeDrain, NodeFacts, NodePair,

@@ -8,11 +8,20 @@ use super::column::{signed, unsigned};
 use super::error::Fault;
 use super::{
     Edited, NewSession, SessionEdit, SessionEntry, SessionPage, SessionQuery, SessionRow,
-    TranscriptFacts,
+    TranscriptFacts, marks,
 };
 
 const COLUMNS: &str = "key, entry, message_count, transcript_bytes, leaf_id, \
-                       derived_title, last_message";
+                       derived_title, last_message, opening";
+/// How many these are.
+pub(super) const COLUMN_COUNT: usize = 8;
+
+/// The columns of a row, for queries of more than one table.
+pub(super) fn columns() -> String {
+    let names: Vec<_> =
+        COLUMNS.split(", ").map(|name| format!("sessions.{}", name.trim())).collect();
+    names.join(", ")
+}
 
 pub(super) fn get(connection: &Connection, key: &str) -> Result<Option<SessionEntry>, Fault> {
     let found = connection
@@ -75,6 +84,9 @@ pub(super) fn update(
     if entry != before {
         put(connection, key, &entry)?;
     }
+    if entry.session_id != before.session_id {
+        marks::revoke(connection, &before.session_id)?;
+    }
     Ok(Some(entry))
 }
 
@@ -120,7 +132,7 @@ fn put(connection: &Connection, key: &str, entry: &SessionEntry) -> Result<(), F
         .prepare_cached(
             "UPDATE sessions SET session_id = ?2, updated_at = ?3, label = ?4, spawned_by = ?5,
                 message_count = ?6, transcript_bytes = ?7, leaf_id = ?8, derived_title = ?9,
-                last_message = ?10, search = ?11, entry = ?12
+                last_message = ?10, search = ?11, entry = ?12, user_at = ?13, opening = ?14
              WHERE key = ?1",
         )?
         .execute(params![
@@ -136,13 +148,21 @@ fn put(connection: &Connection, key: &str, entry: &SessionEntry) -> Result<(), F
             entry.transcript.last_message,
             search_text(key, entry),
             serde_json::to_string(entry)?,
+            signed(user_at(entry)),
+            entry.transcript.opening,
         ])?;
     Ok(())
+}
+
+/// When a person last said something, or else when it began.
+fn user_at(entry: &SessionEntry) -> u64 {
+    entry.last_interaction_at.or(entry.session_started_at).unwrap_or(entry.updated_at)
 }
 
 pub(super) fn delete(connection: &Connection, key: &str) -> Result<Option<SessionEntry>, Fault> {
     let found = get(connection, key)?;
     connection.prepare_cached("DELETE FROM sessions WHERE key = ?1")?.execute([key])?;
+    marks::forget(connection, key, found.as_ref().map(|entry| entry.session_id.as_str()))?;
     Ok(found)
 }
 
@@ -151,10 +171,16 @@ pub(super) fn delete_unchanged(
     key: &str,
     updated_at: u64,
 ) -> Result<bool, Fault> {
-    let deleted = connection
-        .prepare_cached("DELETE FROM sessions WHERE key = ?1 AND updated_at = ?2")?
-        .execute(params![key, signed(updated_at)])?;
-    Ok(deleted > 0)
+    let deleted: Option<String> = connection
+        .prepare_cached(
+            "DELETE FROM sessions WHERE key = ?1 AND updated_at = ?2 RETURNING session_id",
+        )?
+        .query_row(params![key, signed(updated_at)], |row| row.get(0))
+        .optional()?;
+    if let Some(session_id) = &deleted {
+        marks::forget(connection, key, Some(session_id))?;
+    }
+    Ok(deleted.is_some())
 }
 
 pub(super) fn list(connection: &Connection, query: &SessionQuery) -> Result<SessionPage, Fault> {
@@ -271,14 +297,14 @@ fn search_text(key: &str, entry: &SessionEntry) -> String {
 }
 
 /// A row before its JSON is read, which the database's row mapper cannot fail on.
-struct RawRow {
+pub(super) struct RawRow {
     key: String,
     entry: String,
     transcript: TranscriptFacts,
 }
 
 impl RawRow {
-    fn read(row: &Row<'_>) -> rusqlite::Result<Self> {
+    pub(super) fn read(row: &Row<'_>) -> rusqlite::Result<Self> {
         Ok(Self {
             key: row.get(0)?,
             entry: row.get(1)?,
@@ -288,11 +314,12 @@ impl RawRow {
                 leaf_id: row.get(4)?,
                 derived_title: row.get(5)?,
                 last_message: row.get(6)?,
+                opening: row.get(7)?,
             },
         })
     }
 
-    fn parse(self) -> Result<SessionRow, Fault> {
+    pub(super) fn parse(self) -> Result<SessionRow, Fault> {
         let mut entry: SessionEntry = serde_json::from_str(&self.entry)?;
         entry.transcript = self.transcript;
         Ok(SessionRow { key: self.key, entry, children: Vec::new() })

@@ -6,10 +6,10 @@
 
 use super::{
     AnswerClaim, ChannelStore, Claim, CooldownChange, CooldownRow, CronEdit, CronEdited,
-    CronJobRow, CronRunQuery, CronRunRow, DeviceStore, MemoryFile, MemoryHit, MemoryUpdate, NewRun,
-    NodeStore, NoticeRow, RunOutcome, RunRecord, SessionEntry, SessionPage, SessionQuery,
-    SessionRow, Spending, StoreError, SubagentQuery, SubagentRow, SubagentState, UsageFacts,
-    UsageFile, UsageScan,
+    CronJobRow, CronRunQuery, CronRunRow, DeviceStore, MarkStore, MemoryFile, MemoryHit,
+    MemoryUpdate, NewRun, NodeStore, NoticeRow, RunOutcome, RunRecord, SessionEntry, SessionPage,
+    SessionQuery, SessionRow, Spending, StoreError, SubagentQuery, SubagentRow, SubagentState,
+    UsageFacts, UsageFile, UsageScan,
 };
 use crate::support::BoxFuture;
 
@@ -50,9 +50,9 @@ pub struct NewSession {
     pub entry: SessionEntry,
 }
 
-/// Session index, run records, usage, credentials that rest, devices, nodes, and
-/// channels.
-pub trait Store: ChannelStore + DeviceStore + NodeStore {
+/// Session index, run records, usage, credentials that rest, devices, nodes,
+/// channels, and marks on sessions.
+pub trait Store: ChannelStore + DeviceStore + MarkStore + NodeStore {
     /// The session with this key.
     fn session<'a>(&'a self, key: &'a str) -> StoreFuture<'a, Option<SessionEntry>>;
 

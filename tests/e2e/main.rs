@@ -13,6 +13,7 @@ mod stage;
 
 mod browser;
 mod chat_page;
+mod claude_page;
 mod control_ui;
 mod login;
 mod page;

@@ -208,7 +208,8 @@ impl Approvals {
         let limit = settings.exec_policy.approval_timeout;
         let is_guarded = settings.tools.guardrails.enabled;
         let limit = if is_guarded { limit.min(GUARDRAIL_ASK_LIMIT) } else { limit };
-        let draft = Draft { kind: QuestionKind::Exec, request: shown, allowed, limit };
+        let call_id = Some(request.call_id.clone());
+        let draft = Draft { kind: QuestionKind::Exec, request: shown, allowed, limit, call_id };
         self.open(None, draft).map_err(|error| {
             Denial::by_policy(request, "approval-unavailable", format!("Exec denied: {error}"))
         })

@@ -173,7 +173,8 @@ impl Approvals {
             shown["envKeys"] = json!(env.keys().collect::<Vec<_>>());
         }
         let limit = self.parts.settings.now().exec_policy.approval_timeout;
-        let draft = Draft { kind: QuestionKind::Exec, request: shown, allowed, limit };
+        let call_id = Some(request.call_id.clone());
+        let draft = Draft { kind: QuestionKind::Exec, request: shown, allowed, limit, call_id };
         self.open(None, draft).map_err(|error| {
             Denial::by_policy(request, "approval-unavailable", format!("Exec denied: {error}"))
         })

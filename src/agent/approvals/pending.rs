@@ -80,6 +80,8 @@ pub struct Question {
     pub expires_at: u64,
     /// The decisions that can be made.
     pub allowed: Vec<Decision>,
+    /// The call of a run's tool that waits for it.
+    pub call_id: Option<String>,
     deadline: Instant,
     /// Whether its yes was used by a client that runs the command elsewhere.
     redeemed: AtomicBool,
@@ -97,6 +99,8 @@ pub struct Draft {
     pub allowed: Vec<Decision>,
     /// How long it waits.
     pub limit: Duration,
+    /// The call of a run's tool that waits for it.
+    pub call_id: Option<String>,
 }
 
 impl Question {
@@ -208,7 +212,7 @@ impl Pending {
             let ended = questions.iter().position(|question| !question.is_open());
             questions.remove(ended.ok_or(AskError::Full)?);
         }
-        let Draft { kind, request, allowed, limit } = draft;
+        let Draft { kind, request, allowed, limit, call_id } = draft;
         let limit_ms = u64::try_from(limit.as_millis()).unwrap_or(u64::MAX);
         let question = Arc::new(Question {
             id,
@@ -217,6 +221,7 @@ impl Pending {
             created_at: now_ms,
             expires_at: now_ms.saturating_add(limit_ms),
             allowed,
+            call_id,
             deadline: Instant::now() + limit,
             redeemed: AtomicBool::new(false),
             ending: watch::Sender::new(None),
@@ -262,6 +267,7 @@ mod tests {
             request: json!({"command": "ls"}),
             allowed: Decision::ALL.to_vec(),
             limit,
+            call_id: None,
         }
     }
 

@@ -107,7 +107,7 @@ impl Runs {
             return;
         }
         match self.parts.sessions.delete(&child, false).await {
-            Ok(Some(_)) => self.parts.events.reason(&child, None, "delete", false),
+            Ok(Some(gone)) => self.parts.events.deleted(&child, &gone.entry.session_id),
             Ok(None) => {}
             Err(error) => {
                 tracing::error!(session = %child, %error, "session of a sub-agent not removed");

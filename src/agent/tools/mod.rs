@@ -154,7 +154,10 @@ impl Tools {
         let taken = builtin.iter().map(|tool| tool.name().to_owned());
         let foreign = self.mcp.tools(taken).await;
         let offered = builtin.iter().filter(|tool| tool.is_offered(settings)).chain(&foreign);
-        let allowed = offered.filter(|tool| scope.allows(settings, tool.name()));
+        let allowed = offered.filter(|tool| {
+            let is_harmless = tool.kind() == ToolKind::Reads || !scope.only_reads();
+            is_harmless && scope.allows(settings, tool.name())
+        });
         Toolbox(allowed.cloned().collect())
     }
 

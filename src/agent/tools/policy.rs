@@ -5,6 +5,7 @@
 //! it has not. Unknown means no.
 
 use crate::agent::parts::RunsParts;
+use crate::agent::patch::only_plans;
 use crate::config::{Settings, ToolPattern, ToolPolicy, ToolProfile, ToolRules};
 use crate::providers::ModelRef;
 use crate::sessions::{SessionEntry, SessionError, SessionKey};
@@ -53,6 +54,8 @@ struct Link {
     depth: u64,
     /// What it may use at all: tools that are in all lists.
     limits: Vec<ToolRules>,
+    /// Whether it may only look.
+    plans: bool,
 }
 
 impl ToolScope {
@@ -74,6 +77,7 @@ impl ToolScope {
                 model: parts.models.of_session(&key, entry.as_ref()).name,
                 depth: depth.unwrap_or_else(|| u64::from(key.is_spawned())),
                 limits: limits(entry.as_ref().map_or(&[], |entry| &entry.tool_limits)),
+                plans: entry.as_ref().is_some_and(only_plans),
             });
             let parent = entry.and_then(|entry| entry.spawned_by);
             let Some(parent) = parent.filter(|_| links.len() <= CHAIN_MAX) else { break };
@@ -97,8 +101,13 @@ impl ToolScope {
 
     /// Whether it may use less than another session of its agent.
     pub fn is_narrowed(&self) -> bool {
-        let is_narrow = |link: &Link| link.depth > 0 || !link.limits.is_empty();
+        let is_narrow = |link: &Link| link.depth > 0 || link.plans || !link.limits.is_empty();
         !self.limits.is_empty() || self.links.iter().any(is_narrow)
+    }
+
+    /// Whether only tools may be used that change nothing.
+    pub fn only_reads(&self) -> bool {
+        self.links.iter().any(|link| link.plans)
     }
 
     /// The same for a client that calls a tool itself.

@@ -187,6 +187,7 @@ const CLAUDE: &[Key] = &[
     .or("true"),
     key("projectsDir", Text, "The folder with them, when it is not where Claude Code has it.")
         .like("\"~/.claude/projects\""),
+    key("share", Boolean, "Whether sessions may be shown by link, to whoever has it.").or("false"),
 ];
 
 const TLS: &[Key] = &[

@@ -6,13 +6,19 @@
 pub mod export;
 pub mod format;
 pub mod history;
+pub mod live;
 mod pages;
 pub mod projects;
+pub mod rest;
 mod routes;
 
 use super::Dialect;
 use crate::http::Manner;
 
 /// Its tables.
-pub static DIALECT: Dialect =
-    Dialect { name: "claude", manner: Manner::Claude, routes: &routes::ROUTES, sockets: &[] };
+pub static DIALECT: Dialect = Dialect {
+    name: "claude",
+    manner: Manner::Claude,
+    routes: &routes::ROUTES,
+    sockets: &live::SOCKETS,
+};

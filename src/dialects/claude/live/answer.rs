@@ -1,0 +1,334 @@
+//! The answer of a model while it comes, as events of the Anthropic API.
+//!
+//! Owns: which blocks are open. Promises: a block is told whole in a frame
+//! before it ends; what people do not see (thoughts in a text, directives) is in
+//! no delta; a block has the index and the uuid that it has in the transcript.
+//! Must not: know runs or tools.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use super::frame::Frame;
+use crate::agent::{Visible, part_thoughts};
+use crate::dialects::claude::format::{
+    self, Ids, block, tool_input, tool_name, tool_use_id, usage_at_end, usage_at_start,
+};
+use crate::protocol::message::{AssistantMessage, ContentBlock, Usage};
+use crate::providers::{FallbackNotice, ModelInfo, StreamEvent};
+use crate::sessions::{directives, iso_time};
+
+/// Tools whose arguments have other names here: clients get them in one piece,
+/// so that what they put together is what the block says.
+const RENAMED: [&str; 6] = ["exec", "bash", "read", "write", "edit", "sessions_spawn"];
+
+/// What all frames of a session say of it.
+#[derive(Debug, Clone)]
+pub struct Of {
+    /// The session.
+    pub session_id: Arc<str>,
+    /// Its ids.
+    pub ids: Ids,
+    /// The call that began it, for a sub-agent.
+    pub parent_tool_use_id: Option<Arc<str>>,
+}
+
+/// A block that is not complete.
+#[derive(Debug)]
+enum Open {
+    Text { raw: String, seen: Visible, told: usize },
+    Thinking { text: String, signature: Option<String>, is_told: bool },
+    Call { id: String, name: String, arguments: String },
+}
+
+/// An answer that comes.
+#[derive(Debug)]
+pub struct Answer {
+    /// Id that it will have in the transcript.
+    pub entry_id: String,
+    /// Who answers.
+    pub model: Arc<ModelInfo>,
+    /// Its name, or that of the one that is asked in its place.
+    name: String,
+    of: Of,
+    /// The line before the next one.
+    last: Option<Uuid>,
+    /// Whether clients have been told that it begins.
+    has_begun: bool,
+    /// Pieces told so far.
+    pieces: usize,
+    /// Blocks that the transcript will have more than the stream has.
+    shift: usize,
+    open: BTreeMap<usize, Open>,
+}
+
+impl Answer {
+    /// An answer of which nothing has come, behind the line `last`.
+    pub fn new(of: Of, entry_id: String, model: Arc<ModelInfo>, last: Option<Uuid>) -> Self {
+        let (open, name) = (BTreeMap::new(), model.id.clone());
+        Self { entry_id, model, name, of, last, has_begun: false, pieces: 0, shift: 0, open }
+    }
+
+    /// More of it, at this time.
+    pub fn hear(&mut self, event: &StreamEvent, now_ms: u64, out: &mut Vec<Frame>) {
+        match event {
+            StreamEvent::TextStart { index } => {
+                let open = Open::Text { raw: String::new(), seen: Visible::new(), told: 0 };
+                self.open.insert(*index, open);
+            }
+            StreamEvent::TextDelta { index, delta } => self.text(*index, delta, out),
+            StreamEvent::ThinkingStart { index } => {
+                let (text, signature) = (String::new(), None);
+                self.open.insert(*index, Open::Thinking { text, signature, is_told: false });
+            }
+            StreamEvent::ThinkingDelta { index, delta } => self.thinking(*index, delta, out),
+            StreamEvent::ThinkingSigned { index, signature: new } => {
+                if let Some(Open::Thinking { signature, .. }) = self.open.get_mut(index) {
+                    *signature = Some(new.clone());
+                }
+            }
+            StreamEvent::ToolCallStart { index, id, name } => {
+                let start = json!({"type": "tool_use", "id": tool_use_id(id),
+                    "name": tool_name(name), "input": {}});
+                self.begin_block(*index, &start, out);
+                let (id, name) = (id.clone(), name.clone());
+                self.open.insert(*index, Open::Call { id, name, arguments: String::new() });
+            }
+            StreamEvent::ToolCallDelta { index, delta } => self.arguments(*index, delta, out),
+            StreamEvent::BlockEnd { index } => self.end_block(*index, now_ms, out),
+            // Another model is asked only while nothing was said.
+            StreamEvent::Fallback(FallbackNotice::Step { to: Some(to), .. }) => {
+                self.name.clone_from(&to.model);
+            }
+            StreamEvent::Fallback(_) | StreamEvent::Retry(_) => {}
+        }
+    }
+
+    /// The message is in the transcript, with these lines: what was not told of
+    /// it is told, then its end.
+    pub fn finish(
+        &mut self,
+        message: &AssistantMessage,
+        lines: &[(Option<Uuid>, Value)],
+        out: &mut Vec<Frame>,
+    ) {
+        let reason = format::stop_reason(message.stop_reason);
+        // One that came without any piece is told in the same way.
+        let is_whole = !self.has_begun && reason.is_some();
+        for (index, (uuid, line)) in lines.iter().enumerate() {
+            if is_whole {
+                self.whole_block(index, *uuid, line, out);
+            } else {
+                out.push(Frame::line(*uuid, line));
+            }
+        }
+        let Some(reason) = reason.filter(|_| self.has_begun) else { return };
+        let delta = json!({"stop_reason": reason, "stop_sequence": null});
+        let usage = usage_at_end(&message.usage);
+        self.piece(&json!({"type": "message_delta", "delta": delta, "usage": usage}), out);
+        self.piece(&json!({"type": "message_stop"}), out);
+    }
+
+    fn whole_block(
+        &mut self,
+        index: usize,
+        uuid: Option<Uuid>,
+        line: &Value,
+        out: &mut Vec<Frame>,
+    ) {
+        let block = &line["message"]["content"][0];
+        let text = |name: &str| block[name].as_str().unwrap_or_default();
+        let (start, delta) = match text("type") {
+            "text" => (
+                json!({"type": "text", "text": ""}),
+                json!({"type": "text_delta", "text": text("text")}),
+            ),
+            "thinking" => (
+                json!({"type": "thinking", "thinking": "", "signature": ""}),
+                json!({"type": "thinking_delta", "thinking": text("thinking")}),
+            ),
+            "tool_use" => (
+                json!({"type": "tool_use", "id": block["id"], "name": block["name"], "input": {}}),
+                json!({"type": "input_json_delta", "partial_json": block["input"].to_string()}),
+            ),
+            _ => return out.push(Frame::line(uuid, line)),
+        };
+        self.begin_block(index, &start, out);
+        self.delta(index, &delta, out);
+        out.push(Frame::line(uuid, line));
+        self.piece(&json!({"type": "content_block_stop", "index": index}), out);
+    }
+
+    fn text(&mut self, index: usize, delta: &str, out: &mut Vec<Frame>) {
+        let Some(Open::Text { raw, seen, told }) = self.open.get_mut(&index) else { return };
+        raw.push_str(delta);
+        seen.push(delta);
+        if directives::may_become_silent(seen.text()) {
+            return;
+        }
+        let (is_first, new) = (*told == 0, unsaid(seen, told));
+        self.say(index, is_first, new, out);
+    }
+
+    fn say(&mut self, index: usize, is_first: bool, new: Option<String>, out: &mut Vec<Frame>) {
+        let Some(new) = new else { return };
+        if is_first {
+            self.begin_block(index, &json!({"type": "text", "text": ""}), out);
+        }
+        self.delta(index, &json!({"type": "text_delta", "text": new}), out);
+    }
+
+    fn thinking(&mut self, index: usize, delta: &str, out: &mut Vec<Frame>) {
+        let Some(Open::Thinking { text, is_told, .. }) = self.open.get_mut(&index) else { return };
+        text.push_str(delta);
+        if !std::mem::replace(is_told, true) {
+            let start = json!({"type": "thinking", "thinking": "", "signature": ""});
+            self.begin_block(index, &start, out);
+        }
+        self.delta(index, &json!({"type": "thinking_delta", "thinking": delta}), out);
+    }
+
+    fn arguments(&mut self, index: usize, delta: &str, out: &mut Vec<Frame>) {
+        let Some(Open::Call { name, arguments, .. }) = self.open.get_mut(&index) else { return };
+        arguments.push_str(delta);
+        if !RENAMED.contains(&name.as_str()) {
+            self.delta(index, &json!({"type": "input_json_delta", "partial_json": delta}), out);
+        }
+    }
+
+    /// A block is complete: what is left of it, the whole, its end.
+    fn end_block(&mut self, index: usize, now_ms: u64, out: &mut Vec<Frame>) {
+        let Some(open) = self.open.remove(&index) else { return };
+        let (blocks, is_told) = match open {
+            Open::Text { raw, seen, told } => self.end_text(index, &raw, seen, told, out),
+            Open::Thinking { text, signature, is_told } => {
+                let mut block = ContentBlock::thinking(text);
+                if let ContentBlock::Thinking(block) = &mut block {
+                    block.thinking_signature = signature;
+                }
+                (vec![block], is_told)
+            }
+            Open::Call { id, name, arguments } => {
+                let arguments = serde_json::from_str(&arguments).unwrap_or_else(|_| json!({}));
+                if RENAMED.contains(&name.as_str()) {
+                    let input = tool_input(&name, &arguments).to_string();
+                    let delta = json!({"type": "input_json_delta", "partial_json": input});
+                    self.delta(index, &delta, out);
+                }
+                (vec![ContentBlock::tool_call(id, name, arguments)], true)
+            }
+        };
+        // What is not shown yet is not to be seen, or comes with the message.
+        let shown: Vec<_> = if is_told { self.values(&blocks) } else { Vec::new() };
+        let first = index + self.shift;
+        self.shift += blocks.len().saturating_sub(1);
+        for (number, value) in shown {
+            if let Some(signature) = value["signature"].as_str().filter(|it| !it.is_empty()) {
+                let delta = json!({"type": "signature_delta", "signature": signature});
+                self.delta(index, &delta, out);
+            }
+            self.block(first + number, value, now_ms, out);
+        }
+        if is_told {
+            self.piece(&json!({"type": "content_block_stop", "index": index}), out);
+        }
+    }
+
+    /// The rest of a text, and the blocks that the transcript makes of it.
+    fn end_text(
+        &mut self,
+        index: usize,
+        raw: &str,
+        mut seen: Visible,
+        mut told: usize,
+        out: &mut Vec<Frame>,
+    ) -> (Vec<ContentBlock>, bool) {
+        seen.finish();
+        let (is_first, rest) = (told == 0, unsaid(&seen, &mut told));
+        self.say(index, is_first, rest, out);
+        let mut blocks = part_thoughts(vec![ContentBlock::text(raw)]);
+        for block in &mut blocks {
+            if let ContentBlock::Text(block) = block
+                && block.text.contains("[[")
+            {
+                block.text = directives::strip(&block.text);
+            }
+        }
+        (blocks, told > 0)
+    }
+
+    /// The blocks as clients see them, with their places.
+    fn values(&self, blocks: &[ContentBlock]) -> Vec<(usize, Value)> {
+        let api = self.model.api.as_str();
+        let shown = blocks.iter().enumerate();
+        shown.filter_map(|(number, content)| Some((number, block(content, api)?))).collect()
+    }
+
+    /// The frame of a whole block.
+    fn block(&mut self, index: usize, value: Value, now_ms: u64, out: &mut Vec<Frame>) {
+        let uuid = self.of.ids.block(&self.entry_id, index);
+        let mut message = self.message(&[value]);
+        message["context_management"] = Value::Null;
+        let parent = self.last.map(|uuid| uuid.to_string());
+        let frame = json!({
+            "type": "assistant",
+            "message": message,
+            "parent_tool_use_id": self.of.parent_tool_use_id,
+            "session_id": self.of.session_id,
+            "uuid": uuid.to_string(),
+            "parentUuid": parent,
+            "timestamp": iso_time(now_ms),
+        });
+        self.last = Some(uuid);
+        out.push(Frame::line(Some(uuid), &frame));
+    }
+
+    fn message(&self, content: &[Value]) -> Value {
+        json!({
+            "id": self.of.ids.message(&self.entry_id),
+            "type": "message",
+            "role": "assistant",
+            "model": self.name,
+            "content": content,
+            "stop_reason": null,
+            "stop_sequence": null,
+            "usage": usage_at_start(&Usage::default()),
+        })
+    }
+
+    fn begin_block(&mut self, index: usize, start: &Value, out: &mut Vec<Frame>) {
+        if !std::mem::replace(&mut self.has_begun, true) {
+            let message = self.message(&[]);
+            self.piece(&json!({"type": "message_start", "message": message}), out);
+        }
+        let event = json!({"type": "content_block_start", "index": index, "content_block": start});
+        self.piece(&event, out);
+    }
+
+    fn delta(&mut self, index: usize, delta: &Value, out: &mut Vec<Frame>) {
+        self.piece(&json!({"type": "content_block_delta", "index": index, "delta": delta}), out);
+    }
+
+    fn piece(&mut self, event: &Value, out: &mut Vec<Frame>) {
+        let uuid = self.of.ids.other("piece", &self.entry_id, self.pieces);
+        self.pieces += 1;
+        out.push(Frame::piece(&json!({
+            "type": "stream_event",
+            "event": event,
+            "session_id": self.of.session_id,
+            "parent_tool_use_id": self.of.parent_tool_use_id,
+            "uuid": uuid.to_string(),
+        })));
+    }
+}
+
+/// What people see of a text and have not been told; `told` counts its bytes.
+fn unsaid(seen: &Visible, told: &mut usize) -> Option<String> {
+    let text = seen.text();
+    let text = if directives::is_silent(text) { "" } else { directives::strip_glued(text) };
+    let new = text.get(*told..).filter(|new| !new.is_empty())?;
+    *told = text.len();
+    Some(new.to_owned())
+}

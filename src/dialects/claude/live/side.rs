@@ -1,0 +1,105 @@
+//! A sub-agent, as whoever looks at the session that began it sees it.
+//!
+//! Promises: its frames name the call that began it, and none of them streams: a
+//! client that shows one text at a time shows that of the session itself.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::answer::{Answer, Of};
+use super::frame::{Frame, Keep};
+use super::teller::{lighten, result_of};
+use crate::agent::feed::{RunNews, Told};
+use crate::agent::tools::ToolOutput;
+use crate::agent::{ActiveRun, Card};
+use crate::dialects::claude::format::{Format, Ids, SessionFacts, Sidechain, live};
+use crate::protocol::message::{AgentMessage, AssistantMessage, ContentBlock};
+use crate::sessions::{EntryBody, TranscriptEntry};
+
+/// A sub-agent.
+pub struct Side {
+    of: Of,
+    facts: Arc<SessionFacts>,
+    answer: Option<Answer>,
+    /// The answer that called tools, and its calls.
+    asked: (String, Vec<Card>),
+}
+
+impl Side {
+    /// The sub-agent with the transcript `own_id` and the session `key`, begun by
+    /// the call `call_id` in the session of `facts`.
+    pub fn new(facts: &SessionFacts, own_id: &str, key: &str, call_id: Option<String>) -> Self {
+        let of = Of {
+            session_id: facts.session_id.as_str().into(),
+            ids: Ids::new(own_id),
+            parent_tool_use_id: call_id.as_deref().map(Into::into),
+        };
+        let side = Sidechain {
+            own_session_id: own_id.to_owned(),
+            agent_id: Ids::agent(key),
+            parent_tool_use_id: call_id,
+        };
+        let facts = Arc::new(SessionFacts { sidechain: Some(side), ..facts.clone() });
+        Self { of, facts, answer: None, asked: (String::new(), Vec::new()) }
+    }
+
+    /// The frames for a piece of its news.
+    pub fn hear(&mut self, told: &Told, now_ms: u64) -> Vec<Frame> {
+        let mut out = Vec::new();
+        match &told.news {
+            RunNews::Begins => out.extend(told.run.as_deref().map(|run| self.prompt(run))),
+            RunNews::Asks { entry_id, model } => {
+                self.asked = (entry_id.clone(), Vec::new());
+                let (of, model) = (self.of.clone(), Arc::clone(model));
+                self.answer = Some(Answer::new(of, entry_id.clone(), model, None));
+            }
+            RunNews::Stream(event) => {
+                if let Some(answer) = &mut self.answer {
+                    answer.hear(event, now_ms, &mut out);
+                }
+            }
+            RunNews::ToolBegins(card) => self.asked.1.push(card.clone()),
+            RunNews::ToolEnds(card, output) => out.extend(self.tool_ends(card, output, now_ms)),
+            _ => {}
+        }
+        out.retain(|frame| frame.keep != Keep::Piece);
+        // In the transcript of the session there is none of them.
+        for frame in &mut out {
+            frame.keep = Keep::Nothing;
+        }
+        out
+    }
+
+    fn prompt(&self, run: &ActiveRun) -> Frame {
+        let uuid = self.of.ids.user(&run.message_id);
+        let value = json!({
+            "type": "user",
+            "message": {"role": "user", "content": [{"type": "text",
+                "text": run.message.content.text()}]},
+            "parent_tool_use_id": self.of.parent_tool_use_id,
+            "session_id": self.of.session_id,
+            "uuid": uuid.to_string(),
+        });
+        Frame::line(Some(uuid), &value)
+    }
+
+    fn tool_ends(&self, card: &Card, output: &ToolOutput, now_ms: u64) -> Option<Frame> {
+        let (entry_id, cards) = &self.asked;
+        let mut format = Format::new(Arc::clone(&self.facts), None);
+        let mut calls = AssistantMessage::from_gateway(String::new(), now_ms);
+        calls.content =
+            cards.iter().map(|card| ContentBlock::ToolCall(card.call.clone())).collect();
+        format.push(&entry(entry_id, AgentMessage::Assistant(calls), card.started_at));
+        let result = AgentMessage::ToolResult(result_of(card, output, now_ms));
+        let lines = format.push(&entry("", result, now_ms));
+        let line = lines.first()?;
+        let mut value: Value = live(line, &self.facts);
+        lighten(&mut value);
+        Some(Frame::line(line.uuid, &value))
+    }
+}
+
+fn entry(id: &str, message: AgentMessage, timestamp: u64) -> TranscriptEntry {
+    TranscriptEntry { id: id.to_owned(), timestamp, body: EntryBody::Message(message) }
+}

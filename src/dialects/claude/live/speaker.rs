@@ -1,0 +1,169 @@
+//! A connection that looks at a session.
+//!
+//! Promises: what it says is done in its order, but answers to questions and
+//! interrupts at once; what nobody understands is passed over, as by the real
+//! software. Must not: do anything but by methods, in the name of whoever
+//! connected.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use serde_json::Value;
+use tokio::sync::{Semaphore, mpsc};
+use uuid::Uuid;
+
+use super::frame;
+use super::hear::Hearing;
+use super::rooms::Seat;
+use super::teller::idle;
+use crate::agent::approvals::QuestionKind;
+use crate::bus::{Closing, Event, EventKind, Subscriber};
+use crate::gateway::{Gateway, Speaker};
+use crate::sessions::SessionKey;
+
+/// Frames of one connection that may be under way; beyond it nothing is read.
+const MAX_IN_FLIGHT: usize = 64;
+
+/// A connection that was let in.
+pub struct Viewer {
+    /// What every connection shares.
+    gateway: Arc<Gateway>,
+    /// Its place in the bus.
+    subscriber: Arc<Subscriber>,
+    /// The session.
+    key: SessionKey,
+    /// Its transcript.
+    session_id: String,
+    /// The line after which it wants to read.
+    from: Option<Uuid>,
+    line: Option<Line>,
+    in_flight: Arc<Semaphore>,
+}
+
+/// What there is once it has begun.
+struct Line {
+    seat: Arc<Seat>,
+    hearing: Arc<Hearing>,
+    /// What is done in its order.
+    messages: mpsc::Sender<Value>,
+}
+
+impl Viewer {
+    /// A connection that has not begun.
+    pub fn new(
+        gateway: Arc<Gateway>,
+        subscriber: Arc<Subscriber>,
+        (key, session_id): (SessionKey, String),
+        from: Option<Uuid>,
+    ) -> Self {
+        let in_flight = Arc::new(Semaphore::new(MAX_IN_FLIGHT));
+        Self { gateway, subscriber, key, session_id, from, line: None, in_flight }
+    }
+
+    async fn enter(&mut self) -> Result<(), String> {
+        let key = self.key.clone();
+        let seat = self.gateway.claude.enter(&self.gateway, key, &self.session_id).await;
+        let seat = seat.map_err(|error| error.to_string())?;
+        let seat = Arc::new(seat.ok_or("the session is gone")?);
+        let room = Arc::clone(seat.room().ok_or("the session is gone")?);
+        let joined = room.join(&self.subscriber, self.from).await;
+        joined.map_err(|error| error.to_string())?;
+        let hearing = Arc::new(Hearing::new(room, Arc::clone(&self.subscriber)));
+        let (messages, mut waiting) = mpsc::channel::<Value>(MAX_IN_FLIGHT);
+        let (one, in_flight) = (Arc::clone(&hearing), Arc::clone(&self.in_flight));
+        self.gateway.services.tasks.spawn("claude messages", async move {
+            while let Some(message) = waiting.recv().await {
+                let _permit = in_flight.acquire().await;
+                one.hear(&message).await;
+            }
+        });
+        self.line = Some(Line { seat, hearing, messages });
+        Ok(())
+    }
+}
+
+impl Viewer {
+    /// The answer to a side question.
+    fn say_aside(&self, event: &Event) {
+        let Ok(payload) = serde_json::from_str::<Value>(event.payload()) else { return };
+        let (text, outbox) =
+            (payload["text"].as_str().unwrap_or_default(), &self.subscriber.outbox);
+        let (ids, now_ms) = (&self.gateway.services.ids, self.gateway.services.clock.now_ms());
+        let said = frame::said_by_gateway(&self.session_id, text, &ids.uuid(), now_ms);
+        outbox.answer(said.to_string());
+        for frame in idle(&self.session_id, text, 0.0, &ids.uuid(), now_ms) {
+            outbox.answer(frame.text.to_string());
+        }
+    }
+}
+
+impl Speaker for Viewer {
+    /// As the real software.
+    const PING_EVERY: Duration = Duration::from_secs(30);
+
+    fn subscriber(&self) -> &Arc<Subscriber> {
+        &self.subscriber
+    }
+
+    async fn begin(&mut self) {
+        if let Err(message) = self.enter().await {
+            tracing::warn!(session = %self.key, message, "a session cannot be looked at");
+            let error = frame::error("Failed to read session", &message);
+            self.subscriber.outbox.answer(error.to_string());
+            let reason = "session not readable".into();
+            self.subscriber.outbox.close(Closing { code: 1011, reason, drains: true });
+        }
+    }
+
+    async fn hear(&mut self, message: Bytes) {
+        let Some(line) = &self.line else { return };
+        let Ok(message) = serde_json::from_slice::<Value>(&message) else { return };
+        if message["type"] == "user_message" {
+            // Full only when its messages wait for each other; then so does this.
+            drop(line.messages.send(message).await);
+            return;
+        }
+        let Ok(permit) = Arc::clone(&self.in_flight).acquire_owned().await else { return };
+        let hearing = Arc::clone(&line.hearing);
+        self.gateway.services.tasks.spawn("claude frame", async move {
+            hearing.hear(&message).await;
+            drop(permit);
+        });
+    }
+
+    /// Events about questions of others, and answers that are in no transcript;
+    /// what else happens comes by the room.
+    fn render(&mut self, event: &Event) -> Option<String> {
+        if event.kind == EventKind::ChatSideResult && event.session_key.as_ref() == Some(&self.key)
+        {
+            self.say_aside(event);
+        }
+        let kind = match event.kind {
+            EventKind::ExecApprovalRequested => QuestionKind::Exec,
+            EventKind::PluginApprovalRequested => QuestionKind::Plugin,
+            _ => return None,
+        };
+        let room = self.line.as_ref()?.seat.room()?;
+        let asked: Value = serde_json::from_str(event.payload()).ok()?;
+        if room.is_about(&asked["request"]) {
+            let approvals = &self.gateway.services.runs.parts().approvals;
+            if let Ok(question) = approvals.find(kind, asked["id"].as_str()?) {
+                room.ask(&question);
+            }
+        }
+        None
+    }
+
+    fn in_flight(&self) -> Option<&Semaphore> {
+        Some(&self.in_flight)
+    }
+}
+
+impl Drop for Viewer {
+    fn drop(&mut self) {
+        if let Some(room) = self.line.as_ref().and_then(|line| line.seat.room()) {
+            room.leave(&self.subscriber.conn_id);
+        }
+    }
+}

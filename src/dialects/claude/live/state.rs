@@ -1,0 +1,202 @@
+//! Who looks at a session, and what of it is not in its transcript yet.
+//!
+//! Owns: the order in which frames reach each connection. Promises: a connection
+//! gets what was said before, then what comes, with no frame missing and none
+//! twice. Must not: wait.
+
+use std::collections::{HashSet, VecDeque};
+use std::sync::Arc;
+
+use uuid::Uuid;
+
+use super::frame::{Frame, Keep};
+use super::history::History;
+use super::questions::Waiting;
+use crate::bus::Subscriber;
+use crate::protocol::Scope;
+
+/// Pieces of an answer that are kept for those who come in the middle of it, in
+/// bytes: a long answer many times over. Who comes to a longer one reads its
+/// beginning when the block ends.
+const PIECES_MAX: usize = 4 * 1024 * 1024;
+
+/// A connection that looks at a session.
+struct Member {
+    subscriber: Arc<Subscriber>,
+    /// What came while the history is being read for it.
+    held: Option<Vec<Frame>>,
+}
+
+/// See the module.
+#[derive(Default)]
+pub struct State {
+    members: Vec<Member>,
+    /// Lines that were told live.
+    seen: HashSet<Uuid>,
+    /// Those of them that the transcript may not have yet.
+    unsaved: Vec<Frame>,
+    /// Pieces since the last line.
+    pieces: VecDeque<Frame>,
+    pieces_bytes: usize,
+    /// What the turn that goes on began with.
+    init: Option<Frame>,
+    waiting: Vec<Waiting>,
+}
+
+impl State {
+    /// How many look.
+    pub fn members(&self) -> impl Iterator<Item = &Arc<Subscriber>> {
+        self.members.iter().map(|member| &member.subscriber)
+    }
+
+    /// The questions that wait.
+    pub fn waiting(&self) -> &[Waiting] {
+        &self.waiting
+    }
+
+    /// A connection looks from now on, or begins anew: what comes is held back for
+    /// it. Gives what it may have to be told beside the history.
+    pub fn enter(&mut self, subscriber: &Arc<Subscriber>) -> Vec<Frame> {
+        self.leave(&subscriber.conn_id);
+        let held = Some(Vec::new());
+        self.members.push(Member { subscriber: Arc::clone(subscriber), held });
+        self.unsaved.iter().chain(&self.pieces).cloned().collect()
+    }
+
+    /// A connection is gone.
+    pub fn leave(&mut self, conn_id: &str) {
+        self.members.retain(|member| *member.subscriber.conn_id != *conn_id);
+    }
+
+    /// The history was read: it is told, then what it does not have of `earlier`
+    /// and of what came meanwhile.
+    pub fn begin(&mut self, conn_id: &str, history: &History, earlier: Vec<Frame>) {
+        let is_it = |member: &&mut Member| *member.subscriber.conn_id == *conn_id;
+        let Some(member) = self.members.iter_mut().find(is_it) else { return };
+        let outbox = &member.subscriber.outbox;
+        if let Some(first) = &history.first {
+            outbox.answer(first.clone());
+        }
+        for line in &history.lines {
+            outbox.answer(line.text.to_string());
+        }
+        if let Some(init) = &self.init {
+            outbox.answer(init.text.to_string());
+        }
+        let known: HashSet<_> = history.lines.iter().filter_map(|line| line.uuid).collect();
+        let is_old = |frame: &Frame| frame.uuid.is_some_and(|uuid| known.contains(&uuid));
+        let held = member.held.take().unwrap_or_default();
+        let new: Vec<_> = earlier.into_iter().chain(held).collect();
+        // Pieces of what the history has whole are of no use.
+        let last_old = new.iter().rposition(is_old).map_or(0, |last| last + 1);
+        let mut told = HashSet::new();
+        for (number, frame) in new.iter().enumerate() {
+            let is_late = frame.keep == Keep::Piece && number < last_old;
+            let is_repeated = frame.uuid.is_some_and(|uuid| !told.insert(uuid));
+            if !is_late && !is_repeated && !is_old(frame) {
+                outbox.answer(frame.text.to_string());
+            }
+        }
+        if member.subscriber.principal.allows(Scope::Approvals) {
+            for waiting in &self.waiting {
+                outbox.answer(waiting.frame.to_string());
+            }
+        }
+    }
+
+    /// Tells all, unless they know already.
+    pub fn tell(&mut self, frame: &Frame) {
+        self.tell_as(frame, false);
+    }
+
+    /// The same; `is_saved` says whether the transcript has what is a line.
+    pub fn tell_as(&mut self, frame: &Frame, is_saved: bool) {
+        if frame.keep != Keep::Nothing && frame.uuid.is_some_and(|uuid| !self.seen.insert(uuid)) {
+            return;
+        }
+        match frame.keep {
+            Keep::Piece => self.keep_piece(frame),
+            Keep::Line => {
+                self.forget_pieces();
+                if !is_saved {
+                    self.unsaved.push(frame.clone());
+                }
+            }
+            Keep::Echo => self.unsaved.push(frame.clone()),
+            Keep::Nothing => {}
+        }
+        for member in &mut self.members {
+            match &mut member.held {
+                Some(held) => held.push(frame.clone()),
+                None => member.subscriber.outbox.answer(frame.text.to_string()),
+            }
+        }
+    }
+
+    /// Tells all but this one, and nobody later.
+    pub fn relay(&mut self, from: &str, text: &str) {
+        for member in &self.members {
+            if *member.subscriber.conn_id != *from && member.held.is_none() {
+                member.subscriber.outbox.answer(text.to_owned());
+            }
+        }
+    }
+
+    fn keep_piece(&mut self, frame: &Frame) {
+        self.pieces_bytes += frame.text.len();
+        self.pieces.push_back(frame.clone());
+        while self.pieces_bytes > PIECES_MAX {
+            let Some(oldest) = self.pieces.pop_front() else { break };
+            self.pieces_bytes -= oldest.text.len();
+        }
+    }
+
+    fn forget_pieces(&mut self) {
+        (self.pieces, self.pieces_bytes) = (VecDeque::new(), 0);
+    }
+
+    /// A turn begins.
+    pub fn set_init(&mut self, frame: Frame) {
+        self.tell(&frame);
+        self.init = Some(frame);
+    }
+
+    /// The turn is over: its lines are in the transcript, but what waits.
+    pub fn end_turn(&mut self) {
+        self.init = None;
+        self.forget_pieces();
+        self.unsaved.retain(|frame| frame.keep == Keep::Echo);
+    }
+
+    /// These lines are in the transcript.
+    pub fn saved(&mut self, uuids: &HashSet<Uuid>) {
+        self.unsaved.retain(|frame| frame.uuid.is_none_or(|uuid| !uuids.contains(&uuid)));
+    }
+
+    /// A question waits.
+    pub fn ask(&mut self, waiting: Waiting) {
+        if self.waiting.iter().any(|known| known.id == waiting.id) {
+            return;
+        }
+        for member in self.deciders() {
+            member.outbox.answer(waiting.frame.to_string());
+        }
+        self.waiting.push(waiting);
+    }
+
+    /// A question waits no more; `told` is what those hear who could answer it.
+    pub fn settle(&mut self, id: &str, told: &str) -> Option<Waiting> {
+        let place = self.waiting.iter().position(|waiting| waiting.id == id)?;
+        let waiting = self.waiting.remove(place);
+        for member in self.deciders() {
+            member.outbox.answer(told.to_owned());
+        }
+        Some(waiting)
+    }
+
+    fn deciders(&self) -> impl Iterator<Item = &Arc<Subscriber>> {
+        // Those who are held back hear of what waits with their beginning.
+        let ready = self.members.iter().filter(|member| member.held.is_none());
+        ready.map(|member| &member.subscriber).filter(|it| it.principal.allows(Scope::Approvals))
+    }
+}

@@ -1,0 +1,178 @@
+//! What clients change of sessions: by methods, with their own rights.
+
+use axum::response::Response;
+use serde_json::{Map, Value, json};
+
+use super::find::{found, unavailable};
+use super::list::whole_by_id;
+use super::read_state::tell;
+use super::who::Who;
+use crate::http::{Asked, ok};
+use crate::sessions::SessionKey;
+use crate::store::OverviewRow;
+
+/// Most bytes of a body; a title and a few words are all that is in one.
+const BODY_MAX: u64 = 64 * 1024;
+const INVALID: &str = "Invalid request body";
+
+type Answer = Result<Response, Response>;
+
+/// `POST /api/claude/sessions`: begins a session, or goes on with one that there
+/// is.
+pub(in crate::dialects::claude) async fn create(mut asked: Asked<'_>) -> Answer {
+    let body = Body::read(&mut asked).await?;
+    let who = Who::of(&asked);
+    let wish = Wish::of(&body).ok_or_else(|| who.bad(INVALID))?;
+    if wish.mode.is_some() {
+        // Before anything is made.
+        who.check("sessions.patch")?;
+    }
+    let agent = wish.folder.map(|folder| agent_in(&who, folder)).transpose()?;
+    let (key, id) = match wish.resumes {
+        Some(id) => {
+            let listed = found(&who.services, who.manner, id).await?;
+            (listed.row.key, id.to_owned())
+        }
+        None => begin(&who, agent, wish.title).await?,
+    };
+    let mut settings = Map::new();
+    if let Some(title) = wish.title.filter(|_| wish.resumes.is_some()) {
+        settings.insert("label".into(), json!(title));
+    }
+    settings.extend(wish.mode.map(|mode| ("permissionMode".to_owned(), json!(mode))));
+    if !settings.is_empty() {
+        settings.insert("key".into(), json!(key));
+        who.call("sessions.patch", &Value::Object(settings)).await?;
+    }
+    Ok(ok(&whole_by_id(&who, &id).await?))
+}
+
+/// Key and id of a new session.
+async fn begin(
+    who: &Who,
+    agent: Option<String>,
+    title: Option<&str>,
+) -> Result<(String, String), Response> {
+    let mut params = Map::new();
+    params.extend(agent.map(|agent| ("agentId".to_owned(), json!(agent))));
+    params.extend(title.map(|title| ("label".to_owned(), json!(title))));
+    let made = who.call("sessions.create", &Value::Object(params)).await?;
+    let text = |name: &str| made[name].as_str().unwrap_or_default().to_owned();
+    Ok((text("key"), text("sessionId")))
+}
+
+/// `PATCH /api/claude/sessions/:id`: its title.
+pub(in crate::dialects::claude) async fn patch(mut asked: Asked<'_>) -> Answer {
+    let body = Body::read(&mut asked).await?;
+    let who = Who::of(&asked);
+    let title = match body.0.get("title") {
+        Some(Value::String(title)) => title.trim().to_owned(),
+        _ => return Err(who.bad(INVALID)),
+    };
+    let listed = who.session().await?;
+    let label = if title.is_empty() { Value::Null } else { json!(title) };
+    who.call("sessions.patch", &json!({"key": listed.row.key, "label": label})).await?;
+    Ok(ok(&json!({"success": true})))
+}
+
+/// `DELETE /api/claude/sessions/:id`: out of the index; what was said stays on
+/// disk.
+pub(in crate::dialects::claude) async fn delete(asked: Asked<'_>) -> Answer {
+    let who = Who::of(&asked);
+    let listed = who.session().await?;
+    let params = json!({"key": listed.row.key, "deleteTranscript": false});
+    who.call("sessions.delete", &params).await?;
+    Ok(ok(&json!({"success": true})))
+}
+
+/// `POST …/deactivate`: stops what runs.
+pub(in crate::dialects::claude) async fn deactivate(asked: Asked<'_>) -> Answer {
+    let who = Who::of(&asked);
+    let listed = who.session().await?;
+    who.call("sessions.abort", &json!({"key": listed.row.key})).await?;
+    told(&who, &listed, "deactivate").await
+}
+
+/// `POST …/archive`.
+pub(in crate::dialects::claude) async fn archive(asked: Asked<'_>) -> Answer {
+    put_away(asked, true).await
+}
+
+/// `POST …/unarchive`.
+pub(in crate::dialects::claude) async fn unarchive(asked: Asked<'_>) -> Answer {
+    put_away(asked, false).await
+}
+
+async fn put_away(asked: Asked<'_>, is_archived: bool) -> Answer {
+    let who = Who::of(&asked);
+    let listed = who.session().await?;
+    let store = &who.services.runs.parts().store;
+    let id = is_archived.then(|| listed.row.entry.session_id.clone());
+    let written = store.archive_session(&listed.row.key, id).await;
+    written.map_err(|error| unavailable(who.manner, &error))?;
+    told(&who, &listed, if is_archived { "archive" } else { "unarchive" }).await
+}
+
+async fn told(who: &Who, listed: &OverviewRow, reason: &str) -> Answer {
+    let key = SessionKey::from_canonical(listed.row.key.as_str());
+    if let Err(error) = tell(&who.services, &key, reason).await {
+        tracing::warn!(%error, session = %key, "nobody was told of a change");
+    }
+    Ok(ok(&json!({"success": true})))
+}
+
+/// The agent that works in this folder. A session works in the folder of its agent
+/// and in no other.
+fn agent_in(who: &Who, folder: &str) -> Result<String, Response> {
+    let settings = who.services.settings.now();
+    let agents = &settings.agents;
+    let default = agents.agent_or_default(&agents.default_id);
+    let wanted = std::path::Path::new(folder);
+    let found = std::iter::once(&default).chain(&agents.list).find(|it| it.workspace == wanted);
+    found.map(|agent| agent.id.clone()).ok_or_else(|| {
+        let why = "workingDir must be the workspace of an agent: sessions work in no other \
+                   folder. See agents.list[].workspace in the configuration.";
+        who.bad(why)
+    })
+}
+
+/// The members of a body.
+struct Body(Map<String, Value>);
+
+impl Body {
+    async fn read(asked: &mut Asked<'_>) -> Result<Self, Response> {
+        match asked.json(BODY_MAX).await? {
+            Value::Object(members) => Ok(Self(members)),
+            _ => Err(Who::of(asked).bad(INVALID)),
+        }
+    }
+
+    /// The text of a member; nothing where it is blank or absent, no answer where
+    /// it is something else.
+    fn text(&self, name: &str) -> Option<Option<&str>> {
+        match self.0.get(name) {
+            None | Some(Value::Null) => Some(None),
+            Some(Value::String(text)) => Some(Some(text.trim()).filter(|text| !text.is_empty())),
+            Some(_) => None,
+        }
+    }
+}
+
+/// What a new session is to be.
+struct Wish<'b> {
+    folder: Option<&'b str>,
+    title: Option<&'b str>,
+    resumes: Option<&'b str>,
+    mode: Option<&'b str>,
+}
+
+impl<'b> Wish<'b> {
+    fn of(body: &'b Body) -> Option<Self> {
+        Some(Self {
+            folder: body.text("workingDir")?,
+            title: body.text("title")?,
+            resumes: body.text("resumeSessionId")?,
+            mode: body.text("permissionMode")?,
+        })
+    }
+}

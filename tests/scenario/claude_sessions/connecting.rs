@@ -1,0 +1,56 @@
+//! Who is let in, and what stays without an answer.
+
+use serde_json::json;
+
+use super::{Claude, Scene};
+use crate::stage::Api;
+use crate::support::WsClient;
+use crate::support::client::Incoming;
+use crate::support::config::SECRET;
+
+#[tokio::test]
+async fn an_unknown_session_is_not_found_and_nobody_comes_in_without_a_credential() {
+    let scene = Scene::new(Api::OpenAi).await;
+    let address = scene.gateway.address();
+    let open = async |id: &str, query: &str| {
+        let path = format!("/api/claude/sessions/{id}/subscribe{query}");
+        WsClient::open_with(&address, &path, &[]).await.err().unwrap()
+    };
+    let refusal =
+        open("7c9e6679-7425-40de-944b-e07fc1f90ae7", &format!("?access_token={SECRET}")).await;
+    assert_eq!((refusal.status, refusal.body.as_str()), (404, r#"{"error":"Session not found"}"#));
+    let refusal = open(&scene.id, "").await;
+    assert_eq!(refusal.status, 401);
+    assert_eq!(refusal.body, r#"{"error":"Unauthorized","code":"INVALID_TOKEN"}"#);
+}
+
+#[tokio::test]
+async fn what_nobody_understands_is_passed_over() {
+    let scene = Scene::new(Api::OpenAi).await;
+    let mut claude = scene.claude().await;
+    claude.0.send_text("no json").await;
+    claude.0.send_binary(vec![1, 2, 3]).await;
+    claude.send(json!({"type": "unheard_of"})).await;
+    claude
+        .send(json!({"type": "control_request", "request_id": "r", "request": {"subtype": "x"}}))
+        .await;
+    claude.send(json!([1])).await;
+    let big = "x".repeat(9 * 1024 * 1024);
+    claude.say(&big).await;
+    let echo = claude.find("echo", |it| it["type"] == "user").await;
+    assert_eq!(echo["message"]["content"][0]["text"], big.as_str());
+    let frames = claude.frames();
+    assert!(frames.iter().all(|it| it["type"] != "error"));
+    assert!(!claude.0.received().iter().any(|it| matches!(it.what, Incoming::Close(_))));
+}
+
+#[tokio::test]
+async fn typing_is_told_to_the_others_only() {
+    let scene = Scene::new(Api::OpenAi).await;
+    let (mut one, two) = (scene.claude().await, Claude::open(&scene.gateway, &scene.id, "").await);
+    two.find("session", |it| it["type"] == "session_info").await;
+    one.send(json!({"type": "typing", "isTyping": true})).await;
+    let told = two.find("typing", |it| it["type"] == "typing").await;
+    assert_eq!(told, json!({"type": "typing", "isTyping": true}));
+    assert!(one.frames().iter().all(|it| it["type"] != "typing"));
+}

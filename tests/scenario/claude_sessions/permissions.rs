@@ -1,0 +1,196 @@
+//! Requests for permission, and modes.
+
+use serde_json::{Value, json};
+
+use super::{Claude, Scene, kinds, of_type};
+use crate::stage::{Api, call, connect, refusal};
+use crate::support::client::standard_connect;
+
+fn running(command: &str) -> String {
+    format!("@mock tool name=exec args={} then=done", json!({ "command": command }))
+}
+
+async fn asked(claude: &Claude) -> Value {
+    claude.find("request", |it| it["type"] == "control_request").await
+}
+
+fn answer(id: &Value, response: Value) -> Value {
+    json!({"type": "control_response", "request_id": id,
+        "response": {"subtype": "success", "response": response}})
+}
+
+async fn asking() -> Scene {
+    Scene::with(Api::Anthropic, json!({"ask": "always"})).await
+}
+
+#[tokio::test]
+async fn a_command_waits_for_permission_and_runs_when_it_is_given() {
+    let scene = asking().await;
+    let mut claude = scene.claude().await;
+    claude.say(&running("echo yes")).await;
+    let request = asked(&claude).await;
+    let said = of_type(&claude.frames(), "assistant")[0]["message"]["content"][0].clone();
+    assert_eq!(
+        request["request"],
+        json!({"subtype": "can_use_tool", "tool_name": "Bash", "input": {"command": "echo yes"},
+            "tool_use_id": said["id"]})
+    );
+    let later = scene.claude().await;
+    assert_eq!(asked(&later).await, request, "who comes later sees what waits");
+    let response = json!({"behavior": "allow", "updated_input": {"command": "echo yes"}});
+    claude.send(answer(&request["request_id"], response)).await;
+    claude.turns(1).await;
+    let flat = json!({"type": "control_response", "request_id": request["request_id"],
+        "behavior": "allow"});
+    assert!(claude.frames().contains(&flat) && later.frames().contains(&flat));
+    let frames = claude.frames();
+    let result = frames.iter().find(|it| it.get("tool_use_result").is_some()).unwrap();
+    assert!(result["message"]["content"][0]["content"].as_str().unwrap().contains("yes"));
+    assert_eq!(of_type(&frames, "result")[0]["permission_denials"], json!([]));
+}
+
+#[tokio::test]
+async fn what_is_denied_ends_the_turn_and_is_in_its_result() {
+    let scene = asking().await;
+    let mut claude = scene.claude().await;
+    let file = scene.gateway.workspace().join("ran");
+    claude.say(&running(&format!("touch {}", file.display()))).await;
+    let request = asked(&claude).await;
+    let response = json!({"behavior": "deny", "message": "no"});
+    claude.send(answer(&request["request_id"], response)).await;
+    claude.turns(1).await;
+    let frames = claude.frames();
+    let result = frames.iter().find(|it| it.get("tool_use_result").is_some()).unwrap();
+    assert_eq!(result["message"]["content"][0]["is_error"], true, "{result}");
+    let interrupted = frames.iter().find(|it| {
+        it["message"]["content"][0]["text"] == "[Request interrupted by user for tool use]"
+    });
+    assert!(interrupted.is_some(), "{:?}", kinds(&frames));
+    let end = of_type(&frames, "result")[0];
+    assert_eq!(
+        (&end["subtype"], &end["is_error"]),
+        (&json!("error_during_execution"), &json!(false))
+    );
+    let denial = &end["permission_denials"][0];
+    assert_eq!(
+        (&denial["tool_name"], &denial["tool_use_id"]),
+        (&json!("Bash"), &request["request"]["tool_use_id"])
+    );
+    assert!(!file.exists());
+}
+
+#[tokio::test]
+async fn an_input_cannot_be_changed_behind_the_back_of_an_approval() {
+    let scene = asking().await;
+    let mut claude = scene.claude().await;
+    claude.say(&running("echo harmless")).await;
+    let request = asked(&claude).await;
+    let changed = json!({"behavior": "allow", "updatedInput": {"command": "rm -rf /"}});
+    claude.send(answer(&request["request_id"], changed)).await;
+    let error = claude.find("error", |it| it["type"] == "error").await;
+    assert!(error["message"].as_str().unwrap().contains("cannot be changed"), "{error}");
+    claude.send(answer(&request["request_id"], json!({"behavior": "allow"}))).await;
+    claude.turns(1).await;
+}
+
+#[tokio::test]
+async fn what_is_decided_elsewhere_is_seen_here() {
+    let scene = asking().await;
+    let mut claude = scene.claude().await;
+    claude.say(&running("echo yes")).await;
+    let request = asked(&claude).await;
+    let mut decider = connect(&scene.gateway, &standard_connect(&["operator.approvals"])).await;
+    let params = json!({"id": request["request_id"], "decision": "allow-once"});
+    call(&mut decider, "exec.approval.resolve", params).await;
+    let told = claude.find("answer", |it| it["type"] == "control_response").await;
+    assert_eq!((&told["request_id"], &told["behavior"]), (&request["request_id"], &json!("allow")));
+    claude.turns(1).await;
+}
+
+#[tokio::test]
+async fn an_interrupt_withdraws_what_waits_and_ends_the_turn() {
+    let scene = asking().await;
+    let mut claude = scene.claude().await;
+    claude.say(&running("echo x")).await;
+    let request = asked(&claude).await;
+    claude.send(json!({"type": "control_request", "request_id": "i", "request": {"subtype": "interrupt"}})).await;
+    let gone = claude.find("cancel", |it| it["type"] == "control_cancel_request").await;
+    assert_eq!(gone["request_id"], request["request_id"]);
+    claude.turns(1).await;
+    let frames = claude.frames();
+    let count = frames.iter().filter(|it| {
+        it["message"]["content"][0]["text"] == "[Request interrupted by user for tool use]"
+    });
+    assert_eq!(count.count(), 1, "{:?}", kinds(&frames));
+    assert_eq!(of_type(&frames, "result")[0]["subtype"], "error_during_execution");
+}
+
+#[tokio::test]
+async fn an_interrupt_of_an_answer_is_told_once_and_kept() {
+    let scene = Scene::new(Api::OpenAi).await;
+    let mut claude = scene.claude().await;
+    claude.say("@mock stream n=200 delay=40").await;
+    claude.find("piece", |it| it["event"]["delta"]["text"].is_string()).await;
+    claude.send(json!({"type": "control_request", "request_id": "i", "request": {"subtype": "interrupt"}})).await;
+    claude.turns(1).await;
+    let is_note =
+        |it: &&Value| it["message"]["content"][0]["text"] == "[Request interrupted by user]";
+    let frames = claude.frames();
+    let notes: Vec<_> = frames.iter().filter(is_note).collect();
+    assert_eq!(notes.len(), 1, "{:?}", kinds(&frames));
+    assert!(frames.iter().all(|it| it["type"] != "control_response"), "no success is told");
+    let later = scene.claude().await;
+    later.find("note", |it| it["uuid"] == notes[0]["uuid"]).await;
+}
+
+#[tokio::test]
+async fn questions_of_plugins_about_the_session_are_asked_here() {
+    let mut scene = Scene::new(Api::OpenAi).await;
+    let mut claude = scene.claude().await;
+    claude.find("session", |it| it["type"] == "session_info").await;
+    let params = json!({"pluginId": "p", "title": "Deploy", "description": "to production",
+        "sessionKey": scene.key, "twoPhase": true});
+    call(&mut scene.main, "plugin.approval.request", params).await;
+    let request = asked(&claude).await;
+    assert_eq!(
+        request["request"]["input"],
+        json!({"title": "Deploy", "description": "to production"})
+    );
+    claude.send(answer(&request["request_id"], json!({"behavior": "deny"}))).await;
+    let told = claude.find("answer", |it| it["type"] == "control_response").await;
+    assert_eq!(told["behavior"], "deny");
+}
+
+#[tokio::test]
+async fn a_mode_is_kept_and_told_to_all() {
+    let mut scene = Scene::new(Api::OpenAi).await;
+    let (mut one, two) = (scene.claude().await, scene.claude().await);
+    two.find("session", |it| it["type"] == "session_info").await;
+    let set = |mode: &str| {
+        json!({"type": "control_request", "request_id": "m",
+        "request": {"subtype": "set_permission_mode", "mode": mode}})
+    };
+    one.send(set("plan")).await;
+    let told = two.find("mode", |it| it["type"] == "control_response").await;
+    assert_eq!(
+        told,
+        json!({"type": "control_response", "request_id": "m",
+            "response": {"subtype": "set_permission_mode", "mode": "plan"}})
+    );
+    let frames =
+        one.ask("@mock tool name=write args={\"path\":\"a\",\"content\":\"x\"} then=done").await;
+    let init = frames.iter().find(|it| it["subtype"] == "init").unwrap();
+    assert_eq!(init["permissionMode"], "plan");
+    let tools = init["tools"].as_array().unwrap();
+    assert!(tools.contains(&json!("Read")), "{init}");
+    assert!(["Write", "Edit", "Bash"].iter().all(|name| !tools.contains(&json!(name))), "{init}");
+    assert!(!scene.gateway.workspace().join("a").exists());
+    one.send(set("wild")).await;
+    let refused = one.find("refusal", |it| it["error"].is_string()).await;
+    assert!(refused["error"].as_str().unwrap().contains("permissionMode"), "{refused}");
+    let key = scene.key.clone();
+    let text =
+        refusal(&mut scene.main, "sessions.patch", json!({"key": key, "permissionMode": "x"}))
+            .await;
+    assert!(text.starts_with("invalid permissionMode"), "{text}");
+}
