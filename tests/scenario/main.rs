@@ -18,6 +18,7 @@ mod attachments;
 mod begin_again;
 mod channels;
 mod claude_cli;
+mod claude_rest;
 mod command_rights;
 mod commands;
 mod compaction;
