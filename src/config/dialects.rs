@@ -1,6 +1,6 @@
 //! `gateway.dialects`: the APIs of other software, and where else they are.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::ConfigError;
 use super::control_ui::plain_path;
@@ -24,6 +24,8 @@ pub struct DialectsSettings {
     pub ports: Vec<u16>,
     /// A path below which their paths are too, such as `/compat`; empty for none.
     pub prefix: String,
+    /// Where Claude Code itself keeps sessions that are shown beside ours.
+    pub claude_projects: Option<PathBuf>,
 }
 
 impl DialectsSettings {
@@ -61,6 +63,7 @@ pub(super) fn read(
         chat: all && chat,
         ports,
         prefix: prefix.unwrap_or_default(),
+        claude_projects: None,
     })
 }
 

@@ -8,8 +8,8 @@ use super::explain::{Choice, Ledger};
 use super::schema::{Node, env_integer};
 use super::{
     AuthSettings, Bind, ConfigError, DialectsSettings, Env, Overrides, Paths, ProxySettings,
-    ReloadSettings, RemoteSettings, TlsSettings, UiSettings, auth, bind, control_ui, dialects,
-    proxies, reload, tls,
+    ReloadSettings, RemoteSettings, TlsSettings, UiSettings, auth, bind, claude_projects,
+    control_ui, dialects, proxies, reload, tls,
 };
 
 /// OpenClaw's port, which its clients try first.
@@ -120,7 +120,8 @@ pub(super) fn read(
     let pages = node.member("controlUi")?;
     let ui = control_ui::read(&pages, from.file, from.paths, ledger)?;
     let control_ui = control_ui(&pages, from.file, ledger)?;
-    let dialects = dialects::read(&node, from.file, ledger)?;
+    let mut dialects = dialects::read(&node, from.file, ledger)?;
+    dialects.claude_projects = claude_projects::read(&node, from, ledger)?;
     let tls = tls::read(&node, from, ledger)?;
     let remote = tls::remote(&node, from, ledger)?;
     // Last, because it may generate a token, and that only for a valid config.

@@ -9,6 +9,7 @@ mod agents;
 mod auth;
 mod bind;
 pub mod channels;
+mod claude_projects;
 pub mod cli_backend;
 mod commands;
 mod control_ui;

@@ -122,7 +122,8 @@ enum Step {
     End,
 }
 
-/// A transcript that is open for reading.
+/// A transcript that is open for reading, by one reader at a time: they share the
+/// place in the file.
 pub struct StoredTranscript<'f> {
     pub(super) file: &'f File,
     pub(super) length: u64,

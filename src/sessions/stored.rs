@@ -77,6 +77,7 @@ impl StoredTranscript<'_> {
         to: &mut dyn Write,
     ) -> io::Result<u64> {
         let is_same = head(self.file)?.is_some_and(|(found, _)| found == format);
+        let birth = self.birth(session)?;
         let mut lines = Forward::new(self.file, 0, self.length)?;
         let mut written = 0_u64;
         let mut write = |line: &[u8]| {
@@ -86,7 +87,7 @@ impl StoredTranscript<'_> {
             io::Result::Ok(())
         };
         if format == TranscriptFormat::OpenClaw && !is_same {
-            write(header(&self.birth(session)?).as_bytes())?;
+            write(header(&birth).as_bytes())?;
         }
         let (mut seq, mut parent) = (0_u64, Value::Null);
         while let Some(line) = lines.next()? {

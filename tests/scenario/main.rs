@@ -68,6 +68,7 @@ mod session_list;
 mod session_settings;
 mod session_tools;
 mod sessions;
+mod sessions_export;
 mod shutdown;
 mod skill_search;
 mod skill_use;

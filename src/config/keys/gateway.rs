@@ -173,6 +173,18 @@ const DIALECTS: &[Key] = &[
 
 const DIALECT: &[Key] = &[key("enabled", Boolean, "Whether it is there.").or("true")];
 
+const CLAUDE: &[Key] = &[
+    key("enabled", Boolean, "Whether it is there.").or("true"),
+    key(
+        "projects",
+        Boolean,
+        "Whether sessions of Claude Code on this machine are shown, for reading.",
+    )
+    .or("true"),
+    key("projectsDir", Text, "The folder with them, when it is not where Claude Code has it.")
+        .like("\"~/.claude/projects\""),
+];
+
 const TLS: &[Key] = &[
     key("enabled", Boolean, "Whether the port speaks TLS, and nothing else.").or("false"),
     key(

@@ -6,6 +6,7 @@
 pub mod export;
 pub mod format;
 pub mod history;
+pub mod projects;
 mod pages;
 pub mod rest;
 mod routes;

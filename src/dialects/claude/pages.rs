@@ -54,8 +54,13 @@ impl Pages {
         page < self.sealed.len()
     }
 
+    /// Where what is known ends.
+    pub(super) const fn end(&self) -> EntryPlace {
+        self.end
+    }
+
     /// Where a page begins and where it ends; `None` when there is no such page.
-    fn range(&self, page: usize) -> Option<(EntryPlace, EntryPlace)> {
+    pub(super) fn range(&self, page: usize) -> Option<(EntryPlace, EntryPlace)> {
         if page >= self.total() {
             return None;
         }
@@ -65,33 +70,39 @@ impl Pages {
         Some((from, start(page.saturating_add(1)).unwrap_or(after)))
     }
 
-    fn add(&mut self, outline: Outline) {
-        let frames = u64::try_from(outline.parts).unwrap_or(u64::MAX);
-        let around = frames.saturating_mul(FRAME_BYTES);
-        self.messages = self.messages.saturating_add(outline.parts);
-        if outline.parts > 0 {
-            self.bytes = self.bytes.saturating_add(outline.bytes).saturating_add(around);
+    /// What follows is of this session in this file, which is so long. Another
+    /// one, or one that became shorter, has other pages.
+    pub(super) fn begin(&mut self, session_id: &str, identity: (u64, u64), length: u64) {
+        let of = Some((session_id.to_owned(), identity));
+        if self.of != of || self.end.bytes > length {
+            *self = Self { of, ..Self::default() };
         }
-        self.end = outline.next;
+    }
+
+    /// Takes in a line with so many messages and so many bytes of frames; the
+    /// next line begins at `next`.
+    pub(super) fn add(&mut self, messages: usize, bytes: u64, next: EntryPlace) {
+        self.messages = self.messages.saturating_add(messages);
+        self.bytes = self.bytes.saturating_add(bytes);
+        self.end = next;
         if self.messages >= PAGE_MESSAGES || self.bytes >= PAGE_BYTES {
             self.sealed.push(self.open);
             (self.open, self.messages, self.bytes) = (self.end, 0, 0);
         }
     }
 
-    /// Looks at what was added to the transcript since. A transcript that is
-    /// another one now is looked at from its beginning.
+    /// Looks at what was added to the transcript since.
     pub(super) fn catch_up(
         &mut self,
         session_id: &str,
         transcript: &StoredTranscript<'_>,
     ) -> io::Result<()> {
-        let of = Some((session_id.to_owned(), transcript.identity()?));
-        if self.of != of || self.end.bytes > transcript.length() {
-            *self = Self { of, ..Self::default() };
-        }
+        self.begin(session_id, transcript.identity()?, transcript.length());
         for outline in transcript.outlines(self.end)? {
-            self.add(outline?);
+            let Outline { parts, bytes, next } = outline?;
+            let frames = u64::try_from(parts).unwrap_or(u64::MAX);
+            let around = frames.saturating_mul(FRAME_BYTES);
+            self.add(parts, if parts > 0 { bytes.saturating_add(around) } else { 0 }, next);
         }
         Ok(())
     }
