@@ -14,6 +14,7 @@ use tokio::net::TcpListener;
 use crate::auth::Auth;
 use crate::bus::Hub;
 use crate::dialects::claude::history::Histories;
+use crate::dialects::claude::projects::Projects;
 use crate::http;
 use crate::protocol::hello::MAX_PAYLOAD;
 use crate::registry::Services;
@@ -52,6 +53,8 @@ pub struct Gateway {
     pub tickets: http::Tickets,
     /// Histories of Claude sessions.
     pub histories: Histories,
+    /// Sessions that Claude Code itself has here, if they are shown.
+    pub projects: Option<Projects>,
 }
 
 impl Gateway {
@@ -60,7 +63,9 @@ impl Gateway {
         let preauth = PreauthBudget::new(services.settings.now().gateway.max_preauth_per_ip);
         let tickets = http::Tickets::default();
         let histories = Histories::default();
-        Self { services, auth: Live::new(auth), hub, preauth, tickets, histories }
+        let folder = services.settings.now().gateway.dialects.claude_projects.clone();
+        let projects = folder.map(|folder| Projects::new(folder, services.tasks.clone()));
+        Self { services, auth: Live::new(auth), hub, preauth, tickets, histories, projects }
     }
 }
 

@@ -152,11 +152,6 @@ const CONTROL_UI: &[Key] = &[
     .advanced(),
 ];
 
-const CLAUDE: &[Key] = &[
-    key("enabled", Boolean, "Whether there is this one.").or("true"),
-    key("share", Boolean, "Whether sessions may be shown by link, to whoever has it.").or("false"),
-];
-
 const DIALECTS: &[Key] = &[
     key("enabled", Boolean, "Whether there are any of them.").or("true"),
     key("claude", Object(CLAUDE), "Sessions as a web interface for Claude Code has them."),
@@ -175,6 +170,7 @@ const DIALECT: &[Key] = &[key("enabled", Boolean, "Whether it is there.").or("tr
 
 const CLAUDE: &[Key] = &[
     key("enabled", Boolean, "Whether it is there.").or("true"),
+    key("share", Boolean, "Whether sessions may be shown by link, to whoever has it.").or("false"),
     key(
         "projects",
         Boolean,

@@ -6,8 +6,8 @@
 pub mod export;
 pub mod format;
 pub mod history;
-pub mod projects;
 mod pages;
+pub mod projects;
 pub mod rest;
 mod routes;
 

@@ -100,8 +100,7 @@ impl FollowList {
         };
         self.heard.wait(|file| id(file).is_some()).await?;
         let files = self.heard.settle(false);
-        let mut ids: Vec<_> =
-            files.into_iter().flatten().filter_map(|file| id(&file)).collect();
+        let mut ids: Vec<_> = files.into_iter().flatten().filter_map(|file| id(&file)).collect();
         ids.sort();
         ids.dedup();
         Ok(ids)
@@ -172,11 +171,7 @@ impl Heard {
 }
 
 /// What has happened to a file since.
-fn step(
-    folder: &Folder,
-    file: &Path,
-    place: Place,
-) -> io::Result<(Place, Option<Followed>)> {
+fn step(folder: &Folder, file: &Path, place: Place) -> io::Result<(Place, Option<Followed>)> {
     let Some(open) = folder.file(file)? else { return Ok(gone(place)) };
     let found = identity(&open)?;
     let is_other = place.is_gone || place.identity.is_some_and(|known| known != found);

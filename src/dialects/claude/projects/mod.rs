@@ -87,8 +87,7 @@ impl Projects {
     /// such page.
     pub async fn page(&self, id: &str, page: usize) -> io::Result<Option<RawPage>> {
         let Some(head) = self.head(id).await? else { return Ok(None) };
-        let read =
-            move |folder: &Folder, known: &Known| read::page(folder, known, &head, page);
+        let read = move |folder: &Folder, known: &Known| read::page(folder, known, &head, page);
         self.work(read).await.map(Option::flatten)
     }
 

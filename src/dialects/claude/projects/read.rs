@@ -79,11 +79,7 @@ impl Known {
 }
 
 /// What there is to say of a session; `None` when it is not there any more.
-pub(super) fn describe(
-    folder: &Folder,
-    known: &Known,
-    head: Head,
-) -> Option<ProjectSession> {
+pub(super) fn describe(folder: &Folder, known: &Known, head: Head) -> Option<ProjectSession> {
     let mut session = known.take(&head.id);
     if let Some((then, described)) = &session.described
         && *then == head
@@ -114,11 +110,7 @@ pub(super) fn describe(
 }
 
 /// The newest pages.
-pub(super) fn burst(
-    folder: &Folder,
-    known: &Known,
-    head: &Head,
-) -> io::Result<Option<RawBurst>> {
+pub(super) fn burst(folder: &Folder, known: &Known, head: &Head) -> io::Result<Option<RawBurst>> {
     let Some((file, session)) = open(folder, known, head)? else { return Ok(None) };
     let pages = &session.pages;
     let (lowest_page, total_pages) = (pages.lowest_burst_page(), pages.total());
@@ -144,11 +136,7 @@ pub(super) fn page(
     Ok(Some(RawPage { lines, is_sealed: pages.is_sealed(page), total: pages.total() }))
 }
 
-fn open(
-    folder: &Folder,
-    known: &Known,
-    head: &Head,
-) -> io::Result<Option<(File, Session)>> {
+fn open(folder: &Folder, known: &Known, head: &Head) -> io::Result<Option<(File, Session)>> {
     let Some(file) = folder.file(&path(&head.project, &head.id))? else { return Ok(None) };
     let mut session = known.take(&head.id);
     session.catch_up(&file, &head.id)?;

@@ -119,7 +119,8 @@ async fn lines_are_passed_on_as_they_are_but_for_what_is_heavy() {
         r#"{"type":"user","uuid":"c","zebra":1.5,"apple":2,"message":{"role":"user","content":"#,
         r#"[{"type":"tool_result","content":""}]},"toolUseResult":{"type":"text","file":{"numLines":1}}}"#
     );
-    let expected = [user("a", "hi").to_string(), answer("b").to_string(), stripped.into(), other.into()];
+    let expected =
+        [user("a", "hi").to_string(), answer("b").to_string(), stripped.into(), other.into()];
     assert_eq!(texts, expected);
     assert_eq!(burst.lines[3].kind, "file-history-snapshot");
     let page = scene.projects.page(ONE, 0).await.unwrap().unwrap();

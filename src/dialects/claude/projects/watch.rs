@@ -111,8 +111,7 @@ mod inotify {
                 reason = "its heir is unsafe; an `OwnedFd` is one descriptor for ever"
             )]
             let queue = AsyncFd::new(queue)?;
-            let mut watch =
-                Self { queue, folder: folder.to_owned(), watched: BTreeMap::new() };
+            let mut watch = Self { queue, folder: folder.to_owned(), watched: BTreeMap::new() };
             watch.look_around()?;
             Ok(watch)
         }
