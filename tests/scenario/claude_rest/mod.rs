@@ -4,6 +4,7 @@ mod lists;
 mod sessions;
 mod states;
 mod stream;
+mod theirs;
 
 use reqwest::Method;
 use serde_json::{Value, json};

@@ -13,6 +13,8 @@ use crate::sessions::SessionKey;
 /// Most bytes of a body; a title and a few words are all that is in one.
 const BODY_MAX: u64 = 64 * 1024;
 const INVALID: &str = "Invalid request body";
+/// The permission modes of `sessions.patch`, looked at before a session is made.
+const MODES: [&str; 4] = ["default", "acceptEdits", "plan", "bypassPermissions"];
 
 type Answer = Result<Response, Response>;
 
@@ -22,8 +24,12 @@ pub(in crate::dialects::claude) async fn create(mut asked: Asked<'_>) -> Answer 
     let body = Body::read(&mut asked).await?;
     let who = Who::of(&asked);
     let wish = Wish::of(&body).ok_or_else(|| who.bad(INVALID))?;
-    if wish.mode.is_some() {
+    if let Some(mode) = wish.mode {
         // Before anything is made.
+        if !MODES.contains(&mode) {
+            let why = "permissionMode must be default, acceptEdits, plan or bypassPermissions";
+            return Err(who.bad(why));
+        }
         who.check("sessions.patch")?;
     }
     let agent = wish.folder.map(|folder| agent_in(&who, folder)).transpose()?;

@@ -36,6 +36,7 @@ pub(in crate::dialects::claude) async fn every(asked: Asked<'_>) -> Result<Respo
     let query = OverviewQuery {
         filter: OverviewFilter::Active,
         limit: EVERY_MAX,
+        include_global: gateway.services.keys.now().global_scope,
         ..OverviewQuery::default()
     };
     let own = gateway.services.runs.parts().store.session_overview(query).await;
@@ -189,6 +190,7 @@ async fn page(gateway: &Gateway, bustle: &Bustle, wanted: &Wanted) -> Result<Pag
         limit: wanted.limit.saturating_add(1),
         after: wanted.after.clone(),
         hides_empty_but: Some(bustle.keys()),
+        include_global: gateway.services.keys.now().global_scope,
         key: None,
     };
     let own = gateway.services.runs.parts().store.session_overview(query).await?;
