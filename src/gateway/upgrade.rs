@@ -15,6 +15,7 @@ use crate::auth::Auth;
 use crate::bus::Hub;
 use crate::dialects::claude::history::Histories;
 use crate::dialects::claude::live::Rooms;
+use crate::dialects::claude::projects::Projects;
 use crate::http;
 use crate::protocol::hello::MAX_PAYLOAD;
 use crate::registry::Services;
@@ -55,6 +56,8 @@ pub struct Gateway {
     pub histories: Histories,
     /// Sessions that clients of Claude Code look at.
     pub claude: Rooms,
+    /// Sessions that Claude Code itself has here, if they are shown.
+    pub projects: Option<Projects>,
 }
 
 impl Gateway {
@@ -63,8 +66,10 @@ impl Gateway {
         let preauth = PreauthBudget::new(services.settings.now().gateway.max_preauth_per_ip);
         let tickets = http::Tickets::default();
         let histories = Histories::default();
-        let claude = Rooms::default();
-        Self { services, auth: Live::new(auth), hub, preauth, tickets, histories, claude }
+        let (claude, auth) = (Rooms::default(), Live::new(auth));
+        let folder = services.settings.now().gateway.dialects.claude_projects.clone();
+        let projects = folder.map(|folder| Projects::new(folder, services.tasks.clone()));
+        Self { services, auth, hub, preauth, tickets, histories, claude, projects }
     }
 }
 

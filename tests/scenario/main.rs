@@ -19,6 +19,7 @@ mod attachments;
 mod begin_again;
 mod channels;
 mod claude_cli;
+mod claude_rest;
 mod claude_sessions;
 mod command_rights;
 mod commands;

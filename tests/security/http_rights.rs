@@ -8,7 +8,7 @@ use clawgate::http::{Entry, Place, Route, all_routes};
 use clawgate::protocol::{Scope, ScopeSet};
 use clawgate::support::Secret;
 use reqwest::{Client, Method, RequestBuilder, StatusCode};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::credentials::{COLUMNS, Column, Shown, Way, assert_was_read, legend, letters};
 use crate::stage::{Api, config};
@@ -123,6 +123,7 @@ async fn gateway(mode: &str, mock: &MockProvider) -> Gateway {
     config["gateway"]["auth"] = json!({"mode": mode, mode: SECRET});
     config["channels"] = json!({"webhook": {"secret": SIGNING, "allowFrom": ["ann"]}});
     config["gateway"]["controlUi"] = json!({"basePath": UI});
+    config["gateway"]["dialects"] = json!({"claude": {"share": true}});
     let gateway = Gateway::start(GatewayOptions::with_config(config)).await;
     write_control_ui(&gateway.state_dir().join("control-ui"));
     gateway
@@ -191,10 +192,30 @@ async fn request(
     asked.bearer_auth(&secret).header("X-OpenClaw-Token", secret)
 }
 
+/// Whether a token in its path is the proof.
+fn is_link(route: &Route) -> bool {
+    route.entry == Entry::Signed && matches!(route.place, Place::Api(_))
+}
+
+/// The token of a link to a session.
+async fn link(client: &Client, gateway: &Gateway) -> String {
+    let post = async |path: String| {
+        let url = format!("http://{}/api/claude/sessions{path}", gateway.address());
+        let answer = client.post(url).bearer_auth(SECRET).send().await.unwrap();
+        serde_json::from_str::<Value>(&answer.text().await.unwrap()).unwrap()
+    };
+    let made = post(String::new()).await;
+    let link = post(format!("/{}/share", made["id"].as_str().unwrap())).await;
+    link["shareToken"].as_str().unwrap_or_else(|| panic!("{link}")).to_owned()
+}
+
 /// What an answer comes to.
-fn sign_of(place: Place, status: StatusCode) -> char {
+fn sign_of(route: &Route, status: StatusCode) -> char {
+    let place = route.place;
     match status.as_u16() {
         401 | 403 => '.',
+        // Who has no link is told that there is none.
+        404 if is_link(route) => '.',
         // Nothing is there by these names; who may not ask is not told so.
         404 if matches!(place, Place::Folder(_)) => 'X',
         400 | 404 | 409 | 422 if matches!(place, Place::Api(_)) => 'X',
@@ -204,11 +225,19 @@ fn sign_of(place: Place, status: StatusCode) -> char {
 }
 
 /// A request with all that a route asks for.
-fn proved(client: &Client, gateway: &Gateway, route: &Route, method: &Method) -> RequestBuilder {
-    let url = format!("http://{}{}", gateway.address(), path(route));
+fn proved(
+    client: &Client,
+    gateway: &Gateway,
+    (route, link): (&Route, &str),
+    method: &Method,
+) -> RequestBuilder {
+    let path = path(route);
+    let path = if is_link(route) { path.replace("no-such-token", link) } else { path };
+    let url = format!("http://{}{path}", gateway.address());
     let asked = client.request(method.clone(), url);
     match route.entry {
         Entry::Open | Entry::Public => asked,
+        Entry::Signed if is_link(route) => asked,
         Entry::Reader | Entry::Caller(_) | Entry::Ticket(_) => asked.bearer_auth(SECRET),
         Entry::Signed => {
             let body = json!({"id": "1", "text": "hello", "from": {"id": "bob"}}).to_string();
@@ -224,6 +253,7 @@ async fn every_cell_of_the_http_rights_is_what_a_real_request_meets() {
     let mock = MockProvider::start().await;
     let (by_token, by_password) = (gateway("token", &mock).await, gateway("password", &mock).await);
     let client = client();
+    let link = link(&client, &by_token).await;
     for route in all_routes() {
         for method in route.methods {
             let mut met = String::new();
@@ -231,17 +261,19 @@ async fn every_cell_of_the_http_rights_is_what_a_real_request_meets() {
                 let gateway =
                     if column.shown == Shown::Password { &by_password } else { &by_token };
                 let asked = request(&client, gateway, method, &path(route), column).await;
-                met.push(sign_of(route.place, asked.send().await.unwrap().status()));
+                met.push(sign_of(route, asked.send().await.unwrap().status()));
             }
-            let asked = proved(&client, &by_token, route, method);
-            met.push(sign_of(route.place, asked.send().await.unwrap().status()));
+            let asked = proved(&client, &by_token, (route, &link), method);
+            met.push(sign_of(route, asked.send().await.unwrap().status()));
             let mut foreign = String::new();
             for header in [("Origin", "https://evil.example"), ("Sec-Fetch-Site", "cross-site")] {
-                let asked = proved(&client, &by_token, route, method).header(header.0, header.1);
-                foreign.push(sign_of(route.place, asked.send().await.unwrap().status()));
+                let asked =
+                    proved(&client, &by_token, (route, &link), method).header(header.0, header.1);
+                foreign.push(sign_of(route, asked.send().await.unwrap().status()));
             }
-            let rebound = proved(&client, &by_token, route, method).header("Host", "evil.example");
-            foreign.push(sign_of(route.place, rebound.send().await.unwrap().status()));
+            let rebound =
+                proved(&client, &by_token, (route, &link), method).header("Host", "evil.example");
+            foreign.push(sign_of(route, rebound.send().await.unwrap().status()));
             let expected = row(route);
             let (signs, last) = expected.trim_end()[WIDTH..].split_at(COLUMNS.len() + 1);
             assert_eq!(met, signs, "{method} {}", name(route));

@@ -39,6 +39,7 @@ mod rights;
 mod session_ids;
 mod session_tools;
 mod setup_codes;
+mod shares;
 mod silent_sockets;
 mod simple_devices;
 mod ssrf;

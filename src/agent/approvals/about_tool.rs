@@ -86,7 +86,8 @@ impl Approvals {
             "allowedDecisions": words,
         });
         let kind = QuestionKind::Plugin;
-        let draft = Draft { kind, request, allowed, limit: GUARDRAIL_ASK_LIMIT };
+        let (limit, call_id) = (GUARDRAIL_ASK_LIMIT, Some(about.call_id.to_owned()));
+        let draft = Draft { kind, request, allowed, limit, call_id };
         let question = self.open(None, draft).map_err(|_| ToolRefusal::Full)?;
         let guard = Withdrawal { approvals: self, question: &question };
         let data = |phase: &str, status: &str, title: &str| {

@@ -40,7 +40,9 @@ pub struct OverviewQuery {
     /// Not those in which nothing was said, unless there is something new in them
     /// or their key is in this list.
     pub hides_empty_but: Option<Vec<String>>,
-    /// Only the one with this key.
+    /// Also `global`.
+    pub include_global: bool,
+    /// Only the one with this key, whichever it is.
     pub key: Option<String>,
 }
 
@@ -104,12 +106,14 @@ pub(super) fn list(connection: &Connection, query: &OverviewQuery) -> Result<Ove
 type Condition = (String, Vec<Box<dyn ToSql>>);
 
 fn condition(query: &OverviewQuery) -> Result<Condition, Fault> {
-    let mut clauses = vec![
-        "sessions.key <> 'global'",
-        "sessions.key <> 'unknown'",
-        "sessions.key NOT GLOB 'agent:*:cron:*:run:*'",
-        "sessions.session_id <> ''",
-    ];
+    let mut clauses = vec!["sessions.session_id <> ''"];
+    if query.key.is_none() {
+        clauses.push("sessions.key <> 'unknown'");
+        clauses.push("sessions.key NOT GLOB 'agent:*:cron:*:run:*'");
+        if !query.include_global {
+            clauses.push("sessions.key <> 'global'");
+        }
+    }
     let mut values: Vec<Box<dyn ToSql>> = Vec::new();
     match query.filter {
         OverviewFilter::All => {}

@@ -57,5 +57,5 @@ async fn open(asked: OpenAsked) -> Result<Opened, Response> {
     let from = asked.query("fromUuid").and_then(|uuid| uuid.parse().ok());
     let (subscriber, _) = asked.subscriber(&[]);
     let of = (SessionKey::from_canonical(row.key), row.entry.session_id);
-    Ok(Opened::new(Viewer::new(asked.gateway, subscriber, of, from)))
+    Ok(Opened::new("claude", Viewer::new(asked.gateway, subscriber, of, from)))
 }

@@ -128,7 +128,9 @@ impl State {
         for member in &mut self.members {
             match &mut member.held {
                 Some(held) => held.push(frame.clone()),
-                None => member.subscriber.outbox.answer(frame.text.to_string()),
+                None => {
+                    member.subscriber.outbox.answer(frame.text.to_string());
+                }
             }
         }
     }

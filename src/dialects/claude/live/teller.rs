@@ -137,7 +137,8 @@ impl Teller {
                 let text = answer.message.text();
                 self.noted(run_id, &text, now_ms, &mut out);
             }
-            RunNews::Says(_) => {}
+            // What becomes of a call that is judged, its end tells.
+            RunNews::Says(_) | RunNews::ToolGuarded(..) => {}
         }
         out
     }

@@ -3,17 +3,18 @@
 use axum::response::Response;
 use serde_json::{Map, Value, json};
 
-use super::find::{found, unavailable};
+use super::find::unavailable;
 use super::list::whole_by_id;
 use super::read_state::tell;
 use super::who::Who;
 use crate::http::{Asked, ok};
 use crate::sessions::SessionKey;
-use crate::store::OverviewRow;
 
 /// Most bytes of a body; a title and a few words are all that is in one.
 const BODY_MAX: u64 = 64 * 1024;
 const INVALID: &str = "Invalid request body";
+/// The permission modes of `sessions.patch`, looked at before a session is made.
+const MODES: [&str; 4] = ["default", "acceptEdits", "plan", "bypassPermissions"];
 
 type Answer = Result<Response, Response>;
 
@@ -23,16 +24,17 @@ pub(in crate::dialects::claude) async fn create(mut asked: Asked<'_>) -> Answer 
     let body = Body::read(&mut asked).await?;
     let who = Who::of(&asked);
     let wish = Wish::of(&body).ok_or_else(|| who.bad(INVALID))?;
-    if wish.mode.is_some() {
+    if let Some(mode) = wish.mode {
         // Before anything is made.
+        if !MODES.contains(&mode) {
+            let why = "permissionMode must be default, acceptEdits, plan or bypassPermissions";
+            return Err(who.bad(why));
+        }
         who.check("sessions.patch")?;
     }
     let agent = wish.folder.map(|folder| agent_in(&who, folder)).transpose()?;
     let (key, id) = match wish.resumes {
-        Some(id) => {
-            let listed = found(&who.services, who.manner, id).await?;
-            (listed.row.key, id.to_owned())
-        }
+        Some(id) => (who.own(id).await?.row.key, id.to_owned()),
         None => begin(&who, agent, wish.title).await?,
     };
     let mut settings = Map::new();
@@ -90,7 +92,7 @@ pub(in crate::dialects::claude) async fn deactivate(asked: Asked<'_>) -> Answer 
     let who = Who::of(&asked);
     let listed = who.session().await?;
     who.call("sessions.abort", &json!({"key": listed.row.key})).await?;
-    told(&who, &listed, "deactivate").await
+    told(&who, &listed.row.key, "deactivate").await
 }
 
 /// `POST …/archive`.
@@ -105,16 +107,15 @@ pub(in crate::dialects::claude) async fn unarchive(asked: Asked<'_>) -> Answer {
 
 async fn put_away(asked: Asked<'_>, is_archived: bool) -> Answer {
     let who = Who::of(&asked);
-    let listed = who.session().await?;
+    let (key, id) = who.marked().await?;
     let store = &who.services.runs.parts().store;
-    let id = is_archived.then(|| listed.row.entry.session_id.clone());
-    let written = store.archive_session(&listed.row.key, id).await;
+    let written = store.archive_session(&key, is_archived.then_some(id)).await;
     written.map_err(|error| unavailable(who.manner, &error))?;
-    told(&who, &listed, if is_archived { "archive" } else { "unarchive" }).await
+    told(&who, &key, if is_archived { "archive" } else { "unarchive" }).await
 }
 
-async fn told(who: &Who, listed: &OverviewRow, reason: &str) -> Answer {
-    let key = SessionKey::from_canonical(listed.row.key.as_str());
+async fn told(who: &Who, key: &str, reason: &str) -> Answer {
+    let key = SessionKey::from_canonical(key);
     if let Err(error) = tell(&who.services, &key, reason).await {
         tracing::warn!(%error, session = %key, "nobody was told of a change");
     }

@@ -23,17 +23,9 @@ pub async fn by_id(services: &Services, id: &str) -> Result<Option<OverviewRow>,
     Ok(found.filter(|found| found.row.entry.session_id == id))
 }
 
-/// The same for a request.
-///
-/// # Errors
-/// The answer when there is none.
-pub(super) async fn found(
-    services: &Services,
-    manner: Manner,
-    id: &str,
-) -> Result<OverviewRow, Response> {
-    let found = by_id(services, id).await.map_err(|error| unavailable(manner, &error))?;
-    found.ok_or_else(|| manner.error(StatusCode::NOT_FOUND, NOT_FOUND))
+/// The answer where there is no such session.
+pub(super) fn not_found(manner: Manner) -> Response {
+    manner.error(StatusCode::NOT_FOUND, NOT_FOUND)
 }
 
 /// The answer when the store fails; what it was is in the log.

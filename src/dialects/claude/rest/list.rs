@@ -1,20 +1,29 @@
 //! `GET /api/claude/sessions`, `…/sessions/all` and `…/sessions/:id`.
 
+use std::cmp::Reverse;
+use std::collections::HashMap;
+
 use axum::http::StatusCode;
 use axum::response::Response;
 use serde_json::{Value, json};
 
-use super::cursor;
-use super::find::{found, unavailable};
+use super::find::{by_id, unavailable};
 use super::shape::{Branches, Folders, Shape};
 use super::state::Bustle;
 use super::who::Who;
+use super::{cursor, theirs};
+use crate::dialects::claude::projects::Head;
+use crate::gateway::Gateway;
 use crate::http::{Asked, ok};
 use crate::registry::Services;
-use crate::store::{Overview, OverviewFilter, OverviewPlace, OverviewQuery, OverviewRow};
+use crate::store::{
+    OverviewFilter, OverviewPlace, OverviewQuery, OverviewRow, SessionMarks, StoreError,
+};
 
 /// Sessions of the list that has no pages: as many as an interface shows.
 const EVERY_MAX: u32 = 1000;
+/// Of those that Claude Code has itself: each has a file that is looked into.
+const THEIRS_MAX: usize = 100;
 /// Sessions on a page when nobody says how many.
 const PAGE: u32 = 20;
 /// Most sessions on a page.
@@ -22,15 +31,19 @@ const PAGE_MAX: u32 = 100;
 
 /// `GET /api/claude/sessions`: those that nobody has put away.
 pub(in crate::dialects::claude) async fn every(asked: Asked<'_>) -> Result<Response, Response> {
-    let services = &asked.gateway.services;
+    let (gateway, manner) = (asked.gateway, asked.manner);
+    let unavailable = |error| unavailable(manner, &error);
     let query = OverviewQuery {
         filter: OverviewFilter::Active,
         limit: EVERY_MAX,
+        include_global: gateway.services.keys.now().global_scope,
         ..OverviewQuery::default()
     };
-    let overview = services.runs.parts().store.session_overview(query).await;
-    let overview = overview.map_err(|error| unavailable(asked.manner, &error))?;
-    let shapes = shapes(services, &Bustle::now(services), overview.rows);
+    let own = gateway.services.runs.parts().store.session_overview(query).await;
+    let own = own.map_err(unavailable)?.rows.into_iter().map(Candidate::Own);
+    let theirs = theirs::heads(gateway, OverviewFilter::Active).await.map_err(unavailable)?;
+    let theirs = theirs.into_iter().take(THEIRS_MAX).map(Candidate::theirs);
+    let shapes = shapes(gateway, &Bustle::now(&gateway.services), own.chain(theirs)).await;
     let branches = Branches::of(&shapes).await;
     let sessions: Vec<_> = shapes.iter().map(|shape| shape.whole(&branches)).collect();
     Ok(ok(&json!({"sessions": sessions})))
@@ -39,18 +52,16 @@ pub(in crate::dialects::claude) async fn every(asked: Asked<'_>) -> Result<Respo
 /// `GET /api/claude/sessions/all`: a page, the one in which a person was last
 /// first.
 pub(in crate::dialects::claude) async fn all(asked: Asked<'_>) -> Result<Response, Response> {
-    let services = &asked.gateway.services;
+    let gateway = asked.gateway;
     let wanted =
         Wanted::read(&asked).map_err(|why| asked.manner.error(StatusCode::BAD_REQUEST, why))?;
-    let bustle = Bustle::now(services);
-    let (shapes, total) = page(services, &bustle, &wanted)
-        .await
-        .map_err(|error| unavailable(asked.manner, &error))?;
-    let limit = usize::try_from(wanted.limit).unwrap_or(usize::MAX);
-    let next = shapes.get(limit.saturating_sub(1)).filter(|_| shapes.len() > limit);
-    let next = next.map(|last| cursor::written(&last.place()));
+    let bustle = Bustle::now(&gateway.services);
+    let page = page(gateway, &bustle, &wanted).await;
+    let Page { candidates, next, total } =
+        page.map_err(|error| unavailable(asked.manner, &error))?;
+    let shapes = shapes(gateway, &bustle, candidates.into_iter()).await;
     let branches = Branches::of(&shapes).await;
-    let lines: Vec<_> = shapes.iter().take(limit).map(|shape| shape.line(&branches)).collect();
+    let lines: Vec<_> = shapes.iter().map(|shape| shape.line(&branches)).collect();
     Ok(ok(&json!({
         "sessions": lines,
         "pagination": {"hasMore": next.is_some(), "nextCursor": next, "totalCount": total},
@@ -59,9 +70,15 @@ pub(in crate::dialects::claude) async fn all(asked: Asked<'_>) -> Result<Respons
 
 /// `GET /api/claude/sessions/:id`.
 pub(in crate::dialects::claude) async fn one(asked: Asked<'_>) -> Result<Response, Response> {
-    let services = &asked.gateway.services;
-    let listed = found(services, asked.manner, asked.path.get("id")).await?;
-    Ok(ok(&whole(services, listed).await))
+    let (gateway, manner, id) = (asked.gateway, asked.manner, asked.path.get("id"));
+    let found = by_id(&gateway.services, id).await.map_err(|error| unavailable(manner, &error))?;
+    let shape = if let Some(listed) = found {
+        shown(&gateway.services, listed)
+    } else {
+        let (session, marks) = theirs::found(gateway, manner, id).await?;
+        Shape::theirs(session, &marks)
+    };
+    Ok(ok(&whole(shape).await))
 }
 
 /// What is told of one session.
@@ -70,22 +87,61 @@ pub(super) fn shown(services: &Services, listed: OverviewRow) -> Shape {
 }
 
 /// `S` of one session.
-pub(super) async fn whole(services: &Services, listed: OverviewRow) -> Value {
-    let shape = [shown(services, listed)];
+async fn whole(shape: Shape) -> Value {
+    let shape = [shape];
     let branches = Branches::of(&shape).await;
     let [shape] = shape;
     shape.whole(&branches)
 }
 
-/// `S` of the session with this id as it is now.
+/// `S` of our session with this id as it is now.
 pub(super) async fn whole_by_id(who: &Who, id: &str) -> Result<Value, Response> {
-    let listed = found(&who.services, who.manner, id).await?;
-    Ok(whole(&who.services, listed).await)
+    let listed = who.own(id).await?;
+    Ok(whole(shown(&who.services, listed)).await)
 }
 
-fn shapes(services: &Services, bustle: &Bustle, rows: Vec<OverviewRow>) -> Vec<Shape> {
-    let mut folders = Folders::new(services);
-    rows.into_iter().map(|row| Shape::own(row, bustle, &mut folders)).collect()
+/// A session that belongs on a page.
+enum Candidate {
+    Own(OverviewRow),
+    Theirs(Head, SessionMarks),
+}
+
+impl Candidate {
+    fn theirs((head, marks): (Head, SessionMarks)) -> Self {
+        Self::Theirs(head, marks)
+    }
+
+    fn place(&self) -> OverviewPlace {
+        match self {
+            Self::Own(listed) => OverviewPlace {
+                user_at: listed.user_at,
+                session_id: listed.row.entry.session_id.clone(),
+            },
+            Self::Theirs(head, _) => theirs::place(head),
+        }
+    }
+}
+
+/// What is told of these, in their order.
+async fn shapes(
+    gateway: &Gateway,
+    bustle: &Bustle,
+    candidates: impl Iterator<Item = Candidate>,
+) -> Vec<Shape> {
+    let candidates: Vec<_> = candidates.collect();
+    let heads = candidates.iter().filter_map(|candidate| match candidate {
+        Candidate::Own(_) => None,
+        Candidate::Theirs(head, _) => Some(head.clone()),
+    });
+    let described = theirs::described(gateway, heads.collect()).await;
+    let mut described: HashMap<_, _> =
+        described.into_iter().map(|session| (session.id.clone(), session)).collect();
+    let mut folders = Folders::new(&gateway.services);
+    let shape = |candidate| match candidate {
+        Candidate::Own(listed) => Some(Shape::own(listed, bustle, &mut folders)),
+        Candidate::Theirs(head, marks) => Some(Shape::theirs(described.remove(&head.id)?, &marks)),
+    };
+    candidates.into_iter().filter_map(shape).collect()
 }
 
 /// What a request for a page asks for.
@@ -118,20 +174,37 @@ impl Wanted {
     }
 }
 
-/// The sessions of a page and one more if there is one, and how many there are on
-/// all pages.
-async fn page(
-    services: &Services,
-    bustle: &Bustle,
-    wanted: &Wanted,
-) -> Result<(Vec<Shape>, u64), crate::store::StoreError> {
+/// A page before anything is said of its sessions.
+struct Page {
+    candidates: Vec<Candidate>,
+    /// Where the next one begins, if there is one.
+    next: Option<String>,
+    /// How many there are on all pages.
+    total: u64,
+}
+
+async fn page(gateway: &Gateway, bustle: &Bustle, wanted: &Wanted) -> Result<Page, StoreError> {
+    let limit = usize::try_from(wanted.limit).unwrap_or(usize::MAX);
     let query = OverviewQuery {
         filter: wanted.filter,
         limit: wanted.limit.saturating_add(1),
         after: wanted.after.clone(),
         hides_empty_but: Some(bustle.keys()),
+        include_global: gateway.services.keys.now().global_scope,
         key: None,
     };
-    let Overview { rows, total } = services.runs.parts().store.session_overview(query).await?;
-    Ok((shapes(services, bustle, rows), total))
+    let own = gateway.services.runs.parts().store.session_overview(query).await?;
+    let theirs = theirs::heads(gateway, wanted.filter).await?;
+    let total = own.total.saturating_add(u64::try_from(theirs.len()).unwrap_or(u64::MAX));
+    let is_due =
+        |head: &Head| wanted.after.as_ref().is_none_or(|after| theirs::place(head) < *after);
+    let theirs = theirs.into_iter().filter(|(head, _)| is_due(head)).take(limit.saturating_add(1));
+    let mut candidates: Vec<_> =
+        own.rows.into_iter().map(Candidate::Own).chain(theirs.map(Candidate::theirs)).collect();
+    candidates.sort_by_key(|candidate| Reverse(candidate.place()));
+    let has_more = candidates.len() > limit;
+    candidates.truncate(limit);
+    let last = candidates.last().filter(|_| has_more);
+    let next = last.map(|last| cursor::written(&last.place()));
+    Ok(Page { candidates, next, total })
 }

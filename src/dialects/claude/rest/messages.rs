@@ -6,9 +6,11 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use serde_json::{Value, json};
 
-use super::find::found;
+use super::find::{by_id, unavailable};
+use super::theirs;
 use crate::dialects::claude::format::strip;
 use crate::dialects::claude::history::{Histories, Page, facts};
+use crate::gateway::Gateway;
 use crate::http::{Asked, Manner, ok};
 use crate::registry::Services;
 use crate::sessions::{SessionError, SessionKey};
@@ -21,9 +23,26 @@ const OUT_OF_RANGE: &str = "page out of range";
 pub(in crate::dialects::claude) async fn messages(asked: Asked<'_>) -> Result<Response, Response> {
     let (gateway, manner) = (asked.gateway, asked.manner);
     let page = wanted(&asked)?;
-    let listed = found(&gateway.services, manner, asked.path.get("id")).await?;
+    let id = asked.path.get("id");
+    let found = by_id(&gateway.services, id).await;
+    let Some(listed) = found.map_err(|error| unavailable(manner, &error))? else {
+        return theirs_page(gateway, manner, id, page).await;
+    };
     let told = page_of(&gateway.services, &gateway.histories, &listed.row, page).await;
     answer(manner, listed.row.entry.session_id, page, told)
+}
+
+async fn theirs_page(
+    gateway: &Gateway,
+    manner: Manner,
+    id: &str,
+    page: usize,
+) -> Result<Response, Response> {
+    let (session, _) = theirs::found(gateway, manner, id).await?;
+    let told = theirs::page(gateway, &session.id, page).await;
+    let told = told.ok_or_else(|| manner.error(StatusCode::NOT_FOUND, OUT_OF_RANGE))?;
+    let messages = theirs::lines(&told);
+    Ok(written(&session.id, page, (told.total, told.is_sealed), &messages))
 }
 
 /// The number of the page that is asked for.
@@ -62,13 +81,17 @@ pub(super) fn answer(
     })?;
     let told = told.ok_or_else(|| manner.error(StatusCode::NOT_FOUND, OUT_OF_RANGE))?;
     let messages: Vec<Value> = told.lines.into_iter().map(|line| stripped(line.value)).collect();
-    Ok(ok(&json!({
-        "sessionId": session_id,
+    Ok(written(&session_id, page, (told.total, told.is_sealed), &messages))
+}
+
+fn written(id: &str, page: usize, (total, sealed): (usize, bool), messages: &[Value]) -> Response {
+    ok(&json!({
+        "sessionId": id,
         "page": page,
-        "totalPages": told.total,
+        "totalPages": total,
         "messages": messages,
-        "sealed": told.is_sealed,
-    })))
+        "sealed": sealed,
+    }))
 }
 
 fn stripped(mut line: Value) -> Value {

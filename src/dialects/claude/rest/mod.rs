@@ -14,6 +14,7 @@ pub mod read_state;
 mod shape;
 pub mod share;
 mod state;
+mod theirs;
 mod who;
 
 pub(super) use edit::{archive, create, deactivate, delete, patch, unarchive};

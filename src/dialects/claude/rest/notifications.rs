@@ -1,11 +1,15 @@
 //! `GET /api/notifications/stream`: what happens to sessions, as lines that do not
 //! end.
 
+use std::sync::Arc;
+
 use axum::response::Response;
 use serde::Deserialize;
 use serde_json::{Value, json};
+use tokio_util::sync::{CancellationToken, DropGuard};
 
-use crate::bus::{Event, EventKind};
+use crate::bus::{Event, EventKind, Subscriber};
+use crate::gateway::Gateway;
 use crate::http::Asked;
 
 /// `sessions.changed`, as far as it matters here.
@@ -24,7 +28,36 @@ pub(in crate::dialects::claude) async fn stream(asked: Asked<'_>) -> Response {
     let (subscriber, _) = asked.subscriber(&[]);
     subscriber.watch_sessions(true);
     subscriber.outbox.answer(json!({"type": "connected"}).to_string());
-    asked.stream(subscriber, told).await
+    let theirs = follow_theirs(asked.gateway, &subscriber);
+    let render = move |event: &Event| {
+        // Lives as long as the stream.
+        let _ = &theirs;
+        told(event)
+    };
+    asked.stream(subscriber, render).await
+}
+
+/// Tells of the sessions that Claude Code has itself, until it is dropped.
+fn follow_theirs(gateway: &Arc<Gateway>, subscriber: &Arc<Subscriber>) -> Option<DropGuard> {
+    let projects = gateway.projects.clone()?;
+    let (ends, subscriber) = (CancellationToken::new(), Arc::clone(subscriber));
+    let (token, clock) = (ends.clone(), Arc::clone(&gateway.services.clock));
+    gateway.services.tasks.spawn("claude projects", async move {
+        let follow = async {
+            let mut list = projects.follow_list().await?;
+            loop {
+                for id in list.changed().await? {
+                    let line = operation(&id, "updated", clock.now_ms());
+                    subscriber.outbox.answer(line.to_string());
+                }
+            }
+        };
+        let followed: Option<std::io::Result<()>> = token.run_until_cancelled(follow).await;
+        if let Some(Err(error)) = followed {
+            tracing::warn!(%error, "the sessions of Claude Code cannot be followed");
+        }
+    });
+    Some(ends.drop_guard())
 }
 
 /// The line of an event, if it has one.
@@ -47,11 +80,15 @@ fn line(changed: &Changed) -> Option<Value> {
         (_, Some("read")) => "read",
         _ => "updated",
     };
-    Some(json!({
+    Some(self::operation(session_id, operation, changed.ts))
+}
+
+fn operation(session_id: &str, operation: &str, timestamp: u64) -> Value {
+    json!({
         "type": "claude-session-updated",
-        "timestamp": changed.ts,
+        "timestamp": timestamp,
         "data": {"sessionId": session_id, "operation": operation},
-    }))
+    })
 }
 
 #[cfg(test)]

@@ -7,9 +7,10 @@ use serde_json::{Value, json};
 
 use super::state::Bustle;
 use crate::dialects::claude::format::git_branch;
+use crate::dialects::claude::projects::ProjectSession;
 use crate::registry::Services;
 use crate::sessions::{SessionKey, iso_time};
-use crate::store::{OverviewPlace, OverviewRow};
+use crate::store::{OverviewRow, SessionMarks};
 
 /// What a session is called that has no name and in which nothing was said.
 const UNTITLED: &str = "Untitled";
@@ -56,9 +57,20 @@ impl Shape {
         }
     }
 
-    /// Its place among others.
-    pub(super) fn place(&self) -> OverviewPlace {
-        OverviewPlace { user_at: self.user_at, session_id: self.id.clone() }
+    /// One of Claude Code's own.
+    pub(super) fn theirs(session: ProjectSession, marks: &SessionMarks) -> Self {
+        Self {
+            state: if marks.is_archived(&session.id) { "archived" } else { "idle" },
+            id: session.id,
+            title: session.title,
+            working_dir: session.cwd.into(),
+            created_at: session.created_ms,
+            last_activity: session.modified_ms,
+            user_at: session.modified_ms,
+            message_count: session.messages,
+            is_sidechain: session.is_sidechain,
+            permission_mode: "default".into(),
+        }
     }
 
     /// `S`: what a request for one session is answered with.
@@ -132,8 +144,11 @@ impl Branches {
     /// Of the folders of these sessions. Reads the few files that say it, runs
     /// nothing.
     pub(super) async fn of(shapes: &[Shape]) -> Self {
-        let folders: std::collections::HashSet<PathBuf> =
-            shapes.iter().map(|shape| shape.working_dir.clone()).collect();
+        let folders: std::collections::HashSet<PathBuf> = shapes
+            .iter()
+            .map(|shape| shape.working_dir.clone())
+            .filter(|it| it.is_absolute())
+            .collect();
         let look = move || folders.into_iter().filter_map(|it| Some((branch(&it)?, it))).collect();
         let found: Vec<(String, PathBuf)> =
             tokio::task::spawn_blocking(look).await.unwrap_or_default();

@@ -6,14 +6,17 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use serde_json::Value;
 
-use super::find::found;
+use super::find::{by_id, unavailable};
+use super::theirs;
 use crate::auth::Principal;
+use crate::gateway::Gateway;
 use crate::http::{Asked, Manner, cx_of};
 use crate::registry::{Reply, Services};
 use crate::store::OverviewRow;
 
 /// A request without its body.
 pub(super) struct Who {
+    pub gateway: Arc<Gateway>,
     pub services: Arc<Services>,
     pub manner: Manner,
     principal: Principal,
@@ -23,6 +26,7 @@ pub(super) struct Who {
 impl Who {
     pub(super) fn of(asked: &Asked<'_>) -> Self {
         Self {
+            gateway: Arc::clone(asked.gateway),
             services: Arc::clone(&asked.gateway.services),
             manner: asked.manner,
             principal: asked.caller.principal.clone(),
@@ -30,9 +34,30 @@ impl Who {
         }
     }
 
-    /// The session that the path names.
+    /// The session that the path names, which must be ours.
     pub(super) async fn session(&self) -> Result<OverviewRow, Response> {
-        found(&self.services, self.manner, &self.id).await
+        self.own(&self.id).await
+    }
+
+    /// The session with this id, which must be ours.
+    pub(super) async fn own(&self, id: &str) -> Result<OverviewRow, Response> {
+        let found = by_id(&self.services, id).await;
+        match found.map_err(|error| unavailable(self.manner, &error))? {
+            Some(listed) => Ok(listed),
+            None => Err(theirs::refused(&self.gateway, self, id).await),
+        }
+    }
+
+    /// Key of the marks on the session that the path names, and its id.
+    pub(super) async fn marked(&self) -> Result<(String, String), Response> {
+        let found = by_id(&self.services, &self.id).await;
+        match found.map_err(|error| unavailable(self.manner, &error))? {
+            Some(listed) => Ok((listed.row.key, self.id.clone())),
+            None => {
+                let (session, _) = theirs::found(&self.gateway, self.manner, &self.id).await?;
+                Ok((theirs::key(&session.id), session.id))
+            }
+        }
     }
 
     /// Calls a method in the caller's name.

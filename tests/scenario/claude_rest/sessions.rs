@@ -1,0 +1,146 @@
+//! Single sessions: each row of the table of routes, and what each refuses.
+
+use std::fs;
+
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use super::{SESSIONS, ask, begin, error, get, good, line, path, post};
+use crate::stage::{Api, admin, ask as talk, call, scripted};
+
+async fn patch(gateway: &crate::support::Gateway, id: &str, body: Value) -> (u16, Value) {
+    ask(gateway, Method::PATCH, &path(id, ""), body).await
+}
+
+#[tokio::test]
+async fn a_session_is_made_with_every_member_and_found_by_its_id() {
+    let (gateway, _mock) = scripted(Api::OpenAi).await;
+    fs::create_dir_all(gateway.workspace().join(".git")).unwrap();
+    fs::write(gateway.workspace().join(".git/HEAD"), "ref: refs/heads/work\n").unwrap();
+    let body = json!({"workingDir": gateway.workspace(), "title": "Garden",
+        "permissionMode": "plan"});
+    let made = good(post(&gateway, SESSIONS, body)).await;
+    let expected = json!({
+        "id": made["id"], "workingDir": gateway.workspace(), "createdAt": made["createdAt"],
+        "lastActivity": made["lastActivity"], "lastUserActivity": made["createdAt"],
+        "status": "active", "title": "Garden", "permissionMode": "plan",
+        "git": {"isRepo": true, "branch": "work"},
+    });
+    assert_eq!(made, expected);
+    let time = made["createdAt"].as_str().unwrap();
+    assert!(time.ends_with('Z') && time.contains('T'), "{time}");
+    let id = made["id"].as_str().unwrap();
+    let found = good(get(&gateway, &path(id, ""))).await;
+    assert_eq!((&found["id"], &found["title"]), (&made["id"], &json!("Garden")));
+    let listed = good(get(&gateway, SESSIONS)).await;
+    assert_eq!(listed["sessions"].as_array().unwrap().len(), 1, "{listed}");
+    // It is a session like any other.
+    let mut client = admin(&gateway).await;
+    let resolved = call(&mut client, "sessions.resolve", json!({"sessionId": id})).await;
+    let key = json!({"key": resolved["key"]});
+    let described = call(&mut client, "sessions.describe", key).await;
+    assert_eq!(described["session"]["label"], "Garden");
+}
+
+#[tokio::test]
+async fn what_a_new_session_cannot_be_is_said_and_nothing_is_made() {
+    let (gateway, _mock) = scripted(Api::OpenAi).await;
+    let invalid = error("Invalid request body");
+    for body in [json!([]), json!({"title": 1}), json!({"workingDir": {}}), json!("x")] {
+        assert_eq!(post(&gateway, SESSIONS, body).await, (400, invalid.clone()));
+    }
+    let (status, told) = post(&gateway, SESSIONS, json!({"workingDir": "/elsewhere"})).await;
+    assert_eq!(status, 400);
+    assert!(told["error"].as_str().unwrap().contains("workspace of an agent"), "{told}");
+    let unknown = json!({"resumeSessionId": "none"});
+    assert_eq!(post(&gateway, SESSIONS, unknown).await, (404, error("Session not found")));
+    let (status, told) = post(&gateway, SESSIONS, json!({"permissionMode": "yolo"})).await;
+    assert_eq!(status, 400);
+    assert!(told["error"].as_str().unwrap().contains("permissionMode"), "{told}");
+    assert_eq!(good(get(&gateway, SESSIONS)).await, json!({"sessions": []}));
+}
+
+#[tokio::test]
+async fn a_session_is_resumed_renamed_and_deleted_and_its_transcript_stays() {
+    let (gateway, _mock) = scripted(Api::OpenAi).await;
+    let mut client = admin(&gateway).await;
+    talk(&mut client, "garden", "@mock text text=\"Tomatoes\"", "run-1").await;
+    let row = call(&mut client, "sessions.describe", json!({"key": "garden"})).await;
+    let id = row["session"]["sessionId"].as_str().unwrap().to_owned();
+    let of = |told: Value| told["title"].as_str().unwrap().to_owned();
+    assert_eq!(of(good(get(&gateway, &path(&id, ""))).await), "@mock text text=\"Tomatoes\"");
+    let resumed = json!({"resumeSessionId": id, "title": "Beds"});
+    let resumed = good(post(&gateway, SESSIONS, resumed)).await;
+    assert_eq!((resumed["id"].as_str(), resumed["title"].as_str()), (Some(&*id), Some("Beds")));
+    let success = json!({"success": true});
+    assert_eq!(patch(&gateway, &id, json!({"title": "Roses"})).await, (200, success.clone()));
+    assert_eq!(of(good(get(&gateway, &path(&id, ""))).await), "Roses");
+    assert_eq!(patch(&gateway, &id, json!({})).await, (400, error("Invalid request body")));
+    let folder = gateway.state_dir().join("agents/main/sessions");
+    let file = folder.join(format!("{id}.jsonl"));
+    let before = fs::read(&file).unwrap();
+    assert_eq!(ask(&gateway, Method::DELETE, &path(&id, ""), Value::Null).await, (200, success));
+    assert_eq!(fs::read(&file).unwrap(), before);
+    let gone = (404, error("Session not found"));
+    for (method, rest) in [
+        (Method::GET, ""),
+        (Method::DELETE, ""),
+        (Method::GET, "/messages?page=0"),
+        (Method::POST, "/archive"),
+        (Method::POST, "/unarchive"),
+        (Method::POST, "/deactivate"),
+        (Method::POST, "/share"),
+        (Method::DELETE, "/share"),
+    ] {
+        assert_eq!(ask(&gateway, method, &path(&id, rest), Value::Null).await, gone, "{rest}");
+    }
+    assert_eq!(patch(&gateway, &id, json!({"title": "x"})).await, gone);
+}
+
+#[tokio::test]
+async fn the_long_opening_of_a_session_is_its_title_up_to_120_characters() {
+    let (gateway, _mock) = scripted(Api::OpenAi).await;
+    let mut client = admin(&gateway).await;
+    let text = "word ".repeat(60);
+    talk(&mut client, "long", &text, "run-1").await;
+    let row = call(&mut client, "sessions.describe", json!({"key": "long"})).await;
+    let id = row["session"]["sessionId"].as_str().unwrap();
+    let title = line(&gateway, id).await.unwrap()["title"].as_str().unwrap().to_owned();
+    assert_eq!(title.chars().count(), 120);
+    assert!(text.starts_with(title.trim_end_matches('…')), "{title}");
+    assert_eq!(
+        good(get(&gateway, &path(&begin(&gateway, json!({})).await, ""))).await["title"],
+        "Untitled"
+    );
+}
+
+#[tokio::test]
+async fn pages_of_messages_have_numbers_from_0_and_say_what_is_wrong() {
+    let (gateway, _mock) = scripted(Api::OpenAi).await;
+    let mut client = admin(&gateway).await;
+    talk(&mut client, "garden", "@mock text text=\"Tomatoes\"", "run-1").await;
+    let row = call(&mut client, "sessions.describe", json!({"key": "garden"})).await;
+    let id = row["session"]["sessionId"].as_str().unwrap();
+    let page = good(get(&gateway, &path(id, "/messages?page=0"))).await;
+    let types: Vec<_> = page["messages"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|line| line["type"].as_str().unwrap())
+        .collect();
+    assert_eq!(types, ["user", "assistant"]);
+    assert_eq!(page["messages"][1]["message"]["content"][0]["text"], "Tomatoes");
+    let rest = json!([page["sessionId"], page["page"], page["totalPages"], page["sealed"]]);
+    assert_eq!(rest, json!([id, 0, 1, false]));
+    let required = (400, error("page parameter is required"));
+    for query in ["", "?page=", "?page=-1", "?page=x", "?page=0&page=0"] {
+        assert_eq!(get(&gateway, &path(id, &format!("/messages{query}"))).await, required);
+    }
+    for number in ["1", "99999999"] {
+        let answer = get(&gateway, &path(id, &format!("/messages?page={number}"))).await;
+        assert_eq!(answer, (404, error("page out of range")));
+    }
+    let empty = begin(&gateway, json!({})).await;
+    let page = good(get(&gateway, &path(&empty, "/messages?page=0"))).await;
+    assert_eq!((&page["messages"], &page["totalPages"]), (&json!([]), &json!(1)));
+}
