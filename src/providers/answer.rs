@@ -203,6 +203,7 @@ impl<'a> Answer<'a> {
             self.parse_arguments(index);
             if let Some(ContentBlock::Thinking(block)) = self.message.content.get(index)
                 && let Some(signature) = block.thinking_signature.clone()
+                && block.redacted != Some(true)
             {
                 (self.events)(StreamEvent::ThinkingSigned { index, signature });
             }

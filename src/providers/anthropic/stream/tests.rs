@@ -87,7 +87,7 @@ fn text_and_usage_are_read_as_recorded() {
 }
 
 #[test]
-fn thoughts_carry_their_signature_silently() {
+fn thoughts_carry_their_signature_and_hidden_ones_are_silent() {
     let (message, events) = whole(
         &[
             block(json!({"type": "thinking", "thinking": "", "signature": ""})),
@@ -108,7 +108,9 @@ fn thoughts_carry_their_signature_silently() {
     assert_eq!(content(&message.unwrap()), expected);
     let ends = events.iter().filter(|event| matches!(event, StreamEvent::BlockEnd { .. }));
     // Of a hidden thought there is nothing to stream.
-    assert_eq!((events.len(), ends.count()), (6, 2));
+    assert_eq!((events.len(), ends.count()), (7, 2));
+    let signed = StreamEvent::ThinkingSigned { index: 0, signature: "mock-sig".into() };
+    assert!(events.contains(&signed), "{events:?}");
 }
 
 #[test]

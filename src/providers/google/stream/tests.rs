@@ -52,6 +52,7 @@ fn thought_text_and_calls_become_blocks_with_their_signatures() {
         StreamEvent::ThinkingStart { index: 0 },
         StreamEvent::ThinkingDelta { index: 0, delta: "hm".into() },
         StreamEvent::ThinkingDelta { index: 0, delta: "m".into() },
+        StreamEvent::ThinkingSigned { index: 0, signature: "YQ==".into() },
         StreamEvent::BlockEnd { index: 0 },
         StreamEvent::TextStart { index: 1 },
         StreamEvent::TextDelta { index: 1, delta: "Hé".into() },

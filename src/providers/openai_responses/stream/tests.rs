@@ -101,6 +101,8 @@ fn thought_text_and_calls_become_blocks_with_their_signatures() {
         id: id.into(),
         name: "read".into(),
     };
+    // As the transcript has it: it goes back to the provider.
+    let signature = reasoning.to_string();
     let thought = |text: &str| StreamEvent::ThinkingDelta { index: 0, delta: text.into() };
     assert_eq!(
         events,
@@ -110,6 +112,7 @@ fn thought_text_and_calls_become_blocks_with_their_signatures() {
             thought("\n\n"),
             thought("two"),
             thought("\n\n"),
+            StreamEvent::ThinkingSigned { index: 0, signature },
             StreamEvent::BlockEnd { index: 0 },
             StreamEvent::TextStart { index: 1 },
             StreamEvent::TextDelta { index: 1, delta: "Hé".into() },
