@@ -7,8 +7,8 @@ use std::time::Duration;
 use super::explain::{Choice, Ledger};
 use super::schema::{Node, env_integer};
 use super::{
-    AuthSettings, Bind, ConfigError, Env, Overrides, Paths, ProxySettings, ReloadSettings,
-    RemoteSettings, TlsSettings, UiSettings, auth, bind, control_ui, proxies, reload, tls,
+    AuthSettings, Bind, ConfigError, Env, HttpSettings, Overrides, Paths, ProxySettings, ReloadSettings,
+    RemoteSettings, TlsSettings, UiSettings, auth, bind, control_ui, http, proxies, reload, tls,
 };
 
 /// OpenClaw's port, which its clients try first.
@@ -47,6 +47,8 @@ pub struct GatewaySettings {
     pub control_ui: ControlUiSettings,
     /// How the Control UI is served.
     pub ui: UiSettings,
+    /// Which APIs of other software there are.
+    pub http: HttpSettings,
     /// The gateway's certificate.
     pub tls: TlsSettings,
     /// The gateway that client commands are for when `mode` is `remote`.
@@ -117,6 +119,7 @@ pub(super) fn read(
     let pages = node.member("controlUi")?;
     let ui = control_ui::read(&pages, from.file, from.paths, ledger)?;
     let control_ui = control_ui(&pages, from.file, ledger)?;
+    let http = http::read(&node, from.file, ledger)?;
     let tls = tls::read(&node, from, ledger)?;
     let remote = tls::remote(&node, from, ledger)?;
     // Last, because it may generate a token, and that only for a valid config.
@@ -133,6 +136,7 @@ pub(super) fn read(
         proxies,
         reload,
         control_ui,
+        http,
         ui,
         tls,
         remote,

@@ -242,6 +242,7 @@ fn terms(ticket: &Ticket, turn: &AgentTurn) -> RunTerms {
         fallbacks: turn.fallbacks.clone(),
         is_light: turn.light_context == Some(true),
         tools: own.chain(origin).collect(),
+        ..RunTerms::default()
     }
 }
 

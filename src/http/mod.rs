@@ -15,6 +15,7 @@ mod headers;
 mod home;
 mod hooks;
 mod manner;
+pub mod openai;
 mod page;
 mod pattern;
 mod query;

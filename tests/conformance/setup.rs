@@ -265,6 +265,7 @@ const CONFIG: &[(&str, &str, &str)] = &[
     ("handshake/pairing", "/gateway/trustedProxies", r#"["127.0.0.1"]"#),
     ("devices/tokens", "/gateway/trustedProxies", r#"["127.0.0.1"]"#),
     ("http/openai-*", "/gateway/http/endpoints/chatCompletions/enabled", "true"),
+    ("http/auth-*", "/gateway/http/endpoints/chatCompletions/enabled", "true"),
     ("http/openai-responses", "/gateway/http/endpoints/responses/enabled", "true"),
     (
         "methods/models-tools",
