@@ -254,8 +254,9 @@ const CONFIG: &[(&str, &str, &str)] = &[
     (
         "http/auth-password",
         "/gateway/auth",
-        r#"{"mode":"password","password":"ref-secret-0001","rateLimit":{"maxAttempts":5,"exemptLoopback":false}}"#,
+        r#"{"mode":"password","password":"ref-secret-0001","rateLimit":{"maxAttempts":5,"lockoutMs":60000,"exemptLoopback":false}}"#,
     ),
+    ("http/auth-password", "/gateway/trustedProxies", r#"["127.0.0.1"]"#),
     (
         "handshake/rate-limit",
         "/gateway/auth/rateLimit",
