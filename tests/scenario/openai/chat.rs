@@ -19,7 +19,14 @@ fn told(mock: &crate::support::MockProvider) -> (String, String) {
     let messages = requests.last().unwrap().body["messages"].as_array().unwrap().clone();
     let text = |message: &Value| match &message["content"] {
         Value::String(text) => text.clone(),
-        other => other.to_string(),
+        parts => {
+            let parts = parts.as_array().unwrap().iter();
+            let text = |part: &Value| match part["text"].as_str() {
+                Some(text) => text.to_owned(),
+                None => part.to_string(),
+            };
+            parts.map(text).collect()
+        }
     };
     (text(&messages[0]), text(messages.last().unwrap()))
 }
