@@ -55,16 +55,11 @@ impl Manner {
 
     /// For somebody who may not do this.
     pub fn forbidden(self, message: &str) -> Response {
-        if self.is_recorded() {
+        if matches!(self, Self::Recorded | Self::OpenAi) {
             let error = json!({"ok": false, "error": {"type": "forbidden", "message": message}});
             return json_answer(StatusCode::FORBIDDEN, &error);
         }
         self.error(StatusCode::FORBIDDEN, message)
-    }
-
-    /// Whether the original is the software that has this API.
-    const fn is_recorded(self) -> bool {
-        matches!(self, Self::Recorded | Self::OpenAi)
     }
 
     /// For somebody whose rights lack this one.
@@ -75,8 +70,8 @@ impl Manner {
     /// For a page that may not ask, or one under a name that may be anybody's.
     pub(super) fn foreign(self, why: &str) -> Response {
         match self {
-            Self::Recorded | Self::OpenAi => (StatusCode::FORBIDDEN, format!("{why}\n")).into_response(),
-            Self::Claude | Self::Chat => self.forbidden(why),
+            Self::Recorded => (StatusCode::FORBIDDEN, format!("{why}\n")).into_response(),
+            Self::Claude | Self::Chat | Self::OpenAi => self.forbidden(why),
         }
     }
 

@@ -16,6 +16,7 @@ mod home;
 mod hooks;
 mod manner;
 pub mod openai;
+mod openapi;
 mod page;
 mod pattern;
 mod query;

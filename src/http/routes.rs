@@ -15,7 +15,7 @@ use crate::support::BoxFuture;
 
 use super::manner::Manner;
 use super::pattern::{self, PathValues, fit};
-use super::{Asked, home, hooks, page, ui};
+use super::{Asked, home, hooks, openapi, page, ui};
 
 /// Which requests a route is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -95,12 +95,18 @@ pub fn all_routes() -> impl Iterator<Item = &'static Route> {
 
 /// Everything that the gateway itself answers but upgrades. Its own paths come
 /// first: no configuration takes them away.
-pub static ROUTES: [Route; 8] = [
+pub static ROUTES: [Route; 9] = [
     Route {
         place: Place::Path("/"),
         methods: &[Method::GET, Method::HEAD],
         entry: Entry::Open,
         answer: |asked| Box::pin(home::answer(asked)),
+    },
+    Route {
+        place: Place::Path(openapi::PATH),
+        methods: &[Method::GET, Method::HEAD],
+        entry: Entry::Public,
+        answer: |_| Box::pin(ready(openapi::answer())),
     },
     Route {
         place: Place::Page,

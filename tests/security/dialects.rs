@@ -17,6 +17,8 @@ const LIMIT: Duration = Duration::from_secs(20);
 
 async fn gateway(rate_limit: Option<Value>) -> Gateway {
     let mut config = default_config("127.0.0.1:9");
+    config["gateway"]["http"]["endpoints"] =
+        json!({"chatCompletions": {"enabled": true}, "responses": {"enabled": true}});
     if let Some(rate_limit) = rate_limit {
         config["gateway"]["auth"]["rateLimit"] = rate_limit;
     }
@@ -63,6 +65,7 @@ fn unauthorized(manner: Manner) -> Value {
         Manner::Chat => {
             json!({"status": "unauthorized", "message": "Invalid or missing admin secret"})
         }
+        Manner::OpenAi => json!({"error": {"message": "Unauthorized", "type": "unauthorized"}}),
         Manner::Recorded => panic!("no dialect speaks so"),
     }
 }
@@ -103,8 +106,12 @@ async fn a_credential_counts_where_the_clients_of_the_api_have_it_and_nowhere_el
                 for request in [cookie(SECRET), ask("").bearer_auth(SECRET)] {
                     let (status, told) = answer(request.header(header.0, header.1)).await;
                     assert_eq!(status, 403, "{place} {header:?}");
-                    let member = if dialect.manner == Manner::Claude { "error" } else { "message" };
-                    assert!(told[member].is_string(), "{place}: {told}");
+                    let text = match dialect.manner {
+                        Manner::Claude => &told["error"],
+                        Manner::OpenAi => &told["error"]["message"],
+                        Manner::Chat | Manner::Recorded => &told["message"],
+                    };
+                    assert!(text.is_string(), "{place}: {told}");
                 }
             }
             let is_read = *method == Method::GET;

@@ -3,6 +3,7 @@
 
 mod chat;
 mod clients;
+mod description;
 mod responses;
 
 use reqwest::{Client, RequestBuilder};
