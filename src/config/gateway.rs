@@ -7,8 +7,9 @@ use std::time::Duration;
 use super::explain::{Choice, Ledger};
 use super::schema::{Node, env_integer};
 use super::{
-    AuthSettings, Bind, ConfigError, Env, HttpSettings, Overrides, Paths, ProxySettings, ReloadSettings,
-    RemoteSettings, TlsSettings, UiSettings, auth, bind, control_ui, http, proxies, reload, tls,
+    AuthSettings, Bind, ConfigError, Env, HttpSettings, Overrides, Paths, ProxySettings,
+    ReloadSettings, RemoteSettings, TlsSettings, UiSettings, auth, bind, control_ui, http, proxies,
+    reload, tls,
 };
 
 /// OpenClaw's port, which its clients try first.
@@ -136,8 +137,8 @@ pub(super) fn read(
         proxies,
         reload,
         control_ui,
-        http,
         ui,
+        http,
         tls,
         remote,
     })

@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
+use super::ConfigError;
 use super::explain::{Choice, Ledger};
 use super::schema::Node;
-use super::ConfigError;
 
 /// As in the original: conversations come with their pictures.
 const BODY_BYTES: u64 = 20 * 1024 * 1024;

@@ -9,12 +9,8 @@ use super::setup;
 use super::trace::What;
 use crate::support::{Gateway, GatewayOptions, MockProvider};
 
-const TRACES: [&str; 4] = [
-    "http/openai-chat",
-    "http/openai-responses",
-    "http/auth-none",
-    "http/auth-password",
-];
+const TRACES: [&str; 4] =
+    ["http/openai-chat", "http/openai-responses", "http/auth-none", "http/auth-password"];
 const HEADERS: [&str; 7] = [
     "content-type",
     "cache-control",

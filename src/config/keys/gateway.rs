@@ -33,7 +33,11 @@ const HTTP: &[Key] =
     &[key("endpoints", Object(ENDPOINTS), "Which of them are there, and what they take.")];
 
 const ENDPOINTS: &[Key] = &[
-    key("chatCompletions", Object(CHAT_COMPLETIONS), "POST /v1/chat/completions, as OpenAI has it."),
+    key(
+        "chatCompletions",
+        Object(CHAT_COMPLETIONS),
+        "POST /v1/chat/completions, as OpenAI has it.",
+    ),
     key("responses", Object(RESPONSES), "POST /v1/responses, as OpenAI has it."),
 ];
 
@@ -42,7 +46,9 @@ const CHAT_COMPLETIONS: &[Key] = &[
     MAX_BODY_BYTES,
     key(
         "images",
-        Object(&[key("allowUrl", Boolean, "Whether pictures are fetched from the web.").or("false")]),
+        Object(&[
+            key("allowUrl", Boolean, "Whether pictures are fetched from the web.").or("false")
+        ]),
         "Pictures in messages.",
     ),
 ];
@@ -52,7 +58,9 @@ const RESPONSES: &[Key] = &[
     MAX_BODY_BYTES,
     key(
         "images",
-        Object(&[key("allowUrl", Boolean, "Whether pictures are fetched from the web.").or("true")]),
+        Object(
+            &[key("allowUrl", Boolean, "Whether pictures are fetched from the web.").or("true")],
+        ),
         "Pictures in the input.",
     ),
 ];

@@ -54,16 +54,16 @@ pub fn picture(url: &At<'_>) -> Result<Given, Wrong> {
 ///
 /// # Errors
 /// When there is too much of it, or it is not to be had.
-pub async fn attachments(cx: &Ctx, given: Vec<Given>, fetches: bool) -> Result<Vec<Value>, Wrong> {
+pub async fn attachments(cx: &Ctx, given: Vec<Given>, may_ask: bool) -> Result<Vec<Value>, Wrong> {
     if given.len() > COUNT_MAX {
         let text = format!("at most {COUNT_MAX} pictures and files may come with a message");
         return Err(Wrong(text));
     }
-    let each = given.into_iter().map(|given| one(cx, given, fetches));
+    let each = given.into_iter().map(|given| one(cx, given, may_ask));
     stream::iter(each).buffered(AT_A_TIME).try_collect().await
 }
 
-async fn one(cx: &Ctx, given: Given, fetches: bool) -> Result<Value, Wrong> {
+async fn one(cx: &Ctx, given: Given, may_ask: bool) -> Result<Value, Wrong> {
     let (url, place) = match given {
         Given::Here(value) => return Ok(value),
         Given::There(url, place) => (url, place),
@@ -71,7 +71,7 @@ async fn one(cx: &Ctx, given: Given, fetches: bool) -> Result<Value, Wrong> {
     let wrong = |why: &str| Wrong(format!("{place}{why}"));
     let settings = cx.services.settings.now();
     let config = &settings.web.fetch;
-    if !fetches || !config.enabled {
+    if !may_ask || !config.enabled {
         return Err(wrong("pictures are not fetched here; send a data URL"));
     }
     let env = settings.environment(&cx.services.env);
@@ -88,16 +88,16 @@ async fn one(cx: &Ctx, given: Given, fetches: bool) -> Result<Value, Wrong> {
         tracing::info!(error, "a picture of a request is not fetched");
         wrong("the picture cannot be fetched")
     };
-    let fetched = client.get(&request).await.map_err(|error| unfetched(error.to_string()))?;
-    if fetched.status != StatusCode::OK.as_u16() {
-        return Err(unfetched(format!("the server answers with {}", fetched.status)));
+    let answer = client.get(&request).await.map_err(|error| unfetched(error.to_string()))?;
+    if answer.status != StatusCode::OK.as_u16() {
+        return Err(unfetched(format!("the server answers with {}", answer.status)));
     }
-    if fetched.body.is_cut {
+    if answer.body.is_cut {
         return Err(wrong("the picture is too large"));
     }
-    let is_picture = fetched.content_type.as_deref().is_some_and(|it| it.starts_with("image/"));
+    let is_picture = answer.content_type.as_deref().is_some_and(|it| it.starts_with("image/"));
     if !is_picture {
         return Err(wrong("this is no picture"));
     }
-    Ok(json!({"type": "image", "content": STANDARD.encode(&fetched.body.bytes)}))
+    Ok(json!({"type": "image", "content": STANDARD.encode(&answer.body.bytes)}))
 }

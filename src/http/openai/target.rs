@@ -1,12 +1,9 @@
 //! Who is asked, and in which conversation.
 
-use axum::http::{HeaderMap, StatusCode};
-use axum::response::Response;
+use axum::http::HeaderMap;
 use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 
 use super::read::Wrong;
-use crate::http::{Asked, Manner};
-use crate::protocol::Scope;
 use crate::registry::Ctx;
 use crate::sessions::{AgentId, SessionKey};
 
@@ -16,7 +13,6 @@ pub const FAMILY: &str = "openclaw";
 pub const DEFAULT: &str = "default";
 
 const INVALID_MODEL: &str = "Invalid `model`. Use `openclaw` or `openclaw/<agentId>`.";
-const NO_OVERRIDE: &str = "provider/model overrides are not authorized for this caller.";
 /// Longest name of a user: it becomes a part of a session key.
 const USER_MAX: usize = 512;
 /// What a user's name may not put into a session key: parts of it have meanings.
@@ -46,21 +42,18 @@ pub struct Wanted<'a> {
 /// Finds out who is asked.
 ///
 /// # Errors
-/// The answer to a request that asks nobody.
-pub fn target(asked: &Asked<'_>, cx: &Ctx, wanted: Wanted<'_>) -> Result<Target, Response> {
-    let model = header(&asked.parts.headers, "x-openclaw-model");
-    if model.is_some() && !cx.caller.principal.allows(Scope::Admin) {
-        return Err(Manner::OpenAi.error(StatusCode::FORBIDDEN, NO_OVERRIDE));
-    }
-    let key = session(&asked.parts.headers, cx, wanted).map_err(|wrong| wrong.answer())?;
-    Ok(Target { key, model: model.map(str::to_owned) })
+/// When it asks nobody.
+pub fn target(headers: &HeaderMap, cx: &Ctx, wanted: Wanted<'_>) -> Result<Target, Wrong> {
+    let key = session(headers, cx, wanted)?;
+    let model = header(headers, "x-openclaw-model").map(str::to_owned);
+    Ok(Target { key, model })
 }
 
 fn session(headers: &HeaderMap, cx: &Ctx, wanted: Wanted<'_>) -> Result<SessionKey, Wrong> {
     let of_model = agent_of(wanted.model).ok_or_else(|| Wrong(INVALID_MODEL.into()))?;
     let of_header =
         header(headers, "x-openclaw-agent-id").or_else(|| header(headers, "x-openclaw-agent"));
-    let named = of_header.or(of_model);
+    let named = of_header.or(Some(of_model).filter(|id| !id.eq_ignore_ascii_case(DEFAULT)));
     let written = header(headers, "x-openclaw-session-key");
     let rules = cx.services.keys.now();
     let usual = || match &wanted.session {
@@ -83,7 +76,9 @@ fn session(headers: &HeaderMap, cx: &Ctx, wanted: Wanted<'_>) -> Result<SessionK
         return Err(Wrong(format!("malformed session key \"{key}\"")));
     }
     let of_key = key.agent(&rules);
-    if of_key != agent && (named.is_some() || !cx.services.settings.now().agents.has(of_key.as_str())) {
+    if of_key != agent
+        && (named.is_some() || !cx.services.settings.now().agents.has(of_key.as_str()))
+    {
         let text = format!("agent \"{agent}\" does not match session key agent \"{of_key}\"");
         return Err(Wrong(text));
     }
@@ -101,12 +96,12 @@ fn own_name(cx: &Ctx, prefix: &str, user: Option<&str>) -> Result<String, Wrong>
     }
 }
 
-/// The agent that a model's name stands for: `Some(None)` is the usual one, none
+/// The agent that a model's name stands for, which may be [`DEFAULT`]; none when it
 /// is none of ours.
-fn agent_of(model: &str) -> Option<Option<&str>> {
+fn agent_of(model: &str) -> Option<&str> {
     let model = model.trim();
     if model.eq_ignore_ascii_case(FAMILY) {
-        return Some(None);
+        return Some(DEFAULT);
     }
     let rest = ["openclaw/", "openclaw:", "agent:"].into_iter().find_map(|prefix| {
         let (head, rest) = model.split_at_checked(prefix.len())?;
@@ -114,7 +109,7 @@ fn agent_of(model: &str) -> Option<Option<&str>> {
     })?;
     let is_id = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
     let is_good = !rest.is_empty() && rest.len() <= 64 && rest.chars().all(is_id);
-    is_good.then(|| Some(rest).filter(|id| !id.eq_ignore_ascii_case(DEFAULT)))
+    is_good.then_some(rest)
 }
 
 /// A header that says something.
@@ -129,12 +124,12 @@ mod tests {
     #[test]
     fn the_names_of_models_stand_for_agents() {
         for (model, agent) in [
-            ("openclaw", Some(None)),
-            (" OpenClaw ", Some(None)),
-            ("openclaw/default", Some(None)),
-            ("openclaw/main", Some(Some("main"))),
-            ("openclaw:ops", Some(Some("ops"))),
-            ("agent:ops", Some(Some("ops"))),
+            ("openclaw", Some("default")),
+            (" OpenClaw ", Some("default")),
+            ("openclaw/default", Some("default")),
+            ("openclaw/main", Some("main")),
+            ("openclaw:ops", Some("ops")),
+            ("agent:ops", Some("ops")),
             ("openclaw/", None),
             ("openclaw/a b", None),
             ("gpt-4", None),

@@ -33,7 +33,7 @@ async fn answered(mut asked: Asked<'_>) -> Result<Response, Response> {
     let cx = asked.cx();
     let wanted =
         Wanted { model: &request.model, user: request.user, session: None, prefix: PREFIX };
-    let target = target(&asked, &cx, wanted)?;
+    let target = target(&asked.parts.headers, &cx, wanted).map_err(|wrong| wrong.answer())?;
     let attachments = attachments(&cx, request.given, settings.fetches_images).await;
     let attachments = attachments.map_err(|wrong| wrong.answer())?;
     let manner = asked.manner;

@@ -101,7 +101,9 @@ fn content(content: &At<'_>) -> Result<(String, Vec<Given>), Wrong> {
             "input_image" => given.push(image(&part)?),
             "input_file" => given.push(file(&part)?),
             _ => {
-                return Err(kind.wrong("must be input_text, output_text, input_image or input_file"));
+                return Err(
+                    kind.wrong("must be input_text, output_text, input_image or input_file")
+                );
             }
         }
     }

@@ -43,7 +43,7 @@ async fn answered(mut asked: Asked<'_>) -> Result<Response, Response> {
         None => None,
     };
     let wanted = Wanted { model: request.model, user: request.user, session, prefix: PREFIX };
-    let target = target(&asked, &cx, wanted)?;
+    let target = target(&asked.parts.headers, &cx, wanted).map_err(|wrong| wrong.answer())?;
     let attachments = attachments(&cx, request.given, settings.fetches_images).await;
     let attachments = attachments.map_err(|wrong| wrong.answer())?;
     let known = cx.services.sessions.entry(&target.key).await;
