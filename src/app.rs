@@ -54,6 +54,8 @@ mod voice;
 pub use catalog::models;
 use catalog::usage_reports;
 use ending::Signals;
+use listen::Listening;
+pub use listen::Sockets;
 use reload::{Control, Reloader};
 use repair::Mode;
 pub use start::Start;
@@ -66,6 +68,8 @@ const PRUNE_EVERY: Duration = Duration::from_hours(1);
 pub struct Ready {
     /// Where it listens.
     pub address: SocketAddr,
+    /// Where it listens besides.
+    pub further: Vec<SocketAddr>,
     /// The model that answers.
     pub model: String,
     /// Why that one.
@@ -104,6 +108,17 @@ pub enum AppError {
         address: SocketAddr,
         /// What the system said.
         #[source]
+        source: io::Error,
+    },
+    /// One of the further ports is not to be had.
+    #[error(
+        "gateway.dialects.ports: cannot listen on {address}; find the process that does with `lsof -nP -iTCP:{port} -sTCP:LISTEN`, or name another port",
+        port = address.port()
+    )]
+    FurtherPort {
+        /// The address asked for.
+        address: SocketAddr,
+        /// What the system said.
         source: io::Error,
     },
     /// The system does not tell us when to stop.
@@ -174,16 +189,15 @@ impl AppError {
     }
 }
 
-/// Runs the gateway until it is told to stop, or to begin again. `socket` is
-/// that of the last time: where it fits it is used again, so that who connects
-/// in between waits a moment and is not refused.
+/// Runs the gateway until it is told to stop, or to begin again. Where `sockets`
+/// of the last time fit they are used again.
 ///
 /// # Errors
 /// Why it could not begin, or go on.
 pub async fn run(
     start: &mut Start,
     env: &Env,
-    socket: &mut Option<std::net::TcpListener>,
+    sockets: &mut Sockets,
     on_ready: impl FnOnce(&Start, &Ready),
 ) -> Result<Ended, AppError> {
     let Start { mut settings, overrides, seen, repair } = start.clone();
@@ -191,7 +205,7 @@ pub async fn run(
     let began = tokio::time::Instant::now();
     let (mut signals, mut restart) = (Signals::new()?, ending::restart_signal()?);
     // The port first: whoever cannot have it should not touch the state.
-    let (listener, address) = listen::listen(&settings, socket).await?;
+    let Listening { listeners, address, further } = listen::listen(&settings, sockets).await?;
     let tls = listen::tls(&settings, &SystemClock).await?;
     let followed = settings.gateway.auth.follow(&settings.secrets, env).await;
     followed.map_err(AppError::lost)?;
@@ -203,6 +217,7 @@ pub async fn run(
     let choice = services.models.default_choice();
     let ready = Ready {
         address,
+        further,
         model: choice.model.reference().to_string(),
         model_reason: choice.reason.clone(),
         tls: tls.as_ref().map(|tls| tls.fingerprint()),
@@ -216,7 +231,7 @@ pub async fn run(
     if let Some(tls) = &tls {
         services.tasks.spawn("certificate", Arc::clone(tls).keep_fresh());
     }
-    let mut server = services.tasks.spawn("listener", gateway::serve(listener, tls, gateway));
+    let mut server = services.tasks.spawn("listener", gateway::serve(listeners, tls, gateway));
     on_ready(start, &ready);
     ending::note_ready(began.elapsed());
     tracing::info!(%address, model = %ready.model, "ready");
@@ -273,7 +288,6 @@ async fn build(
     let models = Models::new(failover, keys.clone(), &settings.agents)?;
     let settings = Live::new(settings);
     let usage = usage_reports(&sessions, &store, &clock, &models);
-    let tools = Tools::new(&settings, env, tasks.clone());
     let approvals = approvals::approvals(&settings, &sessions, &bus, &clock, &ids);
     let channels = channels::build(&settings, &keys, env, &store, &sessions, &clock, &tasks);
     let nodes = nodes::nodes(&settings, &store, &bus, &clock, &ids);
@@ -289,7 +303,7 @@ async fn build(
         events: SessionEvents::new(bus.clone(), models.clone(), Arc::clone(&clock)),
         approvals,
         channels,
-        tools,
+        tools: Tools::new(&settings, env, tasks.clone()),
         nodes: Arc::clone(&nodes),
         processes: processes(&settings, &clock, &ids, &tasks)?,
         workspaces: Arc::new(Workspaces::new(settings.clone(), Arc::clone(&clock))),

@@ -22,6 +22,7 @@ use crate::sessions::{CompactionReason, SessionKey, StoredMessage};
 
 use super::compaction::Compacted;
 use super::emitter::Card;
+use super::guardrails::GuardNews;
 use super::run::{AbortReason, ActiveRun};
 use super::tools::ToolOutput;
 
@@ -57,6 +58,8 @@ pub enum RunNews {
     /// A call waits for somebody to allow it, or that was decided: the data of an
     /// `approval` event.
     ToolAsks(Card, Value),
+    /// What the guardrails make of a call.
+    ToolGuarded(Card, GuardNews),
     /// A tool has ended.
     ToolEnds(Card, ToolOutput),
     /// The conversation is being summed up.

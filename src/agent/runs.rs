@@ -234,6 +234,11 @@ impl Runs {
         }
     }
 
+    /// Whether the gateway stops, and takes no more runs.
+    pub fn is_stopping(&self) -> bool {
+        self.state.lock().stopping
+    }
+
     /// Puts a run into its lane. Whether the gateway is stopping is asked under
     /// the same lock: a run that entered after the drain has begun would not be
     /// waited for.

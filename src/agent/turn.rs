@@ -4,6 +4,7 @@ mod calls;
 mod ending;
 mod room;
 
+pub use calls::CUT_CALL;
 pub use ending::close_broken;
 
 use std::sync::Arc;

@@ -16,29 +16,65 @@ use crate::support::Clock;
 /// of. Many systems give 1024 unless one asks.
 const FILES: u64 = 65_536;
 
-/// Takes the port, or the socket of the last time where that fits.
+/// The sockets of the last time, the first of them that of `gateway.port`. They
+/// stay open when the gateway begins again, so that who connects in between waits
+/// a moment and is not refused.
+#[derive(Debug, Default)]
+pub struct Sockets(Vec<std::net::TcpListener>);
+
+/// Where the gateway listens, in the same order.
+pub(super) struct Listening {
+    pub listeners: Vec<TcpListener>,
+    pub address: SocketAddr,
+    pub further: Vec<SocketAddr>,
+}
+
+/// Takes the ports, or the sockets of the last time where those fit.
 pub(super) async fn listen(
     settings: &Settings,
-    socket: &mut Option<std::net::TcpListener>,
-) -> Result<(TcpListener, SocketAddr), AppError> {
-    let address = SocketAddr::new(settings.gateway.bind.host(), settings.gateway.port);
-    let failed = |source: io::Error| match source.kind() {
-        io::ErrorKind::AddrInUse => AppError::PortInUse { address },
-        _ => AppError::Listen { address, source },
-    };
+    sockets: &mut Sockets,
+) -> Result<Listening, AppError> {
+    let (host, port) = (settings.gateway.bind.host(), settings.gateway.port);
+    let mut known = std::mem::take(&mut sockets.0);
+    let main = SocketAddr::new(host, port);
+    let main = take(main, &mut known).await.map_err(|source| match source.kind() {
+        io::ErrorKind::AddrInUse => AppError::PortInUse { address: main },
+        _ => AppError::Listen { address: main, source },
+    })?;
+    let (mut listeners, address, mut further) = (vec![main.listener], main.address, Vec::new());
+    sockets.0.push(main.kept);
+    // The port of a flag or a variable may be one of them.
+    let others = settings.gateway.dialects.ports.iter().filter(|port| **port != address.port());
+    for port in others {
+        let address = SocketAddr::new(host, *port);
+        let taken = take(address, &mut known).await;
+        let taken = taken.map_err(|source| AppError::FurtherPort { address, source })?;
+        listeners.push(taken.listener);
+        further.push(taken.address);
+        sockets.0.push(taken.kept);
+    }
+    allow_many_files();
+    Ok(Listening { listeners, address, further })
+}
+
+struct Taken {
+    listener: TcpListener,
+    kept: std::net::TcpListener,
+    address: SocketAddr,
+}
+
+async fn take(address: SocketAddr, known: &mut Vec<std::net::TcpListener>) -> io::Result<Taken> {
     let fits = |known: &std::net::TcpListener| {
         let known = known.local_addr().ok();
         known.is_some_and(|it| it.ip() == address.ip() && [0, it.port()].contains(&address.port()))
     };
-    let kept = match socket.take().filter(fits) {
-        Some(kept) => kept,
-        None => TcpListener::bind(address).await.and_then(TcpListener::into_std).map_err(failed)?,
+    let kept = match known.iter().position(fits) {
+        Some(place) => known.remove(place),
+        None => TcpListener::bind(address).await.and_then(TcpListener::into_std)?,
     };
-    let listener = kept.try_clone().and_then(TcpListener::from_std).map_err(failed)?;
-    let address = listener.local_addr().map_err(failed)?;
-    *socket = Some(kept);
-    allow_many_files();
-    Ok((listener, address))
+    let listener = kept.try_clone().and_then(TcpListener::from_std)?;
+    let address = listener.local_addr()?;
+    Ok(Taken { listener, kept, address })
 }
 
 /// Asks the system for as many open files as it allows, up to [`FILES`].

@@ -100,9 +100,10 @@ pub struct Outbox {
 }
 
 impl Outbox {
-    /// Adds an answer.
-    pub fn answer(&self, frame: String) {
-        self.push(Item::Frame(frame), None);
+    /// Adds an answer; `false` when it is too late for it: the connection was told
+    /// to close.
+    pub fn answer(&self, frame: String) -> bool {
+        self.push(Item::Frame(frame), None)
     }
 
     /// Adds an event.
@@ -174,10 +175,10 @@ impl Outbox {
         state.closing.clone().map_or(Batch::Empty, Batch::Close)
     }
 
-    fn push(&self, item: Item, chat: Option<(Arc<str>, bool)>) {
+    fn push(&self, item: Item, chat: Option<(Arc<str>, bool)>) -> bool {
         let mut state = self.state.lock();
         if state.closing.is_some() {
-            return;
+            return false;
         }
         match chat {
             Some((run_id, true)) => {
@@ -199,6 +200,7 @@ impl Outbox {
         }
         drop(state);
         self.ready.notify_one();
+        true
     }
 
     fn end(&self, state: &mut State, closing: Closing) {

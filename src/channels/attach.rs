@@ -88,7 +88,8 @@ impl Channels {
         }
         let (settings, agent) = (self.0.parts.settings.now(), runs.parts().agent_of(key));
         let path = name.strip_prefix("file://").unwrap_or(name).to_owned();
-        let reading = tokio::task::spawn_blocking(move || read(&settings, &agent, &path, limit));
+        let reading =
+            tokio::task::spawn_blocking(move || read_named(&settings, &agent, &path, limit));
         let bytes =
             reading.await.map_err(|_| AttachError::Stopped)?.map_err(|error| match error {
                 ReachError::Outside(_) | ReachError::Private(_) => AttachError::Outside,
@@ -125,8 +126,11 @@ impl Channels {
     }
 }
 
-/// Reads a file of the workspace, or of the gateway's media. Blocks.
-fn read(
+/// Reads a file of an agent's workspace, or of the gateway's media. Blocks.
+///
+/// # Errors
+/// When it is elsewhere, too large, or cannot be read.
+pub fn read_named(
     settings: &Settings,
     agent: &AgentSettings,
     written: &str,
@@ -149,8 +153,8 @@ fn is_media(settings: &Settings, path: &std::path::Path) -> bool {
     std::fs::canonicalize(folder).is_ok_and(|folder| real.starts_with(folder))
 }
 
-/// What people call it.
-fn last_name(name: &str) -> String {
+/// What people call a file with this path or address.
+pub fn last_name(name: &str) -> String {
     let path = name.split(['?', '#']).next().unwrap_or_default();
     let last = path.trim_end_matches('/').rsplit('/').next().unwrap_or_default();
     if last.is_empty() { "file".to_owned() } else { last.to_owned() }

@@ -30,6 +30,7 @@ mod target;
 mod telegram;
 pub mod webhook;
 
+pub use attach::{last_name, read_named};
 pub use body::{Body, MediaItem, Poll};
 pub use channel::{
     Action, Channel, Ear, Inlet, InletError, Refused, Said, SendFailure, Sent, Taken,

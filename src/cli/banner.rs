@@ -18,6 +18,12 @@ pub fn start_text(settings: &Settings, ready: &Ready) -> String {
     let s = if ready.tls.is_some() { "s" } else { "" };
     let certificate = ready.tls.map(|tls| format!("  TLS       SHA-256 fingerprint {tls}\n"));
     let certificate = certificate.unwrap_or_default();
+    let ports: Vec<_> = ready.further.iter().map(|at| at.port().to_string()).collect();
+    let further = if ports.is_empty() {
+        String::new()
+    } else {
+        format!("  Ports     {} as well\n", ports.join(", "))
+    };
     let config = settings.file.path.display();
     // The embedded model only shows that everything else works.
     let provider = ready.model.split_once('/').map(|(provider, _)| provider);
@@ -30,7 +36,7 @@ pub fn start_text(settings: &Settings, ready: &Ready) -> String {
     format!(
         "clawgate {version} is ready\n\
          \x20 Address   ws{s}://{address}  http{s}://{address}/{reach}\n\
-         {certificate}\
+         {further}{certificate}\
          \x20 {credential:<8}  {hint}\n\
          \x20 Model     {model} ({reason})\n\
          \x20 State     {state}\n\
@@ -93,6 +99,7 @@ mod tests {
     fn ready(address: &str) -> Ready {
         Ready {
             address: address.parse().unwrap(),
+            further: Vec::new(),
             model: "mock/mock-1".into(),
             model_reason: "agents.defaults.model".into(),
             tls: None,

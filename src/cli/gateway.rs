@@ -8,7 +8,7 @@ use anyhow::{Context, bail};
 use clap::Args;
 
 use super::{banner, output};
-use crate::app::{self, Ended, Ready, Start};
+use crate::app::{self, Ended, Ready, Sockets, Start};
 use crate::config::{AuthMode, BindChoice, Env, GatewayMode, Overrides};
 use crate::store::atomic::create_private_dir;
 use crate::store::instance::{InstanceLock, Running};
@@ -107,7 +107,7 @@ fn run_again_and_again(
     mut lock: InstanceLock,
     is_strict: bool,
 ) -> anyhow::Result<()> {
-    let mut socket = None;
+    let mut sockets = Sockets::default();
     loop {
         telemetry::configure(&start.settings.logging);
         let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -130,7 +130,7 @@ fn run_again_and_again(
         if let Some(repair) = &start.repair {
             tracing::error!("{repair}");
         }
-        let ended = match runtime.block_on(app::run(&mut start, env, &mut socket, on_ready)) {
+        let ended = match runtime.block_on(app::run(&mut start, env, &mut sockets, on_ready)) {
             Ok(ended) => ended,
             Err(error) => {
                 let issue = error.of_config().filter(|_| !is_strict && start.repair.is_none());

@@ -33,6 +33,7 @@ mod output;
 mod pairing;
 mod screen;
 mod security;
+mod sessions;
 mod skills;
 mod status;
 mod surroundings;
@@ -73,6 +74,7 @@ pub use output::say;
 pub use pairing::PairingArgs;
 pub use screen::Screen;
 pub use security::SecurityArgs;
+pub use sessions::SessionsArgs;
 pub use skills::SkillsArgs;
 pub use status::{HealthArgs, StatusArgs};
 pub use surroundings::Surroundings;
@@ -126,6 +128,8 @@ enum Command {
     Ui(UiArgs),
     /// Take over the sessions and devices of an OpenClaw state directory.
     Import(ImportArgs),
+    /// Write sessions down in other formats.
+    Sessions(SessionsArgs),
     /// Show, add and remove agents, and say which accounts they answer.
     Agents(AgentsArgs),
     /// Show models and credentials, choose the default model.
@@ -170,6 +174,7 @@ fn run(cli: Cli, env: Env) -> anyhow::Result<ExitCode> {
         Some(Command::Configure(args)) => onboard::configure(&args, &env),
         Some(Command::Ui(args)) => ui::run(&args, &env),
         Some(Command::Import(args)) => import::run(&args, &env),
+        Some(Command::Sessions(args)) => sessions::run(&args, &env),
         Some(Command::Agents(args)) => agents::run(args, &env),
         Some(Command::Models(args)) => models::run(&args, &env),
         Some(Command::Chat(args)) => {

@@ -138,6 +138,10 @@ fn status_text(report: &Value, now_ms: u64) -> String {
     let version = text(report, "/version").unwrap_or("of unknown version");
     let url = text(report, "/url").unwrap_or_default();
     let mut facts = vec![fact("gateway", format!("{version} at {url}"))];
+    let ports: Vec<_> = list(report, "/status/furtherPorts").iter().map(Value::to_string).collect();
+    if !ports.is_empty() {
+        facts.push(fact("ports", format!("{} as well", ports.join(", "))));
+    }
     facts.extend(number(report, "/uptimeMs").map(|uptime| fact("uptime", span(uptime))));
     facts.extend(text(report, "/status/sessions/defaults/model").map(|model| fact("model", model)));
     if text(report, "/status/sessions/defaults/model") == Some(OFFLINE_MODEL) {
@@ -230,7 +234,7 @@ mod tests {
             "url": "ws://127.0.0.1:18789",
             "version": "2026.5.7",
             "uptimeMs": 61_000,
-            "status": {"sessions": {
+            "status": {"furtherPorts": [8000, 12345], "sessions": {
                 "count": 2,
                 "defaults": {"model": "mock-1"},
                 "recent": [
@@ -248,6 +252,7 @@ mod tests {
         });
         let expected = "\
 gateway  2026.5.7 at ws://127.0.0.1:18789
+ports    8000, 12345 as well
 uptime   1m 1s
 model    mock-1
 

@@ -117,8 +117,11 @@ pub(super) fn read(
     })
 }
 
-/// With a slash before and none after; none for `/`.
-fn base_path(node: &Node<'_>) -> Result<Option<String>, ConfigError> {
+/// A path of plain names with a slash before and none after; none for `/`.
+///
+/// # Errors
+/// For what breaks `rule`.
+pub(super) fn plain_path(node: &Node<'_>, rule: &str) -> Result<Option<String>, ConfigError> {
     let Some(text) = node.text()? else { return Ok(None) };
     let bare = text.trim().trim_matches('/');
     if bare.is_empty() {
@@ -129,17 +132,23 @@ fn base_path(node: &Node<'_>) -> Result<Option<String>, ConfigError> {
         !part.is_empty() && !part.starts_with('.') && part.chars().all(is_letter)
     };
     if bare.len() > MAX_BASE_PATH || !bare.split('/').all(is_part) {
-        return Err(
-            node.wrong("must be a path of letters, digits, -, _, ~ and ., such as /openclaw")
-        );
-    }
-    let first = bare.split('/').next().unwrap_or_default();
-    // Our own page is below it as well.
-    let is_ours = RESERVED.contains(&first) || bare.split('/').any(|part| part == "clawgate");
-    if is_ours || first.starts_with("__openclaw") {
-        return Err(node.wrong("must not begin like a path of the gateway's own"));
+        return Err(node.wrong(rule));
     }
     Ok(Some(format!("/{bare}")))
+}
+
+/// With a slash before and none after; none for `/`.
+fn base_path(node: &Node<'_>) -> Result<Option<String>, ConfigError> {
+    let rule = "must be a path of letters, digits, -, _, ~ and ., such as /openclaw";
+    let Some(path) = plain_path(node, rule)? else { return Ok(None) };
+    let mut parts = path.split('/').skip(1);
+    // Our own page is below it as well.
+    let is_ours = parts.clone().any(|part| part == "clawgate");
+    let first = parts.next().unwrap_or_default();
+    if is_ours || RESERVED.contains(&first) || first.starts_with("__openclaw") {
+        return Err(node.wrong("must not begin like a path of the gateway's own"));
+    }
+    Ok(Some(path))
 }
 
 /// A width such as `960px` or `min(1280px, 82%)`.

@@ -7,9 +7,9 @@ use std::time::Duration;
 use super::explain::{Choice, Ledger};
 use super::schema::{Node, env_integer};
 use super::{
-    AuthSettings, Bind, ConfigError, Env, HttpSettings, Overrides, Paths, ProxySettings,
-    ReloadSettings, RemoteSettings, TlsSettings, UiSettings, auth, bind, control_ui, http, proxies,
-    reload, tls,
+    AuthSettings, Bind, ConfigError, DialectsSettings, Env, HttpSettings, Overrides, Paths,
+    ProxySettings, ReloadSettings, RemoteSettings, TlsSettings, UiSettings, auth, bind, control_ui,
+    dialects, http, proxies, reload, tls,
 };
 
 /// OpenClaw's port, which its clients try first.
@@ -50,10 +50,14 @@ pub struct GatewaySettings {
     pub ui: UiSettings,
     /// Which APIs of other software there are.
     pub http: HttpSettings,
+    /// The APIs of other software; ours.
+    pub dialects: DialectsSettings,
     /// The gateway's certificate.
     pub tls: TlsSettings,
     /// The gateway that client commands are for when `mode` is `remote`.
     pub remote: RemoteSettings,
+    /// `gateway.chat.lockdown`: whether the action chat is shut; ours.
+    pub is_chat_locked: bool,
 }
 
 /// `gateway.mode`.
@@ -121,8 +125,11 @@ pub(super) fn read(
     let ui = control_ui::read(&pages, from.file, from.paths, ledger)?;
     let control_ui = control_ui(&pages, from.file, ledger)?;
     let http = http::read(&node, from.file, ledger)?;
+    let dialects = dialects::read(&node, from.file, ledger)?;
     let tls = tls::read(&node, from, ledger)?;
     let remote = tls::remote(&node, from, ledger)?;
+    let lockdown = Choice::file(from.file, node.at("chat.lockdown")?.boolean()?);
+    let is_chat_locked = ledger.settle("gateway.chat.lockdown", lockdown, false);
     // Last, because it may generate a token, and that only for a valid config.
     let auth = auth::resolve(&node.member("auth")?, bind, from, ledger)?;
     proxies::check(auth.mode, &proxies)?;
@@ -139,8 +146,10 @@ pub(super) fn read(
         control_ui,
         ui,
         http,
+        dialects,
         tls,
         remote,
+        is_chat_locked,
     })
 }
 

@@ -13,6 +13,7 @@ pub mod cli_backend;
 mod commands;
 mod control_ui;
 mod cron;
+mod dialects;
 pub mod document;
 pub mod edit;
 mod env;
@@ -24,6 +25,7 @@ mod exec_sandbox;
 mod explain;
 mod file_rules;
 mod gateway;
+mod guardrails;
 mod heartbeat;
 mod http;
 pub mod include;
@@ -72,6 +74,7 @@ pub use bind::{Bind, BindChoice};
 pub use commands::CommandsSettings;
 pub use control_ui::{EmbedSandbox, UiSettings};
 pub use cron::{CronRetryOn, CronRetrySettings, CronSettings, FailureAlertSettings};
+pub use dialects::DialectsSettings;
 pub use env::Env;
 pub use error::ConfigError;
 pub use exec::ExecSettings;
@@ -80,6 +83,10 @@ pub use exec_sandbox::{ExecPlace, ExecSandbox, SandboxSettings};
 pub use explain::{Explained, Origin};
 pub use file_rules::FileRules;
 pub use gateway::{ControlUiSettings, GatewayMode, GatewaySettings};
+pub use guardrails::{
+    GUARDRAIL_ASK_LIMIT, GuardedCall, GuardrailRule, GuardrailSettings, RunContext, Strategy,
+    tool_id,
+};
 pub use heartbeat::{ActiveHours, HEARTBEAT_PROMPT, HeartbeatSettings};
 pub use http::{EndpointSettings, HttpSettings};
 pub use load::{check, load, load_text, parse, parse_value, preview};

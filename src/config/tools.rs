@@ -9,6 +9,7 @@ use std::path::Path;
 use super::ConfigError;
 use super::explain::{Choice, Ledger};
 use super::file_rules::{self, FileRules};
+use super::guardrails::{self, GuardrailSettings};
 use super::schema::Node;
 
 /// The profiles for error texts.
@@ -31,6 +32,8 @@ pub struct ToolsSettings {
     pub sessions: SessionVisibility,
     /// Whether they reach sessions of other agents.
     pub agent_to_agent: AgentToAgent,
+    /// `tools.guardrails`: what else is done about calls of runs.
+    pub guardrails: GuardrailSettings,
 }
 
 /// `tools.sessions.visibility`: which sessions a session sees by its tools.
@@ -229,6 +232,7 @@ pub(super) fn read(
             is_enabled,
             allow: patterns(&node.at("agentToAgent.allow")?)?,
         },
+        guardrails: guardrails::read(&node, file, ledger)?,
     })
 }
 

@@ -32,16 +32,20 @@ pub(crate) fn at<'p>(
     gateway: &Gateway,
     path: &'p str,
 ) -> impl Iterator<Item = (&'static Dialect, &'p str)> {
-    let is_there = move |(dialect, path): &(&Dialect, &str)| {
-        dialect.name != openai::DIALECT.name || openai::has(gateway, path)
-    };
-    anywhere(gateway, path).filter(is_there)
+    let settings = gateway.services.settings.now();
+    anywhere(gateway, path).filter(move |(dialect, path)| match dialect.name {
+        "openai" => openai::has(gateway, path),
+        name => settings.gateway.dialects.has(name),
+    })
 }
 
 /// The same, whether they are enabled or not.
 pub(crate) fn anywhere<'p>(
-    _gateway: &Gateway,
+    gateway: &Gateway,
     path: &'p str,
 ) -> impl Iterator<Item = (&'static Dialect, &'p str)> {
-    ALL.into_iter().map(move |dialect| (dialect, path))
+    let prefix = &gateway.services.settings.now().gateway.dialects.prefix;
+    let below = if prefix.is_empty() { None } else { path.strip_prefix(prefix.as_str()) };
+    let paths = [Some(path), below.filter(|below| below.starts_with('/'))];
+    paths.into_iter().flatten().flat_map(|path| ALL.into_iter().map(move |it| (it, path)))
 }

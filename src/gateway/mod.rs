@@ -24,5 +24,6 @@ mod upgrade;
 pub use control::{ControlSocket, challenge as control_challenge};
 pub use footing::Footing;
 pub use io::Wire;
+pub use leave::Leave;
 pub use talk::{Opened, Speaker};
 pub use upgrade::{Gateway, serve};

@@ -48,6 +48,12 @@ pub trait Speaker: Send + Sync {
     /// The frame for an event; `None` for one that is not told.
     fn render(&mut self, event: &Event) -> Option<String>;
 
+    /// The last words of a connection that is told to close and is not cut off:
+    /// what it still owes its client.
+    fn farewell(&mut self) -> Vec<String> {
+        Vec::new()
+    }
+
     /// Permits of what is under way; without one left, nothing is read, and TCP
     /// tells the client.
     fn in_flight(&self) -> Option<&Semaphore> {
@@ -116,7 +122,12 @@ pub(super) async fn serve<S: Speaker>(mut socket: Socket, mut speaker: S) -> Str
                     }
                 }
                 Batch::Empty => {}
-                Batch::Close(Closing { code, reason, .. }) => {
+                Batch::Close(Closing { code, reason, drains }) => {
+                    let last = if drains { speaker.farewell() } else { Vec::new() };
+                    let items = last.into_iter().map(Item::Frame).collect();
+                    if !write(&mut socket, &mut speaker, items).await {
+                        return "gone".into();
+                    }
                     let conn_id = &speaker.subscriber().conn_id;
                     tracing::debug!(conn = %conn_id, code, %reason, "closing");
                     socket.close(code, &reason).await;

@@ -8,6 +8,7 @@ use axum::extract::{ConnectInfo, FromRequestParts, Request, State};
 use axum::http::header;
 use axum::http::{StatusCode, request};
 use axum::response::{IntoResponse, Response};
+use futures_util::future::try_join_all;
 use tokio::net::TcpListener;
 
 use crate::auth::Auth;
@@ -59,16 +60,20 @@ impl Gateway {
     }
 }
 
-/// Serves the listener until the task is dropped: an upgrade is taken on any
+/// Serves the listeners until the task is dropped: an upgrade is taken on any
 /// path, as our own protocol where it is no dialect's.
 pub async fn serve(
-    listener: TcpListener,
+    listeners: Vec<TcpListener>,
     tls: Option<Arc<Tls>>,
     gateway: Arc<Gateway>,
 ) -> std::io::Result<()> {
     let routes = Router::new().fallback(answer).with_state(Arc::clone(&gateway));
     let service = routes.into_make_service_with_connect_info::<Wire>();
-    axum::serve(Incoming { listener, gateway, tls }, service).await
+    let serve = |listener| {
+        let (gateway, tls) = (Arc::clone(&gateway), tls.clone());
+        axum::serve(Incoming { listener, gateway, tls }, service.clone()).into_future()
+    };
+    try_join_all(listeners.into_iter().map(serve)).await.map(drop)
 }
 
 async fn answer(

@@ -73,6 +73,10 @@ pub async fn status(cx: Ctx, _: AnyParams) -> Reply<Value> {
             "byAgent": by_agent,
         },
     });
+    let ports = &services.settings.now().gateway.dialects.ports;
+    if !ports.is_empty() {
+        status["furtherPorts"] = json!(ports);
+    }
     let mcp = services.runs.parts().tools.mcp();
     if !mcp.is_empty() {
         status["mcp"] = json!({"servers": mcp.status()});

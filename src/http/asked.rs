@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::auth::{HttpCaller, Peer, Principal};
 use crate::bus::Subscriber;
 use crate::gateway::{Footing, Gateway, Wire};
-use crate::protocol::{Profile, Version};
+use crate::protocol::{Profile, Scope, Version};
 use crate::registry::{Caller, Ctx, Reply, Services};
 
 use super::manner::{Manner, json_answer};
@@ -69,6 +69,26 @@ impl Asked<'_> {
         async move { caller::admitted(gateway, peer, &parts.headers, shown.as_deref(), manner).await }
     }
 
+    /// Who asks, if he may do so much and his page may ask: for routes that take a
+    /// ticket and were shown none.
+    ///
+    /// # Errors
+    /// The answer to somebody who is not let in.
+    pub fn let_in(
+        &self,
+        scope: Scope,
+    ) -> impl Future<Output = Result<HttpCaller, Response>> + Send {
+        let Self { gateway, wire, peer, parts, manner, .. } = *self;
+        async move {
+            if let Some(refusal) = caller::foreign(gateway, peer, manner) {
+                return Err(refusal);
+            }
+            let (caller, _) = caller::let_in(gateway, peer, parts, (scope, manner)).await?;
+            wire.trust();
+            Ok(caller)
+        }
+    }
+
     /// What calls in the name of the caller work with. Of calls with one of these
     /// the second waits for the first, when both enter the lane of one session;
     /// so make one for each.
@@ -95,7 +115,7 @@ impl Asked<'_> {
     /// The body, of at most `limit` bytes. There is nothing left of it then.
     ///
     /// # Errors
-    /// The answer to a body that is too large, too slow or cut off.
+    /// The answer to a body that is too large or too slow.
     pub async fn bytes(&mut self, limit: u64) -> Result<Bytes, Response> {
         let (manner, body) = (self.manner, std::mem::take(&mut self.body));
         body::read(&self.parts.headers, body, limit).await.map_err(|why| {

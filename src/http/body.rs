@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use axum::body::{Body, Bytes};
 use axum::http::{HeaderMap, StatusCode, header};
-use http_body_util::{BodyExt, LengthLimitError, Limited};
+use http_body_util::{BodyExt, Limited};
 
 /// How long a body may take: clients send it at once.
 const TIME_LIMIT: Duration = Duration::from_secs(10);
@@ -17,8 +17,6 @@ pub(super) enum Unread {
     TooLarge,
     /// It did not come in time.
     TooSlow,
-    /// The connection ended before it did.
-    Broken,
 }
 
 impl Unread {
@@ -27,7 +25,6 @@ impl Unread {
         match self {
             Self::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
             Self::TooSlow => StatusCode::REQUEST_TIMEOUT,
-            Self::Broken => StatusCode::BAD_REQUEST,
         }
     }
 
@@ -36,7 +33,6 @@ impl Unread {
         match self {
             Self::TooLarge => format!("the body must have at most {limit} bytes"),
             Self::TooSlow => "the body took too long".into(),
-            Self::Broken => "the body ended before its time".into(),
         }
     }
 }
@@ -50,7 +46,7 @@ pub(super) fn is_said_too_large(headers: &HeaderMap, limit: u64) -> bool {
 /// The body.
 ///
 /// # Errors
-/// When it is too large, too slow or cut off.
+/// When it is too large or too slow.
 pub(super) async fn read(headers: &HeaderMap, body: Body, limit: u64) -> Result<Bytes, Unread> {
     // What is said to be too large is not read.
     if is_said_too_large(headers, limit) {
@@ -59,8 +55,8 @@ pub(super) async fn read(headers: &HeaderMap, body: Body, limit: u64) -> Result<
     let reading = Limited::new(body, usize::try_from(limit).unwrap_or(usize::MAX)).collect();
     match tokio::time::timeout(TIME_LIMIT, reading).await {
         Ok(Ok(body)) => Ok(body.to_bytes()),
-        Ok(Err(error)) if error.is::<LengthLimitError>() => Err(Unread::TooLarge),
-        Ok(Err(_)) => Err(Unread::Broken),
+        // Or than the connection may send; or nobody is there any more to be told.
+        Ok(Err(_)) => Err(Unread::TooLarge),
         Err(_) => Err(Unread::TooSlow),
     }
 }

@@ -54,14 +54,11 @@ pub(crate) async fn let_in(
     Ok((caller, footing))
 }
 
-/// Whether the page that asks may, and under the name that it uses.
-///
-/// # Errors
-/// The answer to one that may not.
-pub(crate) fn check_origin(gateway: &Gateway, peer: &Peer, manner: Manner) -> Result<(), Response> {
+/// The answer to a page that may not ask, or not under the name that it uses.
+pub(crate) fn foreign(gateway: &Gateway, peer: &Peer, manner: Manner) -> Option<Response> {
     let auth = gateway.auth.now();
-    origin::check_request(peer, auth.pages(), auth.is_proxy(peer.remote))
-        .map_err(|refusal| manner.foreign(&refusal.to_string()))
+    let checked = origin::check_request(peer, auth.pages(), auth.is_proxy(peer.remote));
+    checked.err().map(|refusal| manner.foreign(&refusal.to_string()))
 }
 
 /// Who asks, by this credential.

@@ -12,6 +12,7 @@ mod body;
 mod caller;
 mod credential;
 mod headers;
+mod health;
 mod home;
 mod hooks;
 mod manner;
@@ -20,8 +21,10 @@ mod openapi;
 mod page;
 mod pattern;
 mod query;
+mod request_id;
 mod routes;
 mod sockets;
+mod stream;
 mod ui;
 
 use std::sync::Arc;
@@ -29,9 +32,11 @@ use std::sync::Arc;
 use axum::body::Body;
 use axum::http::request;
 use axum::response::Response;
+use tokio::time::Instant;
 
 use crate::auth::{HttpCaller, Peer};
 use crate::gateway::{Footing, Gateway, Wire};
+use crate::support::millis;
 
 use routes::Found;
 
@@ -51,8 +56,13 @@ pub async fn answer(
     parts: &request::Parts,
     body: Body,
 ) -> Response {
+    let (id, began) = (request_id::of(&parts.headers, &*gateway.services.ids), Instant::now());
     let answered = of_route(gateway, wire, peer, parts, body).await;
-    secured(answered.unwrap_or_else(|refusal| refusal))
+    let answer = answered.unwrap_or_else(|refusal| refusal);
+    let status = answer.status().as_u16();
+    // Not the address: there may be a credential in it, or a name of a session.
+    tracing::debug!(request = id, method = %parts.method, status, ms = millis(began.elapsed()), "answered");
+    request_id::named(secured(answer), &id)
 }
 
 /// # Errors
@@ -70,8 +80,10 @@ async fn of_route(
         Found::OtherMethods { entry, manner, .. } => (*manner, Some(*entry)),
         Found::Nothing(manner) => (*manner, None),
     };
-    if !entry.is_some_and(Entry::is_for_any_page) {
-        caller::check_origin(gateway, peer, manner)?;
+    if !entry.is_some_and(Entry::is_for_any_page)
+        && let Some(refusal) = caller::foreign(gateway, peer, manner)
+    {
+        return Err(refusal);
     }
     let (route, path) = match found {
         Found::Line { route, values, .. } => (route, values),
@@ -84,7 +96,7 @@ async fn of_route(
             wire.trust();
             let_in
         }
-        Entry::Open | Entry::Public | Entry::Reader | Entry::Signed => {
+        Entry::Open | Entry::Public | Entry::Reader | Entry::Signed | Entry::Ticket(_) => {
             (HttpCaller::nobody(), Footing::new(gateway.auth.now(), None))
         }
     };

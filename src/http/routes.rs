@@ -15,7 +15,7 @@ use crate::support::BoxFuture;
 
 use super::manner::Manner;
 use super::pattern::{self, PathValues, fit};
-use super::{Asked, home, hooks, openapi, page, ui};
+use super::{Asked, health, home, hooks, openapi, page, ui};
 
 /// Which requests a route is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,6 +52,9 @@ pub enum Entry {
     Reader,
     /// A proof that belongs to the route, which looks at it before all else.
     Signed,
+    /// A ticket in its address for just this, from anywhere, or else the same as for
+    /// [`Self::Caller`]. The route looks at the ticket (see [`Asked::let_in`]).
+    Ticket(Scope),
     /// A credential, where clients of the API have it, of somebody who may do so
     /// much; from no page that is not allowed. Looked at before the body is read.
     Caller(Scope),
@@ -61,7 +64,7 @@ impl Entry {
     /// Whether any page may ask: what proves by itself who sent it may come from
     /// anywhere, and so may who wants what everybody gets.
     pub const fn is_for_any_page(self) -> bool {
-        matches!(self, Self::Public | Self::Signed)
+        matches!(self, Self::Public | Self::Signed | Self::Ticket(_))
     }
 }
 
@@ -95,7 +98,25 @@ pub fn all_routes() -> impl Iterator<Item = &'static Route> {
 
 /// Everything that the gateway itself answers but upgrades. Its own paths come
 /// first: no configuration takes them away.
-pub static ROUTES: [Route; 9] = [
+pub static ROUTES: [Route; 12] = [
+    Route {
+        place: Place::Path("/healthz"),
+        methods: &[Method::GET, Method::HEAD],
+        entry: Entry::Public,
+        answer: |_| Box::pin(ready(health::live())),
+    },
+    Route {
+        place: Place::Path("/ready"),
+        methods: &[Method::GET, Method::HEAD],
+        entry: Entry::Public,
+        answer: |asked| Box::pin(health::ready(asked)),
+    },
+    Route {
+        place: Place::Path("/readyz"),
+        methods: &[Method::GET, Method::HEAD],
+        entry: Entry::Public,
+        answer: |asked| Box::pin(health::ready(asked)),
+    },
     Route {
         place: Place::Path("/"),
         methods: &[Method::GET, Method::HEAD],
@@ -270,8 +291,8 @@ mod tests {
     static DIALECT: Dialect =
         Dialect { name: "x", manner: Manner::Claude, routes: &LINES, sockets: &[] };
 
-    fn told(method: Method, path: &str) -> String {
-        match in_table(&DIALECT, &method, path) {
+    fn told(method: &Method, path: &str) -> String {
+        match in_table(&DIALECT, method, path) {
             Some(Found::Line { route, values, .. }) => {
                 let Place::Api(pattern) = route.place else { unreachable!() };
                 format!("{pattern} {}", values.get("id"))
@@ -283,17 +304,17 @@ mod tests {
 
     #[test]
     fn the_method_chooses_among_the_lines_of_a_path() {
-        assert_eq!(told(Method::GET, "/api/s/a%20b"), "/api/s/:id a b");
-        assert_eq!(told(Method::HEAD, "/api/s/1"), "/api/s/:id 1");
-        assert_eq!(told(Method::DELETE, "/api/s/1"), "/api/s/:id 1");
-        assert_eq!(told(Method::PUT, "/api/s/1"), "GET, HEAD, PATCH, DELETE");
-        assert_eq!(told(Method::GET, "/api/s/"), "");
-        assert_eq!(told(Method::GET, "/api/t"), "");
+        assert_eq!(told(&Method::GET, "/api/s/a%20b"), "/api/s/:id a b");
+        assert_eq!(told(&Method::HEAD, "/api/s/1"), "/api/s/:id 1");
+        assert_eq!(told(&Method::DELETE, "/api/s/1"), "/api/s/:id 1");
+        assert_eq!(told(&Method::PUT, "/api/s/1"), "GET, HEAD, PATCH, DELETE");
+        assert_eq!(told(&Method::GET, "/api/s/"), "");
+        assert_eq!(told(&Method::GET, "/api/t"), "");
     }
 
     #[test]
     fn a_word_comes_before_a_name_whatever_the_method() {
-        assert_eq!(told(Method::POST, "/api/s/all"), "/api/s/all ");
-        assert_eq!(told(Method::GET, "/api/s/all"), "POST");
+        assert_eq!(told(&Method::POST, "/api/s/all"), "/api/s/all ");
+        assert_eq!(told(&Method::GET, "/api/s/all"), "POST");
     }
 }

@@ -1,5 +1,5 @@
 //! Upgrades that are a dialect's: found by their path, let in before they are
-//! WebSockets.
+//! such.
 //!
 //! Promises: somebody who is not let in gets an answer of HTTP in the words of the
 //! dialect, and no WebSocket.
@@ -18,7 +18,7 @@ use crate::registry::Ctx;
 use crate::support::BoxFuture;
 
 use super::asked::{cx_with, subscriber};
-use super::caller::{check_origin, let_in};
+use super::caller::{foreign, let_in};
 use super::manner::Manner;
 use super::pattern::{PathValues, fit};
 use super::query;
@@ -84,7 +84,9 @@ pub async fn upgrade(
         return if is_off { Err(Manner::Recorded.not_found()) } else { Ok(None) };
     };
     let manner = dialect.manner;
-    check_origin(gateway, peer, manner)?;
+    if let Some(refusal) = foreign(gateway, peer, manner) {
+        return Err(refusal);
+    }
     let (caller, footing) = let_in(gateway, peer, parts, (route.scope, manner)).await?;
     let (gateway, parts) = (Arc::clone(gateway), parts.clone());
     let opened = (route.open)(OpenAsked { gateway, parts, path, manner, caller }).await?;

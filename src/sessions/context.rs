@@ -115,7 +115,7 @@ impl Walk {
                 self.keep_from = None;
                 self.wanted = Wanted::Nothing;
             }
-        } else if let Body::Compaction { summary, first_kept } = body {
+        } else if let Body::Compaction { summary, first_kept, .. } = body {
             // A summary that keeps nothing names itself, or nothing.
             match first_kept {
                 Some(first) if first != id => self.keep_from = Some(first),

@@ -170,7 +170,7 @@ fn role(message: &Map<String, Value>) -> &str {
 }
 
 /// Whether another session says it.
-fn is_of_session(message: &Map<String, Value>) -> bool {
+pub(super) fn is_of_session(message: &Map<String, Value>) -> bool {
     let kind = message.get("provenance").and_then(|provenance| provenance.get("kind"));
     kind.is_some_and(|kind| kind == "inter_session")
 }

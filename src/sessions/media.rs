@@ -108,6 +108,12 @@ impl StoredMedia {
     }
 }
 
+fn encoded(read: io::Result<Vec<u8>>, stored: &StoredMedia) -> Option<String> {
+    read.inspect_err(|error| tracing::warn!(path = stored.path, %error, "media not readable"))
+        .ok()
+        .map(|bytes| STANDARD.encode(bytes))
+}
+
 /// The media folder.
 #[derive(Debug, Clone)]
 pub struct Media {
@@ -185,9 +191,12 @@ impl Media {
         let name = stored.name()?;
         let (media, limit) = (self.clone(), stored.bytes);
         let read = work(move || Ok(media.read(&name, limit))).await.ok()?;
-        read.inspect_err(|error| tracing::warn!(path = stored.path, %error, "media not readable"))
-            .ok()
-            .map(|bytes| STANDARD.encode(bytes))
+        encoded(read, stored)
+    }
+
+    /// The same, for threads that may wait for a disk.
+    pub(super) fn base64_now(&self, stored: &StoredMedia) -> Option<String> {
+        encoded(self.read(&stored.name()?, stored.bytes), stored)
     }
 
     fn read(&self, name: &str, limit: u64) -> io::Result<Vec<u8>> {

@@ -9,6 +9,7 @@
 mod about;
 mod answers;
 pub mod atomic;
+mod beside;
 mod channels;
 mod check;
 mod checkpoint;
@@ -36,6 +37,7 @@ mod usage;
 
 pub use answers::AnswerClaim;
 pub use atomic::{FileError, create_private, move_private, write_private};
+pub use beside::sessions_beside;
 pub use channels::{
     ChannelPerson, ChannelStore, ExpectedReply, NewPart, OutboxAddress, OutboxCounts, OutboxNext,
     OutboxPart, OutboxSettled, OutboxState, PAIRING_CODE_MS, PairingClaim, PairingRequest,

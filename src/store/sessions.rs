@@ -33,6 +33,14 @@ pub(super) fn by_id(connection: &Connection, id: &str) -> Result<Option<SessionR
     found.map(RawRow::parse).transpose()
 }
 
+/// Every session, the last changed first.
+pub(super) fn all(connection: &Connection) -> Result<Vec<SessionRow>, Fault> {
+    let sql = format!("SELECT {COLUMNS} FROM sessions ORDER BY updated_at DESC, key");
+    let mut statement = connection.prepare(&sql)?;
+    let rows = statement.query_map([], RawRow::read)?;
+    rows.map(|raw| raw?.parse()).collect()
+}
+
 pub(super) fn create_if_absent(
     connection: &Connection,
     new: NewSession,

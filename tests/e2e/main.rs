@@ -12,6 +12,7 @@ mod aimock;
 mod stage;
 
 mod browser;
+mod chat_page;
 mod control_ui;
 mod login;
 mod page;

@@ -13,7 +13,9 @@ use axum::Router;
 use axum::extract::Request;
 use axum::http::StatusCode;
 use clawgate::config::redact::{SLOTS, SlotKind, credentials};
+use clawgate::dialects::ALL;
 use clawgate::handlers;
+use clawgate::http::{Place, all_routes};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::net::TcpListener;
@@ -157,10 +159,16 @@ impl Scene {
             .env("ANTHROPIC_BASE_URL", &parrot.url(""))
             .env("REFERRED_KEY", &birds.at("secret of env"));
         let gateway = Gateway::start_in(root, options).await.unwrap();
-        let nests = ["state/openclaw.json", "vault.sh", "vault.json", "claude.sh"]
-            .map(|name| base.join(name))
-            .into_iter()
-            .chain([stored]);
+        let nests = [
+            "state/openclaw.json",
+            "state/openclaw.json.bak",
+            "vault.sh",
+            "vault.json",
+            "claude.sh",
+        ]
+        .map(|name| base.join(name))
+        .into_iter()
+        .chain([stored]);
         Self { birds, gateway, token, models, nests: nests.collect(), _parrot: parrot }
     }
 
@@ -431,9 +439,49 @@ fn files(dir: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
+/// What every route answers that is asked with the token wherever clients may
+/// write it, right and wrong.
+async fn asked_by_http(scene: &Scene) -> Vec<(String, Vec<u8>)> {
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let client = reqwest::Client::builder().no_proxy().pool_max_idle_per_host(0).build().unwrap();
+    let mut answers = Vec::new();
+    let sockets = ALL.iter().flat_map(|dialect| dialect.sockets).map(|route| route.path);
+    let places = all_routes().filter_map(|route| match route.place {
+        Place::Path(path) | Place::Api(path) => Some(path),
+        _ => None,
+    });
+    for path in places.chain(sockets).chain(["/api/claude/nothing"]) {
+        for shown in [scene.token.clone(), format!("{}x", scene.token)] {
+            for names in ["access_token", "token", "secret"] {
+                let query = format!("?{names}={shown}&page={shown}&limit={shown}");
+                let url = format!("http://{}{path}{query}", scene.gateway.address());
+                for method in ["GET", "POST", "PUT", "PATCH", "DELETE"] {
+                    let body = json!({"secret": shown, "token": shown}).to_string();
+                    let asked = client.request(method.parse().unwrap(), &url).body(body);
+                    let asked = asked.header("Cookie", format!("access_token={shown}"));
+                    let answer = asked.send().await.unwrap();
+                    let head = format!("{:?}", answer.headers());
+                    answers.push((format!("{method} {path}"), head.into_bytes()));
+                    // A stream of events has no end.
+                    if !answers.last().unwrap().1.windows(12).any(|it| it == b"event-stream") {
+                        let body = answer.bytes().await.unwrap_or_default();
+                        answers.push((format!("{method} {path}"), body.to_vec()));
+                    }
+                }
+                let place = format!("{path}{query}");
+                let _ = WsClient::open_with(&scene.gateway.address(), &place, &[]).await;
+            }
+        }
+    }
+    answers
+}
+
 async fn nothing_comes_out(search: &str) {
     let mut scene = Scene::start(search).await;
     let clients = exercise(&scene).await;
+    for (line, said) in asked_by_http(&scene).await {
+        assert_eq!(scene.birds.in_bytes(&said), [""; 0], "answered to {line}");
+    }
     for (line, said) in
         printed(&scene.gateway, &[("REFERRED_KEY", &scene.birds.0["secret of env"].clone())])
     {
@@ -461,7 +509,12 @@ async fn nothing_comes_out(search: &str) {
     let logged: String = logged.collect();
     assert!(logged.contains("\"DEBUG\""), "the log file has details too");
     assert!(logged.lines().all(|line| line.starts_with("{\"0\":")), "each event is one line");
-    for path in all.iter().filter(|path| !scene.nests.contains(*path)) {
+    // What the config was before it was changed by a route is kept beside it.
+    let is_nest = |path: &&PathBuf| {
+        let name = path.file_name().unwrap().to_string_lossy();
+        scene.nests.contains(*path) || name.starts_with("openclaw.json.bak")
+    };
+    for path in all.iter().filter(|path| !is_nest(path)) {
         let found = scene.birds.in_bytes(&fs::read(path).unwrap_or_default());
         assert_eq!(found, [""; 0], "in {}", path.display());
     }

@@ -5,13 +5,16 @@ use std::time::Duration;
 
 use clawgate::dialects::{ALL, Dialect};
 use clawgate::http::{Entry, Manner, Place, Route, SocketRoute};
+use clawgate::protocol::Scope;
 use reqwest::{Client, Method, RequestBuilder};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
+use crate::stage::{admin, call};
 use crate::support::client::standard_connect;
-use crate::support::{Gateway, GatewayOptions, SECRET, default_config};
+use crate::support::guest::Guest;
+use crate::support::{DeviceKey, Gateway, GatewayOptions, SECRET, WsClient, default_config};
 
 const LIMIT: Duration = Duration::from_secs(20);
 
@@ -48,7 +51,7 @@ fn named(pattern: &str) -> String {
 
 /// Every line of a dialect that needs somebody, with each of its methods.
 fn guarded(dialect: &'static Dialect) -> impl Iterator<Item = (&'static Route, &'static Method)> {
-    let is_guarded = |route: &&Route| matches!(route.entry, Entry::Caller(_));
+    let is_guarded = |route: &&Route| matches!(route.entry, Entry::Caller(_) | Entry::Ticket(_));
     let routes = dialect.routes.iter().filter(is_guarded);
     routes.flat_map(|route| route.methods.iter().map(move |method| (route, method)))
 }
@@ -197,6 +200,44 @@ async fn where_nothing_is_is_said_in_the_words_of_the_api() {
     assert_eq!(told, json!({"error": "Method Not Allowed"}));
     let status = asked(&gateway, &Method::GET, "/api/claude/auth-status").send().await.unwrap();
     assert_eq!(status.text().await.unwrap(), r#"{"loggedIn":true}"#);
+}
+
+#[tokio::test]
+async fn a_token_of_a_device_counts_for_its_scopes_until_it_is_revoked() {
+    let gateway = gateway(None).await;
+    let scopes = ["operator.read"];
+    let (_client, auth) = Guest::new("reader", &scopes).come(&gateway).await;
+    let token = auth["deviceToken"].as_str().unwrap().to_owned();
+    let names = |manner: Manner| if manner == Manner::Claude { "access_token" } else { "token" };
+    let shown = |manner: Manner, path: &str| format!("{path}?{}={token}", names(manner));
+    let mut sockets = Vec::new();
+    for dialect in ALL {
+        for (route, method) in guarded(dialect) {
+            let request = asked(&gateway, method, &shown(dialect.manner, &path(route)));
+            let is_enough = matches!(route.entry, Entry::Caller(it) | Entry::Ticket(it)
+                if it == Scope::Read);
+            let status = answer(request).await.0;
+            assert_eq!(status != 403, is_enough, "{method} {}: {status}", path(route));
+            assert_ne!(status, 401, "{method} {}", path(route));
+        }
+        for route in dialect.sockets.iter().filter(|route| route.scope == Scope::Read) {
+            let place = shown(dialect.manner, &named(route.path));
+            sockets.extend(WsClient::open_with(&gateway.address(), &place, &[]).await);
+        }
+    }
+    let mut chief = admin(&gateway).await;
+    let revoked = json!({"deviceId": DeviceKey::named("reader").id(), "role": "operator"});
+    call(&mut chief, "device.token.revoke", revoked).await;
+    for socket in &sockets {
+        let closed = socket.wait_closed(LIMIT).await.expect("it is closed");
+        assert_eq!(closed.code, 4001, "{closed:?}");
+    }
+    for dialect in ALL {
+        for (route, method) in guarded(dialect) {
+            let request = asked(&gateway, method, &shown(dialect.manner, &path(route)));
+            assert_eq!(answer(request).await.0, 401, "{method} {}", path(route));
+        }
+    }
 }
 
 /// What is said of this secret in this place.

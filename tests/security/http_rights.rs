@@ -23,7 +23,7 @@ const UI: &str = "/panel";
 /// Our own page.
 const PAGE: &str = "/clawgate/";
 /// Where the signs of a line begin.
-const WIDTH: usize = 46;
+const WIDTH: usize = 58;
 /// Paths of HTTP APIs that clients know of the original, and of some that were
 /// open by mistake. What is answered under one of them is in the table.
 const KNOWN_PATHS: [&str; 28] = [
@@ -81,7 +81,7 @@ fn is_let_in(entry: Entry, column: &Column) -> bool {
     };
     match entry {
         Entry::Reader => holds(Scope::Read),
-        Entry::Caller(scope) => holds(scope),
+        Entry::Caller(scope) | Entry::Ticket(scope) => holds(scope),
         Entry::Open | Entry::Public => true,
         // No credential of the gateway is a signature.
         Entry::Signed => false,
@@ -92,7 +92,7 @@ fn row(route: &Route) -> String {
     let sign = |let_in: bool| if let_in { 'X' } else { '.' };
     let signs: String = COLUMNS.iter().map(|column| sign(is_let_in(route.entry, column))).collect();
     let signed = sign(true);
-    let foreign = sign(route.entry.is_for_any_page());
+    let foreign = sign(matches!(route.entry, Entry::Public | Entry::Signed));
     format!("{:<WIDTH$}{signs}{signed}{foreign}\n", name(route))
 }
 
@@ -211,7 +211,7 @@ fn proved(client: &Client, gateway: &Gateway, route: &Route, method: &Method) ->
     let asked = client.request(method.clone(), url);
     match route.entry {
         Entry::Open | Entry::Public => asked,
-        Entry::Reader | Entry::Caller(_) => asked.bearer_auth(SECRET),
+        Entry::Reader | Entry::Caller(_) | Entry::Ticket(_) => asked.bearer_auth(SECRET),
         Entry::Signed => {
             let body = json!({"id": "1", "text": "hello", "from": {"id": "bob"}}).to_string();
             let now = u64::try_from(now_ms()).unwrap() / 1000;

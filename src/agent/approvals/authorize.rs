@@ -17,7 +17,7 @@ use super::policy::Policy;
 use super::request::ExecRequest;
 use super::service::Approvals;
 use crate::bus::Audience;
-use crate::config::{ExecAsk, ExecSecurity};
+use crate::config::{ExecAsk, ExecSecurity, GUARDRAIL_ASK_LIMIT};
 use crate::sessions::SessionEntry;
 use crate::support::BoxFuture;
 
@@ -204,7 +204,10 @@ impl Approvals {
         if !request.env_asked.is_empty() {
             shown["envKeys"] = json!(request.env_asked);
         }
-        let limit = self.parts.settings.now().exec_policy.approval_timeout;
+        let settings = self.parts.settings.now();
+        let limit = settings.exec_policy.approval_timeout;
+        let is_guarded = settings.tools.guardrails.enabled;
+        let limit = if is_guarded { limit.min(GUARDRAIL_ASK_LIMIT) } else { limit };
         let draft = Draft { kind: QuestionKind::Exec, request: shown, allowed, limit };
         self.open(None, draft).map_err(|error| {
             Denial::by_policy(request, "approval-unavailable", format!("Exec denied: {error}"))
@@ -264,9 +267,9 @@ impl Approvals {
 }
 
 /// Takes a question back when nobody waits for its answer any more.
-struct Withdrawal<'a> {
-    approvals: &'a Approvals,
-    question: &'a Question,
+pub(super) struct Withdrawal<'a> {
+    pub approvals: &'a Approvals,
+    pub question: &'a Question,
 }
 
 impl Drop for Withdrawal<'_> {
@@ -278,7 +281,7 @@ impl Drop for Withdrawal<'_> {
 }
 
 /// How people name a question: its first eight characters.
-fn slug(id: &str) -> &str {
+pub(super) fn slug(id: &str) -> &str {
     id.get(..8).unwrap_or(id)
 }
 

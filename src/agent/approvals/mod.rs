@@ -1,10 +1,11 @@
-//! Which commands may run.
+//! Which commands may run, and which tool calls a person has to allow.
 //!
 //! Owns: the policy, the allowlist file, the questions that wait for a person,
 //! and [`Permit`], which nobody else can make and nothing is spawned without.
 //! Promises: unknown, unanswered, expired, changed and failed all mean no; what
 //! was shown is what was approved is what is started. Must not: start anything.
 
+mod about_tool;
 mod allowlist;
 mod assess;
 mod authorize;
@@ -21,6 +22,7 @@ mod resolve;
 mod service;
 mod words;
 
+pub use about_tool::{ToolQuestion, ToolRefusal};
 pub use assess::analysis_of;
 pub use authorize::{ApprovalNews, SHOWN_MAX};
 pub use denial::Denial;

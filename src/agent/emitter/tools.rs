@@ -7,6 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::Emitter;
 use crate::agent::feed::RunNews;
+use crate::agent::guardrails::GuardNews;
 use crate::agent::tools::{ToolKind, ToolOutput};
 use crate::bus::{Audience, EventKind};
 use crate::protocol::message::ToolCall;
@@ -115,6 +116,12 @@ impl Emitter {
                 "approvalSlug": data["approvalSlug"], "summary": summary});
             self.item(card, Face::Command, "update", status, more);
         }
+    }
+
+    /// The guardrails have something to say of a call. Other clients see what becomes
+    /// of it.
+    pub fn tool_guarded(&self, card: &Card, news: GuardNews) {
+        self.tell(|| RunNews::ToolGuarded(card.clone(), news));
     }
 
     /// A tool call has ended.

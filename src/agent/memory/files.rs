@@ -15,9 +15,9 @@ use crate::store::{MemoryFile, MemoryUpdate};
 use crate::support::hex;
 
 /// The file of what always holds, and its older name.
-const ROOT_FILES: [&str; 2] = ["MEMORY.md", "memory.md"];
+pub(super) const ROOT_FILES: [&str; 2] = ["MEMORY.md", "memory.md"];
 /// The folder of notes.
-const FOLDER: &str = "memory";
+pub(super) const FOLDER: &str = "memory";
 /// Folders in folders.
 const DEPTH_MAX: usize = 4;
 /// Files that are indexed: some ten years of daily notes.

@@ -3,9 +3,10 @@
 //! Owns: which files are memory, their chunks, the search. Promises: what was
 //! written before a search is found by it; no file outside of the workspace is
 //! memory. Must not: change a file; what dreams of the original left is for
-//! [`dreams`].
+//! [`dreams`], and [`clear`](clear()) takes all away.
 
 mod chunks;
+mod clear;
 pub mod dreams;
 mod files;
 mod words;
@@ -13,6 +14,7 @@ mod words;
 use crate::agent::reach::{Reach, ReachError};
 use crate::store::{MemoryHit, MemoryUpdate, Store, StoreError};
 
+pub use clear::{ClearError, clear};
 pub use files::{Excerpt, excerpt, is_memory};
 
 /// Bytes that are indexed in one step: everybody else who writes to the database

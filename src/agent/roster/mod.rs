@@ -32,6 +32,7 @@ pub use bindings::{BindingPlace, Bound, Unbound};
 pub use create::{Created, NewAgent};
 pub use delete::{Discarded, Removed};
 pub use error::RosterError;
+pub(super) use trash::throw_away;
 pub use update::AgentChange;
 
 /// The agents of a config file.

@@ -5,6 +5,8 @@ use std::sync::Arc;
 use serde_json::Value;
 use tokio::sync::mpsc;
 
+use crate::agent::approvals::ApprovalNews;
+use crate::agent::guardrails::GuardNews;
 use crate::agent::parts::RunsParts;
 use crate::agent::run::ActiveRun;
 use crate::agent::runs::Runs;
@@ -12,6 +14,7 @@ use crate::auth::Owner;
 use crate::config::AgentSettings;
 use crate::providers::ModelInfo;
 use crate::sessions::SessionKey;
+use crate::support::BoxFuture;
 
 use super::ToolOutput;
 
@@ -22,6 +25,8 @@ pub enum ToolNews {
     Update(ToolOutput),
     /// The data of an `approval` event.
     Approval(Value),
+    /// What the guardrails make of it.
+    Guard(GuardNews),
 }
 
 /// News of the calls of one answer, with the place of each call in it.
@@ -91,5 +96,14 @@ impl ToolContext {
             // Nobody follows a call whose run is over.
             let _ = sender.send((*index, news)).await;
         }
+    }
+}
+
+/// Questions about a call are told to those who follow it.
+pub struct CallNews<'a>(pub &'a ToolContext);
+
+impl ApprovalNews for CallNews<'_> {
+    fn tell(&self, data: Value) -> BoxFuture<'_, ()> {
+        Box::pin(self.0.tell(ToolNews::Approval(data)))
     }
 }

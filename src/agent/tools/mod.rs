@@ -21,7 +21,7 @@ mod policy;
 mod sessions;
 mod web;
 
-pub use context::{NewsSender, ToolContext, ToolNews};
+pub use context::{CallNews, NewsSender, ToolContext, ToolNews};
 pub use output::ToolOutput;
 pub use policy::{ToolScope, allows};
 pub use web::user_agent;

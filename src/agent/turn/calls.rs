@@ -9,6 +9,7 @@ use tokio::sync::mpsc;
 
 use super::{Stop, Turn};
 use crate::agent::emitter::Card;
+use crate::agent::guardrails;
 use crate::agent::named_files;
 use crate::agent::run::AbortReason;
 use crate::agent::spent::add;
@@ -24,6 +25,9 @@ const NEWS_MAX: usize = 64;
 /// A model that asks so many times in a row for tools that are not there is
 /// answered for, as in the original.
 const UNKNOWN_MAX: usize = 10;
+
+/// How the result of a call begins that was stopped with its run.
+pub const CUT_CALL: &str = "Stopped before it had a result";
 
 /// The calls of an answer, at their places in it.
 struct Calls {
@@ -115,7 +119,7 @@ impl Turn<'_> {
                 let cx = ToolContext::new(Arc::clone(self.runs), key, agent.clone())
                     .of_run(Arc::clone(self.run), Arc::clone(model), card.call.id.clone())
                     .followed(index, sender.clone());
-                async move { (index, toolbox.call(&cx, &card.call).await) }
+                async move { (index, guardrails::call(&cx, toolbox, &card.call).await) }
             })
             .collect();
         loop {
@@ -154,6 +158,7 @@ impl Turn<'_> {
             ToolNews::Approval(data) => {
                 self.emitter.tool_approval(&cards[index], &data);
             }
+            ToolNews::Guard(news) => self.emitter.tool_guarded(&cards[index], news),
         }
     }
 
@@ -164,7 +169,7 @@ impl Turn<'_> {
             if *is_done {
                 continue;
             }
-            let text = format!("Stopped before it had a result ({}).", reason.as_str());
+            let text = format!("{CUT_CALL} ({}).", reason.as_str());
             let mut cut = ToolOutput::error(text);
             if let Some(shown) = output.take() {
                 cut.content.splice(0..0, shown.content);

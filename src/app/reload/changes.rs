@@ -39,9 +39,11 @@ pub fn hold_listening(before: &Settings, after: &mut Settings) -> Vec<String> {
     let keys = [
         ("gateway.port", old.port != new.port),
         ("gateway.bind", old.bind != new.bind),
+        ("gateway.dialects.ports", old.dialects.ports != new.dialects.ports),
         ("gateway.tls", old.tls != new.tls),
     ];
     (new.port, new.bind, new.tls) = (old.port, old.bind, old.tls.clone());
+    new.dialects.ports.clone_from(&old.dialects.ports);
     let held = keys.into_iter().filter(|(_, differs)| *differs);
     after.pending = held.map(|(key, _)| key.to_owned()).collect();
     after.pending.clone()

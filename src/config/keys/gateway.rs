@@ -21,10 +21,12 @@ const KEYS: &[Key] = &[
     key("reload", Object(RELOAD), "What happens when the config file changes."),
     key("controlUi", Object(CONTROL_UI), "How the web UI is served, and which web pages may connect."),
     key("http", Object(HTTP), "APIs of other software, by HTTP."),
+    key("dialects", Object(DIALECTS), "APIs of other software that clients of it find here.").advanced(),
     key("tls", Object(TLS), "TLS on the port itself."),
     key("remote", Object(REMOTE), "The gateway that client commands are for when mode is remote."),
     key("webchat", Object(WEBCHAT), "Chats over the gateway."),
     key("push", Object(PUSH), "Notifications of browsers.").advanced(),
+    key("chat", Object(CHAT), "The action chat, another protocol over the same conversations."),
     key("nodes", Object(NODES), "What other machines may be asked for."),
     key("tools", Object(tools::RULES), "Tools that clients call themselves."),
 ];
@@ -71,6 +73,12 @@ const MAX_BODY_BYTES: Key =
     key("maxBodyBytes", Integer(1, 104_857_600), "Most bytes of a request\'s body.")
         .or("20971520")
         .advanced();
+const CHAT: &[Key] = &[key(
+    "lockdown",
+    Boolean,
+    "Shuts its routes and refuses what is said in it; /lockdown in it sets and lifts this.",
+)
+.or("false")];
 
 const RELOAD: &[Key] = &[
     key("mode", Word(&["off", "hot", "restart", "hybrid"]), "What is done: nothing; use what can be used at once; restart; use it, and restart for the rest.").or("\"hybrid\"").like("\"hot\""),
@@ -194,6 +202,21 @@ const CONTROL_UI: &[Key] = &[
     .or("false")
     .advanced(),
 ];
+
+const DIALECTS: &[Key] = &[
+    key("enabled", Boolean, "Whether there are any of them.").or("true"),
+    key("claude", Object(DIALECT), "Sessions as a web interface for Claude Code has them."),
+    key("chat", Object(DIALECT), "A chat whose frames are actions."),
+    key(
+        "ports",
+        List(&Integer(1, 65_535)),
+        "Ports to listen on besides, for clients with a fixed one.",
+    )
+    .like("[8000]"),
+    key("prefix", Text, "A path below which their paths are served too.").like("\"/compat\""),
+];
+
+const DIALECT: &[Key] = &[key("enabled", Boolean, "Whether it is there.").or("true")];
 
 const TLS: &[Key] = &[
     key("enabled", Boolean, "Whether the port speaks TLS, and nothing else.").or("false"),

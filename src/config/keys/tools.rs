@@ -1,6 +1,6 @@
 //! The keys of `tools`, and rules for tools elsewhere.
 
-use super::Kind::{Boolean, Either, Integer, Map, Number, Object, Secret, Text, Word};
+use super::Kind::{Boolean, Either, Integer, List, Map, Number, Object, Secret, Text, Word};
 use super::gateway::TEXT_MAP;
 use super::{FROM_ZERO, Key, Kind, TEXTS, key};
 
@@ -78,6 +78,45 @@ const KEYS: &[Key] = &[
     FS,
     key("exec", Object(EXEC), "How commands run."),
     key("web", Object(WEB), "The way to the web."),
+    key("guardrails", Object(GUARDRAILS), "What else is done about tool calls of runs."),
+];
+
+const STRATEGY: Kind = Word(&["allow", "deny", "hitl", "pitl", "aitl", "filter", "ask"]);
+const BY_TOOL: Kind = Map(&STRATEGY);
+const BY_CONTEXT: &[Key] = &[
+    key("interactive", BY_TOOL, "In runs that somebody waits for, by tool or mcp:<server>."),
+    key("background", BY_TOOL, "In jobs, heartbeats and sub-agents."),
+];
+
+const GUARDRAILS: &[Key] = &[
+    key("enabled", Boolean, "Whether any of this holds.").or("false"),
+    key("defaultStrategy", STRATEGY, "What is done about calls that nothing else is said of.")
+        .or("\"allow\""),
+    key(
+        "contextDefaults",
+        Object(&[
+            key("interactive", STRATEGY, "In runs that somebody waits for."),
+            key("background", STRATEGY, "In jobs, heartbeats and sub-agents."),
+        ]),
+        "What is done about calls that no policy names.",
+    ),
+    key("toolPolicies", Object(BY_CONTEXT), "What is done about calls of a tool."),
+    key("modelPolicies", Map(&Object(BY_CONTEXT)), "The same for calls of a model; before those."),
+    key("rules", List(&Object(RULE)), "For what no policy and no context default names."),
+    key("reviewModel", Text, "The model that reviews calls for aitl; the default one without it."),
+];
+
+const RULE: &[Key] = &[
+    key("id", Text, "Its id."),
+    key("name", Text, "Name for people."),
+    key("description", Text, "What it is for."),
+    key("pattern", Text, "Tools or servers; * stands for anything."),
+    key("scope", Word(&["tool", "mcp"]), "Whether tools or MCP servers are meant.").or("\"tool\""),
+    key("action", STRATEGY, "What is done.").or("\"hitl\""),
+    key("enabled", Boolean, "Whether it holds.").or("true"),
+    key("contexts", TEXTS, "Where it holds; everywhere when empty."),
+    key("models", TEXTS, "Models for which it holds; all when empty."),
+    key("hitlChannel", Word(&["chat", "phone"]), "Where the person is asked; there is chat only."),
 ];
 
 const AGENT_TO_AGENT: &[Key] = &[

@@ -32,7 +32,7 @@ struct Payload {
 
 impl Tickets {
     /// A ticket for a file, and when it ends; none without random numbers.
-    pub(super) fn issue(&self, source: &str, now_ms: u64) -> Option<(String, u64)> {
+    pub fn issue(&self, source: &str, now_ms: u64) -> Option<(String, u64)> {
         let exp = now_ms + LIFE_MS;
         let payload = Payload { scope: SCOPE.to_owned(), source: source.to_owned(), exp };
         let payload = URL_SAFE_NO_PAD.encode(serde_json::to_string(&payload).ok()?);
@@ -41,7 +41,7 @@ impl Tickets {
     }
 
     /// Whether a ticket is good for a file.
-    pub(super) fn is_good(&self, ticket: &str, source: &str, now_ms: u64) -> bool {
+    pub fn is_good(&self, ticket: &str, source: &str, now_ms: u64) -> bool {
         self.checked(ticket, now_ms).is_some_and(|of| of == source)
     }
 

@@ -208,7 +208,7 @@ impl OpenTranscript {
 }
 
 /// The first line of a tree.
-pub(super) fn header(birth: &Birth) -> String {
+pub(crate) fn header(birth: &Birth) -> String {
     let mut header = json!({
         "type": "session", "version": 3, "id": birth.session_id,
         "timestamp": birth.timestamp, "cwd": birth.cwd,

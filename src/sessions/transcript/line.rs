@@ -52,7 +52,7 @@ pub(crate) enum Body<'a> {
     /// The JSON text of a message.
     Message(&'a str),
     /// What came before was summed up.
-    Compaction { summary: String, first_kept: Option<String> },
+    Compaction { summary: String, first_kept: Option<String>, tokens_before: Option<u64> },
     /// A branch that was left was summed up.
     BranchSummary { summary: String },
     /// A note of the runtime to the model; `content` is JSON.
@@ -104,6 +104,8 @@ struct Raw<'a> {
     summary: Loose<String>,
     #[serde(default, rename = "firstKeptEntryId")]
     first_kept: Loose<String>,
+    #[serde(default, rename = "tokensBefore")]
+    tokens_before: Loose<u64>,
     #[serde(default, rename = "customType")]
     custom_type: Loose<String>,
     #[serde(borrow)]
@@ -158,6 +160,7 @@ impl<'a> Line<'a> {
             "compaction" => Body::Compaction {
                 summary: raw.summary.0.unwrap_or_default(),
                 first_kept: raw.first_kept.0,
+                tokens_before: raw.tokens_before.0,
             },
             "branch_summary" => Body::BranchSummary { summary: raw.summary.0.unwrap_or_default() },
             "custom_message" => raw.content.map_or(Body::Other, |content| Body::CustomMessage {

@@ -19,7 +19,7 @@ pub use crate::config::TranscriptFormat;
 
 pub(super) use backward::Backward;
 pub(super) use copy::{Tail, fork, tail};
-pub(super) use file::bare_id;
+pub(super) use file::{bare_id, header};
 pub(super) use forward::Forward;
 pub(super) use line::{Body, Entry, Header, Line, Loose, Parent};
 pub(super) use scan::{Position, head, position};

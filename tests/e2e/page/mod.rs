@@ -74,6 +74,11 @@ impl Place {
         Self { gateway, mock, asked, control, _server: server }
     }
 
+    /// Where steps ask the test to do something.
+    pub fn control(&self) -> &str {
+        &self.control
+    }
+
     /// The same as [`Place::run`], while the test goes on.
     #[allow(clippy::disallowed_methods)] // no supervisor in a test
     pub fn begin(&self, module: &str, name: &str, args: Value) -> JoinHandle<Value> {

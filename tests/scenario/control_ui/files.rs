@@ -92,7 +92,7 @@ async fn every_answer_has_the_headers_that_bound_what_a_browser_does_with_it() {
 #[tokio::test]
 async fn paths_of_apis_are_no_page_and_the_page_takes_nothing() {
     let gateway = with_ui(json!({})).await;
-    for path in ["/api", "/api/x", "/plugins/x", "/ui", "/healthz", "/__openclaw__/canvas/"] {
+    for path in ["/api", "/api/x", "/plugins/x", "/ui", "/healthz/x", "/__openclaw__/canvas/"] {
         assert_eq!(get(&gateway, path).await.status(), 404, "{path}");
     }
     for path in ["/chat", "/v1/chat/completions", "/sw.js"] {

@@ -12,10 +12,10 @@ use tokio::time::{Instant, sleep_until, timeout};
 
 use super::request::Arguments;
 use super::{on_node, told, words};
-use crate::agent::approvals::{ApprovalNews, Denial, ExecHost, ExecRequest};
+use crate::agent::approvals::{Denial, ExecHost, ExecRequest};
 use crate::agent::exec::{Cause, Ending, Foreground, How, Process, StartError, tail};
 use crate::agent::runs::Runs;
-use crate::agent::tools::{Tool, ToolContext, ToolKind, ToolNews, ToolOutput, ToolScope};
+use crate::agent::tools::{CallNews, Tool, ToolContext, ToolKind, ToolNews, ToolOutput, ToolScope};
 use crate::providers::ToolSpec;
 use crate::sessions::{SessionEntry, SessionError, SessionKey};
 use crate::support::BoxFuture;
@@ -83,7 +83,7 @@ async fn run(cx: &ToolContext, arguments: &Value) -> ToolOutput {
         }
         Err(text) => return ToolOutput::error(text),
     };
-    let permit = match cx.parts().approvals.authorize(&plan.request, &News(cx)).await {
+    let permit = match cx.parts().approvals.authorize(&plan.request, &CallNews(cx)).await {
         Ok(permit) => permit,
         Err(denial) => return denied(denial),
     };
@@ -98,7 +98,13 @@ async fn run(cx: &ToolContext, arguments: &Value) -> ToolOutput {
         waited => waited,
     };
     if let Some(ending) = ending {
-        return told::ended(&process.0, &ending, limit);
+        let mut output = told::ended(&process.0, &ending, limit);
+        if plan.request.host == ExecHost::Sandbox
+            && let Some(details) = &mut output.details
+        {
+            details["host"] = json!(ExecHost::Sandbox.as_str());
+        }
+        return output;
     }
     note_its_end(&cx.runs, &process.0);
     told::goes_on(&process.0)
@@ -150,15 +156,6 @@ async fn make_workspace(request: &ExecRequest) -> Result<(), String> {
         Ok(Ok(())) => Ok(()),
         Ok(Err((place, error))) => Err(format!("no workspace at {}: {error}", place.display())),
         Err(error) => Err(format!("no workspace: {error}")),
-    }
-}
-
-/// Questions about a command are told to those who follow its call.
-pub(super) struct News<'a>(pub &'a ToolContext);
-
-impl ApprovalNews for News<'_> {
-    fn tell(&self, data: Value) -> BoxFuture<'_, ()> {
-        Box::pin(self.0.tell(ToolNews::Approval(data)))
     }
 }
 

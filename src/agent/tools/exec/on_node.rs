@@ -11,10 +11,10 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use super::command::{News, denied};
+use super::command::denied;
 use super::request::Arguments;
 use crate::agent::approvals::NodeRun;
-use crate::agent::tools::{ToolContext, ToolOutput};
+use crate::agent::tools::{CallNews, ToolContext, ToolOutput};
 use crate::nodes::{NodeCall, NodePlan, NodeRow, RunResult, shell_argv};
 use crate::sessions::SessionEntry;
 use crate::support::millis;
@@ -50,7 +50,7 @@ async fn try_run(
     let request = wanted.request_on_node(cx, cwd.clone(), &env)?;
     let shown = json!(plan);
     let run = NodeRun { request: &request, node_id: &node_id, plan: &shown, env: &env };
-    let permit = match parts.approvals.authorize_on_node(run, &News(cx)).await {
+    let permit = match parts.approvals.authorize_on_node(run, &CallNews(cx)).await {
         Ok(permit) => permit,
         Err(denial) => return Ok(denied(denial)),
     };

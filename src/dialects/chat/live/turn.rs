@@ -1,0 +1,244 @@
+//! One response: what happens in its run, in the frames of the dialect.
+//!
+//! Owns: what was told of it. Promises: text that comes only at the end is told
+//! then; the files and cards of a response come after its words. Must not: wait,
+//! send anything, or say `done`.
+
+use serde_json::Value;
+
+use super::frame;
+use crate::agent::Card;
+use crate::agent::feed::{Ending, RunNews, Told};
+use crate::agent::guardrails::{GUARDRAILS, GuardNews};
+use crate::agent::tools::ToolOutput;
+use crate::providers::StreamEvent;
+use crate::sessions::SessionKey;
+
+/// Most cards of one response; more are not for a reader.
+const CARDS_MAX: usize = 20;
+/// What is called for a response without words.
+const NO_ANSWER: &str = "The model did not respond. Try again, or choose another model \
+                         with /model.";
+/// Why the policy says no, in the words of the original.
+const BY_RULE: &str = "Denied by guardrail rule";
+/// The file that a skill is.
+const SKILL_FILE: &str = "SKILL.md";
+
+/// How a response ends.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum End {
+    /// With an answer.
+    Answered,
+    /// With an error, in words for people.
+    Failed(String),
+    /// Somebody stopped it.
+    Stopped,
+}
+
+/// What a piece of news means.
+#[derive(Debug, Default, PartialEq)]
+pub struct Heard {
+    /// What the client is told.
+    pub frames: Vec<Value>,
+    /// How the response ends, when it does.
+    pub end: Option<End>,
+}
+
+impl From<Value> for Heard {
+    fn from(frame: Value) -> Self {
+        Self { frames: vec![frame], end: None }
+    }
+}
+
+/// One response.
+#[derive(Debug)]
+pub struct Turn {
+    /// The run that answers.
+    pub run_id: String,
+    /// Its session.
+    pub key: SessionKey,
+    /// All text that was told.
+    said: String,
+    /// Whether news were missed: what is said is then read off the run.
+    is_late: bool,
+    /// Whether the model wrote anything, be it that nothing is to be said.
+    has_written: bool,
+    cards: Vec<Value>,
+}
+
+impl Turn {
+    /// The response of this run, of which nothing was told.
+    pub fn new(run_id: String, key: SessionKey) -> Self {
+        let (said, cards) = (String::new(), Vec::new());
+        Self { run_id, key, said, is_late: false, has_written: false, cards }
+    }
+
+    /// Some of its news were missed.
+    pub const fn set_late(&mut self) {
+        self.is_late = true;
+    }
+
+    /// Whether news are those of its run.
+    pub fn is_of(&self, told: &Told) -> bool {
+        told.key == self.key && told.run.as_ref().is_none_or(|run| *run.id == *self.run_id)
+    }
+
+    /// What a piece of news of its session means. Questions about calls are for
+    /// whoever keeps them.
+    pub fn hear(&mut self, told: &Told) -> Heard {
+        if !self.is_of(told) {
+            return Heard::default();
+        }
+        match &told.news {
+            RunNews::Stream(event) => self.stream(event),
+            RunNews::Says(_) if self.is_late => {
+                let whole = told.run.as_ref().map(|run| run.progress().text).unwrap_or_default();
+                Heard { frames: self.catch_up(&whole).into_iter().collect(), end: None }
+            }
+            RunNews::Says(text) => self.say(text).into(),
+            RunNews::ToolBegins(card) => Self::begins(card),
+            RunNews::ToolShows(Card { call, .. }, output) => {
+                frame::tool_progress(&call.name, &call.id, output.to_text().trim_end()).into()
+            }
+            RunNews::ToolGuarded(card, news) => Self::guarded(card, news),
+            RunNews::ToolEnds(card, output) => self.ends(card, output),
+            RunNews::Noted { run_id, answer } if *run_id == self.run_id => {
+                let text = answer.message.text();
+                self.said.push_str(&text);
+                Heard { frames: vec![frame::message(&text)], end: Some(End::Answered) }
+            }
+            RunNews::Ends(ending) => self.ended(ending),
+            RunNews::Stored(_)
+            | RunNews::Begins
+            | RunNews::Asks { .. }
+            | RunNews::ToolAsks(..)
+            | RunNews::Compacts(_)
+            | RunNews::Compacted(..)
+            | RunNews::Noted { .. } => Heard::default(),
+        }
+    }
+
+    fn stream(&mut self, event: &StreamEvent) -> Heard {
+        match event {
+            StreamEvent::ThinkingDelta { delta, .. } => frame::reasoning(delta).into(),
+            StreamEvent::TextDelta { .. } => {
+                self.has_written = true;
+                Heard::default()
+            }
+            _ => Heard::default(),
+        }
+    }
+
+    fn say(&mut self, text: &str) -> Value {
+        self.said.push_str(text);
+        frame::delta(text)
+    }
+
+    fn guarded(card: &Card, news: &GuardNews) -> Heard {
+        let (tool, call_id) = (&card.call.name, card.call.id.as_str());
+        match news {
+            GuardNews::Denied(reason) => frame::tool_denied(tool, call_id, reason).into(),
+            GuardNews::ReviewBegins => frame::review_started(tool, call_id).into(),
+            GuardNews::ReviewEnds { approved, reason } => {
+                frame::review_complete(tool, call_id, *approved, reason).into()
+            }
+        }
+    }
+
+    fn begins(card: &Card) -> Heard {
+        let call = &card.call;
+        let mut frames = vec![frame::tool_start(&call.name, &call.id, &call.arguments)];
+        frames.extend(skill_of(card).map(|name| frame::skill(&name)));
+        Heard { frames, end: None }
+    }
+
+    fn ends(&mut self, card: &Card, output: &ToolOutput) -> Heard {
+        let (name, id) = (&card.call.name, &card.call.id);
+        let details = output.details.as_ref().unwrap_or(&Value::Null);
+        let mut frames = Vec::new();
+        // What somebody has decided, and what guardrails did, is told already.
+        let is_told = details["approvalId"].is_string() || details["by"] == GUARDRAILS;
+        if details["status"] == "denied" && !is_told {
+            frames.push(frame::tool_denied(name, id, BY_RULE));
+        }
+        frames.push(frame::tool_done(name, id, &output.to_text()));
+        if details["host"] == "sandbox" && details["durationMs"].is_number() {
+            let said = details["aggregated"].as_str().unwrap_or_default();
+            frames.push(frame::sandbox_result(said, details["exitCode"].as_i64()));
+        }
+        let room = CARDS_MAX - self.cards.len();
+        self.cards.extend(cards_of(details).take(room));
+        Heard { frames, end: None }
+    }
+
+    fn ended(&mut self, ending: &Ending) -> Heard {
+        let end = match ending {
+            Ending::Answered { .. } => End::Answered,
+            Ending::Failed { told, .. } => End::Failed(told.clone()),
+            Ending::Aborted(_) => End::Stopped,
+            Ending::TakenInto(run_id) => {
+                self.run_id.clone_from(run_id);
+                return Heard::default();
+            }
+        };
+        Heard { frames: Vec::new(), end: Some(end) }
+    }
+
+    /// What was told of a run before it was followed, or is to be told of one that
+    /// was not followed well: the rest of its text.
+    pub fn catch_up(&mut self, whole: &str) -> Option<Value> {
+        let rest = whole.strip_prefix(self.said.as_str()).filter(|rest| !rest.is_empty())?;
+        let rest = rest.to_owned();
+        Some(self.say(&rest))
+    }
+
+    /// What is told at the end, but `done`. `files` are those that it has made.
+    pub fn close(&mut self, end: &End, files: &[Value]) -> Vec<Value> {
+        let mut frames = Vec::new();
+        if !files.is_empty() {
+            frames.push(frame::media(files));
+        }
+        if !self.cards.is_empty() {
+            frames.push(frame::cards(&std::mem::take(&mut self.cards)));
+        }
+        let is_nothing = self.said.trim().is_empty() && frames.is_empty();
+        match end {
+            // A reply that says "nothing to say" is one.
+            End::Answered if is_nothing && !self.has_written => {
+                frames.push(frame::error(NO_ANSWER))
+            }
+            End::Failed(why) => frames.push(frame::error(why)),
+            End::Answered | End::Stopped => {}
+        }
+        frames
+    }
+}
+
+/// The skill whose file a call reads.
+fn skill_of(card: &Card) -> Option<String> {
+    if card.call.name != "read" {
+        return None;
+    }
+    let arguments = &card.call.arguments;
+    let path = ["path", "file_path"].iter().find_map(|name| arguments[*name].as_str())?;
+    let folder = path.strip_suffix(SKILL_FILE)?.strip_suffix('/')?;
+    let name = folder.rsplit('/').next().filter(|name| !name.is_empty())?;
+    Some(name.to_owned())
+}
+
+/// The cards of a result: `cards` of its details, or of the data that a server of
+/// tools has sent.
+fn cards_of(details: &Value) -> impl Iterator<Item = Value> {
+    let lists = [&details["cards"], &details["structuredContent"]["cards"]];
+    let all: Vec<Value> = lists
+        .into_iter()
+        .filter_map(Value::as_array)
+        .flatten()
+        .filter(|card| card["contentType"].is_string() && card.get("content").is_some())
+        .cloned()
+        .collect();
+    all.into_iter()
+}
+
+#[cfg(test)]
+mod tests;

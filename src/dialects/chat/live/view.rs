@@ -1,0 +1,275 @@
+//! What a connection and its worker share.
+//!
+//! Owns: the conversation that is open, what waits to be said in it, the questions
+//! that are shown, and whether a response is under way. Promises: a response that
+//! has begun ends with one `done`, also when the gateway closes the connection
+//! meanwhile; nobody who has gone is told anything.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use serde_json::{Value, json};
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
+
+use super::action::Said;
+use super::asked::{Asked, Questions};
+use super::conversation::Hidden;
+use super::frame;
+use crate::agent::approvals::QuestionKind;
+use crate::bus::Subscriber;
+use crate::dialects::chat::book::Session;
+use crate::gateway::Gateway;
+use crate::protocol::hello::MAX_PAYLOAD;
+use crate::registry::{Caller, Ctx, Reply, Services};
+use crate::sessions::{AgentId, SessionKey};
+
+/// Messages that wait on one connection; a person writes one while another is
+/// answered.
+const WAITING_MAX: usize = 100;
+/// Bytes of them: one of the largest.
+const WAITING_BYTES: usize = MAX_PAYLOAD;
+/// What is said of one too many.
+const TOO_MANY: &str = "Too many messages wait on this connection; wait for answers";
+
+/// What is to be done next.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Job {
+    /// Somebody says something, in the conversation that was open then.
+    Say(Said, Option<Session>),
+    /// So many messages were not taken, for this reason.
+    Refuse(String, usize),
+    /// A conversation is open again: its response that is under way is shown.
+    Watch(SessionKey),
+}
+
+/// A connection, as its worker sees it.
+pub struct View {
+    /// What every connection shares.
+    pub gateway: Arc<Gateway>,
+    /// Its place in the bus.
+    pub subscriber: Arc<Subscriber>,
+    /// Cancelled when the client has gone.
+    pub gone: CancellationToken,
+    caller: Caller,
+    queued: Notify,
+    // Lock order: view -> outbox; see docs/locks.md.
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    session: Option<Session>,
+    hidden: Option<Hidden>,
+    /// The id of a conversation that was put away, and the one that goes on from it.
+    successor: Option<(String, Session)>,
+    queue: VecDeque<Job>,
+    queued_bytes: usize,
+    is_working: bool,
+    /// Whether a response has begun whose `done` is still to come.
+    owes_done: bool,
+    /// The session whose news are followed.
+    followed: Option<SessionKey>,
+    questions: Questions,
+}
+
+impl View {
+    /// Of a connection on which nothing was said.
+    pub fn new(gateway: Arc<Gateway>, subscriber: Arc<Subscriber>, caller: Caller) -> Self {
+        let (gone, queued) = (CancellationToken::new(), Notify::new());
+        Self { gateway, subscriber, gone, caller, queued, state: Mutex::default() }
+    }
+
+    /// What the methods work with.
+    pub fn services(&self) -> &Arc<Services> {
+        &self.gateway.services
+    }
+
+    /// What one call in the client's name works with.
+    pub fn cx(&self) -> Ctx {
+        Ctx::new(Arc::clone(self.services()), self.caller.clone())
+    }
+
+    /// Tells the client.
+    pub fn tell(&self, frame: &Value) {
+        if !self.gone.is_cancelled() {
+            self.subscriber.outbox.answer(frame.to_string());
+        }
+    }
+
+    /// Tells several things in order.
+    pub fn tell_all(&self, frames: impl IntoIterator<Item = Value>) {
+        for frame in frames {
+            self.tell(&frame);
+        }
+    }
+
+    /// A response begins.
+    pub fn begin(&self) {
+        self.state.lock().owes_done = true;
+    }
+
+    /// It is over: says so, once.
+    pub fn done(&self) {
+        let mut state = self.state.lock();
+        if state.owes_done && !self.gone.is_cancelled() {
+            // What comes too late is said by the farewell.
+            state.owes_done = !self.subscriber.outbox.answer(frame::done().to_string());
+        }
+    }
+
+    /// The `done` that is still to come, for a connection that is closed.
+    pub fn owed(&self) -> Option<Value> {
+        std::mem::take(&mut self.state.lock().owes_done).then(frame::done)
+    }
+
+    /// The conversation that is open.
+    pub fn session(&self) -> Option<Session> {
+        self.state.lock().session.clone()
+    }
+
+    /// Opens another conversation, or none yet, of which the model is told this.
+    pub fn open(&self, session: Option<Session>, hidden: Option<Hidden>) {
+        let mut state = self.state.lock();
+        (state.session, state.hidden) = (session, hidden);
+    }
+
+    /// A conversation was begun because none was open; unless one is open by now.
+    pub fn open_begun(&self, session: &Session) {
+        let state = &mut *self.state.lock();
+        if state.session.is_none() {
+            state.session = Some(session.clone());
+            if let Some(hidden) = &mut state.hidden {
+                hidden.key = Some(session.key.clone());
+                state.successor = Some((hidden.id.clone(), session.clone()));
+            }
+        }
+    }
+
+    /// The conversation that goes on from one that was put away.
+    pub fn successor(&self, id: &str) -> Option<Session> {
+        let state = self.state.lock();
+        let found = state.successor.as_ref().filter(|(old, _)| old == id);
+        found.map(|(_, session)| session.clone())
+    }
+
+    /// What the model is to be told in a session before it hears the next message.
+    pub fn take_hidden(&self, key: &SessionKey) -> Option<Hidden> {
+        let mut state = self.state.lock();
+        let is_its = state.hidden.as_ref().is_some_and(|hidden| hidden.key.as_ref() == Some(key));
+        state.hidden.take_if(|_| is_its)
+    }
+
+    /// Puts it back: the message was not taken.
+    pub fn keep_hidden(&self, hidden: Option<Hidden>) {
+        let mut state = self.state.lock();
+        state.hidden = state.hidden.take().or(hidden);
+    }
+
+    /// The agent of a conversation that was put away and goes on in a new one.
+    pub fn hidden_agent(&self) -> Option<AgentId> {
+        self.state.lock().hidden.as_ref().map(|hidden| hidden.agent.clone())
+    }
+
+    /// Queues something; `true` when somebody has to begin with it.
+    pub fn push(&self, job: Job) -> bool {
+        let mut state = self.state.lock();
+        let bytes = job.bytes();
+        if state.queue.len() >= WAITING_MAX || state.queued_bytes + bytes > WAITING_BYTES {
+            // One more `done` is due, and takes no more room.
+            match state.queue.back_mut() {
+                Some(Job::Refuse(_, count)) => *count += 1,
+                _ => state.queue.push_back(Job::Refuse(TOO_MANY.into(), 1)),
+            }
+        } else {
+            state.queued_bytes += bytes;
+            state.queue.push_back(job);
+        }
+        self.queued.notify_one();
+        !std::mem::replace(&mut state.is_working, true)
+    }
+
+    /// Waits until something may be queued.
+    pub async fn queued(&self) {
+        self.queued.notified().await;
+    }
+
+    /// The next thing to do, if there is something, and the client is there.
+    pub fn next_job(&self) -> Option<Job> {
+        let mut state = self.state.lock();
+        if self.gone.is_cancelled() {
+            state.queue.clear();
+        }
+        let job = state.queue.pop_front();
+        let bytes = job.as_ref().map_or(0, Job::bytes);
+        state.queued_bytes = state.queued_bytes.saturating_sub(bytes);
+        job
+    }
+
+    /// Whether there is nothing left to do: then whoever asks has to stop.
+    pub fn rests(&self) -> bool {
+        let mut state = self.state.lock();
+        state.is_working = !state.queue.is_empty() && !self.gone.is_cancelled();
+        !state.is_working
+    }
+
+    /// Whose news are followed from now on.
+    pub fn set_followed(&self, key: Option<SessionKey>) {
+        self.state.lock().followed = key;
+    }
+
+    /// Whether news of a session are followed.
+    pub fn follows(&self, key: &str) -> bool {
+        self.state.lock().followed.as_ref().is_some_and(|followed| followed.as_str() == key)
+    }
+
+    /// Looks at the questions, or changes them. What it gives is told in order.
+    pub fn with_questions<T>(&self, change: impl FnOnce(&mut Questions) -> T) -> T {
+        change(&mut self.state.lock().questions)
+    }
+
+    /// The client has gone: what was not begun is not done, and what its turns ask
+    /// becomes a no.
+    pub fn leave(&self) -> Vec<Asked> {
+        self.gone.cancel();
+        self.state.lock().questions.take_own()
+    }
+
+    /// Answers a question in the client's name.
+    ///
+    /// # Errors
+    /// Those of the method.
+    pub async fn decide(&self, asked: &Asked, approved: bool) -> Reply<()> {
+        let method = match asked.kind {
+            QuestionKind::Exec => "exec.approval.resolve",
+            QuestionKind::Plugin => "plugin.approval.resolve",
+        };
+        let decision = if approved { "allow-once" } else { "deny" };
+        let params = json!({"id": asked.approval_id, "decision": decision});
+        self.cx().call(method, &params).await.map(drop)
+    }
+
+    /// Makes questions a no. Who may not decide lets them lapse: that is less than
+    /// a decision, and the turn is his.
+    pub async fn refuse(&self, all: Vec<Asked>) {
+        for asked in all {
+            if self.decide(&asked, false).await.is_ok() {
+                continue;
+            }
+            let approvals = &self.services().runs.parts().approvals;
+            if let Ok(question) = approvals.find(asked.kind, &asked.approval_id) {
+                question.lapse();
+            }
+        }
+    }
+}
+
+impl Job {
+    fn bytes(&self) -> usize {
+        match self {
+            Self::Say(said, _) => said.text.len(),
+            Self::Refuse(..) | Self::Watch(_) => 0,
+        }
+    }
+}

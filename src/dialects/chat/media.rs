@@ -1,0 +1,169 @@
+//! Files that an answer shows: kept when the answer ends, read by HTTP.
+//!
+//! Promises: only files of the agent's workspace and of the gateway's own media are
+//! kept, as for channels; what is kept has a name of our own, so no path leads
+//! elsewhere; it is read by whoever may read, or with the ticket that its message
+//! has. Must not: fetch what is only an address.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::http::StatusCode;
+use axum::http::header::{CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_TYPE};
+use axum::response::{IntoResponse, Response};
+use serde_json::{Value, json};
+use tokio::task::spawn_blocking;
+
+use crate::channels::{last_name, read_named};
+use crate::gateway::Gateway;
+use crate::http::Asked;
+use crate::protocol::Scope;
+use crate::protocol::hello::MAX_PAYLOAD;
+use crate::sessions::{Media, MediaType, SessionKey};
+use crate::store::create_private;
+
+/// Where files are kept, below the state directory.
+const FOLDER: &str = "media/outgoing/chat";
+/// Where they are read.
+pub const PATH: &str = "/api/media/:file";
+const BELOW: &str = "/api/media/";
+/// How long a file is kept: who looks into an older conversation has its words.
+const KEPT: Duration = Duration::from_hours(30 * 24);
+/// Largest file: what the largest message takes.
+const FILE_MAX: u64 = MAX_PAYLOAD as u64;
+/// The name of a ticket in the query.
+const TICKET: &str = "ticket";
+
+/// Keeps the files that an answer names; each as a `media` frame has it. What
+/// cannot be had is left out, and is in the log.
+pub async fn keep(gateway: &Arc<Gateway>, key: &SessionKey, named: &[String]) -> Vec<Value> {
+    let mut files = Vec::new();
+    for name in named {
+        match keep_one(gateway, key, name).await {
+            Ok(file) => files.push(file),
+            Err(error) => tracing::warn!(file = name, %error, "a file of an answer is not shown"),
+        }
+    }
+    files
+}
+
+async fn keep_one(gateway: &Arc<Gateway>, key: &SessionKey, named: &str) -> io::Result<Value> {
+    let services = &gateway.services;
+    let shown = last_name(named);
+    if named.starts_with("https://") || named.starts_with("http://") {
+        // A link: nothing is loaded from elsewhere because a model says so.
+        let octets = "application/octet-stream";
+        return Ok(json!({"kind": "file", "name": shown, "url": named, "mime": octets,
+            "content_type": octets}));
+    }
+    let (settings, agent) = (services.settings.now(), services.runs.parts().agent_of(key));
+    let path = named.strip_prefix("file://").unwrap_or(named).to_owned();
+    let (given, id) = (shown.clone(), services.ids.uuid());
+    let keeping = spawn_blocking(move || {
+        let bytes = read_named(&settings, &agent, &path, FILE_MAX).map_err(io::Error::other)?;
+        let kind = MediaType::of(&bytes, "");
+        let folder = settings.paths.state_dir.join(FOLDER);
+        sweep(&folder)?;
+        let name = Media::name(Some(&given), kind.extension, &id);
+        create_private(&folder.join(&name), &bytes).map_err(io::Error::other)?;
+        Ok::<_, io::Error>((name, kind.mime))
+    });
+    let (name, mime) = keeping.await??;
+    let ticket = gateway.tickets.issue(&source(&name), services.clock.now_ms());
+    let ticket = ticket.map(|(ticket, _)| format!("?{TICKET}={ticket}")).unwrap_or_default();
+    let url = format!("{BELOW}{}{ticket}", escaped(&name));
+    Ok(json!({"kind": kind_of(mime), "name": shown, "url": url, "mime": mime,
+        "content_type": mime}))
+}
+
+/// What a ticket is for.
+fn source(name: &str) -> String {
+    format!("chat:{name}")
+}
+
+fn escaped(name: &str) -> String {
+    percent_encoding::utf8_percent_encode(name, percent_encoding::NON_ALPHANUMERIC).to_string()
+}
+
+fn kind_of(mime: &str) -> &str {
+    match mime.split('/').next() {
+        Some(kind @ ("image" | "audio" | "video")) => kind,
+        _ => "file",
+    }
+}
+
+/// Removes what has been kept for long enough. Blocks.
+fn sweep(folder: &Path) -> io::Result<()> {
+    let entries = match fs::read_dir(folder) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        entries => entries?,
+    };
+    for entry in entries {
+        let entry = entry?;
+        if entry.metadata()?.modified()?.elapsed().unwrap_or_default() > KEPT {
+            fs::remove_file(entry.path())?;
+        }
+    }
+    Ok(())
+}
+
+/// `GET /api/media/<file>`.
+pub(super) async fn answer(asked: Asked<'_>) -> Response {
+    let (name, manner) = (asked.path.get("file").to_owned(), asked.manner);
+    if name.contains("..") || name.contains(['/', '\\', '\0']) {
+        return manner.forbidden("Forbidden");
+    }
+    let now = asked.gateway.services.clock.now_ms();
+    let ticket = asked.query(TICKET);
+    let has_ticket =
+        ticket.is_some_and(|it| asked.gateway.tickets.is_good(&it, &source(&name), now));
+    if !has_ticket && let Err(refusal) = asked.let_in(Scope::Read).await {
+        return refusal;
+    }
+    let folder: PathBuf = asked.gateway.services.settings.now().paths.state_dir.join(FOLDER);
+    match tokio::fs::read(folder.join(&name)).await {
+        Ok(bytes) => shown(bytes),
+        Err(_) => manner.error(StatusCode::NOT_FOUND, "Not found"),
+    }
+}
+
+/// Pictures, sound and video are shown; everything else is saved, so that no file
+/// is a page.
+fn shown(bytes: Vec<u8>) -> Response {
+    let mime = MediaType::of(&bytes, "").mime;
+    let is_shown = kind_of(mime) != "file" && mime != "image/svg+xml";
+    let (kind, place) =
+        if is_shown { (mime, "inline") } else { ("application/octet-stream", "attachment") };
+    let headers = [
+        (CONTENT_TYPE, kind),
+        (CONTENT_DISPOSITION, place),
+        (CACHE_CONTROL, "private, max-age=3600"),
+    ];
+    (headers, bytes).into_response()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_stays_one_segment_of_an_address() {
+        assert_eq!(escaped("a---b.png"), "a%2D%2D%2Db%2Epng");
+        assert_eq!(escaped("grün/x"), "gr%C3%BCn%2Fx");
+    }
+
+    #[test]
+    fn what_is_no_picture_sound_or_video_is_a_file() {
+        for (mime, kind) in [
+            ("image/png", "image"),
+            ("audio/mpeg", "audio"),
+            ("video/mp4", "video"),
+            ("text/plain", "file"),
+        ] {
+            assert_eq!(kind_of(mime), kind);
+        }
+    }
+}

@@ -1,0 +1,14 @@
+//! `GET /health`: for whoever keeps watch, in the words of the dialect and in those of
+//! OpenClaw.
+
+use axum::response::Response;
+use serde_json::json;
+
+use crate::http::{Asked, ok};
+
+pub fn answer(asked: &Asked<'_>) -> Response {
+    let services = &asked.gateway.services;
+    let mode = services.settings.now().gateway.mode.to_string();
+    let version = env!("CARGO_PKG_VERSION");
+    ok(&json!({"ok": true, "status": "ok", "version": version, "mode": mode}))
+}

@@ -1,0 +1,49 @@
+//! For whoever keeps watch: whether the process is there, and whether it is of use.
+//!
+//! Promises: a process that turns is live, whatever else is wrong, so that nobody
+//! restarts one that is only busy; it is ready when it takes work. Must not: tell
+//! strangers what is wrong.
+
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use serde_json::{Value, json};
+
+use crate::registry::Services;
+use crate::support::trouble;
+
+use super::caller::{foreign, reader};
+use super::{Asked, json_answer};
+
+/// `/healthz`.
+pub(super) fn live() -> Response {
+    fresh(StatusCode::OK, &json!({"ok": true, "status": "live"}))
+}
+
+/// `/ready` and `/readyz`. Why not is told to programs of this machine, and to
+/// those who may read.
+pub(super) async fn ready(asked: Asked<'_>) -> Response {
+    let Asked { gateway, wire, peer, parts, manner, .. } = asked;
+    let failing = failing(&gateway.services);
+    let mut told = json!({"ready": failing.is_empty()});
+    let is_near = peer.is_local() && foreign(gateway, peer, manner).is_none();
+    if is_near || reader(gateway, wire, peer, &parts.headers).await.is_ok() {
+        told["failing"] = json!(failing);
+        told["uptimeMs"] = json!(gateway.services.uptime_ms());
+    }
+    let status = if failing.is_empty() { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+    fresh(status, &told)
+}
+
+/// What keeps it from taking work.
+fn failing(services: &Services) -> Vec<&'static str> {
+    let checks = [
+        ("store", trouble::of("store").is_some()),
+        ("config", services.repair.is_some()),
+        ("stopping", services.runs.is_stopping()),
+    ];
+    checks.into_iter().filter(|(_, fails)| *fails).map(|(name, _)| name).collect()
+}
+
+fn fresh(status: StatusCode, body: &Value) -> Response {
+    ([(header::CACHE_CONTROL, "no-store")], json_answer(status, body)).into_response()
+}

@@ -1,0 +1,136 @@
+//! Sessions on disk, read beside a gateway or without one.
+//!
+//! Promises: nothing is written. Must not: know what readers make of it.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::PathBuf;
+
+use serde_json::{Value, json};
+
+use super::error::{At, SessionError};
+use super::transcript::{Birth, Body, Forward, Line, bare_id, head, header};
+use super::{KeyRules, SessionKey, StoredTranscript, TranscriptFormat, paths, rebuild, time};
+use crate::store::{SessionEntry, sessions_beside};
+
+/// Where sessions are looked for.
+#[derive(Debug, Clone)]
+pub struct Source {
+    /// The state folder.
+    pub state_dir: PathBuf,
+    /// The index; without it the files tell which sessions there are.
+    pub database: PathBuf,
+    /// How keys become canonical.
+    pub rules: KeyRules,
+}
+
+/// A session on disk.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StoredSession {
+    /// Its canonical key.
+    pub key: SessionKey,
+    /// What is known of it.
+    pub entry: SessionEntry,
+    /// Its transcript, which need not be there yet.
+    pub file: PathBuf,
+}
+
+/// All sessions, the last changed first.
+pub fn stored_sessions(source: &Source) -> Result<Vec<StoredSession>, SessionError> {
+    let Source { state_dir, database, rules } = source;
+    let mut found: Vec<(String, SessionEntry)> = Vec::new();
+    if database.exists() {
+        found.extend(sessions_beside(database)?.into_iter().map(|row| (row.key, row.entry)));
+    }
+    if found.is_empty() {
+        let new = rebuild::find(state_dir, rules).at("look for sessions in", state_dir)?;
+        found.extend(new.into_iter().map(|new| (new.key, new.entry)));
+        found.sort_by_key(|(_, entry)| std::cmp::Reverse(entry.updated_at));
+    }
+    let stored = |(key, entry): (String, SessionEntry)| {
+        let key = SessionKey::from_canonical(key);
+        let folder = paths::folder(state_dir, &key.agent(rules));
+        let file = paths::transcript(&folder, &key, &entry)?;
+        Ok(StoredSession { key, entry, file })
+    };
+    found.into_iter().map(stored).collect()
+}
+
+impl StoredSession {
+    /// Opens its transcript; `None` when it has none.
+    pub fn open(&self) -> io::Result<Option<File>> {
+        match File::open(&self.file) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            opened => opened.map(Some),
+        }
+    }
+}
+
+impl StoredTranscript<'_> {
+    /// Writes the transcript of `session` in one of our own formats; what is in
+    /// that format already is copied, without lines that cannot be read. Answers
+    /// how many lines were written.
+    pub fn write_as(
+        &self,
+        format: TranscriptFormat,
+        session: &StoredSession,
+        to: &mut dyn Write,
+    ) -> io::Result<u64> {
+        let is_same = head(self.file)?.is_some_and(|(found, _)| found == format);
+        let mut lines = Forward::new(self.file, 0, self.length)?;
+        let mut written = 0_u64;
+        let mut write = |line: &[u8]| {
+            to.write_all(line)?;
+            to.write_all(b"\n")?;
+            written = written.saturating_add(1);
+            io::Result::Ok(())
+        };
+        if format == TranscriptFormat::OpenClaw && !is_same {
+            write(header(&self.birth(session)?).as_bytes())?;
+        }
+        let (mut seq, mut parent) = (0_u64, Value::Null);
+        while let Some(line) = lines.next()? {
+            let Some(parsed) = Line::parse(line) else { continue };
+            if is_same {
+                write(line.trim_ascii_end())?;
+                continue;
+            }
+            let Line::Entry(entry) = parsed else { continue };
+            seq = seq.saturating_add(u64::from(entry.body.is_counted()));
+            match (format, entry.body) {
+                (TranscriptFormat::Messages, Body::Message(text)) => write(text.as_bytes())?,
+                (_, Body::Compaction { .. }) => {
+                    let Ok(mut whole) = serde_json::from_slice::<Value>(line) else { continue };
+                    whole["parentId"] = parent;
+                    parent = whole["id"].clone();
+                    write(whole.to_string().as_bytes())?;
+                }
+                (TranscriptFormat::OpenClaw, Body::Message(text)) => {
+                    let Some(message) = super::reading::value(text) else { continue };
+                    let millis = message.get("timestamp").and_then(Value::as_u64);
+                    let at = time::iso(millis.unwrap_or_default());
+                    let id = Value::from(bare_id(seq));
+                    let line = json!({"type": "message", "id": id, "parentId": parent,
+                        "timestamp": at, "message": message});
+                    parent = id;
+                    write(line.to_string().as_bytes())?;
+                }
+                _ => {}
+            }
+        }
+        Ok(written)
+    }
+
+    fn birth(&self, session: &StoredSession) -> io::Result<Birth> {
+        let entry = &session.entry;
+        let began = entry.session_started_at.unwrap_or(entry.updated_at);
+        Ok(Birth {
+            format: TranscriptFormat::OpenClaw,
+            session_id: entry.session_id.clone(),
+            session_key: session.key.as_str().to_owned(),
+            cwd: self.cwd()?.unwrap_or_default(),
+            timestamp: time::iso(began),
+            parent: None,
+        })
+    }
+}

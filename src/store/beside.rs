@@ -1,0 +1,38 @@
+//! Reading a database beside a gateway that may be using it.
+
+use std::path::Path;
+
+use rusqlite::{Connection, OpenFlags};
+
+use super::error::{Fault, StoreError};
+use super::{SessionRow, migrations, sessions};
+
+/// All sessions of the index, the last changed first. The database is opened for
+/// reading only.
+///
+/// # Errors
+/// When it cannot be read, or belongs to a later release.
+pub fn sessions_beside(path: &Path) -> Result<Vec<SessionRow>, StoreError> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let failed = |fault: Fault| fault.at("read the sessions in", path);
+    let connection = Connection::open_with_flags(path, flags);
+    let connection = connection.map_err(|error| failed(error.into()))?;
+    migrations::check(&connection, path)?;
+    sessions::all(&connection).map_err(failed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::Database;
+
+    #[test]
+    fn a_database_in_use_is_read_and_a_missing_one_is_not_made() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("x.sqlite");
+        assert!(sessions_beside(&path).is_err());
+        assert!(!path.exists());
+        let _used = Database::open(&path).unwrap();
+        assert_eq!(sessions_beside(&path).unwrap(), []);
+    }
+}

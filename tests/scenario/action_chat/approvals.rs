@@ -1,0 +1,212 @@
+//! Calls that wait for a person.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::{Chat, find, key_of, names, place, said};
+use crate::stage::{admin, call, history, start, text_of, until};
+use crate::support::client::SOON;
+use crate::support::{Gateway, MockProvider};
+
+/// Where each command is asked about.
+async fn asking() -> (Gateway, MockProvider) {
+    place(|config| config["tools"]["exec"] = json!({"ask": "always"})).await
+}
+
+/// A file that is only there when the command ran, and a message upon which the
+/// model runs it.
+fn running(gateway: &Gateway) -> (PathBuf, String) {
+    let file = gateway.workspace().join("ran");
+    let arguments = json!({"command": format!("touch {} && echo was here", file.display())});
+    (file, format!("@mock tool name=exec args={arguments} then=\"done\""))
+}
+
+async fn approve(chat: &mut Chat, call_id: &Value, response: &str) {
+    chat.act(json!({"action": "approve_tool", "call_id": call_id, "response": response})).await;
+}
+
+#[tokio::test]
+async fn a_yes_in_the_middle_of_a_response_lets_the_call_go_on() {
+    let (gateway, _mock) = asking().await;
+    let (file, message) = running(&gateway);
+    let mut chat = Chat::open(&gateway).await;
+    chat.begin().await;
+    for response in ["yes", "Y"] {
+        chat.send(&message).await;
+        let asked = chat.until("tool_approval_request").await;
+        assert_eq!(names(&asked), ["tool_start", "approval_request", "tool_approval_request"]);
+        let call_id = find(&asked, "tool_start")["call_id"].clone();
+        for name in ["approval_request", "tool_approval_request"] {
+            let request = find(&asked, name);
+            assert_eq!((&request["call_id"], &request["tool"]), (&call_id, &json!("exec")));
+            let arguments: Value =
+                serde_json::from_str(request["arguments"].as_str().unwrap()).unwrap();
+            assert!(arguments["command"].as_str().unwrap().starts_with("touch "));
+        }
+        assert!(!file.exists());
+        approve(&mut chat, &call_id, response).await;
+        let rest = chat.response().await;
+        assert_eq!(
+            names(&rest),
+            ["approval_resolved", "tool_progress", "tool_done", "delta", "done"]
+        );
+        assert_eq!(
+            rest[0],
+            json!({"type": "event", "event": "approval_resolved", "call_id": call_id,
+                "tool": "exec", "approved": true})
+        );
+        assert_eq!(find(&rest, "tool_done")["call_id"], call_id);
+        std::fs::remove_file(&file).unwrap();
+    }
+    chat.nothing_comes().await;
+}
+
+#[tokio::test]
+async fn anything_else_is_a_no_that_the_model_learns_of_and_the_turn_goes_on() {
+    let (gateway, _mock) = asking().await;
+    let (file, message) = running(&gateway);
+    let mut chat = Chat::open(&gateway).await;
+    let id = chat.begin().await;
+    chat.send(&message).await;
+    let asked = chat.until("tool_approval_request").await;
+    approve(&mut chat, &find(&asked, "tool_start")["call_id"], "rather not").await;
+    let rest = chat.response().await;
+    assert_eq!(names(&rest), ["approval_resolved", "tool_done", "delta", "done"]);
+    assert_eq!((&rest[0]["approved"], said(&rest).as_str()), (&json!(false), "done"));
+    assert!(!file.exists());
+    let mut client = admin(&gateway).await;
+    let key = key_of(&mut client, &id).await;
+    let messages = history(&mut client, &key).await;
+    let result = messages.iter().find(|message| message["role"] == "toolResult").unwrap();
+    assert!(text_of(result).starts_with("Exec denied"), "{result}");
+}
+
+#[tokio::test]
+async fn an_unknown_call_is_resolved_all_the_same() {
+    let (gateway, _mock) = asking().await;
+    let mut chat = Chat::open(&gateway).await;
+    for (response, approved) in [("yes", true), ("no", false)] {
+        approve(&mut chat, &json!("call-abc-123"), response).await;
+        assert_eq!(
+            chat.next().await,
+            json!({"type": "event", "event": "approval_resolved", "call_id": "call-abc-123",
+                "approved": approved})
+        );
+    }
+}
+
+#[tokio::test]
+async fn what_is_decided_elsewhere_is_told_once() {
+    let (gateway, _mock) = asking().await;
+    let (file, message) = running(&gateway);
+    let mut chat = Chat::open(&gateway).await;
+    let mut decider = admin(&gateway).await;
+    chat.begin().await;
+    chat.send(&message).await;
+    chat.until("tool_approval_request").await;
+    let asked =
+        decider.wait_for(SOON, |it| it["event"] == "exec.approval.requested").await.unwrap();
+    let params = json!({"id": asked["payload"]["id"], "decision": "allow-once"});
+    call(&mut decider, "exec.approval.resolve", params).await;
+    let rest = chat.response().await;
+    assert_eq!(names(&rest), ["approval_resolved", "tool_progress", "tool_done", "delta", "done"]);
+    assert!(rest[0]["approved"] == true && file.exists());
+    chat.nothing_comes().await;
+}
+
+#[tokio::test]
+async fn a_question_of_another_clients_turn_in_the_open_conversation_can_be_answered_here() {
+    let (gateway, _mock) = asking().await;
+    let (file, message) = running(&gateway);
+    let mut chat = Chat::open(&gateway).await;
+    let id = chat.begin().await;
+    let mut client = admin(&gateway).await;
+    let key = key_of(&mut client, &id).await;
+    start(&mut client, &key, &message, "run-1").await;
+    let asked = chat.until("tool_approval_request").await;
+    assert_eq!(names(&asked), ["approval_request", "tool_approval_request"]);
+    approve(&mut chat, &asked[0]["call_id"], "yes").await;
+    let resolved = chat.next().await;
+    assert_eq!(
+        (&resolved["event"], &resolved["approved"]),
+        (&json!("approval_resolved"), &json!(true))
+    );
+    until("the command", async || file.exists().then_some(())).await;
+    chat.nothing_comes().await;
+}
+
+#[tokio::test]
+async fn who_goes_has_said_no() {
+    let (gateway, _mock) = asking().await;
+    let (file, message) = running(&gateway);
+    // Somebody else could decide, and is not waited for.
+    let mut watcher = admin(&gateway).await;
+    let mut chat = Chat::open(&gateway).await;
+    let id = chat.begin().await;
+    chat.send(&message).await;
+    chat.until("tool_approval_request").await;
+    drop(chat);
+    let resolved =
+        watcher.wait_for(SOON, |it| it["event"] == "exec.approval.resolved").await.unwrap();
+    assert_eq!(resolved["payload"]["decision"], "deny");
+    // The turn goes on with that, and the conversation is there.
+    let key = key_of(&mut watcher, &id).await;
+    until("the answer", async || {
+        let told = crate::stage::told(&mut watcher, &key).await;
+        told.last().is_some_and(|(role, text)| role == "assistant" && text == "done").then_some(())
+    })
+    .await;
+    assert!(!file.exists());
+}
+
+#[tokio::test]
+async fn each_right_is_needed_for_what_it_is_for_and_the_error_names_it() {
+    let with = |scopes: &'static [&'static str]| {
+        place(move |config| {
+            config["tools"]["exec"] = json!({"ask": "always"});
+            config["gateway"]["auth"]["sharedSecretScopes"] = json!(scopes);
+        })
+    };
+    let (gateway, _mock) = with(&["operator.read"]).await;
+    let mut chat = Chat::open(&gateway).await;
+    chat.act(json!({"action": "new_session"})).await;
+    assert_eq!(
+        chat.next().await,
+        json!({"type": "error", "content": "missing scope: operator.write"})
+    );
+    let frames = chat.say("hello").await;
+    assert_eq!(frames[0]["content"], "missing scope: operator.write");
+    assert_eq!(names(&frames), ["error", "done"]);
+    approve(&mut chat, &json!("c"), "yes").await;
+    assert_eq!(
+        chat.next().await,
+        json!({"type": "error", "content": "missing scope: operator.approvals"})
+    );
+    let (gateway, _mock) = with(&["operator.write"]).await;
+    let refused = Chat::open_with(&gateway, crate::support::config::SECRET).await;
+    // Who may write may read.
+    assert!(refused.is_ok());
+    let (gateway, _mock) = with(&["operator.approvals"]).await;
+    let refused = Chat::open_with(&gateway, crate::support::config::SECRET).await;
+    assert_eq!(refused.err().map(|refusal| refusal.status), Some(403));
+}
+
+#[tokio::test]
+async fn a_client_that_may_not_decide_is_told_and_its_word_counts_for_nothing() {
+    let (gateway, _mock) = place(|config| {
+        config["tools"]["exec"] = json!({"ask": "always"});
+        config["gateway"]["auth"]["sharedSecretScopes"] =
+            json!(["operator.read", "operator.write"]);
+    })
+    .await;
+    let (file, message) = running(&gateway);
+    let mut chat = Chat::open(&gateway).await;
+    chat.begin().await;
+    chat.send(&message).await;
+    // Nobody is there who could decide: then it is a no at once.
+    let frames = tokio::time::timeout(Duration::from_secs(10), chat.response()).await.unwrap();
+    assert_eq!(names(&frames).last(), Some(&"done"));
+    assert!(!file.exists());
+}

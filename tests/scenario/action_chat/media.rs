@@ -1,0 +1,68 @@
+//! Files and cards of a response.
+
+use std::fs;
+
+use serde_json::json;
+
+use super::{Chat, find, names, place, said};
+use crate::support::config::SECRET;
+
+/// The smallest PNG there is.
+const PNG: &[u8] =
+    b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x01\0\0\0\x01\x08\x06\0\0\0\x1f\x15\xc4\x89\
+    \0\0\0\nIDATx\x9cc\0\x01\0\0\x05\0\x01\r\n-\xb4\0\0\0\0IEND\xaeB`\x82";
+
+#[tokio::test]
+async fn files_of_an_answer_come_after_its_words_and_can_be_read() {
+    let (gateway, _mock) = place(|_| {}).await;
+    fs::write(gateway.workspace().join("plot.png"), PNG).unwrap();
+    fs::write(gateway.workspace().join("page.html"), "<script>alert(1)</script>").unwrap();
+    fs::write(gateway.root().join("secret.txt"), "secret").unwrap();
+    let mut chat = Chat::open(&gateway).await;
+    let args = json!({"command": "echo MEDIA:plot.png; echo MEDIA:page.html; echo MEDIA:../secret.txt; \
+        echo MEDIA:https://example.org/a.png"});
+    let frames = chat.say(&format!("@mock tool name=exec args={args} then=\"Look.\"")).await;
+    assert_eq!(
+        names(&frames),
+        ["tool_start", "tool_progress", "tool_done", "delta", "media", "done"]
+    );
+    assert_eq!(said(&frames), "Look.");
+    let files = find(&frames, "media")["files"].as_array().unwrap();
+    // What is outside of the workspace is not shown.
+    assert_eq!(files.len(), 3, "{files:?}");
+    let (plot, page, link) = (&files[0], &files[1], &files[2]);
+    let url = plot["url"].as_str().unwrap();
+    assert!(url.starts_with("/api/media/plot"), "{url}");
+    assert_eq!(
+        *plot,
+        json!({"kind": "image", "name": "plot.png", "url": url, "mime": "image/png",
+            "content_type": "image/png"})
+    );
+    assert_eq!((&page["kind"], &link["kind"]), (&json!("file"), &json!("file")));
+    assert_eq!(link["url"], "https://example.org/a.png");
+
+    let client = reqwest::Client::builder().no_proxy().build().unwrap();
+    let base = format!("http://{}", gateway.address());
+    // With its ticket, as an <img> asks for it; or with the secret.
+    let path = url.split('?').next().unwrap();
+    for shown in [url.to_owned(), format!("{path}?token={SECRET}")] {
+        let answer = client.get(format!("{base}{shown}")).send().await.unwrap();
+        assert_eq!(answer.status(), 200, "{shown}");
+        assert_eq!(answer.headers()["content-type"], "image/png");
+        assert_eq!(answer.bytes().await.unwrap(), PNG);
+    }
+    for (refused, status) in [
+        (path.to_owned(), 401),
+        (format!("{path}?ticket=v1.x.y"), 401),
+        (format!("/api/media/..%2f..%2fopenclaw.json?token={SECRET}"), 403),
+        (format!("/api/media/none.png?token={SECRET}"), 404),
+    ] {
+        let answer = client.get(format!("{base}{refused}")).send().await.unwrap();
+        assert_eq!(answer.status(), status, "{refused}");
+    }
+    // What is no picture is saved, and is never a page.
+    let answer =
+        client.get(format!("{base}{}", page["url"].as_str().unwrap())).send().await.unwrap();
+    assert_eq!(answer.headers()["content-disposition"], "attachment");
+    assert_eq!(answer.headers()["content-type"], "application/octet-stream");
+}
