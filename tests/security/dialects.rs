@@ -210,10 +210,15 @@ async fn a_token_of_a_device_counts_for_its_scopes_until_it_is_revoked() {
     let token = auth["deviceToken"].as_str().unwrap().to_owned();
     let names = |manner: Manner| if manner == Manner::Claude { "access_token" } else { "token" };
     let shown = |manner: Manner, path: &str| format!("{path}?{}={token}", names(manner));
+    // One of them has no place for it in an address.
+    let show = |manner: Manner, method: &Method, path: &str| match manner {
+        Manner::OpenAi => asked(&gateway, method, path).bearer_auth(&token),
+        _ => asked(&gateway, method, &shown(manner, path)),
+    };
     let mut sockets = Vec::new();
     for dialect in ALL {
         for (route, method) in guarded(dialect) {
-            let request = asked(&gateway, method, &shown(dialect.manner, &path(route)));
+            let request = show(dialect.manner, method, &path(route));
             let is_enough = matches!(route.entry, Entry::Caller(it) | Entry::Ticket(it)
                 if it == Scope::Read);
             let status = answer(request).await.0;
@@ -234,7 +239,7 @@ async fn a_token_of_a_device_counts_for_its_scopes_until_it_is_revoked() {
     }
     for dialect in ALL {
         for (route, method) in guarded(dialect) {
-            let request = asked(&gateway, method, &shown(dialect.manner, &path(route)));
+            let request = show(dialect.manner, method, &path(route));
             assert_eq!(answer(request).await.0, 401, "{method} {}", path(route));
         }
     }
