@@ -170,13 +170,14 @@ async fn whoever_goes_away_stops_his_run() {
             let mut stream = request.send().await.unwrap().bytes_stream();
             let _ = stream.next().await.unwrap().unwrap();
         } else {
-            let asking = tokio::spawn(request.send());
+            let mut asking = tokio::task::JoinSet::new();
+            asking.spawn(request.send());
             let begun = async || {
                 let row = row_of(&mut client, key).await;
                 (row["status"] == "running").then_some(())
             };
             until("the run", begun).await;
-            asking.abort();
+            drop(asking);
         }
         settles(&mut client, key, "killed").await;
         assert_eq!(row(&mut client, key).await["status"], "killed");
