@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-use crate::protocol::message::Usage;
+use crate::protocol::message::{ToolCall, Usage};
 use crate::providers::ProviderErrorKind;
 use crate::store::{RunRecord, RunState};
 
@@ -56,6 +56,8 @@ pub struct Progress {
     pub files: Vec<String>,
     /// Its answer, once it is there.
     pub answer: Option<Answer>,
+    /// The calls that it ended with, for whoever asked to do.
+    pub handed: Vec<ToolCall>,
     /// Whether it was the provider that failed.
     pub provider_failed: bool,
     /// Why, when the same request may do better later.

@@ -2,6 +2,8 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use crate::providers::ToolSpec;
+
 /// The terms of a run. By default nobody in particular asks, in the open.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RunTerms {
@@ -19,6 +21,10 @@ pub struct RunTerms {
     pub is_light: bool,
     /// Lists of tools that it may use: one that is not in all of them is not.
     pub tools: Vec<Vec<String>>,
+    /// Tools of whoever asks: a call of one ends the run, and he does it himself.
+    pub client_tools: Vec<ToolSpec>,
+    /// What its system prompt says beside what everybody's does.
+    pub instructions: Option<String>,
 }
 
 /// Whether everything that a run has heard comes from the owner.

@@ -9,7 +9,9 @@ pub use ending::close_broken;
 
 use std::sync::Arc;
 
-use crate::protocol::message::{AgentMessage, AssistantMessage, ContentBlock, StopReason, Usage};
+use crate::protocol::message::{
+    AgentMessage, AssistantMessage, ContentBlock, StopReason, ToolCall, Usage,
+};
 use crate::providers::{ModelInfo, ModelRequest, ProviderError, Route, StreamEvent, ThinkingLevel};
 use crate::sessions::{SessionEntry, SessionError, StoredMessage};
 use crate::support::millis;
@@ -58,10 +60,19 @@ pub async fn execute(runs: &Arc<Runs>, run: &Arc<ActiveRun>) -> RunEnd {
     turn.emitter.start();
     turn.tell(row.as_ref(), "start");
     match turn.answer().await {
-        Ok(message) => turn.finish(&message).await,
+        Ok(Last::Answer(message)) => turn.finish(&message).await,
+        Ok(Last::Handed(message)) => turn.hand_over(&message).await,
         Err(Stop::Aborted(reason)) => turn.abort(reason).await,
         Err(Stop::Failed { message, kind }) => turn.fail(message, kind).await,
     }
+}
+
+/// What a run ends with.
+enum Last {
+    /// An answer, not stored yet.
+    Answer(AssistantMessage),
+    /// Calls of tools that whoever asked has to do; they are stored.
+    Handed(AssistantMessage),
 }
 
 /// Why there is no answer.
@@ -94,7 +105,7 @@ struct Turn<'a> {
 }
 
 impl Turn<'_> {
-    async fn answer(&mut self) -> Result<AssistantMessage, Stop> {
+    async fn answer(&mut self) -> Result<Last, Stop> {
         let mut has_compacted = false;
         let agent = self.run.key.agent(&self.parts.keys.now());
         let mut last = None;
@@ -143,12 +154,18 @@ impl Turn<'_> {
                 taken = if calls.is_empty() { self.runs.steering(self.run) } else { vec![] };
                 if taken.is_empty() {
                     self.note_answer(&message, &entry, &model);
-                    return Ok(message);
+                    return Ok(Last::Answer(message));
                 }
             }
             if goes_on {
-                let asked = self.store_call(message).await?;
+                let handed = handed(&calls, &toolbox);
+                let asked = self.store_call(message.clone()).await?;
                 self.call_tools(calls, &toolbox, &model, &asked).await?;
+                if !handed.is_empty() {
+                    self.note_answer(&message, &entry, &model);
+                    self.run.note(|progress| progress.handed = handed);
+                    return Ok(Last::Handed(message));
+                }
                 taken = self.runs.steering(self.run);
             } else {
                 let stored = self.store_call(message).await?;
@@ -185,6 +202,7 @@ impl Turn<'_> {
         let mut request = self.request(entry, toolbox, route.model()).await?;
         let prompt = Prompt::gather(self.parts, &self.run.key, entry, toolbox).await;
         let prompt = if self.run.terms.is_light { prompt.without_files() } else { prompt };
+        let prompt = prompt.instructed(self.run.terms.instructions.as_deref());
         let (thinking, notices) = (request.thinking, &self.notices);
         let system = |model: &ModelInfo| prompt.render(model, thinking, notices);
         let emitter = &mut self.emitter;
@@ -351,6 +369,12 @@ impl Turn<'_> {
         }
         Ok(stored)
     }
+}
+
+/// The calls that whoever asked has to do.
+fn handed(calls: &[ToolCall], toolbox: &Toolbox) -> Vec<ToolCall> {
+    let is_handed = |call: &&ToolCall| toolbox.check(call).is_ok_and(|(it, _)| it.is_of_client());
+    calls.iter().filter(is_handed).cloned().collect()
 }
 
 /// Takes any model call into the session's row.

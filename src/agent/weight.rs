@@ -44,7 +44,11 @@ impl Runs {
             Some(run) => scope.owned(run.owned.get()).limited(&run.terms.tools),
             None => scope.owned(true),
         };
-        Ok(parts.tools.toolbox(&parts.settings.now(), &scope).await)
+        let toolbox = parts.tools.toolbox(&parts.settings.now(), &scope).await;
+        Ok(match run {
+            Some(run) => toolbox.with_clients(&run.terms.client_tools),
+            None => toolbox,
+        })
     }
 
     /// Weighs the context of a session.

@@ -7,9 +7,9 @@ use std::time::Duration;
 use super::explain::{Choice, Ledger};
 use super::schema::{Node, env_integer};
 use super::{
-    AuthSettings, Bind, ConfigError, DialectsSettings, Env, MetricsSettings, Overrides, Paths,
-    ProxySettings, ReloadSettings, RemoteSettings, TlsSettings, UiSettings, auth, bind,
-    claude_projects, control_ui, dialects, metrics, proxies, reload, tls,
+    AuthSettings, Bind, ConfigError, DialectsSettings, Env, HttpSettings, MetricsSettings,
+    Overrides, Paths, ProxySettings, ReloadSettings, RemoteSettings, TlsSettings, UiSettings, auth,
+    bind, claude_projects, control_ui, dialects, http, metrics, proxies, reload, tls,
 };
 
 /// OpenClaw's port, which its clients try first.
@@ -48,6 +48,8 @@ pub struct GatewaySettings {
     pub control_ui: ControlUiSettings,
     /// How the Control UI is served.
     pub ui: UiSettings,
+    /// Which APIs of other software there are.
+    pub http: HttpSettings,
     /// The APIs of other software; ours.
     pub dialects: DialectsSettings,
     /// The gateway's certificate.
@@ -122,6 +124,7 @@ pub(super) fn read(
     let pages = node.member("controlUi")?;
     let ui = control_ui::read(&pages, from.file, from.paths, ledger)?;
     let control_ui = control_ui(&pages, from.file, ledger)?;
+    let http = http::read(&node, from.file, ledger)?;
     let mut dialects = dialects::read(&node, from.file, ledger)?;
     dialects.claude_projects = claude_projects::read(&node, from, ledger)?;
     let tls = tls::read(&node, from, ledger)?;
@@ -142,6 +145,7 @@ pub(super) fn read(
         reload,
         control_ui,
         ui,
+        http,
         dialects,
         tls,
         remote,

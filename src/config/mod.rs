@@ -28,6 +28,7 @@ mod file_rules;
 mod gateway;
 mod guardrails;
 mod heartbeat;
+mod http;
 pub mod include;
 pub mod keys;
 mod load;
@@ -90,6 +91,7 @@ pub use guardrails::{
     tool_id,
 };
 pub use heartbeat::{ActiveHours, HEARTBEAT_PROMPT, HeartbeatSettings};
+pub use http::{EndpointSettings, HttpSettings};
 pub use load::{check, load, load_text, parse, parse_value, preview};
 pub use logging::{LogLevel, LoggingSettings};
 pub use maintenance::{DiskBudget, MaintenanceMode, MaintenanceSettings};

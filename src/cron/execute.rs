@@ -244,6 +244,7 @@ fn terms(ticket: &Ticket, turn: &AgentTurn) -> RunTerms {
         fallbacks: turn.fallbacks.clone(),
         is_light: turn.light_context == Some(true),
         tools: own.chain(origin).collect(),
+        ..RunTerms::default()
     }
 }
 

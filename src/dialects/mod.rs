@@ -9,7 +9,7 @@ pub mod chat;
 pub mod claude;
 
 use crate::gateway::Gateway;
-use crate::http::{Manner, Route, SocketRoute};
+use crate::http::{Manner, Route, SocketRoute, openai};
 
 /// One of them.
 pub struct Dialect {
@@ -24,7 +24,7 @@ pub struct Dialect {
 }
 
 /// All of them, in the order in which their paths are looked through.
-pub static ALL: [&Dialect; 2] = [&claude::DIALECT, &chat::DIALECT];
+pub static ALL: [&Dialect; 3] = [&openai::DIALECT, &claude::DIALECT, &chat::DIALECT];
 
 /// The dialects in which a path may mean something, each with the path as its
 /// tables have it.
@@ -33,7 +33,10 @@ pub(crate) fn at<'p>(
     path: &'p str,
 ) -> impl Iterator<Item = (&'static Dialect, &'p str)> {
     let settings = gateway.services.settings.now();
-    anywhere(gateway, path).filter(move |(dialect, _)| settings.gateway.dialects.has(dialect.name))
+    anywhere(gateway, path).filter(move |(dialect, path)| match dialect.name {
+        "openai" => openai::has(gateway, path),
+        name => settings.gateway.dialects.has(name),
+    })
 }
 
 /// The same, whether they are enabled or not.

@@ -7,6 +7,7 @@ mod agent_files;
 mod agents;
 mod approvals;
 mod artifacts;
+pub mod ask;
 mod attachments;
 mod channel_inlet;
 mod channels;

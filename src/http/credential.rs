@@ -24,7 +24,7 @@ impl Manner {
     /// Names in the query under which its clients show a credential.
     const fn query_names(self) -> &'static [&'static str] {
         match self {
-            Self::Recorded => &[],
+            Self::Recorded | Self::OpenAi => &[],
             Self::Claude => &["access_token"],
             Self::Chat => &["token", "secret"],
         }
@@ -34,7 +34,7 @@ impl Manner {
     const fn cookie_name(self) -> Option<&'static str> {
         match self {
             Self::Claude => Some("access_token"),
-            Self::Recorded | Self::Chat => None,
+            Self::Recorded | Self::Chat | Self::OpenAi => None,
         }
     }
 

@@ -19,6 +19,8 @@ pub enum Manner {
     Claude,
     /// `{"status": word, "message": text}`.
     Chat,
+    /// `{"error": {message, type}}`, with the types that OpenAI's clients know.
+    OpenAi,
 }
 
 const TOO_MANY: &str = "Too many failed authentication attempts. Please try again later.";
@@ -43,7 +45,7 @@ impl Manner {
     fn unauthorized(self) -> Response {
         let status = StatusCode::UNAUTHORIZED;
         match self {
-            Self::Recorded => self.error(status, "Unauthorized"),
+            Self::Recorded | Self::OpenAi => self.error(status, "Unauthorized"),
             Self::Claude => {
                 json_answer(status, &json!({"error": "Unauthorized", "code": "INVALID_TOKEN"}))
             }
@@ -53,7 +55,7 @@ impl Manner {
 
     /// For somebody who may not do this.
     pub fn forbidden(self, message: &str) -> Response {
-        if self == Self::Recorded {
+        if matches!(self, Self::Recorded | Self::OpenAi) {
             let error = json!({"ok": false, "error": {"type": "forbidden", "message": message}});
             return json_answer(StatusCode::FORBIDDEN, &error);
         }
@@ -69,14 +71,14 @@ impl Manner {
     pub(super) fn foreign(self, why: &str) -> Response {
         match self {
             Self::Recorded => (StatusCode::FORBIDDEN, format!("{why}\n")).into_response(),
-            Self::Claude | Self::Chat => self.forbidden(why),
+            Self::Claude | Self::Chat | Self::OpenAi => self.forbidden(why),
         }
     }
 
     /// Where nothing is.
     pub(super) fn not_found(self) -> Response {
         match self {
-            Self::Recorded => (StatusCode::NOT_FOUND, "Not Found").into_response(),
+            Self::Recorded | Self::OpenAi => (StatusCode::NOT_FOUND, "Not Found").into_response(),
             Self::Claude | Self::Chat => self.error(StatusCode::NOT_FOUND, "Not Found"),
         }
     }
@@ -85,7 +87,7 @@ impl Manner {
     pub(super) fn no_such_method(self, allowed: &str) -> Response {
         let (status, message) = (StatusCode::METHOD_NOT_ALLOWED, "Method Not Allowed");
         let answer = match self {
-            Self::Recorded => (status, message).into_response(),
+            Self::Recorded | Self::OpenAi => (status, message).into_response(),
             Self::Claude | Self::Chat => self.error(status, message),
         };
         ([(header::ALLOW, allowed)], answer).into_response()
@@ -97,6 +99,7 @@ impl Manner {
             Self::Recorded => json!({"error": {"message": message, "type": word(status)}}),
             Self::Claude => json!({"error": message}),
             Self::Chat => json!({"status": chat_word(status), "message": message}),
+            Self::OpenAi => json!({"error": {"message": message, "type": openai_word(status)}}),
         };
         json_answer(status, &body)
     }
@@ -132,6 +135,14 @@ fn word(status: StatusCode) -> &'static str {
         429 => "rate_limited",
         400..=499 => "invalid_request",
         _ => "unavailable",
+    }
+}
+
+fn openai_word(status: StatusCode) -> &'static str {
+    match status.as_u16() {
+        401 | 403 | 429 => word(status),
+        400..=499 => "invalid_request_error",
+        _ => "api_error",
     }
 }
 

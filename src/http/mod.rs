@@ -17,6 +17,8 @@ mod home;
 mod hooks;
 mod manner;
 mod metrics;
+pub mod openai;
+mod openapi;
 mod page;
 mod pattern;
 mod query;

@@ -15,7 +15,7 @@ use crate::support::BoxFuture;
 
 use super::manner::Manner;
 use super::pattern::{self, PathValues, fit};
-use super::{Asked, health, home, hooks, metrics, page, ui};
+use super::{Asked, health, home, hooks, metrics, openapi, page, ui};
 
 /// Which requests a route is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -98,7 +98,7 @@ pub fn all_routes() -> impl Iterator<Item = &'static Route> {
 
 /// Everything that the gateway itself answers but upgrades. Its own paths come
 /// first: no configuration takes them away.
-pub static ROUTES: [Route; 12] = [
+pub static ROUTES: [Route; 13] = [
     Route {
         place: Place::Path("/healthz"),
         methods: &[Method::GET, Method::HEAD],
@@ -128,6 +128,12 @@ pub static ROUTES: [Route; 12] = [
         methods: &[Method::GET, Method::HEAD],
         entry: Entry::Reader,
         answer: |asked| Box::pin(metrics::answer(asked)),
+    },
+    Route {
+        place: Place::Path(openapi::PATH),
+        methods: &[Method::GET, Method::HEAD],
+        entry: Entry::Public,
+        answer: |_| Box::pin(ready(openapi::answer())),
     },
     Route {
         place: Place::Page,

@@ -98,7 +98,7 @@ impl ThinkingLevel {
 }
 
 /// A tool as the model gets to see it.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ToolSpec {
     /// Name the model calls it by.
     pub name: String,

@@ -10,7 +10,7 @@
 //! | `text`, `classes`, `compare` | when two values are the same |
 //! | `pairing`, `stream`, `verdict` | which frames belong together, and the checks |
 //! | `differences` | the reviewed list of what may differ |
-//! | `http` | the recorded requests of the Control UI |
+//! | `http`, `openai` | the recorded requests of the Control UI, and of the API of OpenAI |
 //! | `run`, `report`, `methods` | real gateways, `docs/conformance.md`, its table of methods |
 //! | `playback`, `selftest` | the proof that the runner itself can pass and fail |
 //!
@@ -30,6 +30,7 @@ mod ids;
 mod methods;
 mod moments;
 mod open;
+mod openai;
 mod pairing;
 mod pending;
 mod playback;

@@ -254,8 +254,9 @@ const CONFIG: &[(&str, &str, &str)] = &[
     (
         "http/auth-password",
         "/gateway/auth",
-        r#"{"mode":"password","password":"ref-secret-0001","rateLimit":{"maxAttempts":5,"exemptLoopback":false}}"#,
+        r#"{"mode":"password","password":"ref-secret-0001","rateLimit":{"maxAttempts":5,"lockoutMs":60000,"exemptLoopback":false}}"#,
     ),
+    ("http/auth-password", "/gateway/trustedProxies", r#"["127.0.0.1"]"#),
     (
         "handshake/rate-limit",
         "/gateway/auth/rateLimit",
@@ -265,6 +266,7 @@ const CONFIG: &[(&str, &str, &str)] = &[
     ("handshake/pairing", "/gateway/trustedProxies", r#"["127.0.0.1"]"#),
     ("devices/tokens", "/gateway/trustedProxies", r#"["127.0.0.1"]"#),
     ("http/openai-*", "/gateway/http/endpoints/chatCompletions/enabled", "true"),
+    ("http/auth-*", "/gateway/http/endpoints/chatCompletions/enabled", "true"),
     ("http/openai-responses", "/gateway/http/endpoints/responses/enabled", "true"),
     (
         "methods/models-tools",

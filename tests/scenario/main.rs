@@ -52,6 +52,7 @@ mod nodes_cli;
 mod offline;
 mod ollama;
 mod onboard;
+mod openai;
 mod operations;
 mod passed_on;
 mod presence;

@@ -20,6 +20,8 @@ const LIMIT: Duration = Duration::from_secs(20);
 
 async fn gateway(rate_limit: Option<Value>) -> Gateway {
     let mut config = default_config("127.0.0.1:9");
+    config["gateway"]["http"]["endpoints"] =
+        json!({"chatCompletions": {"enabled": true}, "responses": {"enabled": true}});
     if let Some(rate_limit) = rate_limit {
         config["gateway"]["auth"]["rateLimit"] = rate_limit;
     }
@@ -66,6 +68,7 @@ fn unauthorized(manner: Manner) -> Value {
         Manner::Chat => {
             json!({"status": "unauthorized", "message": "Invalid or missing admin secret"})
         }
+        Manner::OpenAi => json!({"error": {"message": "Unauthorized", "type": "unauthorized"}}),
         Manner::Recorded => panic!("no dialect speaks so"),
     }
 }
@@ -106,8 +109,12 @@ async fn a_credential_counts_where_the_clients_of_the_api_have_it_and_nowhere_el
                 for request in [cookie(SECRET), ask("").bearer_auth(SECRET)] {
                     let (status, told) = answer(request.header(header.0, header.1)).await;
                     assert_eq!(status, 403, "{place} {header:?}");
-                    let member = if dialect.manner == Manner::Claude { "error" } else { "message" };
-                    assert!(told[member].is_string(), "{place}: {told}");
+                    let text = match dialect.manner {
+                        Manner::Claude => &told["error"],
+                        Manner::OpenAi => &told["error"]["message"],
+                        Manner::Chat | Manner::Recorded => &told["message"],
+                    };
+                    assert!(text.is_string(), "{place}: {told}");
                 }
             }
             let is_read = *method == Method::GET;
@@ -203,10 +210,15 @@ async fn a_token_of_a_device_counts_for_its_scopes_until_it_is_revoked() {
     let token = auth["deviceToken"].as_str().unwrap().to_owned();
     let names = |manner: Manner| if manner == Manner::Claude { "access_token" } else { "token" };
     let shown = |manner: Manner, path: &str| format!("{path}?{}={token}", names(manner));
+    // One of them has no place for it in an address.
+    let show = |manner: Manner, method: &Method, path: &str| match manner {
+        Manner::OpenAi => asked(&gateway, method, path).bearer_auth(&token),
+        _ => asked(&gateway, method, &shown(manner, path)),
+    };
     let mut sockets = Vec::new();
     for dialect in ALL {
         for (route, method) in guarded(dialect) {
-            let request = asked(&gateway, method, &shown(dialect.manner, &path(route)));
+            let request = show(dialect.manner, method, &path(route));
             let is_enough = matches!(route.entry, Entry::Caller(it) | Entry::Ticket(it)
                 if it == Scope::Read);
             let status = answer(request).await.0;
@@ -227,7 +239,7 @@ async fn a_token_of_a_device_counts_for_its_scopes_until_it_is_revoked() {
     }
     for dialect in ALL {
         for (route, method) in guarded(dialect) {
-            let request = asked(&gateway, method, &shown(dialect.manner, &path(route)));
+            let request = show(dialect.manner, method, &path(route));
             assert_eq!(answer(request).await.0, 401, "{method} {}", path(route));
         }
     }

@@ -124,6 +124,8 @@ async fn gateway(mode: &str, mock: &MockProvider) -> Gateway {
     config["channels"] = json!({"webhook": {"secret": SIGNING, "allowFrom": ["ann"]}});
     config["gateway"]["controlUi"] = json!({"basePath": UI});
     config["gateway"]["dialects"] = json!({"claude": {"share": true}});
+    config["gateway"]["http"]["endpoints"] =
+        json!({"chatCompletions": {"enabled": true}, "responses": {"enabled": true}});
     let gateway = Gateway::start(GatewayOptions::with_config(config)).await;
     write_control_ui(&gateway.state_dir().join("control-ui"));
     gateway

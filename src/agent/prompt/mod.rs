@@ -42,6 +42,8 @@ pub struct Prompt {
     zone: Option<TimeZone>,
     /// What the session itself adds.
     extra: Option<String>,
+    /// What the message adds that is answered.
+    instructions: Option<String>,
     channel: String,
     host: String,
     now_ms: u64,
@@ -85,6 +87,7 @@ impl Prompt {
             warns_of_truncation: settings.warns_of_truncation,
             zone: settings.user_timezone.clone(),
             extra: entry.extra_system_prompt.clone(),
+            instructions: None,
             channel: entry.channel.clone().unwrap_or_else(|| CHANNEL.into()),
             host: rustix::system::uname().nodename().to_string_lossy().into_owned(),
             now_ms: parts.clock.now_ms(),
@@ -99,12 +102,19 @@ impl Prompt {
         Self { files: Injected::nothing(), ..self }
     }
 
+    /// The same for one message that brings instructions of its own.
+    #[must_use]
+    pub fn instructed(self, instructions: Option<&str>) -> Self {
+        Self { instructions: instructions.map(str::to_owned), ..self }
+    }
+
     /// The prompt for `model`; `notices` happened since the last turn.
     pub fn render(&self, model: &ModelInfo, thinking: ThinkingLevel, notices: &[String]) -> String {
         let mut prompt = match &self.written {
             Some(written) => written.clone(),
             None => self.built(model, thinking),
         };
+        sections::instructions(&mut prompt, self.instructions.as_deref());
         sections::notices(&mut prompt, notices);
         prompt
     }

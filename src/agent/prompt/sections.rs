@@ -129,6 +129,12 @@ pub fn extra(prompt: &mut String, audience: Audience, extra: Option<&str>) {
     let _ = write!(prompt, "\n## {title}\n{extra}\n");
 }
 
+pub fn instructions(prompt: &mut String, instructions: Option<&str>) {
+    if let Some(instructions) = instructions.map(str::trim).filter(|text| !text.is_empty()) {
+        let _ = write!(prompt, "\n\n## This request\n{instructions}\n");
+    }
+}
+
 pub fn runtime(prompt: &mut String, facts: &Prompt, model: &ModelInfo, thinking: ThinkingLevel) {
     let _ = write!(
         prompt,

@@ -6,6 +6,7 @@
 
 mod arguments;
 pub mod catalog;
+mod clients;
 mod context;
 mod cron;
 mod exec;
@@ -23,6 +24,7 @@ mod web;
 pub use context::{CallNews, NewsSender, ToolContext, ToolNews};
 pub use output::ToolOutput;
 pub use policy::{ToolScope, allows};
+pub use web::user_agent;
 
 use std::sync::Arc;
 
@@ -108,6 +110,11 @@ pub trait Tool: Send + Sync {
     /// What calling it does.
     fn kind(&self) -> ToolKind {
         ToolKind::Changes
+    }
+
+    /// Whether whoever asked does it himself: then a call of it ends the run.
+    fn is_of_client(&self) -> bool {
+        false
     }
 
     /// Where it comes from.
@@ -197,6 +204,16 @@ fn builtin(settings: &Settings, env: &Env) -> Vec<Arc<dyn Tool>> {
 pub struct Toolbox(Vec<Arc<dyn Tool>>);
 
 impl Toolbox {
+    /// The same with tools of whoever asks. They come before others of their names,
+    /// which would do something else than he means.
+    #[must_use]
+    pub fn with_clients(mut self, specs: &[ToolSpec]) -> Self {
+        self.0.retain(|tool| specs.iter().all(|spec| spec.name != tool.name()));
+        let theirs = specs.iter().cloned().map(clients::ClientTool::new);
+        self.0.extend(theirs.map(|tool| Arc::new(tool) as Arc<dyn Tool>));
+        self
+    }
+
     /// The tools.
     pub fn iter(&self) -> impl Iterator<Item = &dyn Tool> {
         self.0.iter().map(|tool| &**tool)

@@ -36,6 +36,20 @@ impl Turn<'_> {
         RunEnd::Answered
     }
 
+    /// Ends with calls that whoever asked has to do. They are on disk, and counted.
+    pub(super) async fn hand_over(mut self, message: &AssistantMessage) -> RunEnd {
+        let (provider, model) = (message.provider.clone(), message.model.clone());
+        let usage = message.usage.clone();
+        let change = move |entry: &mut SessionEntry| {
+            (entry.model_provider, entry.model) = (Some(provider), Some(model));
+            take_last(entry, &usage);
+        };
+        let row = self.close(&RunEnd::Answered, "done", change).await;
+        self.emitter.finish(&self.used, message.stop_reason.as_str());
+        self.tell(row.as_ref(), "end");
+        RunEnd::Answered
+    }
+
     pub(super) async fn fail(mut self, message: String, kind: &str) -> RunEnd {
         let end = RunEnd::Failed(message.clone());
         let row = self.close(&end, "failed", |_| {}).await;
@@ -135,6 +149,11 @@ async fn update(
 /// Takes the last model call of a run into the session's row.
 fn take_answer(entry: &mut SessionEntry, usage: &Usage) {
     take_call(entry, usage);
+    take_last(entry, usage);
+}
+
+/// What the row says of the last model call alone.
+fn take_last(entry: &mut SessionEntry, usage: &Usage) {
     entry.input_tokens = Some(usage.input);
     entry.output_tokens = Some(usage.output);
     entry.cache_read = Some(usage.cache_read);

@@ -20,6 +20,7 @@ const KEYS: &[Key] = &[
     key("controlSocket", Boolean, "Whether clawgate devices works on this machine without a token.").or("true").advanced(),
     key("reload", Object(RELOAD), "What happens when the config file changes."),
     key("controlUi", Object(CONTROL_UI), "How the web UI is served, and which web pages may connect."),
+    key("http", Object(HTTP), "APIs of other software, by HTTP."),
     key("dialects", Object(DIALECTS), "APIs of other software that clients of it find here.").advanced(),
     key("tls", Object(TLS), "TLS on the port itself."),
     key("remote", Object(REMOTE), "The gateway that client commands are for when mode is remote."),
@@ -29,6 +30,49 @@ const KEYS: &[Key] = &[
     key("nodes", Object(NODES), "What other machines may be asked for."),
     key("tools", Object(tools::RULES), "Tools that clients call themselves."),
 ];
+
+const HTTP: &[Key] =
+    &[key("endpoints", Object(ENDPOINTS), "Which of them are there, and what they take.")];
+
+const ENDPOINTS: &[Key] = &[
+    key(
+        "chatCompletions",
+        Object(CHAT_COMPLETIONS),
+        "POST /v1/chat/completions, as OpenAI has it.",
+    ),
+    key("responses", Object(RESPONSES), "POST /v1/responses, as OpenAI has it."),
+];
+
+const CHAT_COMPLETIONS: &[Key] = &[
+    SWITCHED_OFF,
+    MAX_BODY_BYTES,
+    key(
+        "images",
+        Object(&[
+            key("allowUrl", Boolean, "Whether pictures are fetched from the web.").or("false")
+        ]),
+        "Pictures in messages.",
+    ),
+];
+
+const RESPONSES: &[Key] = &[
+    SWITCHED_OFF,
+    MAX_BODY_BYTES,
+    key(
+        "images",
+        Object(
+            &[key("allowUrl", Boolean, "Whether pictures are fetched from the web.").or("true")],
+        ),
+        "Pictures in the input.",
+    ),
+];
+
+const SWITCHED_OFF: Key = key("enabled", Boolean, "Whether it is there.").or("false").like("true");
+
+const MAX_BODY_BYTES: Key =
+    key("maxBodyBytes", Integer(1, 104_857_600), "Most bytes of a request\'s body.")
+        .or("20971520")
+        .advanced();
 
 const RELOAD: &[Key] = &[
     key("mode", Word(&["off", "hot", "restart", "hybrid"]), "What is done: nothing; use what can be used at once; restart; use it, and restart for the rest.").or("\"hybrid\"").like("\"hot\""),

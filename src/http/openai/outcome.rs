@@ -1,0 +1,76 @@
+//! What has become of a run, as clients of this API are told.
+
+use axum::http::StatusCode;
+use serde_json::{Value, json};
+
+use crate::agent::{AbortReason, RunEnd, RunReport};
+use crate::http::Manner;
+use crate::protocol::message::{ToolCall, Usage};
+use axum::response::Response;
+
+/// An answer.
+#[derive(Debug, Clone)]
+pub struct Answered {
+    /// What it says.
+    pub text: String,
+    /// Calls of tools that the client has to do.
+    pub calls: Vec<ToolCall>,
+    /// What the run has used.
+    pub used: Usage,
+    /// Whether the model was cut because it said too much.
+    pub is_cut: bool,
+}
+
+/// Why there is no answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Failed {
+    /// Whose fault it is.
+    pub status: StatusCode,
+    /// In words.
+    pub message: &'static str,
+}
+
+impl Failed {
+    /// `{message, type}`.
+    pub fn error(self) -> Value {
+        json!({"message": self.message, "type": "api_error"})
+    }
+
+    /// The answer.
+    pub fn answer(self) -> Response {
+        Manner::OpenAi.error(self.status, self.message)
+    }
+}
+
+/// What a run came to.
+///
+/// # Errors
+/// When it has no answer.
+pub fn of(report: &RunReport) -> Result<Answered, Failed> {
+    let failed = |status, message| Err(Failed { status, message });
+    match &report.end {
+        // What the provider said is in the log: it may be about the gateway's keys.
+        RunEnd::Failed(_) => failed(StatusCode::INTERNAL_SERVER_ERROR, "internal error"),
+        RunEnd::Aborted(AbortReason::Timeout) => {
+            failed(StatusCode::GATEWAY_TIMEOUT, "the run took too long")
+        }
+        RunEnd::Aborted(AbortReason::Shutdown) => {
+            failed(StatusCode::SERVICE_UNAVAILABLE, "the gateway stops")
+        }
+        RunEnd::Answered | RunEnd::Aborted(_) => {
+            let progress = &report.progress;
+            let answer = progress.answer.as_ref();
+            Ok(Answered {
+                text: progress.text.to_string(),
+                calls: progress.handed.clone(),
+                used: answer.map(|answer| answer.used.clone()).unwrap_or_default(),
+                is_cut: answer.is_some_and(|answer| answer.stop_reason == "length"),
+            })
+        }
+    }
+}
+
+/// Tokens that went in, those that a cache had included.
+pub const fn input_tokens(used: &Usage) -> u64 {
+    used.input + used.cache_read + used.cache_write
+}

@@ -1,0 +1,156 @@
+//! The items of an input.
+
+use std::collections::HashMap;
+
+use serde_json::{Value, json};
+
+use crate::http::openai::fetch::{Given, picture};
+use crate::http::openai::read::{At, Wrong};
+use crate::http::openai::words::{Entry, Who, called};
+
+/// What the items say.
+#[derive(Default)]
+pub struct Said {
+    /// What was said, each with what came with it.
+    pub entries: Vec<(Entry, Vec<Given>)>,
+    /// What the system and the developer say.
+    pub instructions: Vec<String>,
+    /// Names of tools by the ids of their calls.
+    names: HashMap<String, String>,
+}
+
+impl Said {
+    /// Reads `input`: a text, or items.
+    ///
+    /// # Errors
+    /// When it is neither, or one of them is not known.
+    pub fn read(input: &At<'_>) -> Result<Self, Wrong> {
+        let mut said = Self::default();
+        match input.value() {
+            Value::String(text) => said.add(Who::User, text.clone(), Vec::new()),
+            Value::Array(_) => {
+                for item in input.items()? {
+                    said.take(&item)?;
+                }
+            }
+            _ => return Err(input.wrong("Invalid input")),
+        }
+        Ok(said)
+    }
+
+    fn add(&mut self, who: Who, text: String, given: Vec<Given>) {
+        if !text.is_empty() || !given.is_empty() || matches!(who, Who::Tool(_)) {
+            self.entries.push((Entry { who, text }, given));
+        }
+    }
+
+    fn take(&mut self, item: &At<'_>) -> Result<(), Wrong> {
+        if item.object()?.is_none() {
+            return Err(item.wrong("must be an object"));
+        }
+        let kind = item.member("type");
+        match kind.text()?.unwrap_or("message") {
+            "message" => self.take_message(item),
+            "function_call" => {
+                let id = item.member("call_id").required_text()?;
+                let name = item.member("name").required_text()?;
+                let arguments = item.member("arguments").text()?.unwrap_or("{}");
+                self.names.insert(id.to_owned(), name.to_owned());
+                self.add(Who::Assistant, called(name, id, arguments), Vec::new());
+                Ok(())
+            }
+            "function_call_output" => {
+                let id = item.member("call_id").required_text()?;
+                let (text, given) = content(&item.member("output"))?;
+                let name = self.names.get(id).map_or("of this call", String::as_str);
+                self.add(Who::Tool(format!("{name} ({id})")), text, given);
+                Ok(())
+            }
+            // What another model thought, and names of what only OpenAI keeps.
+            "reasoning" | "item_reference" => Ok(()),
+            _ => Err(kind.wrong("must be message, function_call or function_call_output")),
+        }
+    }
+
+    fn take_message(&mut self, item: &At<'_>) -> Result<(), Wrong> {
+        let (text, given) = content(&item.member("content"))?;
+        let role = item.member("role");
+        match role.required_text()? {
+            "system" | "developer" => self.instructions.push(text),
+            "user" => self.add(Who::User, text, given),
+            "assistant" => self.add(Who::Assistant, text, Vec::new()),
+            _ => return Err(role.wrong("must be system, developer, user or assistant")),
+        }
+        Ok(())
+    }
+}
+
+/// The text of a content, and what is in it beside.
+fn content(content: &At<'_>) -> Result<(String, Vec<Given>), Wrong> {
+    if !content.value().is_array() {
+        return Ok((content.text()?.unwrap_or_default().to_owned(), Vec::new()));
+    }
+    let (mut texts, mut given) = (Vec::new(), Vec::new());
+    for part in content.items()? {
+        let kind = part.member("type");
+        match kind.required_text()? {
+            "input_text" | "output_text" | "text" => {
+                texts.push(part.member("text").required_text()?);
+            }
+            "refusal" => texts.push(part.member("refusal").required_text()?),
+            "input_image" => given.push(image(&part)?),
+            "input_file" => given.push(file(&part)?),
+            _ => {
+                return Err(
+                    kind.wrong("must be input_text, output_text, input_image or input_file")
+                );
+            }
+        }
+    }
+    Ok((texts.join("\n"), given))
+}
+
+/// `image_url`, or `source` as the original has it.
+fn image(part: &At<'_>) -> Result<Given, Wrong> {
+    let source = part.member("source");
+    if source.object()?.is_none() {
+        return picture(&part.member("image_url"));
+    }
+    match source.member("type").required_text()? {
+        "url" => picture(&source.member("url")),
+        "base64" => Ok(Given::Here(json!({"type": "image",
+            "mimeType": source.member("media_type").text()?,
+            "content": source.member("data").required_text()?}))),
+        _ => Err(source.member("type").wrong("must be url or base64")),
+    }
+}
+
+/// `file_data`, or `source`. What is only an address is not fetched: a page is no
+/// file.
+fn file(part: &At<'_>) -> Result<Given, Wrong> {
+    let source = part.member("source");
+    let (data, name, kind) = if source.object()?.is_some() {
+        (source.member("data"), source.member("filename"), source.member("media_type").text()?)
+    } else {
+        (part.member("file_data"), part.member("filename"), None)
+    };
+    let content = data.required_text()?;
+    let name = name.text()?.unwrap_or("file");
+    Ok(Given::Here(json!({"type": "file", "fileName": name,
+        "mimeType": kind.unwrap_or_else(|| kind_of(name)), "content": content})))
+}
+
+/// What a name says a file is; a data URL says it better, and its bytes best.
+fn kind_of(name: &str) -> &'static str {
+    match name.rsplit_once('.').map(|(_, ending)| ending.to_ascii_lowercase()).as_deref() {
+        Some("txt" | "log") => "text/plain",
+        Some("md") => "text/markdown",
+        Some("csv") => "text/csv",
+        Some("html") => "text/html",
+        Some("json") => "application/json",
+        Some("xml") => "application/xml",
+        Some("yaml" | "yml") => "application/yaml",
+        Some("pdf") => "application/pdf",
+        _ => "",
+    }
+}

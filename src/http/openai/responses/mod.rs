@@ -1,0 +1,88 @@
+//! `POST /v1/responses`.
+
+mod items;
+mod request;
+mod told;
+
+use std::sync::Arc;
+
+use axum::http::StatusCode;
+use axum::response::Response;
+
+use super::fetch::attachments;
+use super::read::{At, Wrong, body};
+use super::sse;
+use super::target::{Wanted, target};
+use super::waiting::Waiting;
+use super::words::message;
+use crate::handlers::ask::Question;
+use crate::http::{Asked, json_answer};
+use crate::registry::Ctx;
+use crate::sessions::SessionKey;
+use request::Request;
+use told::Made;
+
+/// What conversations without a name begin with.
+const PREFIX: &str = "openresponses";
+/// What the ids of responses begin with.
+const ID: &str = "resp_";
+
+pub async fn answer(asked: Asked<'_>) -> Response {
+    answered(asked).await.unwrap_or_else(|refusal| refusal)
+}
+
+/// # Errors
+/// The answer to a request that is not taken, or comes to nothing.
+async fn answered(mut asked: Asked<'_>) -> Result<Response, Response> {
+    let settings = asked.gateway.services.settings.now().gateway.http.responses;
+    let value = body(&mut asked, settings.max_body_bytes).await?;
+    let request = Request::read(&At::root(&value)).map_err(|wrong| wrong.answer())?;
+    let (cx, manner) = (asked.cx(), asked.manner);
+    let session = match request.previous {
+        Some(id) => Some(session_of(&cx, id).await?),
+        None => None,
+    };
+    let wanted = Wanted { model: request.model, user: request.user, session, prefix: PREFIX };
+    let target = target(&asked.parts.headers, &cx, wanted).map_err(|wrong| wrong.answer())?;
+    let attachments = attachments(&cx, request.given, settings.fetches_images).await;
+    let attachments = attachments.map_err(|wrong| wrong.answer())?;
+    let known = cx.services.sessions.entry(&target.key).await;
+    let is_known = known.is_ok_and(|entry| entry.is_some());
+    let id = format!("{ID}{}", cx.services.ids.uuid());
+    let created_at = cx.now_ms() / 1000;
+    let ids = Arc::clone(&cx.services.ids);
+    let made = Made::new(id.clone(), request.model.to_owned(), created_at, ids);
+    let question = Question {
+        key: target.key,
+        run_id: id,
+        text: message(&request.entries, is_known),
+        attachments,
+        model: target.model,
+        client_tools: request.tools.specs,
+        instructions: request.instructions,
+    };
+    let waiting = Waiting::for_answer(cx, question).await;
+    let waiting = waiting.map_err(|error| manner.of_error(&error))?;
+    if request.is_stream {
+        return Ok(sse::answer(waiting, made));
+    }
+    Ok(match waiting.end().await {
+        Ok(answered) => json_answer(StatusCode::OK, &made.whole(&answered)),
+        Err(failed) => json_answer(failed.status, &made.failed(failed)),
+    })
+}
+
+/// The session of a response. Its id is a random number that only who got it
+/// knows; and who may write to one session may write to all.
+async fn session_of(cx: &Ctx, id: &str) -> Result<SessionKey, Response> {
+    let unknown = || Wrong(format!("Previous response with id '{id}' not found.")).answer();
+    if !id.starts_with(ID) {
+        return Err(unknown());
+    }
+    let run = cx.services.runs.parts().store.run(id).await;
+    let run = run.map_err(|error| {
+        tracing::error!(%error, "a response cannot be looked up");
+        crate::http::Manner::OpenAi.error(StatusCode::SERVICE_UNAVAILABLE, "internal error")
+    })?;
+    run.map(|run| SessionKey::from_canonical(run.session_key)).ok_or_else(unknown)
+}

@@ -1,0 +1,115 @@
+//! What is asked for.
+
+use super::items::Said;
+use crate::http::openai::fetch::Given;
+use crate::http::openai::read::{At, Wrong};
+use crate::http::openai::target::FAMILY;
+use crate::http::openai::tools::{self, ClientTools, Form};
+use crate::http::openai::words::{Entry, Who, first_new};
+
+const NO_USER: &str = "Missing user message in `input`.";
+
+/// A request.
+#[derive(Debug)]
+pub struct Request<'v> {
+    /// `model`.
+    pub model: &'v str,
+    /// `user`.
+    pub user: Option<&'v str>,
+    /// `stream`.
+    pub is_stream: bool,
+    /// `previous_response_id`.
+    pub previous: Option<&'v str>,
+    /// What was said, the message included.
+    pub entries: Vec<Entry>,
+    /// What comes with the message.
+    pub given: Vec<Given>,
+    /// What the system prompt says beside what everybody's does.
+    pub instructions: Option<String>,
+    /// The client's tools.
+    pub tools: ClientTools,
+}
+
+/// Numbers that must be right where they are there.
+const SAMPLING: [(&str, f64, f64); 3] =
+    [("temperature", 0.0, 2.0), ("top_p", 0.0, 1.0), ("max_output_tokens", 1.0, f64::MAX)];
+
+impl<'v> Request<'v> {
+    /// Reads a body. How the model samples is not the client's to say: it is read,
+    /// and has no effect.
+    ///
+    /// # Errors
+    /// When it is not one.
+    pub fn read(body: &At<'v>) -> Result<Self, Wrong> {
+        for (name, least, most) in SAMPLING {
+            body.member(name).number_within(least, most)?;
+        }
+        let model = body.member("model").text()?.unwrap_or(FAMILY);
+        let instructions = body.member("instructions").text()?;
+        let said = Said::read(&body.member("input"))?;
+        let tools = tools::read(body, Form::Flat)?;
+        let (entries, given): (Vec<_>, Vec<_>) = said.entries.into_iter().unzip();
+        let is_word = |entry: &Entry| entry.who != Who::Assistant;
+        if !entries.iter().any(is_word) {
+            return Err(Wrong(NO_USER.into()));
+        }
+        let first = first_new(&entries).ok_or_else(|| Wrong(NO_USER.into()))?;
+        let told = instructions.map(str::to_owned).into_iter().chain(said.instructions);
+        let told: Vec<_> = told.chain(tools.told.clone()).filter(|text| !text.is_empty()).collect();
+        Ok(Self {
+            model,
+            user: body.member("user").text()?,
+            is_stream: body.member("stream").boolean()?,
+            previous: body.member("previous_response_id").text()?,
+            entries,
+            given: given.into_iter().skip(first).flatten().collect(),
+            instructions: Some(told.join("\n\n")).filter(|text| !text.is_empty()),
+            tools,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    fn wrong(body: &Value) -> String {
+        Request::read(&At::root(body)).unwrap_err().0
+    }
+
+    #[test]
+    fn items_of_every_kind_are_read() {
+        let body = json!({"model": "openclaw", "instructions": "be brief", "input": [
+            {"role": "developer", "content": "be kind"},
+            {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "do"}]},
+            {"type": "reasoning", "summary": []},
+            {"type": "function_call", "call_id": "c1", "name": "add", "arguments": "{}"},
+            {"type": "function_call_output", "call_id": "c1", "output": "3"}]});
+        let read = Request::read(&At::root(&body)).unwrap();
+        assert_eq!(read.instructions.as_deref(), Some("be brief\n\nbe kind"));
+        assert_eq!(read.entries.len(), 3);
+        assert_eq!(read.entries[2].who, Who::Tool("add (c1)".into()));
+        let body = json!({"input": [{"role": "user", "content": [
+            {"type": "input_file", "filename": "a.txt", "file_data": "aGk="},
+            {"type": "input_image", "image_url": "data:image/png;base64,iVBORw0KGgo="}]}]});
+        assert_eq!(Request::read(&At::root(&body)).unwrap().given.len(), 2);
+    }
+
+    #[test]
+    fn what_is_wrong_is_told_with_its_place() {
+        for (body, text) in [
+            (json!({}), "input: Invalid input"),
+            (json!({"input": 5}), "input: Invalid input"),
+            (json!({"input": []}), NO_USER),
+            (json!({"input": [{"type": "x"}]}), "input.0.type: "),
+            (
+                json!({"input": [{"role": "user", "content": [{"type": "input_file"}]}]}),
+                "input.0.content.0.file_data: ",
+            ),
+        ] {
+            let told = wrong(&body);
+            assert!(told.starts_with(text), "{told}");
+        }
+    }
+}

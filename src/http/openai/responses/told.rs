@@ -1,0 +1,161 @@
+//! What is answered.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use crate::http::openai::outcome::{Answered, Failed, input_tokens};
+use crate::http::openai::sse::{DONE, Pieces, event};
+use crate::protocol::message::{ToolCall, Usage};
+use crate::support::Ids;
+
+/// A response that is being made.
+pub struct Made {
+    id: String,
+    model: String,
+    created_at: u64,
+    ids: Arc<dyn Ids>,
+    /// The id of its message.
+    message_id: String,
+}
+
+impl Made {
+    /// One that has begun.
+    pub fn new(id: String, model: String, created_at: u64, ids: Arc<dyn Ids>) -> Self {
+        let message_id = format!("msg_{}", ids.uuid());
+        Self { id, model, created_at, ids, message_id }
+    }
+
+    /// The whole of it.
+    pub fn whole(&self, answered: &Answered) -> Value {
+        let calls: Vec<_> = answered.calls.iter().map(|call| self.call(call)).collect();
+        self.ended(answered, calls)
+    }
+
+    /// One that came to nothing.
+    pub fn failed(&self, failed: Failed) -> Value {
+        let mut made = self.frame("failed", &[], &Usage::default());
+        made["error"] = json!({"code": "api_error", "message": failed.message});
+        made
+    }
+
+    fn ended(&self, answered: &Answered, calls: Vec<Value>) -> Value {
+        let is_over = answered.calls.is_empty() && !answered.is_cut;
+        let mut output = Vec::new();
+        if calls.is_empty() || !answered.text.is_empty() {
+            output.push(self.message(answered));
+        }
+        output.extend(calls);
+        let status = if is_over { "completed" } else { "incomplete" };
+        let mut made = self.frame(status, &output, &answered.used);
+        if answered.is_cut {
+            made["incomplete_details"] = json!({"reason": "max_output_tokens"});
+        }
+        made
+    }
+
+    fn frame(&self, status: &str, output: &[Value], used: &Usage) -> Value {
+        let input = input_tokens(used);
+        json!({"id": self.id, "object": "response", "created_at": self.created_at,
+            "status": status, "model": self.model, "output": output,
+            "usage": {"input_tokens": input, "output_tokens": used.output,
+                "total_tokens": input + used.output}})
+    }
+
+    fn message(&self, answered: &Answered) -> Value {
+        let phase = if answered.calls.is_empty() { "final_answer" } else { "commentary" };
+        json!({"type": "message", "id": self.message_id, "role": "assistant",
+            "content": [{"type": "output_text", "text": answered.text}],
+            "phase": phase, "status": "completed"})
+    }
+
+    fn call(&self, call: &ToolCall) -> Value {
+        json!({"type": "function_call", "id": format!("call_{}", self.ids.uuid()),
+            "call_id": call.id, "name": call.name, "arguments": call.arguments.to_string()})
+    }
+
+    /// An event about the text of the message.
+    fn of_text(&self, name: &str, member: &str, value: &Value) -> String {
+        let mut data = json!({"type": name, "item_id": self.message_id, "output_index": 0,
+            "content_index": 0});
+        data[member] = value.clone();
+        event(name, &data)
+    }
+
+    fn of_item(name: &str, index: usize, item: &Value) -> String {
+        event(name, &json!({"type": name, "output_index": index, "item": item}))
+    }
+
+    fn of_response(name: &str, response: &Value) -> String {
+        event(name, &json!({"type": name, "response": response}))
+    }
+
+    /// The events of a call, which comes as a whole.
+    fn of_call(index: usize, item: &Value) -> [String; 4] {
+        let mut begun = item.clone();
+        begun["arguments"] = json!("");
+        let arguments = |name: &str, member: &str| {
+            let mut data = json!({"type": name, "item_id": item["id"], "output_index": index});
+            data[member] = item["arguments"].clone();
+            event(name, &data)
+        };
+        [
+            Self::of_item("response.output_item.added", index, &begun),
+            arguments("response.function_call_arguments.delta", "delta"),
+            arguments("response.function_call_arguments.done", "arguments"),
+            Self::of_item("response.output_item.done", index, item),
+        ]
+    }
+}
+
+impl Pieces for Made {
+    fn begin(&mut self) -> Vec<String> {
+        let begun = self.frame("in_progress", &[], &Usage::default());
+        let item = json!({"type": "message", "id": self.message_id, "role": "assistant",
+            "content": [{"type": "output_text", "text": ""}], "status": "in_progress"});
+        let part = json!({"type": "output_text", "text": ""});
+        vec![
+            Self::of_response("response.created", &begun),
+            Self::of_response("response.in_progress", &begun),
+            Self::of_item("response.output_item.added", 0, &item),
+            self.of_text("response.content_part.added", "part", &part),
+        ]
+    }
+
+    fn says(&mut self, text: &str) -> Vec<String> {
+        vec![self.of_text("response.output_text.delta", "delta", &json!(text))]
+    }
+
+    fn over(&mut self, end: Result<Answered, Failed>) -> Vec<String> {
+        let answered = match end {
+            Ok(answered) => answered,
+            Err(failed) => {
+                let made = self.failed(failed);
+                return vec![Self::of_response("response.failed", &made), DONE.to_owned()];
+            }
+        };
+        let part = json!({"type": "output_text", "text": answered.text});
+        let message = self.message(&answered);
+        let mut lines = vec![
+            self.of_text("response.output_text.done", "text", &json!(answered.text)),
+            self.of_text("response.content_part.done", "part", &part),
+            Self::of_item("response.output_item.done", 0, &message),
+        ];
+        let calls: Vec<_> = answered.calls.iter().map(|call| self.call(call)).collect();
+        for (index, call) in calls.iter().enumerate() {
+            // The message is the first item: it has been told of.
+            lines.extend(Self::of_call(index + 1, call));
+        }
+        let mut whole = self.ended(&answered, calls);
+        if answered.text.is_empty()
+            && !answered.calls.is_empty()
+            && let Some(output) = whole["output"].as_array_mut()
+        {
+            output.insert(0, message);
+        }
+        let name = if answered.is_cut { "response.incomplete" } else { "response.completed" };
+        lines.push(Self::of_response(name, &whole));
+        lines.push(DONE.to_owned());
+        lines
+    }
+}

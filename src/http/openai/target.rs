@@ -1,0 +1,148 @@
+//! Who is asked, and in which conversation.
+
+use axum::http::HeaderMap;
+use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
+
+use super::read::Wrong;
+use crate::registry::Ctx;
+use crate::sessions::{AgentId, SessionKey};
+
+/// What all models here are called.
+pub const FAMILY: &str = "openclaw";
+/// The agent that answers when none is named.
+pub const DEFAULT: &str = "default";
+
+const INVALID_MODEL: &str = "Invalid `model`. Use `openclaw` or `openclaw/<agentId>`.";
+/// Longest name of a user: it becomes a part of a session key.
+const USER_MAX: usize = 512;
+/// What a user's name may not put into a session key: parts of it have meanings.
+const KEY_PART: &AsciiSet = &CONTROLS.add(b':').add(b'%').add(b'/').add(b' ');
+
+/// Who answers, where.
+#[derive(Debug)]
+pub struct Target {
+    /// The conversation.
+    pub key: SessionKey,
+    /// The model that answers, when it is not the session's.
+    pub model: Option<String>,
+}
+
+/// What a request says of its place.
+pub struct Wanted<'a> {
+    /// `model`.
+    pub model: &'a str,
+    /// `user`.
+    pub user: Option<&'a str>,
+    /// The conversation that it goes on with.
+    pub session: Option<SessionKey>,
+    /// What conversations without a name begin with.
+    pub prefix: &'static str,
+}
+
+/// Finds out who is asked.
+///
+/// # Errors
+/// When it asks nobody.
+pub fn target(headers: &HeaderMap, cx: &Ctx, wanted: Wanted<'_>) -> Result<Target, Wrong> {
+    let key = session(headers, cx, wanted)?;
+    let model = header(headers, "x-openclaw-model").map(str::to_owned);
+    Ok(Target { key, model })
+}
+
+fn session(headers: &HeaderMap, cx: &Ctx, wanted: Wanted<'_>) -> Result<SessionKey, Wrong> {
+    let of_model = agent_of(wanted.model).ok_or_else(|| Wrong(INVALID_MODEL.into()))?;
+    let of_header =
+        header(headers, "x-openclaw-agent-id").or_else(|| header(headers, "x-openclaw-agent"));
+    let named = of_header.or(Some(of_model).filter(|id| !id.eq_ignore_ascii_case(DEFAULT)));
+    let written = header(headers, "x-openclaw-session-key");
+    let rules = cx.services.keys.now();
+    let usual = || match &wanted.session {
+        Some(key) => key.agent(&rules),
+        None => rules.default_agent.clone(),
+    };
+    let agent = named.map_or_else(usual, AgentId::normalize);
+    if !cx.services.settings.now().agents.has(agent.as_str()) {
+        return Err(Wrong(format!("unknown agent id \"{}\"", named.unwrap_or(agent.as_str()))));
+    }
+    let key = match (written, wanted.session) {
+        (Some(written), _) => cx.session_key_for(written, &agent),
+        (None, Some(key)) => key,
+        (None, None) => {
+            let name = own_name(cx, wanted.prefix, wanted.user)?;
+            cx.session_key_for(&name, &agent)
+        }
+    };
+    if key.is_malformed() {
+        return Err(Wrong(format!("malformed session key \"{key}\"")));
+    }
+    let of_key = key.agent(&rules);
+    if of_key != agent
+        && (named.is_some() || !cx.services.settings.now().agents.has(of_key.as_str()))
+    {
+        let text = format!("agent \"{agent}\" does not match session key agent \"{of_key}\"");
+        return Err(Wrong(text));
+    }
+    Ok(key)
+}
+
+/// What a conversation is called that nobody has named.
+fn own_name(cx: &Ctx, prefix: &str, user: Option<&str>) -> Result<String, Wrong> {
+    match user.map(str::trim).filter(|user| !user.is_empty()) {
+        Some(user) if user.chars().count() > USER_MAX => {
+            Err(Wrong(format!("user: must have at most {USER_MAX} characters")))
+        }
+        Some(user) => Ok(format!("{prefix}-user:{}", utf8_percent_encode(user, KEY_PART))),
+        None => Ok(format!("{prefix}:{}", cx.services.ids.uuid())),
+    }
+}
+
+/// The agent that a model's name stands for, which may be [`DEFAULT`]; none when it
+/// is none of ours.
+fn agent_of(model: &str) -> Option<&str> {
+    let model = model.trim();
+    if model.eq_ignore_ascii_case(FAMILY) {
+        return Some(DEFAULT);
+    }
+    let rest = ["openclaw/", "openclaw:", "agent:"].into_iter().find_map(|prefix| {
+        let (head, rest) = model.split_at_checked(prefix.len())?;
+        head.eq_ignore_ascii_case(prefix).then_some(rest)
+    })?;
+    let is_id = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+    let is_good = !rest.is_empty() && rest.len() <= 64 && rest.chars().all(is_id);
+    is_good.then_some(rest)
+}
+
+/// A header that says something.
+fn header<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
+    headers.get(name)?.to_str().ok().map(str::trim).filter(|text| !text.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_names_of_models_stand_for_agents() {
+        for (model, agent) in [
+            ("openclaw", Some("default")),
+            (" OpenClaw ", Some("default")),
+            ("openclaw/default", Some("default")),
+            ("openclaw/main", Some("main")),
+            ("openclaw:ops", Some("ops")),
+            ("agent:ops", Some("ops")),
+            ("openclaw/", None),
+            ("openclaw/a b", None),
+            ("gpt-4", None),
+            ("", None),
+        ] {
+            assert_eq!(agent_of(model), agent, "{model}");
+        }
+    }
+
+    #[test]
+    fn a_users_name_is_one_part_of_a_key() {
+        let part = utf8_percent_encode("a:group:b%", KEY_PART).to_string();
+        assert_eq!(part, "a%3Agroup%3Ab%25");
+        assert_eq!(utf8_percent_encode("alice", KEY_PART).to_string(), "alice");
+    }
+}

@@ -1,0 +1,220 @@
+//! `POST /v1/chat/completions` and `GET /v1/models`.
+
+use futures_util::StreamExt;
+use serde_json::{Value, json};
+
+use super::{answer, offering, offering_with, pieces, post};
+use crate::stage::{admin, call, history, row, settles, text_of, until};
+
+const PATH: &str = "/v1/chat/completions";
+const DOT: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
+
+fn says(text: &str) -> Value {
+    json!({"model": "openclaw", "messages": [{"role": "user", "content": text}]})
+}
+
+/// What the last call of the model was told: the system prompt and the message.
+fn told(mock: &crate::support::MockProvider) -> (String, String) {
+    let requests = mock.requests();
+    let messages = requests.last().unwrap().body["messages"].as_array().unwrap().clone();
+    let text = |message: &Value| match &message["content"] {
+        Value::String(text) => text.clone(),
+        parts => {
+            let parts = parts.as_array().unwrap().iter();
+            let text = |part: &Value| match part["text"].as_str() {
+                Some(text) => text.to_owned(),
+                None => part.to_string(),
+            };
+            parts.map(text).collect()
+        }
+    };
+    (text(&messages[0]), text(messages.last().unwrap()))
+}
+
+#[tokio::test]
+async fn an_agent_answers_in_the_session_that_is_named() {
+    let (gateway, mock) = offering().await;
+    let mut body = says("@mock text text=\"hello\"");
+    body["model"] = json!("openclaw/ops");
+    let request = post(&gateway, PATH, &body).header("x-openclaw-session-key", "from-http");
+    let (status, whole) = answer(request.header("x-openclaw-model", "mock/mock-2")).await;
+    assert_eq!((status, &whole["choices"][0]["message"]["content"]), (200, &json!("hello")));
+    assert_eq!(whole["choices"][0]["finish_reason"], "stop");
+    assert_eq!(mock.calls().last().unwrap().0, "mock-2");
+    let mut client = admin(&gateway).await;
+    let said = history(&mut client, "agent:ops:from-http").await;
+    assert_eq!(text_of(&said[1]), "hello", "{said:?}");
+
+    body["user"] = json!("Ann:group:x");
+    let (status, _) = answer(post(&gateway, PATH, &body)).await;
+    assert_eq!(status, 200);
+    let listed = call(&mut client, "sessions.list", json!({})).await;
+    let keys = listed["sessions"].to_string();
+    assert!(keys.contains("agent:ops:openai-user:ann%3agroup%3ax"), "{keys}");
+}
+
+#[tokio::test]
+async fn what_the_client_tells_of_before_is_told_once() {
+    let (gateway, mock) = offering().await;
+    let body = json!({"model": "openclaw", "user": "ann", "messages": [
+        {"role": "system", "content": "Speak like a pirate."},
+        {"role": "user", "content": "what is a mast"},
+        {"role": "assistant", "content": "a pole"},
+        {"role": "user", "content": "@mock text text=\"aye\""}]});
+    answer(post(&gateway, PATH, &body)).await;
+    let (system, message) = told(&mock);
+    assert!(system.contains("Speak like a pirate."), "{system}");
+    assert!(message.contains("User: what is a mast\nAssistant: a pole\n"), "{message}");
+
+    // The session knows it now.
+    answer(post(&gateway, PATH, &body)).await;
+    let (_, message) = told(&mock);
+    assert!(!message.contains("mast") && message.contains("@mock text"), "{message}");
+}
+
+#[tokio::test]
+async fn a_call_of_a_clients_tool_ends_the_run_and_its_result_goes_on_with_it() {
+    let (gateway, mock) = offering().await;
+    let tools = json!([{"type": "function", "function": {"name": "add", "description": "adds",
+        "parameters": {"type": "object", "properties": {"a": {"type": "number"}}}}}]);
+    let mut body = says("@mock tool name=add args={\"a\":1} pre=\"Adding.\" then=\"never\"");
+    body["tools"] = tools.clone();
+    let (status, whole) = answer(post(&gateway, PATH, &body)).await;
+    let choice = &whole["choices"][0];
+    assert_eq!((status, &choice["finish_reason"]), (200, &json!("tool_calls")), "{whole}");
+    assert_eq!(choice["message"]["content"], "Adding.");
+    let made = choice["message"]["tool_calls"][0].clone();
+    assert_eq!(made["function"], json!({"name": "add", "arguments": "{\"a\":1}"}));
+    assert_eq!(mock.requests().len(), 1, "the model is not asked before there is a result");
+
+    let user = body["messages"][0].clone();
+    body["messages"] = json!([user, choice["message"],
+        {"role": "tool", "tool_call_id": made["id"], "content": "3 @mock text text=\"three\""}]);
+    let (_, whole) = answer(post(&gateway, PATH, &body)).await;
+    assert_eq!(whole["choices"][0]["message"]["content"], "three");
+    let (_, message) = told(&mock);
+    assert!(message.contains("[called the tool add ("), "{message}");
+    assert!(message.contains("Result of the tool add ("), "{message}");
+
+    body["stream"] = json!(true);
+    body["messages"] = json!([user]);
+    let (all, is_done) = pieces(post(&gateway, PATH, &body)).await;
+    let last = &all[all.len() - 1]["choices"][0];
+    let call = &all[all.len() - 2]["choices"][0]["delta"]["tool_calls"][0];
+    assert!(is_done && last["finish_reason"] == "tool_calls", "{all:?}");
+    assert_eq!((&call["index"], &call["function"]["name"]), (&json!(0), &json!("add")));
+
+    body["stream"] = json!(false);
+    body["tool_choice"] = json!("none");
+    let (_, whole) = answer(post(&gateway, PATH, &body)).await;
+    assert_eq!(whole["choices"][0]["finish_reason"], "stop", "{whole}");
+}
+
+#[tokio::test]
+async fn a_clients_tool_comes_before_the_gateways_own_of_its_name() {
+    let (gateway, mock) = offering().await;
+    let mut body = says("@mock tool name=exec args={\"x\":1} then=\"never\"");
+    body["tools"] = json!([{"type": "function", "function": {"name": "exec"}}]);
+    let (_, whole) = answer(post(&gateway, PATH, &body)).await;
+    let made = &whole["choices"][0]["message"]["tool_calls"][0]["function"];
+    assert_eq!(*made, json!({"name": "exec", "arguments": "{\"x\":1}"}), "{whole}");
+    let tools = mock.requests()[0].body["tools"].to_string();
+    assert_eq!(tools.matches("\"name\":\"exec\"").count(), 1, "{tools}");
+}
+
+#[tokio::test]
+async fn pictures_reach_the_model_and_nothing_is_fetched_unasked() {
+    let (gateway, mock) = offering().await;
+    let parts = |url: &str| {
+        json!({"model": "openclaw", "messages": [{"role": "user", "content": [
+            {"type": "text", "text": "@mock text text=\"seen\""},
+            {"type": "image_url", "image_url": {"url": url}}]}]})
+    };
+    let here = parts(&format!("data:image/png;base64,{DOT}"));
+    let (status, whole) = answer(post(&gateway, PATH, &here)).await;
+    assert_eq!((status, &whole["choices"][0]["message"]["content"]), (200, &json!("seen")));
+    assert!(told(&mock).1.contains(DOT));
+    let there = parts("https://example.com/a.png");
+    let (status, whole) = answer(post(&gateway, PATH, &there)).await;
+    assert_eq!(status, 400);
+    let text = whole["error"]["message"].as_str().unwrap();
+    assert!(text.starts_with("messages.0.content.1.image_url.url: "), "{text}");
+}
+
+#[tokio::test]
+async fn a_picture_inside_of_the_network_is_not_fetched() {
+    let (gateway, mock) = offering_with(|config| {
+        let endpoint = &mut config["gateway"]["http"]["endpoints"]["chatCompletions"];
+        endpoint["images"] = json!({"allowUrl": true});
+    })
+    .await;
+    let before = mock.requests().len();
+    let body = json!({"model": "openclaw", "messages": [{"role": "user", "content": [
+        {"type": "image_url", "image_url": {"url": format!("http://{}/a.png", mock.address())}}]}]});
+    let (status, whole) = answer(post(&gateway, PATH, &body)).await;
+    assert_eq!(status, 400);
+    let text = whole["error"]["message"].as_str().unwrap();
+    assert!(text.ends_with("the picture cannot be fetched"), "{text}");
+    assert_eq!(mock.requests().len(), before);
+}
+
+#[tokio::test]
+async fn whoever_goes_away_stops_his_run() {
+    let (gateway, _mock) = offering().await;
+    let mut client = admin(&gateway).await;
+    for (is_stream, key) in [(true, "agent:main:streamed"), (false, "agent:main:waited")] {
+        let mut body = says("@mock stream n=400 delay=50");
+        body["stream"] = json!(is_stream);
+        let request = post(&gateway, PATH, &body).header("x-openclaw-session-key", key);
+        if is_stream {
+            let mut stream = request.send().await.unwrap().bytes_stream();
+            let _ = stream.next().await.unwrap().unwrap();
+        } else {
+            let mut asking = tokio::task::JoinSet::new();
+            asking.spawn(request.send());
+            let begun = async || {
+                let row = row_of(&mut client, key).await;
+                (row["status"] == "running").then_some(())
+            };
+            until("the run", begun).await;
+            drop(asking);
+        }
+        settles(&mut client, key, "killed").await;
+        assert_eq!(row(&mut client, key).await["status"], "killed");
+    }
+}
+
+/// The row of a session that need not be there.
+async fn row_of(client: &mut crate::support::WsClient, key: &str) -> Value {
+    let listed = call(client, "sessions.list", json!({})).await;
+    let rows = listed["sessions"].as_array().unwrap();
+    rows.iter().find(|row| row["key"] == key).cloned().unwrap_or_default()
+}
+
+#[tokio::test]
+async fn a_failure_is_never_an_empty_answer() {
+    let (gateway, _mock) = offering().await;
+    let mut body = says("@mock err status=400");
+    let (status, whole) = answer(post(&gateway, PATH, &body)).await;
+    let error = json!({"error": {"message": "internal error", "type": "api_error"}});
+    assert_eq!((status, &whole), (500, &error));
+    body["stream"] = json!(true);
+    let (all, is_done) = pieces(post(&gateway, PATH, &body)).await;
+    assert!(is_done && *all.last().unwrap() == error, "{all:?}");
+}
+
+#[tokio::test]
+async fn what_is_off_is_not_there_and_what_is_unknown_is_refused() {
+    let (gateway, _mock) = offering_with(|config| {
+        config["gateway"]["http"]["endpoints"]["chatCompletions"]["enabled"] = json!(false);
+        config["gateway"]["http"]["endpoints"]["responses"]["maxBodyBytes"] = json!(100);
+    })
+    .await;
+    let status = post(&gateway, PATH, &says("x")).send().await.unwrap().status().as_u16();
+    assert_eq!(status, 404);
+    let input = |input: &str| json!({"model": "openclaw/nope", "input": input});
+    let (status, whole) = answer(post(&gateway, "/v1/responses", &input("x"))).await;
+    assert_eq!((status, &whole["error"]["message"]), (400, &json!("unknown agent id \"nope\"")));
+    let (status, whole) = answer(post(&gateway, "/v1/responses", &input(&"x".repeat(100)))).await;
+    assert_eq!((status, &whole["error"]["type"]), (413, &json!("invalid_request_error")));
+}

@@ -1,0 +1,91 @@
+//! `POST /v1/responses`.
+
+use serde_json::json;
+
+use super::{answer, offering, pieces, post};
+
+const PATH: &str = "/v1/responses";
+
+#[tokio::test]
+async fn a_response_goes_on_where_another_one_ended() {
+    let (gateway, mock) = offering().await;
+    let first = json!({"model": "openclaw", "input": "@mock text text=\"one\""});
+    let (status, first) = answer(post(&gateway, PATH, &first)).await;
+    assert_eq!((status, &first["status"]), (200, &json!("completed")), "{first}");
+    let next = json!({"model": "openclaw", "input": "@mock text text=\"two\"",
+        "instructions": "Be brief today.", "previous_response_id": first["id"]});
+    let (_, second) = answer(post(&gateway, PATH, &next)).await;
+    assert_eq!(second["output"][0]["content"][0]["text"], "two");
+    let messages = mock.requests()[1].body["messages"].to_string();
+    assert!(messages.contains("one") && messages.contains("Be brief today."), "{messages}");
+
+    let mut other = next.clone();
+    other["previous_response_id"] = json!("resp_of-nobody");
+    let (status, refused) = answer(post(&gateway, PATH, &other)).await;
+    assert_eq!(status, 400);
+    assert!(refused["error"]["message"].as_str().unwrap().contains("not found"), "{refused}");
+}
+
+#[tokio::test]
+async fn a_clients_function_is_called_and_answered() {
+    let (gateway, mock) = offering().await;
+    let tools = json!([{"type": "function", "name": "add", "parameters": {"type": "object"}}]);
+    let asked = json!({"model": "openclaw", "tools": tools, "stream": true,
+        "input": "@mock tool name=add args={\"a\":1} then=\"never\""});
+    let (all, is_done) = pieces(post(&gateway, PATH, &asked)).await;
+    let kinds: Vec<_> = all.iter().map(|piece| piece["type"].as_str().unwrap()).collect();
+    assert!(is_done);
+    assert_eq!(
+        kinds,
+        [
+            "response.created",
+            "response.in_progress",
+            "response.output_item.added",
+            "response.content_part.added",
+            "response.output_text.done",
+            "response.content_part.done",
+            "response.output_item.done",
+            "response.output_item.added",
+            "response.function_call_arguments.delta",
+            "response.function_call_arguments.done",
+            "response.output_item.done",
+            "response.completed",
+        ]
+    );
+    let whole = &all.last().unwrap()["response"];
+    let made = &whole["output"][1];
+    assert_eq!((&whole["status"], &made["name"]), (&json!("incomplete"), &json!("add")));
+
+    let result = json!({"model": "openclaw", "previous_response_id": whole["id"], "input": [
+        {"type": "function_call_output", "call_id": made["call_id"],
+            "output": "3 @mock text text=\"three\""}]});
+    let (_, told) = answer(post(&gateway, PATH, &result)).await;
+    assert_eq!(told["output"][0]["content"][0]["text"], "three", "{told}");
+    assert_eq!(mock.requests().len(), 2);
+}
+
+#[tokio::test]
+async fn a_file_is_read_to_the_model_as_somebody_elses_words() {
+    let (gateway, mock) = offering().await;
+    let asked = json!({"model": "openclaw", "input": [{"role": "user", "content": [
+        {"type": "input_text", "text": "@mock text text=\"read\""},
+        {"type": "input_file", "filename": "notes.txt",
+            "file_data": "data:text/plain;base64,dGhlIG5vdGVz"}]}]});
+    let (status, told) = answer(post(&gateway, PATH, &asked)).await;
+    assert_eq!((status, &told["output"][0]["content"][0]["text"]), (200, &json!("read")));
+    let messages = mock.requests()[0].body["messages"].to_string();
+    assert!(messages.contains("EXTERNAL_UNTRUSTED_CONTENT"), "{messages}");
+    assert!(messages.contains("the notes"), "{messages}");
+}
+
+#[tokio::test]
+async fn a_response_that_fails_says_so() {
+    let (gateway, _mock) = offering().await;
+    let mut asked = json!({"model": "openclaw", "input": "@mock err status=400"});
+    let (status, told) = answer(post(&gateway, PATH, &asked)).await;
+    assert_eq!((status, &told["status"]), (500, &json!("failed")));
+    assert_eq!(told["error"], json!({"code": "api_error", "message": "internal error"}));
+    asked["stream"] = json!(true);
+    let (all, is_done) = pieces(post(&gateway, PATH, &asked)).await;
+    assert!(is_done && all.last().unwrap()["type"] == "response.failed", "{all:?}");
+}
