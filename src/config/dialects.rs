@@ -13,6 +13,7 @@ const MAX_PORTS: usize = 8;
 
 /// Which there are, and where.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[allow(clippy::struct_excessive_bools)] // each is a key
 pub struct DialectsSettings {
     /// Claude sessions.
     pub claude: bool,

@@ -100,7 +100,10 @@ fn common(event: &StreamEvent, content: &[ContentBlock]) -> Option<Value> {
                 json!({"type": "toolcall_end", "contentIndex": index, "toolCall": call}),
             ),
         },
-        StreamEvent::Retry(_) | StreamEvent::Fallback(_) => return None,
+        // The signature is in the block that pi tells at its end.
+        StreamEvent::ThinkingSigned { .. } | StreamEvent::Retry(_) | StreamEvent::Fallback(_) => {
+            return None;
+        }
     })
 }
 

@@ -176,18 +176,18 @@ mod tests {
             let file = tempfile::tempfile().unwrap();
             let facts = Arc::new(SessionFacts::new("s", "/w"));
             let mut scene = Self { file, pages: Pages::default(), facts, entries: 0 };
-            scene.write(json!({"type": "session", "version": 3, "id": "s"}));
+            scene.write(&json!({"type": "session", "version": 3, "id": "s"}));
             scene
         }
 
-        fn write(&mut self, line: Value) {
+        fn write(&mut self, line: &Value) {
             writeln!(self.file, "{line}").unwrap();
         }
 
-        fn say(&mut self, message: Value) {
+        fn say(&mut self, message: &Value) {
             self.entries += 1;
             let id = format!("{:08x}", self.entries);
-            self.write(json!({"type": "message", "id": id, "message": message}));
+            self.write(&json!({"type": "message", "id": id, "message": message}));
         }
 
         fn transcript(&self) -> StoredTranscript<'_> {
@@ -214,13 +214,13 @@ mod tests {
 
     fn turn(scene: &mut Scene, number: usize) {
         let id = format!("call{number}");
-        scene.say(json!({"role": "user", "content": "go", "timestamp": 1}));
+        scene.say(&json!({"role": "user", "content": "go", "timestamp": 1}));
         scene.say(
-            json!({"role": "assistant", "stopReason": "toolUse", "api": "a", "provider": "p",
+            &json!({"role": "assistant", "stopReason": "toolUse", "api": "a", "provider": "p",
             "model": "m", "usage": {}, "timestamp": 2, "content": [{"type": "text", "text": "so"},
             {"type": "toolCall", "id": id, "name": "exec", "arguments": {"command": "ls"}}]}),
         );
-        scene.say(json!({"role": "toolResult", "toolCallId": id, "toolName": "exec",
+        scene.say(&json!({"role": "toolResult", "toolCallId": id, "toolName": "exec",
             "isError": false, "timestamp": 3, "content": [{"type": "text", "text": "x"}]}));
     }
 
@@ -257,7 +257,7 @@ mod tests {
         let mut scene = Scene::new();
         let long = "x".repeat(200 * 1024);
         for _ in 0..4 {
-            scene.say(json!({"role": "user", "content": long, "timestamp": 1}));
+            scene.say(&json!({"role": "user", "content": long, "timestamp": 1}));
         }
         assert_eq!(scene.catch_up().total(), 2);
         assert_eq!(scene.read(0).map(|lines| lines.len()), Some(3));
@@ -267,12 +267,12 @@ mod tests {
     #[test]
     fn what_nobody_says_in_a_page_does_not_break_the_chain() {
         let mut scene = Scene::new();
-        scene.say(json!({"role": "user", "content": "go", "timestamp": 1}));
+        scene.say(&json!({"role": "user", "content": "go", "timestamp": 1}));
         for _ in 0..1200 {
-            scene.say(json!({"role": "user", "content": "?", "timestamp": 1,
+            scene.say(&json!({"role": "user", "content": "?", "timestamp": 1,
                 "provenance": {"kind": "heartbeat"}}));
         }
-        scene.say(json!({"role": "user", "content": "on", "timestamp": 1}));
+        scene.say(&json!({"role": "user", "content": "on", "timestamp": 1}));
         assert_eq!(scene.catch_up().total(), 3);
         assert_eq!(scene.read(1), Some(vec![]));
         assert_eq!(scene.read(2).unwrap(), scene.all()[1..]);

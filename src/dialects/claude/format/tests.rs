@@ -433,7 +433,7 @@ fn any_body() -> impl Strategy<Value = EntryBody> {
     let blocks = || prop::collection::vec(any_block(), 0..4);
     let cut = "Stopped before it had a result (rpc).";
     prop_oneof![
-        blocks().prop_map(|blocks| UserContent::Blocks(blocks)).prop_map(|content| {
+        blocks().prop_map(UserContent::Blocks).prop_map(|content| {
             EntryBody::Message(AgentMessage::User(UserMessage {
                 content,
                 timestamp: 0,

@@ -34,7 +34,7 @@ impl Scene {
 
     fn write(&self, project: &str, id: &str, lines: &[Value]) -> PathBuf {
         let file = self.file(project, id);
-        let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
+        let text = lines.iter().map(Value::to_string).collect::<Vec<_>>().join("\n") + "\n";
         fs::write(&file, text).unwrap();
         file
     }
@@ -246,7 +246,7 @@ async fn one_watch_serves_all_and_ends_with_the_last() {
     let changed = timeout(LIMIT, list.changed()).await.unwrap().unwrap();
     assert_eq!(changed, [ONE]);
     drop((follow, list));
-    while tasks.len() > 0 {
+    while !tasks.is_empty() {
         tokio::task::yield_now().await;
     }
 }

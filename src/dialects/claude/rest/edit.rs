@@ -148,13 +148,15 @@ impl Body {
         }
     }
 
-    /// The text of a member; nothing where it is blank or absent, no answer where
-    /// it is something else.
-    fn text(&self, name: &str) -> Option<Option<&str>> {
+    /// The text of a member; nothing where it is blank or absent.
+    ///
+    /// # Errors
+    /// When it is something else.
+    fn text(&self, name: &str) -> Result<Option<&str>, ()> {
         match self.0.get(name) {
-            None | Some(Value::Null) => Some(None),
-            Some(Value::String(text)) => Some(Some(text.trim()).filter(|text| !text.is_empty())),
-            Some(_) => None,
+            None | Some(Value::Null) => Ok(None),
+            Some(Value::String(text)) => Ok(Some(text.trim()).filter(|text| !text.is_empty())),
+            Some(_) => Err(()),
         }
     }
 }
@@ -170,10 +172,10 @@ struct Wish<'b> {
 impl<'b> Wish<'b> {
     fn of(body: &'b Body) -> Option<Self> {
         Some(Self {
-            folder: body.text("workingDir")?,
-            title: body.text("title")?,
-            resumes: body.text("resumeSessionId")?,
-            mode: body.text("permissionMode")?,
+            folder: body.text("workingDir").ok()?,
+            title: body.text("title").ok()?,
+            resumes: body.text("resumeSessionId").ok()?,
+            mode: body.text("permissionMode").ok()?,
         })
     }
 }

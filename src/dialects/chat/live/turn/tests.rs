@@ -21,7 +21,7 @@ fn turn_of(run: &ActiveRun) -> Turn {
     Turn::new(run.id.to_string(), run.key.clone())
 }
 
-fn card(name: &str, arguments: Value) -> Card {
+fn card(name: &str, arguments: &Value) -> Card {
     let call = json!({"type": "toolCall", "id": "call-1", "name": name, "arguments": arguments});
     let call: ToolCall = serde_json::from_value(call).unwrap();
     Card { call, meta: None, kind: ToolKind::Reads, started_at: 0 }
@@ -68,7 +68,7 @@ fn other_runs_are_not_told_until_one_has_taken_the_message_in() {
 fn a_call_is_told_with_one_id_throughout() {
     let run = run("r");
     let mut turn = turn_of(&run);
-    let card = card("web_search", json!({"query": "latest news"}));
+    let card = card("web_search", &json!({"query": "latest news"}));
     let mut frames = turn.hear(&told_of(&run, RunNews::ToolBegins(card.clone()))).frames;
     let shown = RunNews::ToolShows(card.clone(), output("so far\n", json!({})));
     frames.extend(turn.hear(&told_of(&run, shown)).frames);
@@ -93,7 +93,7 @@ fn a_skill_that_is_read_is_named() {
     let run = run("r");
     let mut turn = turn_of(&run);
     let mut names = |name: &str, arguments: Value| {
-        let heard = turn.hear(&told_of(&run, RunNews::ToolBegins(card(name, arguments))));
+        let heard = turn.hear(&told_of(&run, RunNews::ToolBegins(card(name, &arguments))));
         heard.frames.iter().skip(1).map(|frame| frame["name"].clone()).collect::<Vec<_>>()
     };
     assert_eq!(names("read", json!({"path": "/w/skills/weather/SKILL.md"})), ["weather"]);
@@ -108,7 +108,7 @@ fn the_policy_says_no_and_a_person_says_no() {
     let run = run("r");
     let mut turn = turn_of(&run);
     let mut names = |details: Value| {
-        let ends = RunNews::ToolEnds(card("exec", json!({})), output("denied", details));
+        let ends = RunNews::ToolEnds(card("exec", &json!({})), output("denied", details));
         let frames = turn.hear(&told_of(&run, ends)).frames;
         frames.iter().map(|frame| frame["event"].clone()).collect::<Vec<_>>()
     };
@@ -125,7 +125,7 @@ fn what_a_confined_command_has_printed_is_told_after_it() {
     let mut turn = turn_of(&run);
     let details = json!({"status": "completed", "exitCode": 0, "durationMs": 3,
         "aggregated": "Hello\n", "cwd": "/w", "host": "sandbox"});
-    let ends = RunNews::ToolEnds(card("exec", json!({})), output("Hello", details));
+    let ends = RunNews::ToolEnds(card("exec", &json!({})), output("Hello", details));
     let frames = turn.hear(&told_of(&run, ends)).frames;
     assert_eq!(frames[0]["event"], "tool_done");
     assert_eq!(
@@ -134,7 +134,7 @@ fn what_a_confined_command_has_printed_is_told_after_it() {
             "success": true})
     );
     let open = json!({"exitCode": 0, "durationMs": 3, "aggregated": "x"});
-    let ends = RunNews::ToolEnds(card("exec", json!({})), output("x", open));
+    let ends = RunNews::ToolEnds(card("exec", &json!({})), output("x", open));
     assert_eq!(turn.hear(&told_of(&run, ends)).frames.len(), 1);
 }
 
@@ -148,11 +148,11 @@ fn files_and_cards_come_after_the_words_and_before_the_error() {
         json!({"mcpServer": "x", "structuredContent": {"cards": [one]}}),
         json!({"cards": "none"}),
     ] {
-        let ends = RunNews::ToolEnds(card("show", json!({})), output("x", details));
+        let ends = RunNews::ToolEnds(card("show", &json!({})), output("x", details));
         turn.hear(&told_of(&run, ends));
     }
     let file = json!({"kind": "image"});
-    let frames = turn.close(&End::Failed("broken".into()), &[file.clone()]);
+    let frames = turn.close(&End::Failed("broken".into()), std::slice::from_ref(&file));
     assert_eq!(
         frames,
         [frame::media(&[file]), frame::cards(&[one.clone(), one]), frame::error("broken")]
@@ -204,6 +204,6 @@ fn pictures_of_a_result_are_no_words() {
     let picture = json!({"type": "image", "data": "QQ==", "mimeType": "image/png"});
     let picture: ContentBlock = serde_json::from_value(picture).unwrap();
     let shown = ToolOutput { content: vec![picture], ..ToolOutput::text("") };
-    let ends = RunNews::ToolEnds(card("image", json!({})), shown);
+    let ends = RunNews::ToolEnds(card("image", &json!({})), shown);
     assert_eq!(turn.hear(&told_of(&run, ends)).frames[0]["result"], "");
 }
