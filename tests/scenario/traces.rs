@@ -149,22 +149,12 @@ async fn a_message_is_a_trace_down_to_the_call_of_the_model() {
     assert_eq!(above(tool)["name"], "openclaw.run");
     assert_eq!(call["resource"]["service.name"], "of a test");
 
-    let got = collector.got.lock();
-    assert!(got.paths.iter().all(|path| path == "/v1/traces"), "{:?}", got.paths);
-    let sent = &got.headers[0];
-    assert_eq!(sent["x-key"], KEY);
-    assert_eq!(sent["content-type"], "application/x-protobuf");
-    let all: Vec<u8> = got.bodies.concat();
-    for private in ["private sentence", "run-of-a-trace", SECRET, KEY, "agent:main"] {
-        let has = all.windows(private.len()).any(|part| part == private.as_bytes());
-        assert!(!has, "{private}");
-    }
+    assert_sent_as_configured(&collector);
     // Lines of the log about the run name its trace.
     let trace = id(
         one(&spans, "openclaw.tool.execution", ("gen_ai.tool.name", json!("session_status"))),
         "traceId",
     );
-    drop(got);
     ask(&mut client, "other", "@mock err status=400 msg=refused", "run-that-fails").await;
     let failing = told_provider(&mock).unwrap();
     let of_failing = failing.split('-').nth(1).unwrap();
@@ -264,4 +254,19 @@ async fn traces_begin_and_end_with_the_configuration() {
     assert!(gateway.terminate().await.unwrap().success());
     let spans = collector.spans();
     assert!(spans.iter().any(|span| span["name"] == "openclaw.run"), "{spans:#?}");
+}
+
+/// What the collector got came the way that the configuration names, and says
+/// nothing that is private.
+fn assert_sent_as_configured(collector: &Collector) {
+    let got = collector.got.lock();
+    assert!(got.paths.iter().all(|path| path == "/v1/traces"), "{:?}", got.paths);
+    let sent = &got.headers[0];
+    assert_eq!(sent["x-key"], KEY);
+    assert_eq!(sent["content-type"], "application/x-protobuf");
+    let all: Vec<u8> = got.bodies.concat();
+    for private in ["private sentence", "run-of-a-trace", SECRET, KEY, "agent:main"] {
+        let has = all.windows(private.len()).any(|part| part == private.as_bytes());
+        assert!(!has, "{private}");
+    }
 }

@@ -195,6 +195,7 @@ async fn without_anybody_who_may_decide_it_is_a_no_and_policy_is_not_widened() {
 async fn judge(answer: &'static str) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap().to_string();
+    #[allow(clippy::disallowed_methods)] // no supervisor in a test
     tokio::spawn(async move {
         while let Ok((mut socket, _)) = listener.accept().await {
             let mut read = Vec::new();
