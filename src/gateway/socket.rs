@@ -105,6 +105,16 @@ impl Socket {
         self.inner.send(Message::Ping(Bytes::new())).await.is_ok()
     }
 
+    /// Answers the close frame of a peer that has said good-bye (RFC 6455 §5.5.1):
+    /// without one it sees 1006. Boxed as [`Self::close`].
+    pub fn part(mut self) -> BoxFuture<'static, ()> {
+        Box::pin(async move {
+            // The library writes its answer when it is asked for what comes next.
+            let rest = async { while let Some(Ok(_)) = self.inner.recv().await {} };
+            let _ = tokio::time::timeout(CLOSE_GRACE, rest).await;
+        })
+    }
+
     /// Closes with `code` and waits a moment for the peer to see it: cutting
     /// TCP right away would show it 1006 (#146419). Boxed, since every
     /// connection would hold the space for it from its beginning.

@@ -113,6 +113,7 @@ pub(super) async fn serve<S: Speaker>(mut socket: Socket, mut speaker: S) -> Str
                 return "message too large".into();
             }
             Turn::Read(Received::Gone(code)) => {
+                socket.part().await;
                 return code.map_or_else(|| "gone".into(), |code| format!("closed with {code}"));
             }
             Turn::Ping if !ping(&mut socket, &speaker).await => return "gone".into(),

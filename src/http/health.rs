@@ -19,6 +19,13 @@ pub(super) fn live() -> Response {
     fresh(StatusCode::OK, &json!({"ok": true, "status": "live"}))
 }
 
+/// `/health`: the same, with what the action chat has there beside it.
+pub(super) fn live_as(asked: &Asked<'_>) -> Response {
+    let mode = asked.gateway.services.settings.now().gateway.mode.to_string();
+    let version = env!("CARGO_PKG_VERSION");
+    fresh(StatusCode::OK, &json!({"ok": true, "status": "live", "version": version, "mode": mode}))
+}
+
 /// `/ready` and `/readyz`. Why not is told to programs of this machine, and to
 /// those who may read.
 pub(super) async fn ready(asked: Asked<'_>) -> Response {

@@ -98,7 +98,13 @@ pub fn all_routes() -> impl Iterator<Item = &'static Route> {
 
 /// Everything that the gateway itself answers but upgrades. Its own paths come
 /// first: no configuration takes them away.
-pub static ROUTES: [Route; 13] = [
+pub static ROUTES: [Route; 14] = [
+    Route {
+        place: Place::Path("/health"),
+        methods: &[Method::GET, Method::HEAD],
+        entry: Entry::Public,
+        answer: |asked| Box::pin(ready(health::live_as(&asked))),
+    },
     Route {
         place: Place::Path("/healthz"),
         methods: &[Method::GET, Method::HEAD],

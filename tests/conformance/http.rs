@@ -12,7 +12,7 @@ use crate::support::{Gateway, GatewayOptions, MockProvider};
 
 const TRACES: [&str; 3] = ["http/control-ui-and-rest", "http/auth-none", "http/defaults-off"];
 /// Paths of other parts of the gateway in these recordings.
-const OTHERS: [&str; 8] = [
+const OTHERS: [&str; 9] = [
     "/v1/chat",
     "/v1/responses",
     "/v1/embeddings",
@@ -20,6 +20,7 @@ const OTHERS: [&str; 8] = [
     "/sessions/",
     "/hooks/",
     "/ready",
+    "/metrics",
     "/__openclaw__/c",
 ];
 const HEADERS: [&str; 9] = [

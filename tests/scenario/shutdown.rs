@@ -1,4 +1,4 @@
-//! SIGTERM.
+//! SIGTERM, and good-byes of clients.
 
 use std::time::Duration;
 
@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use crate::stage::{Api, admin, deltas, end_of, lines, row, scripted, start, told};
 use crate::support::client::SOON;
+use crate::support::{SECRET, WsClient};
 
 /// Less than any limit that a stop waits for: runs have ten seconds, sockets
 /// before their `connect` have fifteen.
@@ -92,4 +93,16 @@ async fn an_idle_gateway_stops_in_a_moment() {
     assert_eq!(status.code(), Some(0));
     assert_eq!(client.wait_closed(SOON).await.unwrap().code, 1012);
     assert_eq!(waiting.wait_closed(SOON).await.unwrap().code, 1006);
+}
+
+#[tokio::test]
+async fn a_client_that_says_good_bye_is_answered_whatever_it_speaks() {
+    let (gateway, _mock) = scripted(Api::OpenAi).await;
+    let path = format!("/api/chat/ws?token={SECRET}");
+    let chat = WsClient::open_with(&gateway.address(), &path, &[]).await.expect("a connection");
+    for mut client in [admin(&gateway).await, chat] {
+        client.close().await;
+        let closed = client.wait_closed(SOON).await.expect("an end");
+        assert_eq!(closed.code, 1005, "a close frame, and not a cut");
+    }
 }

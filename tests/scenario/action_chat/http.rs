@@ -109,12 +109,18 @@ async fn models_suggestions_and_what_pages_load_are_real() {
 
 #[tokio::test]
 async fn whether_it_is_well_is_told_to_everybody_and_nothing_else_is() {
-    let (gateway, _mock) = place(|_| ()).await;
-    let health = control_ui::get(&gateway, "/health").await;
-    assert_eq!(health.status(), StatusCode::OK);
-    let health: Value = serde_json::from_str(&health.text().await.unwrap()).unwrap();
+    let (gateway, _mock) = place(|config| {
+        config["gateway"]["dialects"] = json!({"prefix": "/compat"});
+    })
+    .await;
     let version = env!("CARGO_PKG_VERSION");
-    assert_eq!(health, json!({"ok": true, "status": "ok", "version": version, "mode": "local"}));
+    for (path, status) in [("/health", "live"), ("/compat/health", "ok")] {
+        let health = control_ui::get(&gateway, path).await;
+        assert_eq!(health.status(), StatusCode::OK);
+        let health: Value = serde_json::from_str(&health.text().await.unwrap()).unwrap();
+        let told = json!({"ok": true, "status": status, "version": version, "mode": "local"});
+        assert_eq!(health, told, "{path}");
+    }
     for path in ["/api/sessions", "/api/models", "/api/profile", "/api/guardrails/config"] {
         let refused = control_ui::get(&gateway, path).await;
         assert_eq!(refused.status(), StatusCode::UNAUTHORIZED, "{path}");

@@ -1,5 +1,5 @@
-//! `GET /health`: for whoever keeps watch, in the words of the dialect and in those of
-//! OpenClaw.
+//! `GET /health` in the words of the dialect, below `gateway.dialects.prefix` only:
+//! without it the path is OpenClaw's.
 
 use axum::response::Response;
 use serde_json::json;
