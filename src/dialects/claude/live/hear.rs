@@ -19,7 +19,8 @@ use crate::http::cx_with;
 use crate::protocol::Scope;
 use crate::registry::{Ctx, Reply};
 
-const NOT_SENT: &str = "Failed to send message to session";
+/// What is said of a message that cannot be sent.
+pub const NOT_SENT: &str = "Failed to send message to session";
 /// What a tool result of a client cannot be for.
 const NO_CALL: &str = "no call waits for a result of a client: the gateway runs its tools itself";
 /// What the rest of an answer to a question would have to be.

@@ -9,6 +9,7 @@
 //! - `history.rs`: what was said before, in pages.
 //! - `speaker.rs`, `hear.rs`: a connection, and what it says.
 //! - `questions.rs`: what waits for a person.
+//! - `theirs.rs`: a session that Claude Code itself has.
 
 mod answer;
 mod frame;
@@ -22,11 +23,13 @@ mod side;
 mod speaker;
 mod state;
 mod teller;
+mod theirs;
 mod turn;
 
 use axum::http::StatusCode;
 use axum::response::Response;
 
+use crate::dialects::claude::projects::Projects;
 use crate::dialects::claude::rest::NOT_FOUND;
 use crate::gateway::Opened;
 use crate::http::{OpenAsked, SocketRoute};
@@ -36,6 +39,7 @@ use crate::sessions::SessionKey;
 pub use rooms::{Rooms, Seat};
 
 use speaker::Viewer;
+use theirs::Reader;
 
 /// Where it is spoken.
 pub static SOCKETS: [SocketRoute; 1] = [SocketRoute {
@@ -51,11 +55,29 @@ async fn open(asked: OpenAsked) -> Result<Opened, Response> {
         tracing::error!(%error, "sessions cannot be looked up");
         asked.manner.error(StatusCode::SERVICE_UNAVAILABLE, "sessions cannot be looked up")
     })?;
-    let Some(row) = found else {
-        return Err(asked.manner.error(StatusCode::NOT_FOUND, NOT_FOUND));
-    };
-    let from = asked.query("fromUuid").and_then(|uuid| uuid.parse().ok());
+    let from = asked.query("fromUuid");
     let (subscriber, _) = asked.subscriber(&[]);
+    let Some(row) = found else {
+        let (projects, id) = their(&asked, id).await?;
+        let reader = Reader::new(asked.gateway, projects, subscriber, (id, from));
+        return Ok(Opened::new("claude", reader));
+    };
+    let from = from.and_then(|uuid| uuid.parse().ok());
     let of = (SessionKey::from_canonical(row.key), row.entry.session_id);
     Ok(Opened::new("claude", Viewer::new(asked.gateway, subscriber, of, from)))
+}
+
+/// The session with this id that Claude Code itself has.
+async fn their(asked: &OpenAsked, id: &str) -> Result<(Projects, String), Response> {
+    let manner = asked.manner;
+    if let Some(projects) = &asked.gateway.projects {
+        let found = projects.find(id).await.map_err(|error| {
+            tracing::error!(%error, "the sessions of Claude Code cannot be read");
+            manner.error(StatusCode::SERVICE_UNAVAILABLE, "sessions cannot be looked up")
+        })?;
+        if let Some(found) = found {
+            return Ok((projects.clone(), found.id));
+        }
+    }
+    Err(manner.error(StatusCode::NOT_FOUND, NOT_FOUND))
 }
