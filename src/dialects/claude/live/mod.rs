@@ -1,6 +1,6 @@
 //! The WebSocket of a session: its history, then what happens in it.
 //!
-//! Owns: `/api/claude/sessions/:id/subscribe`. Promises: see the parts. Must not:
+//! Owns: `/api/claude/sessions/:id/subscribe`, `/api/share/:token/subscribe`. Promises: see the parts. Must not:
 //! run an agent, store a message or decide about an approval but by methods.
 //!
 //! - [`Rooms`]: a room for each session that somebody looks at, with one task that
@@ -8,11 +8,13 @@
 //! - `teller.rs`, `turn.rs`, `answer.rs`, `side.rs`: news as frames.
 //! - `history.rs`: what was said before, in pages.
 //! - `speaker.rs`, `hear.rs`: a connection, and what it says.
+//! - `guest.rs`: a connection that came by a link.
 //! - `questions.rs`: what waits for a person.
 //! - `theirs.rs`: a session that Claude Code itself has.
 
 mod answer;
 mod frame;
+mod guest;
 mod hear;
 mod history;
 mod init;
@@ -32,7 +34,7 @@ use axum::response::Response;
 use crate::dialects::claude::projects::Projects;
 use crate::dialects::claude::rest::NOT_FOUND;
 use crate::gateway::Opened;
-use crate::http::{OpenAsked, SocketRoute};
+use crate::http::{OpenAsked, SocketEntry, SocketRoute};
 use crate::protocol::Scope;
 use crate::sessions::SessionKey;
 
@@ -42,11 +44,18 @@ use speaker::Viewer;
 use theirs::Reader;
 
 /// Where it is spoken.
-pub static SOCKETS: [SocketRoute; 1] = [SocketRoute {
-    path: "/api/claude/sessions/:id/subscribe",
-    scope: Scope::Read,
-    open: |asked| Box::pin(open(asked)),
-}];
+pub static SOCKETS: [SocketRoute; 2] = [
+    SocketRoute {
+        path: "/api/claude/sessions/:id/subscribe",
+        entry: SocketEntry::Caller(Scope::Read),
+        open: |asked| Box::pin(open(asked)),
+    },
+    SocketRoute {
+        path: "/api/share/:token/subscribe",
+        entry: SocketEntry::Signed,
+        open: |asked| Box::pin(guest::open(asked)),
+    },
+];
 
 async fn open(asked: OpenAsked) -> Result<Opened, Response> {
     let services = &asked.gateway.services;
