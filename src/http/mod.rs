@@ -47,7 +47,7 @@ pub use headers::secured;
 pub use manner::{Manner, json_answer};
 pub use pattern::PathValues;
 pub use routes::{Entry, Place, ROUTES, Route, all_routes};
-pub use sockets::{OpenAsked, SocketRoute, upgrade};
+pub use sockets::{OpenAsked, SocketEntry, SocketRoute, upgrade};
 pub use ui::Tickets;
 
 /// The answer to a request.

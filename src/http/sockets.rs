@@ -23,12 +23,23 @@ use super::manner::Manner;
 use super::pattern::{PathValues, fit};
 use super::query;
 
+/// What somebody has to show before there is a WebSocket.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SocketEntry {
+    /// A proof that belongs to the route, which looks at it before all else; from
+    /// any page.
+    Signed,
+    /// A credential, where clients of the API have it, of somebody who may do so
+    /// much; from no page that is not allowed.
+    Caller(Scope),
+}
+
 /// A path at which a dialect is spoken.
 pub struct SocketRoute {
     /// The path; `:name` stands for any segment.
     pub path: &'static str,
-    /// What somebody must be allowed to do.
-    pub scope: Scope,
+    /// Who is let in.
+    pub entry: SocketEntry,
     /// Looks whether there is what the path names. Nothing is joined or begun
     /// before the upgrade has succeeded.
     pub open: fn(OpenAsked) -> BoxFuture<'static, Result<Opened, Response>>,
@@ -38,13 +49,15 @@ pub struct SocketRoute {
 pub struct OpenAsked {
     /// What every connection shares.
     pub gateway: Arc<Gateway>,
+    /// The other side.
+    pub peer: Peer,
     /// The head of the request.
     pub parts: request::Parts,
     /// What stands in its path where the route has names.
     pub path: PathValues,
     /// In which words it is refused.
     pub manner: Manner,
-    /// Who asks.
+    /// Who asks; somebody without rights where the route asks for none.
     pub caller: HttpCaller,
 }
 
@@ -84,11 +97,17 @@ pub async fn upgrade(
         return if is_off { Err(Manner::Recorded.not_found()) } else { Ok(None) };
     };
     let manner = dialect.manner;
-    if let Some(refusal) = foreign(gateway, peer, manner) {
-        return Err(refusal);
-    }
-    let (caller, footing) = let_in(gateway, peer, parts, (route.scope, manner)).await?;
-    let (gateway, parts) = (Arc::clone(gateway), parts.clone());
-    let opened = (route.open)(OpenAsked { gateway, parts, path, manner, caller }).await?;
+    let (caller, footing) = match route.entry {
+        SocketEntry::Signed => (HttpCaller::nobody(), Footing::new(gateway.auth.now(), None)),
+        SocketEntry::Caller(scope) => {
+            if let Some(refusal) = foreign(gateway, peer, manner) {
+                return Err(refusal);
+            }
+            let_in(gateway, peer, parts, (scope, manner)).await?
+        }
+    };
+    let (gateway, peer, parts) = (Arc::clone(gateway), peer.clone(), parts.clone());
+    let asked = OpenAsked { gateway, peer, parts, path, manner, caller };
+    let opened = (route.open)(asked).await?;
     Ok(Some((opened, footing)))
 }

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use clawgate::dialects::{ALL, Dialect};
-use clawgate::http::{Entry, Manner, Place, Route, SocketRoute};
+use clawgate::http::{Entry, Manner, Place, Route, SocketEntry, SocketRoute};
 use clawgate::protocol::Scope;
 use reqwest::{Client, Method, RequestBuilder};
 use serde_json::{Value, json};
@@ -158,8 +158,15 @@ async fn upgrade(gateway: &Gateway, path: &str, lines: &str) -> (u16, Value) {
 async fn a_socket_of_a_dialect_opens_for_nobody_who_has_not_proved_himself() {
     let gateway = gateway(None).await;
     for dialect in ALL {
-        for SocketRoute { path, .. } in dialect.sockets {
+        for SocketRoute { path, entry, .. } in dialect.sockets {
             let path = named(path);
+            if *entry == SocketEntry::Signed {
+                // The proof is in the path, and no credential is one.
+                for head in [String::new(), format!("Authorization: Bearer {SECRET}\r\n")] {
+                    assert_eq!(upgrade(&gateway, &path, &head).await.0, 404, "{path}");
+                }
+                continue;
+            }
             let told = unauthorized(dialect.manner);
             assert_eq!(upgrade(&gateway, &path, "").await, (401, told.clone()), "{path}");
             let wrong = upgrade(&gateway, &path, "Authorization: Bearer wrong\r\n").await;
@@ -225,7 +232,9 @@ async fn a_token_of_a_device_counts_for_its_scopes_until_it_is_revoked() {
             assert_eq!(status != 403, is_enough, "{method} {}: {status}", path(route));
             assert_ne!(status, 401, "{method} {}", path(route));
         }
-        for route in dialect.sockets.iter().filter(|route| route.scope == Scope::Read) {
+        for route in
+            dialect.sockets.iter().filter(|route| route.entry == SocketEntry::Caller(Scope::Read))
+        {
             let place = shown(dialect.manner, &named(route.path));
             sockets.extend(WsClient::open_with(&gateway.address(), &place, &[]).await);
         }

@@ -1,6 +1,8 @@
 //! Links to single Claude sessions: nothing but that session, to nobody but who has
 //! the link, as long as it holds.
 
+use std::time::Duration;
+
 use reqwest::{Client, Method};
 use serde_json::{Value, json};
 
@@ -165,4 +167,136 @@ async fn sharing_is_off_unless_the_configuration_says_otherwise_and_needs_an_adm
     assert!(told["error"].as_str().unwrap().contains("gateway.dialects.claude.share"), "{told}");
     let gone = (404, json!({"error": "Share not found"}));
     assert_eq!(nobody(&gateway).ask(Method::GET, "/api/share/any").await, gone);
+}
+
+/// How long a test waits for what must happen.
+const LIMIT: Duration = Duration::from_secs(20);
+
+async fn watch(
+    gateway: &Gateway,
+    token: &str,
+    headers: &[(String, String)],
+) -> Result<WsClient, u16> {
+    let path = format!("/api/share/{token}/subscribe");
+    let opened = WsClient::open_with(&gateway.address(), &path, headers).await;
+    opened.map_err(|refusal| refusal.status)
+}
+
+/// Somebody who has seen the beginning.
+async fn guest(gateway: &Gateway, token: &str) -> WsClient {
+    let guest = watch(gateway, token, &[]).await.expect("let in");
+    let is_info = |it: &Value| it["type"] == "session_info";
+    assert!(guest.wait_for(LIMIT, is_info).await.is_some());
+    guest
+}
+
+fn texts(guest: &WsClient) -> String {
+    guest.frames().iter().map(Value::to_string).collect()
+}
+
+#[tokio::test]
+async fn a_guest_sees_what_happens_and_says_nothing_and_does_not_count_as_a_reader() {
+    let (gateway, _mock) = place(true).await;
+    let mut client = admin(&gateway).await;
+    let id = said(&mut client, "garden", "Tomatoes").await;
+    let token = shared(&gateway, &id).await;
+    let mut guest = guest(&gateway, &token).await;
+    assert!(texts(&guest).contains("Tomatoes"));
+    for frame in [
+        json!({"type": "user_message", "content": CANARY}),
+        json!({"type": "control_request", "request_id": "r1", "request": {"subtype": "interrupt"}}),
+        json!({"type": "control_request", "request_id": "r2",
+            "request": {"subtype": "set_permission_mode", "mode": "plan"}}),
+        json!({"type": "control_response", "request_id": "r3",
+            "response": {"response": {"behavior": "allow"}}}),
+        json!({"type": "typing", "isTyping": true}),
+        json!({"type": "ack"}),
+    ] {
+        guest.send(&frame).await;
+    }
+    said(&mut client, "garden", "Peppers").await;
+    let is_end = |it: &Value| it["type"] == "queue-operation";
+    assert!(guest.wait_for(LIMIT, is_end).await.is_some(), "{}", texts(&guest));
+    // Read again, with what was said meanwhile.
+    guest.send(&json!({"type": "subscribe"})).await;
+    let twice = |received: &[crate::support::client::Received]| {
+        let frames = received.iter().filter_map(|it| it.what.frame());
+        (frames.filter(|it| it["type"] == "session_info").count() == 2).then_some(())
+    };
+    guest.wait_until(LIMIT, twice).await.expect("it may ask to begin anew");
+    let seen = texts(&guest);
+    assert!(seen.contains("Peppers") && !seen.contains(CANARY));
+    assert!(!seen.contains(&gateway.root().display().to_string()), "{seen}");
+    assert!(!seen.contains("control_") && !seen.contains("\"error\""), "{seen}");
+    let init = guest.frames().into_iter().find(|it| it["subtype"] == "init").unwrap();
+    assert_eq!((&init["cwd"], &init["tools"]), (&json!(""), &json!([])));
+    let (_, told) = owner(&gateway).ask(Method::GET, "/api/claude/sessions/all").await;
+    let lines = told["sessions"].as_array().unwrap();
+    let line = lines.iter().find(|line| line["id"] == id).unwrap();
+    assert_eq!(line["sessionState"], "unread", "a guest is no reader");
+    assert_eq!(line["permissionMode"], "default");
+}
+
+#[tokio::test]
+async fn a_connection_ends_with_its_link() {
+    let (gateway, _mock) = place(true).await;
+    let mut client = admin(&gateway).await;
+    let id = said(&mut client, "garden", "Tomatoes").await;
+    let token = shared(&gateway, &id).await;
+    let one = guest(&gateway, &token).await;
+    let path = format!("/api/claude/sessions/{id}/share");
+    assert_eq!(owner(&gateway).ask(Method::DELETE, &path).await.0, 200);
+    assert_eq!(one.wait_closed(LIMIT).await.expect("revoked").code, 4001);
+    assert_eq!(watch(&gateway, &token, &[]).await.err(), Some(404));
+
+    // With more links than there may be the oldest ends, and no other.
+    let oldest = shared(&gateway, &id).await;
+    let newer = shared(&gateway, &id).await;
+    let (one, two) = (guest(&gateway, &oldest).await, guest(&gateway, &newer).await);
+    for _ in 0..7 {
+        shared(&gateway, &id).await;
+    }
+    assert_eq!(one.wait_closed(LIMIT).await.expect("too many").code, 4001);
+    assert!(two.closed().is_none());
+
+    // What is said after `/new` is another conversation.
+    call(&mut client, "sessions.reset", json!({"key": "garden"})).await;
+    assert_eq!(watch(&gateway, &newer, &[]).await.err(), Some(404));
+    let other = said(&mut client, "garden", CANARY).await;
+    assert_eq!(two.wait_closed(LIMIT).await.expect("begun anew").code, 4001);
+    assert!(!texts(&two).contains(CANARY));
+
+    let token = shared(&gateway, &other).await;
+    let three = guest(&gateway, &token).await;
+    let now = call(&mut client, "config.get", json!({})).await;
+    let off = json!({"gateway": {"dialects": {"claude": {"share": false}}}}).to_string();
+    let patch = json!({"raw": off, "baseHash": now["hash"]});
+    call(&mut client, "config.patch", patch).await;
+    assert_eq!(three.wait_closed(LIMIT).await.expect("switched off").code, 4001);
+    assert_eq!(watch(&gateway, &token, &[]).await.err(), Some(404));
+}
+
+#[tokio::test]
+async fn no_link_is_no_socket_and_guessing_is_paid_for() {
+    let (gateway, _mock) = place(true).await;
+    let mut client = admin(&gateway).await;
+    let id = said(&mut client, "garden", "Tomatoes").await;
+    let token = shared(&gateway, &id).await;
+    assert_eq!(watch(&gateway, &id, &[]).await.err(), Some(404), "an id is no token");
+    // A token opens nothing but its own socket.
+    let path = format!("/api/claude/sessions/{id}/subscribe?access_token={token}");
+    let refused = WsClient::open_with(&gateway.address(), &path, &[]).await;
+    assert_eq!(refused.err().map(|it| it.status), Some(401));
+    let from = [("X-Forwarded-For".to_owned(), "203.0.113.7".to_owned())];
+    let mut tries = 0;
+    while watch(&gateway, &format!("guess-{tries}"), &from).await.err() == Some(404) {
+        tries += 1;
+        assert!(tries < 1000, "guesses are free");
+    }
+    assert_eq!(watch(&gateway, &token, &from).await.err(), Some(429), "not even the right one");
+    let other = [("X-Forwarded-For".to_owned(), "203.0.113.8".to_owned())];
+    assert!(watch(&gateway, &token, &other).await.is_ok());
+
+    let (off, _mock) = place(false).await;
+    assert_eq!(watch(&off, &token, &[]).await.err(), Some(404));
 }

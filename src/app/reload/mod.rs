@@ -225,6 +225,9 @@ impl Reloader {
         self.gateway.preauth.resize(settings.gateway.max_preauth_per_ip);
         self.control.set(services, settings.gateway.control_socket).await;
         let is_over = self.let_in(&settings, caller);
+        if !settings.gateway.dialects.claude_share {
+            self.gateway.claude.end_links();
+        }
         super::channels::begin(services);
         is_over
     }

@@ -19,7 +19,7 @@ pub mod setup;
 use std::future::ready;
 
 use super::Dialect;
-use crate::http::{Manner, SocketRoute};
+use crate::http::{Manner, SocketEntry, SocketRoute};
 use crate::protocol::Scope;
 
 /// Its tables.
@@ -30,6 +30,6 @@ pub static DIALECT: Dialect =
 /// say what it needs.
 static SOCKETS: [SocketRoute; 1] = [SocketRoute {
     path: live::PATH,
-    scope: Scope::Read,
+    entry: SocketEntry::Caller(Scope::Read),
     open: |asked| Box::pin(ready(live::open(asked))),
 }];

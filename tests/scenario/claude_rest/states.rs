@@ -3,8 +3,10 @@
 use reqwest::Method;
 use serde_json::{Value, json};
 
+use super::stream::Told;
 use super::{ask, good, line, path, post, state};
-use crate::stage::{Api, admin, call, config, end_of, start};
+use crate::claude_sessions::Claude;
+use crate::stage::{Api, admin, ask as talk, call, config, end_of, start};
 use crate::support::client::SOON;
 use crate::support::{Gateway, GatewayOptions, MockProvider, WsClient};
 
@@ -22,6 +24,32 @@ async fn begun(client: &mut WsClient, run: &str) -> (String, Value) {
     let asked = asked.expect("a question")["payload"]["id"].clone();
     let row = call(client, "sessions.describe", json!({"key": "garden"})).await;
     (row["session"]["sessionId"].as_str().unwrap().to_owned(), asked)
+}
+
+#[tokio::test]
+async fn what_ends_while_somebody_watches_is_read_and_what_ends_after_that_is_not() {
+    let (gateway, _mock) = asking().await;
+    let mut client = admin(&gateway).await;
+    talk(&mut client, "garden", "@mock text text=\"one\"", "run-1").await;
+    let row = call(&mut client, "sessions.describe", json!({"key": "garden"})).await;
+    let id = row["session"]["sessionId"].as_str().unwrap().to_owned();
+    let mut stream = Told::open(&gateway).await;
+    let mut claude = Claude::open(&gateway, &id, "").await;
+    stream.until(&id, "read").await;
+    assert_eq!(state(&gateway, &id).await, "idle");
+    talk(&mut client, "garden", "@mock text text=\"two\"", "run-2").await;
+    stream.until(&id, "read").await;
+    assert_eq!(state(&gateway, &id).await, "idle");
+    claude.0.close().await;
+    drop(claude);
+    // The gateway notices in its own time that nobody is there.
+    for run in 3..40 {
+        talk(&mut client, "garden", "@mock text text=\"three\"", &format!("run-{run}")).await;
+        if state(&gateway, &id).await == "unread" {
+            return;
+        }
+    }
+    panic!("what nobody has seen is read");
 }
 
 #[tokio::test]

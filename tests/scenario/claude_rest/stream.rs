@@ -15,13 +15,13 @@ use crate::support::{Gateway, SECRET};
 const LIMIT: Duration = Duration::from_secs(20);
 
 /// What a stream has told.
-struct Told {
+pub struct Told {
     stream: std::pin::Pin<Box<dyn futures_util::Stream<Item = reqwest::Result<bytes::Bytes>>>>,
     rest: String,
 }
 
 impl Told {
-    async fn open(gateway: &Gateway) -> Self {
+    pub async fn open(gateway: &Gateway) -> Self {
         let url = format!("http://{}/api/notifications/stream", gateway.address());
         let answer: Response = http().get(url).bearer_auth(SECRET).send().await.unwrap();
         assert_eq!(answer.status(), 200);
@@ -48,7 +48,7 @@ impl Told {
     }
 
     /// The operations of a session up to and with this one, without repetitions.
-    async fn until(&mut self, id: &str, last: &str) -> Vec<String> {
+    pub async fn until(&mut self, id: &str, last: &str) -> Vec<String> {
         let mut operations = Vec::new();
         loop {
             let line = self.next().await.expect("it goes on");

@@ -5,6 +5,7 @@ use std::fs;
 use reqwest::Method;
 use serde_json::{Value, json};
 
+use super::stream::Told;
 use super::{SESSIONS, ask, begin, error, get, good, line, path, post};
 use crate::stage::{Api, admin, ask as talk, scripted};
 
@@ -24,6 +25,30 @@ fn written(gateway: &crate::support::Gateway) -> String {
     let text = format!("{user}\n{answer}\n");
     fs::write(folder.join(format!("{ID}.jsonl")), &text).unwrap();
     text
+}
+
+#[tokio::test]
+async fn a_new_session_of_claude_code_is_told_and_listed() {
+    let (gateway, _mock) = scripted(Api::OpenAi).await;
+    let mut told = Told::open(&gateway).await;
+    // The folder is watched a moment after the stream has begun.
+    let first = "0a3f7c52-4a58-4c0b-9a53-2f0e6d1c7b12";
+    let written_again = async {
+        let folder = gateway.home().join(".claude/projects/-srv-garden");
+        fs::create_dir_all(&folder).unwrap();
+        loop {
+            fs::write(folder.join(format!("{first}.jsonl")), "{}\n").unwrap();
+            tokio::time::sleep(std::time::Duration::from_millis(200)).await;
+        }
+    };
+    tokio::select! {
+        _ = told.until(first, "updated") => {}
+        () = written_again => {}
+    }
+    assert!(line(&gateway, ID).await.is_none());
+    written(&gateway);
+    assert_eq!(told.until(ID, "updated").await, ["updated"]);
+    assert_eq!(line(&gateway, ID).await.unwrap()["title"], "Which beds are free?");
 }
 
 #[tokio::test]

@@ -5,6 +5,7 @@ mod burst;
 mod connecting;
 mod permissions;
 mod saying;
+mod theirs;
 mod turns;
 
 use std::time::Duration;

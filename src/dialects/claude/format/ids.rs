@@ -35,9 +35,13 @@ impl Ids {
     }
 
     /// Of the result of a call; `entry_id` is that of the assistant message that
-    /// called, `tool_call_id` the id as the transcript has it.
-    pub fn tool_result(&self, entry_id: &str, tool_call_id: &str) -> Uuid {
-        self.uuid(["result", entry_id, tool_call_id])
+    /// called, `tool_call_id` the id as the transcript has it. Models give several
+    /// calls of a message one id; `number` counts those before it, from 0.
+    pub fn tool_result(&self, entry_id: &str, tool_call_id: &str, number: usize) -> Uuid {
+        match number {
+            0 => self.uuid(["result", entry_id, tool_call_id]),
+            _ => self.uuid([&format!("result {number}"), entry_id, tool_call_id]),
+        }
     }
 
     /// Of the note that somebody has interrupted this assistant message or its
@@ -120,7 +124,8 @@ mod tests {
             ids.block("e0f25e8a", 1),
             ids.block("e0f25e8", 0),
             ids.user("e0f25e8a"),
-            ids.tool_result("e0f25e8a", "0"),
+            ids.tool_result("e0f25e8a", "0", 0),
+            ids.tool_result("e0f25e8a", "0", 1),
             ids.other("block", "e0f25e8a0", 0),
             Ids::new("se").block("0f25e8a", 0),
         ];

@@ -42,6 +42,8 @@ struct Call {
     name: String,
     arguments: Value,
     entry_id: String,
+    /// Calls with the same id before it in its answer.
+    number: usize,
     /// The line that it is in.
     line: Uuid,
     /// When it was made, in milliseconds since the epoch.
@@ -81,6 +83,12 @@ impl Format {
     /// all that is to be known to go on.
     pub const fn is_inside_calls(&self) -> bool {
         !self.calls.is_empty() || self.stopped.is_some()
+    }
+
+    /// Whether several calls of the answer have this id. Which of them a result is
+    /// of is known by the order in which results are stored.
+    pub fn is_repeated(&self, tool_call_id: &str) -> bool {
+        self.calls.iter().any(|call| call.id == tool_call_id && call.number > 0)
     }
 
     /// The lines of the next entry; none for one that says nothing.
@@ -151,11 +159,13 @@ impl Format {
             let uuid = self.ids.block(&entry.id, index);
             lines.push(self.block(entry, message, (uuid, value), is_end));
             if let ContentBlock::ToolCall(call) = content {
+                let number = self.calls.iter().filter(|it| it.id == call.id).count();
                 self.calls.push(Call {
                     id: call.id.clone(),
                     name: call.name.clone(),
                     arguments: call.arguments.clone(),
                     entry_id: entry.id.clone(),
+                    number,
                     line: uuid,
                     at: entry.timestamp,
                 });
@@ -226,7 +236,8 @@ impl Format {
         );
         let took = call.as_ref().map_or(0, |call| entry.timestamp.saturating_sub(call.at));
         let of = call.as_ref().map_or(&entry.id, |call| &call.entry_id);
-        let uuid = self.ids.tool_result(of, &message.tool_call_id);
+        let number = call.as_ref().map_or(0, |call| call.number);
+        let uuid = self.ids.tool_result(of, &message.tool_call_id, number);
         if message.is_error && text_of(&message.content).contains(CUT_CALL) {
             self.stopped = Some(of.clone());
         }

@@ -345,9 +345,26 @@ fn results_name_the_block_that_called_and_the_same_uuid_wherever_they_are_read()
     let ids = Ids::new(SESSION);
     assert_eq!(lines[2]["sourceToolAssistantUUID"], ids.block("02", 1).to_string());
     assert_eq!(lines[3]["sourceToolAssistantUUID"], ids.block("02", 0).to_string());
-    assert_eq!(lines[3]["uuid"], ids.tool_result("02", "a|1").to_string());
+    assert_eq!(lines[3]["uuid"], ids.tool_result("02", "a|1", 0).to_string());
     assert_eq!(lines[3]["message"]["content"][0]["tool_use_id"], "a_1");
     assert_eq!(lines[0]["message"]["content"][0]["id"], "a_1");
+}
+
+#[test]
+fn results_of_calls_with_one_id_have_uuids_of_their_own_in_the_order_of_the_calls() {
+    let calls = vec![
+        call("a", "exec", json!({"command": "x"})),
+        call("a", "exec", json!({"command": "y"})),
+    ];
+    let lines = lines(&[
+        assistant("02", calls, StopReason::ToolUse),
+        result("03", "a", "exec", "x", Value::Null),
+        result("04", "a", "exec", "y", Value::Null),
+    ]);
+    let ids = Ids::new(SESSION);
+    assert_eq!(lines[2]["uuid"], ids.tool_result("02", "a", 0).to_string());
+    assert_eq!(lines[3]["uuid"], ids.tool_result("02", "a", 1).to_string());
+    assert_eq!(lines[3]["sourceToolAssistantUUID"], ids.block("02", 1).to_string());
 }
 
 #[test]

@@ -10,16 +10,17 @@ use uuid::Uuid;
 
 use super::frame::{self, Frame};
 use super::questions::Waiting;
-use super::room::{Room, echo_uuid};
+use super::room::Room;
 use super::teller::idle;
 use crate::agent::approvals::QuestionKind;
 use crate::bus::Subscriber;
-use crate::dialects::claude::format::echo;
+use crate::dialects::claude::format::{Ids, echo};
 use crate::http::cx_with;
 use crate::protocol::Scope;
 use crate::registry::{Ctx, Reply};
 
-const NOT_SENT: &str = "Failed to send message to session";
+/// What is said of a message that cannot be sent.
+pub const NOT_SENT: &str = "Failed to send message to session";
 /// What a tool result of a client cannot be for.
 const NO_CALL: &str = "no call waits for a result of a client: the gateway runs its tools itself";
 /// What the rest of an answer to a question would have to be.
@@ -117,7 +118,9 @@ impl Hearing {
         }
         let room = &self.room;
         let message_id = room.services.runs.message_id(run_id);
-        let uuid = echo_uuid(room, message_id.as_deref(), run_id);
+        // Without an id in a transcript it has that of its run.
+        let id = message_id.as_deref().unwrap_or(run_id);
+        let uuid = Ids::new(&*room.session_id).user(id);
         let now_ms = room.services.clock.now_ms();
         let value = echo(&room.session_id, uuid, now_ms, &Value::from(content));
         room.tell(&Frame::echo(uuid, &value));
@@ -292,7 +295,7 @@ impl Hearing {
     async fn subscribe(&self, frame: &Value) {
         let from = frame["fromUuid"].as_str().and_then(|uuid| uuid.parse().ok());
         let from = from.or_else(|| frame.get("fromUuid").map(|_| Uuid::nil()));
-        if let Err(error) = self.room.join(&self.subscriber, from).await {
+        if let Err(error) = self.room.join(&self.subscriber, None, from).await {
             self.say(&frame::error("Failed to read session", &error.to_string()));
         }
     }

@@ -13,6 +13,7 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use super::frame::{self, Frame};
+use super::guest;
 use super::history::{end_of, facts_of, read};
 use super::init::init;
 use super::questions::Waiting;
@@ -21,11 +22,12 @@ use super::state::State;
 use super::teller::Teller;
 use crate::agent::Card;
 use crate::agent::approvals::{Decision, Question, QuestionKind};
-use crate::agent::feed::{Follower, RunNews, Told};
+use crate::agent::feed::{Ending, Follower, RunNews, Told};
 use crate::bus::{Closing, Subscriber};
-use crate::dialects::claude::format::{Ids, SessionFacts};
+use crate::dialects::claude::format::SessionFacts;
 use crate::dialects::claude::history::Histories;
 use crate::dialects::claude::rest::read_state::mark_read;
+use crate::dialects::claude::rest::share::Link;
 use crate::gateway::Gateway;
 use crate::registry::{Ctx, Services};
 use crate::sessions::{SessionError, SessionKey};
@@ -89,6 +91,7 @@ impl Room {
             facts,
             sides: HashMap::new(),
             spawning: Vec::new(),
+            is_replaced: false,
         };
         services.tasks.spawn("claude room", hears.run(follower));
         Ok(Some(room))
@@ -104,21 +107,25 @@ impl Room {
         self.stop.cancel();
     }
 
-    /// Tells a connection what was said, and from then on what is said.
+    /// Tells a connection what was said, and from then on what is said; with its
+    /// link, if it came by one.
     ///
     /// # Errors
     /// When the transcript cannot be read.
     pub async fn join(
         &self,
         subscriber: &Arc<Subscriber>,
+        link: Option<&Arc<Link>>,
         from: Option<Uuid>,
     ) -> Result<(), SessionError> {
-        let earlier = self.state.lock().enter(subscriber);
+        let earlier = self.state.lock().enter(subscriber, link);
         let entry = self.services.sessions.entry(&self.key).await?.unwrap_or_default();
         let of = (&self.key, &entry);
         let history = read(&self.services, &self.histories, of, from).await?;
         self.state.lock().begin(&subscriber.conn_id, &history, earlier);
-        self.note_read().await;
+        if link.is_none() {
+            self.note_read().await;
+        }
         Ok(())
     }
 
@@ -128,6 +135,12 @@ impl Room {
         if let Err(error) = mark_read(&self.services, &self.key).await {
             tracing::warn!(%error, session = %self.key, "not marked as read");
         }
+    }
+
+    /// Who came by links.
+    pub fn guests(&self) -> Vec<(Arc<Subscriber>, Arc<Link>)> {
+        let state = self.state.lock();
+        state.guests().map(|(who, link)| (Arc::clone(who), Arc::clone(link))).collect()
     }
 
     /// A connection is gone.
@@ -240,6 +253,8 @@ struct Hears {
     sides: HashMap<SessionKey, Side>,
     /// Calls that begin a sub-agent, and which, once that is known.
     spawning: Vec<(String, Option<SessionKey>)>,
+    /// Whether the conversation was begun anew: what happens now is of another one.
+    is_replaced: bool,
 }
 
 impl Hears {
@@ -271,8 +286,11 @@ impl Hears {
     }
 
     async fn hear(&mut self, told: &Told) {
-        if matches!(told.news, RunNews::Begins) {
-            self.begin(told).await;
+        if matches!(told.news, RunNews::Begins | RunNews::Compacts(_) | RunNews::Noted { .. }) {
+            self.look_at_entry(told).await;
+        }
+        if self.is_replaced {
+            return;
         }
         self.note_spawning(told);
         let now_ms = self.room.services.clock.now_ms();
@@ -290,19 +308,45 @@ impl Hears {
             state.end_turn();
         }
         drop(state);
+        self.note_end(told);
         self.hear_questions(told);
     }
 
-    /// What a turn works with is told first.
-    async fn begin(&self, told: &Told) {
-        let Some(run) = &told.run else { return };
+    /// Whether the key still means this conversation. What a turn works with is told
+    /// first.
+    async fn look_at_entry(&mut self, told: &Told) {
         let room = &self.room;
         let entry = room.services.sessions.entry(&room.key).await.ok().flatten();
-        let Some(entry) = entry.filter(|entry| entry.session_id == *room.session_id) else {
+        let entry = entry.filter(|entry| entry.session_id == *room.session_id);
+        self.is_replaced = entry.is_none();
+        let Some(entry) = entry else {
+            // Links are for one conversation.
+            for (subscriber, _) in room.guests() {
+                subscriber.outbox.close(guest::ended());
+            }
+            return;
+        };
+        let Some(run) = told.run.as_ref().filter(|_| matches!(told.news, RunNews::Begins)) else {
             return;
         };
         let init = init(&room.services, &room.key, &entry, run).await;
         room.state.lock().set_init(Frame::passing(&init));
+    }
+
+    /// What a run has brought is no news to those who look. It is counted after its
+    /// end was told.
+    fn note_end(&self, told: &Told) {
+        let is_end =
+            matches!(&told.news, RunNews::Ends(how) if !matches!(how, Ending::TakenInto(_)));
+        let Some(run) = told.run.clone().filter(|_| is_end) else { return };
+        let room = Arc::clone(&self.room);
+        self.room.services.tasks.spawn("claude read", async move {
+            run.ended().await;
+            let has_readers = room.state.lock().has_readers();
+            if has_readers {
+                room.note_read().await;
+            }
+        });
     }
 
     fn hear_questions(&self, told: &Told) {
@@ -366,6 +410,9 @@ impl Hears {
     }
 
     async fn hear_side(&mut self, told: &Told) {
+        if self.is_replaced {
+            return;
+        }
         if !self.sides.contains_key(&told.key) {
             let entry = self.room.services.sessions.entry(&told.key).await.ok().flatten();
             let Some(entry) = entry else { return };
@@ -397,9 +444,4 @@ impl Hears {
         *known = Some(child.clone());
         Some(id.clone())
     }
-}
-
-/// Uuid of what a client said that has none in a transcript.
-pub fn echo_uuid(room: &Room, message_id: Option<&str>, run_id: &str) -> Uuid {
-    Ids::new(&*room.session_id).user(message_id.unwrap_or(run_id))
 }

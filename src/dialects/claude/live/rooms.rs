@@ -11,7 +11,9 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio::sync::OnceCell;
 
+use super::guest;
 use super::room::Room;
+use crate::dialects::claude::rest::share::holds;
 use crate::gateway::Gateway;
 use crate::registry::Services;
 use crate::sessions::{SessionError, SessionKey};
@@ -51,6 +53,27 @@ impl Rooms {
         let room = place.get_or_try_init(open).await?.clone();
         seat.room = room;
         Ok(seat.room.is_some().then_some(seat))
+    }
+
+    /// Ends the connections to this session whose links do not hold any more.
+    pub async fn look_at_links(&self, gateway: &Gateway, session_id: &str) {
+        let place = self.0.lock().get(session_id).map(|slot| Arc::clone(&slot.place));
+        let Some(room) = place.and_then(|place| place.get().cloned().flatten()) else { return };
+        for (subscriber, link) in room.guests() {
+            if !holds(gateway, &link).await {
+                subscriber.outbox.close(guest::ended());
+            }
+        }
+    }
+
+    /// Ends all connections that came by links.
+    pub fn end_links(&self) {
+        let rooms = self.0.lock();
+        for room in rooms.values().filter_map(|slot| slot.place.get().cloned().flatten()) {
+            for (subscriber, _) in room.guests() {
+                subscriber.outbox.close(guest::ended());
+            }
+        }
     }
 
     fn take(&self, services: &Arc<Services>, session_id: &str) -> Seat {

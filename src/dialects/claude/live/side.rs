@@ -11,10 +11,9 @@ use super::answer::{Answer, Of};
 use super::frame::{Frame, Keep};
 use super::teller::{lighten, result_of};
 use crate::agent::feed::{RunNews, Told};
-use crate::agent::tools::ToolOutput;
 use crate::agent::{ActiveRun, Card};
 use crate::dialects::claude::format::{Format, Ids, SessionFacts, Sidechain, live};
-use crate::protocol::message::{AgentMessage, AssistantMessage, ContentBlock};
+use crate::protocol::message::{AgentMessage, AssistantMessage, ContentBlock, ToolResultMessage};
 use crate::sessions::{EntryBody, TranscriptEntry};
 
 /// A sub-agent.
@@ -24,6 +23,8 @@ pub struct Side {
     answer: Option<Answer>,
     /// The answer that called tools, and its calls.
     asked: (String, Vec<Card>),
+    /// What was stored of their results.
+    stored: Vec<ToolResultMessage>,
 }
 
 impl Side {
@@ -41,7 +42,7 @@ impl Side {
             parent_tool_use_id: call_id,
         };
         let facts = Arc::new(SessionFacts { sidechain: Some(side), ..facts.clone() });
-        Self { of, facts, answer: None, asked: (String::new(), Vec::new()) }
+        Self { of, facts, answer: None, asked: (String::new(), Vec::new()), stored: Vec::new() }
     }
 
     /// The frames for a piece of its news.
@@ -51,6 +52,7 @@ impl Side {
             RunNews::Begins => out.extend(told.run.as_deref().map(|run| self.prompt(run))),
             RunNews::Asks { entry_id, model } => {
                 self.asked = (entry_id.clone(), Vec::new());
+                self.stored.clear();
                 let (of, model) = (self.of.clone(), Arc::clone(model));
                 self.answer = Some(Answer::new(of, entry_id.clone(), model, None));
             }
@@ -60,7 +62,19 @@ impl Side {
                 }
             }
             RunNews::ToolBegins(card) => self.asked.1.push(card.clone()),
-            RunNews::ToolEnds(card, output) => out.extend(self.tool_ends(card, output, now_ms)),
+            RunNews::ToolEnds(card, output) if !self.is_repeated(&card.call.id) => {
+                let result = result_of(card, output, now_ms);
+                out.extend(self.result(&result, card.started_at, now_ms));
+            }
+            RunNews::Stored(stored) => {
+                if let AgentMessage::ToolResult(result) = &stored.message {
+                    // Only now it is known which of the calls it is of.
+                    if self.is_repeated(&result.tool_call_id) {
+                        out.extend(self.result(result, now_ms, now_ms));
+                    }
+                    self.stored.push(result.clone());
+                }
+            }
             _ => {}
         }
         out.retain(|frame| frame.keep != Keep::Piece);
@@ -84,15 +98,22 @@ impl Side {
         Frame::line(Some(uuid), &value)
     }
 
-    fn tool_ends(&self, card: &Card, output: &ToolOutput, now_ms: u64) -> Option<Frame> {
+    /// Whether several calls of the answer have this id.
+    fn is_repeated(&self, call_id: &str) -> bool {
+        self.asked.1.iter().filter(|card| card.call.id == call_id).count() > 1
+    }
+
+    fn result(&self, result: &ToolResultMessage, called_at: u64, now_ms: u64) -> Option<Frame> {
         let (entry_id, cards) = &self.asked;
         let mut format = Format::new(Arc::clone(&self.facts), None);
         let mut calls = AssistantMessage::from_gateway(String::new(), now_ms);
         calls.content =
             cards.iter().map(|card| ContentBlock::ToolCall(card.call.clone())).collect();
-        format.push(&entry(entry_id, AgentMessage::Assistant(calls), card.started_at));
-        let result = AgentMessage::ToolResult(result_of(card, output, now_ms));
-        let lines = format.push(&entry("", result, now_ms));
+        format.push(&entry(entry_id, AgentMessage::Assistant(calls), called_at));
+        for before in self.stored.iter().filter(|it| it.tool_call_id == result.tool_call_id) {
+            format.push(&entry("", AgentMessage::ToolResult(before.clone()), now_ms));
+        }
+        let lines = format.push(&entry("", AgentMessage::ToolResult(result.clone()), now_ms));
         let line = lines.first()?;
         let mut value: Value = live(line, &self.facts);
         lighten(&mut value);

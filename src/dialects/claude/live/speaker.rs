@@ -67,7 +67,7 @@ impl Viewer {
         let seat = seat.map_err(|error| error.to_string())?;
         let seat = Arc::new(seat.ok_or("the session is gone")?);
         let room = Arc::clone(seat.room().ok_or("the session is gone")?);
-        let joined = room.join(&self.subscriber, self.from).await;
+        let joined = room.join(&self.subscriber, None, self.from).await;
         joined.map_err(|error| error.to_string())?;
         let hearing = Arc::new(Hearing::new(room, Arc::clone(&self.subscriber)));
         let (messages, mut waiting) = mpsc::channel::<Value>(MAX_IN_FLIGHT);

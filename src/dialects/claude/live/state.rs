@@ -10,9 +10,11 @@ use std::sync::Arc;
 use uuid::Uuid;
 
 use super::frame::{Frame, Keep};
+use super::guest;
 use super::history::History;
 use super::questions::Waiting;
 use crate::bus::Subscriber;
+use crate::dialects::claude::rest::share::Link;
 use crate::protocol::Scope;
 
 /// Pieces of an answer that are kept for those who come in the middle of it, in
@@ -23,8 +25,23 @@ const PIECES_MAX: usize = 4 * 1024 * 1024;
 /// A connection that looks at a session.
 struct Member {
     subscriber: Arc<Subscriber>,
+    /// By which it came, if by one.
+    link: Option<Arc<Link>>,
     /// What came while the history is being read for it.
     held: Option<Vec<Frame>>,
+}
+
+impl Member {
+    /// Tells a frame.
+    fn say(&self, text: &str) {
+        let text = match self.link {
+            Some(_) => guest::shown(text),
+            None => Some(text.to_owned()),
+        };
+        if let Some(text) = text {
+            self.subscriber.outbox.answer(text);
+        }
+    }
 }
 
 /// See the module.
@@ -49,6 +66,16 @@ impl State {
         self.members.iter().map(|member| &member.subscriber)
     }
 
+    /// Whether anybody looks who did not come by a link.
+    pub fn has_readers(&self) -> bool {
+        self.members.iter().any(|member| member.link.is_none())
+    }
+
+    /// Who came by links.
+    pub fn guests(&self) -> impl Iterator<Item = (&Arc<Subscriber>, &Arc<Link>)> {
+        self.members.iter().filter_map(|it| Some((&it.subscriber, it.link.as_ref()?)))
+    }
+
     /// The questions that wait.
     pub fn waiting(&self) -> &[Waiting] {
         &self.waiting
@@ -56,10 +83,11 @@ impl State {
 
     /// A connection looks from now on, or begins anew: what comes is held back for
     /// it. Gives what it may have to be told beside the history.
-    pub fn enter(&mut self, subscriber: &Arc<Subscriber>) -> Vec<Frame> {
+    pub fn enter(&mut self, subscriber: &Arc<Subscriber>, link: Option<&Arc<Link>>) -> Vec<Frame> {
         self.leave(&subscriber.conn_id);
         let held = Some(Vec::new());
-        self.members.push(Member { subscriber: Arc::clone(subscriber), held });
+        let (subscriber, link) = (Arc::clone(subscriber), link.cloned());
+        self.members.push(Member { subscriber, link, held });
         self.unsaved.iter().chain(&self.pieces).cloned().collect()
     }
 
@@ -73,15 +101,14 @@ impl State {
     pub fn begin(&mut self, conn_id: &str, history: &History, earlier: Vec<Frame>) {
         let is_it = |member: &&mut Member| *member.subscriber.conn_id == *conn_id;
         let Some(member) = self.members.iter_mut().find(is_it) else { return };
-        let outbox = &member.subscriber.outbox;
         if let Some(first) = &history.first {
-            outbox.answer(first.clone());
+            member.say(first);
         }
         for line in &history.lines {
-            outbox.answer(line.text.to_string());
+            member.say(&line.text);
         }
         if let Some(init) = &self.init {
-            outbox.answer(init.text.to_string());
+            member.say(&init.text);
         }
         let known: HashSet<_> = history.lines.iter().filter_map(|line| line.uuid).collect();
         let is_old = |frame: &Frame| frame.uuid.is_some_and(|uuid| known.contains(&uuid));
@@ -94,12 +121,12 @@ impl State {
             let is_late = frame.keep == Keep::Piece && number < last_old;
             let is_repeated = frame.uuid.is_some_and(|uuid| !told.insert(uuid));
             if !is_late && !is_repeated && !is_old(frame) {
-                outbox.answer(frame.text.to_string());
+                member.say(&frame.text);
             }
         }
         if member.subscriber.principal.allows(Scope::Approvals) {
             for waiting in &self.waiting {
-                outbox.answer(waiting.frame.to_string());
+                member.say(&waiting.frame);
             }
         }
     }
@@ -128,9 +155,7 @@ impl State {
         for member in &mut self.members {
             match &mut member.held {
                 Some(held) => held.push(frame.clone()),
-                None => {
-                    member.subscriber.outbox.answer(frame.text.to_string());
-                }
+                None => member.say(&frame.text),
             }
         }
     }
@@ -138,7 +163,8 @@ impl State {
     /// Tells all but this one, and nobody later.
     pub fn relay(&mut self, from: &str, text: &str) {
         for member in &self.members {
-            if *member.subscriber.conn_id != *from && member.held.is_none() {
+            let is_other = *member.subscriber.conn_id != *from && member.link.is_none();
+            if is_other && member.held.is_none() {
                 member.subscriber.outbox.answer(text.to_owned());
             }
         }

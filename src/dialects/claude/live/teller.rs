@@ -263,6 +263,10 @@ impl Teller {
     /// The result of a call, before those of the calls beside it are stored too.
     fn tool_ends(&mut self, card: &Card, output: &ToolOutput, now_ms: u64) -> Option<Frame> {
         self.calls.remove(&card.call.id);
+        // Which of several it is of is known when it is stored; it is told then.
+        if self.format.is_repeated(&card.call.id) {
+            return None;
+        }
         let body = EntryBody::Message(AgentMessage::ToolResult(result_of(card, output, now_ms)));
         let entry = TranscriptEntry { id: String::new(), timestamp: now_ms, body };
         // A copy: the line itself is written when the result is stored.

@@ -21,3 +21,4 @@ pub(super) use edit::{archive, create, deactivate, delete, patch, unarchive};
 pub use find::{NOT_FOUND, by_id};
 pub(super) use list::{all, every, one};
 pub(super) use messages::messages;
+pub(super) use theirs::{READ_ONLY, mark_read as mark_theirs_read};

@@ -59,8 +59,16 @@ impl Shape {
 
     /// One of Claude Code's own.
     pub(super) fn theirs(session: ProjectSession, marks: &SessionMarks) -> Self {
+        let state = if marks.is_archived(&session.id) {
+            "archived"
+        } else if marks.seen_at > 0 && session.modified_ms > marks.seen_at {
+            "unread"
+        } else {
+            // One that nobody has looked at here is no news: it was read elsewhere.
+            "idle"
+        };
         Self {
-            state: if marks.is_archived(&session.id) { "archived" } else { "idle" },
+            state,
             id: session.id,
             title: session.title,
             working_dir: session.cwd.into(),

@@ -51,6 +51,8 @@ pub(in crate::dialects::claude) async fn create(asked: Asked<'_>) -> Answer {
     let services = &who.services;
     let added = services.runs.parts().store.add_share(share, services.clock.now_ms()).await;
     added.map_err(|error| unavailable(who.manner, &error))?;
+    // The oldest may have given way.
+    who.gateway.claude.look_at_links(&who.gateway, &listed.row.entry.session_id).await;
     changed(&who, &listed).await;
     Ok(ok(&json!({"shareToken": token, "shareUrl": format!("/api/share/{token}")})))
 }
@@ -62,6 +64,7 @@ pub(in crate::dialects::claude) async fn revoke(asked: Asked<'_>) -> Answer {
     let store = &who.services.runs.parts().store;
     let revoked = store.revoke_shares(&listed.row.entry.session_id).await;
     revoked.map_err(|error| unavailable(who.manner, &error))?;
+    who.gateway.claude.look_at_links(&who.gateway, &listed.row.entry.session_id).await;
     changed(&who, &listed).await;
     Ok(ok(&json!({"success": true})))
 }
@@ -114,16 +117,44 @@ pub fn without_places(line: &mut Value) {
     }
 }
 
-/// The session that a link shows.
-///
-/// # Errors
-/// The answer to somebody who has none, or has tried too often.
-pub async fn find(
+/// A link that somebody came by.
+pub struct Link {
+    /// The hash of its token.
+    hash: Secret,
+    /// The transcript that it shows.
+    pub session_id: String,
+}
+
+/// Whether a link that held still does.
+pub async fn holds(gateway: &Gateway, link: &Link) -> bool {
+    let store = &gateway.services.runs.parts().store;
+    // What cannot be looked up is not shown.
+    let found = store.share(link.hash.expose()).await.unwrap_or_else(|error| {
+        tracing::error!(%error, "a link cannot be looked up");
+        None
+    });
+    is_on(gateway) && found.is_some_and(|share| link.hash.matches(&share.token_hash))
+}
+
+async fn find(
     gateway: &Gateway,
     peer: &Peer,
     manner: Manner,
     token: &str,
 ) -> Result<OverviewRow, Response> {
+    find_link(gateway, peer, manner, token).await.map(|(listed, _)| listed)
+}
+
+/// The session that a link shows, and the link.
+///
+/// # Errors
+/// The answer to somebody who has none, or has tried too often.
+pub async fn find_link(
+    gateway: &Gateway,
+    peer: &Peer,
+    manner: Manner,
+    token: &str,
+) -> Result<(OverviewRow, Link), Response> {
     let none = || manner.error(StatusCode::NOT_FOUND, NOT_FOUND);
     if !is_on(gateway) {
         return Err(none());
@@ -140,7 +171,8 @@ pub async fn find(
     let share = found.filter(|share| hash.matches(&share.token_hash)).ok_or_else(none)?;
     auth.forgive_hook(peer);
     let listed = by_id(services, &share.session_id).await;
-    listed.map_err(|error| unavailable(manner, &error))?.ok_or_else(none)
+    let listed = listed.map_err(|error| unavailable(manner, &error))?.ok_or_else(none)?;
+    Ok((listed, Link { hash, session_id: share.session_id }))
 }
 
 fn is_on(gateway: &Gateway) -> bool {

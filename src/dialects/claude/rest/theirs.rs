@@ -11,15 +11,25 @@ use super::who::Who;
 use crate::dialects::claude::projects::{Head, ProjectSession, Projects, RawPage};
 use crate::gateway::Gateway;
 use crate::http::Manner;
+use crate::registry::Services;
 use crate::store::{OverviewFilter, OverviewPlace, SessionMarks, StoreError};
 
 /// What is said to whoever wants to change one.
-const READ_ONLY: &str = "This session is Claude Code's own: it can be read here, not changed \
+pub(in crate::dialects::claude) const READ_ONLY: &str = "This session is Claude Code's own: it can be read here, not changed \
                          or gone on with. Begin a new session instead.";
 
 /// The key of the marks on one of them.
 pub(super) fn key(id: &str) -> String {
     format!("claude-code:{id}")
+}
+
+/// Somebody has one before him. When that cannot be written down it is shown all
+/// the same.
+pub(in crate::dialects::claude) async fn mark_read(services: &Services, id: &str) {
+    let store = &services.runs.parts().store;
+    if let Err(error) = store.mark_session_read(&key(id), services.clock.now_ms()).await {
+        tracing::warn!(%error, session = id, "not marked as read");
+    }
 }
 
 /// Its place among all sessions. Nothing tells when a person was last in it, but
