@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::{Claude, Scene};
-use crate::stage::Api;
+use crate::stage::{Api, call};
 use crate::support::WsClient;
 use crate::support::client::Incoming;
 use crate::support::config::SECRET;
@@ -53,4 +53,22 @@ async fn typing_is_told_to_the_others_only() {
     let told = two.find("typing", |it| it["type"] == "typing").await;
     assert_eq!(told, json!({"type": "typing", "isTyping": true}));
     assert!(one.frames().iter().all(|it| it["type"] != "typing"));
+}
+
+#[tokio::test]
+async fn under_the_id_of_a_conversation_that_was_begun_anew_nothing_more_is_said() {
+    let mut scene = Scene::new(Api::OpenAi).await;
+    let mut old = scene.claude().await;
+    old.ask("@mock text text=\"tomatoes\"").await;
+    let reset = call(&mut scene.main, "sessions.reset", json!({"key": scene.key})).await;
+    let id = reset["entry"]["sessionId"].as_str().unwrap().to_owned();
+    assert_ne!(id, scene.id);
+    let before = old.frames().len();
+    let mut new = Claude::open(&scene.gateway, &id, "").await;
+    new.ask("@mock text text=\"peppers\"").await;
+    // An answer to what it says comes behind all that was told before.
+    old.say("more tomatoes").await;
+    old.find("refusal", |it| it["type"] == "error").await;
+    let told = &old.frames()[before..];
+    assert_eq!(told.len(), 1, "{told:#?}");
 }
