@@ -29,7 +29,7 @@ pub(in crate::dialects::claude) async fn messages(asked: Asked<'_>) -> Result<Re
         return theirs_page(gateway, manner, id, page).await;
     };
     let told = page_of(&gateway.services, &gateway.histories, &listed.row, page).await;
-    answer(manner, listed.row.entry.session_id, page, told)
+    answer(manner, &listed.row.entry.session_id, page, told)
 }
 
 async fn theirs_page(
@@ -71,7 +71,7 @@ pub(super) async fn page_of(
 /// What is answered with a page.
 pub(super) fn answer(
     manner: Manner,
-    session_id: String,
+    session_id: &str,
     page: usize,
     told: Result<Option<Page>, SessionError>,
 ) -> Result<Response, Response> {
@@ -81,7 +81,7 @@ pub(super) fn answer(
     })?;
     let told = told.ok_or_else(|| manner.error(StatusCode::NOT_FOUND, OUT_OF_RANGE))?;
     let messages: Vec<Value> = told.lines.into_iter().map(|line| stripped(line.value)).collect();
-    Ok(written(&session_id, page, (told.total, told.is_sealed), &messages))
+    Ok(written(session_id, page, (told.total, told.is_sealed), &messages))
 }
 
 fn written(id: &str, page: usize, (total, sealed): (usize, bool), messages: &[Value]) -> Response {

@@ -104,7 +104,7 @@ pub(in crate::dialects::claude) async fn messages(asked: Asked<'_>) -> Answer {
             page
         })
     });
-    answer(manner, listed.row.entry.session_id, page, told)
+    answer(manner, &listed.row.entry.session_id, page, told)
 }
 
 /// Takes out of a line or a frame where the session works.

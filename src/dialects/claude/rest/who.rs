@@ -51,13 +51,11 @@ impl Who {
     /// Key of the marks on the session that the path names, and its id.
     pub(super) async fn marked(&self) -> Result<(String, String), Response> {
         let found = by_id(&self.services, &self.id).await;
-        match found.map_err(|error| unavailable(self.manner, &error))? {
-            Some(listed) => Ok((listed.row.key, self.id.clone())),
-            None => {
-                let (session, _) = theirs::found(&self.gateway, self.manner, &self.id).await?;
-                Ok((theirs::key(&session.id), session.id))
-            }
+        if let Some(listed) = found.map_err(|error| unavailable(self.manner, &error))? {
+            return Ok((listed.row.key, self.id.clone()));
         }
+        let (session, _) = theirs::found(&self.gateway, self.manner, &self.id).await?;
+        Ok((theirs::key(&session.id), session.id))
     }
 
     /// Calls a method in the caller's name.
