@@ -40,7 +40,7 @@ pub(in crate::dialects::claude) async fn every(asked: Asked<'_>) -> Result<Respo
         ..OverviewQuery::default()
     };
     let own = gateway.services.runs.parts().store.session_overview(query).await;
-    let own = own.map_err(unavailable)?.rows.into_iter().map(Candidate::Own);
+    let own = own.map_err(unavailable)?.rows.into_iter().map(Candidate::own);
     let theirs = theirs::heads(gateway, OverviewFilter::Active).await.map_err(unavailable)?;
     let theirs = theirs.into_iter().take(THEIRS_MAX).map(Candidate::theirs);
     let shapes = shapes(gateway, &Bustle::now(&gateway.services), own.chain(theirs)).await;
@@ -102,11 +102,15 @@ pub(super) async fn whole_by_id(who: &Who, id: &str) -> Result<Value, Response> 
 
 /// A session that belongs on a page.
 enum Candidate {
-    Own(OverviewRow),
+    Own(Box<OverviewRow>),
     Theirs(Head, SessionMarks),
 }
 
 impl Candidate {
+    fn own(listed: OverviewRow) -> Self {
+        Self::Own(Box::new(listed))
+    }
+
     fn theirs((head, marks): (Head, SessionMarks)) -> Self {
         Self::Theirs(head, marks)
     }
@@ -138,7 +142,7 @@ async fn shapes(
         described.into_iter().map(|session| (session.id.clone(), session)).collect();
     let mut folders = Folders::new(&gateway.services);
     let shape = |candidate| match candidate {
-        Candidate::Own(listed) => Some(Shape::own(listed, bustle, &mut folders)),
+        Candidate::Own(listed) => Some(Shape::own(*listed, bustle, &mut folders)),
         Candidate::Theirs(head, marks) => Some(Shape::theirs(described.remove(&head.id)?, &marks)),
     };
     candidates.into_iter().filter_map(shape).collect()
@@ -200,7 +204,7 @@ async fn page(gateway: &Gateway, bustle: &Bustle, wanted: &Wanted) -> Result<Pag
         |head: &Head| wanted.after.as_ref().is_none_or(|after| theirs::place(head) < *after);
     let theirs = theirs.into_iter().filter(|(head, _)| is_due(head)).take(limit.saturating_add(1));
     let mut candidates: Vec<_> =
-        own.rows.into_iter().map(Candidate::Own).chain(theirs.map(Candidate::theirs)).collect();
+        own.rows.into_iter().map(Candidate::own).chain(theirs.map(Candidate::theirs)).collect();
     candidates.sort_by_key(|candidate| Reverse(candidate.place()));
     let has_more = candidates.len() > limit;
     candidates.truncate(limit);
