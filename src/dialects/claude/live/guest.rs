@@ -135,7 +135,9 @@ pub fn shown(text: &str) -> Option<String> {
     }
     without_places(&mut frame);
     if kind_is_init(&frame) {
-        OWNERS.iter().for_each(|name| frame[*name] = json!([]));
+        for name in OWNERS {
+            frame[name] = json!([]);
+        }
         frame["permissionMode"] = "default".into();
     }
     Some(frame.to_string())
