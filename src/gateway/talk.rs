@@ -126,9 +126,10 @@ pub(super) async fn serve<S: Speaker>(mut socket: Socket, mut speaker: S) -> Str
                 }
                 Batch::Empty => {}
                 Batch::Close(Closing { code, reason, drains }) => {
+                    // A peer that was cut off does not read: whoever wrote to it would wait.
                     let last = if drains { speaker.farewell() } else { Vec::new() };
-                    let items = last.into_iter().map(Item::Frame).collect();
-                    if !write(&mut socket, &mut speaker, items).await {
+                    let items: Vec<_> = last.into_iter().map(Item::Frame).collect();
+                    if !items.is_empty() && !write(&mut socket, &mut speaker, items).await {
                         return "gone".into();
                     }
                     let conn_id = &speaker.subscriber().conn_id;

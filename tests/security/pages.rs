@@ -44,7 +44,7 @@ async fn who_has_not_logged_in_reads_that_a_gateway_is_here_and_nothing_else() {
     );
     for (line, expected) in [
         ("GET /", about.as_str()),
-        ("GET /api/chat/ws", "Not Found"),
+        ("GET /api/chat/ws", "{\"status\":\"error\",\"message\":\"Not Found\"}"),
         ("GET /..%2fopenclaw.json", "Not Found"),
         ("POST /hooks/agent", "Not Found"),
     ] {

@@ -31,8 +31,8 @@ fn compare(path: String, before: &Value, after: &Value, found: &mut Vec<String>)
     }
 }
 
-/// Leaves as it is where the gateway listens, and by which certificate: the keys
-/// whose change waits for a restart. The files of the certificate are read again
+/// Leaves as it is where the gateway listens, by which certificate, and which
+/// folder it watches: the keys whose change waits for a restart. The files of the certificate are read again
 /// by themselves.
 pub fn hold_listening(before: &Settings, after: &mut Settings) -> Vec<String> {
     let (old, new) = (&before.gateway, &mut after.gateway);
@@ -41,9 +41,14 @@ pub fn hold_listening(before: &Settings, after: &mut Settings) -> Vec<String> {
         ("gateway.bind", old.bind != new.bind),
         ("gateway.dialects.ports", old.dialects.ports != new.dialects.ports),
         ("gateway.tls", old.tls != new.tls),
+        (
+            "gateway.dialects.claude.projects",
+            old.dialects.claude_projects != new.dialects.claude_projects,
+        ),
     ];
     (new.port, new.bind, new.tls) = (old.port, old.bind, old.tls.clone());
     new.dialects.ports.clone_from(&old.dialects.ports);
+    new.dialects.claude_projects.clone_from(&old.dialects.claude_projects);
     let held = keys.into_iter().filter(|(_, differs)| *differs);
     after.pending = held.map(|(key, _)| key.to_owned()).collect();
     after.pending.clone()

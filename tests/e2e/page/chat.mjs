@@ -86,7 +86,7 @@ export default steps({
     check(stopped.answers[0].startsWith("w1 w2 w3") && !stopped.answers[0].includes("w600"), "it was stopped", stopped);
     check((await answers(page).last().textContent()).includes("Stopped."), "and says so");
 
-    await say(page, `@mock tool name=exec args={"command":"echo first; sleep 0.4; echo second"} then="All *done*."`);
+    await say(page, `@mock tool name=exec args={"command":"echo first; sleep 3; echo second"} then="All *done*."`);
     const card = page.locator("details.tool").last();
     await card.locator("summary").click();
     const output = card.locator("pre").last();

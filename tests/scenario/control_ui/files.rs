@@ -39,7 +39,7 @@ async fn raw(gateway: &Gateway, path: &str) -> String {
 async fn the_page_and_its_files_come_with_the_recorded_headers() {
     let gateway = with_ui(json!({})).await;
     let inline = "\n      window.theme = \"dark\";\n    ";
-    for view in ["/", "/index.html", "/chat", "/metrics", "/nothing/here", "/chat?session=main"] {
+    for view in ["/", "/index.html", "/chat", "/usage", "/nothing/here", "/chat?session=main"] {
         let page = get(&gateway, view).await;
         assert_eq!(page.status(), 200, "{view}");
         assert_eq!(header(&page, "content-type"), "text/html; charset=utf-8");
