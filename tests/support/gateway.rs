@@ -22,6 +22,8 @@ use super::config::WORKSPACE;
 const START_LIMIT: Duration = Duration::from_secs(20);
 const STOP_LIMIT: Duration = Duration::from_secs(15);
 const POLL: Duration = Duration::from_millis(10);
+/// How long a gateway may take from its first answer to saying that it is ready.
+const SURE: Duration = Duration::from_secs(1);
 /// Another program may take the free port before the gateway does.
 const PORT_TRIES: usize = 3;
 
@@ -183,7 +185,20 @@ impl Gateway {
                 continue;
             }
             match WsClient::open_with(&address, "/", &[]).await {
-                Ok(_) => return Ok(()),
+                Ok(_) => {
+                    // It may be the gateway of another test that took the port first:
+                    // then ours ends.
+                    let sure = Instant::now() + SURE;
+                    while self.times_ready() == before
+                        && self.exited().is_none()
+                        && Instant::now() < sure
+                    {
+                        sleep(POLL).await;
+                    }
+                    if self.exited().is_none() {
+                        return Ok(());
+                    }
+                }
                 Err(_) if Instant::now() < deadline => sleep(POLL).await,
                 Err(refusal) => {
                     return Err(format!("not ready: {refusal:?}; stderr: {}", self.stderr()));
