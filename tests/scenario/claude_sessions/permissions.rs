@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{Claude, Scene, kinds, of_type};
-use crate::stage::{Api, call, connect, refusal};
+use crate::stage::{Api, call, connect, refusal, row};
 use crate::support::client::standard_connect;
 
 fn running(command: &str) -> String {
@@ -159,6 +159,29 @@ async fn questions_of_plugins_about_the_session_are_asked_here() {
     claude.send(answer(&request["request_id"], json!({"behavior": "deny"}))).await;
     let told = claude.find("answer", |it| it["type"] == "control_response").await;
     assert_eq!(told["behavior"], "deny");
+}
+
+#[tokio::test]
+async fn a_model_and_a_level_are_set_and_what_there_is_is_listed() {
+    let mut scene = Scene::new(Api::OpenAi).await;
+    let mut claude = scene.claude().await;
+    for request in [
+        json!({"subtype": "set_model", "model": "mock/mock-2"}),
+        json!({"subtype": "set_max_thinking_tokens", "max_thinking_tokens": 0}),
+        json!({"subtype": "initialize"}),
+    ] {
+        let id = &request["subtype"];
+        let frame = json!({"type": "control_request", "request_id": id, "request": request});
+        claude.send(frame).await;
+        let is_its = |it: &Value| it["response"]["request_id"] == *id;
+        let told = claude.find("an answer", is_its).await;
+        assert_eq!(told["response"]["subtype"], "success", "{told}");
+    }
+    let row = row(&mut scene.main, &scene.key).await;
+    assert_eq!((&row["model"], &row["thinkingLevel"]), (&json!("mock-2"), &json!("off")), "{row}");
+    let frames = claude.frames();
+    let known = frames.iter().find_map(|it| it["response"]["response"]["commands"].as_array());
+    assert!(known.unwrap().iter().any(|command| command["name"] == "status"), "{frames:?}");
 }
 
 #[tokio::test]

@@ -120,6 +120,24 @@ async fn a_call_of_a_tool_is_a_block_and_its_result_a_message() {
 }
 
 #[tokio::test]
+async fn what_a_command_prints_is_told_while_it_runs() {
+    let scene = Scene::new(Api::Anthropic).await;
+    let mut claude = scene.claude().await;
+    let arguments = json!({"command": "echo one; sleep 2; echo two"});
+    claude.say(&format!("@mock tool name=exec args={arguments} then=done")).await;
+    let progress = claude.find("progress", |it| it["type"] == "progress").await;
+    let call = claude.find("call", |it| it["message"]["content"][0]["type"] == "tool_use").await;
+    assert_eq!(progress["toolUseID"], call["message"]["content"][0]["id"]);
+    let data = &progress["data"];
+    assert_eq!((&data["type"], &data["totalLines"]), (&json!("bash_progress"), &json!(1)));
+    assert_eq!(data["output"].as_str().unwrap().trim(), "one");
+    claude.turns(1).await;
+    let later = scene.claude().await;
+    later.find("answer", |it| it["message"]["content"][0]["text"] == "done").await;
+    assert!(of_type(&later.frames(), "progress").is_empty(), "it is not kept");
+}
+
+#[tokio::test]
 async fn thoughts_are_blocks_of_their_own() {
     let scene = Scene::new(Api::Anthropic).await;
     let mut claude = scene.claude().await;
