@@ -30,6 +30,35 @@ pub enum Given {
     There(String, String),
 }
 
+/// A part of a content.
+pub enum Part<'v> {
+    /// Words.
+    Text(&'v str),
+    /// Something beside them.
+    Given(Given),
+}
+
+/// The text of a content, and what is in it beside; `part` reads one of its parts.
+///
+/// # Errors
+/// When it is neither a text nor a list of parts.
+pub fn content<'v>(
+    content: &At<'v>,
+    part: impl Fn(&At<'v>) -> Result<Part<'v>, Wrong>,
+) -> Result<(String, Vec<Given>), Wrong> {
+    if !content.value().is_array() {
+        return Ok((content.text()?.unwrap_or_default().to_owned(), Vec::new()));
+    }
+    let (mut texts, mut given) = (Vec::new(), Vec::new());
+    for at in content.items()? {
+        match part(&at)? {
+            Part::Text(text) => texts.push(text),
+            Part::Given(it) => given.push(it),
+        }
+    }
+    Ok((texts.join("\n"), given))
+}
+
 /// A picture that is named by its address, or is in it.
 ///
 /// # Errors

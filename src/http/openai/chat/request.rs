@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-use crate::http::openai::fetch::{Given, picture};
+use crate::http::openai::fetch::{Given, Part, content, picture};
 use crate::http::openai::read::{At, Wrong};
 use crate::http::openai::target::FAMILY;
 use crate::http::openai::tools::{self, ClientTools, Form};
@@ -96,7 +96,7 @@ impl Said {
             return Err(message.wrong("must be an object"));
         }
         let role = message.member("role");
-        let (text, given) = content(&message.member("content"))?;
+        let (text, given) = content(&message.member("content"), part)?;
         let who = match role.required_text()? {
             "system" | "developer" => {
                 self.instructions.push(text);
@@ -139,26 +139,19 @@ impl Said {
     }
 }
 
-/// The text of a content, and what is in it beside.
-fn content(content: &At<'_>) -> Result<(String, Vec<Given>), Wrong> {
-    if !content.value().is_array() {
-        return Ok((content.text()?.unwrap_or_default().to_owned(), Vec::new()));
-    }
-    let (mut texts, mut given) = (Vec::new(), Vec::new());
-    for part in content.items()? {
-        let kind = part.member("type");
-        match kind.required_text()? {
-            "text" | "input_text" => texts.push(part.member("text").required_text()?),
-            "refusal" => texts.push(part.member("refusal").required_text()?),
-            "image_url" => {
-                let image = part.member("image_url");
-                let url = if image.value().is_object() { image.member("url") } else { image };
-                given.push(picture(&url)?);
-            }
-            _ => return Err(kind.wrong("must be text or image_url")),
+/// A part of a content.
+fn part<'v>(part: &At<'v>) -> Result<Part<'v>, Wrong> {
+    let kind = part.member("type");
+    match kind.required_text()? {
+        "text" | "input_text" => part.member("text").required_text().map(Part::Text),
+        "refusal" => part.member("refusal").required_text().map(Part::Text),
+        "image_url" => {
+            let image = part.member("image_url");
+            let url = if image.value().is_object() { image.member("url") } else { image };
+            picture(&url).map(Part::Given)
         }
+        _ => Err(kind.wrong("must be text or image_url")),
     }
-    Ok((texts.join("\n"), given))
 }
 
 #[cfg(test)]

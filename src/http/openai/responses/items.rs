@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use serde_json::{Value, json};
 
-use crate::http::openai::fetch::{Given, picture};
+use crate::http::openai::fetch::{Given, Part, content, picture};
 use crate::http::openai::read::{At, Wrong};
 use crate::http::openai::words::{Entry, Who, called};
 
@@ -61,7 +61,7 @@ impl Said {
             }
             "function_call_output" => {
                 let id = item.member("call_id").required_text()?;
-                let (text, given) = content(&item.member("output"))?;
+                let (text, given) = content(&item.member("output"), part)?;
                 let name = self.names.get(id).map_or("of this call", String::as_str);
                 self.add(Who::Tool(format!("{name} ({id})")), text, given);
                 Ok(())
@@ -73,7 +73,7 @@ impl Said {
     }
 
     fn take_message(&mut self, item: &At<'_>) -> Result<(), Wrong> {
-        let (text, given) = content(&item.member("content"))?;
+        let (text, given) = content(&item.member("content"), part)?;
         let role = item.member("role");
         match role.required_text()? {
             "system" | "developer" => self.instructions.push(text),
@@ -85,29 +85,18 @@ impl Said {
     }
 }
 
-/// The text of a content, and what is in it beside.
-fn content(content: &At<'_>) -> Result<(String, Vec<Given>), Wrong> {
-    if !content.value().is_array() {
-        return Ok((content.text()?.unwrap_or_default().to_owned(), Vec::new()));
-    }
-    let (mut texts, mut given) = (Vec::new(), Vec::new());
-    for part in content.items()? {
-        let kind = part.member("type");
-        match kind.required_text()? {
-            "input_text" | "output_text" | "text" => {
-                texts.push(part.member("text").required_text()?);
-            }
-            "refusal" => texts.push(part.member("refusal").required_text()?),
-            "input_image" => given.push(image(&part)?),
-            "input_file" => given.push(file(&part)?),
-            _ => {
-                return Err(
-                    kind.wrong("must be input_text, output_text, input_image or input_file")
-                );
-            }
+/// A part of a content.
+fn part<'v>(part: &At<'v>) -> Result<Part<'v>, Wrong> {
+    let kind = part.member("type");
+    match kind.required_text()? {
+        "input_text" | "output_text" | "text" => {
+            part.member("text").required_text().map(Part::Text)
         }
+        "refusal" => part.member("refusal").required_text().map(Part::Text),
+        "input_image" => image(part).map(Part::Given),
+        "input_file" => file(part).map(Part::Given),
+        _ => Err(kind.wrong("must be input_text, output_text, input_image or input_file")),
     }
-    Ok((texts.join("\n"), given))
 }
 
 /// `image_url`, or `source` as the original has it.
