@@ -211,6 +211,7 @@ pub async fn run(
     let tls = listen::tls(&settings, &SystemClock).await?;
     let followed = settings.gateway.auth.follow(&settings.secrets, env).await;
     followed.map_err(AppError::lost)?;
+    settings.hooks.follow(&settings.secrets, env, &settings.gateway.auth).await;
     let hub = Arc::new(Hub::default());
     let (reload, asks) = Reload::new();
     let (hub_, mode) = (Arc::clone(&hub), Mode::of(repair)?);

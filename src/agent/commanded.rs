@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use futures_util::FutureExt;
 use serde_json::{Value, json};
+use tracing::Instrument;
 
 use crate::bus::{Audience, ChatMark, Event, EventKind};
 use crate::config::QueueMode;
@@ -99,6 +100,7 @@ impl Runs {
     ) -> Taken {
         self.claimed(request, None, move |runs, run, line| async move {
             let (tasks, commands) = (runs.parts().tasks.clone(), runs.commands.clone());
+            let marked = run.marked.clone();
             let work = Box::pin(async move {
                 runs.tell_line(&run, line);
                 let news = runs.work_out(&run, answer).await;
@@ -109,7 +111,8 @@ impl Runs {
                 }
                 runs.tell_ended(&run, end);
             });
-            let work = commands.track_future(traces::within(traces::current(), work));
+            let work = traces::within(traces::current(), work).instrument(marked);
+            let work = commands.track_future(work);
             let begin = move || drop(tasks.spawn("command", work));
             Ok((Accepted::Started, Some(AfterAnswer::new(begin))))
         })
@@ -188,7 +191,8 @@ impl Runs {
                 Err(known) => Ok((known, None)),
             }
         });
-        let work = self.commands.track_future(traces::within(traces::current(), work));
+        let work = traces::within(traces::current(), work).in_current_span();
+        let work = self.commands.track_future(work);
         let working = self.parts().tasks.spawn("command", work);
         working.await.ok().flatten().unwrap_or(Err(SendError::Broken))
     }

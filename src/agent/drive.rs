@@ -40,7 +40,9 @@ impl Runs {
                 let began = Instant::now();
                 NUMBERS.run_lane.note(began.duration_since(run.entered));
                 let mut span = runs.span_of(&run, began);
-                let whole = Box::pin(runs.to_end(&run, has_begun)).instrument(span.for_log());
+                let of_trace = run.marked.in_scope(|| span.for_log());
+                let whole = Box::pin(runs.to_end(&run, has_begun)).instrument(of_trace);
+                let whole = whole.instrument(run.marked.clone());
                 let end = traces::within(span.context(), whole).await;
                 match &end {
                     RunEnd::Answered => {}
@@ -49,7 +51,7 @@ impl Runs {
                 }
                 drop(span);
                 NUMBERS.runs.note(began.elapsed());
-                current = runs.end(&run, end).await;
+                current = runs.end(&run, end).instrument(run.marked.clone()).await;
                 has_begun = false;
             }
         });

@@ -62,7 +62,7 @@ impl Notices {
 }
 
 /// An event as it is kept.
-pub(super) fn shortened(text: &str) -> String {
+pub fn shortened(text: &str) -> String {
     text.chars().take(MAX_CHARS).collect()
 }
 

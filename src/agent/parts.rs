@@ -93,6 +93,11 @@ impl RunsParts {
         Ok(())
     }
 
+    /// An event that the database has under this id waits, too.
+    pub fn noted(&self, key: &SessionKey, text: &str, id: u64) {
+        self.notices.add_stored(key, text, id);
+    }
+
     /// Takes the system events that wait for a session.
     pub fn take_notices(&self, key: &SessionKey) -> Vec<String> {
         let (texts, stored) = self.notices.take(key);

@@ -74,7 +74,8 @@ pub async fn recover(parts: &RunsParts) -> Result<usize, SendError> {
     }
     let interrupted = parts.store.interrupt_unfinished(now_ms).await?;
     parts.recall_notices().await?;
-    match parts.sessions.media().sweep() {
+    let media = parts.sessions.media();
+    match media.sweep().and_then(|removed| Ok(removed + media.uploads().sweep()?)) {
         Ok(0) => {}
         Ok(removed) => tracing::info!(removed, "removed files of messages that were not accepted"),
         Err(error) => tracing::warn!(%error, "files of messages that were not accepted stay"),

@@ -13,6 +13,7 @@ use crate::auth::Owner;
 use crate::protocol::message::UserMessage;
 use crate::providers::ThinkingLevel;
 use crate::sessions::SessionKey;
+use crate::telemetry::asked;
 use crate::telemetry::traces::{self, SpanContext};
 
 use super::queue::QueueRules;
@@ -92,6 +93,8 @@ pub struct ActiveRun {
     pub owned: Owned,
     /// The span that it was asked for in.
     pub trace: Option<SpanContext>,
+    /// What the lines of the log are marked with that are about it.
+    pub marked: tracing::Span,
     /// The session that spawned this one.
     pub spawned_by: Option<String>,
     /// Set once, when somebody stops it.
@@ -118,7 +121,9 @@ impl ActiveRun {
         message_id: String,
         accepted_at: u64,
     ) -> Self {
+        let marked = asked::run(&tracing::Span::current(), &request.idempotency_key);
         Self {
+            marked,
             queue: queue.of_family(request.family),
             family: request.family,
             id: request.idempotency_key.into(),

@@ -8,6 +8,7 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 use tokio::sync::Semaphore;
 use tokio_util::task::TaskTracker;
+use tracing::Instrument;
 
 use crate::auth::{Owner, Principal};
 use crate::protocol::Scope;
@@ -177,7 +178,7 @@ impl Runs {
     ) -> Result<(Accepted, Option<Start>), SendError> {
         let runs = Arc::clone(self);
         let accepting = Box::pin(async move { runs.accept(request).await });
-        let accepting = traces::within(traces::current(), accepting);
+        let accepting = traces::within(traces::current(), accepting).in_current_span();
         let accepting = self.parts.tasks.spawn("accept", accepting);
         accepting.await.ok().flatten().unwrap_or(Err(SendError::Broken))
     }

@@ -2,10 +2,10 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::providers::ToolSpec;
+use crate::providers::{AnswerWishes, ToolSpec};
 
 /// The terms of a run. By default nobody in particular asks, in the open.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct RunTerms {
     /// Whether its message comes from the owner of the gateway: an admin, or a
     /// job or heartbeat of the gateway itself. Some tools are for them only.
@@ -25,6 +25,11 @@ pub struct RunTerms {
     pub client_tools: Vec<ToolSpec>,
     /// What its system prompt says beside what everybody's does.
     pub instructions: Option<String>,
+    /// How whoever asks would like each call of a model to be answered.
+    pub wishes: AnswerWishes,
+    /// The channel that its message is said to come by, where it is not that of
+    /// its session.
+    pub channel: Option<String>,
 }
 
 /// Whether everything that a run has heard comes from the owner.

@@ -120,10 +120,11 @@ impl Turn<'_> {
             let entry = self.parts.sessions.entry(&self.run.key).await?.unwrap_or_default();
             let model = self.model(&entry)?;
             // Who has answered goes on, be it a fallback.
-            let mut route = last
-                .take()
-                .filter(|route: &Route| route.is_for(&model))
-                .unwrap_or_else(|| self.parts.models.route_of(self.run, &agent, model));
+            let mut route =
+                last.take().filter(|route: &Route| route.is_for(&model)).unwrap_or_else(|| {
+                    let route = self.parts.models.route_of(self.run, &agent, model);
+                    route.wishing(self.run.terms.wishes)
+                });
             if round == 0 {
                 self.fill = Fill::new(&entry, &self.run.message.content.text());
             }
@@ -203,6 +204,7 @@ impl Turn<'_> {
         let prompt = Prompt::gather(self.parts, &self.run.key, entry, toolbox).await;
         let prompt = if self.run.terms.is_light { prompt.without_files() } else { prompt };
         let prompt = prompt.instructed(self.run.terms.instructions.as_deref());
+        let prompt = prompt.by_channel(self.run.terms.channel.as_deref());
         let (thinking, notices) = (request.thinking, &self.notices);
         let system = |model: &ModelInfo| prompt.render(model, thinking, notices);
         let emitter = &mut self.emitter;

@@ -57,6 +57,8 @@ pub struct Auth {
     pub(super) pairing: Arc<Pairing>,
     /// Per client address, requests that do not prove who sent them.
     by_hook: Arc<Limiter>,
+    /// Per client address, requests with a wrong token of hooks.
+    by_hook_token: Arc<Limiter>,
 }
 
 /// So many requests in a minute that prove nothing, then none for a minute. Far
@@ -66,6 +68,14 @@ const HOOK_LIMIT: RateLimitSettings = RateLimitSettings {
     window: Duration::from_mins(1),
     lockout: Duration::from_mins(1),
     exempt_loopback: true,
+};
+
+/// So many wrong tokens of hooks in a minute, as in the original.
+const HOOK_TOKEN_LIMIT: RateLimitSettings = RateLimitSettings {
+    max_attempts: 20,
+    window: Duration::from_mins(1),
+    lockout: Duration::from_mins(1),
+    exempt_loopback: false,
 };
 
 impl Auth {
@@ -81,6 +91,7 @@ impl Auth {
             by_address: settings.rate_limit.map(Limiter::new).map(Arc::new),
             by_origin: Arc::new(Limiter::new(RateLimitSettings::default())),
             by_hook: Arc::new(Limiter::new(HOOK_LIMIT)),
+            by_hook_token: Arc::new(Limiter::new(HOOK_TOKEN_LIMIT)),
             settings,
             control_ui,
             pairing,
@@ -115,6 +126,7 @@ impl Auth {
             by_origin: Arc::clone(&self.by_origin),
             pairing: Arc::clone(&self.pairing),
             by_hook: Arc::clone(&self.by_hook),
+            by_hook_token: Arc::clone(&self.by_hook_token),
         }
     }
 
@@ -199,6 +211,24 @@ impl Auth {
     /// The request has proved who sent it.
     pub fn forgive_hook(&self, peer: &Peer) {
         self.by_hook.forgive(&self.place_of(peer).to_string());
+    }
+
+    /// Pays for one try of a token of hooks; for how many milliseconds its place
+    /// has tried too many, if it has. The right token counts all the same.
+    ///
+    /// # Errors
+    /// That time.
+    pub fn pay_hook_token(&self, peer: &Peer, now_ms: u64) -> Result<(), u64> {
+        let place = self.place_of(peer).to_string();
+        if self.by_hook_token.pay(&place, now_ms) {
+            return Ok(());
+        }
+        Err(self.by_hook_token.wait_ms(&place, now_ms))
+    }
+
+    /// The token was right.
+    pub fn forgive_hook_token(&self, peer: &Peer) {
+        self.by_hook_token.forgive(&self.place_of(peer).to_string());
     }
 
     /// Decides about a connect of the standard profile, in the recorded order.

@@ -80,7 +80,7 @@ pub fn check(peer: &Peer, settings: &ControlUiSettings) -> Result<Pass, OriginRe
     let same_place = has_own_name
         && normal(origin).is_some_and(|origin| origin.starts_with("https://"))
         && is_nobody_elses(host_of(authority));
-    if is_listed(origin, settings) {
+    if listing(peer, settings).is_some() {
         Ok(Pass::Listed)
     } else if is_own_page(peer) {
         Ok(Pass::OwnPage)
@@ -119,13 +119,29 @@ pub fn check_request(
     }
 }
 
-fn is_listed(origin: &str, settings: &ControlUiSettings) -> bool {
+/// How `gateway.controlUi.allowedOrigins` has a page.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Listing {
+    /// By its origin.
+    ByName,
+    /// With all others, as `*`.
+    ByStar,
+}
+
+/// How the list has the page of a request; none when it has not.
+pub fn listing(peer: &Peer, settings: &ControlUiSettings) -> Option<Listing> {
+    let origin = peer.origin.as_deref()?.trim();
+    authority(origin)?;
     let normal = normal(origin);
-    settings.allowed_origins.iter().map(|allowed| allowed.trim_end_matches('/')).any(|allowed| {
-        allowed == "*"
-            || allowed.eq_ignore_ascii_case(origin)
+    let allowed = settings.allowed_origins.iter().map(|allowed| allowed.trim_end_matches('/'));
+    let is_its = |allowed: &str| {
+        allowed.eq_ignore_ascii_case(origin)
             || (normal.is_some() && normal == self::normal(allowed))
-    })
+    };
+    if allowed.clone().any(is_its) {
+        return Some(Listing::ByName);
+    }
+    allowed.into_iter().any(|allowed| allowed == "*").then_some(Listing::ByStar)
 }
 
 /// An origin without the port that its scheme implies; `None` for schemes that

@@ -26,6 +26,8 @@ pub struct Queued {
 pub struct Hub {
     // Lock order: hub -> subscriber -> outbox; see docs/locks.md.
     subscribers: RwLock<HashMap<Arc<str>, Arc<Subscriber>>>,
+    /// Requests that are being answered: they get no events.
+    attending: RwLock<HashMap<Arc<str>, Arc<Subscriber>>>,
     delivered: AtomicU64,
 }
 
@@ -45,6 +47,21 @@ impl Hub {
         }
         drop(subscribers);
         stir();
+    }
+
+    /// Adds a request that takes a while, so that it is closed as a connection of
+    /// the same caller would be.
+    pub fn attend(&self, subscriber: Arc<Subscriber>) {
+        self.attending.write().insert(Arc::clone(&subscriber.conn_id), subscriber);
+    }
+
+    /// Removes a request.
+    pub fn depart(&self, conn_id: &str) {
+        let mut attending = self.attending.write();
+        attending.remove(conn_id);
+        if attending.is_empty() {
+            attending.shrink_to_fit();
+        }
     }
 
     /// How many connections there are.
@@ -97,28 +114,32 @@ impl Hub {
         }
     }
 
-    /// Closes the connections of a device, in one role or in all. They are cut
-    /// off: only the connection `last` gets what waits for it.
+    /// Closes the connections and requests of a device, in one role or in all. They
+    /// are cut off: only the connection `last` gets what waits for it.
     pub fn close_device(&self, device_id: &str, role: Option<&str>, closing: &Closing, last: &str) {
-        for subscriber in self.subscribers.read().values() {
-            if subscriber.principal.is_device(device_id, role) {
-                let drains = *subscriber.conn_id == *last;
-                subscriber.outbox.close(Closing { drains, ..closing.clone() });
+        for list in [&self.subscribers, &self.attending] {
+            for subscriber in list.read().values() {
+                if subscriber.principal.is_device(device_id, role) {
+                    let drains = *subscriber.conn_id == *last;
+                    subscriber.outbox.close(Closing { drains, ..closing.clone() });
+                }
             }
         }
     }
 
-    /// Closes the connections of whom `is_meant` says so, but for `spared`. They
-    /// are cut off.
+    /// Closes the connections and requests of whom `is_meant` says so, but for
+    /// `spared`. They are cut off.
     pub fn close_where(
         &self,
         closing: &Closing,
         spared: Option<&str>,
         is_meant: impl Fn(&Principal) -> bool,
     ) {
-        for subscriber in self.subscribers.read().values() {
-            if spared != Some(&*subscriber.conn_id) && is_meant(&subscriber.principal) {
-                subscriber.outbox.close(closing.clone());
+        for list in [&self.subscribers, &self.attending] {
+            for subscriber in list.read().values() {
+                if spared != Some(&*subscriber.conn_id) && is_meant(&subscriber.principal) {
+                    subscriber.outbox.close(closing.clone());
+                }
             }
         }
     }

@@ -91,6 +91,12 @@ pub trait Channel: Send + Sync {
         Err(HookRefusal::Unauthorized)
     }
 
+    /// Whether the head of a request proves who sent it; `None` where that takes
+    /// the whole of it.
+    fn knows_hook(&self, _header: &(dyn Fn(&str) -> Option<String> + Sync)) -> Option<bool> {
+        None
+    }
+
     /// Gets a file that is still with the service.
     fn fetch<'a>(&'a self, _file: &'a RemoteFile) -> BoxFuture<'a, Result<Vec<u8>, String>> {
         Box::pin(std::future::ready(Err("this channel keeps no files".into())))

@@ -43,6 +43,17 @@ pub enum HookRefusal {
     Later(String),
 }
 
+impl From<HookRefusal> for HookAnswer {
+    fn from(refusal: HookRefusal) -> Self {
+        let status = match refusal {
+            HookRefusal::Unauthorized => 401,
+            HookRefusal::Malformed(_) => 400,
+            HookRefusal::Later(_) => 503,
+        };
+        Self::error(status, &refusal.to_string())
+    }
+}
+
 impl HookAnswer {
     /// An error in words.
     pub fn error(status: u16, text: &str) -> Self {
@@ -64,6 +75,18 @@ impl Channels {
         Some(account.config.media_max_mb * 1024 * 1024 * 4 / 3 + ENVELOPE)
     }
 
+    /// Whether the head of a request to a path proves who sent it; `None` where
+    /// that takes the whole of it, or nobody is there to say.
+    pub fn knows_hook(
+        &self,
+        path: &str,
+        header: &(dyn Fn(&str) -> Option<String> + Sync),
+    ) -> Option<bool> {
+        let accounts = self.0.accounts.now();
+        let account = accounts.values().find(|it| it.config.inbound_path() == Some(path))?;
+        account.channel()?.knows_hook(header)
+    }
+
     /// Takes a request to a path.
     pub fn hook<'a>(
         &'a self,
@@ -79,14 +102,7 @@ impl Channels {
             let inbound = match channel.read_hook(&request) {
                 Ok(Some(inbound)) => inbound,
                 Ok(None) => return HookAnswer { status: 200, body: json!({"ok": true}) },
-                Err(refusal) => {
-                    let status = match refusal {
-                        HookRefusal::Unauthorized => 401,
-                        HookRefusal::Malformed(_) => 400,
-                        HookRefusal::Later(_) => 503,
-                    };
-                    return HookAnswer::error(status, &refusal.to_string());
-                }
+                Err(refusal) => return refusal.into(),
             };
             match self.take_in(account, inbound).await {
                 Some(Ok(received)) => HookAnswer { status: 200, body: told(&received) },

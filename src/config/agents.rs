@@ -7,6 +7,7 @@
 use std::path::{Path, PathBuf};
 
 use super::explain::{Choice, Ledger};
+use super::memory_search::{self, MemorySearchConfig};
 use super::pruning::{self, PruningSettings};
 use super::schema::Node;
 use super::subagents::{self, SubagentChoice, SubagentLimits};
@@ -75,6 +76,12 @@ impl AgentsSettings {
         names.map(String::as_str).collect()
     }
 
+    /// Who makes vectors of texts for this agent.
+    pub fn memory_search(&self, id: &str) -> MemorySearchConfig {
+        let all = &self.defaults.memory_search;
+        self.agent(id).map_or_else(|| all.clone(), |agent| agent.memory_search.over(all))
+    }
+
     /// The agent with this id, or what an agent is that is not configured.
     pub fn agent_or_default(&self, id: &str) -> AgentSettings {
         self.agent(id)
@@ -100,6 +107,8 @@ pub struct AgentSettings {
     pub tools: ToolPolicy,
     /// What its sub-agents may be, as far as it says so.
     pub subagents: SubagentChoice,
+    /// Who makes vectors of texts for it, as far as it says so.
+    pub memory_search: MemorySearchConfig,
 }
 
 impl AgentSettings {
@@ -108,7 +117,9 @@ impl AgentSettings {
         let identity = AgentIdentity::default();
         let tools = ToolPolicy::default();
         let subagents = SubagentChoice::default();
-        Self { id: id.to_owned(), name: None, identity, workspace, model: None, tools, subagents }
+        let memory_search = MemorySearchConfig::default();
+        let (id, name, model) = (id.to_owned(), None, None);
+        Self { id, name, identity, workspace, model, tools, subagents, memory_search }
     }
 }
 
@@ -155,6 +166,8 @@ pub struct AgentDefaults {
     pub subagent_limits: SubagentLimits,
     /// What these may be, for agents that say nothing else.
     pub subagents: SubagentChoice,
+    /// Who makes vectors of texts.
+    pub memory_search: MemorySearchConfig,
 }
 
 /// Which model answers, and which ones when it cannot.
@@ -265,6 +278,7 @@ fn defaults(
         pruning: pruning::read(&node.member("contextPruning")?, file, ledger)?,
         subagent_limits: subagents::limits(&of_subagents, file, ledger)?,
         subagents: subagents::choice(&of_subagents)?,
+        memory_search: memory_search::read(&node.member("memorySearch")?)?,
     })
 }
 
@@ -305,6 +319,7 @@ fn agent(item: &Node<'_>, id: String, workspace: PathBuf) -> Result<AgentSetting
         model: model(&item.member("model")?)?,
         tools: tools::policy(&item.member("tools")?)?,
         subagents: subagents::choice(&item.member("subagents")?)?,
+        memory_search: memory_search::read(&item.member("memorySearch")?)?,
     })
 }
 

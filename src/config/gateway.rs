@@ -50,6 +50,8 @@ pub struct GatewaySettings {
     pub ui: UiSettings,
     /// Which APIs of other software there are.
     pub http: HttpSettings,
+    /// The header `Strict-Transport-Security` of every answer, if it has one.
+    pub strict_transport_security: Option<String>,
     /// The APIs of other software; ours.
     pub dialects: DialectsSettings,
     /// The gateway's certificate.
@@ -125,6 +127,7 @@ pub(super) fn read(
     let ui = control_ui::read(&pages, from.file, from.paths, ledger)?;
     let control_ui = control_ui(&pages, from.file, ledger)?;
     let http = http::read(&node, from.file, ledger)?;
+    let strict_transport_security = http::strict_transport_security(&node, from.file, ledger)?;
     let mut dialects = dialects::read(&node, from.file, ledger)?;
     dialects.claude_projects = claude_projects::read(&node, from, ledger)?;
     let tls = tls::read(&node, from, ledger)?;
@@ -146,6 +149,7 @@ pub(super) fn read(
         control_ui,
         ui,
         http,
+        strict_transport_security,
         dialects,
         tls,
         remote,

@@ -1,6 +1,9 @@
-//! `gateway.http`: which APIs of other software are spoken by HTTP.
+//! `gateway.http`: which APIs of other software are spoken by HTTP, how large uploads
+//! may be, and what stands above answers.
 
 use std::path::Path;
+
+use serde_json::Value;
 
 use super::ConfigError;
 use super::explain::{Choice, Ledger};
@@ -11,6 +14,12 @@ const BODY_BYTES: u64 = 20 * 1024 * 1024;
 /// More is held in memory by nobody's leave.
 const BODY_BYTES_MAX: u64 = 100 * 1024 * 1024;
 
+/// Of a file that is uploaded for a message: a longer film of a phone or a scanned
+/// book; three times what a message itself takes.
+const UPLOAD_BYTES: u64 = 64 * 1024 * 1024;
+/// More is a transfer of data, and none by chat.
+const UPLOAD_BYTES_MAX: u64 = 4 * 1024 * 1024 * 1024;
+
 /// `gateway.http`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HttpSettings {
@@ -18,6 +27,8 @@ pub struct HttpSettings {
     pub chat_completions: EndpointSettings,
     /// `endpoints.responses`.
     pub responses: EndpointSettings,
+    /// `uploads.maxBytes`: most bytes of a file that is uploaded for a message.
+    pub upload_max_bytes: u64,
 }
 
 /// One API.
@@ -29,6 +40,8 @@ pub struct EndpointSettings {
     pub max_body_bytes: u64,
     /// Whether a picture may be an address, from which it is fetched.
     pub fetches_images: bool,
+    /// The same of a file, where the API has files.
+    pub fetches_files: bool,
 }
 
 impl HttpSettings {
@@ -43,13 +56,18 @@ pub(super) fn read(
     file: &Path,
     ledger: &mut Ledger,
 ) -> Result<HttpSettings, ConfigError> {
-    let endpoints = gateway.member("http")?.member("endpoints")?;
-    let mut endpoint = |name: &str, fetches: bool| -> Result<EndpointSettings, ConfigError> {
+    let http = gateway.member("http")?;
+    let endpoints = http.member("endpoints")?;
+    let most = http.member("uploads")?.member("maxBytes")?.integer(UPLOAD_BYTES_MAX)?;
+    let most = Choice::file(file, most);
+    let upload_max_bytes = ledger.settle("gateway.http.uploads.maxBytes", most, UPLOAD_BYTES);
+    let mut endpoint = |name: &str, has_files: bool| -> Result<EndpointSettings, ConfigError> {
         let node = endpoints.member(name)?;
         let path = |key: &str| format!("gateway.http.endpoints.{name}.{key}");
         let enabled = Choice::file(file, node.member("enabled")?.boolean()?);
         let bytes = node.member("maxBodyBytes")?.integer(BODY_BYTES_MAX)?;
         let images = node.member("images")?.member("allowUrl")?.boolean()?;
+        let files = if has_files { node.at("files.allowUrl")?.boolean()? } else { None };
         Ok(EndpointSettings {
             enabled: ledger.settle(&path("enabled"), enabled, false),
             max_body_bytes: ledger.settle(
@@ -60,13 +78,92 @@ pub(super) fn read(
             fetches_images: ledger.settle(
                 &path("images.allowUrl"),
                 Choice::file(file, images),
-                fetches,
+                has_files,
             ),
+            fetches_files: has_files
+                && ledger.settle(&path("files.allowUrl"), Choice::file(file, files), true),
         })
     };
     // As in the original: of the two only the second fetches unasked.
     Ok(HttpSettings {
         chat_completions: endpoint("chatCompletions", false)?,
         responses: endpoint("responses", true)?,
+        upload_max_bytes,
     })
+}
+
+/// `securityHeaders.strictTransportSecurity`: a text, or `false` for none.
+///
+/// # Errors
+/// For a text that browsers would not understand: they would say nothing of it.
+pub(super) fn strict_transport_security(
+    gateway: &Node<'_>,
+    file: &Path,
+    ledger: &mut Ledger,
+) -> Result<Option<String>, ConfigError> {
+    let headers = gateway.member("http")?.member("securityHeaders")?;
+    let node = headers.member("strictTransportSecurity")?;
+    let text = match node.value() {
+        None | Some(Value::Bool(false)) => None,
+        Some(Value::String(text)) => Some(text.trim().to_owned()).filter(|text| !text.is_empty()),
+        Some(_) => return Err(node.wrong("must be a text or false")),
+    };
+    if let Some(text) = &text
+        && !is_transport_policy(text)
+    {
+        return Err(node.wrong(TRANSPORT_RULE));
+    }
+    let path = "gateway.http.securityHeaders.strictTransportSecurity";
+    Ok(ledger.settle_optional(path, Choice::file(file, text)))
+}
+
+const TRANSPORT_RULE: &str =
+    "must be as RFC 6797 has it, such as max-age=31536000; includeSubDomains";
+
+/// Whether it is a list of directives with one `max-age` (RFC 6797, §6.1).
+fn is_transport_policy(text: &str) -> bool {
+    let is_letter = |it: u8| it.is_ascii_alphanumeric() || b"-_.".contains(&it);
+    let is_word = |word: &str| !word.is_empty() && word.bytes().all(is_letter);
+    let parts = || text.split(';').map(str::trim).filter(|part| !part.is_empty());
+    let is_directive = |part: &str| match part.split_once('=') {
+        None => is_word(part),
+        Some((name, value)) => is_word(name.trim()) && is_word(value.trim().trim_matches('"')),
+    };
+    let ages = parts().filter_map(|part| {
+        let (name, value) = part.split_once('=')?;
+        name.trim().eq_ignore_ascii_case("max-age").then(|| value.trim().trim_matches('"'))
+    });
+    let ages: Vec<_> = ages.collect();
+    let is_age = |age: &str| !age.is_empty() && age.bytes().all(|it| it.is_ascii_digit());
+    parts().all(is_directive) && matches!(ages[..], [age] if is_age(age))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_transport_policy_has_one_age_and_nothing_that_ends_a_header() {
+        for good in [
+            "max-age=0",
+            "Max-Age=31536000; includeSubDomains",
+            "preload;max-age=\"1\";",
+            "max-age = 1",
+        ] {
+            assert!(is_transport_policy(good), "{good}");
+        }
+        for wrong in [
+            "",
+            "includeSubDomains",
+            "max-age",
+            "max-age=",
+            "max-age=year",
+            "max-age=1; max-age=2",
+            "max-age=1\r\nx: y",
+            "max-age=1, y",
+            "max-age=1; \u{e4}",
+        ] {
+            assert!(!is_transport_policy(wrong), "{wrong:?}");
+        }
+    }
 }

@@ -12,15 +12,15 @@ use super::gateway::{self, Sources};
 use super::schema::Node;
 use super::{
     ConfigError, ConfigFile, Env, Overrides, Paths, Settings, agents, channels, cli_backend,
-    commands, cron, env_section, exec, exec_policy, heartbeat, include, logging, mcp, messages,
-    models, nesting, nodes, otel, profiles, push, redact, secrets, session, skills, substitute,
-    tools, voice, web, workspace,
+    commands, cron, env_section, exec, exec_policy, heartbeat, hooks, include, logging, mcp,
+    messages, models, nesting, nodes, otel, profiles, push, redact, secrets, session, skills,
+    substitute, tools, voice, web, workspace,
 };
 use crate::support::Secret;
 use crate::telemetry;
 
 /// The sections that are read; the rest is kept as it is.
-const SECTIONS: [&str; 17] = [
+const SECTIONS: [&str; 18] = [
     "gateway",
     "session",
     "agents",
@@ -33,6 +33,7 @@ const SECTIONS: [&str; 17] = [
     "skills",
     "mcp",
     "cron",
+    "hooks",
     "bindings",
     "env",
     "logging",
@@ -105,18 +106,17 @@ fn settings(
     let history_max_chars = gateway::history_max_chars(&root, &file.path, &mut ledger)?;
     let commands = commands::read(&root, &file.path, &mut ledger)?;
     let claude_cli = cli_backend::read(&root, &agents.defaults.workspace)?;
-    let models = models::read(&root.member("models")?)?;
-    let profiles = profiles::read(&root.member("auth")?)?;
+    let (models, auth) = (models::read(&root.member("models")?)?, root.member("auth")?);
     let secrets = secrets::read(&root.member("secrets")?, &paths)?;
     let cron = cron::read(&root.member("cron")?, env, &file.path, &mut ledger)?;
     let heartbeats = heartbeat::read(&root, &agents, &file.path, &mut ledger)?;
-    let channels = channels::read(&root)?;
     let logging = logging::read(&root, env, &paths, &file.path, &mut ledger)?;
     let (web, mcp) = (web::read(&root)?, mcp::read(&root, &paths)?);
-    let (voice, push) = (voice::read(&root)?, push::read(&root)?);
-    let otel = otel::read(&root, env)?;
+    let (voice, push, otel) = (voice::read(&root)?, push::read(&root)?, otel::read(&root, env)?);
+    let (channels, hooks) = (channels::read(&root)?, hooks::read(&root.member("hooks")?, env)?);
     // The gateway last: its token is only made for a valid config.
     let gateway = gateway::read(&root, &from, &mut ledger)?;
+    hooks.check_distinct(&root.member("hooks")?, &gateway.auth)?;
     let mut explained = ledger.into_lines();
     explained.sort_by(|a, b| a.key.cmp(&b.key));
     Ok(Settings {
@@ -134,7 +134,7 @@ fn settings(
         history_max_chars,
         models,
         claude_cli,
-        profiles,
+        profiles: profiles::read(&auth)?,
         commands,
         secrets,
         web,
@@ -142,6 +142,7 @@ fn settings(
         push,
         mcp,
         cron,
+        hooks,
         otel,
         logging,
         heartbeats,

@@ -28,6 +28,7 @@ mod file_rules;
 mod gateway;
 mod guardrails;
 mod heartbeat;
+pub mod hooks;
 mod http;
 pub mod include;
 pub mod keys;
@@ -35,6 +36,7 @@ mod load;
 mod logging;
 mod maintenance;
 pub mod mcp;
+pub mod memory_search;
 mod messages;
 mod metrics;
 pub mod model_options;
@@ -91,6 +93,7 @@ pub use guardrails::{
     tool_id,
 };
 pub use heartbeat::{ActiveHours, HEARTBEAT_PROMPT, HeartbeatSettings};
+pub use hooks::HooksSettings;
 pub use http::{EndpointSettings, HttpSettings};
 pub use load::{check, load, load_text, parse, parse_value, preview};
 pub use logging::{LogLevel, LoggingSettings};

@@ -51,6 +51,11 @@ impl<'a> Node<'a> {
         Node { key: self.key.clone(), value: Some(value), file: self.file }
     }
 
+    /// The place at this path inside, for errors about it.
+    pub fn inside(&self, path: &str) -> Self {
+        Self { key: format!("{}.{path}", self.key), value: None, file: self.file }
+    }
+
     /// The member at a dotted path.
     pub fn at(&self, path: &str) -> Result<Self, ConfigError> {
         path.split('.').try_fold(self.clone(), |node, name| node.member(name))

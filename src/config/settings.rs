@@ -19,9 +19,9 @@ use super::voice::VoiceConfig;
 use super::web::WebConfig;
 use super::{
     AgentsSettings, AuthMode, BindChoice, CommandsSettings, CronSettings, Env, ExecPolicySettings,
-    ExecSettings, Explained, GatewaySettings, HeartbeatSettings, LoggingSettings, MessagesSettings,
-    NodesSettings, OtelSettings, Paths, PushConfig, SessionSettings, ToolsSettings,
-    WorkspaceSettings,
+    ExecSettings, Explained, GatewaySettings, HeartbeatSettings, HooksSettings, LoggingSettings,
+    MessagesSettings, NodesSettings, OtelSettings, Paths, PushConfig, SessionSettings,
+    ToolsSettings, WorkspaceSettings,
 };
 use crate::support::{Secret, hex};
 
@@ -89,6 +89,8 @@ pub struct Settings {
     pub mcp: McpConfig,
     /// The `cron` section: jobs.
     pub cron: CronSettings,
+    /// The `hooks` section: requests of other programs.
+    pub hooks: HooksSettings,
     /// `diagnostics.otel`: to whom spans are told, if anybody.
     pub otel: Option<OtelSettings>,
     /// The `logging` section.

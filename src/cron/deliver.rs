@@ -32,12 +32,12 @@ impl Worker {
     pub(super) async fn deliver(
         &self,
         ticket: &Ticket,
+        wanted: &Wanted,
         outcome: &mut Outcome,
         said: &str,
         files: &[String],
     ) {
         let delivery = ticket.job.delivery.clone().unwrap_or_default();
-        let wanted = Wanted::of(&delivery);
         let report = |resolved: Option<Value>, delivered: bool| {
             let mut report = json!({"intended": wanted.intended()});
             if let Some(resolved) = resolved {
@@ -64,7 +64,7 @@ impl Worker {
             DeliveryMode::Announce => {
                 let (job, now) = (&ticket.job, self.cron.now_ms());
                 let (agent, home) = (self.cron.agent_of(job), self.cron.home_of(job));
-                let place = match self.cron.place(&wanted, &agent, &home).await {
+                let place = match self.cron.place(wanted, &agent, &home).await {
                     Ok(place) => place,
                     Err(error) => {
                         outcome.delivery = report(Some(wanted.resolved(Err(&error))), false);

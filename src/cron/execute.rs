@@ -18,21 +18,23 @@ use super::outcome::Outcome;
 use super::retry;
 use super::scheduler::Worker;
 use super::service::Ticket;
+use super::target::Wanted;
 use super::texts;
 
 /// A run that says nothing else is stopped after so long: one that hangs must
 /// not keep its job from running for days.
-const USUAL_LIMIT: Duration = Duration::from_hours(1);
+pub(super) const USUAL_LIMIT: Duration = Duration::from_hours(1);
 /// Longest time that a job may ask for.
 const LIMIT_MAX_SECONDS: f64 = 7.0 * 86_400.0;
 /// What is told of a run that took too long, in the words of the original.
 const TIMED_OUT: &str = "cron: job execution timed out";
 
 /// The session of a run.
-struct Room {
-    key: SessionKey,
+pub(super) struct Room {
+    /// Its key.
+    pub key: SessionKey,
     /// The session in which lists show the job.
-    base: Option<SessionKey>,
+    pub base: Option<SessionKey>,
 }
 
 impl Worker {
@@ -128,7 +130,21 @@ impl Worker {
             Ok(room) => room,
             Err(error) => return Outcome::failed(&error.to_string(), "cron-setup", now),
         };
-        let sent = self.runs.send(self.request(ticket, turn, &room, &run_id, terms)).await;
+        let request = self.request(ticket, turn, &room, &run_id, terms);
+        let wanted = Wanted::of(&ticket.job.delivery.clone().unwrap_or_default());
+        self.ask(ticket, &room, request, &wanted).await
+    }
+
+    /// Runs what is asked in a session, to its end, and delivers the answer.
+    pub(super) async fn ask(
+        &self,
+        ticket: &Ticket,
+        room: &Room,
+        request: SendRequest,
+        wanted: &Wanted,
+    ) -> Outcome {
+        let run_id = request.idempotency_key.clone();
+        let sent = self.runs.send(request).await;
         let report = match sent {
             // The run begins as its start goes.
             Ok((_, start)) => {
@@ -143,10 +159,10 @@ impl Worker {
             Err(error) => Outcome::failed(error, "agent-run", now),
         };
         outcome.session_key = Some(room.key.to_string());
-        outcome.session_id = self.close(&room).await;
+        outcome.session_id = self.close(room).await;
         if outcome.status == "ok" {
             let said = report.map(|report| report.progress.clone()).unwrap_or_default();
-            self.deliver(ticket, &mut outcome, &said.text, &said.files).await;
+            self.deliver(ticket, wanted, &mut outcome, &said.text, &said.files).await;
         }
         outcome
     }

@@ -12,7 +12,7 @@ mod deliver;
 mod error;
 mod execute;
 pub mod heartbeat;
-
+mod hooks;
 mod import;
 mod job;
 mod jobs;
@@ -33,6 +33,7 @@ mod webhook;
 
 pub use error::CronError;
 
+pub use hooks::{HookAsk, HookError};
 pub use import::Imported;
 pub use job::{Job, JobState, Origin};
 pub use jobs::JOBS_MAX;

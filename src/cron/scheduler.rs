@@ -23,7 +23,7 @@ const REST: Duration = Duration::from_secs(5);
 
 /// What is told of a run that broke; without it the job would count as running
 /// for ever.
-const BROKEN: &str = "it failed inside the gateway; see its log";
+pub(super) const BROKEN: &str = "it failed inside the gateway; see its log";
 
 /// Runs jobs.
 pub(super) struct Worker {
@@ -43,6 +43,10 @@ impl Cron {
         }
         while let Err(error) = cron.recover().await {
             tracing::error!(%error, "runs of jobs of the last process not ended");
+            tokio::time::sleep(REST).await;
+        }
+        while let Err(error) = worker.recover_hooks().await {
+            tracing::error!(%error, "hooks of the last process not looked at");
             tokio::time::sleep(REST).await;
         }
         while !cron.is_stopped() {

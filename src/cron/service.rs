@@ -1,6 +1,6 @@
 //! What jobs, the scheduler and heartbeats have in common.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -71,6 +71,10 @@ pub(super) struct State {
     pub running: BTreeMap<String, u64>,
     /// Runs whose rows are written.
     pub waiting: VecDeque<Ticket>,
+    /// Requests of other programs that this process runs: their ids.
+    pub hooks: BTreeSet<String>,
+    /// The sessions of those that run.
+    pub hook_rooms: BTreeSet<String>,
     /// How many runs somebody has asked for.
     pub asked: u64,
     /// When old sessions of runs were last looked for.

@@ -27,6 +27,9 @@ pub(super) struct Wanted {
     pub thread_id: Option<Value>,
     /// Which account of the channel sends.
     pub account_id: Option<String>,
+    /// Whether of all sessions it may only be the one that is told about it:
+    /// somebody from outside has named the place.
+    pub is_at_home: bool,
 }
 
 impl Wanted {
@@ -37,7 +40,14 @@ impl Wanted {
             to: delivery.to.clone().filter(|to| !to.trim().is_empty()),
             thread_id: delivery.thread_id.clone(),
             account_id: delivery.account_id.clone(),
+            is_at_home: false,
         }
+    }
+
+    /// The same, in no session but the one that is told about it.
+    #[must_use]
+    pub fn at_home(self) -> Self {
+        Self { is_at_home: true, ..self }
     }
 
     /// The same by its parts.
@@ -47,6 +57,7 @@ impl Wanted {
             to: to.map(str::to_owned).filter(|to| !to.trim().is_empty()),
             thread_id: None,
             account_id: account_id.map(str::to_owned),
+            is_at_home: false,
         }
     }
 
@@ -156,7 +167,12 @@ impl Cron {
         home: &SessionKey,
     ) -> Result<Place, String> {
         let keys = &self.parts.keys.now();
-        let named = |written: &str| SessionKey::parse_for(written, agent, keys);
+        let named = |written: &str| {
+            if wanted.is_at_home {
+                return home.clone();
+            }
+            SessionKey::parse_for(written, agent, keys)
+        };
         let (channel, key) = match wanted.channel.as_str() {
             LAST => {
                 let entry = self.parts.sessions.entry(home).await;

@@ -7,12 +7,14 @@ use std::time::Duration;
 use bytes::Bytes;
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
+use tracing::Instrument;
 
 use crate::auth::Peer;
 use crate::bus::{Closing, Event, SLOW, Subscriber};
 use crate::protocol::{ErrorShape, FrameError, Request, parse_request, response_err, response_ok};
 use crate::registry::{Ctx, Denial};
 use crate::support::{millis, stability};
+use crate::telemetry::asked;
 
 use super::handshake::{self, Welcome};
 use super::leave::Leave;
@@ -117,21 +119,26 @@ impl Connection {
     async fn request(&mut self, request: Request) {
         let Request { id, method, params } = request;
         let (cx, exchange) = self.cx.for_request(id);
-        let mut answer = match self.gateway.services.registry.call(cx, &method, params) {
+        let span = asked::frame(
+            &self.cx.caller.subscriber.conn_id,
+            exchange.id.as_deref().unwrap_or_default(),
+        );
+        let called = span.in_scope(|| self.gateway.services.registry.call(cx, &method, params));
+        let mut answer = match called.map(|answer| answer.instrument(span)) {
             Ok(answer) => answer,
             Err(denial) => return self.deny(exchange.id.as_deref(), &denial),
         };
         self.role_refusals = 0;
         let profile = self.cx.caller.profile;
         let subscriber = Arc::clone(&self.cx.caller.subscriber);
-        let asked = Arc::clone(&exchange);
+        let exchanged = Arc::clone(&exchange);
         let respond = move |reply: Result<String, ErrorShape>| {
-            let id = asked.id.as_deref().unwrap_or_default();
+            let id = exchanged.id.as_deref().unwrap_or_default();
             subscriber.outbox.answer(match reply {
                 Ok(payload) => response_ok(id, &payload),
                 Err(error) => response_err(&Value::from(id), &error, profile),
             });
-            asked.answered();
+            exchanged.answered();
         };
         if let Poll::Ready(reply) = futures_util::poll!(&mut answer) {
             return respond(reply);

@@ -2,9 +2,8 @@
 //!
 //! The WebSocket library fixes its limits at the upgrade, but before `connect`
 //! a client may send far less than after it. So the bound is enforced here, on
-//! the bytes, and lifted when the client has proved itself. The library also
-//! keeps a write buffer as large as the largest frame that it ever wrote, on
-//! every connection; so large frames go around it.
+//! the bytes, and lifted when the client has proved itself. What is said on a
+//! WebSocket goes around the library as well (see `socket`).
 
 use std::net::SocketAddr;
 use std::pin::Pin;
@@ -34,10 +33,14 @@ use super::upgrade::Gateway;
 const REQUEST_LIMIT: Duration = Duration::from_secs(15);
 /// A client has this long to read some of an answer that waits to be written.
 const STALL_LIMIT: Duration = Duration::from_secs(30);
+/// How long a client may go on sending a body that is not wanted before it reads
+/// the refusal. Many send all of it first, and a connection that is closed with
+/// bytes unread is reset, which takes the answer away (RFC 9112, §9.6).
+const LINGER_LIMIT: Duration = Duration::from_secs(3);
 /// How long to wait when the process is out of file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(200);
-/// A frame that is written to the connection directly, before anything that
-/// the library writes after it was put here.
+/// Frames that are written to the connection directly, before anything that
+/// the library writes after they were put here.
 #[derive(Debug)]
 pub struct Bypass(Mutex<Chain<Bytes, Bytes>>);
 
@@ -46,10 +49,10 @@ impl Bypass {
         Self(Mutex::new(Bytes::new().chain(Bytes::new())))
     }
 
-    /// Puts a frame here; the next flush sends it. What the library holds has
-    /// to be flushed before.
-    pub fn put(&self, head: Bytes, body: Bytes) {
-        *self.0.lock() = head.chain(body);
+    /// Puts frames here, in two parts; the next flush sends them. What the library
+    /// holds has to be flushed before.
+    pub fn put(&self, first: Bytes, second: Bytes) {
+        *self.0.lock() = first.chain(second);
     }
 }
 
@@ -66,6 +69,8 @@ pub struct MeteredStream {
     answers: u32,
     /// For the next byte of an answer that cannot be written now.
     stall: Option<Pin<Box<Sleep>>>,
+    /// For the rest of a body that is not wanted, when all has been written.
+    linger: Option<Pin<Box<Sleep>>>,
 }
 
 impl AsyncRead for MeteredStream {
@@ -118,6 +123,7 @@ impl MeteredStream {
             deadline: Some(Box::pin(tokio::time::sleep(REQUEST_LIMIT))),
             answers: 0,
             stall: None,
+            linger: None,
         }
     }
 
@@ -202,6 +208,17 @@ impl MeteredStream {
         self.or_cut(polled)
     }
 
+    /// Throws the rest of a body away until the client ends, or its time is over.
+    fn poll_linger(&mut self, cx: &mut Context<'_>) -> Poll<std::io::Result<()>> {
+        self.meter.watch(cx.waker());
+        let limit = self.linger.get_or_insert_with(|| Box::pin(tokio::time::sleep(LINGER_LIMIT)));
+        if limit.as_mut().poll(cx).is_ready() || self.meter.is_cut() {
+            return Poll::Ready(Ok(()));
+        }
+        // A connection that is broken is at its end, too.
+        self.poll_discard(cx).map(|_| Ok(()))
+    }
+
     /// Throws away what a refused client still sends, so that it sees the close
     /// frame instead of a reset. Whoever closes bounds the time that this takes.
     fn poll_discard(&mut self, cx: &mut Context<'_>) -> Poll<std::io::Result<()>> {
@@ -265,8 +282,11 @@ impl AsyncWrite for MeteredStream {
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<std::io::Result<()>> {
-        ready!(self.poll_bypass(cx))?;
-        Pin::new(&mut self.inner).poll_shutdown(cx)
+        if self.linger.is_none() {
+            ready!(self.poll_bypass(cx))?;
+            ready!(Pin::new(&mut self.inner).poll_shutdown(cx))?;
+        }
+        if self.meter.leaves_rest() { self.poll_linger(cx) } else { Poll::Ready(Ok(())) }
     }
 }
 
@@ -340,6 +360,12 @@ impl Wire {
     pub fn trust(&self) {
         self.meter.trusted();
         self.permit.leave();
+    }
+
+    /// A request will prove by its whole body who sent it, which may have so many
+    /// bytes.
+    pub fn allow(&self, bytes: u64) {
+        self.meter.allow(bytes);
     }
 }
 

@@ -1,6 +1,6 @@
 //! What a connection may send at each of its stages.
 
-use std::sync::atomic::{AtomicI64, AtomicU8, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU32, Ordering};
 use std::task::Waker;
 
 use futures_util::task::AtomicWaker;
@@ -46,6 +46,8 @@ pub struct Meter {
     left: AtomicI64,
     /// How many requests have been answered.
     answered: AtomicU32,
+    /// Whether some of the last request's body may be left unread.
+    leaves_rest: AtomicBool,
     /// Who reads, until the client has logged in.
     reader: AtomicWaker,
 }
@@ -54,7 +56,8 @@ impl Meter {
     /// For a connection that was just accepted.
     pub fn new() -> Self {
         let (phase, left) = (AtomicU8::new(REQUEST), AtomicI64::new(REQUEST_BYTES));
-        Self { phase, left, answered: AtomicU32::new(0), reader: AtomicWaker::new() }
+        let (answered, leaves_rest) = (AtomicU32::new(0), AtomicBool::new(false));
+        Self { phase, left, answered, leaves_rest, reader: AtomicWaker::new() }
     }
 
     /// The stage, and what is left in it.
@@ -82,12 +85,33 @@ impl Meter {
 
     /// The head of a request has come.
     pub fn answering(&self) {
+        self.leaves_rest.store(false, Ordering::Release);
         self.turn(REQUEST, ANSWERING);
     }
 
     /// It has proved who sent it.
     pub fn trusted(&self) {
         self.turn(ANSWERING, TRUSTED);
+    }
+
+    /// It proves who sent it by its whole body: that may have so many bytes, until
+    /// it is answered.
+    pub fn allow(&self, bytes: u64) {
+        if self.phase.load(Ordering::Acquire) == ANSWERING {
+            // What stands around chunks counts, too.
+            let bytes = i64::try_from(bytes).unwrap_or(i64::MAX).saturating_add(REQUEST_BYTES);
+            self.left.fetch_max(bytes, Ordering::AcqRel);
+        }
+    }
+
+    /// Some of its body may be left unread.
+    pub fn leave_rest(&self) {
+        self.leaves_rest.store(true, Ordering::Release);
+    }
+
+    /// Whether some of the last body may have been left unread.
+    pub fn leaves_rest(&self) -> bool {
+        self.leaves_rest.load(Ordering::Acquire)
     }
 
     /// Its answer has been handed over to be written: the next request may come.

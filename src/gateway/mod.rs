@@ -19,6 +19,7 @@ mod socket;
 mod talk;
 pub mod tls;
 mod transport;
+mod unproven;
 mod upgrade;
 
 pub use control::{ControlSocket, challenge as control_challenge};
@@ -26,4 +27,5 @@ pub use footing::Footing;
 pub use io::Wire;
 pub use leave::Leave;
 pub use talk::{Opened, Speaker};
+pub use unproven::{BodyShare, UnprovenBodies};
 pub use upgrade::{Gateway, serve};

@@ -1,6 +1,8 @@
 //! The WebSocket as the connection uses it.
 //!
-//! Keeps the library behind one file: receive, feed, flush, close.
+//! Keeps the library behind one file: receive, write, ping, close. What is written
+//! is put into frames here: the library would keep a buffer as large as the largest
+//! batch that it ever wrote, on every connection.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,9 +23,9 @@ const MAX_REASON: usize = 120;
 /// How long a peer has to take the close frame and answer it.
 const CLOSE_GRACE: Duration = Duration::from_secs(1);
 
-/// Frames above this go around the library's write buffer, which would stay as
-/// large as they are.
-const MAX_BUFFERED_FRAME: usize = 16 * 1024;
+/// Texts above this are sent from where they are; those below go into one buffer
+/// with what is sent along with them, which costs less than a write of their own.
+const MAX_COPIED: usize = 16 * 1024;
 
 /// What came in.
 pub enum Received {
@@ -73,31 +75,34 @@ impl Socket {
         }
     }
 
-    /// Puts a text into the write buffer, or sends it if it is large; `false`
-    /// when the peer is gone.
-    pub async fn feed(&mut self, text: String) -> bool {
-        if text.len() > MAX_BUFFERED_FRAME {
-            return self.send_around(text).await;
+    /// Sends texts in as few writes as there are large ones among them; `false` when
+    /// the peer is gone.
+    pub async fn write(&mut self, texts: impl Iterator<Item = String> + Send) -> bool {
+        let mut frames = Vec::new();
+        for text in texts {
+            push_head(&mut frames, text.len());
+            if text.len() <= MAX_COPIED {
+                frames.extend_from_slice(text.as_bytes());
+            } else if !self.pass(std::mem::take(&mut frames), text).await {
+                return false;
+            }
         }
-        self.inner.feed(Message::Text(Utf8Bytes::from(text))).await.is_ok()
-    }
-
-    async fn send_around(&mut self, text: String) -> bool {
-        if !self.flush().await {
-            return false;
-        }
-        self.bypass.put(text_head(text.len()), Bytes::from(text));
-        self.flush().await
-    }
-
-    /// Sends what is in the write buffer; `false` when the peer is gone.
-    pub async fn flush(&mut self) -> bool {
-        self.inner.flush().await.is_ok()
+        frames.is_empty() || self.pass(frames, String::new()).await
     }
 
     /// Sends a text at once; `false` when the peer is gone.
     pub async fn send(&mut self, text: String) -> bool {
-        self.feed(text).await && self.flush().await
+        self.write(std::iter::once(text)).await
+    }
+
+    /// Sends frames, and what the last of them holds, behind what the library still
+    /// has to send: a pong, say.
+    async fn pass(&mut self, frames: Vec<u8>, text: String) -> bool {
+        if self.inner.flush().await.is_err() {
+            return false;
+        }
+        self.bypass.put(frames.into(), text.into());
+        self.inner.flush().await.is_ok()
     }
 
     /// Sends a ping; `false` when the peer is gone.
@@ -136,14 +141,23 @@ impl Socket {
     }
 }
 
-/// Head of an unmasked text frame of more than 125 bytes (RFC 6455 §5.2).
-fn text_head(length: usize) -> Bytes {
+/// Adds the head of an unmasked text frame of this length (RFC 6455 §5.2).
+fn push_head(frames: &mut Vec<u8>, length: usize) {
     const FINAL_TEXT: u8 = 0x81;
-    if let Ok(length) = u16::try_from(length) {
-        return [&[FINAL_TEXT, 126], &length.to_be_bytes()[..]].concat().into();
+    const TWO_BYTES: u8 = 126;
+    const EIGHT_BYTES: u8 = 127;
+    frames.push(FINAL_TEXT);
+    match (u8::try_from(length), u16::try_from(length)) {
+        (Ok(short), _) if short < TWO_BYTES => frames.push(short),
+        (_, Ok(middle)) => {
+            frames.push(TWO_BYTES);
+            frames.extend(middle.to_be_bytes());
+        }
+        _ => {
+            frames.push(EIGHT_BYTES);
+            frames.extend(u64::try_from(length).unwrap_or(u64::MAX).to_be_bytes());
+        }
     }
-    let length = u64::try_from(length).unwrap_or(u64::MAX);
-    [&[FINAL_TEXT, 127], &length.to_be_bytes()[..]].concat().into()
 }
 
 fn is_too_large(error: &axum::Error) -> bool {
@@ -170,8 +184,16 @@ mod tests {
 
     #[test]
     fn lengths_are_written_in_the_shortest_form() {
-        assert_eq!(text_head(0xffff)[..], [0x81, 126, 0xff, 0xff]);
-        assert_eq!(text_head(0x1_0000)[..], [0x81, 127, 0, 0, 0, 0, 0, 1, 0, 0]);
+        let head = |length| {
+            let mut frames = Vec::new();
+            push_head(&mut frames, length);
+            frames
+        };
+        assert_eq!(head(0), [0x81, 0]);
+        assert_eq!(head(125), [0x81, 125]);
+        assert_eq!(head(126), [0x81, 126, 0, 126]);
+        assert_eq!(head(0xffff), [0x81, 126, 0xff, 0xff]);
+        assert_eq!(head(0x1_0000), [0x81, 127, 0, 0, 0, 0, 0, 1, 0, 0]);
     }
 
     #[test]

@@ -10,9 +10,11 @@ use std::time::Duration;
 use bytes::Bytes;
 use tokio::sync::Semaphore;
 use tokio::time::{Interval, MissedTickBehavior, interval_at};
+use tracing::Instrument;
 
 use crate::bus::{Batch, Closing, Event, Item, Subscriber};
 use crate::support::BoxFuture;
+use crate::telemetry::asked;
 use crate::telemetry::metrics::OpenConnection;
 
 use super::footing::Footing;
@@ -79,7 +81,8 @@ impl Opened {
                 let conn_id = Arc::clone(&subscriber.conn_id);
                 let _leave = Leave::new(Arc::clone(&gateway), conn_id, None, open);
                 footing.look_again(&gateway, &subscriber).await;
-                serve(socket, speaker).await
+                let marked = asked::connection(&subscriber.conn_id);
+                serve(socket, speaker).instrument(marked).await
             })
         }))
     }
@@ -97,6 +100,10 @@ enum Turn {
     Ping,
 }
 
+/// What somebody hears whose message is over the limit (#10243): sent again, it would
+/// be again.
+const TOO_LARGE: &str = "message too large (maxPayload); upload files by POST /api/chat/uploads";
+
 /// Serves a connection to its end; says why it ended.
 pub(super) async fn serve<S: Speaker>(mut socket: Socket, mut speaker: S) -> String {
     speaker.begin().await;
@@ -109,7 +116,7 @@ pub(super) async fn serve<S: Speaker>(mut socket: Socket, mut speaker: S) -> Str
             Turn::Read(Received::Message(message)) => speaker.hear(message).await,
             Turn::Read(Received::Binary(message)) => speaker.hear_binary(message).await,
             Turn::Read(Received::TooLarge) => {
-                socket.close(1009, "").await;
+                socket.close(1009, TOO_LARGE).await;
                 return "message too large".into();
             }
             Turn::Read(Received::Gone(code)) => {
@@ -181,21 +188,11 @@ async fn ping(socket: &mut Socket, speaker: &impl Speaker) -> bool {
 /// close in the outbox.
 async fn write(socket: &mut Socket, speaker: &mut impl Speaker, items: Vec<Item>) -> bool {
     let subscriber = Arc::clone(speaker.subscriber());
-    let send = async {
-        for item in items {
-            let text = match item {
-                Item::Frame(text) => Some(text),
-                Item::Event(event) => speaker.render(&event),
-            };
-            if let Some(text) = text
-                && !socket.feed(text).await
-            {
-                return false;
-            }
-        }
-        socket.flush().await
-    };
-    subscriber.outbox.unless_cut(send).await.unwrap_or(true)
+    let texts = items.into_iter().filter_map(|item| match item {
+        Item::Frame(text) => Some(text),
+        Item::Event(event) => speaker.render(&event),
+    });
+    subscriber.outbox.unless_cut(socket.write(texts)).await.unwrap_or(true)
 }
 
 fn pings(every: Duration) -> Interval {

@@ -30,6 +30,7 @@ use super::preauth::PreauthBudget;
 use super::socket::Socket;
 use super::talk::Opened;
 use super::tls::Tls;
+use super::unproven::UnprovenBodies;
 
 /// Most bytes of a message before `connect`.
 const PREAUTH_MESSAGE: u32 = 64 * 1024;
@@ -38,8 +39,7 @@ const FRAME_HEADER: u32 = 14;
 /// Read buffer of each connection. The library's default of 128 KiB is what
 /// every client would cost.
 const READ_BUFFER: usize = 4 * 1024;
-/// Write buffer after which a flush is tried.
-const WRITE_BUFFER: usize = 16 * 1024;
+
 /// What every connection shares.
 pub struct Gateway {
     /// What the methods work with.
@@ -50,8 +50,12 @@ pub struct Gateway {
     pub hub: Arc<Hub>,
     /// Who waits to come in.
     pub preauth: PreauthBudget,
+    /// Bodies of those who prove who they are by all of them.
+    pub unproven: UnprovenBodies,
     /// What browsers may show without a credential.
     pub tickets: http::Tickets,
+    /// Who uploads files.
+    pub uploads: Arc<http::UploadPlaces>,
     /// Histories of Claude sessions.
     pub histories: Histories,
     /// Sessions that clients of Claude Code look at.
@@ -65,11 +69,23 @@ impl Gateway {
     pub fn new(services: Arc<Services>, auth: Auth, hub: Arc<Hub>) -> Self {
         let preauth = PreauthBudget::new(services.settings.now().gateway.max_preauth_per_ip);
         let tickets = http::Tickets::default();
-        let histories = Histories::default();
+        let (uploads, histories) = (Arc::default(), Histories::default());
         let (claude, auth) = (Rooms::default(), Live::new(auth));
         let folder = services.settings.now().gateway.dialects.claude_projects.clone();
         let projects = folder.map(|folder| Projects::new(folder, services.tasks.clone()));
-        Self { services, auth, hub, preauth, tickets, histories, claude, projects }
+        let unproven = UnprovenBodies::default();
+        Self {
+            services,
+            auth,
+            hub,
+            preauth,
+            unproven,
+            tickets,
+            uploads,
+            histories,
+            claude,
+            projects,
+        }
     }
 }
 
@@ -95,7 +111,11 @@ async fn answer(
     request: Request,
 ) -> Response {
     let answering = Answering::begin(&wire.meter);
-    answering.until_sent(answer_of(gateway, wire, request).await)
+    let answer = answer_of(Arc::clone(&gateway), wire, request).await;
+    // A WebSocket is no answer of HTTP.
+    let is_upgraded = answer.status() == StatusCode::SWITCHING_PROTOCOLS;
+    let answer = if is_upgraded { answer } else { http::secured(&gateway, answer) };
+    answering.until_sent(answer)
 }
 
 async fn answer_of(gateway: Arc<Gateway>, wire: Wire, request: Request) -> Response {
@@ -106,7 +126,7 @@ async fn answer_of(gateway: Arc<Gateway>, wire: Wire, request: Request) -> Respo
         return http::answer(&gateway, &wire, &peer, &parts, body).await;
     }
     match http::upgrade(&gateway, &peer, &parts).await {
-        Err(refusal) => return http::secured(refusal),
+        Err(refusal) => return refusal,
         Ok(Some(asked)) => return of_dialect(gateway, wire, parts, asked).await,
         Ok(None) => {}
     }
@@ -116,7 +136,7 @@ async fn answer_of(gateway: Arc<Gateway>, wire: Wire, request: Request) -> Respo
             [(header::CONNECTION, "close"), (header::CONTENT_TYPE, "text/plain; charset=utf-8")],
             "Too many unauthenticated sockets",
         );
-        return http::secured(refusal.into_response());
+        return refusal.into_response();
     }
     let upgrade = match upgrade_of(&mut parts, &gateway).await {
         Ok(upgrade) => upgrade,
@@ -161,13 +181,9 @@ async fn upgrade_of(
     gateway: &Arc<Gateway>,
 ) -> Result<WebSocketUpgrade, Response> {
     let upgrade = WebSocketUpgrade::from_request_parts(parts, gateway).await;
-    let upgrade = upgrade.map_err(|refusal| http::secured(refusal.into_response()))?;
+    let upgrade = upgrade.map_err(IntoResponse::into_response)?;
     Ok(upgrade
         .read_buffer_size(READ_BUFFER)
-        .write_buffer_size(WRITE_BUFFER)
-        // One message may be as large as history answers get; the queue in
-        // front of this buffer is what bounds a slow client.
-        .max_write_buffer_size(4 * MAX_PAYLOAD)
         .max_message_size(MAX_PAYLOAD)
         .max_frame_size(MAX_PAYLOAD))
 }

@@ -139,7 +139,7 @@ async fn session(cx: &Ctx, p: &AgentParams) -> Reply<Option<SessionKey>> {
 
 async fn request(cx: &Ctx, p: AgentParams, key: SessionKey, text: &str) -> Reply<SendRequest> {
     let thinking = p.thinking.as_deref().map(simple::thinking_in).and_then(ThinkingLevel::parse);
-    let incoming = attachments::receive(cx, text, p.attachments).await?;
+    let incoming = attachments::receive(cx, &key, text, p.attachments).await?;
     Ok(SendRequest {
         family: Family::Agent,
         written_key: key.to_string(),

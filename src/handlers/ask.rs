@@ -11,7 +11,7 @@ use super::{attachments, chat};
 use crate::agent::feed::Follower;
 use crate::agent::{Accepted, Family, RunTerms, SendRequest};
 use crate::protocol::{ErrorShape, Scope};
-use crate::providers::ToolSpec;
+use crate::providers::{AnswerWishes, ToolSpec};
 use crate::registry::{Ctx, Reply};
 use crate::sessions::SessionKey;
 
@@ -31,6 +31,10 @@ pub struct Question {
     pub client_tools: Vec<ToolSpec>,
     /// What the system prompt says beside what everybody's does.
     pub instructions: Option<String>,
+    /// How he would like the model to answer.
+    pub wishes: AnswerWishes,
+    /// The channel by which he says that it comes.
+    pub channel: Option<String>,
 }
 
 /// Accepts a message; the answer is news of its session from now on. The run
@@ -45,12 +49,14 @@ pub async fn ask(cx: &Ctx, question: Question) -> Reply<Follower> {
     let key = question.key;
     cx.enter_lane(&key).await;
     chat::check_session(cx, &key).await?;
-    let incoming = attachments::receive(cx, &text, question.attachments).await?;
+    let incoming = attachments::receive(cx, &key, &text, question.attachments).await?;
     let follower = cx.services.runs.parts().feed.follow(&key);
     let terms = RunTerms {
         model: question.model,
         client_tools: question.client_tools,
         instructions: question.instructions,
+        wishes: question.wishes,
+        channel: question.channel,
         ..chat::terms(cx)
     };
     let request = SendRequest {

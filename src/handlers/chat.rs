@@ -153,7 +153,7 @@ async fn send_request(
 ) -> Reply<SendRequest> {
     let is_plain = p.attachments.is_empty();
     let thinking = p.thinking.as_deref().map(simple::thinking_in).and_then(ThinkingLevel::parse);
-    let mut incoming = attachments::receive(cx, text, p.attachments.clone()).await?;
+    let mut incoming = attachments::receive(cx, &key, text, p.attachments.clone()).await?;
     let extra = &mut incoming.message.extra;
     extra.extend(p.provenance.clone().map(|provenance| ("provenance".into(), provenance)));
     let receipt = p.provenance_receipt.as_deref().map(str::trim).filter(|text| !text.is_empty());

@@ -121,7 +121,8 @@ async fn look_after(
     Ok(report)
 }
 
-/// Looks after the sessions of all agents, at the start and then every hour.
+/// Looks after the sessions of all agents and after uploads, at the start and then
+/// every hour.
 pub async fn keep_tidy(services: Arc<Services>) {
     let mode = mode(&services, false);
     loop {
@@ -136,6 +137,11 @@ pub async fn keep_tidy(services: Arc<Services>) {
                 }
             }
             Err(error) => tracing::warn!(%error, "old sessions not looked after"),
+        }
+        let (media, now_ms) = (services.sessions.media(), services.clock.now_ms());
+        let tidied = tokio::task::spawn_blocking(move || media.uploads().tidy(now_ms)).await;
+        if let Ok(Err(error)) = tidied {
+            tracing::warn!(%error, "old uploads not removed");
         }
         tokio::time::sleep(EVERY).await;
     }

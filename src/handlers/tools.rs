@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
-use crate::agent::tools::{CallError, Tool, ToolContext, ToolScope, catalog};
+use crate::agent::guardrails;
+use crate::agent::tools::{CallError, Tool, ToolContext, ToolKind, ToolScope, catalog};
 use crate::config::ToolProfile;
 use crate::protocol::message::{ToolCall, ToolCallTag};
 use crate::protocol::methods::tools::{
@@ -110,41 +111,64 @@ fn shortened(text: &str) -> String {
 /// tool is part of the answer.
 pub async fn invoke(cx: Ctx, p: ToolsInvokeParams) -> Reply<Value> {
     let services = &cx.services;
-    let agent = p.agent_id.as_deref().map(AgentId::normalize);
-    let agent = agent.unwrap_or_else(|| services.keys.now().default_agent.clone());
+    let named = p.agent_id.as_deref().map(AgentId::normalize);
+    let agent = named.clone().unwrap_or_else(|| services.keys.now().default_agent.clone());
     let key = cx.session_key_for(p.session_key.as_deref().unwrap_or("main"), &agent);
+    let of_key = key.agent(&services.keys.now());
+    if let Some(named) = named.filter(|named| *named != of_key) {
+        let text = format!("agent id \"{named}\" does not match session agent \"{of_key}\"");
+        return Ok(refused(&p.name, "validation_error", &text));
+    }
     let runs = Arc::clone(&services.runs);
     let is_owner = cx.caller.principal.allows(Scope::Admin);
-    let call = call_of(services.ids.uuid(), p.name, p.args.unwrap_or_default());
+    let (action, is_dry) = (p.action, p.dry_run.unwrap_or_default());
+    let mut call = call_of(services.ids.uuid(), p.name, p.args.unwrap_or_default());
     let work = async move {
         let parts = runs.parts();
         let entry = parts.sessions.entry(&key).await.map_err(unavailable)?;
         let scope = ToolScope::of_session(parts, &key, entry.as_ref()).await;
         let scope = scope.map_err(unavailable)?.by_client().owned(is_owner);
         let toolbox = parts.tools.toolbox(&parts.settings.now(), &scope).await;
+        if let Some(action) = action {
+            let tool = toolbox.find(&call.name);
+            add_action(&mut call.arguments, tool, &action);
+        }
         let cx = ToolContext::new(Arc::clone(&runs), key.clone(), parts.agent_of(&key));
         let cx = cx.owned(is_owner);
-        let outcome = match toolbox.check(&call) {
-            Ok((tool, arguments)) => {
-                let output = tool.call(&cx, &arguments).await.without_secrets();
-                match output.error_line() {
-                    None => Ok((output.to_wire(), tool.source())),
-                    Some(text) => Err(("internal_error", text)),
+        Ok(match toolbox.check(&call) {
+            Ok((tool, _)) if is_dry && tool.kind() != ToolKind::Reads => {
+                let text = "this tool changes something, so it cannot be called with dryRun";
+                refused(&call.name, "validation_error", text)
+            }
+            Ok((tool, _)) => {
+                let output = guardrails::call(&cx, &toolbox, &call).await;
+                match (guardrails::refusal(&output), output.error_line()) {
+                    (Some(reason), _) => refused(&call.name, "forbidden", reason),
+                    (None, Some(text)) => refused(&call.name, "internal_error", &text),
+                    (None, None) => json!({"ok": true, "toolName": call.name,
+                        "output": output.to_wire(), "source": tool.source().word()}),
                 }
             }
             Err(CallError::Unknown(name)) => {
-                Err(("not_found", format!("Tool not available: {name}")))
+                refused(&call.name, "not_found", &format!("Tool not available: {name}"))
             }
-            Err(error @ CallError::Invalid(_)) => Err(("validation_error", error.to_string())),
-        };
-        Ok(match outcome {
-            Ok((output, source)) => json!({"ok": true, "toolName": call.name, "output": output,
-                "source": source.word()}),
-            Err((code, message)) => json!({"ok": false, "toolName": call.name,
-                "error": {"code": code, "message": message}}),
+            Err(CallError::Invalid(text)) => refused(&call.name, "validation_error", &text),
         })
     };
     cx.once("tools.invoke", p.idempotency_key, work).await
+}
+
+fn refused(tool: &str, code: &str, message: &str) -> Value {
+    json!({"ok": false, "toolName": tool, "error": {"code": code, "message": message}})
+}
+
+/// Puts the action among the arguments, if the tool has one and they do not.
+fn add_action(arguments: &mut Value, tool: Option<&dyn Tool>, action: &str) {
+    let takes_it =
+        tool.is_some_and(|tool| tool.spec().parameters.pointer("/properties/action").is_some());
+    if takes_it && arguments.get("action").is_none() {
+        arguments["action"] = json!(action);
+    }
 }
 
 fn call_of(id: String, name: String, args: Vec<(String, Value)>) -> ToolCall {

@@ -12,6 +12,7 @@ use crate::bus::Subscriber;
 use crate::gateway::{Footing, Gateway, Wire};
 use crate::protocol::{Profile, Scope, Version};
 use crate::registry::{Caller, Ctx, Reply, Services};
+use crate::support::strict_json;
 
 use super::manner::{Manner, json_answer};
 use super::pattern::PathValues;
@@ -118,23 +119,22 @@ impl Asked<'_> {
     /// The answer to a body that is too large or too slow.
     pub async fn bytes(&mut self, limit: u64) -> Result<Bytes, Response> {
         let (manner, body) = (self.manner, std::mem::take(&mut self.body));
-        body::read(&self.parts.headers, body, limit).await.map_err(|why| {
-            let answer = manner.error(why.status(), &why.message(limit));
-            ([(header::CONNECTION, "close")], answer).into_response()
-        })
+        let read = body::read(&self.parts.headers, body, limit).await;
+        read.map_err(|why| why.answer(manner, limit))
     }
 
     /// The body as JSON; an object without members where there is none.
     ///
     /// # Errors
-    /// The answer to a body that is no JSON, or not to be had.
+    /// The answer to a body that is no JSON, says something twice, or is not to be
+    /// had.
     pub async fn json(&mut self, limit: u64) -> Result<Value, Response> {
         let bytes = self.bytes(limit).await?;
         if bytes.is_empty() {
             return Ok(json!({}));
         }
         let invalid = |_| self.manner.error(StatusCode::BAD_REQUEST, "Invalid request body");
-        serde_json::from_slice(&bytes).map_err(invalid)
+        strict_json(&bytes).map_err(invalid)
     }
 }
 

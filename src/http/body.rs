@@ -1,10 +1,20 @@
 //! Bodies of requests: read up to a bound of bytes and of time.
 
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use axum::body::{Body, Bytes};
-use axum::http::{HeaderMap, StatusCode, header};
+use axum::body::{Body, Bytes, HttpBody};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header, request};
+use axum::response::{IntoResponse, Response};
+use http_body::{Frame, SizeHint};
 use http_body_util::{BodyExt, Limited};
+
+use crate::gateway::Wire;
+
+use super::Manner;
 
 /// How long a body may take: clients send it at once.
 const TIME_LIMIT: Duration = Duration::from_secs(10);
@@ -28,6 +38,12 @@ impl Unread {
         }
     }
 
+    /// The answer; the connection ends with it.
+    pub(super) fn answer(self, manner: Manner, limit: u64) -> Response {
+        let answer = manner.error(self.status(), &self.message(limit));
+        ([(header::CONNECTION, "close")], answer).into_response()
+    }
+
     /// In words; `limit` is how many bytes there may be.
     pub(super) fn message(self, limit: u64) -> String {
         match self {
@@ -37,10 +53,89 @@ impl Unread {
     }
 }
 
+/// How many bytes a body has, as the head of its request says.
+pub(super) fn said_length(headers: &HeaderMap) -> Option<u64> {
+    headers.get(header::CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
+}
+
+/// Bytes of a body that nobody wants, as some clients send with GET.
+const UNWANTED: u64 = 64 * 1024;
+
+/// Whether a request with this method is for a route that reads no body.
+pub(super) fn is_unwanted(method: &Method) -> bool {
+    [Method::GET, Method::HEAD, Method::OPTIONS].contains(method)
+}
+
+/// The answer to a request whose body nobody wants, and that is too large to be
+/// left unread in silence.
+pub(super) fn refused(parts: &request::Parts, manner: Manner) -> Option<Response> {
+    let is_too_large = is_unwanted(&parts.method) && is_said_too_large(&parts.headers, UNWANTED);
+    is_too_large.then(|| Unread::TooLarge.answer(manner, UNWANTED))
+}
+
+/// The body of a request, and what tells whether it was read to its end.
+pub(super) fn watched(body: Body) -> (Body, Reading) {
+    let reading = Reading::default();
+    let is_over = Arc::clone(&reading.is_over);
+    (Body::new(Watched { body, is_over }), reading)
+}
+
+/// How far a body was read.
+#[derive(Debug, Default)]
+pub(super) struct Reading {
+    is_over: Arc<AtomicBool>,
+}
+
+impl Reading {
+    /// The answer to the request; when some of its body was not read, the connection
+    /// is ended so that the client can read the answer.
+    pub fn ended(self, wire: &Wire, headers: &HeaderMap, mut answer: Response) -> Response {
+        let is_chunked = headers.contains_key(header::TRANSFER_ENCODING);
+        let is_said = is_chunked || is_said_too_large(headers, 0);
+        if !is_said || self.is_over.load(Ordering::Acquire) {
+            return answer;
+        }
+        wire.meter.leave_rest();
+        // What is shorter has come already, and the next request can follow it.
+        if is_chunked || is_said_too_large(headers, UNWANTED) {
+            answer.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+        }
+        answer
+    }
+}
+
+struct Watched {
+    body: Body,
+    is_over: Arc<AtomicBool>,
+}
+
+impl HttpBody for Watched {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        let frame = ready!(Pin::new(&mut self.body).poll_frame(cx));
+        if frame.is_none() || self.body.is_end_stream() {
+            self.is_over.store(true, Ordering::Release);
+        }
+        Poll::Ready(frame)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
 /// Whether the head of a request says that its body has more bytes than that.
 pub(super) fn is_said_too_large(headers: &HeaderMap, limit: u64) -> bool {
-    let length = headers.get(header::CONTENT_LENGTH).and_then(|it| it.to_str().ok());
-    length.and_then(|it| it.parse::<u64>().ok()).is_some_and(|length| length > limit)
+    said_length(headers).is_some_and(|length| length > limit)
 }
 
 /// The body.

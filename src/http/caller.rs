@@ -6,7 +6,8 @@
 use axum::http::{HeaderMap, request};
 use axum::response::Response;
 
-use crate::auth::{HttpCaller, HttpShown, Peer, origin};
+use crate::auth::origin::{self, Listing};
+use crate::auth::{HttpCaller, HttpShown, Peer};
 use crate::gateway::{Footing, Gateway, Wire};
 use crate::protocol::Scope;
 
@@ -44,7 +45,10 @@ pub(crate) async fn let_in(
 ) -> Result<(HttpCaller, Footing), Response> {
     let auth = gateway.auth.now();
     let shown = manner.credential(parts);
-    if shown.as_ref().is_some_and(|it| it.is_ambient) && !is_meant(peer, parts) {
+    // All may be allowed, and then a page says nothing by being it.
+    let is_anybody = origin::listing(peer, auth.pages()) == Some(Listing::ByStar);
+    let is_known = peer.origin.is_some() && (!is_anybody || origin::is_own_page(peer));
+    if shown.as_ref().is_some_and(|it| it.is_ambient) && !is_meant(is_known, parts) {
         return Err(manner.forbidden(UNMEANT));
     }
     let text = shown.as_ref().map(|it| it.text.as_str());
@@ -72,13 +76,22 @@ pub(super) async fn admitted(
     credential: Option<&str>,
     manner: Manner,
 ) -> Result<HttpCaller, Response> {
-    let shown = HttpShown { bearer: credential, scopes: once(headers, "x-openclaw-scopes") };
+    let wanted = wanted_scopes(headers);
+    let shown = HttpShown { bearer: credential, scopes: wanted.as_deref() };
     let (auth, now) = (gateway.auth.now(), gateway.services.clock.now_ms());
     auth.admit_http(shown, peer, now).await.map_err(|refusal| manner.refused(refusal))
 }
 
 fn holder(caller: HttpCaller, scope: Scope, manner: Manner) -> Result<HttpCaller, Response> {
     if caller.principal.allows(scope) { Ok(caller) } else { Err(manner.lacks(scope)) }
+}
+
+/// What a request wants to have of what it is worth: what all lines of the header
+/// name. Of a line that cannot be read nothing is wanted.
+fn wanted_scopes(headers: &HeaderMap) -> Option<String> {
+    let lines = headers.get_all("x-openclaw-scopes").iter();
+    let lines: Vec<_> = lines.map(|line| line.to_str().unwrap_or_default()).collect();
+    (!lines.is_empty()).then(|| lines.join(","))
 }
 
 /// The value of a header that is there once.

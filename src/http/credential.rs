@@ -7,8 +7,6 @@
 
 use axum::http::{HeaderMap, Method, header, request};
 
-use crate::auth::Peer;
-
 use super::caller::once;
 use super::manner::Manner;
 use super::query;
@@ -38,6 +36,11 @@ impl Manner {
         }
     }
 
+    /// Whether its clients may show a credential in a cookie.
+    pub(super) const fn has_cookie(self) -> bool {
+        self.cookie_name().is_some()
+    }
+
     /// What a request shows that is made in this manner.
     pub(super) fn credential(self, parts: &request::Parts) -> Option<Credential> {
         let meant = |text: String| Credential { text, is_ambient: false };
@@ -54,13 +57,12 @@ impl Manner {
 }
 
 /// Whether a request can be trusted to have a cookie because somebody meant it
-/// to. Origins that are not allowed have been refused before. A browser says
-/// where a page is that changes something or opens a WebSocket; what only reads
-/// may be without that.
-pub(super) fn is_meant(peer: &Peer, parts: &request::Parts) -> bool {
+/// to. A browser says where a page is that changes something or opens a WebSocket,
+/// and `is_known` whether that is one that may; what only reads may be without that.
+pub(super) fn is_meant(is_known: bool, parts: &request::Parts) -> bool {
     let is_read = [Method::GET, Method::HEAD].contains(&parts.method);
     let is_own_page = once(&parts.headers, "sec-fetch-site") == Some("same-origin");
-    is_read || peer.origin.is_some() || is_own_page
+    is_read || is_known || is_own_page
 }
 
 /// What stands behind `Bearer`, if there is one such header.
@@ -135,17 +137,15 @@ mod tests {
 
     #[test]
     fn a_cookie_alone_changes_nothing_unless_the_browser_says_whose_page_it_is() {
-        let direct = || Peer::direct([127, 0, 0, 1].into());
-        let meant = |method: Method, peer: &Peer, lines: &[(&'static str, &'static str)]| {
+        let meant = |method: Method, is_known, lines: &[(&'static str, &'static str)]| {
             let mut parts = parts("/", lines);
             parts.method = method;
-            is_meant(peer, &parts)
+            is_meant(is_known, &parts)
         };
-        assert!(meant(Method::GET, &direct(), &[]));
-        assert!(!meant(Method::POST, &direct(), &[]));
-        assert!(!meant(Method::DELETE, &direct(), &[("sec-fetch-site", "none")]));
-        assert!(meant(Method::POST, &direct(), &[("sec-fetch-site", "same-origin")]));
-        let allowed = Peer { origin: Some("http://localhost:1".into()), ..direct() };
-        assert!(meant(Method::POST, &allowed, &[]));
+        assert!(meant(Method::GET, false, &[]));
+        assert!(!meant(Method::POST, false, &[]));
+        assert!(!meant(Method::DELETE, false, &[("sec-fetch-site", "none")]));
+        assert!(meant(Method::POST, false, &[("sec-fetch-site", "same-origin")]));
+        assert!(meant(Method::POST, true, &[]));
     }
 }

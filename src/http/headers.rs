@@ -1,16 +1,24 @@
 //! What stands above every answer.
 
 use axum::http::header::{
-    CONTENT_SECURITY_POLICY, HeaderName, HeaderValue, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
-    X_FRAME_OPTIONS,
+    CONTENT_SECURITY_POLICY, HeaderName, HeaderValue, REFERRER_POLICY, STRICT_TRANSPORT_SECURITY,
+    X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS,
 };
 use axum::response::Response;
+
+use crate::gateway::Gateway;
 
 const PERMISSIONS_POLICY: HeaderName = HeaderName::from_static("permissions-policy");
 
 /// The answer with the headers that every one has, as recorded.
-pub fn secured(mut response: Response) -> Response {
+pub fn secured(gateway: &Gateway, mut response: Response) -> Response {
     let headers = response.headers_mut();
+    let settings = gateway.services.settings.now();
+    if let Some(policy) = &settings.gateway.strict_transport_security
+        && let Ok(policy) = HeaderValue::from_str(policy)
+    {
+        headers.insert(STRICT_TRANSPORT_SECURITY, policy);
+    }
     headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     headers.insert(REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
     let devices = HeaderValue::from_static("camera=(), microphone=(self), geolocation=()");

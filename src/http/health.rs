@@ -1,18 +1,28 @@
 //! For whoever keeps watch: whether the process is there, and whether it is of use.
 //!
 //! Promises: a process that turns is live, whatever else is wrong, so that nobody
-//! restarts one that is only busy; it is ready when it takes work. Must not: tell
-//! strangers what is wrong.
+//! restarts one that is only busy; it is ready when it takes work; no provider and
+//! no disk keeps it from answering. Must not: tell strangers what is wrong.
+
+use std::time::Duration;
 
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde_json::{Value, json};
+use tokio::sync::Semaphore;
+use tokio::time::timeout;
 
 use crate::registry::Services;
 use crate::support::trouble;
 
 use super::caller::{foreign, reader};
 use super::{Asked, json_answer};
+
+/// How long a probe waits for a disk: many who ask give up after a second.
+const DISK_LIMIT: Duration = Duration::from_millis(500);
+
+/// However many ask, the disk is tried once at a time.
+static TRYING: Semaphore = Semaphore::const_new(1);
 
 /// `/healthz`.
 pub(super) fn live() -> Response {
@@ -30,6 +40,7 @@ pub(super) fn live_as(asked: &Asked<'_>) -> Response {
 /// those who may read.
 pub(super) async fn ready(asked: Asked<'_>) -> Response {
     let Asked { gateway, wire, peer, parts, manner, .. } = asked;
+    look_again(&gateway.services).await;
     let failing = failing(&gateway.services);
     let mut told = json!({"ready": failing.is_empty()});
     let is_near = peer.is_local() && foreign(gateway, peer, manner).is_none();
@@ -39,6 +50,18 @@ pub(super) async fn ready(asked: Asked<'_>) -> Response {
     }
     let status = if failing.is_empty() { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
     fresh(status, &told)
+}
+
+/// Tries a write where the last one was not stored: a gateway that gets no work
+/// because it is not ready would not learn that the disk has room again.
+async fn look_again(services: &Services) {
+    if trouble::of("store").is_none() {
+        return;
+    }
+    if let Ok(_turn) = TRYING.try_acquire() {
+        // What comes of it is on the board.
+        let _ = timeout(DISK_LIMIT, services.runs.parts().store.try_write()).await;
+    }
 }
 
 /// What keeps it from taking work.

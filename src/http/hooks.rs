@@ -3,11 +3,17 @@
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 
-use crate::channels::{Channels, HookAnswer, HookRequest};
+use crate::channels::{Channels, HookAnswer, HookRefusal, HookRequest};
 use crate::gateway::Gateway;
 
 use super::Asked;
 use super::body::{self, Unread};
+use super::manner::later;
+
+/// What is told while others send large bodies.
+const BUSY: &str = "too many large requests are being read; send it again later";
+/// After so long, in milliseconds: a body takes no longer.
+const BUSY_MS: u64 = 10_000;
 
 /// Most bytes of a request to a path; `None` when no channel has it.
 pub(super) fn limit(gateway: &Gateway, path: &str) -> Option<u64> {
@@ -19,7 +25,7 @@ fn channels(gateway: &Gateway) -> &Channels {
 }
 
 pub(super) async fn answer(asked: Asked<'_>) -> Response {
-    let Asked { gateway, peer, parts, body, .. } = asked;
+    let Asked { gateway, wire, peer, parts, body, .. } = asked;
     let path = parts.uri.path();
     let limit = limit(gateway, path).unwrap_or_default();
     if body::is_said_too_large(&parts.headers, limit) {
@@ -29,15 +35,32 @@ pub(super) async fn answer(asked: Asked<'_>) -> Response {
     if !gateway.auth.now().pay_hook(peer, gateway.services.clock.now_ms()) {
         return written(&HookAnswer::error(429, "too many requests that prove nothing"));
     }
+    let headers = &parts.headers;
+    let header = |name: &str| Some(headers.get(name)?.to_str().ok()?.to_owned());
+    let auth = gateway.auth.now();
+    let _room = match channels(gateway).knows_hook(path, &header) {
+        Some(true) => {
+            auth.forgive_hook(peer);
+            wire.trust();
+            None
+        }
+        Some(false) => return written(&HookAnswer::from(HookRefusal::Unauthorized)),
+        None => {
+            let bytes = body::said_length(headers).unwrap_or(limit);
+            let Some(room) = gateway.unproven.take(auth.place_of(peer), bytes) else {
+                return later(BUSY_MS, written(&HookAnswer::error(503, BUSY)));
+            };
+            wire.allow(bytes);
+            Some(room)
+        }
+    };
     let body = match body::read(&parts.headers, body, limit).await {
         Ok(body) => body,
         Err(why) => return unread(why, limit),
     };
-    let headers = &parts.headers;
-    let header = |name: &str| Some(headers.get(name)?.to_str().ok()?.to_owned());
     let answer = channels(gateway).hook(path, HookRequest { header: &header, body: &body }).await;
     if answer.is_known() {
-        gateway.auth.now().forgive_hook(peer);
+        auth.forgive_hook(peer);
     }
     written(&answer)
 }

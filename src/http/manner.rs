@@ -56,8 +56,7 @@ impl Manner {
     /// For somebody who may not do this.
     pub fn forbidden(self, message: &str) -> Response {
         if matches!(self, Self::Recorded | Self::OpenAi) {
-            let error = json!({"ok": false, "error": {"type": "forbidden", "message": message}});
-            return json_answer(StatusCode::FORBIDDEN, &error);
+            return not_ok(StatusCode::FORBIDDEN, "forbidden", message);
         }
         self.error(StatusCode::FORBIDDEN, message)
     }
@@ -114,6 +113,22 @@ impl Manner {
     }
 }
 
+/// `{ok: false, error: {type, message}}`, as the original has it where it answers a
+/// question of its own.
+pub(super) fn not_ok(status: StatusCode, kind: &str, message: &str) -> Response {
+    json_answer(status, &json!({"ok": false, "error": {"type": kind, "message": message}}))
+}
+
+/// The same for what a method refused.
+pub(super) fn not_ok_for(error: &ErrorShape) -> Response {
+    let status = status_of(error);
+    let answer = not_ok(status, word(status), &error.message);
+    match error.retry_after_ms {
+        Some(wait_ms) => later(wait_ms, answer),
+        None => answer,
+    }
+}
+
 /// What an error of a method comes to in HTTP.
 fn status_of(error: &ErrorShape) -> StatusCode {
     match (error.code, error.kind) {
@@ -138,7 +153,8 @@ fn word(status: StatusCode) -> &'static str {
     }
 }
 
-fn openai_word(status: StatusCode) -> &'static str {
+/// The word of OpenAI for what a status says.
+pub fn openai_word(status: StatusCode) -> &'static str {
     match status.as_u16() {
         401 | 403 | 429 => word(status),
         400..=499 => "invalid_request_error",

@@ -8,8 +8,10 @@
 
 mod about;
 mod asked;
+mod attending;
 mod body;
 mod caller;
+mod cors;
 mod credential;
 mod headers;
 mod health;
@@ -19,14 +21,19 @@ mod manner;
 mod metrics;
 pub mod openai;
 mod openapi;
+mod packed;
 mod page;
 mod pattern;
 mod query;
 mod request_id;
 mod routes;
+mod sessions;
 mod sockets;
 mod stream;
+mod tools_invoke;
 mod ui;
+mod uploads;
+mod webhooks;
 
 use std::sync::Arc;
 
@@ -34,21 +41,24 @@ use axum::body::Body;
 use axum::http::request;
 use axum::response::Response;
 use tokio::time::Instant;
+use tracing::Instrument;
 
 use crate::auth::{HttpCaller, Peer};
 use crate::gateway::{Footing, Gateway, Wire};
 use crate::support::millis;
-use crate::telemetry::traces;
+use crate::telemetry::{asked as marks, traces};
 
 use routes::Found;
 
 pub use asked::{Asked, cx_of, cx_with, ok};
+pub use attending::{Attending, CUT};
 pub use headers::secured;
-pub use manner::{Manner, json_answer};
+pub use manner::{Manner, json_answer, openai_word};
 pub use pattern::PathValues;
 pub use routes::{Entry, Place, ROUTES, Route, all_routes};
 pub use sockets::{OpenAsked, SocketEntry, SocketRoute, upgrade};
 pub use ui::Tickets;
+pub use uploads::Places as UploadPlaces;
 
 /// The answer to a request.
 pub async fn answer(
@@ -58,16 +68,37 @@ pub async fn answer(
     parts: &request::Parts,
     body: Body,
 ) -> Response {
-    let (id, began) = (request_id::of(&parts.headers, &*gateway.services.ids), Instant::now());
+    let id = request_id::of(&parts.headers, &*gateway.services.ids);
+    let answering = Box::pin(answer_marked(gateway, wire, peer, parts, body));
+    request_id::named(answering.instrument(marks::request(&id)).await, &id)
+}
+
+async fn answer_marked(
+    gateway: &Arc<Gateway>,
+    wire: &Wire,
+    peer: &Peer,
+    parts: &request::Parts,
+    body: Body,
+) -> Response {
+    let began = Instant::now();
+    let (body, reading) = body::watched(body);
     let watch = metrics::Watch::begin(parts);
-    let answering = Box::pin(of_route(gateway, wire, peer, parts, body));
-    let answered = traces::within(watch.context(), answering).await;
-    let answer = answered.unwrap_or_else(|refusal| refusal);
+    let found = routes::find(gateway, &parts.method, parts.uri.path());
+    let (entry, cors) = (found.entry(), cors::Cors::of(gateway, peer, &found));
+    let answer = if let Some(answer) = cors.preflight(parts, &found) {
+        answer
+    } else {
+        let answering = Box::pin(of_route(gateway, wire, peer, parts, body, found));
+        let answered = traces::within(watch.context(), answering).await;
+        let answer = answered.unwrap_or_else(|refusal| refusal);
+        Box::pin(packed::packed(parts, entry, answer)).await
+    };
     watch.end(&answer);
+    let answer = reading.ended(wire, &parts.headers, answer);
     let status = answer.status().as_u16();
     // Not the address: there may be a credential in it, or a name of a session.
-    tracing::debug!(request = id, method = %parts.method, status, ms = millis(began.elapsed()), "answered");
-    request_id::named(secured(answer), &id)
+    tracing::debug!(method = %parts.method, status, ms = millis(began.elapsed()), "answered");
+    cors.marked(answer)
 }
 
 /// # Errors
@@ -78,33 +109,36 @@ async fn of_route(
     peer: &Peer,
     parts: &request::Parts,
     body: Body,
+    found: Found,
 ) -> Result<Response, Response> {
-    let found = routes::find(gateway, &parts.method, parts.uri.path());
-    let (manner, entry) = match &found {
-        Found::Line { route, manner, .. } => (*manner, Some(route.entry)),
-        Found::OtherMethods { entry, manner, .. } => (*manner, Some(*entry)),
-        Found::Nothing(manner) => (*manner, None),
-    };
-    if !entry.is_some_and(Entry::is_for_any_page)
+    let manner = found.manner();
+    if !found.entry().is_some_and(Entry::is_for_any_page)
         && let Some(refusal) = caller::foreign(gateway, peer, manner)
     {
         return Err(refusal);
     }
+    if let Some(refusal) = body::refused(parts, manner) {
+        return Err(refusal);
+    }
+    let body = if body::is_unwanted(&parts.method) { Body::empty() } else { body };
     let (route, path) = match found {
         Found::Line { route, values, .. } => (route, values),
         Found::OtherMethods { allowed, .. } => return Err(manner.no_such_method(&allowed)),
         Found::Nothing(_) => return Err(manner.not_found()),
     };
-    let (caller, footing) = match route.entry {
-        Entry::Caller(scope) => {
+    let scope = match route.entry {
+        Entry::Caller(scope) => Some(scope),
+        Entry::Requester => Some(sessions::scope_of_requester(peer)),
+        Entry::Open | Entry::Public | Entry::Reader | Entry::Signed | Entry::Ticket(_) => None,
+    };
+    let (caller, footing) = match scope {
+        Some(scope) => {
             let let_in = caller::let_in(gateway, peer, parts, (scope, manner)).await;
             let let_in = let_in.map_err(|refusal| metrics::of_route(route.place, refusal))?;
             wire.trust();
             let_in
         }
-        Entry::Open | Entry::Public | Entry::Reader | Entry::Signed | Entry::Ticket(_) => {
-            (HttpCaller::nobody(), Footing::new(gateway.auth.now(), None))
-        }
+        None => (HttpCaller::nobody(), Footing::new(gateway.auth.now(), None)),
     };
     let asked = Asked { gateway, wire, peer, parts, path, manner, caller, footing, body };
     Ok(metrics::of_route(route.place, (route.answer)(asked).await))

@@ -7,7 +7,7 @@ use std::io::Write;
 use std::sync::LazyLock;
 
 use axum::body::Bytes;
-use axum::http::{HeaderMap, StatusCode, header};
+use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use base64::prelude::{BASE64_URL_SAFE_NO_PAD, Engine};
 use flate2::Compression;
@@ -17,6 +17,7 @@ use sha2::{Digest, Sha256};
 use crate::gateway::Gateway;
 
 use super::Asked;
+use super::packed::takes_gzip;
 
 /// Where it is.
 pub const PATH: &str = "/clawgate/";
@@ -50,7 +51,7 @@ macro_rules! assets {
     };
 }
 
-static ASSETS: [Asset; 62] = assets![
+static ASSETS: [Asset; 63] = assets![
     "index.html",
     "login.html",
     "icon.svg",
@@ -74,6 +75,7 @@ static ASSETS: [Asset; 62] = assets![
     "js/chat/pickers.js",
     "js/chat/tools.js",
     "js/chat/transcript.js",
+    "js/chat/upload.js",
     "js/clipboard.js",
     "js/config/check.js",
     "js/config/form.js",
@@ -136,16 +138,14 @@ fn content_type(name: &str) -> &'static str {
     }
 }
 
-/// Whether a client says that it unpacks.
-fn takes_gzip(headers: &HeaderMap) -> bool {
-    let told = headers.get(header::ACCEPT_ENCODING).and_then(|told| told.to_str().ok());
-    told.unwrap_or_default().split(',').any(|way| way.trim() == "gzip")
-}
-
 /// Whether a path is one of the page.
 pub(super) fn is_its(gateway: &Gateway, path: &str) -> bool {
+    is_at(gateway, path, |path| path.starts_with(PATH) || path == PATH.trim_end_matches('/'))
+}
+
+/// Whether a path is so, or what of it stands below the base path of the Control UI.
+pub(super) fn is_at(gateway: &Gateway, path: &str, is: impl Fn(&str) -> bool) -> bool {
     let base = &gateway.services.settings.now().gateway.ui.base_path;
-    let is = |path: &str| path.starts_with(PATH) || path == PATH.trim_end_matches('/');
     is(path) || path.strip_prefix(base.as_str()).is_some_and(is)
 }
 
@@ -196,7 +196,7 @@ mod tests {
 
     /// What all of it may take together on the way: it comes over a phone's
     /// connection.
-    const MOST_BYTES: usize = 120_000;
+    const MOST_BYTES: usize = 125_000;
 
     fn files(folder: &Path, root: &Path, found: &mut BTreeSet<String>) {
         for entry in std::fs::read_dir(folder).unwrap() {

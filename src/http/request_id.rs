@@ -4,13 +4,11 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use axum::response::Response;
 
 use crate::support::Ids;
+use crate::telemetry::asked::is_name;
 
 use super::caller::once;
 
 const HEADER: HeaderName = HeaderName::from_static("x-request-id");
-/// Letters of a name that somebody else has given; ids of tracing systems have
-/// some fifty.
-const MAX_LETTERS: usize = 128;
 
 /// The name that its sender has given, if it is one that fits into a log, or a
 /// new one.
@@ -25,11 +23,6 @@ pub(super) fn named(mut answer: Response, id: &str) -> Response {
         answer.headers_mut().insert(HEADER, id);
     }
     answer
-}
-
-fn is_name(text: &str) -> bool {
-    let is_letter = |it: u8| it.is_ascii_alphanumeric() || b"-_.:/+=".contains(&it);
-    !text.is_empty() && text.len() <= MAX_LETTERS && text.bytes().all(is_letter)
 }
 
 #[cfg(test)]

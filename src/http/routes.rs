@@ -15,7 +15,10 @@ use crate::support::BoxFuture;
 
 use super::manner::Manner;
 use super::pattern::{self, PathValues, fit};
-use super::{Asked, health, home, hooks, metrics, openapi, page, ui};
+use super::{
+    Asked, health, home, hooks, metrics, openapi, page, sessions, tools_invoke, ui, uploads,
+    webhooks,
+};
 
 /// Which requests a route is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,10 +28,19 @@ pub enum Place {
     /// Those for a path like this one, where `:name` stands for any segment. Of
     /// several lines for one path each has other methods; who may GET may HEAD.
     Api(&'static str),
+    /// Those for a path like this one, and for the methods that are named only: as
+    /// the original has it.
+    Like(&'static str),
     /// Those for our own page.
     Page,
     /// Those for the paths of channels, which the configuration names.
     Hooks,
+    /// Those for the path of hooks and what is below it, where the configuration
+    /// has it.
+    Webhooks,
+    /// Those for this path, below the base path of the Control UI or not: our own page
+    /// may be at both.
+    PagePath(&'static str),
     /// Those for this path below the base path of the Control UI.
     UiPath(&'static str),
     /// Those below this path below the base path.
@@ -58,6 +70,9 @@ pub enum Entry {
     /// A credential, where clients of the API have it, of somebody who may do so
     /// much; from no page that is not allowed. Looked at before the body is read.
     Caller(Scope),
+    /// On this machine the same as `Caller(Scope::Admin)`. Elsewhere a caller who may
+    /// write, and names the session for which he asks: the route looks at that.
+    Requester,
 }
 
 impl Entry {
@@ -98,7 +113,7 @@ pub fn all_routes() -> impl Iterator<Item = &'static Route> {
 
 /// Everything that the gateway itself answers but upgrades. Its own paths come
 /// first: no configuration takes them away.
-pub static ROUTES: [Route; 14] = [
+pub static ROUTES: [Route; 19] = [
     Route {
         place: Place::Path("/health"),
         methods: &[Method::GET, Method::HEAD],
@@ -154,8 +169,38 @@ pub static ROUTES: [Route; 14] = [
         answer: |asked| Box::pin(hooks::answer(asked)),
     },
     Route {
-        place: Place::Folder(ui::outgoing::FOLDER),
+        place: Place::Webhooks,
+        methods: &[Method::POST],
+        entry: Entry::Signed,
+        answer: |asked| Box::pin(webhooks::answer(asked)),
+    },
+    Route {
+        place: Place::Like("/tools/invoke"),
+        methods: &[Method::POST],
+        entry: Entry::Caller(Scope::Write),
+        answer: |asked| Box::pin(tools_invoke::answer(asked)),
+    },
+    Route {
+        place: Place::Like("/sessions/:key/history"),
         methods: &[Method::GET],
+        entry: Entry::Caller(Scope::Read),
+        answer: |asked| Box::pin(sessions::history(asked)),
+    },
+    Route {
+        place: Place::Like("/sessions/:key/kill"),
+        methods: &[Method::POST],
+        entry: Entry::Requester,
+        answer: |asked| Box::pin(sessions::kill(asked)),
+    },
+    Route {
+        place: Place::PagePath(uploads::PATH),
+        methods: &[Method::GET, Method::HEAD, Method::POST],
+        entry: Entry::Caller(Scope::Write),
+        answer: |asked| Box::pin(uploads::answer(asked)),
+    },
+    Route {
+        place: Place::Folder(ui::outgoing::FOLDER),
+        methods: &[Method::GET, Method::HEAD],
         entry: Entry::Reader,
         answer: |asked| Box::pin(ui::outgoing::answer(asked)),
     },
@@ -190,9 +235,38 @@ pub(super) enum Found {
     /// A line that takes the method.
     Line { route: &'static Route, values: PathValues, manner: Manner },
     /// Lines that take others.
-    OtherMethods { entry: Entry, allowed: String, manner: Manner },
+    OtherMethods { place: Place, entry: Entry, allowed: String, manner: Manner },
     /// Nothing.
     Nothing(Manner),
+}
+
+impl Found {
+    /// Where it is; none where nothing is.
+    pub const fn place(&self) -> Option<Place> {
+        match self {
+            Self::Line { route, .. } => Some(route.place),
+            Self::OtherMethods { place, .. } => Some(*place),
+            Self::Nothing(_) => None,
+        }
+    }
+
+    /// Who is answered there.
+    pub const fn entry(&self) -> Option<Entry> {
+        match self {
+            Self::Line { route, .. } => Some(route.entry),
+            Self::OtherMethods { entry, .. } => Some(*entry),
+            Self::Nothing(_) => None,
+        }
+    }
+
+    /// In which words it is refused.
+    pub const fn manner(&self) -> Manner {
+        match self {
+            Self::Line { manner, .. }
+            | Self::OtherMethods { manner, .. }
+            | Self::Nothing(manner) => *manner,
+        }
+    }
 }
 
 /// Whose a request is.
@@ -200,7 +274,11 @@ pub(super) fn find(gateway: &Gateway, method: &Method, path: &str) -> Found {
     let own = |is_last: bool| {
         let lines = ROUTES.iter().filter(move |route| (route.place == Place::Ui) == is_last);
         let line = lines.into_iter().find(|route| is_at(gateway, method, path, route.place))?;
-        Some(among(&[(line, PathValues::default())], method, Manner::Recorded))
+        let values = match line.place {
+            Place::Like(pattern) => fit(pattern, path),
+            _ => None,
+        };
+        Some(among(&[(line, values.unwrap_or_default())], method, Manner::Recorded))
     };
     own(false)
         .or_else(|| of_dialects(gateway, method, path))
@@ -212,9 +290,11 @@ fn is_at(gateway: &Gateway, method: &Method, path: &str, place: Place) -> bool {
     let below = || ui::below(gateway, path);
     match place {
         Place::Path(own) => own == path,
-        Place::Api(pattern) => fit(pattern, path).is_some(),
+        Place::Api(pattern) | Place::Like(pattern) => fit(pattern, path).is_some(),
         Place::Page => page::is_its(gateway, path),
+        Place::PagePath(own) => page::is_at(gateway, path, |path| path == own),
         Place::Hooks => hooks::limit(gateway, path).is_some(),
+        Place::Webhooks => webhooks::has(gateway, path),
         Place::UiPath(own) => below() == Some(own),
         Place::UiFolder(own) => below().is_some_and(|it| it.starts_with(own)),
         Place::Folder(own) => {
@@ -263,7 +343,9 @@ fn among(lines: &[(&'static Route, PathValues)], method: &Method, manner: Manner
     // All lines of a path are for the same page or for any; the strictest counts.
     let entry = lines.iter().map(|(route, _)| route.entry).find(|entry| !entry.is_for_any_page());
     let entry = entry.unwrap_or(Entry::Public);
-    Found::OtherMethods { entry, allowed: allowed.join(", "), manner }
+    // Nor are there lines for programs and others for people.
+    let place = lines.first().map_or(Place::Ui, |(route, _)| route.place);
+    Found::OtherMethods { place, entry, allowed: allowed.join(", "), manner }
 }
 
 /// How is said that nothing is at this path: as the dialect says it that has its

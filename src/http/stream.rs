@@ -50,18 +50,31 @@ impl Asked<'_> {
         subscriber: Arc<Subscriber>,
         render: impl FnMut(&Event) -> Option<Value> + Send + 'static,
     ) -> Response {
-        let Self { gateway, footing, .. } = self;
-        gateway.hub.join(Arc::clone(&subscriber));
-        let open = OpenConnection::new(subscriber.principal.role().as_str(), "stream");
-        let conn_id = Arc::clone(&subscriber.conn_id);
-        let leave = Leave::new(Arc::clone(gateway), conn_id, None, open);
-        footing.look_again(gateway, &subscriber).await;
+        let leave = self.join(&subscriber).await;
         let headers =
             [(header::CONTENT_TYPE, "text/event-stream"), (header::CACHE_CONTROL, "no-store")];
         // A proxy that buffers would keep them back.
         let unbuffered = [("x-accel-buffering", "no")];
         let body = Body::from_stream(lines(subscriber, leave, render));
         (headers, unbuffered, body).into_response()
+    }
+
+    /// From now on what it may see comes into the outbox of `subscriber`, until what
+    /// this gives is dropped. It is closed when the caller would not be let in any
+    /// more.
+    pub(super) fn join<'a>(
+        &'a self,
+        subscriber: &'a Arc<Subscriber>,
+    ) -> impl Future<Output = Leave> + Send + 'a {
+        let Self { gateway, footing, .. } = self;
+        async move {
+            gateway.hub.join(Arc::clone(subscriber));
+            let open = OpenConnection::new(subscriber.principal.role().as_str(), "stream");
+            let conn_id = Arc::clone(&subscriber.conn_id);
+            let leave = Leave::new(Arc::clone(gateway), conn_id, None, open);
+            footing.look_again(gateway, subscriber).await;
+            leave
+        }
     }
 }
 

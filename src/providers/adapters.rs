@@ -6,6 +6,8 @@
 use std::sync::Arc;
 
 use super::anthropic::Anthropic;
+use tokio::sync::Semaphore;
+
 use super::api::{HttpApi, HttpProvider};
 use super::claude_cli::ClaudeCli;
 use super::google::Google;
@@ -18,9 +20,14 @@ use super::retry::{Retry, RetryPolicy};
 use super::{Api, Provider};
 use crate::support::Clock;
 
+/// Requests for vectors at a time: each holds an answer of some MiB.
+const EMBEDDING_AT_A_TIME: usize = 16;
+
 /// All adapters. Make them once; they survive a change of configuration.
 pub struct Adapters {
     http: Http,
+    retry: RetryPolicy,
+    embedding: Semaphore,
     openai_completions: Arc<dyn Provider>,
     openai_responses: Arc<dyn Provider>,
     anthropic: Arc<dyn Provider>,
@@ -52,6 +59,8 @@ impl Adapters {
             offline: Arc::new(Offline::new(Arc::clone(clock))),
             claude_cli: Arc::new(ClaudeCli::new(limits.idle, Arc::clone(clock))),
             http,
+            retry,
+            embedding: Semaphore::new(EMBEDDING_AT_A_TIME),
         })
     }
 
@@ -66,6 +75,16 @@ impl Adapters {
             Api::Offline => &self.offline,
             Api::ClaudeCli => &self.claude_cli,
         })
+    }
+
+    /// How often something is tried again.
+    pub(super) const fn retry(&self) -> RetryPolicy {
+        self.retry
+    }
+
+    /// Places for those who ask for vectors.
+    pub(super) const fn embedding(&self) -> &Semaphore {
+        &self.embedding
     }
 
     /// The way out, for what is not a call of a model.

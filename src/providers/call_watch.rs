@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tokio::time::Instant;
 
-use super::{ModelInfo, ProviderError, StreamEvent};
+use super::{Embeddings, ModelInfo, ProviderError, StreamEvent};
 use crate::protocol::message::AssistantMessage;
 use crate::support::millis;
 use crate::telemetry::metrics::{ModelNumbers, NUMBERS};
@@ -22,10 +22,19 @@ pub struct CallWatch {
 impl CallWatch {
     /// A call that begins now.
     pub fn new(model: &ModelInfo) -> Self {
+        Self::of(model, "chat")
+    }
+
+    /// The same, for vectors of texts.
+    pub fn of_embeddings(model: &ModelInfo) -> Self {
+        Self::of(model, "embeddings")
+    }
+
+    fn of(model: &ModelInfo, operation: &str) -> Self {
         let key = (model.provider.clone(), model.id.clone());
         let numbers = NUMBERS.models.get(key, || ("other".into(), "other".into()));
         let mut span = Span::here("openclaw.model.call", Kind::Client);
-        span.set("gen_ai.operation.name", "chat");
+        span.set("gen_ai.operation.name", operation);
         span.set("gen_ai.system", model.provider.as_str());
         span.set("gen_ai.request.model", model.id.as_str());
         Self { numbers, began: Instant::now(), has_begun: false, outcome: "aborted", span }
@@ -55,11 +64,7 @@ impl CallWatch {
     pub fn ended(mut self, answer: &Result<AssistantMessage, ProviderError>) {
         let usage = match answer {
             Ok(message) => &message.usage,
-            Err(error) => {
-                self.outcome = "error";
-                self.span.fail(error.wire_kind());
-                return;
-            }
+            Err(error) => return self.failed(error),
         };
         self.outcome = "ok";
         self.span.set("gen_ai.usage.input_tokens", usage.input);
@@ -69,6 +74,23 @@ impl CallWatch {
         tokens.add("output", usage.output);
         tokens.add("cache_read", usage.cache_read);
         tokens.add("cache_write", usage.cache_write);
+    }
+
+    /// It has ended, with these vectors or with an error.
+    pub fn embedded(mut self, answer: &Result<Embeddings, ProviderError>) {
+        match answer {
+            Ok(made) => {
+                self.outcome = "ok";
+                self.span.set("gen_ai.usage.input_tokens", made.tokens);
+                self.numbers.tokens.add("input", made.tokens);
+            }
+            Err(error) => self.failed(error),
+        }
+    }
+
+    fn failed(&mut self, error: &ProviderError) {
+        self.outcome = "error";
+        self.span.fail(error.wire_kind());
     }
 }
 

@@ -12,8 +12,8 @@ use parking_lot::Mutex;
 use super::call_watch::CallWatch;
 use super::credentials::{Credential, Credentials, FailureReason};
 use super::{
-    Catalog, EventSink, ModelInfo, ModelRef, ModelRequest, ProviderError, ProviderErrorKind,
-    StreamEvent,
+    AnswerWishes, Catalog, EventSink, ModelInfo, ModelRef, ModelRequest, ProviderError,
+    ProviderErrorKind, StreamEvent,
 };
 use crate::protocol::message::{AssistantMessage, StopReason};
 use crate::telemetry::traces;
@@ -107,6 +107,7 @@ impl Failover {
             conversation: Some(conversation.to_owned()),
             models: std::iter::once(Arc::clone(&first)).chain(others).collect(),
             selected: first,
+            wishes: AnswerWishes::default(),
             at: 0,
             attempts: Vec::new(),
         }
@@ -121,6 +122,7 @@ pub struct Route {
     conversation: Option<String>,
     selected: Arc<ModelInfo>,
     models: Vec<Arc<ModelInfo>>,
+    wishes: AnswerWishes,
     at: usize,
     attempts: Vec<Attempt>,
 }
@@ -139,6 +141,13 @@ impl Route {
     #[must_use]
     pub fn unremembered(mut self) -> Self {
         self.conversation = None;
+        self
+    }
+
+    /// The same way, asking each model like this.
+    #[must_use]
+    pub const fn wishing(mut self, wishes: AnswerWishes) -> Self {
+        self.wishes = wishes;
         self
     }
 
@@ -216,7 +225,7 @@ impl Route {
             return Tried::Failed(self.resting(model).await);
         };
         loop {
-            request.model = credential.apply(model);
+            request.model = self.wishes.of(credential.apply(model));
             let mut begun = false;
             let mut call = CallWatch::new(model);
             let provider = failover.catalog.provider_for(model);

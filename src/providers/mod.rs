@@ -15,6 +15,7 @@ mod claude_cli;
 mod compose;
 pub mod credentials;
 mod effort;
+mod embeddings;
 mod error;
 mod failover;
 mod google;
@@ -34,6 +35,7 @@ mod scrub;
 mod sse;
 #[cfg(test)]
 pub(crate) mod testing;
+mod wishes;
 
 pub use adapters::Adapters;
 pub use catalog::{
@@ -41,11 +43,13 @@ pub use catalog::{
     NameError, OFFLINE_MODEL, OFFLINE_PROVIDER, PriceStep, ProviderInfo, View, key_in_environment,
     known_provider, known_providers, ollama_address,
 };
+pub use embeddings::{EmbeddingModel, EmbeddingSettings, Embeddings, EmbeddingsRefused};
 pub use error::{ErrorStyle, ProviderError, ProviderErrorKind, text_for_people};
 pub use failover::{Attempt, Failover, FallbackNotice, Route};
 pub use http::{Clients, HttpLimits, is_loopback, root_cause};
 pub use probe::{ProbeFailure, probe};
 pub use retry::{RetryNotice, RetryPolicy};
+pub use wishes::AnswerWishes;
 
 use serde_json::Value;
 

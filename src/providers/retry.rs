@@ -53,7 +53,7 @@ impl Default for RetryPolicy {
 impl RetryPolicy {
     /// How long to wait before retry number `attempt` (from 1); `None` when
     /// there should be none.
-    fn delay(&self, attempt: u32, error: &ProviderError) -> Option<Duration> {
+    pub(super) fn delay(&self, attempt: u32, error: &ProviderError) -> Option<Duration> {
         if attempt > self.retries || !error.is_retryable() {
             return None;
         }

@@ -59,25 +59,63 @@ pub struct HistoryPage {
     pub entry: Option<SessionEntry>,
 }
 
+/// Between which messages of a transcript some are wanted. The first one is 1.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Between {
+    /// Behind this one; 0 for all of them.
+    pub after: u64,
+    /// Before this one; the end where there is none.
+    pub before: Option<u64>,
+}
+
+/// Messages of a transcript, in order.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct TranscriptPart {
+    /// The id that the transcript has.
+    pub session_id: String,
+    /// The newest of those that were wanted, in display form.
+    pub messages: Vec<Value>,
+    /// Whether older ones are left out.
+    pub has_more: bool,
+    /// How many messages the transcript has, also of those that are not shown.
+    pub count: u64,
+}
+
 /// Reads the messages before `end`.
 pub(super) fn newest(
     file: &File,
     end: &Position,
     options: HistoryOptions,
 ) -> io::Result<Vec<Value>> {
+    Ok(part(file, end, options, Between::default())?.messages)
+}
+
+/// Reads the newest of some messages.
+pub(super) fn part(
+    file: &File,
+    end: &Position,
+    options: HistoryOptions,
+    between: Between,
+) -> io::Result<TranscriptPart> {
     let mut lines = Backward::new(file, end.bytes);
     let mut seq = end.messages;
     let mut size = 0_usize;
-    let mut messages = Vec::new();
-    while messages.len() < options.limit && lines.consumed() <= READ_MAX {
+    let (mut messages, mut has_more) = (Vec::new(), false);
+    while between.after == 0 || seq > between.after {
+        if lines.consumed() > READ_MAX {
+            has_more = true;
+            break;
+        }
         let Some(line) = lines.next()? else { break };
         let Some(Line::Entry(entry)) = Line::parse(line) else { continue };
         if !entry.body.is_counted() {
             continue;
         }
-        if let Some(message) = show(entry, seq, options) {
+        let is_wanted = between.before.is_none_or(|before| seq < before);
+        if let Some(message) = if is_wanted { show(entry, seq, options) } else { None } {
             size = size.saturating_add(display::json_size(&message)).saturating_add(1);
-            if size > PAGE_MAX {
+            if messages.len() >= options.limit || size > PAGE_MAX {
+                has_more = true;
                 break;
             }
             messages.push(message);
@@ -85,7 +123,7 @@ pub(super) fn newest(
         seq = seq.saturating_sub(1);
     }
     messages.reverse();
-    Ok(messages)
+    Ok(TranscriptPart { session_id: String::new(), messages, has_more, count: end.messages })
 }
 
 fn show(entry: Entry<'_>, seq: u64, options: HistoryOptions) -> Option<Value> {

@@ -172,6 +172,11 @@ impl SessionKey {
         self.parts().is_some_and(|(_, rest)| rest.starts_with("cron:"))
     }
 
+    /// Whether it is the key of what another program has asked for by HTTP.
+    pub fn is_hook(&self) -> bool {
+        self.parts().is_some_and(|(_, rest)| rest.starts_with("hook:"))
+    }
+
     /// `direct`, `group`, `global` or `unknown`, as in session rows.
     pub fn kind(&self) -> &'static str {
         match self.as_str() {

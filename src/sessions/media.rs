@@ -2,7 +2,8 @@
 //!
 //! Promises: a file is on disk before the message that names it is accepted;
 //! a file whose message was not accepted goes away, at the latest at the next
-//! start. Must not: read anything outside of its folder.
+//! start; one that was uploaded before its message (`uploads.rs`) stays where it
+//! was until then. Must not: read anything outside of its folder.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -16,6 +17,7 @@ use serde_json::{Map, Value, json};
 
 use super::media_type::is_picture;
 use super::steps::blocking;
+use super::uploads::Uploads;
 use crate::store::{FileError, create_private, move_private};
 
 /// The member of a stored message that lists its files.
@@ -30,9 +32,29 @@ pub enum MediaError {
     /// The file system refused.
     #[error("attachment not stored: {0}")]
     File(#[source] Arc<FileError>),
+    /// The disk refused.
+    #[error("attachment not stored: {0}")]
+    Disk(#[source] Arc<io::Error>),
     /// The work was cut off.
     #[error("attachment not stored: the gateway is stopping")]
     Stopped,
+}
+
+impl MediaError {
+    pub(super) fn disk(error: io::Error) -> Self {
+        Self::Disk(Arc::new(error))
+    }
+
+    /// Whether there is no room for it.
+    pub fn is_full(&self) -> bool {
+        use io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
+        let kind = match self {
+            Self::File(error) => error.kind(),
+            Self::Disk(error) => error.kind(),
+            Self::Stopped => return false,
+        };
+        matches!(kind, StorageFull | QuotaExceeded | FileTooLarge)
+    }
 }
 
 impl From<FileError> for MediaError {
@@ -119,13 +141,21 @@ fn encoded(read: io::Result<Vec<u8>>, stored: &StoredMedia) -> Option<String> {
 pub struct Media {
     inbound: PathBuf,
     staging: PathBuf,
+    uploads: Uploads,
 }
 
 impl Media {
     /// The media folder of this state folder; creates nothing.
     pub fn new(state_dir: &Path) -> Self {
         let media = state_dir.join("media");
-        Self { inbound: media.join("inbound"), staging: media.join("staging") }
+        let (inbound, staging) = (media.join("inbound"), media.join("staging"));
+        let uploads = Uploads::new(media.join("uploads"), inbound.clone());
+        Self { inbound, staging, uploads }
+    }
+
+    /// Files that were uploaded before their message.
+    pub const fn uploads(&self) -> &Uploads {
+        &self.uploads
     }
 
     /// The name of a new file: `<uuid>.<ext>`, or `<name>---<uuid>.<ext>` when
@@ -143,9 +173,14 @@ impl Media {
     }
 
     /// Writes files that nobody has accepted yet. They are on disk when this
-    /// returns, and go away when the answer is dropped.
-    pub async fn stage(&self, files: Vec<NewMedia>) -> Result<StagedMedia, MediaError> {
-        let mut staged = StagedMedia { media: self.clone(), names: Vec::new() };
+    /// returns, and go away when the answer is dropped. `uploaded` are names of
+    /// files that are on disk already.
+    pub async fn stage(
+        &self,
+        files: Vec<NewMedia>,
+        uploaded: Vec<String>,
+    ) -> Result<StagedMedia, MediaError> {
+        let mut staged = StagedMedia { media: self.clone(), names: Vec::new(), uploaded };
         work(move || {
             for file in files {
                 let path = staged.media.staging.join(&file.name);
@@ -163,7 +198,10 @@ impl Media {
         let media = self.clone();
         work(move || {
             for name in names {
-                move_private(&media.staging.join(&name), &media.inbound.join(&name))?;
+                let place = media.inbound.join(&name);
+                if !move_private(&media.staging.join(&name), &place)? {
+                    move_private(&media.uploads.file(&name), &place)?;
+                }
             }
             Ok(())
         })
@@ -203,6 +241,7 @@ impl Media {
         // A run may begin while its files are on their way.
         let file = File::open(self.inbound.join(name))
             .or_else(|_| File::open(self.staging.join(name)))
+            .or_else(|_| File::open(self.uploads.file(name)))
             .or_else(|_| File::open(self.inbound.join(name)))?;
         let mut bytes = Vec::new();
         file.take(limit).read_to_end(&mut bytes)?;
@@ -215,12 +254,14 @@ impl Media {
 pub struct StagedMedia {
     media: Media,
     names: Vec<String>,
+    /// Files that stay whether the message is accepted or not.
+    uploaded: Vec<String>,
 }
 
 impl StagedMedia {
     /// The message was accepted: the files stay.
     pub async fn keep(mut self) -> Result<(), MediaError> {
-        let names = self.names.clone();
+        let names = self.names.iter().chain(&self.uploaded).cloned().collect();
         self.media.place(names).await?;
         self.names.clear();
         Ok(())
@@ -285,13 +326,13 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let media = Media::new(home.path());
         let new = |name: &str| vec![NewMedia { name: name.into(), bytes: b"x".to_vec() }];
-        drop(media.stage(new("refused.txt")).await.unwrap());
+        drop(media.stage(new("refused.txt"), vec![]).await.unwrap());
         assert_eq!((files(&media.staging), files(&media.inbound)), (0, 0));
-        media.stage(new("kept.txt")).await.unwrap().keep().await.unwrap();
+        media.stage(new("kept.txt"), vec![]).await.unwrap().keep().await.unwrap();
         assert_eq!((files(&media.staging), files(&media.inbound)), (0, 1));
         // As a crash leaves them: one was accepted, the other was not.
-        std::mem::forget(media.stage(new("accepted.txt")).await.unwrap());
-        std::mem::forget(media.stage(new("orphan.txt")).await.unwrap());
+        std::mem::forget(media.stage(new("accepted.txt"), vec![]).await.unwrap());
+        std::mem::forget(media.stage(new("orphan.txt"), vec![]).await.unwrap());
         media.place(vec!["accepted.txt".into(), "kept.txt".into()]).await.unwrap();
         assert_eq!(media.sweep().unwrap(), 1);
         assert_eq!((files(&media.staging), files(&media.inbound)), (0, 2));
@@ -312,7 +353,7 @@ mod tests {
         assert_eq!(media.base64(&stored(secret.to_str().unwrap())).await, None);
         assert_eq!(media.base64(&stored("../../secret")).await, None);
         let file = vec![NewMedia { name: "a.png".into(), bytes: b"Man".to_vec() }];
-        media.stage(file).await.unwrap().keep().await.unwrap();
+        media.stage(file, vec![]).await.unwrap().keep().await.unwrap();
         let path = media.path("a.png").to_string_lossy().into_owned();
         assert_eq!(media.base64(&stored(&path)).await.as_deref(), Some("TWFu"));
     }

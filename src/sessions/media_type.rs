@@ -88,6 +88,22 @@ impl MediaType {
         }
     }
 
+    /// The type of a file of which this is the beginning: it may end within a
+    /// character.
+    pub fn of_beginning(bytes: &[u8], claimed: &str) -> Self {
+        let whole = match std::str::from_utf8(bytes) {
+            Err(error) if error.error_len().is_none() => error.valid_up_to(),
+            _ => bytes.len(),
+        };
+        Self::of(bytes.get(..whole).unwrap_or(bytes), claimed)
+    }
+
+    /// The type that was found once and written down.
+    pub fn named(mime: &str) -> Self {
+        let found = CLAIMED.iter().chain(MAGIC.iter().map(|(_, _, found)| found));
+        found.into_iter().find(|known| known.mime == mime).copied().unwrap_or(BINARY)
+    }
+
     /// Whether models can look at it.
     pub fn is_picture(self) -> bool {
         is_picture(self.mime)
@@ -111,6 +127,17 @@ fn sniff(bytes: &[u8]) -> Option<MediaType> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_beginning_may_end_within_a_character_and_a_type_is_found_again_by_its_name() {
+        let text = "ääää".as_bytes();
+        assert_eq!(MediaType::of_beginning(&text[..5], "").mime, "text/plain");
+        assert_eq!(MediaType::of_beginning(b"\xff\xff", "").mime, "application/octet-stream");
+        let names = CLAIMED.iter().chain(MAGIC.iter().map(|(_, _, known)| known)).chain([&BINARY]);
+        for kind in names {
+            assert_eq!(MediaType::named(kind.mime).mime, kind.mime);
+        }
+    }
 
     #[test]
     fn bytes_count_more_than_claims() {

@@ -34,6 +34,7 @@ mod stored;
 mod time;
 mod transcript;
 mod types;
+mod uploads;
 pub mod usage;
 
 pub mod key;
@@ -50,7 +51,7 @@ pub use display::{
 };
 pub use entries::{Entries, EntryBody, EntryPlace, StoredTranscript, TranscriptEntry};
 pub use error::{SessionError, TranscriptError};
-pub use history::{HistoryOptions, HistoryPage};
+pub use history::{Between, HistoryOptions, HistoryPage, TranscriptPart};
 pub use id::SessionId;
 pub use key::{AgentId, KeyRules, Peer, PeerKind, SessionKey};
 pub use lookup::Lookup;
@@ -66,3 +67,4 @@ pub use types::{
     AppendOptions, CompactedFiles, CompactedSession, Compaction, CutSession, DeletedSession,
     ForkedSession, SessionsOptions, StoredMessage,
 };
+pub use uploads::{About, Partial, Stock, Upload, Uploads};

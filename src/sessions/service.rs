@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use super::context::{self, ContextEntry};
 use super::error::{At, SessionError};
-use super::history::{self, HistoryOptions, HistoryPage};
+use super::history::{self, Between, HistoryOptions, HistoryPage, TranscriptPart};
 use super::steps::{blocking, marked, renew};
 use super::transcript::{NewKind, Position, Writer};
 use super::{
@@ -168,6 +168,22 @@ impl Sessions {
         let read = move |file: &File, end: &Position| history::newest(file, end, options);
         let messages = self.read(key, &entry, read).await?;
         Ok(HistoryPage { session_id: Some(entry.session_id.clone()), messages, entry: Some(entry) })
+    }
+
+    /// The newest of some messages of a session; `None` when there is no such session.
+    ///
+    /// # Errors
+    /// When the transcript cannot be read.
+    pub async fn part(
+        &self,
+        key: &SessionKey,
+        options: HistoryOptions,
+        between: Between,
+    ) -> Result<Option<TranscriptPart>, SessionError> {
+        let Some(entry) = self.entry(key).await? else { return Ok(None) };
+        let read = move |file: &File, end: &Position| history::part(file, end, options, between);
+        let part = self.read(key, &entry, read).await?;
+        Ok(Some(TranscriptPart { session_id: entry.session_id, ..part }))
     }
 
     /// What the model reads: the latest summary and what follows it.

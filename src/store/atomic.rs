@@ -26,6 +26,13 @@ pub struct FileError {
     source: io::Error,
 }
 
+impl FileError {
+    /// What was wrong.
+    pub fn kind(&self) -> io::ErrorKind {
+        self.source.kind()
+    }
+}
+
 /// Names the path in an I/O error.
 pub(crate) trait OnPath<T> {
     /// `action` completes the sentence "cannot … <path>".

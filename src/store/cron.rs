@@ -323,16 +323,8 @@ fn read_run(row: &Row<'_>) -> rusqlite::Result<CronRunRow> {
 
 #[cfg(test)]
 mod tests {
-    use std::path::Path;
-
-    use super::super::migrations::migrate;
+    use super::super::migrations::database;
     use super::*;
-
-    fn database() -> Connection {
-        let mut connection = Connection::open_in_memory().unwrap();
-        migrate(&mut connection, Path::new("x")).unwrap();
-        connection
-    }
 
     fn row(id: &str, due_at: Option<u64>) -> CronJobRow {
         CronJobRow { id: id.into(), job: "{}".into(), due_at, origin: None }

@@ -213,14 +213,7 @@ pub(super) fn search(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::migrations;
-    use std::path::Path;
-
-    fn database() -> Connection {
-        let mut connection = Connection::open_in_memory().unwrap();
-        migrations::migrate(&mut connection, Path::new("x")).unwrap();
-        connection
-    }
+    use crate::store::migrations::database;
 
     fn file(path: &str, texts: &[&str]) -> MemoryUpdate {
         let file = MemoryFile { path: path.into(), length: 1, modified_ns: 2, hash: "h".into() };

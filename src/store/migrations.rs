@@ -327,6 +327,14 @@ const STEPS: &[&str] = &[
         created_at INTEGER NOT NULL
     ) STRICT;
     CREATE INDEX session_shares_by_session ON session_shares (session_id);",
+    "CREATE TABLE hooks (
+        id TEXT PRIMARY KEY NOT NULL,
+        claim TEXT UNIQUE,
+        ask TEXT NOT NULL,
+        is_open INTEGER NOT NULL,
+        at INTEGER NOT NULL
+    ) STRICT;
+    CREATE INDEX hooks_open ON hooks (at) WHERE is_open = 1;",
 ];
 
 /// Brings the schema up to date.
@@ -361,6 +369,14 @@ fn apply(connection: &mut Connection, known: i64) -> rusqlite::Result<()> {
     }
     transaction.pragma_update(None, "user_version", known)?;
     transaction.commit()
+}
+
+/// A database that is gone after the test.
+#[cfg(test)]
+pub(super) fn database() -> Connection {
+    let mut connection = Connection::open_in_memory().unwrap();
+    migrate(&mut connection, Path::new("x")).unwrap();
+    connection
 }
 
 #[cfg(test)]

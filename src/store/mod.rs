@@ -21,6 +21,7 @@ mod devices;
 mod entry;
 mod error;
 mod group;
+mod hooks;
 pub mod instance;
 mod json_file;
 mod marks;
@@ -37,7 +38,7 @@ mod traits;
 mod usage;
 
 pub use answers::AnswerClaim;
-pub use atomic::{FileError, create_private, move_private, write_private};
+pub use atomic::{FileError, create_private, create_private_dir, move_private, write_private};
 pub use beside::sessions_beside;
 pub use channels::{
     ChannelPerson, ChannelStore, ExpectedReply, NewPart, OutboxAddress, OutboxCounts, OutboxNext,
@@ -56,6 +57,7 @@ pub use devices::{
 };
 pub use entry::{SessionEntry, TranscriptFacts};
 pub use error::StoreError;
+pub use hooks::{HookAccepted, HookNews, HookRow, HookStore};
 pub use json_file::{JsonFile, JsonFileError};
 pub use marks::{
     MAX_SHARES, MarkStore, Overview, OverviewFilter, OverviewPlace, OverviewQuery, OverviewRow,

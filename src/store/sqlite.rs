@@ -8,8 +8,8 @@ use super::{
     CronRunQuery, CronRunRow, Database, Edited, MemoryFile, MemoryHit, MemoryUpdate, NewRun,
     NewSession, NoticeRow, RunOutcome, RunRecord, SessionChange, SessionEdit, SessionEntry,
     SessionPage, SessionQuery, SessionRow, Spending, Store, StoreError, SubagentQuery, SubagentRow,
-    SubagentState, UsageFacts, UsageFile, UsageScan, answers, channels, cooldowns, cron, memory,
-    notices, runs, sessions, subagents, usage,
+    SubagentState, UsageFacts, UsageFile, UsageScan, answers, channels, cooldowns, cron, hooks,
+    memory, notices, runs, sessions, subagents, usage,
 };
 
 /// The store of a gateway on one machine.
@@ -147,6 +147,7 @@ impl Store for SqliteStore {
             subagents::prune(c)?;
             channels::prune(c, now_ms)?;
             cron::prune_orphans(c, cron::ORPHANS_MAX)?;
+            hooks::prune(c, now_ms)?;
             runs::prune(c, now_ms)
         };
         Box::pin(self.database.write("prune runs", prune))
@@ -340,5 +341,14 @@ impl Store for SqliteStore {
     fn prune_cron_runs<'a>(&'a self, job_id: &'a str, kept: u32) -> StoreFuture<'a, ()> {
         let id = job_id.to_owned();
         Box::pin(self.database.write("forget runs of a job", move |c| cron::prune(c, &id, kept)))
+    }
+
+    fn try_write(&self) -> StoreFuture<'_, ()> {
+        // Of the version the page that holds it is written anew.
+        let again = |c: &rusqlite::Connection| {
+            let version: i64 = c.pragma_query_value(None, "user_version", |row| row.get(0))?;
+            Ok(c.pragma_update(None, "user_version", version)?)
+        };
+        Box::pin(self.database.write("try a write", again))
     }
 }

@@ -236,16 +236,8 @@ fn read(row: &Row<'_>) -> rusqlite::Result<SubagentRow> {
 
 #[cfg(test)]
 mod tests {
-    use std::path::Path;
-
-    use super::super::migrations::migrate;
+    use super::super::migrations::database;
     use super::*;
-
-    fn database() -> Connection {
-        let mut connection = Connection::open_in_memory().unwrap();
-        migrate(&mut connection, Path::new("x")).unwrap();
-        connection
-    }
 
     fn row(run_id: &str) -> SubagentRow {
         SubagentRow {

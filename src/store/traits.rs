@@ -6,7 +6,7 @@
 
 use super::{
     AnswerClaim, ChannelStore, Claim, CooldownChange, CooldownRow, CronEdit, CronEdited,
-    CronJobRow, CronRunQuery, CronRunRow, DeviceStore, MarkStore, MemoryFile, MemoryHit,
+    CronJobRow, CronRunQuery, CronRunRow, DeviceStore, HookStore, MarkStore, MemoryFile, MemoryHit,
     MemoryUpdate, NewRun, NodeStore, NoticeRow, RunOutcome, RunRecord, SessionEntry, SessionPage,
     SessionQuery, SessionRow, Spending, StoreError, SubagentQuery, SubagentRow, SubagentState,
     UsageFacts, UsageFile, UsageScan,
@@ -52,7 +52,7 @@ pub struct NewSession {
 
 /// Session index, run records, usage, credentials that rest, devices, nodes,
 /// channels, and marks on sessions.
-pub trait Store: ChannelStore + DeviceStore + MarkStore + NodeStore {
+pub trait Store: ChannelStore + DeviceStore + HookStore + MarkStore + NodeStore {
     /// The session with this key.
     fn session<'a>(&'a self, key: &'a str) -> StoreFuture<'a, Option<SessionEntry>>;
 
@@ -266,4 +266,7 @@ pub trait Store: ChannelStore + DeviceStore + MarkStore + NodeStore {
 
     /// Forgets the oldest runs of a job beyond the `kept` newest.
     fn prune_cron_runs<'a>(&'a self, job_id: &'a str, kept: u32) -> StoreFuture<'a, ()>;
+
+    /// Writes what is there already: whether writes are stored again.
+    fn try_write(&self) -> StoreFuture<'_, ()>;
 }

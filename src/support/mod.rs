@@ -22,7 +22,7 @@ pub use clock::{Clock, SystemClock, millis};
 pub use fingerprint::Fingerprint;
 pub use hex::hex;
 pub use ids::{Ids, RandomIds};
-pub use json::without_nulls;
+pub use json::{strict as strict_json, without_nulls};
 pub use live::Live;
 pub use permits::Permits;
 pub use route::{is_own_address, route_to};

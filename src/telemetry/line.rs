@@ -11,9 +11,12 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use serde_json::{Map, Value, json};
 use tracing::field::{Field, Visit};
+use tracing::span::{Attributes, Id};
 use tracing::{Event, Level, Metadata, Subscriber};
 use tracing_subscriber::layer::{Context, Layer};
+use tracing_subscriber::registry::{LookupSpan, Scope};
 
+use super::asked::Marks;
 use super::file;
 use super::mask::without_secrets;
 use super::traces::{self, SpanContext};
@@ -30,11 +33,20 @@ pub const LINE_MAX: usize = 2 * 6 * TEXT_MAX + 4096;
 static HOST: LazyLock<String> =
     LazyLock::new(|| rustix::system::uname().nodename().to_string_lossy().into_owned());
 
+/// Of lines that are the log's own.
+static UNMARKED: Marks = Marks(Vec::new());
+
 /// Hands each event to the log file.
 pub(super) struct FileLayer;
 
-impl<S: Subscriber> Layer<S> for FileLayer {
-    fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
+impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for FileLayer {
+    fn on_new_span(&self, span: &Attributes<'_>, id: &Id, all: Context<'_, S>) {
+        if let Some((marks, span)) = Marks::of(span).zip(all.span(id)) {
+            span.extensions_mut().insert(marks);
+        }
+    }
+
+    fn on_event(&self, event: &Event<'_>, all: Context<'_, S>) {
         if !file::is_open() {
             return;
         }
@@ -42,8 +54,13 @@ impl<S: Subscriber> Layer<S> for FileLayer {
         event.record(&mut text);
         // Before it is cut: half of a secret is not known as one.
         let text = bounded(&without_secrets(&text.finished()));
+        let mut marks = Marks::default();
+        for span in all.event_scope(event).into_iter().flat_map(Scope::from_root) {
+            let of_span = span.extensions().get::<Marks>().cloned().unwrap_or_default();
+            marks.0.extend(of_span.0);
+        }
         let (metadata, now_ms) = (event.metadata(), SystemClock.now_ms());
-        file::write(Logged { metadata, text, now_ms, span: traces::current() });
+        file::write(Logged { metadata, text, now_ms, marks, span: traces::current() });
     }
 }
 
@@ -52,6 +69,7 @@ pub(super) struct Logged {
     metadata: &'static Metadata<'static>,
     text: String,
     now_ms: u64,
+    marks: Marks,
     span: Option<SpanContext>,
 }
 
@@ -64,19 +82,21 @@ impl Logged {
         let place = metadata.file().zip(metadata.line()).filter(|_| is_ours);
         let part = subsystem(metadata.target());
         let rest = self.span.map_or(Rest::Nothing, Rest::Span);
-        build(&part, *metadata.level(), place, &self.text, self.now_ms, rest)
+        build(&part, *metadata.level(), place, &self.text, self.now_ms, (&self.marks, rest))
     }
 }
 
 /// The line that begins a file: it says how much was logged before it.
 pub(super) fn opening(offset: u64, now_ms: u64) -> String {
-    let line = |text: &str| build("logging", Level::INFO, None, text, now_ms, Rest::Offset(offset));
+    let line = |text: &str| {
+        build("logging", Level::INFO, None, text, now_ms, (&UNMARKED, Rest::Offset(offset)))
+    };
     line("log file opened")
 }
 
 /// A line of the log's own.
 pub(super) fn own(text: &str, now_ms: u64) -> String {
-    build("logging", Level::WARN, None, text, now_ms, Rest::Nothing)
+    build("logging", Level::WARN, None, text, now_ms, (&UNMARKED, Rest::Nothing))
 }
 
 /// What some lines have behind the rest.
@@ -95,7 +115,7 @@ fn build(
     place: Option<(&str, u32)>,
     text: &str,
     now_ms: u64,
-    rest: Rest,
+    (marks, rest): (&Marks, Rest),
 ) -> String {
     let name = json!({"subsystem": subsystem}).to_string();
     let (level_id, level_name) = level_of(level);
@@ -129,6 +149,10 @@ fn build(
     members.insert("time".into(), local.strftime("%Y-%m-%dT%H:%M:%S%.3f%:z").to_string().into());
     members.insert("hostname".into(), HOST.as_str().into());
     members.insert("message".into(), text.into());
+    for (member, name) in &marks.0 {
+        // Its sender may have taken a secret for one.
+        members.insert((*member).into(), without_secrets(name).into());
+    }
     match rest {
         Rest::Nothing => {}
         Rest::Offset(offset) => {
@@ -213,13 +237,14 @@ mod tests {
 
     #[test]
     fn a_line_has_the_members_that_openclaws_tools_read() {
+        let marks = Marks(vec![("requestId", "r-1".into()), ("runId", "run-1".into())]);
         let line = build(
             "bus/hub",
             Level::WARN,
             Some(("src/bus/hub.rs", 7)),
             "slow a=1",
             0,
-            Rest::Offset(9),
+            (&marks, Rest::Offset(9)),
         );
         assert!(line.ends_with("}\n") && line.matches('\n').count() == 1);
         let line: Value = serde_json::from_str(&line).unwrap();
@@ -228,6 +253,7 @@ mod tests {
         assert_eq!(line["_meta"]["date"], "1970-01-01T00:00:00.000Z");
         assert_eq!(line["_meta"]["logLevelName"], "WARN");
         assert_eq!(line["_meta"]["path"]["fileNameWithLine"], "hub.rs:7");
+        assert_eq!((&line["requestId"], &line["runId"]), (&json!("r-1"), &json!("run-1")));
         assert_eq!(line["offset"], 9);
         assert!(line["time"].as_str().unwrap().parse::<Timestamp>().is_ok(), "{line}");
     }
@@ -236,8 +262,14 @@ mod tests {
     fn a_line_has_no_secret_no_second_line_and_a_bound() {
         hide(&Secret::new("line-canary-1"));
         let long = "\u{1}".repeat(TEXT_MAX - 8) + "line-canary-1\nforged" + &"x".repeat(TEXT_MAX);
-        let line =
-            build("x", Level::INFO, None, &bounded(&without_secrets(&long)), 0, Rest::Nothing);
+        let line = build(
+            "x",
+            Level::INFO,
+            None,
+            &bounded(&without_secrets(&long)),
+            0,
+            (&UNMARKED, Rest::Nothing),
+        );
         assert!(!line.contains("line-c") && line.matches('\n').count() == 1, "{line}");
         assert!(line.contains("bytes in all") && line.len() <= LINE_MAX, "{}", line.len());
     }

@@ -1,11 +1,13 @@
 //! Log output.
 //!
 //! Owns: the process's log subscriber and its log file; the numbers of the gateway
-//! over time ([`metrics`]); what a request led to ([`traces`]). Promises: standard error
+//! over time ([`metrics`]); what a request led to ([`traces`]), and which one a line
+//! of the log belongs to ([`asked`]). Promises: standard error
 //! gets everything that is wanted, so that stdout stays for answers; the file
 //! gets the same in OpenClaw's form; no credential is in either, see [`mask`].
 //! Must not: be called by a library user who has a subscriber of their own.
 
+pub mod asked;
 mod file;
 mod line;
 mod mask;

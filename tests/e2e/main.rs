@@ -15,6 +15,7 @@ mod browser;
 mod chat_page;
 mod claude_page;
 mod control_ui;
+mod cors;
 mod login;
 mod page;
 mod proxies;

@@ -57,6 +57,43 @@ const made = await client.responses
   .finalResponse();
 assert.equal(made.output_text, "w1 w2 w3");
 
+// A call of a function comes in a stream, too, and its result goes on with it.
+const tools = [{ type: "function", ...add, strict: false }];
+const wanted = await client.responses
+  .stream({ model: "openclaw", input: '@mock tool name=add args={"a":1} then="never"', tools })
+  .finalResponse();
+const call = wanted.output.find((item) => item.type === "function_call");
+assert.deepEqual([call.name, JSON.parse(call.arguments)], ["add", { a: 1 }]);
+const told = await client.responses.create({
+  model: "openclaw",
+  input: [
+    { type: "function_call_output", call_id: call.call_id, output: '3 @mock text text="three"' },
+  ],
+  previous_response_id: wanted.id,
+  tools,
+});
+assert.equal(told.output_text, "three");
+
+const pieces = client.chat.completions.stream({
+  model: "openclaw",
+  messages: says('@mock tool name=add args={"a":1} then="never"'),
+  tools: [{ type: "function", function: add }],
+});
+const choice = (await pieces.finalChatCompletion()).choices[0];
+assert.equal(choice.finish_reason, "tool_calls");
+assert.equal(choice.message.tool_calls[0].function.arguments, '{"a":1}');
+// Without a format the client asks for base64, and reads it itself.
+const vectors = await client.embeddings.create({ model: "openclaw", input: ["1", "2"] });
+assert.deepEqual(vectors.data.map((row) => Math.round(row.embedding[0])), [1, 2]);
+assert.equal(vectors.usage.total_tokens, 2);
+const short = await client.embeddings.create({
+  model: "openclaw/ops",
+  input: "3",
+  encoding_format: "float",
+  dimensions: 2,
+});
+assert.deepEqual(short.data[0].embedding, [3, 0.2]);
+
 await assert.rejects(
   client.chat.completions.create({ model: "gpt-4", messages: says("x") }),
   OpenAI.BadRequestError,

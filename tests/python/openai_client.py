@@ -73,6 +73,13 @@ def tools():
     whole = client.chat.completions.create(model="openclaw", messages=messages, tools=tools)
     assert whole.choices[0].message.content == "three", whole
 
+    with client.chat.completions.stream(
+        model="openclaw", messages=says('@mock tool name=add args={"a":1}'), tools=tools
+    ) as events:
+        choice = events.get_final_completion().choices[0]
+    assert choice.finish_reason == "tool_calls", choice
+    assert choice.message.tool_calls[0].function.arguments == '{"a":1}', choice
+
 
 def responses():
     first = client.responses.create(model="openclaw", input='@mock text text="one"')
@@ -105,12 +112,34 @@ def responses():
         model="openclaw", input=[result], previous_response_id=called.id, tools=tools
     )
     assert told.output_text == "three", told
+    with client.responses.stream(
+        model="openclaw", input='@mock tool name=add args={"a":1}', tools=tools
+    ) as stream:
+        made = stream.get_final_response()
+    call = next(item for item in made.output if item.type == "function_call")
+    assert (call.name, call.arguments) == ("add", '{"a":1}'), made
     parts = [
         {"type": "input_text", "text": '@mock text text="seen"'},
         {"type": "input_image", "image_url": DOT, "detail": "auto"},
     ]
     told = client.responses.create(model="openclaw", input=[{"role": "user", "content": parts}])
     assert told.output_text == "seen", told
+
+
+def embeddings():
+    # Without a format the client asks for base64, and reads it itself.
+    made = client.embeddings.create(model="openclaw", input=["1", "2"])
+    assert [round(row.embedding[0], 5) for row in made.data] == [1, 2], made
+    assert [row.index for row in made.data] == [0, 1] and made.usage.total_tokens == 2, made
+    plain = client.embeddings.create(
+        model="openclaw/ops", input="3", encoding_format="float", dimensions=2
+    )
+    assert plain.data[0].embedding == [3, 0.2], plain
+    try:
+        client.embeddings.create(model="openclaw", input=["x"] * 129)
+        raise AssertionError("so many texts are taken")
+    except openai.BadRequestError as error:
+        assert "Too many inputs" in error.message, error
 
 
 def failures():
@@ -136,6 +165,6 @@ def failures():
         assert "internal error" in error.message, error
 
 
-for part in (models, completions, images, tools, responses, failures):
+for part in (models, completions, images, tools, responses, embeddings, failures):
     part()
 print("all is well")

@@ -1,6 +1,7 @@
 """What JSON Schema cannot say of our requests: most that are made from the
-description alone name an agent, a tool or a response that there is not. Half of
-them are made right here, so that what an agent answers is tried as well.
+description alone name an agent, a tool, a session or a response that there is not.
+Half of them are made right here, so that what is answered to good ones is tried as
+well.
 """
 
 import random
@@ -8,6 +9,7 @@ import random
 import schemathesis
 
 NAMES = ("x-openclaw-agent-id", "x-openclaw-session-key", "x-openclaw-model")
+TOOLS = ("agents_list", "sessions_list", "session_status", "subagents")
 CHOICE = random.Random(1)
 
 
@@ -20,9 +22,18 @@ def map_headers(context, headers):
 
 
 @schemathesis.hook
+def map_path_parameters(context, path_parameters):
+    if path_parameters and "key" in path_parameters and CHOICE.random() < 0.5:
+        path_parameters["key"] = "main"
+    return path_parameters
+
+
+@schemathesis.hook
 def map_body(context, body):
     if not isinstance(body, dict) or CHOICE.random() < 0.5:
         return body
+    if context.operation.path == "/tools/invoke":
+        return {"tool": CHOICE.choice(TOOLS), "args": {}, "dryRun": True}
     body.pop("previous_response_id", None)
     if not isinstance(body.get("tool_choice"), str) or not body.get("tools"):
         body.pop("tool_choice", None)

@@ -3,11 +3,14 @@
 use std::fs;
 use std::time::Duration;
 
+use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::time::{Instant, sleep, timeout};
 
+use crate::openai::offering;
 use crate::stage::{admin, until};
+use crate::support::control_ui::write_control_ui;
 use crate::support::{Gateway, GatewayOptions, SECRET, default_config};
 
 /// How long a connection has for its next request.
@@ -149,4 +152,133 @@ async fn whoever_is_silent_or_slow_with_a_head_is_cut_after_his_time() {
         let most = REQUEST_LIMIT + Duration::from_secs(10);
         assert!(lasted > REQUEST_LIMIT - Duration::from_secs(1) && lasted < most, "{lasted:?}");
     }
+}
+
+/// Everything that comes until the gateway ends the connection.
+async fn rest(tcp: &mut TcpStream) -> String {
+    let mut rest = Vec::new();
+    timeout(HANG, tcp.read_to_end(&mut rest)).await.expect("an end").unwrap();
+    String::from_utf8(rest).unwrap()
+}
+
+fn question(stream: bool, version: &str, lines: &str) -> String {
+    let message = json!({"role": "user", "content": "@mock stream n=3 delay=100"});
+    let body = json!({"model": "openclaw", "stream": stream, "messages": [message]}).to_string();
+    format!(
+        "POST /v1/chat/completions HTTP/{version}\r\nHost: localhost\r\n{lines}\
+         Authorization: Bearer {SECRET}\r\nContent-Length: {}\r\n\r\n{body}",
+        body.len()
+    )
+}
+
+#[tokio::test]
+async fn requests_that_are_sent_ahead_are_answered_in_their_order() {
+    let (gateway, _mock) = offering().await;
+    let mut tcp = open(&gateway).await;
+    let unread = "POST /healthz HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\n{}";
+    tcp.write_all(format!("{}{unread}", question(false, "1.1", "")).as_bytes()).await.unwrap();
+    ask(&mut tcp, "/healthz", "").await;
+    ask(&mut tcp, "/v1/models", "").await;
+    ask(&mut tcp, "/healthz?last", "Connection: close\r\n").await;
+    let mut answers = Vec::new();
+    for _ in 0..5 {
+        let (told, length) = head(&mut tcp).await;
+        answers.push((told[9..12].to_owned(), body(&mut tcp, length).await));
+    }
+    let live = br#"{"ok":true,"status":"live"}"#.to_vec();
+    assert!(String::from_utf8_lossy(&answers[0].1).contains("w1 w2 w3"), "{answers:?}");
+    let statuses: Vec<_> = answers.iter().map(|(status, _)| status.as_str()).collect();
+    assert_eq!(statuses, ["200", "405", "200", "401", "200"]);
+    assert!(answers[2].1 == live && answers[4].1 == live, "{answers:?}");
+    assert_eq!(rest(&mut tcp).await, "");
+}
+
+#[tokio::test]
+async fn who_speaks_http_1_0_gets_an_answer_that_ends_with_the_connection() {
+    let (gateway, _mock) = offering().await;
+    let mut tcp = open(&gateway).await;
+    tcp.write_all(b"GET /healthz HTTP/1.0\r\n\r\n").await.unwrap();
+    let told = rest(&mut tcp).await;
+    assert!(told.starts_with("HTTP/1.0 200") && told.ends_with("\"live\"}"), "{told}");
+
+    let mut tcp = open(&gateway).await;
+    for _ in 0..2 {
+        tcp.write_all(b"GET /healthz HTTP/1.0\r\nConnection: keep-alive\r\n\r\n").await.unwrap();
+        let (told, length) = head(&mut tcp).await;
+        assert!(told.contains("\r\nconnection: keep-alive"), "{told}");
+        body(&mut tcp, length).await;
+    }
+    // A stream has no length, and this client knows no chunks.
+    tcp.write_all(question(true, "1.0", "").as_bytes()).await.unwrap();
+    let told = rest(&mut tcp).await;
+    let (head, events) = told.split_once("\r\n\r\n").unwrap();
+    assert!(!head.to_lowercase().contains("transfer-encoding"), "{head}");
+    assert!(events.starts_with("data: {") && events.ends_with("data: [DONE]\n\n"), "{events}");
+    assert!(events.split("\n\n").all(|it| it.is_empty() || it.starts_with("data: ")), "{events}");
+}
+
+#[tokio::test]
+async fn whoever_says_close_gets_this_answer_and_no_other() {
+    let (gateway, _mock) = offering().await;
+    let close = "Connection: close\r\n";
+    for (first, end) in [
+        (question(false, "1.1", close), "}}"),
+        (question(true, "1.1", close), "0\r\n\r\n"),
+        (format!("GET /v1/models HTTP/1.1\r\nHost: localhost\r\n{close}\r\n"), "}}"),
+    ] {
+        let mut tcp = open(&gateway).await;
+        tcp.write_all(first.as_bytes()).await.unwrap();
+        ask(&mut tcp, "/healthz", "").await;
+        let told = rest(&mut tcp).await;
+        assert!(told.to_lowercase().contains("\r\nconnection: close"), "{told}");
+        assert!(told.matches("HTTP/1.1 ").count() == 1 && told.ends_with(end), "{told}");
+    }
+}
+
+#[tokio::test]
+async fn head_is_get_without_its_body() {
+    let (gateway, _mock) = offering().await;
+    write_control_ui(&gateway.state_dir().join("control-ui"));
+    let mut tcp = open(&gateway).await;
+    let bearer = format!("Authorization: Bearer {SECRET}\r\n");
+    for path in [
+        "/",
+        "/health",
+        "/healthz",
+        "/readyz",
+        "/metrics",
+        "/openapi.json",
+        "/clawgate/",
+        "/v1/models",
+        "/v1/models/openclaw",
+        "/v1/models/nope",
+        "/v1/chat/completions",
+        "/favicon.svg",
+        "/assets/nope.js",
+        "/avatar/main?meta=1",
+        "/__openclaw/control-ui-config.json",
+        "/api/nothing",
+    ] {
+        ask(&mut tcp, path, &bearer).await;
+        let (got, length) = head(&mut tcp).await;
+        body(&mut tcp, length).await;
+        let request = format!("HEAD {path} HTTP/1.1\r\nHost: localhost\r\n{bearer}\r\n");
+        tcp.write_all(request.as_bytes()).await.unwrap();
+        // Were there a body, it would be taken for the head of the next answer.
+        let (told, _) = head(&mut tcp).await;
+        assert_eq!(lasting(&told), lasting(&got), "{path}");
+    }
+    ask(&mut tcp, "/healthz", "Connection: close\r\n").await;
+    assert!(rest(&mut tcp).await.ends_with("\"live\"}"));
+}
+
+/// The lines of a head that are the same for every request, sorted. How much is
+/// told of uptime and numbers is not.
+fn lasting(head: &str) -> Vec<&str> {
+    let passing = ["date: ", "x-request-id: ", "content-length: "];
+    let lines = head.trim_end().lines();
+    let mut lines: Vec<_> =
+        lines.filter(|line| !passing.iter().any(|name| line.starts_with(name))).collect();
+    lines.sort_unstable();
+    lines
 }

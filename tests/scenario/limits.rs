@@ -65,7 +65,10 @@ async fn after_connect_a_message_has_max_payload_at_most() {
     client.answer("big").await.expect("an answer to a message that fits");
     call(&mut client, "health", json!({})).await;
     client.send_text(request_of(MAX_PAYLOAD + 1, "health")).await;
-    assert_eq!(client.wait_closed(SOON).await.unwrap().code, 1009);
+    let closed = client.wait_closed(SOON).await.unwrap();
+    assert_eq!(closed.code, 1009);
+    // Who sends it again learns why, and what to do instead (#10243).
+    assert!(closed.reason.contains("POST /api/chat/uploads"), "{}", closed.reason);
     // Nobody else is disturbed.
     let mut other = admin(&gateway).await;
     call(&mut other, "health", json!({})).await;

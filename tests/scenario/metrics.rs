@@ -7,9 +7,11 @@ use std::process::{Command, Stdio};
 use clawgate::telemetry::metrics::families::{ALL, Kind};
 use serde_json::{Value, json};
 
-use crate::stage::{Api, ask, call, config, connect, refusal, scripted, until};
+use crate::stage::{
+    Api, ask, call, config, connect, deltas, refusal, scripted, scripted_queueing, start, until,
+};
 use crate::support::client::{ALL_SCOPES, standard_connect};
-use crate::support::{Gateway, GatewayOptions, MockProvider, SECRET, python};
+use crate::support::{Gateway, GatewayOptions, MockProvider, SECRET, now_ms, python};
 
 /// A page, and who reads it.
 pub struct Scraped(Value);
@@ -149,6 +151,38 @@ async fn every_family_is_told_and_moves_with_what_happens() {
     }
     every_family_is_as_listed(&now);
     no_label_is_what_somebody_wrote(&now);
+}
+
+#[tokio::test]
+async fn what_goes_on_is_told_while_it_goes_on() {
+    let (gateway, _mock) = scripted_queueing("followup").await;
+    let mut client = connect(&gateway, &standard_connect(&ALL_SCOPES)).await;
+    start(&mut client, "main", "@mock stream n=150 delay=100", "run-1").await;
+    deltas(&client, "run-1", 1).await;
+    start(&mut client, "main", "@mock text text=second", "run-2").await;
+    let job = json!({"name": "job", "schedule": {"kind": "at", "at": (now_ms() + 300).to_string()},
+        "sessionTarget": "isolated", "wakeMode": "now", "delivery": {"mode": "none"},
+        "payload": {"kind": "agentTurn", "message": "of a job"}});
+    call(&mut client, "cron.add", job).await;
+    let none = json!({});
+    let job_has_begun = || async {
+        let now = Scraped::of(&gateway).await;
+        (now.find("clawgate_cron_lateness_seconds_count", &none) == Some(1.0)).then_some(now)
+    };
+    let now = until("the job has begun", job_has_begun).await;
+    let late = now.number("clawgate_cron_lateness_seconds_sum", &none);
+    assert!((0.0..20.0).contains(&late), "{late}");
+    assert_eq!(now.number("clawgate_runs", &json!({"phase": "waiting"})), 1.0);
+    assert!(now.number("clawgate_runs", &json!({"phase": "active"})) >= 1.0);
+    let run = json!({"sessionKey": "main", "runId": "run-1"});
+    assert_eq!(call(&mut client, "chat.abort", run).await["aborted"], true);
+    let all_is_over = || async {
+        let now = Scraped::of(&gateway).await;
+        (now.number("clawgate_runs", &none) == 0.0).then_some(now)
+    };
+    let now = until("all is over", all_is_over).await;
+    assert_eq!(now.number("clawgate_runs_ended_total", &json!({"outcome": "cancelled"})), 1.0);
+    assert!(now.number("clawgate_run_lane_wait_seconds_sum", &none) > 0.0);
 }
 
 fn mock_url(mock: &MockProvider) -> String {

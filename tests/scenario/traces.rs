@@ -203,6 +203,82 @@ async fn a_request_by_http_goes_on_with_the_trace_of_its_sender() {
 }
 
 #[tokio::test]
+async fn a_question_by_http_is_one_trace_from_its_sender_to_the_provider() {
+    let (mock, collector) = (MockProvider::start().await, Collector::start().await);
+    let mut options = options(&mock, &format!("http://{}", collector.address));
+    options.config.as_mut().unwrap()["gateway"]["http"]["endpoints"] =
+        json!({"chatCompletions": {"enabled": true}, "responses": {"enabled": true}});
+    let gateway = Gateway::start(options).await;
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let client = reqwest::Client::builder().no_proxy().build().unwrap();
+    let (trace, sender) = ("4bf92f3577b34da6a3ce929d0e0e473", "00f067aa0ba902b7");
+    let question = json!([{"role": "user", "content": "a private sentence"}]);
+    let paths = ["/v1/chat/completions", "/v1/responses"];
+    let mut asked = Vec::new();
+    for (path, stream) in paths.iter().flat_map(|path| [(path, false), (path, true)]) {
+        let trace = format!("{trace}{}", asked.len());
+        let body = json!({"model": "openclaw", "stream": stream,
+            "messages": question, "input": "a private sentence"});
+        let request = client.post(format!("http://{}{path}", gateway.address()));
+        let request = request.bearer_auth(SECRET).body(body.to_string());
+        let request = request.header("traceparent", format!("00-{trace}-{sender}-01"));
+        let answer = request.send().await.unwrap();
+        assert_eq!(answer.status(), 200, "{path}");
+        answer.text().await.unwrap();
+        let told = told_provider(&mock).unwrap();
+        let call = told.split('-').nth(2).unwrap().to_owned();
+        assert_eq!(told, format!("00-{trace}-{call}-01"), "{path}");
+        asked.push((path, trace, call));
+    }
+    let all_are_told = async || {
+        let spans = collector.spans();
+        let is_told = |(_, _, call): &(_, _, String)| {
+            spans.iter().any(|span| span["spanId"] == call.as_str())
+        };
+        let requests = spans.iter().filter(|span| span["parent"] == sender).count();
+        (asked.iter().all(is_told) && requests == asked.len()).then_some(spans)
+    };
+    let spans = until("all spans", all_are_told).await;
+    for (path, trace, call) in asked {
+        let mut way = Vec::new();
+        let mut at = call;
+        while let Some(span) = spans.iter().find(|span| span["spanId"] == at.as_str()) {
+            assert_eq!(span["traceId"], trace.as_str());
+            way.push(span["name"].as_str().unwrap());
+            at = span["parent"].as_str().unwrap().to_owned();
+        }
+        assert_eq!(at, sender, "{way:?}");
+        let ends = [way.first(), way.last()].map(|name| *name.unwrap());
+        assert_eq!(ends, ["openclaw.model.call", format!("POST {path}").as_str()], "{way:?}");
+        assert!(way.contains(&"openclaw.run"), "{way:?}");
+    }
+    assert!(!spans.iter().any(|span| span.to_string().contains("private")));
+}
+
+#[tokio::test]
+async fn a_call_for_vectors_is_in_the_trace_of_whoever_asks_for_them() {
+    let (mock, collector) = (MockProvider::start().await, Collector::start().await);
+    let mut options = options(&mock, &format!("http://{}", collector.address));
+    let config = options.config.as_mut().unwrap();
+    config["gateway"]["http"]["endpoints"] = json!({"chatCompletions": {"enabled": true}});
+    config["agents"]["defaults"]["memorySearch"] = json!({"provider": "mock", "model": "m"});
+    let gateway = Gateway::start(options).await;
+    let trace = "4bf92f3577b34da6a3ce929d0e0e4736";
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let url = format!("http://{}/v1/embeddings", gateway.address());
+    let body = json!({"model": "openclaw", "input": ["a", "b"]}).to_string();
+    let asked = reqwest::Client::builder().no_proxy().build().unwrap().post(url).body(body);
+    let asked = asked.header("traceparent", format!("00-{trace}-00f067aa0ba902b7-01"));
+    assert_eq!(asked.bearer_auth(SECRET).send().await.unwrap().status(), 200);
+    let spans = collector.wait_for("openclaw.model.call").await;
+    let call = one(&spans, "openclaw.model.call", ("gen_ai.operation.name", json!("embeddings")));
+    assert_eq!(call["traceId"], trace);
+    assert_eq!(call["facts"]["gen_ai.usage.input_tokens"], 2);
+    let header = told_provider(&mock).unwrap();
+    assert_eq!(header, format!("00-{trace}-{}-01", call["spanId"].as_str().unwrap()));
+}
+
+#[tokio::test]
 async fn without_a_collector_everything_works_and_nothing_piles_up() {
     let mock = MockProvider::start().await;
     let nowhere = format!("http://127.0.0.1:{}", free_port());

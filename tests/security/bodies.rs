@@ -70,9 +70,10 @@ async fn a_body_without_end_is_cut_and_needs_no_memory() {
     let gateway = gateway().await;
     let before = gateway.resident_kib().unwrap();
     let paths = all_routes().map(|route| match route.place {
-        Place::Path(path) | Place::Api(path) => path,
+        Place::Path(path) | Place::Api(path) | Place::Like(path) | Place::PagePath(path) => path,
         Place::Page => "/clawgate/",
         Place::Hooks => HOOK,
+        Place::Webhooks => "/hooks/agent",
         Place::UiPath(path) | Place::UiFolder(path) | Place::Folder(path) => path,
         Place::Ui => "/chat",
     });

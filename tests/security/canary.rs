@@ -143,6 +143,8 @@ impl Scene {
             "password": birds.at("gateway.remote.password")});
         config["gateway"]["tools"] = json!({"allow": ["exec"]});
         config["cron"] = json!({"webhookToken": birds.at("cron.webhookToken")});
+        config["hooks"] = json!({"enabled": true, "token": birds.at("hooks.token"),
+            "mappings": [{"match": {"path": "x"}, "token": birds.at("hooks.mappings.*.token")}]});
         let password = birds.at("diagnostics.otel.endpoint");
         let whole = birds.at("diagnostics.otel.tracesEndpoint");
         config["diagnostics"] = json!({"otel": {"enabled": true, "flushIntervalMs": 1000,
@@ -299,6 +301,7 @@ fn tools(config: &mut Value, birds: &mut Birds, parrot: &Parrot, base: &Path, se
         services[name] = json!({"apiKey": birds.at(&at("apiKey")), "baseUrl": url});
     }
     config["tools"]["web"]["search"] = services;
+    vectors(config, birds, parrot);
     speech(config, birds, parrot);
     config["tools"]["exec"]["env"] = json!({"TOOL_KEY": birds.at("tools.exec.env.*")});
     config["skills"]["entries"] = json!({"gh": {"apiKey": birds.at("skills.entries.*.apiKey"),
@@ -313,6 +316,21 @@ fn tools(config: &mut Value, birds: &mut Birds, parrot: &Parrot, base: &Path, se
             "env": {"KEY": birds.at("mcp.servers.*.env.*")}},
         "far": {"url": url, "headers": {"X-Key": birds.at("mcp.servers.*.headers.*")}},
     });
+}
+
+/// Makers of vectors that refuse everything.
+fn vectors(config: &mut Value, birds: &mut Birds, parrot: &Parrot) {
+    let mut search = |at: &str| {
+        let at = |rest: &str| format!("{at}.memorySearch.remote.{rest}");
+        let password = birds.at(&at("baseUrl"));
+        json!({"provider": "openai", "remote": {"apiKey": birds.at(&at("apiKey")),
+            "baseUrl": format!("http://me:{password}@{}/v1", parrot.address),
+            "headers": {"X-Key": birds.at(&at("headers.*"))}}})
+    };
+    config["agents"]["defaults"]["memorySearch"] = search("agents.defaults");
+    let own = search("agents.list.*");
+    config["agents"]["list"] = json!([{"id": "main"}, {"id": "other", "memorySearch": own}]);
+    config["gateway"]["http"]["endpoints"] = json!({"chatCompletions": {"enabled": true}});
 }
 
 /// Services of speech that refuse everything.
@@ -375,6 +393,15 @@ async fn exercise(scene: &Scene) -> Vec<WsClient> {
         assert_eq!(refused["ok"], false, "{method}: {refused}");
     }
     client.request("talk.config", json!({})).await;
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let http = reqwest::Client::builder().no_proxy().build().unwrap();
+    for agent in ["main", "other"] {
+        let url = format!("http://{}/v1/embeddings", scene.gateway.address());
+        let body = json!({"model": format!("openclaw/{agent}"), "input": "x"}).to_string();
+        let refused = http.post(url).bearer_auth(&scene.token).body(body).send().await.unwrap();
+        let told = refused.text().await.unwrap();
+        assert!(told.contains("internal error"), "{told}");
+    }
     for line in ["/config show", "/config get gateway.auth", "/config get models", "/status"] {
         let end = ask(&mut client, "commands", line, line).await;
         assert!(!text_of(&end["message"]).is_empty(), "{line}: {end}");
@@ -453,7 +480,9 @@ async fn asked_by_http(scene: &Scene) -> Vec<(String, Vec<u8>)> {
     let mut answers = Vec::new();
     let sockets = ALL.iter().flat_map(|dialect| dialect.sockets).map(|route| route.path);
     let places = all_routes().filter_map(|route| match route.place {
-        Place::Path(path) | Place::Api(path) => Some(path),
+        Place::Path(path) | Place::Api(path) | Place::Like(path) | Place::PagePath(path) => {
+            Some(path)
+        }
         _ => None,
     });
     for path in places.chain(sockets).chain(["/api/claude/nothing"]) {
@@ -561,7 +590,8 @@ async fn every_place_for_a_credential_has_a_canary() {
 fn every_member_of_the_config_that_is_a_secret_is_a_known_place() {
     let expected = "account.rs bot_token, account.rs secret, account.rs secret, account.rs token, \
         account.rs webhook_secret, account.rs webhook_secret, auth.rs password, auth.rs password, auth.rs token, auth.rs token, \
-        cli_backend.rs env, cron.rs webhook_token, env.rs added, mcp.rs env, mcp.rs headers, mcp.rs url, mcp.rs url, models.rs api_key, \
+        cli_backend.rs env, cron.rs webhook_token, env.rs added, mcp.rs env, mcp.rs headers, mcp.rs url, mcp.rs url, \
+        memory_search.rs api_key, memory_search.rs base_url, memory_search.rs headers, models.rs api_key, \
         models.rs headers, options.rs api_key, options.rs base_url, options.rs env, otel.rs headers, otel.rs headers, provider_request.rs ca, provider_request.rs cert, \
         provider_request.rs headers, provider_request.rs key, provider_request.rs token, \
         provider_request.rs value, provider_request.rs value, settings.rs password, \

@@ -6,6 +6,8 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
+use reqwest::header::HeaderValue;
+use reqwest::{Client, Method};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -100,6 +102,56 @@ async fn no_header_adds_to_what_a_user_may_do() {
         let (mut client, _) = control_ui(&gateway, &[USER, PROOF, PAGE, scopes]).await;
         let inject = json!({"sessionKey": "main", "message": "x"});
         assert_eq!(client.request("chat.inject", inject).await["ok"], false, "{name}");
+    }
+}
+
+#[tokio::test]
+async fn who_asks_for_less_by_http_gets_no_more_however_the_header_is_written() {
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let client = Client::builder().no_proxy().build().unwrap();
+    let auth = |mode: &str| {
+        let proxy = json!({"userHeader": "x-user", "allowLoopback": true});
+        json!({"mode": mode, "trustedProxy": proxy, "sharedSecretScopes": ["read", "write"]})
+    };
+    for mode in ["trusted-proxy", "none"] {
+        let mut config = config(auth(mode));
+        config["gateway"]["http"]["endpoints"] = json!({"chatCompletions": {"enabled": true}});
+        let gateway = Gateway::start(GatewayOptions::with_config(config)).await;
+        // What is refused for its rights is refused before its body is looked at.
+        let status = async |method: Method, path: &str, lines: &[&[u8]]| {
+            let mut request = client.request(method, format!("http://{}{path}", gateway.address()));
+            if mode == "trusted-proxy" {
+                request = request.header("x-user", ANN).header("X-Forwarded-For", "203.0.113.9");
+            }
+            for line in lines {
+                let value = HeaderValue::from_bytes(line).unwrap();
+                request = request.header("x-openclaw-scopes", value);
+            }
+            request.body("{}").send().await.unwrap().status().as_u16()
+        };
+        for (lines, may_read, may_write) in [
+            (&[][..], true, true),
+            (&[&b"operator.read"[..]], true, false),
+            (&[b" operator.write ,operator.approvals,"], true, true),
+            (&[b"operator.approvals", b"operator.read"], true, false),
+            (&[b"operator.read", b"operator.write"], true, true),
+            (&[b""], false, false),
+            (&[b"", b""], false, false),
+            (&[b"operator.everything, *"], false, false),
+            (&[b"operator.read\xff"], false, false),
+            // Of more than a login is worth there is nothing to be had.
+            (&[b"operator.admin"], false, false),
+        ] {
+            let expected = |may: bool, allowed: u16| if may { allowed } else { 403 };
+            let read = status(Method::GET, "/v1/models", lines).await;
+            let wrote = status(Method::POST, "/v1/chat/completions", lines).await;
+            let found = (read, wrote);
+            assert_eq!(
+                found,
+                (expected(may_read, 200), expected(may_write, 400)),
+                "{mode} {lines:?}"
+            );
+        }
     }
 }
 

@@ -7,9 +7,11 @@ use std::os::unix::fs::symlink;
 use std::path::Path;
 
 use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
 
 use crate::stage::{Api, ask, config, connect, events};
-use crate::support::client::{ALL_SCOPES, standard_connect};
+use crate::support::client::{ALL_SCOPES, SOON, standard_connect};
 use crate::support::{Gateway, GatewayOptions, MockProvider, SECRET, WsClient};
 
 pub const CANARY: &str = "canary-4711";
@@ -138,4 +140,80 @@ async fn a_pipe_keeps_nobody_waiting() {
     let pipe = gateway.workspace().join("pipe.md");
     rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, rustix::fs::Mode::RWXU).unwrap();
     all_refused(&mut client, &["pipe.md".to_owned()]).await;
+}
+
+/// Asks by HTTP for exactly this path, as no client would send some of them.
+async fn get(gateway: &Gateway, path: &str) -> String {
+    let mut tcp = TcpStream::connect(gateway.address()).await.unwrap();
+    let head = format!(
+        "GET {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {SECRET}\r\n\
+        x-openclaw-requester-session-key: agent:main:main\r\nConnection: close\r\n\r\n"
+    );
+    tcp.write_all(head.as_bytes()).await.unwrap();
+    let mut answer = Vec::new();
+    let read = tokio::time::timeout(SOON, tcp.read_to_end(&mut answer)).await;
+    read.expect("nobody waits on a pipe").unwrap();
+    String::from_utf8_lossy(&answer).into_owned()
+}
+
+#[tokio::test]
+async fn no_route_of_media_opens_what_lies_elsewhere_or_waits_on_a_pipe() {
+    let (gateway, _mock, mut client) = scene(true).await;
+    ask(&mut client, "main", "hello", "run-0").await;
+    let (state, workspace) = (gateway.state_dir(), gateway.workspace());
+    let secret = gateway.root().join("secret.png");
+    fs::write(&secret, [b"\x89PNG\r\n\x1a\n".as_slice(), CANARY.as_bytes()].concat()).unwrap();
+    let (inbound, outgoing) = (state.join("media/inbound"), state.join("media/outgoing"));
+    for folder in [&inbound, &outgoing.join("originals"), &outgoing.join("records"), &workspace] {
+        fs::create_dir_all(folder).unwrap();
+    }
+    let fifo = |path: &Path| {
+        rustix::fs::mkfifoat(rustix::fs::CWD, path, rustix::fs::Mode::RWXU).unwrap();
+    };
+    for folder in [&inbound, &outgoing.join("originals"), &workspace] {
+        symlink(&secret, folder.join("link.png")).unwrap();
+        symlink("/dev/zero", folder.join("device.png")).unwrap();
+        symlink(gateway.root(), folder.join("folder")).unwrap();
+        fifo(&folder.join("pipe.png"));
+    }
+    let names = [
+        "link.png",
+        "device.png",
+        "folder/secret.png",
+        "pipe.png",
+        "../secret.png",
+        "..%2fsecret.png",
+        "%2e%2e/secret.png",
+        "%2e%2e%2f%2e%2e%2fsecret.png",
+        "a%00.png",
+        "..%5csecret.png",
+    ];
+    let mut paths = vec!["/avatar/..%2f..%2fsecret".to_owned(), "/avatar/main%00".to_owned()];
+    for name in names {
+        let media = "/__openclaw__/assistant-media?source=";
+        paths.push(format!("{media}media://inbound/{name}"));
+        paths.push(format!("{media}{}/{name}", inbound.display()));
+        paths.push(format!("{media}file://{}/{name}", workspace.display()));
+        paths.push(format!("/api/chat/media/outgoing/agent:main:main/{name}/full"));
+    }
+    paths.push(format!("/__openclaw__/assistant-media?source={}", secret.display()));
+    // Records that name what is no picture of theirs.
+    for (at, name) in names.iter().enumerate() {
+        let id = format!("0f8b1f4e-6c1e-4c0f-9d0a-0000000000{at:02}");
+        let record = json!({"sessionKey": "agent:main:main",
+            "original": {"path": format!("{}/{name}", outgoing.display()), "contentType": "image/png"}});
+        fs::write(outgoing.join(format!("records/{id}.json")), record.to_string()).unwrap();
+        paths.push(format!("/api/chat/media/outgoing/agent:main:main/{id}/full"));
+    }
+    for path in paths {
+        let answer = get(&gateway, &path).await;
+        let status = answer.split(' ').nth(1).unwrap_or_default();
+        assert!(["400", "404"].contains(&status), "{path}: {answer}");
+        assert!(!answer.contains(CANARY), "{path}");
+    }
+    for name in names.iter().filter(|name| !name.contains('%')) {
+        fs::write(workspace.join("IDENTITY.md"), format!("- Avatar: {name}\n")).unwrap();
+        let answer = get(&gateway, "/avatar/main").await;
+        assert!(answer.starts_with("HTTP/1.1 404"), "{name}: {answer}");
+    }
 }

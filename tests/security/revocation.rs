@@ -8,13 +8,14 @@ use futures_util::future::join_all;
 use futures_util::{SinkExt, StreamExt};
 use serde_json::{Value, json};
 use tokio::net::{TcpSocket, TcpStream};
+use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout};
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::{WebSocketStream, client_async};
 
 use crate::stage::{admin, call};
 use crate::support::guest::{Guest, proxied_config};
-use crate::support::{Gateway, GatewayOptions, SECRET, WsClient, now_ms};
+use crate::support::{Gateway, GatewayOptions, MockProvider, SECRET, WsClient, now_ms};
 
 /// How long a connection may outlast what it stands on.
 const AT_ONCE: Duration = Duration::from_secs(1);
@@ -156,4 +157,115 @@ async fn a_secret_that_was_changed_is_good_for_nothing_after_the_start() {
     assert_eq!(error["details"]["code"], "AUTH_TOKEN_MISMATCH");
     // What was approved for the device itself stays.
     guest.with(json!({"deviceToken": token})).come(&gateway).await;
+}
+
+#[tokio::test]
+async fn a_stream_of_a_session_ends_with_the_token_it_stands_on() {
+    let gateway = gateway().await;
+    let mut operator = admin(&gateway).await;
+    let key = "agent:main:followed";
+    call(&mut operator, "sessions.create", json!({"key": key})).await;
+    let guest = Guest::new("follower", &["operator.read"]);
+    let token = guest.token(&gateway).await;
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let url = format!("http://{}/sessions/{key}/history", gateway.address());
+    let asked = reqwest::Client::builder().no_proxy().build().unwrap().get(url);
+    let asked = asked.bearer_auth(&token).header("accept", "text/event-stream");
+    let answer = asked.try_clone().unwrap().send().await.unwrap();
+    assert_eq!(answer.status(), 200);
+    let mut stream = answer.bytes_stream();
+    let begin = stream.next().await.unwrap().unwrap();
+    assert!(begin.starts_with(b"retry: 1000\n\nevent: history\n"), "{begin:?}");
+    let params = json!({"deviceId": guest.id(), "role": "operator"});
+    call(&mut operator, "device.token.revoke", params).await;
+    call(&mut operator, "chat.inject", json!({"sessionKey": key, "message": "secret"})).await;
+    let rest = timeout(AT_ONCE, stream.collect::<Vec<_>>()).await.expect("it ends at once");
+    assert!(rest.into_iter().flatten().all(|part| part.is_empty()), "and tells nothing more");
+    assert_eq!(asked.send().await.unwrap().status(), 401);
+}
+
+/// A gateway that has the API of OpenAI.
+async fn openai_gateway(mock: &MockProvider) -> Gateway {
+    let mut config = crate::stage::config(mock.address(), crate::stage::Api::OpenAi);
+    config["gateway"]["reload"] = json!({"mode": "hot", "debounceMs": 0});
+    config["gateway"]["http"]["endpoints"] =
+        json!({"chatCompletions": {"enabled": true}, "responses": {"enabled": true}});
+    Gateway::start(GatewayOptions::with_config(config)).await
+}
+
+/// Requests of the API of OpenAI that are being answered, each in a session of its
+/// own; what they end with.
+async fn running(gateway: &Gateway, token: &str, mock: &MockProvider) -> JoinSet<(u16, String)> {
+    let message = "@mock stream n=2000 delay=20";
+    let chat = json!({"messages": [{"role": "user", "content": message}]});
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let client = reqwest::Client::builder().no_proxy().build().unwrap();
+    let (mut all, before) = (JoinSet::new(), mock.requests().len());
+    for (path, body) in [("chat/completions", chat), ("responses", json!({"input": message}))] {
+        for is_stream in [false, true] {
+            let mut body = body.clone();
+            body["stream"] = json!(is_stream);
+            let url = format!("http://{}/v1/{path}", gateway.address());
+            let request = client.post(url).bearer_auth(token).body(body.to_string());
+            all.spawn(async move {
+                let response = request.send().await.unwrap();
+                (response.status().as_u16(), response.text().await.unwrap())
+            });
+        }
+    }
+    crate::stage::until("four runs", async || (mock.requests().len() >= before + 4).then_some(()))
+        .await;
+    all
+}
+
+/// Waits for the end of such requests, which is near, and of their runs.
+async fn are_cut(mut all: JoinSet<(u16, String)>, operator: &mut WsClient) {
+    let began = Instant::now();
+    let mut statuses = Vec::new();
+    while let Some(ended) = all.join_next().await {
+        let (status, text) = ended.unwrap();
+        assert!(text.contains("Unauthorized") && !text.contains("w2000"), "{text}");
+        statuses.push(status);
+    }
+    statuses.sort_unstable();
+    // A stream had begun well.
+    assert_eq!(statuses, [200, 200, 401, 401]);
+    assert!(began.elapsed() < AT_ONCE, "{:?}", began.elapsed());
+    crate::stage::until("the end of the runs", async || {
+        let listed = call(operator, "sessions.list", json!({})).await;
+        let rows = listed["sessions"].as_array().unwrap();
+        (rows.len() >= 4 && rows.iter().all(|row| row["status"] == "killed")).then_some(())
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_request_that_is_being_answered_falls_with_the_device_that_sent_it() {
+    let mock = MockProvider::start().await;
+    let gateway = openai_gateway(&mock).await;
+    let mut operator = admin(&gateway).await;
+    for method in ["device.token.revoke", "device.pair.remove"] {
+        let guest = Guest::new(&format!("asker of {method}"), &["operator.read", "operator.write"]);
+        let token = guest.token(&gateway).await;
+        let all = running(&gateway, &token, &mock).await;
+        let mut params = json!({"deviceId": guest.id()});
+        if method == "device.token.revoke" {
+            params["role"] = json!("operator");
+        }
+        call(&mut operator, method, params).await;
+        are_cut(all, &mut operator).await;
+    }
+}
+
+#[tokio::test]
+async fn a_request_that_is_being_answered_falls_with_the_secret_of_the_gateway() {
+    let mock = MockProvider::start().await;
+    let gateway = openai_gateway(&mock).await;
+    let guest = Guest::new("bystander", &["operator.read", "operator.write", "operator.admin"]);
+    let own = guest.clone().with(json!({"deviceToken": guest.token(&gateway).await}));
+    let (mut operator, _) = own.come(&gateway).await;
+    let all = running(&gateway, SECRET, &mock).await;
+    let text = std::fs::read_to_string(gateway.config_path()).unwrap();
+    std::fs::write(gateway.config_path(), text.replace(SECRET, "another-secret")).unwrap();
+    are_cut(all, &mut operator).await;
 }

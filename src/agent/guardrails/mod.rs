@@ -1,10 +1,11 @@
-//! Guardrails: what is done about a tool call of a run before it is made.
+//! Guardrails: what is done about a tool call before it is made, of a run or of a client
+//! that calls a tool itself.
 //!
 //! Owns: carrying out what `tools.guardrails` says. Promises: off, it costs one look
 //! at a setting; a call is only ever taken away, never granted: tool policy and exec
 //! approvals judge what goes on here as ever; unclear, late and failed all mean no; a
-//! refused call is an answer that the model reads, and the run goes on. Must not: judge
-//! what a client itself calls (`tools.invoke`); that has rights of its own.
+//! refused call is an answer that the model reads, and the run goes on. Must not: know who
+//! may call a tool.
 
 mod review;
 
@@ -42,7 +43,7 @@ pub enum GuardNews {
     },
 }
 
-/// Makes a call of a run, if it may be made.
+/// Makes a call, if it may be made.
 pub async fn call(cx: &ToolContext, toolbox: &Toolbox, call: &ToolCall) -> ToolOutput {
     if !cx.parts().settings.now().tools.guardrails.enabled {
         return toolbox.call(cx, call).await;
@@ -123,6 +124,15 @@ fn asking(call: &ToolCall) -> ToolCall {
         arguments.insert("ask".into(), json!("always"));
     }
     call
+}
+
+/// Why they have refused a call; none where a tool itself has answered.
+pub fn refusal(output: &ToolOutput) -> Option<&str> {
+    let details = output.details.as_ref()?;
+    if details["by"] != GUARDRAILS || details["status"] != "denied" {
+        return None;
+    }
+    details["reason"].as_str()
 }
 
 fn denied(tool: &str, reason: &str) -> ToolOutput {

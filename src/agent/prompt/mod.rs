@@ -108,6 +108,15 @@ impl Prompt {
         Self { instructions: instructions.map(str::to_owned), ..self }
     }
 
+    /// The same for one message that is said to come by this channel.
+    #[must_use]
+    pub fn by_channel(mut self, channel: Option<&str>) -> Self {
+        if let Some(channel) = channel {
+            channel.clone_into(&mut self.channel);
+        }
+        self
+    }
+
     /// The prompt for `model`; `notices` happened since the last turn.
     pub fn render(&self, model: &ModelInfo, thinking: ThinkingLevel, notices: &[String]) -> String {
         let mut prompt = match &self.written {

@@ -46,6 +46,17 @@ pub enum TargetError {
     Store(#[from] StoreError),
 }
 
+/// Why a sub-agent is not stopped.
+#[derive(Debug, thiserror::Error)]
+pub enum StopError {
+    /// Another session has begun it, or another client.
+    #[error("Subagents can only control runs spawned from their own session.")]
+    NotYours,
+    /// It could not be read.
+    #[error("sub-agents not readable: {0}")]
+    Store(#[from] StoreError),
+}
+
 impl Runs {
     /// The sub-agents that a session has begun, the newest first: of each the
     /// run that was asked for last.
@@ -119,6 +130,28 @@ impl Runs {
             }
         }
         Ok(killed)
+    }
+
+    /// Stops what a sub-agent does, with all below it: the one that has this
+    /// session. `by` are a session that wants it and a client that speaks for it;
+    /// without them nobody else needs to agree. Answers whether there was something
+    /// to stop.
+    ///
+    /// # Errors
+    /// [`StopError`].
+    pub async fn stop_session_of_subagent(
+        &self,
+        child: &SessionKey,
+        by: Option<(&SessionKey, &Principal)>,
+    ) -> Result<bool, StopError> {
+        let rows = self.parts.store.subagents(SubagentQuery::OfChild(child.to_string())).await?;
+        let Some(row) = rows.into_iter().next_back() else { return Ok(false) };
+        if let Some((requester, principal)) = by
+            && !(row.parent_key == requester.as_str() && may_stop(principal, &row))
+        {
+            return Err(StopError::NotYours);
+        }
+        Ok(self.stop_subagent(&row.run_id, AbortReason::Rpc).await)
     }
 
     /// Says something to a sub-agent. One that is over begins again, and its

@@ -14,7 +14,7 @@ mod recover;
 mod spawn;
 mod stop;
 
-pub use manage::{Said, TargetError};
+pub use manage::{Said, StopError, TargetError};
 pub use outcome::Outcome;
 pub use spawn::{SpawnError, SpawnRequest, Spawned};
 

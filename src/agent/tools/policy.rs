@@ -26,8 +26,8 @@ const NOT_FOR_LEAVES: [&str; 4] =
 /// Only for the gateway's owner, whatever lists say.
 const OWNER_ONLY: [&str; 1] = ["cron"];
 /// Not for clients that call tools themselves, unless `gateway.tools` allows it.
-const NOT_FOR_CLIENTS: [&str; 6] =
-    ["group:fs", "group:runtime", "sessions_spawn", "sessions_send", "gateway", "cron"];
+const NOT_FOR_CLIENTS: [&str; 7] =
+    ["group:fs", "group:runtime", "sessions_spawn", "sessions_send", "gateway", "cron", "nodes"];
 
 /// What lists call the tools of all MCP servers, as in OpenClaw.
 const ALL_MCP: &str = "bundle-mcp";

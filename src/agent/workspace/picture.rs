@@ -1,14 +1,16 @@
 //! A picture of an agent that lies in its workspace.
 //!
-//! Promises: nothing outside of the workspace is read, and nothing that is no
-//! picture is told.
+//! Promises: nothing outside of the workspace is opened, wherever links lead, and
+//! nothing that is no picture is told.
 
-use std::fs::{self, File};
 use std::io::Read as _;
 use std::path::{Component, Path};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use cap_std::ambient_authority;
+use cap_std::fs::{Dir, OpenOptions, OpenOptionsExt};
+use rustix::fs::OFlags;
 
 use super::identity::Avatar;
 use crate::sessions::MediaType;
@@ -25,15 +27,18 @@ pub fn in_workspace(dir: &Path, written: &str) -> Option<Avatar> {
     {
         return None;
     }
-    let inside = fs::canonicalize(dir).ok()?;
-    let target = fs::canonicalize(inside.join(path)).ok()?;
-    // Before it is opened: that would wait for the other end of a pipe.
-    let metadata = fs::symlink_metadata(&target).ok()?;
-    if !target.starts_with(&inside) || !metadata.is_file() || metadata.len() > PICTURE_MAX {
+    let folder = Dir::open_ambient_dir(dir, ambient_authority()).ok()?;
+    let mut options = OpenOptions::new();
+    // A pipe must not hold anybody up.
+    let flags = OFlags::NONBLOCK | OFlags::NOCTTY;
+    options.read(true).custom_flags(i32::try_from(flags.bits()).ok()?);
+    let file = folder.open_with(path, &options).ok()?;
+    let metadata = file.metadata().ok()?;
+    if !metadata.is_file() || metadata.len() > PICTURE_MAX {
         return None;
     }
     let mut bytes = Vec::new();
-    File::open(&target).ok()?.take(PICTURE_MAX).read_to_end(&mut bytes).ok()?;
+    file.take(PICTURE_MAX).read_to_end(&mut bytes).ok()?;
     let kind = MediaType::of(&bytes, "");
     let url = || format!("data:{};base64,{}", kind.mime, STANDARD.encode(&bytes));
     kind.is_picture().then(|| Avatar::Local(url()))
@@ -41,6 +46,8 @@ pub fn in_workspace(dir: &Path, written: &str) -> Option<Avatar> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]

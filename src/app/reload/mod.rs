@@ -184,7 +184,7 @@ impl Reloader {
             return self.restart(changed, caller);
         }
         let pending = changes::hold_listening(&before, &mut news.settings);
-        let is_over = self.use_it(&before, news, caller).await;
+        let is_over = Box::pin(self.use_it(&before, news, caller)).await;
         tracing::info!(?changed, ?pending, "the config file has changed and is in use");
         if mode == ReloadMode::Hybrid && !pending.is_empty() {
             return TakenUp { is_over, ..self.restart(pending, caller) };

@@ -62,6 +62,7 @@ impl News {
         let env = &settings.environment(env);
         let followed = settings.gateway.auth.follow(&settings.secrets, env).await;
         followed.map_err(|lost| AppError::lost(lost).issue())?;
+        settings.hooks.follow(&settings.secrets, env, &settings.gateway.auth).await;
         if settings.gateway.tls != before.gateway.tls {
             listen::check_tls(&settings).await.map_err(|error| ConfigIssue {
                 path: "gateway.tls".into(),

@@ -122,10 +122,13 @@ impl Channel for Telegram {
         })
     }
 
+    fn knows_hook(&self, header: &(dyn Fn(&str) -> Option<String> + Sync)) -> Option<bool> {
+        let known = self.webhook.as_ref().zip(header(SECRET_HEADER));
+        Some(known.is_some_and(|((_, secret), given)| secret.matches(&given)))
+    }
+
     fn read_hook(&self, request: &HookRequest<'_>) -> Result<Option<Inbound>, HookRefusal> {
-        let Some((_, secret)) = &self.webhook else { return Err(HookRefusal::Unauthorized) };
-        let given = (request.header)(SECRET_HEADER).ok_or(HookRefusal::Unauthorized)?;
-        if !secret.matches(&given) {
+        if self.knows_hook(request.header) != Some(true) {
             return Err(HookRefusal::Unauthorized);
         }
         let malformed = |error: serde_json::Error| HookRefusal::Malformed(error.to_string());

@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use crate::cli::doctor::{Finding, Severity};
+use crate::config::secrets::SecretInput;
 use crate::config::{AuthMode, Origin, Settings};
 use crate::protocol::Scope;
 use crate::support::Secret;
@@ -61,6 +62,7 @@ pub fn check(settings: &Settings) -> Vec<Finding> {
     }
     findings.extend(proxies(settings));
     findings.extend(pages(settings, is_open));
+    findings.extend(hooks(settings));
     if gateway.auth.shared_secret_scopes.contains(Scope::Admin) {
         findings.push(Finding::new(
             "gateway.shared_secret_admin",
@@ -115,6 +117,33 @@ fn is_weak(secret: &Secret, least: usize) -> bool {
     let text = secret.expose();
     let different: HashSet<_> = text.chars().collect();
     text.chars().count() < least || different.len() < VARIETY_LEAST
+}
+
+/// Tokens of hooks. What a reference leads to is not looked up here.
+fn hooks(settings: &Settings) -> Vec<Finding> {
+    let hooks = &settings.hooks;
+    if !hooks.enabled {
+        return Vec::new();
+    }
+    let own = hooks.mappings.iter().enumerate().filter_map(|(index, mapping)| {
+        Some((format!("hooks.mappings[{index}].token"), mapping.token.as_ref()?))
+    });
+    let general = hooks.token.iter().map(|token| ("hooks.token".to_owned(), token));
+    let weak = general.chain(own).filter_map(|(key, token)| match token {
+        SecretInput::Text(secret) if is_weak(secret, TOKEN_LEAST) => Some(key),
+        SecretInput::Text(_) | SecretInput::Ref(_) => None,
+    });
+    let weak: Vec<_> = weak.collect();
+    if weak.is_empty() {
+        return vec![Finding::ok("hooks.token_too_short", "no token of hooks is easily guessed")];
+    }
+    vec![Finding::new(
+        "hooks.token_too_short",
+        Severity::Warn,
+        format!("{} short or easily guessed", weak.join(", ")),
+        "whoever guesses it tells agents what to do",
+        "a new one for each: openssl rand -hex 32",
+    )]
 }
 
 /// Whose word about a client counts.

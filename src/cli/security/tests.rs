@@ -69,6 +69,12 @@ fn each_setting_that_opens_something_is_found() {
     for (config, id, severity) in [
         (gateway(json!({"auth": {"mode": "none"}})), "gateway.loopback_no_auth", critical),
         (gateway(json!({"auth": auth("short")})), "gateway.token_too_short", warn),
+        (json!({"hooks": {"enabled": true, "token": "short"}}), "hooks.token_too_short", warn),
+        (
+            json!({"hooks": {"enabled": true, "token": GOOD, "mappings": [{"token": "hook-me"}]}}),
+            "hooks.token_too_short",
+            warn,
+        ),
         (gateway(json!({"auth": auth(&"a".repeat(64))})), "gateway.token_too_short", warn),
         (open(json!({"auth": auth("short")})), "gateway.token_too_short", critical),
         (

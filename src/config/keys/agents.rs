@@ -1,7 +1,7 @@
 //! The keys of `agents`.
 
 use super::Kind::{
-    self, Boolean, Either, Integer, List, Map, Number, Object, Quantity, Text, Word,
+    self, Boolean, Either, Integer, List, Map, Number, Object, Quantity, Secret, Text, Word,
 };
 use super::gateway::TEXT_MAP;
 use super::{COUNT, Key, TEXTS, key, tools};
@@ -74,6 +74,7 @@ const DEFAULTS: &[Key] = &[
         Object(HEARTBEAT),
         "How often an agent is asked whether something is to be done.",
     ),
+    key("memorySearch", Object(MEMORY_SEARCH), "Who makes vectors of texts."),
     key("sandbox", Object(SANDBOX), "Whose commands are confined."),
     key("cliBackends", Object(CLI_BACKENDS), "Programs that answer in the place of a provider.")
         .advanced(),
@@ -175,6 +176,30 @@ const ACTIVE_HOURS: &[Key] = &[
     key("timezone", Text, "Of which time zone: user, local, or a name.").like("\"Europe/Berlin\""),
 ];
 
+const MEMORY_SEARCH: &[Key] = &[
+    key("enabled", Boolean, "Whether anybody is asked for vectors.").or("true"),
+    key(
+        "provider",
+        Text,
+        "Who is asked: openai, gemini, voyage, mistral, deepinfra, ollama, lmstudio, a provider \
+         of models.providers, or auto, who there is a key for.",
+    )
+    .or("\"auto\""),
+    key("model", Text, "The provider's name of the model.").like("\"text-embedding-3-small\""),
+    key(
+        "outputDimensionality",
+        Integer(1, 65_536),
+        "Numbers that a vector has, where a request does not say.",
+    ),
+    key("remote", Object(REMOTE), "How the provider is reached, where it is not as usual."),
+];
+
+const REMOTE: &[Key] = &[
+    key("baseUrl", Secret, "Where its API begins.").like("\"https://api.example.com/v1\""),
+    key("apiKey", Secret, "Its key."),
+    key("headers", Map(&Secret), "Headers beside those of the provider; they win."),
+];
+
 const SANDBOX: &[Key] = &[
     key("mode", Word(&["off", "non-main", "all"]), "Whose commands are confined.").or("\"off\""),
     key(
@@ -220,6 +245,7 @@ const AGENT: &[Key] = &[
         Object(HEARTBEAT),
         "How often it is asked whether something is to be done; then only agents that have this are asked.",
     ),
+    key("memorySearch", Object(MEMORY_SEARCH), "Who makes vectors of texts for it."),
     key("sandbox", Object(SANDBOX), "Whether its commands are confined."),
 ];
 

@@ -7,6 +7,7 @@ pub fn allowed(kind: &Kind) -> String {
     match kind {
         Kind::Boolean => "true or false".into(),
         Kind::Text => "a text".into(),
+        Kind::TextOrFalse => "a text, or false".into(),
         Kind::Secret => "a text, or a reference {source, provider, id}".into(),
         Kind::Integer(least, most) if *most == MAX => format!("an integer from {least} on"),
         Kind::Integer(least, most) => format!("an integer from {least} to {most}"),

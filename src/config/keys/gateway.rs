@@ -1,6 +1,6 @@
 //! The keys of `gateway`.
 
-use super::Kind::{Boolean, Either, Integer, List, Map, Object, Secret, Text, Word};
+use super::Kind::{Boolean, Either, Integer, List, Map, Object, Secret, Text, TextOrFalse, Word};
 use super::{COUNT, Key, Kind, TEXTS, key, tools};
 
 pub(super) const GATEWAY: Key = key(
@@ -20,7 +20,7 @@ const KEYS: &[Key] = &[
     key("controlSocket", Boolean, "Whether clawgate devices works on this machine without a token.").or("true").advanced(),
     key("reload", Object(RELOAD), "What happens when the config file changes."),
     key("controlUi", Object(CONTROL_UI), "How the web UI is served, and which web pages may connect."),
-    key("http", Object(HTTP), "APIs of other software, by HTTP."),
+    key("http", Object(HTTP), "APIs of other software and uploads, by HTTP."),
     key("dialects", Object(DIALECTS), "APIs of other software that clients of it find here.").advanced(),
     key("tls", Object(TLS), "TLS on the port itself."),
     key("remote", Object(REMOTE), "The gateway that client commands are for when mode is remote."),
@@ -31,8 +31,25 @@ const KEYS: &[Key] = &[
     key("tools", Object(tools::RULES), "Tools that clients call themselves."),
 ];
 
-const HTTP: &[Key] =
-    &[key("endpoints", Object(ENDPOINTS), "Which of them are there, and what they take.")];
+const HTTP: &[Key] = &[
+    key("endpoints", Object(ENDPOINTS), "Which of them are there, and what they take."),
+    key("uploads", Object(UPLOADS), "Files that are uploaded for messages."),
+    key("securityHeaders", Object(SECURITY_HEADERS), "What stands above every answer.").advanced(),
+];
+
+const UPLOADS: &[Key] = &[key(
+    "maxBytes",
+    Integer(1, 4_294_967_296),
+    "Most bytes of a file; pictures have the bound of agents.defaults.mediaMaxMb as well.",
+)
+.or("67108864")];
+
+const SECURITY_HEADERS: &[Key] = &[key(
+    "strictTransportSecurity",
+    TextOrFalse,
+    "The header Strict-Transport-Security of every answer; false for none.",
+)
+.like("\"max-age=31536000\"")];
 
 const ENDPOINTS: &[Key] = &[
     key(
@@ -64,6 +81,11 @@ const RESPONSES: &[Key] = &[
             &[key("allowUrl", Boolean, "Whether pictures are fetched from the web.").or("true")],
         ),
         "Pictures in the input.",
+    ),
+    key(
+        "files",
+        Object(&[key("allowUrl", Boolean, "Whether files are fetched from the web.").or("true")]),
+        "Files in the input.",
     ),
 ];
 

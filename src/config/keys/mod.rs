@@ -12,6 +12,7 @@ mod describe;
 mod find;
 mod gateway;
 mod hints;
+mod hooks;
 mod lookup;
 mod models;
 mod others;
@@ -43,6 +44,8 @@ pub enum Kind {
     Boolean,
     /// A text.
     Text,
+    /// The same, or `false`.
+    TextOrFalse,
     /// A credential: a text, or a reference to one.
     Secret,
     /// An integer with its bounds.
@@ -145,6 +148,7 @@ pub const SECTIONS: &[Section] = &[
     section(85, "advanced", others::COMMANDS),
     section(90, "storage", others::SESSION),
     section(100, "automation", others::CRON),
+    section(110, "automation", hooks::HOOKS),
     section(150, "channels", channels::CHANNELS),
     section(155, "voice", voice::TALK),
     section(160, "tools", others::MCP),
@@ -161,7 +165,7 @@ pub const FOREIGN: &[Key] = &[
 
 /// Sections that OpenClaw has and that mean nothing here: whoever writes them
 /// has not misspelt anything.
-const NOT_OFFERED: [&str; 24] = [
+const NOT_OFFERED: [&str; 23] = [
     "acp",
     "approvals",
     "audio",
@@ -172,7 +176,6 @@ const NOT_OFFERED: [&str; 24] = [
     "commitments",
     "crestodian",
     "discovery",
-    "hooks",
     "identity",
     "media",
     "memory",

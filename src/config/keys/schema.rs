@@ -41,6 +41,7 @@ pub fn schema_of(kind: &Kind) -> Value {
             json!({"anyOf": words})
         }
         Kind::Quantity => json!({"anyOf": [{"type": "string"}, {"type": "number"}]}),
+        Kind::TextOrFalse => json!({"anyOf": [{"type": "string"}, {"const": false}]}),
         Kind::QuantityOrFalse => json!({"anyOf": [
             {"type": "string"}, {"type": "number"},
             {"type": "boolean", "not": {"const": true}},

@@ -13,7 +13,25 @@ use crate::config::{ConfigError, Env, check};
 
 /// What else has to stand in a config so that a place means something: the
 /// beginning of its path, the last name in it (any when empty), and the config.
-fn surroundings() -> Vec<(&'static str, &'static str, Value)> {
+type Surrounding = (&'static str, &'static str, Value);
+
+fn around_hooks() -> [Surrounding; 7] {
+    let hook = |rules: Value| json!({"hooks": {"mappings": [{"transform": rules}]}});
+    let when = |rule: &Value| hook(json!({"when": [rule]}));
+    let case = |rule: &Value| hook(json!({"cases": [{"when": [rule]}]}));
+    let (field, exists) = (json!({"field": "x"}), json!({"field": "x", "exists": true}));
+    [
+        ("hooks.enabled", "", json!({"hooks": {"token": "t"}})),
+        ("hooks.mappings.*.transform.when.*", "field", when(&exists)),
+        ("hooks.mappings.*.transform.when.*", "not", when(&exists)),
+        ("hooks.mappings.*.transform.when.*", "", when(&field)),
+        ("hooks.mappings.*.transform.cases.*.when.*", "field", case(&exists)),
+        ("hooks.mappings.*.transform.cases.*.when.*", "not", case(&exists)),
+        ("hooks.mappings.*.transform.cases.*.when.*", "", case(&field)),
+    ]
+}
+
+fn surroundings() -> Vec<Surrounding> {
     let provider = |members: Value| json!({"models": {"providers": {"a": members}}});
     let secrets = |members: Value| json!({"secrets": {"providers": {"a": members}}});
     let program = || secrets(json!({"source": "exec", "command": "/bin/true"}));
@@ -150,7 +168,8 @@ fn with(pattern: &str, path: &ValuePath, value: Value) -> Value {
         pattern.strip_prefix(start).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
             && (name.is_empty() || pattern[start.len()..].split('.').any(|part| part == name))
     };
-    let around = surroundings().into_iter().find(|(start, name, _)| fits(start, name));
+    let mut all = surroundings().into_iter().chain(around_hooks());
+    let around = all.find(|(start, name, _)| fits(start, name));
     let mut config = around.map_or_else(|| json!({}), |(_, _, config)| config);
     if path.set_in(&mut config, value.clone()).is_err() {
         config = json!({});
@@ -163,7 +182,7 @@ fn with(pattern: &str, path: &ValuePath, value: Value) -> Value {
 fn wrong(kind: &Kind) -> Vec<Value> {
     match kind {
         Kind::Boolean => vec![json!("true"), json!(1), json!([])],
-        Kind::Text => vec![json!(5), json!(true), json!(["x"])],
+        Kind::Text | Kind::TextOrFalse => vec![json!(5), json!(true), json!(["x"])],
         Kind::Secret => vec![json!(5), json!(["x"])],
         Kind::Integer(least, most) => {
             let mut values = vec![json!("x"), json!(1.5), json!(-1), json!(true)];
@@ -203,7 +222,7 @@ fn right(kind: &Kind, key: Option<&Key>) -> Vec<Value> {
         Kind::Number(..) => vec![json!(0.5), json!(1)],
         Kind::Word(words) => words.iter().map(|word| json!(word)).collect(),
         Kind::Quantity if said.is_empty() => vec![json!("1h")],
-        Kind::QuantityOrFalse => vec![json!(false)],
+        Kind::QuantityOrFalse | Kind::TextOrFalse => vec![json!(false)],
         Kind::Either(kinds) => kinds.iter().flat_map(|kind| right(kind, key)).collect(),
         Kind::List(_) => vec![json!([])],
         Kind::Any => vec![json!({"a": [1]})],

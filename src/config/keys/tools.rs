@@ -78,7 +78,7 @@ const KEYS: &[Key] = &[
     FS,
     key("exec", Object(EXEC), "How commands run."),
     key("web", Object(WEB), "The way to the web."),
-    key("guardrails", Object(GUARDRAILS), "What else is done about tool calls of runs."),
+    key("guardrails", Object(GUARDRAILS), "What else is done about tool calls."),
 ];
 
 const STRATEGY: Kind = Word(&["allow", "deny", "hitl", "pitl", "aitl", "filter", "ask"]);

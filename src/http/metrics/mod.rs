@@ -79,11 +79,14 @@ const fn template(place: Place) -> &'static str {
     match place {
         Place::Path(path)
         | Place::Api(path)
+        | Place::Like(path)
+        | Place::PagePath(path)
         | Place::UiPath(path)
         | Place::UiFolder(path)
         | Place::Folder(path) => path,
         Place::Page => "(page)",
         Place::Hooks => "(channels)",
+        Place::Webhooks => "(hooks)",
         Place::Ui => "(control ui)",
     }
 }

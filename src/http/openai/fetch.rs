@@ -7,6 +7,7 @@ use axum::http::StatusCode;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use futures_util::stream::{self, StreamExt, TryStreamExt};
+use reqwest::Url;
 use serde_json::{Value, json};
 
 use super::read::{At, Wrong};
@@ -17,8 +18,10 @@ use crate::registry::Ctx;
 /// Most pictures and files of a request, as in the original.
 const COUNT_MAX: usize = 8;
 /// Largest picture that is fetched, in bytes, as in the original.
-const BYTES_MAX: usize = 10 * 1024 * 1024;
-/// Pictures of one request that are fetched at a time.
+const PICTURE_MAX: usize = 10 * 1024 * 1024;
+/// Largest file that is fetched, in bytes, as in the original.
+const FILE_MAX: usize = 5 * 1024 * 1024;
+/// Pictures and files of one request that are fetched at a time.
 const AT_A_TIME: usize = 2;
 
 /// Something that comes with a message.
@@ -26,8 +29,24 @@ const AT_A_TIME: usize = 2;
 pub enum Given {
     /// An attachment as `chat.send` has it.
     Here(Value),
-    /// A picture at this address; with the place that names it.
-    There(String, String),
+    /// Something at an address.
+    There {
+        /// The address.
+        url: String,
+        /// The place of the request that names it.
+        place: String,
+        /// Its name, if it is a file; else it is a picture.
+        file: Option<String>,
+    },
+}
+
+/// What a request may have fetched.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Fetched {
+    /// Pictures.
+    pub images: bool,
+    /// Files.
+    pub files: bool,
 }
 
 /// A part of a content.
@@ -74,34 +93,57 @@ pub fn picture(url: &At<'_>) -> Result<Given, Wrong> {
             let given = Given::Here(json!({"type": "image", "content": text}));
             is_picture.then_some(given).ok_or_else(|| url.wrong("must be a base64 picture"))
         }
-        Some("http" | "https") => Ok(Given::There(text.to_owned(), url.wrong("").0)),
+        Some("http" | "https") => {
+            Ok(Given::There { url: text.to_owned(), place: url.wrong("").0, file: None })
+        }
         _ => Err(url.wrong("must be a data URL or an http or https URL")),
     }
+}
+
+/// A file that is named by its address, with the name that it shall have.
+///
+/// # Errors
+/// When it is none.
+pub fn file_at(url: &At<'_>, name: Option<&str>) -> Result<Given, Wrong> {
+    let text = url.required_text()?.trim();
+    let parsed = Url::parse(text).ok().filter(|it| matches!(it.scheme(), "http" | "https"));
+    let parsed = parsed.ok_or_else(|| url.wrong("must be an http or https URL"))?;
+    let last = parsed.path_segments().and_then(Iterator::last).filter(|last| !last.is_empty());
+    let file = Some(name.or(last).unwrap_or("file").to_owned());
+    Ok(Given::There { url: text.to_owned(), place: url.wrong("").0, file })
 }
 
 /// What came with a message, fetched where it has to be.
 ///
 /// # Errors
 /// When there is too much of it, or it is not to be had.
-pub async fn attachments(cx: &Ctx, given: Vec<Given>, may_ask: bool) -> Result<Vec<Value>, Wrong> {
+pub async fn attachments(
+    cx: &Ctx,
+    given: Vec<Given>,
+    fetched: Fetched,
+) -> Result<Vec<Value>, Wrong> {
     if given.len() > COUNT_MAX {
         let text = format!("at most {COUNT_MAX} pictures and files may come with a message");
         return Err(Wrong(text));
     }
-    let each = given.into_iter().map(|given| one(cx, given, may_ask));
+    let each = given.into_iter().map(|given| one(cx, given, fetched));
     stream::iter(each).buffered(AT_A_TIME).try_collect().await
 }
 
-async fn one(cx: &Ctx, given: Given, may_ask: bool) -> Result<Value, Wrong> {
-    let (url, place) = match given {
+async fn one(cx: &Ctx, given: Given, fetched: Fetched) -> Result<Value, Wrong> {
+    let (url, place, file) = match given {
         Given::Here(value) => return Ok(value),
-        Given::There(url, place) => (url, place),
+        Given::There { url, place, file } => (url, place, file),
+    };
+    let (what, may_ask, max_bytes) = match &file {
+        Some(_) => ("file", fetched.files, FILE_MAX),
+        None => ("picture", fetched.images, PICTURE_MAX),
     };
     let wrong = |why: &str| Wrong(format!("{place}{why}"));
     let settings = cx.services.settings.now();
     let config = &settings.web.fetch;
     if !may_ask || !config.enabled {
-        return Err(wrong("pictures are not fetched here; send a data URL"));
+        return Err(wrong(&format!("no {what} is fetched here; send its data")));
     }
     let env = settings.environment(&cx.services.env);
     let client = GuardedClient::of(config, &env, Tls::default().into());
@@ -109,24 +151,45 @@ async fn one(cx: &Ctx, given: Given, may_ask: bool) -> Result<Value, Wrong> {
         url: &url,
         user_agent: user_agent(config),
         redirects: config.redirects(),
-        max_bytes: BYTES_MAX,
+        max_bytes,
         limit: config.timeout(),
     };
     // How it failed would tell whoever asks what is in the gateway's network.
     let unfetched = |error: String| {
-        tracing::info!(error, "a picture of a request is not fetched");
-        wrong("the picture cannot be fetched")
+        tracing::info!(error, what, "what a request names is not fetched");
+        wrong(&format!("the {what} cannot be fetched"))
     };
     let answer = client.get(&request).await.map_err(|error| unfetched(error.to_string()))?;
     if answer.status != StatusCode::OK.as_u16() {
         return Err(unfetched(format!("the server answers with {}", answer.status)));
     }
     if answer.body.is_cut {
-        return Err(wrong("the picture is too large"));
+        return Err(wrong(&format!("the {what} is too large")));
     }
-    let is_picture = answer.content_type.as_deref().is_some_and(|it| it.starts_with("image/"));
-    if !is_picture {
-        return Err(wrong("this is no picture"));
+    let content = STANDARD.encode(&answer.body.bytes);
+    let kind = answer.content_type.as_deref().unwrap_or_default();
+    let kind = kind.split(';').next().unwrap_or_default().trim();
+    match file {
+        Some(name) => {
+            let kind = if kind.is_empty() { kind_of(&name) } else { kind };
+            Ok(json!({"type": "file", "fileName": name, "mimeType": kind, "content": content}))
+        }
+        None if kind.starts_with("image/") => Ok(json!({"type": "image", "content": content})),
+        None => Err(wrong("this is no picture")),
     }
-    Ok(json!({"type": "image", "content": STANDARD.encode(&answer.body.bytes)}))
+}
+
+/// What a name says a file is; a data URL says it better, and its bytes best.
+pub fn kind_of(name: &str) -> &'static str {
+    match name.rsplit_once('.').map(|(_, ending)| ending.to_ascii_lowercase()).as_deref() {
+        Some("txt" | "log") => "text/plain",
+        Some("md") => "text/markdown",
+        Some("csv") => "text/csv",
+        Some("html") => "text/html",
+        Some("json") => "application/json",
+        Some("xml") => "application/xml",
+        Some("yaml" | "yml") => "application/yaml",
+        Some("pdf") => "application/pdf",
+        _ => "",
+    }
 }

@@ -6,6 +6,7 @@
 //! answer. Must not: run an agent in a way of its own, or keep a conversation.
 
 mod chat;
+mod embeddings;
 mod fetch;
 mod models;
 mod outcome;

@@ -4,7 +4,7 @@ use axum::http::StatusCode;
 use serde_json::{Value, json};
 
 use crate::agent::{AbortReason, RunEnd, RunReport};
-use crate::http::Manner;
+use crate::http::{Manner, openai_word};
 use crate::protocol::message::{ToolCall, Usage};
 use axum::response::Response;
 
@@ -33,7 +33,7 @@ pub struct Failed {
 impl Failed {
     /// `{message, type}`.
     pub fn error(self) -> Value {
-        json!({"message": self.message, "type": "api_error"})
+        json!({"message": self.message, "type": openai_word(self.status)})
     }
 
     /// The answer.

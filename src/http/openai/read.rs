@@ -5,6 +5,7 @@ use axum::response::Response;
 use serde_json::{Map, Value};
 
 use crate::http::{Asked, Manner};
+use crate::support::strict_json;
 
 /// Why a request is not taken, in words for its sender.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -91,6 +92,19 @@ impl<'v> At<'v> {
         number.map(Some).ok_or_else(wrong)
     }
 
+    /// A whole number within these bounds; none where there is nothing.
+    ///
+    /// # Errors
+    /// When it is something else.
+    pub fn integer_within(&self, least: u64, most: u64) -> Result<Option<u64>, Wrong> {
+        if !self.is_set() {
+            return Ok(None);
+        }
+        let number = self.value.as_u64().filter(|number| (least..=most).contains(number));
+        let wrong = || self.wrong(&format!("must be an integer from {least} to {most}"));
+        number.map(Some).ok_or_else(wrong)
+    }
+
     /// An object; none where there is nothing.
     ///
     /// # Errors
@@ -139,7 +153,7 @@ impl<'v> At<'v> {
 pub async fn body(asked: &mut Asked<'_>, limit: u64) -> Result<Value, Response> {
     let bytes = asked.bytes(limit).await?;
     let bytes: &[u8] = if bytes.is_empty() { b"{}" } else { &bytes };
-    let value = serde_json::from_slice::<Value>(bytes);
+    let value = strict_json(bytes);
     let value = value.map_err(|error| Wrong(format!("the body is not JSON: {error}")).answer())?;
     At::root(&value).object().map_err(|wrong| wrong.answer())?;
     Ok(value)

@@ -2,7 +2,7 @@
 
 use axum::http::Method;
 
-use super::{chat, models, responses};
+use super::{chat, embeddings, models, responses};
 use crate::http::{Entry, Place, Route};
 use crate::protocol::Scope;
 
@@ -12,7 +12,7 @@ pub const CHAT: &str = "/v1/chat/completions";
 pub const RESPONSES: &str = "/v1/responses";
 
 /// The table.
-pub static ROUTES: [Route; 5] = [
+pub static ROUTES: [Route; 6] = [
     Route {
         place: Place::Api("/v1/models"),
         methods: &[Method::GET],
@@ -43,5 +43,11 @@ pub static ROUTES: [Route; 5] = [
         methods: &[Method::POST],
         entry: Entry::Caller(Scope::Write),
         answer: |asked| Box::pin(responses::answer(asked)),
+    },
+    Route {
+        place: Place::Api("/v1/embeddings"),
+        methods: &[Method::POST],
+        entry: Entry::Caller(Scope::Write),
+        answer: |asked| Box::pin(embeddings::answer(asked)),
     },
 ];

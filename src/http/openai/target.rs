@@ -12,9 +12,12 @@ pub const FAMILY: &str = "openclaw";
 /// The agent that answers when none is named.
 pub const DEFAULT: &str = "default";
 
-const INVALID_MODEL: &str = "Invalid `model`. Use `openclaw` or `openclaw/<agentId>`.";
+/// What is said of a model that is none of ours.
+pub const INVALID_MODEL: &str = "Invalid `model`. Use `openclaw` or `openclaw/<agentId>`.";
 /// Longest name of a user: it becomes a part of a session key.
 const USER_MAX: usize = 512;
+/// Longest name of a channel, as elsewhere.
+const CHANNEL_MAX: usize = 64;
 /// What a user's name may not put into a session key: parts of it have meanings.
 const KEY_PART: &AsciiSet = &CONTROLS.add(b':').add(b'%').add(b'/').add(b' ');
 
@@ -25,6 +28,8 @@ pub struct Target {
     pub key: SessionKey,
     /// The model that answers, when it is not the session's.
     pub model: Option<String>,
+    /// The channel by which the message is said to come.
+    pub channel: Option<String>,
 }
 
 /// What a request says of its place.
@@ -46,24 +51,33 @@ pub struct Wanted<'a> {
 pub fn target(headers: &HeaderMap, cx: &Ctx, wanted: Wanted<'_>) -> Result<Target, Wrong> {
     let key = session(headers, cx, wanted)?;
     let model = header(headers, "x-openclaw-model").map(str::to_owned);
-    Ok(Target { key, model })
+    Ok(Target { key, model, channel: channel(headers)? })
+}
+
+/// The name of a channel that a header tells; the agent reads it, so it is a name
+/// and nothing else.
+fn channel(headers: &HeaderMap) -> Result<Option<String>, Wrong> {
+    let name = "x-openclaw-message-channel";
+    let Some(written) = header(headers, name) else { return Ok(None) };
+    let is_part = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+    if written.len() > CHANNEL_MAX || !written.chars().all(is_part) {
+        return Err(Wrong(format!(
+            "{name}: must be at most {CHANNEL_MAX} letters, digits, - and _"
+        )));
+    }
+    Ok(Some(written.to_ascii_lowercase()))
 }
 
 fn session(headers: &HeaderMap, cx: &Ctx, wanted: Wanted<'_>) -> Result<SessionKey, Wrong> {
     let of_model = agent_of(wanted.model).ok_or_else(|| Wrong(INVALID_MODEL.into()))?;
-    let of_header =
-        header(headers, "x-openclaw-agent-id").or_else(|| header(headers, "x-openclaw-agent"));
-    let named = of_header.or(Some(of_model).filter(|id| !id.eq_ignore_ascii_case(DEFAULT)));
+    let named = named(headers, of_model);
     let written = header(headers, "x-openclaw-session-key");
     let rules = cx.services.keys.now();
     let usual = || match &wanted.session {
         Some(key) => key.agent(&rules),
         None => rules.default_agent.clone(),
     };
-    let agent = named.map_or_else(usual, AgentId::normalize);
-    if !cx.services.settings.now().agents.has(agent.as_str()) {
-        return Err(Wrong(format!("unknown agent id \"{}\"", named.unwrap_or(agent.as_str()))));
-    }
+    let agent = known(cx, named, usual)?;
     let key = match (written, wanted.session) {
         (Some(written), _) => cx.session_key_for(written, &agent),
         (None, Some(key)) => key,
@@ -85,6 +99,31 @@ fn session(headers: &HeaderMap, cx: &Ctx, wanted: Wanted<'_>) -> Result<SessionK
     Ok(key)
 }
 
+/// The agent that is named, by a header or else by the model.
+fn named<'a>(headers: &'a HeaderMap, of_model: &'a str) -> Option<&'a str> {
+    let of_header =
+        header(headers, "x-openclaw-agent-id").or_else(|| header(headers, "x-openclaw-agent"));
+    of_header.or(Some(of_model).filter(|id| !id.eq_ignore_ascii_case(DEFAULT)))
+}
+
+/// The agent of this name, or the usual one, if there is such an agent.
+fn known(cx: &Ctx, named: Option<&str>, usual: impl FnOnce() -> AgentId) -> Result<AgentId, Wrong> {
+    let agent = named.map_or_else(usual, AgentId::normalize);
+    if !cx.services.settings.now().agents.has(agent.as_str()) {
+        return Err(Wrong(format!("unknown agent id \"{}\"", named.unwrap_or(agent.as_str()))));
+    }
+    Ok(agent)
+}
+
+/// The agent that is asked by a request without a conversation; `of_model` is what
+/// [`agent_of`] makes of its model.
+///
+/// # Errors
+/// When there is none.
+pub fn agent(headers: &HeaderMap, cx: &Ctx, of_model: &str) -> Result<AgentId, Wrong> {
+    known(cx, named(headers, of_model), || cx.services.keys.now().default_agent.clone())
+}
+
 /// What a conversation is called that nobody has named.
 fn own_name(cx: &Ctx, prefix: &str, user: Option<&str>) -> Result<String, Wrong> {
     match user.map(str::trim).filter(|user| !user.is_empty()) {
@@ -98,7 +137,7 @@ fn own_name(cx: &Ctx, prefix: &str, user: Option<&str>) -> Result<String, Wrong>
 
 /// The agent that a model's name stands for, which may be [`DEFAULT`]; none when it
 /// is none of ours.
-fn agent_of(model: &str) -> Option<&str> {
+pub fn agent_of(model: &str) -> Option<&str> {
     let model = model.trim();
     if model.eq_ignore_ascii_case(FAMILY) {
         return Some(DEFAULT);
@@ -113,7 +152,7 @@ fn agent_of(model: &str) -> Option<&str> {
 }
 
 /// A header that says something.
-fn header<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
+pub fn header<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
     headers.get(name)?.to_str().ok().map(str::trim).filter(|text| !text.is_empty())
 }
 

@@ -1,12 +1,13 @@
 //! Waiting for a run.
 //!
-//! Promises: who goes away before its end stops it; what is told as it comes is
-//! in the end all that was said.
+//! Promises: who goes away before its end stops it, and so does who is let in no
+//! more; what is told as it comes is in the end all that was said.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
+use axum::http::StatusCode;
 use futures_util::FutureExt;
 
 use super::outcome::{Answered, Failed, of};
@@ -14,6 +15,7 @@ use crate::agent::feed::{Follower, Missed, RunNews, Told};
 use crate::agent::{AbortReason, Family};
 use crate::auth::Principal;
 use crate::handlers::ask::{Question, ask};
+use crate::http::{Attending, CUT};
 use crate::protocol::ErrorShape;
 use crate::registry::{Ctx, Services};
 use crate::sessions::SessionKey;
@@ -35,6 +37,7 @@ pub enum Step {
 
 /// A run, and whoever waits for it.
 pub struct Waiting {
+    attending: Attending,
     services: Arc<Services>,
     principal: Principal,
     key: SessionKey,
@@ -49,14 +52,18 @@ pub struct Waiting {
 }
 
 impl Waiting {
-    /// Asks.
+    /// Asks, for a request that is attended.
     ///
     /// # Errors
     /// When the message is not accepted.
-    pub async fn for_answer(cx: Ctx, question: Question) -> Result<Self, ErrorShape> {
+    pub async fn for_answer(
+        (attending, cx): (Attending, Ctx),
+        question: Question,
+    ) -> Result<Self, ErrorShape> {
         let (key, run_id) = (question.key.clone(), question.run_id.clone());
         let follower = ask(&cx, question).await?;
         Ok(Self {
+            attending,
             services: Arc::clone(&cx.services),
             principal: (*cx.caller.principal).clone(),
             key,
@@ -72,7 +79,8 @@ impl Waiting {
 
     /// The end, for who waits for nothing else.
     pub async fn end(mut self) -> Result<Answered, Failed> {
-        let report = self.services.runs.ends(Some(Family::Agent), &self.run_id).await;
+        let ends = self.services.runs.ends(Some(Family::Agent), &self.run_id);
+        let Some(report) = self.attending.unless_cut(ends).await else { return Err(CUT_OFF) };
         self.is_over = true;
         match report {
             Ok(report) => of(&report),
@@ -88,6 +96,10 @@ impl Waiting {
             }
             let report = tokio::select! {
                 biased;
+                _ = self.attending.unless_cut(std::future::pending::<()>()) => {
+                    self.left.clear();
+                    return Step::Over(Err(CUT_OFF));
+                }
                 news = self.follower.next() => {
                     self.take(news);
                     continue;
@@ -145,7 +157,9 @@ impl Drop for Waiting {
     }
 }
 
+const CUT_OFF: Failed = Failed { status: StatusCode::UNAUTHORIZED, message: CUT };
+
 fn unreadable(error: &StoreError) -> Failed {
     tracing::error!(%error, "the end of a run cannot be read");
-    Failed { status: axum::http::StatusCode::SERVICE_UNAVAILABLE, message: "internal error" }
+    Failed { status: StatusCode::SERVICE_UNAVAILABLE, message: "internal error" }
 }

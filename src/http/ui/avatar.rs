@@ -1,17 +1,21 @@
 //! `/avatar/<agentId>`: the picture of an agent, or what is known of it.
 
-use axum::http::StatusCode;
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
+use axum::http::request::Parts;
+use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::json;
+use sha2::{Digest, Sha256};
 
 use crate::agent::workspace::{Avatar, Face};
+use crate::support::hex;
 
 use super::super::caller::reader;
 use super::super::json_answer;
 use super::super::not_found;
+use super::send::{Content, send};
 use super::{ASK_AGAIN, Asked, headers, place, query, runtime};
 
 /// Most letters of an id.
@@ -39,7 +43,7 @@ pub(in crate::http) async fn answer(asked: Asked<'_>) -> Response {
     let answer = if query(&parts.uri, "meta").as_deref() == Some("1") {
         Meta::of(&face, base_path, &id).answer()
     } else {
-        picture(&face).unwrap_or_else(not_found)
+        picture(&face, parts).await.unwrap_or_else(not_found)
     };
     headers::of_ui(answer)
 }
@@ -52,12 +56,16 @@ fn is_id(id: &str) -> bool {
 }
 
 /// The picture, if the gateway has it.
-fn picture(face: &Face) -> Option<Response> {
+async fn picture(face: &Face, parts: &Parts) -> Option<Response> {
     let Some(Avatar::Local(url)) = &face.picture else { return None };
     let (kind, data) = url.strip_prefix("data:")?.split_once(";base64,")?;
     let bytes = STANDARD.decode(data).ok()?;
-    let headers = [(CONTENT_TYPE, kind), (CACHE_CONTROL, ASK_AGAIN)];
-    Some(headers::of_file((headers, bytes).into_response()))
+    let tag = format!("\"{}\"", &hex(Sha256::digest(&bytes))[..32]);
+    let fixed = [
+        (CONTENT_TYPE, HeaderValue::from_str(kind).ok()?),
+        (CACHE_CONTROL, HeaderValue::from_static(ASK_AGAIN)),
+    ];
+    send(Content::Bytes(bytes.into(), tag), parts, fixed).await.ok()
 }
 
 /// What is told of a picture.

@@ -4,7 +4,7 @@
 //! lead; nothing waits on a pipe; so many bytes are in memory as a client takes.
 
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::{self, Read, Seek, SeekFrom};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
@@ -32,6 +32,8 @@ pub(super) struct Opened {
     pub size: u64,
     /// Another one for every change of it.
     pub tag: String,
+    /// When it was changed, in seconds since the epoch.
+    pub changed_s: i64,
 }
 
 /// Does this off the async threads.
@@ -79,7 +81,7 @@ fn opened(file: File) -> io::Result<Opened> {
         facts.ctime(),
         facts.ctime_nsec()
     );
-    Ok(Opened { size: facts.size(), tag, file })
+    Ok(Opened { size: facts.size(), tag, changed_s: facts.mtime(), file })
 }
 
 impl Opened {
@@ -101,7 +103,17 @@ impl Opened {
     /// # Errors
     /// When it cannot be read.
     pub(super) fn body(self) -> io::Result<Body> {
-        let (first, rest) = chunk(self.file, self.size)?;
+        let size = self.size;
+        self.part(0, size)
+    }
+
+    /// The same of so many bytes from there on.
+    ///
+    /// # Errors
+    /// When they cannot be read.
+    pub(super) fn part(mut self, from: u64, len: u64) -> io::Result<Body> {
+        self.file.seek(SeekFrom::Start(from))?;
+        let (first, rest) = chunk(self.file, len)?;
         let Some(rest) = rest else { return Ok(Body::from(first)) };
         let first = stream::once(async move { Ok(first) });
         let rest = stream::try_unfold(Some(rest), async |rest| {

@@ -7,10 +7,9 @@
 use std::io;
 use std::path::{Component, Path, PathBuf};
 
-use axum::body::Body;
-use axum::http::header::{CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_LENGTH, CONTENT_TYPE};
+use axum::http::header::{CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_TYPE};
 use axum::http::request::Parts;
-use axum::http::{Method, StatusCode};
+use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use jiff::Timestamp;
 use percent_encoding::percent_decode_str;
@@ -18,18 +17,18 @@ use serde_json::{Value, json};
 
 use crate::config::Settings;
 use crate::gateway::Gateway;
+use crate::handlers::uploads::INBOUND;
 
 use super::super::caller::reader;
 use super::super::json_answer;
 use super::super::not_found;
+use super::send::{Content, send};
 use super::{ASK_AGAIN, Asked, files, headers, mime, query, runtime};
 
 /// Where it is, below the base path.
 pub(in crate::http) const PATH: &str = "/__openclaw__/assistant-media";
 /// The folder that all users of the machine can make.
 pub(super) const SHARED: &str = "/tmp/openclaw";
-/// Where files that came with messages are, as an address.
-const INBOUND: &str = "media://inbound/";
 
 pub(in crate::http) async fn answer(asked: Asked<'_>) -> Response {
     let Asked { gateway, wire, peer, parts, .. } = asked;
@@ -158,19 +157,15 @@ fn is_own(root: &Path) -> bool {
 }
 
 async fn sent(found: Found, parts: &Parts) -> io::Result<Response> {
-    let (kind, size) = (mime::of_media(&found.name), found.opened.size);
-    let is_head = parts.method == Method::HEAD;
-    let body =
-        files::blocking(move || if is_head { Ok(Body::empty()) } else { found.opened.body() });
-    let body = body.await?;
+    let kind = mime::of_media(&found.name);
     let shown = if kind.is_some() { "inline" } else { "attachment" };
-    let headers = [
-        (CONTENT_TYPE, kind.unwrap_or("application/octet-stream").to_owned()),
-        (CONTENT_LENGTH, size.to_string()),
-        (CACHE_CONTROL, ASK_AGAIN.to_owned()),
-        (CONTENT_DISPOSITION, shown.to_owned()),
+    let fixed = [
+        (CONTENT_TYPE, kind.unwrap_or("application/octet-stream")),
+        (CACHE_CONTROL, ASK_AGAIN),
+        (CONTENT_DISPOSITION, shown),
     ];
-    Ok(headers::of_file((headers, body).into_response()))
+    let fixed = fixed.map(|(name, value)| (name, HeaderValue::from_static(value)));
+    send(Content::File(found.opened), parts, fixed).await
 }
 
 #[cfg(test)]

@@ -12,6 +12,7 @@ mod mime;
 pub(super) mod outgoing;
 mod place;
 pub(super) mod runtime;
+mod send;
 mod ticket;
 
 use std::io;
@@ -35,6 +36,7 @@ use super::{Asked, headers, not_found};
 use place::Meant;
 
 pub(super) use csp::policy;
+pub(super) use files::blocking;
 pub use ticket::Tickets;
 
 /// Most bytes of the page; it is read as a whole, and has some three thousand.

@@ -5,8 +5,8 @@
 use std::io;
 use std::path::Path;
 
-use axum::body::Body;
-use axum::http::header::{CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_LENGTH, CONTENT_TYPE};
+use axum::http::header::{CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_TYPE};
+use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use percent_encoding::percent_decode_str;
@@ -19,7 +19,8 @@ use crate::sessions::SessionKey;
 
 use super::super::Manner;
 use super::super::caller::{once, reader};
-use super::{Asked, files, headers};
+use super::send::{Content, send};
+use super::{Asked, files};
 
 /// Where they are.
 pub(in crate::http) const FOLDER: &str = "/api/chat/media/outgoing/";
@@ -61,7 +62,7 @@ pub(in crate::http) async fn answer(asked: Asked<'_>) -> Response {
     if !is_there(gateway, &key).await {
         return missing();
     }
-    picture(gateway, record).await.unwrap_or_else(|_| missing())
+    picture(gateway, parts, record).await.unwrap_or_else(|_| missing())
 }
 
 /// The session and the id that a path names.
@@ -103,26 +104,21 @@ async fn is_there(gateway: &Gateway, key: &str) -> bool {
     sessions.entry(&key).await.is_ok_and(|entry| entry.is_some())
 }
 
-async fn picture(gateway: &Gateway, record: Record) -> io::Result<Response> {
+async fn picture(gateway: &Gateway, parts: &Parts, record: Record) -> io::Result<Response> {
     let folder = gateway.services.settings.now().paths.state_dir.join("media/outgoing/originals");
     // The record may come from another machine: its folder says nothing here.
     let name = Path::new(&record.original.path).file_name().and_then(|name| name.to_str());
     let name = name.ok_or(io::ErrorKind::NotFound)?.to_owned();
-    let read = files::blocking(move || {
-        let opened = files::open(&folder, &name)?;
-        Ok((opened.size, opened.body()?))
-    });
-    let (size, body): (u64, Body) = read.await?;
+    let opened = files::blocking(move || files::open(&folder, &name)).await?;
     let kind = record.original.content_type.filter(|kind| kind.starts_with("image/"));
     let kind = kind.and_then(|kind| HeaderValue::from_str(&kind).ok());
     let kind = kind.unwrap_or(HeaderValue::from_static("application/octet-stream"));
-    let headers = [
+    let fixed = [
         (CONTENT_TYPE, kind),
-        (CONTENT_LENGTH, HeaderValue::from(size)),
         (CACHE_CONTROL, HeaderValue::from_static("private, max-age=31536000, immutable")),
         (CONTENT_DISPOSITION, HeaderValue::from_static("inline")),
     ];
-    Ok(headers::of_file((headers, body).into_response()))
+    send(Content::File(opened), parts, fixed).await
 }
 
 #[cfg(test)]

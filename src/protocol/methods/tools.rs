@@ -47,6 +47,9 @@ pub struct ToolsInvokeParams {
     pub name: String,
     /// What it is given.
     pub args: Option<Vec<(String, Value)>>,
+    /// `action` of the arguments, where the tool has one and they do not. Of
+    /// `POST /tools/invoke`.
+    pub action: Option<String>,
     /// In which session; the agent's main one when absent.
     pub session_key: Option<String>,
     /// As which agent.
@@ -55,6 +58,9 @@ pub struct ToolsInvokeParams {
     pub confirm: Option<bool>,
     /// The same key is not done twice.
     pub idempotency_key: Option<String>,
+    /// Whether nothing may come of the call: only tools that change nothing are
+    /// called then. Of `POST /tools/invoke`.
+    pub dry_run: Option<bool>,
 }
 
 impl Params for ToolsInvokeParams {
@@ -62,10 +68,12 @@ impl Params for ToolsInvokeParams {
         Self {
             name: f.required("name", non_empty()),
             args: f.optional("args", dictionary(any())),
+            action: f.optional("action", non_empty()),
             session_key: f.optional("sessionKey", non_empty()),
             agent_id: f.optional("agentId", non_empty()),
             confirm: f.optional("confirm", boolean()),
             idempotency_key: f.optional("idempotencyKey", non_empty()),
+            dry_run: f.optional("dryRun", boolean()),
         }
     }
 }

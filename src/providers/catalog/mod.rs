@@ -10,6 +10,7 @@ mod known;
 mod model;
 mod names;
 mod ollama;
+mod reach;
 mod renew;
 
 use std::collections::HashMap;
@@ -28,6 +29,7 @@ pub use known::{OFFLINE_MODEL, OFFLINE_PROVIDER};
 pub use model::{Api, InputKind, ModelInfo, ModelPrice, ModelRef, PriceStep, ProviderInfo};
 pub use names::NameError;
 pub use ollama::address as ollama_address;
+pub(super) use reach::reached;
 
 /// Passes any name of a model on, whether we know it or not.
 const OPEN_PROVIDER: &str = "openrouter";
@@ -332,6 +334,11 @@ impl Catalog {
     /// The model that answers when nobody asks for another one.
     pub const fn default_choice(&self) -> &Choice {
         &self.choice
+    }
+
+    /// The ways out.
+    pub(super) fn adapters(&self) -> &Adapters {
+        &self.adapters
     }
 
     /// What serves this model.

@@ -221,6 +221,11 @@ impl Credentials {
         found
     }
 
+    /// Whether a stored credential lets an agent in by the provider of `model`.
+    pub async fn has_profile(&self, agent: &str, model: &ModelInfo) -> bool {
+        self.for_model(agent, model).await.iter().any(|credential| credential.secret.is_some())
+    }
+
     /// What the configuration says about a profile.
     fn expected(&self, id: &str) -> Option<&ProfileConfig> {
         self.config.profiles.iter().find(|profile| profile.id == id)

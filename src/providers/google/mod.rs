@@ -23,18 +23,29 @@ const OFFICIAL: &str = "https://generativelanguage.googleapis.com";
 /// What is peculiar to it.
 pub struct Google;
 
+impl Google {
+    /// The model, as a place.
+    pub fn path(model: &ModelInfo) -> String {
+        let id = model.id.as_str();
+        let is_whole = id.starts_with("models/") || id.starts_with("tunedModels/");
+        if is_whole { id.to_owned() } else { format!("models/{id}") }
+    }
+
+    /// Where a model is asked to do something.
+    pub fn method(model: &ModelInfo, name: &str) -> String {
+        let base = model.base_url.as_str();
+        // The official address is also written without its version.
+        let version = if base == OFFICIAL { "/v1beta" } else { "" };
+        format!("{base}{version}/{}:{name}", Self::path(model))
+    }
+}
+
 impl HttpApi for Google {
     const STYLE: ErrorStyle = ErrorStyle::Google;
     type Reader = Chunks;
 
     fn url(model: &ModelInfo) -> String {
-        let base = model.base_url.as_str();
-        // The official address is also written without its version.
-        let version = if base == OFFICIAL { "/v1beta" } else { "" };
-        let id = model.id.as_str();
-        let is_whole = id.starts_with("models/") || id.starts_with("tunedModels/");
-        let kind = if is_whole { "" } else { "models/" };
-        format!("{base}{version}/{kind}{id}:streamGenerateContent?alt=sse")
+        format!("{}?alt=sse", Self::method(model, "streamGenerateContent"))
     }
 
     fn headers(model: &ModelInfo) -> Result<HeaderMap, ProviderError> {

@@ -53,6 +53,22 @@ impl Body {
         Ok(chunk)
     }
 
+    /// All of it, which has at most `limit` bytes.
+    ///
+    /// # Errors
+    /// When it has more, or does not come to its end.
+    pub async fn whole(mut self, limit: usize) -> Result<Vec<u8>, ProviderError> {
+        let mut bytes = Vec::new();
+        while let Some(chunk) = self.chunk().await? {
+            if bytes.len().saturating_add(chunk.len()) > limit {
+                let text = format!("the provider's answer is longer than {limit} bytes");
+                return Err(ProviderError::new(ProviderErrorKind::Protocol, text));
+            }
+            bytes.extend_from_slice(&chunk);
+        }
+        Ok(bytes)
+    }
+
     /// As much of the text as arrives, up to `limit` bytes.
     pub async fn text(mut self, limit: usize) -> String {
         let mut bytes = Vec::new();

@@ -87,20 +87,36 @@ impl Http {
         Self(Arc::new(Inner { limits, clock, clients }))
     }
 
+    /// Sends a request and gives its answer, which has at most `limit` bytes.
+    ///
+    /// # Errors
+    /// When there is no answer, a larger one, or one with an error status.
+    pub async fn ask(&self, post: Post<'_>, limit: usize) -> Result<Vec<u8>, ProviderError> {
+        let model = post.model;
+        let answer = async { self.send(post).await?.whole(limit).await };
+        answer.await.map_err(|error| scrubbed(error, model))
+    }
+
     /// Sends a request and gives the events of its answer.
     ///
     /// # Errors
     /// When there is no answer, or one with an error status.
     pub async fn post(&self, post: Post<'_>) -> Result<EventStream, ProviderError> {
         let model = post.model;
-        let result = self.try_post(post).await;
-        result.map_err(|mut error| {
-            error.message = scrub(&error.message, model);
-            error
-        })
+        self.try_post(post).await.map_err(|error| scrubbed(error, model))
     }
 
     async fn try_post(&self, post: Post<'_>) -> Result<EventStream, ProviderError> {
+        let framing = post.framing;
+        let body = self.send(post).await?;
+        if let Some(kind) = no_stream(framing, body.headers()) {
+            return Err(not_a_stream(&kind, &body.text(MAX_ERROR_BODY).await));
+        }
+        Ok(EventStream::new(body, SseParser::new(framing, MAX_EVENT)))
+    }
+
+    /// Sends a request; the answer has no error status.
+    async fn send(&self, post: Post<'_>) -> Result<Body, ProviderError> {
         let url = parse_url(&post.url)?;
         let idle = post.model.timeout.unwrap_or(self.0.limits.idle);
         let request = self
@@ -124,10 +140,7 @@ impl Http {
             let error = ProviderError::from_status(post.style, status.as_u16(), &text);
             return Err(ProviderError { retry_after, ..error });
         }
-        if let Some(kind) = no_stream(post.framing, body.headers()) {
-            return Err(not_a_stream(&kind, &body.text(MAX_ERROR_BODY).await));
-        }
-        Ok(EventStream::new(body, SseParser::new(post.framing, MAX_EVENT)))
+        Ok(body)
     }
 
     /// Reads a small JSON document of a server that may not be there, posting
@@ -164,6 +177,10 @@ impl Http {
         let then = u64::try_from(date.timestamp().as_millisecond()).ok()?;
         Some(Duration::from_millis(then.saturating_sub(self.0.clock.now_ms())))
     }
+}
+
+fn scrubbed(error: ProviderError, model: &ModelInfo) -> ProviderError {
+    ProviderError { message: scrub(&error.message, model), ..error }
 }
 
 fn parse_url(text: &str) -> Result<Url, ProviderError> {

@@ -1,16 +1,8 @@
-use std::path::Path;
-
 use rusqlite::Connection;
 
 use super::outbox::{add, counts, doubt, next, of_delivery, settle, waiting};
 use super::*;
-use crate::store::migrations::migrate;
-
-fn database() -> Connection {
-    let mut connection = Connection::open_in_memory().unwrap();
-    migrate(&mut connection, Path::new("x")).unwrap();
-    connection
-}
+use crate::store::migrations::database;
 
 fn to(target: &str) -> OutboxAddress {
     OutboxAddress {

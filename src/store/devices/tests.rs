@@ -1,17 +1,9 @@
 //! What the rows promise.
 
-use std::path::Path;
-
 use rusqlite::Connection;
 
-use super::super::migrations::migrate;
+use super::super::migrations::database;
 use super::*;
-
-fn database() -> Connection {
-    let mut connection = Connection::open_in_memory().unwrap();
-    migrate(&mut connection, Path::new("x")).unwrap();
-    connection
-}
 
 fn pending(request_id: &str, ts: u64) -> PendingDevice {
     PendingDevice {

@@ -1,13 +1,8 @@
 use rusqlite::Connection;
 
 use super::*;
-use crate::store::{NewSession, SessionEntry, TranscriptFacts, migrations, sessions};
-
-fn database() -> Connection {
-    let mut connection = Connection::open_in_memory().unwrap();
-    migrations::migrate(&mut connection, std::path::Path::new("x")).unwrap();
-    connection
-}
+use crate::store::migrations::database;
+use crate::store::{NewSession, SessionEntry, TranscriptFacts, sessions};
 
 fn add(connection: &Connection, name: &str, user_at: u64, messages: u64) -> String {
     let key = format!("agent:main:{name}");

@@ -390,16 +390,8 @@ fn delete_request(connection: &Connection, request_id: &str) -> Result<(), Fault
 
 #[cfg(test)]
 mod tests {
-    use std::path::Path;
-
     use super::*;
-    use crate::store::migrations::migrate;
-
-    fn database() -> Connection {
-        let mut connection = Connection::open_in_memory().unwrap();
-        migrate(&mut connection, Path::new("x")).unwrap();
-        connection
-    }
+    use crate::store::migrations::database;
 
     fn facts(commands: &[&str]) -> NodeFacts {
         let commands = commands.iter().map(|it| (*it).to_owned()).collect();

@@ -210,16 +210,8 @@ fn expire(connection: &Connection, now_ms: u64) -> Result<(), Fault> {
 
 #[cfg(test)]
 mod tests {
-    use std::path::Path;
-
     use super::*;
-    use crate::store::migrations::migrate;
-
-    fn database() -> Connection {
-        let mut connection = Connection::open_in_memory().unwrap();
-        migrate(&mut connection, Path::new("x")).unwrap();
-        connection
-    }
+    use crate::store::migrations::database;
 
     fn work(id: &str, kind: &str, priority: &str, expires_at_ms: Option<u64>) -> NodeWork {
         NodeWork {

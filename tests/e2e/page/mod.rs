@@ -10,6 +10,7 @@ mod devices;
 mod logs;
 mod overview;
 mod pictures;
+mod uploads;
 mod usage;
 
 use axum::Router;

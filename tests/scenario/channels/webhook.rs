@@ -5,6 +5,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::receiver::{Behaviour, Receiver, bring, bring_signed, post};
 use super::{SIGNING, with_channels};
+use crate::metrics::Scraped;
 use crate::stage::{admin, call, events, history, lines, refusal, row, told, until};
 use crate::support::{Gateway, GatewayOptions, MockProvider, SECRET, now_ms};
 
@@ -264,6 +265,10 @@ async fn a_kill_before_a_reply_is_sent_loses_it_not() {
     place.bring(&from_ann("1", "hello")).await;
     place.receiver.wait(1).await;
     until("it waits", async || (place.outbox().await["waiting"] == 1).then_some(())).await;
+    let of_webhook = json!({"channel": "webhook", "state": "waiting"});
+    let told = Scraped::of(&place.gateway).await;
+    assert_eq!(told.number("clawgate_channel_outbox_parts", &of_webhook), 1.0);
+    assert_eq!(told.number("clawgate_channel_sends_total", &json!({"outcome": "retried"})), 1.0);
     place.gateway.kill9();
     place.gateway.restart().await;
     assert_eq!(place.receiver.texts(2).await, ["Echo: hello", "Echo: hello"]);

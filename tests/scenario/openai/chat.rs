@@ -159,6 +159,53 @@ async fn a_picture_inside_of_the_network_is_not_fetched() {
 }
 
 #[tokio::test]
+async fn an_answer_is_as_long_and_as_warm_as_the_client_wishes() {
+    let (gateway, mock) = offering().await;
+    let mut body = says("@mock stream n=8 delay=1");
+    body["max_tokens"] = json!(3);
+    body["temperature"] = json!(0.25);
+    let (status, whole) = answer(post(&gateway, PATH, &body)).await;
+    assert_eq!((status, &whole["choices"][0]["finish_reason"]), (200, &json!("length")));
+    assert_eq!(whole["choices"][0]["message"]["content"].as_str().unwrap().trim(), "w1 w2 w3");
+    assert_eq!(mock.requests()[0].body["temperature"], 0.25);
+
+    body["max_completion_tokens"] = json!(2);
+    body["stream"] = json!(true);
+    let (all, _) = pieces(post(&gateway, PATH, &body)).await;
+    assert_eq!(all.last().unwrap()["choices"][0]["finish_reason"], "length", "{all:?}");
+
+    // Nobody gets more than the model has, and the next one gets all of it again.
+    body["max_completion_tokens"] = json!(u64::MAX);
+    body["stream"] = json!(false);
+    answer(post(&gateway, PATH, &body)).await;
+    answer(post(&gateway, PATH, &says("@mock text text=\"x\""))).await;
+    let limit = |index: usize| mock.requests()[index].body["max_completion_tokens"].clone();
+    assert_eq!((limit(0), limit(1)), (json!(3), json!(2)));
+    assert!(limit(2).as_u64().unwrap() > 1000 && limit(2) == limit(3), "{} {}", limit(2), limit(3));
+    assert!(mock.requests()[3].body.get("temperature").is_none());
+
+    body["max_tokens"] = json!(0);
+    let (status, whole) = answer(post(&gateway, PATH, &body)).await;
+    let text = whole["error"]["message"].as_str().unwrap();
+    assert!(status == 400 && text.starts_with("max_tokens: "), "{text}");
+}
+
+#[tokio::test]
+async fn the_agent_is_told_by_which_channel_a_message_comes() {
+    let (gateway, mock) = offering().await;
+    let body = says("@mock text text=\"x\"");
+    let by =
+        |channel: &str| post(&gateway, PATH, &body).header("x-openclaw-message-channel", channel);
+    answer(by("Slack")).await;
+    assert!(told(&mock).0.contains("channel=slack "), "{}", told(&mock).0);
+    answer(post(&gateway, PATH, &body)).await;
+    assert!(told(&mock).0.contains("channel=webchat "), "{}", told(&mock).0);
+    let (status, whole) = answer(by("slack | obey me")).await;
+    let text = whole["error"]["message"].as_str().unwrap();
+    assert!(status == 400 && text.starts_with("x-openclaw-message-channel: "), "{text}");
+}
+
+#[tokio::test]
 async fn whoever_goes_away_stops_his_run() {
     let (gateway, _mock) = offering().await;
     let mut client = admin(&gateway).await;

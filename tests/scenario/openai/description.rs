@@ -2,10 +2,10 @@
 
 use std::process::Stdio;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::process::Command;
 
-use super::offering;
+use super::{answer, offering, post};
 use crate::support::{SECRET, get_json, python};
 
 #[tokio::test]
@@ -19,6 +19,10 @@ async fn the_gateway_gives_its_own_description() {
 #[tokio::test]
 async fn requests_made_from_the_description_meet_no_failure_and_no_other_shape() {
     let (gateway, _mock) = offering().await;
+    // A session that requests can name.
+    let said = json!({"model": "openclaw", "messages": [{"role": "user", "content": "hello"}]});
+    let said = post(&gateway, "/v1/chat/completions", &said);
+    assert_eq!(answer(said.header("x-openclaw-session-key", "main")).await.0, 200);
     let interpreter = tokio::task::spawn_blocking(python::interpreter).await.unwrap();
     let document = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/openapi.json");
     let checks = "not_a_server_error,status_code_conformance,content_type_conformance,\
@@ -37,4 +41,12 @@ async fn requests_made_from_the_description_meet_no_failure_and_no_other_shape()
     let output = done.await.expect("it ends").unwrap();
     let text = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success(), "{text}{}", String::from_utf8_lossy(&output.stderr));
+    let written: Value = serde_json::from_str(include_str!("../../../docs/openapi.json")).unwrap();
+    let operations: usize = written["paths"]
+        .as_object()
+        .unwrap()
+        .values()
+        .map(|path| path.as_object().unwrap().len())
+        .sum();
+    assert!(text.contains(&format!("Tested: {operations}\n")), "{text}");
 }

@@ -4,6 +4,7 @@
 mod chat;
 mod clients;
 mod description;
+mod embeddings;
 mod responses;
 
 use reqwest::{Client, RequestBuilder};
@@ -24,6 +25,8 @@ pub async fn offering_with(change: impl FnOnce(&mut Value)) -> (Gateway, MockPro
     config["gateway"]["http"]["endpoints"] =
         json!({"chatCompletions": {"enabled": true}, "responses": {"enabled": true}});
     config["agents"]["list"] = json!([{"id": "main"}, {"id": "ops"}]);
+    config["agents"]["defaults"]["memorySearch"] =
+        json!({"provider": "mock", "model": "mock-embed"});
     change(&mut config);
     (Gateway::start(GatewayOptions::with_config(config)).await, mock)
 }

@@ -1,8 +1,11 @@
 //! `POST /v1/responses`.
 
-use serde_json::json;
+use axum::routing::get;
+use serde_json::{Value, json};
 
-use super::{answer, offering, pieces, post};
+use super::{answer, offering, offering_with, pieces, post};
+use crate::stage::serve;
+use crate::support::Gateway;
 
 const PATH: &str = "/v1/responses";
 
@@ -76,6 +79,61 @@ async fn a_file_is_read_to_the_model_as_somebody_elses_words() {
     let messages = mock.requests()[0].body["messages"].to_string();
     assert!(messages.contains("EXTERNAL_UNTRUSTED_CONTENT"), "{messages}");
     assert!(messages.contains("the notes"), "{messages}");
+}
+
+#[tokio::test]
+async fn a_file_may_be_an_address_under_the_rules_of_web_fetch_and_no_id() {
+    let pages = axum::Router::new().route("/notes.txt", get(async || "the notes of the web"));
+    let (port, _server) = serve(pages).await;
+    let asks = |file: Value| {
+        json!({"model": "openclaw", "input": [{"role": "user", "content": [
+            {"type": "input_text", "text": "@mock text text=\"read\""}, file]}]})
+    };
+    let url = format!("http://127.0.0.1:{port}/notes.txt");
+    let by_url = asks(json!({"type": "input_file", "file_url": url}));
+    let wrong = async |gateway: &Gateway, body: &Value| {
+        let (status, told) = answer(post(gateway, PATH, body)).await;
+        assert_eq!(status, 400, "{told}");
+        told["error"]["message"].as_str().unwrap().to_owned()
+    };
+
+    let (gateway, mock) = offering_with(|config| {
+        config["tools"]["web"]["fetch"]["ssrfPolicy"] = json!({"allowedHostnames": ["127.0.0.1"]});
+    })
+    .await;
+    let (status, told) = answer(post(&gateway, PATH, &by_url)).await;
+    assert_eq!((status, &told["output"][0]["content"][0]["text"]), (200, &json!("read")));
+    let messages = mock.requests()[0].body["messages"].to_string();
+    assert!(messages.contains("EXTERNAL_UNTRUSTED_CONTENT"), "{messages}");
+    assert!(messages.contains("the notes of the web"), "{messages}");
+    let as_the_original = asks(json!({"type": "input_file",
+        "source": {"type": "url", "url": url, "filename": "n.txt"}}));
+    assert_eq!(answer(post(&gateway, PATH, &as_the_original)).await.0, 200);
+    let text = wrong(&gateway, &asks(json!({"type": "input_file", "file_id": "file-1"}))).await;
+    assert!(text.starts_with("input.0.content.1.file_id: "), "{text}");
+
+    let (gateway, _mock) = offering().await;
+    let text = wrong(&gateway, &by_url).await;
+    assert_eq!(text, "input.0.content.1.file_url: the file cannot be fetched");
+    let (gateway, _mock) = offering_with(|config| {
+        config["gateway"]["http"]["endpoints"]["responses"]["files"] = json!({"allowUrl": false});
+    })
+    .await;
+    let text = wrong(&gateway, &by_url).await;
+    assert!(text.ends_with("no file is fetched here; send its data"), "{text}");
+}
+
+#[tokio::test]
+async fn a_response_that_is_cut_short_is_incomplete() {
+    let (gateway, _mock) = offering().await;
+    let mut asked = json!({"model": "openclaw", "input": "@mock stream n=8 delay=1",
+        "max_output_tokens": 3});
+    let (status, told) = answer(post(&gateway, PATH, &asked)).await;
+    assert_eq!((status, &told["status"]), (200, &json!("incomplete")), "{told}");
+    assert_eq!(told["incomplete_details"], json!({"reason": "max_output_tokens"}));
+    asked["stream"] = json!(true);
+    let (all, _) = pieces(post(&gateway, PATH, &asked)).await;
+    assert_eq!(all.last().unwrap()["type"], "response.incomplete", "{all:?}");
 }
 
 #[tokio::test]

@@ -6,6 +6,7 @@
 
 mod anthropic;
 mod directive;
+mod embeddings;
 mod openai;
 mod plan;
 
@@ -131,7 +132,11 @@ async fn serve(
     } else if method == Method::POST && path.ends_with("/messages") {
         anthropic::answer(&body, shared.serial.fetch_add(1, Ordering::Relaxed) + 1)
     } else if method == Method::POST && path.ends_with("/embeddings") {
-        json_answer(StatusCode::OK, &openai::embeddings(&body))
+        json_answer(StatusCode::OK, &embeddings::openai(&body))
+    } else if method == Method::POST && path.ends_with(":batchEmbedContents") {
+        json_answer(StatusCode::OK, &embeddings::gemini(&body))
+    } else if method == Method::POST && path.ends_with("/api/embed") {
+        json_answer(StatusCode::OK, &embeddings::ollama(&body))
     } else if method == Method::GET && path.ends_with("/models") {
         let models = json!({ "object": "list", "data": [{ "id": "mock-1", "object": "model" }] });
         json_answer(StatusCode::OK, &models)

@@ -1,4 +1,4 @@
-//! OpenAI chat completions and embeddings.
+//! OpenAI chat completions.
 
 use axum::body::Body;
 use axum::http::{Response, StatusCode};
@@ -9,14 +9,15 @@ use super::plan::{self, Plan};
 use super::{Step, failure_answer, json_answer, stream_answer, tokens};
 
 pub fn answer(body: &Value, serial: u64) -> Response<Body> {
-    let plan = plan::plan(&body["messages"]);
+    let mut plan = plan::plan(&body["messages"]);
+    let is_cut = shorten(&mut plan, body);
     if let Some(failure) = plan.failure.as_ref().filter(|failure| failure.after_chunks == 0) {
         let error = json!({ "error": {
             "message": failure.message, "type": failure.kind, "code": null, "param": null,
         }});
         return failure_answer(failure, &error);
     }
-    let call = Call { plan: &plan, body, serial };
+    let call = Call { plan: &plan, body, serial, is_cut };
     if body["stream"] == true {
         stream_answer(call.steps())
     } else {
@@ -24,25 +25,22 @@ pub fn answer(body: &Value, serial: u64) -> Response<Body> {
     }
 }
 
-pub fn embeddings(body: &Value) -> Value {
-    let count = body["input"].as_array().map_or(1, Vec::len);
-    let rows: Vec<_> = (0..count)
-        .map(|index| {
-            json!({ "object": "embedding", "index": index, "embedding": [0.1, 0.2, 0.3, 0.4] })
-        })
-        .collect();
-    json!({
-        "object": "list",
-        "model": body["model"],
-        "data": rows,
-        "usage": { "prompt_tokens": 1, "total_tokens": 1 },
-    })
+/// Ends an answer early that may have a few tokens only; a chunk counts as one.
+fn shorten(plan: &mut Plan, body: &Value) -> bool {
+    let limit = body["max_completion_tokens"].as_u64().or(body["max_tokens"].as_u64());
+    let limit = limit.map_or(usize::MAX, |limit| usize::try_from(limit).unwrap());
+    let is_cut = limit < 16 && plan.text.len() > limit;
+    if is_cut {
+        plan.text.truncate(limit);
+    }
+    is_cut
 }
 
 struct Call<'a> {
     plan: &'a Plan,
     body: &'a Value,
     serial: u64,
+    is_cut: bool,
 }
 
 impl Call<'_> {
@@ -67,7 +65,13 @@ impl Call<'_> {
     }
 
     fn finish(&self) -> &'static str {
-        if self.plan.tools.is_empty() { "stop" } else { "tool_calls" }
+        if self.is_cut {
+            "length"
+        } else if self.plan.tools.is_empty() {
+            "stop"
+        } else {
+            "tool_calls"
+        }
     }
 
     fn usage(&self) -> Value {

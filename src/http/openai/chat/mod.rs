@@ -6,7 +6,7 @@ mod told;
 use axum::http::StatusCode;
 use axum::response::Response;
 
-use super::fetch::attachments;
+use super::fetch::{Fetched, attachments};
 use super::read::{At, body};
 use super::sse;
 use super::target::{Wanted, target};
@@ -30,11 +30,12 @@ async fn answered(mut asked: Asked<'_>) -> Result<Response, Response> {
     let settings = asked.gateway.services.settings.now().gateway.http.chat_completions;
     let value = body(&mut asked, settings.max_body_bytes).await?;
     let request = Request::read(&At::root(&value)).map_err(|wrong| wrong.answer())?;
-    let cx = asked.cx();
+    let (attending, cx) = asked.attend().await;
     let wanted =
         Wanted { model: &request.model, user: request.user, session: None, prefix: PREFIX };
     let target = target(&asked.parts.headers, &cx, wanted).map_err(|wrong| wrong.answer())?;
-    let attachments = attachments(&cx, request.given, settings.fetches_images).await;
+    let fetched = Fetched { images: settings.fetches_images, files: false };
+    let attachments = attachments(&cx, request.given, fetched).await;
     let attachments = attachments.map_err(|wrong| wrong.answer())?;
     let manner = asked.manner;
     let known = cx.services.sessions.entry(&target.key).await;
@@ -54,8 +55,10 @@ async fn answered(mut asked: Asked<'_>) -> Result<Response, Response> {
         model: target.model,
         client_tools: request.tools.specs,
         instructions: request.instructions,
+        wishes: request.wishes,
+        channel: target.channel,
     };
-    let waiting = Waiting::for_answer(cx, question).await;
+    let waiting = Waiting::for_answer((attending, cx), question).await;
     let waiting = waiting.map_err(|error| manner.of_error(&error))?;
     if request.is_stream {
         return Ok(sse::answer(waiting, completion));

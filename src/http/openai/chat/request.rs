@@ -8,6 +8,7 @@ use crate::http::openai::read::{At, Wrong};
 use crate::http::openai::target::FAMILY;
 use crate::http::openai::tools::{self, ClientTools, Form};
 use crate::http::openai::words::{Entry, Who, called, first_new};
+use crate::providers::AnswerWishes;
 
 const NO_USER: &str = "Missing user message in `messages`.";
 
@@ -30,18 +31,23 @@ pub struct Request<'v> {
     pub instructions: Option<String>,
     /// The client's tools.
     pub tools: ClientTools,
+    /// How its answer should be made.
+    pub wishes: AnswerWishes,
 }
 
 impl<'v> Request<'v> {
-    /// Reads a body. How the model samples is not the client's to say: it is read,
-    /// and has no effect.
+    /// Reads a body. What a model cannot be asked by every API is read, and has no
+    /// effect.
     ///
     /// # Errors
     /// When it is not one.
     pub fn read(body: &At<'v>) -> Result<Self, Wrong> {
-        for (name, least, most) in SAMPLING {
+        for (name, least, most) in UNUSED {
             body.member(name).number_within(least, most)?;
         }
+        let tokens = |name| body.member(name).integer_within(1, u64::MAX);
+        let (newer, older) = (tokens("max_completion_tokens")?, tokens("max_tokens")?);
+        let temperature = body.member("temperature").number_within(0.0, 2.0)?;
         let model = body.member("model").text()?.unwrap_or(FAMILY);
         let mut said = Said::default();
         for message in body.member("messages").items()? {
@@ -66,17 +72,15 @@ impl<'v> Request<'v> {
             given: given.into_iter().skip(first).flatten().collect(),
             instructions: Some(instructions.join("\n\n")).filter(|text| !text.is_empty()),
             tools,
+            wishes: AnswerWishes { max_tokens: newer.or(older), temperature },
         })
     }
 }
 
 /// Numbers that must be right where they are there. There is one answer.
-const SAMPLING: [(&str, f64, f64); 7] = [
-    ("temperature", 0.0, 2.0),
+const UNUSED: [(&str, f64, f64); 4] = [
     ("top_p", 0.0, 1.0),
     ("n", 1.0, 1.0),
-    ("max_tokens", 1.0, f64::MAX),
-    ("max_completion_tokens", 1.0, f64::MAX),
     ("presence_penalty", -2.0, 2.0),
     ("frequency_penalty", -2.0, 2.0),
 ];

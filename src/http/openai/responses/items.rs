@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use serde_json::{Value, json};
 
-use crate::http::openai::fetch::{Given, Part, content, picture};
+use crate::http::openai::fetch::{Given, Part, content, file_at, kind_of, picture};
 use crate::http::openai::read::{At, Wrong};
 use crate::http::openai::words::{Entry, Who, called};
 
@@ -114,32 +114,25 @@ fn image(part: &At<'_>) -> Result<Given, Wrong> {
     }
 }
 
-/// `file_data`, or `source`. What is only an address is not fetched: a page is no
-/// file.
+/// `file_data`, `file_url`, or `source` as the original has it.
 fn file(part: &At<'_>) -> Result<Given, Wrong> {
     let source = part.member("source");
-    let (data, name, kind) = if source.object()?.is_some() {
-        (source.member("data"), source.member("filename"), source.member("media_type").text()?)
+    let (data, url, name, kind) = if source.object()?.is_some() {
+        let kind = source.member("media_type").text()?;
+        (source.member("data"), source.member("url"), source.member("filename"), kind)
     } else {
-        (part.member("file_data"), part.member("filename"), None)
+        let id = part.member("file_id");
+        if id.is_set() {
+            return Err(id.wrong("no files are kept here; send file_data or file_url"));
+        }
+        (part.member("file_data"), part.member("file_url"), part.member("filename"), None)
     };
+    let name = name.text()?;
+    if url.is_set() {
+        return file_at(&url, name);
+    }
     let content = data.required_text()?;
-    let name = name.text()?.unwrap_or("file");
+    let name = name.unwrap_or("file");
     Ok(Given::Here(json!({"type": "file", "fileName": name,
         "mimeType": kind.unwrap_or_else(|| kind_of(name)), "content": content})))
-}
-
-/// What a name says a file is; a data URL says it better, and its bytes best.
-fn kind_of(name: &str) -> &'static str {
-    match name.rsplit_once('.').map(|(_, ending)| ending.to_ascii_lowercase()).as_deref() {
-        Some("txt" | "log") => "text/plain",
-        Some("md") => "text/markdown",
-        Some("csv") => "text/csv",
-        Some("html") => "text/html",
-        Some("json") => "application/json",
-        Some("xml") => "application/xml",
-        Some("yaml" | "yml") => "application/yaml",
-        Some("pdf") => "application/pdf",
-        _ => "",
-    }
 }

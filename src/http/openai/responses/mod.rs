@@ -9,7 +9,7 @@ use std::sync::Arc;
 use axum::http::StatusCode;
 use axum::response::Response;
 
-use super::fetch::attachments;
+use super::fetch::{Fetched, attachments};
 use super::read::{At, Wrong, body};
 use super::sse;
 use super::target::{Wanted, target};
@@ -37,14 +37,15 @@ async fn answered(mut asked: Asked<'_>) -> Result<Response, Response> {
     let settings = asked.gateway.services.settings.now().gateway.http.responses;
     let value = body(&mut asked, settings.max_body_bytes).await?;
     let request = Request::read(&At::root(&value)).map_err(|wrong| wrong.answer())?;
-    let (cx, manner) = (asked.cx(), asked.manner);
+    let ((attending, cx), manner) = (asked.attend().await, asked.manner);
     let session = match request.previous {
         Some(id) => Some(session_of(&cx, id).await?),
         None => None,
     };
     let wanted = Wanted { model: request.model, user: request.user, session, prefix: PREFIX };
     let target = target(&asked.parts.headers, &cx, wanted).map_err(|wrong| wrong.answer())?;
-    let attachments = attachments(&cx, request.given, settings.fetches_images).await;
+    let fetched = Fetched { images: settings.fetches_images, files: settings.fetches_files };
+    let attachments = attachments(&cx, request.given, fetched).await;
     let attachments = attachments.map_err(|wrong| wrong.answer())?;
     let known = cx.services.sessions.entry(&target.key).await;
     let is_known = known.is_ok_and(|entry| entry.is_some());
@@ -60,14 +61,18 @@ async fn answered(mut asked: Asked<'_>) -> Result<Response, Response> {
         model: target.model,
         client_tools: request.tools.specs,
         instructions: request.instructions,
+        wishes: request.wishes,
+        channel: target.channel,
     };
-    let waiting = Waiting::for_answer(cx, question).await;
+    let waiting = Waiting::for_answer((attending, cx), question).await;
     let waiting = waiting.map_err(|error| manner.of_error(&error))?;
     if request.is_stream {
         return Ok(sse::answer(waiting, made));
     }
     Ok(match waiting.end().await {
         Ok(answered) => json_answer(StatusCode::OK, &made.whole(&answered)),
+        // Who is let in no more gets no response, not even of a failure.
+        Err(failed) if failed.status == StatusCode::UNAUTHORIZED => failed.answer(),
         Err(failed) => json_answer(failed.status, &made.failed(failed)),
     })
 }

@@ -6,6 +6,7 @@ use crate::http::openai::read::{At, Wrong};
 use crate::http::openai::target::FAMILY;
 use crate::http::openai::tools::{self, ClientTools, Form};
 use crate::http::openai::words::{Entry, Who, first_new};
+use crate::providers::AnswerWishes;
 
 const NO_USER: &str = "Missing user message in `input`.";
 
@@ -28,22 +29,22 @@ pub struct Request<'v> {
     pub instructions: Option<String>,
     /// The client's tools.
     pub tools: ClientTools,
+    /// How its answer should be made.
+    pub wishes: AnswerWishes,
 }
 
-/// Numbers that must be right where they are there.
-const SAMPLING: [(&str, f64, f64); 3] =
-    [("temperature", 0.0, 2.0), ("top_p", 0.0, 1.0), ("max_output_tokens", 1.0, f64::MAX)];
-
 impl<'v> Request<'v> {
-    /// Reads a body. How the model samples is not the client's to say: it is read,
-    /// and has no effect.
+    /// Reads a body. What a model cannot be asked by every API is read, and has no
+    /// effect.
     ///
     /// # Errors
     /// When it is not one.
     pub fn read(body: &At<'v>) -> Result<Self, Wrong> {
-        for (name, least, most) in SAMPLING {
-            body.member(name).number_within(least, most)?;
-        }
+        body.member("top_p").number_within(0.0, 1.0)?;
+        let wishes = AnswerWishes {
+            max_tokens: body.member("max_output_tokens").integer_within(1, u64::MAX)?,
+            temperature: body.member("temperature").number_within(0.0, 2.0)?,
+        };
         let model = body.member("model").text()?.unwrap_or(FAMILY);
         let instructions = body.member("instructions").text()?;
         let said = Said::read(&body.member("input"))?;
@@ -65,6 +66,7 @@ impl<'v> Request<'v> {
             given: given.into_iter().skip(first).flatten().collect(),
             instructions: Some(told.join("\n\n")).filter(|text| !text.is_empty()),
             tools,
+            wishes,
         })
     }
 }

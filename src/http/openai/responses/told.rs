@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use crate::http::openai::outcome::{Answered, Failed, input_tokens};
 use crate::http::openai::sse::{DONE, Pieces, event};
+use crate::http::openai_word;
 use crate::protocol::message::{ToolCall, Usage};
 use crate::support::Ids;
 
@@ -35,7 +36,8 @@ impl Made {
     /// One that came to nothing.
     pub fn failed(&self, failed: Failed) -> Value {
         let mut made = self.frame("failed", &[], &Usage::default());
-        made["error"] = json!({"code": "api_error", "message": failed.message});
+        let code = openai_word(failed.status);
+        made["error"] = json!({"code": code, "message": failed.message});
         made
     }
 
@@ -65,13 +67,14 @@ impl Made {
     fn message(&self, answered: &Answered) -> Value {
         let phase = if answered.calls.is_empty() { "final_answer" } else { "commentary" };
         json!({"type": "message", "id": self.message_id, "role": "assistant",
-            "content": [{"type": "output_text", "text": answered.text}],
+            "content": [text_part(&answered.text)],
             "phase": phase, "status": "completed"})
     }
 
     fn call(&self, call: &ToolCall) -> Value {
         json!({"type": "function_call", "id": format!("call_{}", self.ids.uuid()),
-            "call_id": call.id, "name": call.name, "arguments": call.arguments.to_string()})
+            "call_id": call.id, "name": call.name, "arguments": call.arguments.to_string(),
+            "status": "completed"})
     }
 
     /// An event about the text of the message.
@@ -94,6 +97,7 @@ impl Made {
     fn of_call(index: usize, item: &Value) -> [String; 4] {
         let mut begun = item.clone();
         begun["arguments"] = json!("");
+        begun["status"] = json!("in_progress");
         let arguments = |name: &str, member: &str| {
             let mut data = json!({"type": name, "item_id": item["id"], "output_index": index});
             data[member] = item["arguments"].clone();
@@ -108,12 +112,18 @@ impl Made {
     }
 }
 
+/// A text of the message. Clients of OpenAI insist on the list, as on the status of a
+/// call; the original has neither.
+fn text_part(text: &str) -> Value {
+    json!({"type": "output_text", "text": text, "annotations": []})
+}
+
 impl Pieces for Made {
     fn begin(&mut self) -> Vec<String> {
         let begun = self.frame("in_progress", &[], &Usage::default());
         let item = json!({"type": "message", "id": self.message_id, "role": "assistant",
-            "content": [{"type": "output_text", "text": ""}], "status": "in_progress"});
-        let part = json!({"type": "output_text", "text": ""});
+            "content": [text_part("")], "status": "in_progress"});
+        let part = text_part("");
         vec![
             Self::of_response("response.created", &begun),
             Self::of_response("response.in_progress", &begun),
@@ -134,7 +144,7 @@ impl Pieces for Made {
                 return vec![Self::of_response("response.failed", &made), DONE.to_owned()];
             }
         };
-        let part = json!({"type": "output_text", "text": answered.text});
+        let part = text_part(&answered.text);
         let message = self.message(&answered);
         let mut lines = vec![
             self.of_text("response.output_text.done", "text", &json!(answered.text)),

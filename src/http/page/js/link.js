@@ -79,6 +79,12 @@ export class Link {
     this.#open();
   }
 
+  // What requests by HTTP show, if there is anything.
+  async bearer() {
+    const { token, password, deviceToken } = this.#credential ?? {};
+    return token ?? password ?? deviceToken ?? (await this.#device?.token());
+  }
+
   // Tries at once with what the user entered.
   login(credential) {
     this.#credential = credential;

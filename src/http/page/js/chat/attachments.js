@@ -1,12 +1,16 @@
-// Files that are to be sent with a message.
+// Files that are to be sent with a message. Small ones go into the message itself;
+// large ones are uploaded as soon as they are there.
 
 import { button, h, replace } from "../dom.js";
 import { bytes } from "../format.js";
+import { limits, upload } from "./upload.js";
 
 // What the gateway takes of a message in all, less what is around it; base64
 // makes 4 bytes of 3.
 const FRAME_SHARE = 0.7;
-const FILE_MAX = 20 * 1024 * 1024;
+const FRAME_MAX = 20 * 1024 * 1024;
+// Larger ones are uploaded: it can be seen how far they are.
+const INLINE_MAX = 4 * 1024 * 1024;
 const FILES_MAX = 32;
 
 function read(file) {
@@ -20,29 +24,44 @@ function read(file) {
 
 export class Attachments {
   element = h("ul.attachments", { "aria-label": "Attachments", hidden: true });
-  // {type, mimeType, fileName, content, size, url}
+  // {type, mimeType, fileName, size, url} and `content` or `uploadId`; none of both
+  // while it is on its way: `upload` is {abort, sent, show} then.
   items = [];
 
   #link;
-  #tell;
+  #key;
+  #told;
+  #limits = null;
 
-  // tell(text): says why a file is not taken.
-  constructor(link, tell) {
+  // key: the session. told: {refused(text): why a file is not taken, changed()}.
+  constructor(link, key, told) {
     this.#link = link;
-    this.#tell = tell;
+    this.#key = key;
+    this.#told = told;
+  }
+
+  // Whether files are on their way.
+  get isBusy() {
+    return this.items.some((item) => !item.content && !item.uploadId);
   }
 
   async add(files) {
     for (const file of files) {
-      const why = this.#refusal(file);
+      const why = this.#refusal(file) ?? (this.#isLarge(file) ? await this.#tooLarge(file) : null);
       if (why) {
-        this.#tell(`${file.name || "The picture"} ${why}`);
+        this.#told.refused(`${file.name || "The picture"} ${why}`);
         continue;
       }
       const isImage = file.type.startsWith("image/");
       const item = { type: isImage ? "image" : "file", mimeType: file.type || "application/octet-stream", fileName: file.name || "picture.png", size: file.size, url: isImage ? URL.createObjectURL(file) : null };
+      const isLarge = this.#isLarge(file);
       this.items.push(item);
-      item.content = await read(file);
+      if (isLarge) {
+        this.#upload(item, file);
+      } else {
+        item.content = await read(file);
+      }
+      this.#draw();
     }
     this.#draw();
   }
@@ -61,22 +80,81 @@ export class Attachments {
     this.#draw();
   }
 
+  // Nobody looks at it any more.
+  end() {
+    for (const item of this.items) item.upload?.abort();
+  }
+
+  #isLarge({ size }) {
+    const most = (this.#link.hello?.policy?.maxPayload ?? FRAME_MAX) * FRAME_SHARE;
+    const inline = this.items.filter((item) => !item.uploadId && !item.upload);
+    return size > INLINE_MAX || inline.reduce((sum, item) => sum + item.size, size) > most;
+  }
+
   #refusal({ size }) {
-    const most = (this.#link.hello?.policy?.maxPayload ?? FILE_MAX) * FRAME_SHARE;
-    const all = this.items.reduce((sum, item) => sum + item.size, size);
     if (size === 0) return "is empty.";
-    if (this.items.length >= FILES_MAX) return `is one too many: a message takes ${FILES_MAX} files.`;
-    if (size > FILE_MAX) return `is too large: ${bytes(size)} of ${bytes(FILE_MAX)}.`;
-    return all > most ? `is too much: a message takes ${bytes(most)} in all.` : null;
+    return this.items.length >= FILES_MAX ? `is one too many: a message takes ${FILES_MAX} files.` : null;
+  }
+
+  async #tooLarge({ size, type }) {
+    try {
+      this.#limits ??= await limits(this.#link);
+    } catch (error) {
+      return `cannot be uploaded: ${error.message}.`;
+    }
+    const most = type.startsWith("image/") ? this.#limits.maxImageBytes : this.#limits.maxBytes;
+    return size > most ? `is too large: ${bytes(size)} of ${bytes(most)}.` : null;
+  }
+
+  async #upload(item, file) {
+    const stop = new AbortController();
+    item.upload = { abort: () => stop.abort(), sent: 0, show: () => {} };
+    const told = (sent) => {
+      item.upload.sent = Math.min(sent, item.size);
+      item.upload.show();
+    };
+    try {
+      const { uploadId } = await upload(this.#link, this.#key, new File([file], item.fileName, { type: file.type }), { told, signal: stop.signal });
+      item.uploadId = uploadId;
+    } catch (error) {
+      this.#drop(item);
+      if (error.name !== "AbortError") this.#told.refused(`${item.fileName} was not uploaded: ${error.message}.`);
+    } finally {
+      delete item.upload;
+    }
+    this.#draw();
+  }
+
+  #drop(item) {
+    item.upload?.abort();
+    if (item.url) URL.revokeObjectURL(item.url);
+    this.items = this.items.filter((other) => other !== item);
+    this.#draw();
   }
 
   #draw() {
     this.element.hidden = this.items.length === 0;
-    const drop = (item) => {
-      if (item.url) URL.revokeObjectURL(item.url);
-      this.items = this.items.filter((other) => other !== item);
-      this.#draw();
+    replace(this.element, this.items.map((item) => this.#row(item)));
+    this.#told.changed();
+  }
+
+  #row(item) {
+    const picture = item.url ? h("img", { src: item.url, alt: "" }) : null;
+    const what = item.upload ? `Cancel the upload of ${item.fileName}` : `Remove ${item.fileName}`;
+    const away = button(what, { icon: "close", iconOnly: true, class: "plain", onclick: () => this.#drop(item) });
+    return h("li", {}, picture, h("span.ellipsis", {}, item.fileName), item.upload ? this.#progress(item) : h("span.muted", {}, bytes(item.size)), away);
+  }
+
+  #progress(item) {
+    const bar = h("progress", { max: String(item.size), "aria-label": `Upload of ${item.fileName}` });
+    const text = h("span.muted.sent");
+    item.upload.show = () => {
+      const { sent } = item.upload;
+      bar.value = sent;
+      // All was sent, and the gateway has not said yet that it has it.
+      text.textContent = sent < item.size ? `${Math.floor((sent / item.size) * 100)} % of ${bytes(item.size)}` : "Storing…";
     };
-    replace(this.element, this.items.map((item) => h("li", {}, item.url ? h("img", { src: item.url, alt: "" }) : null, h("span.ellipsis", {}, item.fileName), h("span.muted", {}, bytes(item.size)), button(`Remove ${item.fileName}`, { icon: "close", iconOnly: true, class: "plain", onclick: () => drop(item) }))));
+    item.upload.show();
+    return [bar, text];
   }
 }

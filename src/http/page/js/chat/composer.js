@@ -30,12 +30,13 @@ export class Composer {
   #hint = h("span.hint");
   #said = [];
   #back = -1;
+  #isOffline = false;
 
   // told: {send(text, attachments), abort(), toast(text, kind)}.
   constructor(link, key, told) {
     this.#key = key;
     this.#told = told;
-    this.#files = new Attachments(link, (text) => told.toast(text, "bad"));
+    this.#files = new Attachments(link, key, { refused: (text) => told.toast(text, "bad"), changed: () => this.#tell() });
     this.#field = h("textarea", { rows: "1", "aria-label": "Message", placeholder: "Message…", enterkeyhint: "send", "aria-autocomplete": "list", "aria-controls": "commands" });
     this.#menu = new CommandMenu(this.#field, (text) => this.#set(text));
     if (link.state === "open") this.#menu.load(link).catch(() => {});
@@ -52,7 +53,8 @@ export class Composer {
   update({ isBusy, isOffline, said }) {
     this.#stop.hidden = !isBusy;
     this.#send.textContent = isBusy ? "Queue" : "Send";
-    this.#hint.textContent = isOffline ? "Not connected: your message is sent when the connection is back." : "";
+    this.#isOffline = isOffline;
+    this.#tell();
     this.#said = said.slice(-HISTORY_MAX);
   }
 
@@ -65,6 +67,18 @@ export class Composer {
 
   focus() {
     this.#field.focus({ preventScroll: true });
+  }
+
+  end() {
+    this.#files.end();
+  }
+
+  // Says why a message does not go at once.
+  #tell() {
+    const { isBusy } = this.#files;
+    this.#send.disabled = isBusy;
+    if (isBusy) this.#hint.textContent = "Your message can be sent when its files are uploaded.";
+    else this.#hint.textContent = this.#isOffline ? "Not connected: your message is sent when the connection is back." : "";
   }
 
   drop(files) {
@@ -135,7 +149,7 @@ export class Composer {
 
   #submit() {
     const text = this.#field.value.trim();
-    if (this.#files.items.some((item) => item.content === undefined)) return;
+    if (this.#files.isBusy) return;
     if (!text && this.#files.items.length === 0) return;
     const attachments = this.#files.take();
     this.#set("");

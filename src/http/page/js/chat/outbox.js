@@ -75,7 +75,7 @@ export class Outbox {
     item.state = "sending";
     const { id, text, attachments } = item;
     const params = { sessionKey: this.#key, message: text, idempotencyKey: id };
-    if (attachments.length > 0) params.attachments = attachments.map(({ type, mimeType, fileName, content }) => ({ type, mimeType, fileName, content }));
+    if (attachments.length > 0) params.attachments = attachments.map(({ type, mimeType, fileName, content, uploadId }) => ({ type, mimeType, fileName, ...(uploadId ? { uploadId } : { content }) }));
     try {
       await this.#link.call("chat.send", params);
       item.state = "sent";

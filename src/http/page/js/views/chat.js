@@ -65,6 +65,7 @@ class Room {
 
   end() {
     for (const end of this.#ends) end();
+    this.#composer.end();
     this.#transcript.end();
     this.#conversation.end();
   }

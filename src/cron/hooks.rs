@@ -1,0 +1,376 @@
+//! What other programs ask for by HTTP.
+//!
+//! Promises: a request is on disk before it is answered, and one with the same
+//! claim is taken up once, also across a stop; what had not begun then begins with
+//! the next process, and what had is told. Must not: know about HTTP, or who may
+//! ask.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use crate::agent::web::wrap;
+use crate::agent::{Family, RunTerms, Runs, SendRequest, shortened};
+use crate::auth::Owner;
+use crate::protocol::message::UserMessage;
+use crate::protocol::methods::cron::{Delivery, DeliveryMode, WakeMode};
+use crate::providers::ThinkingLevel;
+use crate::sessions::{AgentId, JOB_KIND, SessionError, SessionKey};
+use crate::store::{HookAccepted, HookNews, HookRow, RunState, StoreError};
+
+use super::execute::{Room, USUAL_LIMIT};
+use super::job::Job;
+use super::outcome::Outcome;
+use super::run_log::NOT_REQUESTED;
+use super::scheduler::{BROKEN, Worker};
+use super::service::{Cron, Ticket};
+use super::target::Wanted;
+use super::texts;
+
+/// What is told of a run that the gateway's end cut off.
+const INTERRUPTED: &str = "interrupted by a stop of the gateway; it is not run again";
+/// What is told of one of which only the news were lost.
+const ENDED: &str = "it ended well just before a stop of the gateway; see its session";
+
+/// What an agent is asked by another program.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct HookAsk {
+    /// Which agent.
+    pub agent_id: String,
+    /// Canonical key of the session.
+    pub session_key: String,
+    /// A name for people, on one line.
+    pub name: String,
+    /// What it is asked.
+    pub message: String,
+    /// Where that is from; none when it counts as the owner's own words.
+    pub source: Option<String>,
+    /// Whether the main session answers news of it at once.
+    pub wake_mode: WakeMode,
+    /// Whether the answer is sent to a chat.
+    pub deliver: bool,
+    /// Of which channel; `last` is where the main session was last spoken to.
+    pub channel: String,
+    /// To which chat of it.
+    pub to: Option<String>,
+    /// With which model.
+    pub model: Option<String>,
+    /// How hard it thinks.
+    pub thinking: Option<String>,
+    /// Stopped after so many seconds.
+    pub timeout_seconds: Option<u64>,
+}
+
+/// Why a request is not taken up.
+#[derive(Debug, thiserror::Error)]
+pub enum HookError {
+    /// There are too many.
+    #[error("too many hooks wait; send it again later")]
+    Busy,
+    /// The gateway stops.
+    #[error("the gateway is stopping; send it again after that")]
+    Stopping,
+    /// It cannot be written down.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl Cron {
+    /// Tells the main session of the default agent something.
+    ///
+    /// # Errors
+    /// When it is not kept.
+    pub async fn tell_by_hook(
+        &self,
+        runs: &Runs,
+        claim: Option<String>,
+        text: &str,
+        mode: WakeMode,
+    ) -> Result<(), HookError> {
+        if self.is_stopped() {
+            return Err(HookError::Stopping);
+        }
+        let keys = &self.parts.keys.now();
+        let (agent, main) = (&keys.default_agent, SessionKey::main(&keys.default_agent, keys));
+        let text = shortened(&texts::untrusted_event(text));
+        if claim.is_none() {
+            runs.parts().notice(&main, &text).await?;
+        } else {
+            let row = HookRow { id: self.parts.ids.uuid(), claim, ask: String::new() };
+            let event = HookNews { session_key: main.to_string(), text: text.clone() };
+            let store = &self.parts.store;
+            match store.accept_hook(row, Some(event), self.now_ms()).await? {
+                HookAccepted::Told(id) => runs.parts().noted(&main, &text, id),
+                HookAccepted::Known(_) => return Ok(()),
+                HookAccepted::New | HookAccepted::Full => return Err(HookError::Busy),
+            }
+        }
+        if mode == WakeMode::Now {
+            self.heartbeats.wake(agent.as_str());
+        }
+        Ok(())
+    }
+
+    /// Asks an agent; the id of the run, which begins soon. A request with a claim
+    /// that is known has the run that it had.
+    ///
+    /// # Errors
+    /// When it is not kept.
+    pub async fn ask_by_hook(
+        self: &Arc<Self>,
+        runs: &Arc<Runs>,
+        claim: Option<String>,
+        ask: HookAsk,
+    ) -> Result<String, HookError> {
+        if self.is_stopped() {
+            return Err(HookError::Stopping);
+        }
+        let id = self.parts.ids.uuid();
+        // Before the row is there: the recovery must not take it for an old one.
+        self.state.lock().hooks.insert(id.clone());
+        let written = serde_json::to_string(&ask).unwrap_or_default();
+        let row = HookRow { id: id.clone(), claim, ask: written };
+        let accepted = self.parts.store.accept_hook(row, None, self.now_ms()).await;
+        let known = match accepted {
+            Ok(HookAccepted::New) => {
+                let worker = Worker { cron: Arc::clone(self), runs: Arc::clone(runs) };
+                worker.start_hook(id.clone());
+                return Ok(id);
+            }
+            Ok(HookAccepted::Known(known)) => Ok(known),
+            Ok(HookAccepted::Told(_) | HookAccepted::Full) => Err(HookError::Busy),
+            Err(error) => Err(error.into()),
+        };
+        self.state.lock().hooks.remove(&id);
+        known
+    }
+}
+
+impl Worker {
+    /// Goes on with what the last process left.
+    pub(super) async fn recover_hooks(&self) -> Result<(), StoreError> {
+        let store = &self.cron.parts.store;
+        for id in store.open_hooks().await? {
+            if self.cron.state.lock().hooks.contains(&id) {
+                continue;
+            }
+            let Some(run) = store.run(&id).await? else {
+                self.cron.state.lock().hooks.insert(id.clone());
+                self.start_hook(id);
+                continue;
+            };
+            tracing::warn!(run = %id, "run of a hook was interrupted");
+            let Some(ask) = self.hook(&id).await? else { continue };
+            let news = match run.state {
+                RunState::Done => format!("Hook {}: {ENDED} ({})", ask.name, ask.session_key),
+                _ => format!("Hook {} (error): {INTERRUPTED}", ask.name),
+            };
+            self.end_hook(&id, &ask, Some(&news)).await?;
+        }
+        Ok(())
+    }
+
+    /// What a request asks for that is not done.
+    async fn hook(&self, id: &str) -> Result<Option<HookAsk>, StoreError> {
+        let store = &self.cron.parts.store;
+        let Some(written) = store.open_hook(id).await? else { return Ok(None) };
+        let ask = serde_json::from_str(&written).ok();
+        if ask.is_none() {
+            tracing::error!(run = id, "hook not readable; it is not run");
+            store.end_hook(id, None).await?;
+        }
+        Ok(ask)
+    }
+
+    /// Begins a run when there is room for it. Until then only its id is in memory.
+    fn start_hook(&self, id: String) {
+        let worker = Self { cron: Arc::clone(&self.cron), runs: Arc::clone(&self.runs) };
+        self.runs.parts().tasks.spawn("hook", async move {
+            // The semaphore is never closed.
+            let permit = worker.cron.permits.acquire().await;
+            // Else it is for the next process.
+            if !worker.cron.is_stopped()
+                && let Err(error) = Box::pin(worker.do_hook(&id)).await
+            {
+                tracing::error!(run = id, %error, "hook not done; the next start looks at it");
+            }
+            drop(permit);
+            worker.cron.state.lock().hooks.remove(&id);
+        });
+    }
+
+    async fn do_hook(&self, id: &str) -> Result<(), StoreError> {
+        let Some(ask) = self.hook(id).await? else { return Ok(()) };
+        let running = AssertUnwindSafe(self.run_hook(id, &ask)).catch_unwind();
+        let broken = |_| Outcome::failed(BROKEN, "cron-setup", self.cron.now_ms());
+        let outcome = running.await.unwrap_or_else(broken);
+        tracing::info!(
+            run = id,
+            session = ask.session_key,
+            status = outcome.status,
+            delivery = outcome.delivery_status,
+            "run of a hook ended"
+        );
+        self.end_hook(id, &ask, news(&ask, &outcome).as_deref()).await
+    }
+
+    /// The request is done.
+    async fn end_hook(
+        &self,
+        id: &str,
+        ask: &HookAsk,
+        news: Option<&str>,
+    ) -> Result<(), StoreError> {
+        let (parts, keys) = (self.runs.parts(), &self.cron.parts.keys.now());
+        let agent = AgentId::normalize(&ask.agent_id);
+        let main = SessionKey::main(&agent, keys);
+        let text = news.map(|news| shortened(&texts::untrusted_event(news)));
+        let event = text.clone().map(|text| HookNews { session_key: main.to_string(), text });
+        let told = self.cron.parts.store.end_hook(id, event).await?;
+        if let Some((told, text)) = told.zip(text) {
+            parts.noted(&main, &text, told);
+            if ask.wake_mode == WakeMode::Now {
+                self.cron.heartbeats.wake(agent.as_str());
+            }
+        }
+        Ok(())
+    }
+
+    async fn run_hook(&self, id: &str, ask: &HookAsk) -> Outcome {
+        let now = self.cron.now_ms();
+        let ticket = ticket(id, ask, now);
+        let (key, _taken) = self.cron.take_room(id, ask, &self.runs);
+        match self.hook_room(id, ask, &key).await {
+            Ok(()) => {
+                let room = Room { key: key.clone(), base: None };
+                let request = self.hook_request(id, ask, &key);
+                let delivery = ticket.job.delivery.clone().unwrap_or_default();
+                let wanted = Wanted::of(&delivery).at_home();
+                self.ask(&ticket, &room, request, &wanted).await
+            }
+            Err(error) => Outcome::failed(&error.to_string(), "cron-setup", now),
+        }
+    }
+
+    /// Begins the session of a run. One of hooks begins anew with each run, as a
+    /// job's does; any other goes on.
+    async fn hook_room(
+        &self,
+        id: &str,
+        ask: &HookAsk,
+        key: &SessionKey,
+    ) -> Result<(), SessionError> {
+        let parts = self.runs.parts();
+        let workspace = parts.agent_of(key).workspace;
+        let is_there = parts.sessions.entry(key).await?.is_some();
+        if is_there && !key.is_hook() {
+            return Ok(());
+        }
+        if is_there {
+            parts.sessions.reset(key, &workspace).await?;
+        }
+        let name = format!("Hook: {}", ask.name);
+        let begun = parts.sessions.begin_as(key, id, &workspace, move |entry| {
+            entry.display_name = Some(name);
+        });
+        let begun = begun.await?;
+        parts.events.reason(key, Some(&begun), "create", true);
+        Ok(())
+    }
+
+    fn hook_request(&self, id: &str, ask: &HookAsk, key: &SessionKey) -> SendRequest {
+        let (now, zone) = (self.cron.now_ms(), self.cron.zone());
+        let mark = self.cron.parts.ids.uuid();
+        let wrapped =
+            ask.source.as_deref().map(|source| wrap(&ask.message, source, &mark, usize::MAX).text);
+        let text = texts::hook(ask, wrapped.as_deref(), &zone, now);
+        let mut message = UserMessage::text(text, now);
+        message.extra.insert("provenance".into(), json!({"kind": JOB_KIND, "hookId": id}));
+        SendRequest {
+            family: Family::Agent,
+            key: key.clone(),
+            written_key: key.to_string(),
+            idempotency_key: id.to_owned(),
+            message,
+            media: None,
+            thinking: ask.thinking.as_deref().and_then(ThinkingLevel::parse),
+            owner: Owner::gateway(),
+            dedupe_text: None,
+            limit: Some(ask.timeout_seconds.map_or(USUAL_LIMIT, Duration::from_secs)),
+            // What is said comes from outside, whoever has set the hook up.
+            terms: RunTerms { is_owner: false, model: ask.model.clone(), ..RunTerms::default() },
+        }
+    }
+}
+
+impl Cron {
+    /// The session of a run: another one below it while it is taken, so that no
+    /// request gets into the run of another. Free again when the second is dropped.
+    fn take_room(
+        self: &Arc<Self>,
+        id: &str,
+        ask: &HookAsk,
+        runs: &Runs,
+    ) -> (SessionKey, Option<Taken>) {
+        let key = SessionKey::from_canonical(&ask.session_key);
+        if !key.is_hook() {
+            return (key, None);
+        }
+        let is_free = !runs.is_busy(&key) && self.state.lock().hook_rooms.insert(key.to_string());
+        if is_free {
+            let taken = Taken { cron: Arc::clone(self), key: key.to_string() };
+            return (key, Some(taken));
+        }
+        (SessionKey::from_canonical(format!("{key}:{id}")), None)
+    }
+}
+
+/// A session that a run of a hook has to itself.
+struct Taken {
+    cron: Arc<Cron>,
+    key: String,
+}
+
+impl Drop for Taken {
+    fn drop(&mut self) {
+        self.cron.state.lock().hook_rooms.remove(&self.key);
+    }
+}
+
+/// The job that a request would be: what runs it knows only those.
+fn ticket(id: &str, ask: &HookAsk, now: u64) -> Ticket {
+    let mode = if ask.deliver { DeliveryMode::Announce } else { DeliveryMode::None };
+    let delivery = Delivery {
+        mode: Some(mode),
+        channel: Some(ask.channel.clone()),
+        to: ask.to.clone(),
+        // Where nobody can be told, the main session is.
+        best_effort: Some(true),
+        ..Delivery::default()
+    };
+    let job = Job {
+        agent_id: Some(ask.agent_id.clone()),
+        name: ask.name.clone(),
+        delivery: Some(delivery),
+        ..Job::nameless(id)
+    };
+    let row_id = id.to_owned();
+    Ticket { job, origin: None, row_id, run_id: None, instant: now, started_at: now }
+}
+
+/// What the main session is told of the end of a run: failures, and an answer
+/// that did not arrive where it should.
+fn news(ask: &HookAsk, outcome: &Outcome) -> Option<String> {
+    let is_lost = ask.deliver && !["delivered", NOT_REQUESTED].contains(&outcome.delivery_status);
+    if outcome.status == "ok" && !is_lost {
+        return None;
+    }
+    let said = outcome.summary.as_deref().or(outcome.error.as_deref()).unwrap_or(outcome.status);
+    let how = if outcome.status == "ok" { String::new() } else { format!(" ({})", outcome.status) };
+    Some(format!("Hook {}{how}: {said}", ask.name))
+}

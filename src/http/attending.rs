@@ -1,0 +1,61 @@
+//! Requests that take long.
+//!
+//! Promises: one ends with what let it in, as connections do: when a device is
+//! removed, its token is taken away, or the gateway's secret becomes another one.
+
+use std::sync::Arc;
+
+use axum::http::StatusCode;
+use axum::response::Response;
+
+use crate::bus::Subscriber;
+use crate::gateway::Gateway;
+use crate::registry::Ctx;
+
+use super::asked::{Asked, cx_with, subscriber};
+use super::manner::Manner;
+
+/// A request while it is answered. It is no connection: it gets no events, and is
+/// in no list.
+pub struct Attending {
+    gateway: Arc<Gateway>,
+    subscriber: Arc<Subscriber>,
+}
+
+impl Asked<'_> {
+    /// From now on the request ends with what let it in; and what calls in the name
+    /// of the caller work with.
+    pub fn attend(&self) -> impl Future<Output = (Attending, Ctx)> + Send + use<> {
+        let (gateway, footing) = (Arc::clone(self.gateway), self.footing.clone());
+        let subscriber = subscriber(&gateway.services, &self.caller.principal, &[]);
+        async move {
+            gateway.hub.attend(Arc::clone(&subscriber));
+            let cx = cx_with(&gateway.services, Arc::clone(&subscriber));
+            let attending = Attending { gateway, subscriber };
+            // What happened before the hub knew of it.
+            footing.look_again(&attending.gateway, &attending.subscriber).await;
+            (attending, cx)
+        }
+    }
+}
+
+impl Attending {
+    /// What `work` comes to; `None` when whoever asks is let in no more.
+    pub async fn unless_cut<T>(&self, work: impl Future<Output = T>) -> Option<T> {
+        self.subscriber.outbox.unless_cut(work).await
+    }
+
+    /// The answer to somebody who is let in no more.
+    pub fn cut(manner: Manner) -> Response {
+        manner.error(StatusCode::UNAUTHORIZED, CUT)
+    }
+}
+
+/// What he is told.
+pub const CUT: &str = "Unauthorized";
+
+impl Drop for Attending {
+    fn drop(&mut self) {
+        self.gateway.hub.depart(&self.subscriber.conn_id);
+    }
+}

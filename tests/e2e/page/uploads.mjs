@@ -1,0 +1,74 @@
+// Steps of uploads.rs.
+import { check, login, record, steps, until } from "../../node/page.mjs";
+
+const field = (page) => page.getByRole("textbox", { name: "Message" });
+const list = (page) => page.getByRole("list", { name: "Attachments" });
+const bar = (page) => page.getByRole("progressbar");
+const send = (page) => page.getByRole("button", { name: "Send" });
+
+// A picture of one pixel, and what stands behind its end.
+const DOT = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
+
+function picture(size) {
+  const bytes = Buffer.alloc(size, "noise behind a picture");
+  Buffer.from(DOT, "base64").copy(bytes);
+  return bytes;
+}
+
+// From now on so many bytes leave the browser in a second.
+async function throttle(context, page, bytes) {
+  const devtools = await context.newCDPSession(page);
+  await devtools.send("Network.enable");
+  await devtools.send("Network.emulateNetworkConditions", { offline: false, latency: 0, downloadThroughput: -1, uploadThroughput: bytes });
+}
+
+const attach = (page, name, mimeType, buffer) => page.locator("input[type=file]").setInputFiles({ name, mimeType, buffer });
+
+export default steps({
+  // A picture larger than a frame is uploaded and sent.
+  async sends({ page, args }) {
+    const frames = record(page);
+    await login(page, args);
+    await field(page).waitFor();
+    await attach(page, "holiday.png", "image/png", picture(args.size));
+    await list(page).getByText("holiday.png").waitFor();
+    await list(page).getByText("MB", { exact: false }).waitFor();
+    await until("it is uploaded", async () => (await bar(page).count()) === 0 && (await send(page).isEnabled()));
+    if (args.picture) await page.screenshot({ path: `${args.picture}-ready.png` });
+    await field(page).fill("look at this");
+    await page.keyboard.press("Enter");
+    await page.locator(".message.assistant:not(.live)").first().waitFor();
+    if (args.picture) await page.screenshot({ path: `${args.picture}-sent.png` });
+    return frames.calls("chat.send")[0].attachments;
+  },
+
+  // Shows how far it is, and stops when somebody wants that; what is too large is
+  // refused before anything of it is sent.
+  async cancels({ page, context, args }) {
+    await login(page, args);
+    await field(page).waitFor();
+    await throttle(context, page, 1_000_000);
+    await attach(page, "film.mp4", "video/mp4", Buffer.alloc(8_000_000, "film"));
+    const progress = () => bar(page).evaluate((one) => one.position);
+    await until("some of it was sent", async () => (await bar(page).count()) > 0 && (await progress()) > 0.05);
+    check((await progress()) < 1, "it is not there yet");
+    check(await send(page).isDisabled(), "it waits for its files");
+    await field(page).fill("first");
+    await page.keyboard.press("Enter");
+    check((await field(page).inputValue()) === "first", "it is not sent without them");
+    if (args.picture) await page.screenshot({ path: `${args.picture}-progress.png` });
+    if (args.picture) {
+      await page.setViewportSize({ width: 390, height: 844 });
+      await page.emulateMedia({ colorScheme: "dark" });
+      await page.screenshot({ path: `${args.picture}-phone.png` });
+    }
+    await page.getByRole("button", { name: "Cancel the upload of film.mp4" }).click();
+    await list(page).waitFor({ state: "hidden" });
+    check(await send(page).isEnabled(), "nothing is waited for");
+    let posts = 0;
+    page.on("request", (request) => (posts += request.method() === "POST" ? 1 : 0));
+    await attach(page, "long.mp4", "video/mp4", Buffer.alloc(args.most + 1));
+    await page.getByText("long.mp4 is too large", { exact: false }).waitFor();
+    return posts;
+  },
+});

@@ -1,0 +1,51 @@
+//! Files that are too large for a message, on our page.
+
+use std::fs;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Value, json};
+
+use super::Place;
+use crate::stage::until;
+
+/// Where pictures of the page are put, if anywhere.
+fn picture() -> Value {
+    json!(std::env::var("CLAWGATE_PICTURE").ok())
+}
+
+#[tokio::test]
+async fn a_picture_larger_than_a_frame_is_uploaded_and_reaches_the_provider() {
+    let place = Place::with(|config| {
+        config["agents"]["defaults"]["mediaMaxMb"] = json!(40);
+        config["agents"]["defaults"]["model"]["primary"] = json!("mocka/mock-think");
+        let models = &mut config["models"]["providers"]["mocka"]["models"];
+        for model in models.as_array_mut().unwrap() {
+            model["input"] = json!(["text", "image"]);
+        }
+    })
+    .await;
+    let size = 28_000_000;
+    let told = place.run("uploads", "sends", json!({"size": size, "picture": picture()})).await;
+    let sent = &told[0];
+    assert_eq!((&sent["type"], &sent["fileName"]), (&json!("image"), &json!("holiday.png")));
+    assert_eq!(sent.get("content"), None, "it is not in the message");
+    let id = sent["uploadId"].as_str().unwrap();
+    let bytes = fs::read(place.gateway.state_dir().join("media/inbound").join(id)).unwrap();
+    assert_eq!(bytes.len(), size);
+    let asked = place.mock.requests().last().unwrap().body.to_string();
+    assert!(asked.contains(&STANDARD.encode(&bytes)), "the whole picture");
+}
+
+#[tokio::test]
+async fn an_upload_shows_how_far_it_is_and_can_be_cancelled() {
+    let most = 9_000_000;
+    let place =
+        Place::with(|config| config["gateway"]["http"] = json!({"uploads": {"maxBytes": most}}))
+            .await;
+    let posts = place.run("uploads", "cancels", json!({"most": most, "picture": picture()})).await;
+    assert_eq!(posts, 0);
+    let media = place.gateway.state_dir().join("media/uploads");
+    let left = |folder: &str| fs::read_dir(media.join(folder)).map_or(0, Iterator::count);
+    until("nothing is left", async || (left("partial") + left("files") == 0).then_some(())).await;
+}

@@ -1,0 +1,76 @@
+//! What was answered well is done once, whatever happens to the process.
+
+use serde_json::json;
+
+use super::{TOKEN, asked, end, hooked, is_asked, post, post_with, with_hooks};
+use crate::stage::{admin, told, until};
+use crate::support::{Gateway, GatewayOptions, MockProvider};
+
+#[tokio::test]
+async fn killed_after_the_answer_it_runs_or_tells_and_never_twice() {
+    let (mut gateway, mock) = hooked(&json!({})).await;
+    for round in 0..5 {
+        let mark = format!("kill-mark-{round}");
+        let body = json!({"message": format!("{mark} @mock text text=\"done\""), "name": mark,
+            "deliver": false});
+        let headers = [("Idempotency-Key", mark.as_str())];
+        let run = post_with(&gateway, "/hooks/agent", TOKEN, &headers, &body).await.run_id();
+        gateway.kill9();
+        gateway.restart().await;
+        // The same request again is the same run.
+        let again = post_with(&gateway, "/hooks/agent", TOKEN, &headers, &body).await.run_id();
+        assert_eq!(again, run);
+        let news = format!("Hook {mark}");
+        until("it ran, or was told", async || {
+            let ran = asked(&mock, &format!("{mark} @mock")).len();
+            let is_told = !asked(&mock, &news).is_empty();
+            assert!(ran <= 1, "{mark} ran {ran} times");
+            (ran == 1 || is_told).then_some(())
+        })
+        .await;
+    }
+}
+
+#[tokio::test]
+async fn what_waited_for_its_turn_runs_after_a_crash() {
+    let mock = MockProvider::start().await;
+    let mut config = with_hooks(&mock, &json!({}));
+    config["cron"] = json!({"maxConcurrentRuns": 1});
+    let mut gateway = Gateway::start(GatewayOptions::with_config(config)).await;
+    let slow = json!({"message": "slow-mark @mock stream n=100 delay=100", "name": "slow", "deliver": false});
+    post(&gateway, "/hooks/agent", &slow).await.run_id();
+    is_asked(&mock, "slow-mark").await;
+    let waits = json!({"message": "waits-mark @mock text text=\"x\"", "deliver": false});
+    let run = post(&gateway, "/hooks/agent", &waits).await.run_id();
+    assert!(asked(&mock, "waits-mark").is_empty());
+    gateway.kill9();
+    gateway.restart().await;
+    is_asked(&mock, "waits-mark").await;
+    let mut client = admin(&gateway).await;
+    assert_eq!(end(&mut client, &run).await["status"], "ok");
+    // What was cut off is told, and not run again.
+    let news = is_asked(&mock, "Hook slow").await;
+    assert!(news.contains("Hook slow (error): interrupted by a stop of the gateway"), "{news}");
+    assert_eq!(asked(&mock, "slow-mark").len(), 1);
+    assert_eq!(asked(&mock, "waits-mark").len(), 1);
+}
+
+#[tokio::test]
+async fn a_wake_survives_a_crash_and_is_told_once_for_one_key() {
+    let (mut gateway, mock) = hooked(&json!({})).await;
+    let body = json!({"text": "kept news", "mode": "next-heartbeat"});
+    let headers = [("Idempotency-Key", "wake-1")];
+    for _ in 0..2 {
+        let answer = post_with(&gateway, "/hooks/wake", TOKEN, &headers, &body).await;
+        assert_eq!(answer.status, 200);
+    }
+    gateway.kill9();
+    gateway.restart().await;
+    let answer = post_with(&gateway, "/hooks/wake", TOKEN, &headers, &body).await;
+    assert_eq!(answer.json(), json!({"ok": true, "mode": "next-heartbeat"}));
+    let mut client = admin(&gateway).await;
+    crate::stage::ask(&mut client, "main", "hello", "m-1").await;
+    let prompt = mock.requests().pop().unwrap().body.to_string();
+    assert_eq!(prompt.matches("(untrusted) kept news").count(), 1, "{prompt}");
+    assert_eq!(told(&mut client, "main").await.len(), 2);
+}

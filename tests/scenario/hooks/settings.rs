@@ -1,0 +1,162 @@
+//! The section `hooks`: what is refused, what is in use at once, what is shown.
+
+use std::fs;
+use std::process::Command;
+
+use serde_json::{Value, json};
+
+use super::{TOKEN, hooked, post, post_with, send, with_hooks};
+use crate::stage::{admin, call, until};
+use crate::support::{Gateway, GatewayOptions, MockProvider, SECRET};
+
+/// What `clawgate config validate` says that is wrong.
+fn refused(config: &Value) -> Option<String> {
+    let home = tempfile::tempdir().unwrap();
+    let path = home.path().join("openclaw.json");
+    fs::write(&path, config.to_string()).unwrap();
+    let output = Command::new(env!("CARGO_BIN_EXE_clawgate"))
+        .args(["config", "validate"])
+        .env_clear()
+        .envs([("HOME", home.path()), ("OPENCLAW_CONFIG_PATH", &path)])
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    (!output.status.success()).then_some(said)
+}
+
+#[tokio::test]
+async fn what_would_open_more_than_was_meant_is_refused_when_it_is_read() {
+    let mock = MockProvider::start().await;
+    let templated =
+        json!([{"match": {"path": "x"}, "sessionKey": "{{id}}", "messageTemplate": "x"}]);
+    for (hooks, why) in [
+        (json!({"token": null}), "hooks.enabled: requires hooks.token"),
+        (json!({"token": SECRET}), "hooks.token: must not match gateway auth token"),
+        (
+            json!({"mappings": [{"token": SECRET}]}),
+            "hooks.token: must not match gateway auth token",
+        ),
+        (json!({"path": "/"}), "hooks.path: may not be '/'"),
+        (json!({"path": "/v1/hooks"}), "hooks.path: is a path that the gateway has"),
+        (json!({"path": "/a b"}), "hooks.path: must be a path"),
+        (json!({"maxBodyBytes": 0}), "hooks.maxBodyBytes: must be an integer"),
+        (json!({"mappings": templated}), "hooks.allowedSessionKeyPrefixes: is required when"),
+        (json!({"allowedSessionKeyPrefixes": ["ci:"]}), "must include 'hook:'"),
+        (
+            json!({"allowedSessionKeyPrefixes": ["ci:"], "defaultSessionKey": "main"}),
+            "hooks.defaultSessionKey: must match hooks.allowedSessionKeyPrefixes",
+        ),
+        (
+            json!({"allowedSessionKeyPrefixes": ["hook:"], "mappings": [{"sessionKeyPrefix": "ci:"}]}),
+            "must hold what \"ci:\"",
+        ),
+        (
+            json!({"mappings": [{"transform": {"module": "x.js"}}]}),
+            "hooks.mappings[0].transform.module: is for JavaScript",
+        ),
+        (
+            json!({"mappings": [{"transform": {"when": [{"field": "x"}]}}]}),
+            "hooks.mappings[0].transform.when[0]: must have one of exists, equals",
+        ),
+        (
+            json!({"mappings": [{"transform": {"cases": [{"when": [{"field": "x", "matches": "("}]}]}}]}),
+            "hooks.mappings[0].transform.cases[0].when[0]: has a wrong pattern",
+        ),
+        (json!({"mappings": [{"transform": {"sett": {}}}]}), "unknown field `sett`"),
+        (json!({"mappings": [{"action": "run"}]}), "hooks.mappings[0].action: unknown variant"),
+    ] {
+        let config = with_hooks(&mock, &hooks);
+        let said = refused(&config).unwrap_or_else(|| panic!("{hooks} is taken"));
+        assert!(said.contains(why), "{hooks}: {said}");
+        assert!(!said.contains(SECRET), "{said}");
+    }
+}
+
+fn edit(gateway: &Gateway, change: impl FnOnce(&mut Value)) {
+    let text = fs::read_to_string(gateway.config_path()).unwrap();
+    let mut config = serde_json::from_str(&text).unwrap();
+    change(&mut config);
+    fs::write(gateway.config_path(), config.to_string()).unwrap();
+}
+
+#[tokio::test]
+async fn all_of_it_is_in_use_at_once() {
+    let (gateway, _mock) = hooked(&json!({})).await;
+    let body = json!({"text": "x", "mode": "next-heartbeat"});
+    assert_eq!(post(&gateway, "/hooks/wake", &body).await.status, 200);
+    edit(&gateway, |config| {
+        config["hooks"]["path"] = json!("other");
+        config["hooks"]["token"] = json!("another-token-for-hooks");
+        config["hooks"]["mappings"] =
+            json!([{"match": {"path": "m"}, "action": "wake", "textTemplate": "m"}]);
+    });
+    until("the other token is right", async || {
+        let answer = post_with(&gateway, "/other/m", "another-token-for-hooks", &[], &body).await;
+        (answer.status == 200).then_some(())
+    })
+    .await;
+    assert_eq!(post(&gateway, "/other/wake", &body).await.status, 401);
+    assert_eq!(post(&gateway, "/hooks/wake", &body).await.status, 404);
+    edit(&gateway, |config| config["hooks"]["enabled"] = json!(false));
+    until("nothing is there", async || {
+        let answer = post_with(&gateway, "/other/m", "another-token-for-hooks", &[], &body).await;
+        (answer.status == 404).then_some(())
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_token_may_be_a_reference_and_is_never_shown() {
+    let mock = MockProvider::start().await;
+    let mut config = with_hooks(
+        &mock,
+        &json!({
+        "token": {"source": "env", "provider": "default", "id": "HOOK_TOKEN"},
+        "mappings": [{"match": {"path": "m"}, "action": "wake", "textTemplate": "m",
+            "token": "a-secret-of-one-mapping"}]}),
+    );
+    config["secrets"] = json!({"providers": {"default": {"source": "env"}}});
+    let options = GatewayOptions::with_config(config).env("HOOK_TOKEN", TOKEN);
+    let gateway = Gateway::start(options.env("RUST_LOG", "debug")).await;
+    let body = json!({"text": "x", "mode": "next-heartbeat"});
+    assert_eq!(post(&gateway, "/hooks/wake", &body).await.status, 200);
+    assert_eq!(post_with(&gateway, "/hooks/wake", "HOOK_TOKEN", &[], &body).await.status, 401);
+    let own = post_with(&gateway, "/hooks/m", "a-secret-of-one-mapping", &[], &body).await;
+    assert_eq!(own.status, 200);
+    let mut client = admin(&gateway).await;
+    let shown = call(&mut client, "config.get", json!({})).await.to_string();
+    assert!(shown.contains("HOOK_TOKEN") && !shown.contains("a-secret-of-one-mapping"), "{shown}");
+    let log = gateway.stderr();
+    assert!(!log.contains(TOKEN) && !log.contains("a-secret-of-one-mapping"), "{log}");
+}
+
+#[tokio::test]
+async fn a_large_body_arrives_when_the_token_is_right() {
+    let (gateway, mock) = hooked(&json!({})).await;
+    let message = format!("large-mark {}", "x".repeat(200 * 1024));
+    let answer =
+        post(&gateway, "/hooks/agent", &json!({"message": message, "deliver": false})).await;
+    answer.run_id();
+    let text = super::is_asked(&mock, "large-mark").await;
+    assert!(text.contains(&message));
+    // Below another bound there is another answer.
+    edit(&gateway, |config| config["hooks"]["maxBodyBytes"] = json!(100));
+    let body = json!({"message": "x".repeat(200)});
+    until("the bound is another one", async || {
+        let answer = post(&gateway, "/hooks/agent", &body).await;
+        (answer.refusal() == (413, "payload too large".into())).then_some(())
+    })
+    .await;
+    // Also when nobody says how long it is.
+    let bearer = format!("Bearer {TOKEN}");
+    let headers = [("Authorization", bearer.as_str()), ("Transfer-Encoding", "chunked")];
+    let chunks = format!("c8\r\n{}\r\n0\r\n\r\n", "x".repeat(200));
+    let line = "POST /hooks/agent";
+    let mut tcp = tokio::net::TcpStream::connect(gateway.address()).await.unwrap();
+    let text = headers.iter().map(|(name, value)| format!("{name}: {value}\r\n"));
+    let text =
+        format!("{line} HTTP/1.1\r\nHost: localhost\r\n{}\r\n{chunks}", text.collect::<String>());
+    tokio::io::AsyncWriteExt::write_all(&mut tcp, text.as_bytes()).await.unwrap();
+    assert_eq!(super::read(&mut tcp).await.status, 413);
+    assert_eq!(send(&gateway, line, &[], None).await.status, 401);
+}
