@@ -85,6 +85,7 @@ const WAKE_WORDS: &str =
 const OTHER_WORDS: &str = "The wake words that an earlier recording has set.";
 const SNAPSHOT: &str = "health tells the snapshot of a moment before.";
 const CANVAS: &str = "There is no canvas host yet, so no address of one is given.";
+const NO_CANVAS: &str = "There is no canvas host yet.";
 const EVENT_LOOP: &str = "Describes the event loop of a Node process.";
 const PLUGINS: &str = "The plugins of the original do not exist here.";
 const ONE_MESSAGE: &str = "A user message is announced once, when it is stored, instead of twice.";
@@ -137,6 +138,8 @@ const ONE_END: &str =
     "An aborted run ends once; the original's runner starts, fails and ends after that.";
 const READ_AT_ONCE: &str = "Usage is read when it is asked for, not some time later.";
 const OTHER_SKILLS: &str = "The skills that the original brings do not come with this gateway.";
+const WHY_TOO_LARGE: &str =
+    "Who sends too large a message is told why, and where files go (#10243).";
 const TRUNCATED: &str = "A message that was shortened says so, and its id gives the rest.";
 const PLAIN_TEXT: &str =
     "The model gets what the user wrote; the day is in the system prompt, not before each message.";
@@ -256,6 +259,30 @@ const JOB_ROW: &str =
 const WEBHOOK_FATE: &str = "What became of an answer on its way to a web server is told.";
 
 /// The list.
+const NAMED_REQUEST: &str = "Each answer names its request, as the log does.";
+const NOT_AGAIN: &str = "A file of the Control UI that a browser has is not sent again.";
+const LIKE_GET: &str = "HEAD has the headers that GET has: the length, the policy of the page.";
+const HEAD_TOO: &str = "Who may GET may HEAD.";
+const UNBUFFERED: &str = "A proxy in between is asked not to hold a stream back.";
+const SECRET_IS_OPERATOR: &str = "The gateway's secret is worth as much by HTTP as over the WebSocket; no such session is there.";
+const OWN_WORDS: &str = "The state of this gateway in its own words, with the canonical key.";
+const SAYS_WHAT_TO_SET: &str = "It is said what to configure, and that it helps not to ask again.";
+const SAYS_TOO_LARGE: &str =
+    "Who sends too much, or has shown nothing, is told so; the original cuts the socket.";
+const SAYS_WHICH: &str = "A method that a path does not take is told, and which it takes.";
+const PLAIN_NOT_FOUND: &str =
+    "Our own page is a text there, which nobody frames and which loads nothing.";
+const NO_PAGE: &str = "What asks for a probe is never given a web page with status 200.";
+const OWN_METRICS: &str = "There are numbers for Prometheus here, for who may read.";
+const CHAT_PROBE: &str = "Clients of action chat read version and mode there.";
+const JSON_PARSER: &str = "Each parser of JSON has words of its own.";
+const NO_AGENT: &str = "An agent that there is not does not answer, and that is said.";
+const SAYS_FAILED: &str =
+    "A failure in a stream is told as an error, not as an answer without a word.";
+const CLIENTS_INSIST: &str = "Clients of OpenAI refuse a text without its list of annotations.";
+const CLIENTS_TURN: &str =
+    "The model is not asked again before the client has done what it called for.";
+
 pub const DIFFERENCES: &[Difference] = &[
     allow(Kind::Extra, "methods/wizard", "op res wizard.start", "/error/details", WHICH_WIZARD),
     allow(Kind::Value, "handshake/ok-token", "c5 res connect", "/payload/protocol", VERSIONS),
@@ -270,6 +297,7 @@ pub const DIFFERENCES: &[Difference] = &[
     allow(Kind::Extra, "handshake/fail-protocol", "c42 res connect", "/payload", VERSIONS),
     allow(Kind::Absent, "handshake/fail-protocol", "c42 res connect", "/error", VERSIONS),
     allow(Kind::Close, "handshake/fail-protocol", "c42 close", "", VERSIONS),
+    allow(Kind::Close, "handshake/after-connect", "a close", "", WHY_TOO_LARGE),
     allow(Kind::Value, "*", "* res connect", "/payload/features/*", NOT_YET),
     allow(Kind::Absent, "*", "* res connect", "/payload/features/*", NOT_YET),
     allow(Kind::Extra, "*", "* res connect", "/payload/features/*", NOT_YET),
@@ -1444,11 +1472,126 @@ pub const DIFFERENCES: &[Difference] = &[
     ),
     allow(Kind::Value, "config/writes", "* res config.*", "/error/retryAfterMs", OTHER_WAIT),
     allow(Kind::Absent, "config/writes", "* res config.*", "/payload/sentinel", NO_SENTINEL),
+    allow(Kind::Extra, "http/*", "*", "/headers/x-request-id", NAMED_REQUEST),
+    allow(Kind::Extra, "http/*", "GET *", "/headers/etag", NOT_AGAIN),
+    allow(Kind::Extra, "http/*", "HEAD /", "/headers/etag", NOT_AGAIN),
+    allow(Kind::Extra, "http/*", "HEAD *", "/headers/content-length", LIKE_GET),
+    allow(Kind::Value, "http/*", "HEAD /", "/headers/content-security-policy", LIKE_GET),
+    instead_of("GET", "http/*", "* /v1/models", "/headers/allow", HEAD_TOO),
+    allow(Kind::Extra, "http/*", "*", "/headers/x-accel-buffering", UNBUFFERED),
+    allow(Kind::Close, "http/body-limits", "POST *", "", SAYS_TOO_LARGE),
+    allow(Kind::Close, "http/openai-chat", "POST *: 21 MiB body", "", SAYS_TOO_LARGE),
+    allow(Kind::Close, "http/hooks", "POST /hooks/agent*", "", SAYS_TOO_LARGE),
+    instead_of("Expected property", "http/hooks", "POST *", "/body/error", JSON_PARSER),
+    instead_of(
+        "Expected property",
+        "http/tools-invoke",
+        "POST *",
+        "/body/error/message",
+        JSON_PARSER,
+    ),
+    instead_of("403, got 404", "http/*", "* /sessions/*", "/status", SECRET_IS_OPERATOR),
+    allow(Kind::Value, "http/*", "POST /tools/invoke", "*/content/0/text", CONFIGURED),
+    allow(Kind::Value, "http/*", "POST /tools/invoke", "*/agents/0/configured", CONFIGURED),
+    allow(Kind::Value, "http/tools-invoke", "POST /tools/invoke", "*/sessionKey", OWN_WORDS),
+    allow(Kind::Value, "http/tools-invoke", "POST /tools/invoke", "*/statusText", OWN_WORDS),
+    allow(
+        Kind::Extra,
+        "http/openai-embeddings",
+        "POST *",
+        "/headers/x-should-retry",
+        SAYS_WHAT_TO_SET,
+    ),
+    instead_of(
+        "internal error",
+        "http/openai-embeddings",
+        "POST *",
+        "/body/error/message",
+        SAYS_WHAT_TO_SET,
+    ),
+    instead_of("404, got 405", "http/control-ui-and-rest", "POST /", "/status", SAYS_WHICH),
+    allow(
+        Kind::Absent,
+        "http/control-ui-and-rest",
+        "GET /ui",
+        "/headers/x-frame-options",
+        PLAIN_NOT_FOUND,
+    ),
+    allow(
+        Kind::Absent,
+        "http/control-ui-and-rest",
+        "GET /ui",
+        "/headers/content-security-policy",
+        PLAIN_NOT_FOUND,
+    ),
+    instead_of(
+        "200, got 404",
+        "http/control-ui-and-rest",
+        "GET /__openclaw__/*",
+        "/status",
+        NO_CANVAS,
+    ),
+    instead_of(
+        "401, got 404",
+        "http/control-ui-and-rest",
+        "GET /__openclaw__/c*",
+        "/status",
+        NO_CANVAS,
+    ),
+    instead_of("200, got 401", "http/control-ui-and-rest", "GET /metrics", "/status", OWN_METRICS),
+    allow(Kind::Extra, "http/probes", "GET /health", "/body/version", CHAT_PROBE),
+    allow(Kind::Extra, "http/probes", "GET /health", "/body/mode", CHAT_PROBE),
+    instead_of("200, got 404", "http/probes", "GET /healthz/x: *", "/status", NO_PAGE),
+    instead_of(
+        "Expected property name",
+        "http/openai-*",
+        "POST *",
+        "/body/error/message",
+        JSON_PARSER,
+    ),
+    instead_of("200, got 400", "http/openai-chat", "POST *: unknown agent", "/status", NO_AGENT),
+    allow(
+        Kind::Absent,
+        "http/openai-chat",
+        "POST *: provider error, stream",
+        "/events/1/data/*",
+        SAYS_FAILED,
+    ),
+    allow(
+        Kind::Extra,
+        "http/openai-chat",
+        "POST *: provider error, stream",
+        "/events/1/data/error",
+        SAYS_FAILED,
+    ),
+    allow(Kind::Extra, "http/openai-responses", "POST *", "*/annotations", CLIENTS_INSIST),
+    allow(
+        Kind::Absent,
+        "http/openai-responses",
+        "POST *: client tool",
+        "/body/output/*",
+        CLIENTS_TURN,
+    ),
+    allow(
+        Kind::Extra,
+        "http/openai-responses",
+        "POST *: client tool",
+        "/body/output/0/*",
+        CLIENTS_TURN,
+    ),
+    allow(
+        Kind::Value,
+        "http/openai-responses",
+        "POST *: client tool",
+        "/body/output/0/*",
+        CLIENTS_TURN,
+    ),
 ];
 
 /// Whether the difference is there in some runs and not in others.
 pub fn depends_on_pace(difference: &Difference) -> bool {
-    [PACE, PIECES, BEGUN_BEFORE, INTERRUPTS, LEAVES_LATER, SNAPSHOT].contains(&difference.reason)
+    [PACE, PIECES, BEGUN_BEFORE, DEPARTED, INTERRUPTS, LEAVES_LATER, SNAPSHOT]
+        .contains(&difference.reason)
 }
 
 /// Where an entry allows the finding.

@@ -20,7 +20,6 @@ const OPEN: &[(&str, &str)] = &[
         "chat/timeout",
         "A run that is given 1.5 s is stopped two minutes later, as recorded, but a replay ends after 30 s; all that comes before is as recorded.",
     ),
-    ("http/*", "The HTTP side is not built yet, nor is its replay."),
     (
         "config/*",
         "A changed token counts at once and nothing restarts the gateway; the recording goes on with the old token until its restart.",

@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use futures_util::{SinkExt, StreamExt};
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -14,6 +15,7 @@ use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::protocol::{CloseFrame, WebSocketConfig};
 use tokio_tungstenite::{WebSocketStream, accept_async_with_config};
 
+use super::call::{Answer, Body, Call, written};
 use super::ids::{Learned, is_uuid, made_up};
 use super::prelude;
 use super::setup::{self, Profile};
@@ -68,6 +70,7 @@ impl Playback {
                     *frame = renames.apply(frame);
                 }
                 What::ClosedByServer { reason, .. } => *reason = renames.apply_text(reason),
+                What::Http(call) => **call = call.renamed(&renames),
                 _ => {}
             }
         }
@@ -78,14 +81,17 @@ impl Playback {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap().to_string();
         let mut roles = roles(trace);
+        let calls = Arc::new(Mutex::new(calls(trace, &address)));
         let implicit = roles.iter().filter(|role| matches!(role, Role::Implicit { .. })).count();
         let began = Arc::new(Barrier::new(implicit.max(1)));
         let mut server = JoinSet::new();
         server.spawn(async move {
             let mut open = JoinSet::new();
             while let Ok((stream, _)) = listener.accept().await {
-                let role = roles.pop_front().expect("a socket that is not recorded");
-                open.spawn(serve(stream, role, Arc::clone(&began)));
+                match roles.pop_front() {
+                    Some(role) => open.spawn(serve(stream, role, Arc::clone(&began))),
+                    None => open.spawn(answer(stream, Arc::clone(&calls))),
+                };
             }
         });
         Self { address, _server: server }
@@ -95,16 +101,24 @@ impl Playback {
 /// The UUIDs that are seen for the first time in something the server said.
 fn server_made(trace: &Trace) -> Vec<String> {
     let mut seen: Vec<(String, bool)> = Vec::new();
-    for line in &trace.lines {
-        let (text, by_server) = match &line.what {
-            What::Received(frame) => (frame.to_string(), true),
-            What::Sent(frame) => (frame.to_string(), false),
-            _ => continue,
-        };
-        for id in made_up(&text).into_iter().filter(|id| is_uuid(id)) {
+    let mut see = |text: &str, by_server: bool| {
+        for id in made_up(text).into_iter().filter(|id| is_uuid(id)) {
             if !seen.iter().any(|(known, _)| known == id) {
                 seen.push((id.to_owned(), by_server));
             }
+        }
+    };
+    for line in &trace.lines {
+        match &line.what {
+            What::Received(frame) => see(&frame.to_string(), true),
+            What::Sent(frame) => see(&frame.to_string(), false),
+            What::Http(call) => {
+                see(&format!("{} {:?} {:?}", call.path, call.headers, call.body), false);
+                if let Answer::Given(value) = &call.answer {
+                    see(&value.to_string(), true);
+                }
+            }
+            _ => {}
         }
     }
     seen.into_iter().filter(|(_, by_server)| *by_server).map(|(id, _)| id).collect()
@@ -166,6 +180,52 @@ fn steps(trace: &Trace, conn: &str) -> VecDeque<Step> {
             _ => None,
         })
         .collect()
+}
+
+/// A request as it comes, and what is recorded of it.
+type Expected = (Vec<u8>, Call);
+
+/// The requests of HTTP, each as often as it was sent.
+fn calls(trace: &Trace, host: &str) -> Vec<Expected> {
+    let calls = trace.lines.iter().filter_map(|line| match &line.what {
+        What::Http(call) => Some((call.bytes(host), (**call).clone())),
+        _ => None,
+    });
+    calls.flat_map(|call| std::iter::repeat_n(call.clone(), call.1.times)).collect()
+}
+
+/// Reads a request, and answers it when it is to the byte one that is recorded.
+async fn answer(mut stream: TcpStream, calls: Arc<Mutex<Vec<Expected>>>) {
+    let mut head = Vec::new();
+    while !head.ends_with(b"\r\n\r\n") {
+        match stream.read_u8().await {
+            Ok(byte) => head.push(byte),
+            Err(_) => return,
+        }
+    }
+    let found = {
+        let mut calls = calls.lock();
+        let at = calls.iter().position(|(bytes, _)| bytes.starts_with(&head));
+        at.map(|at| calls.remove(at))
+    };
+    let Some((mut bytes, call)) = found else {
+        let _ = stream.write_all(b"HTTP/1.1 599 Not Recorded\r\n\r\n").await;
+        return;
+    };
+    let expected = bytes.split_off(head.len());
+    let mut body = vec![0; expected.len()];
+    if matches!(call.body, Body::Cut(..)) && matches!(call.answer, Answer::Withheld(_)) {
+        return;
+    }
+    if stream.read_exact(&mut body).await.is_err() || body != expected {
+        return;
+    }
+    if let Answer::Given(value) = &call.answer {
+        let _ = stream.write_all(&written(value)).await;
+        if !call.ends() {
+            let _ = stream.read_u8().await;
+        }
+    }
 }
 
 async fn serve(mut stream: TcpStream, role: Role, began: Arc<Barrier>) {

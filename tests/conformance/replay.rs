@@ -9,6 +9,8 @@ use std::time::Duration;
 use serde_json::Value;
 use tokio::time::Instant;
 
+use super::call::{Answer, Call};
+use super::calls::Calls;
 use super::compare::{Finding, Kind};
 use super::ids::Learned;
 use super::moments;
@@ -64,6 +66,8 @@ impl ConnLog {
 #[derive(Debug, Default)]
 pub struct Outcome {
     pub conns: HashMap<String, ConnLog>,
+    /// What came of requests of HTTP, by the number of their line.
+    pub answers: HashMap<usize, Answer>,
     pub learned: Learned,
     pub places: Places,
     pub findings: Vec<Finding>,
@@ -90,6 +94,7 @@ pub async fn replay(trace: &Trace, target: &Target) -> Outcome {
         trace,
         target,
         conns: HashMap::new(),
+        calls: Calls::default(),
         pending: Pending::default(),
         outcome: Outcome { places: target.places.clone(), ..Outcome::default() },
         deadline: Instant::now() + target.limit,
@@ -115,6 +120,7 @@ struct Replay<'a> {
     trace: &'a Trace,
     target: &'a Target,
     conns: HashMap<String, Conn>,
+    calls: Calls,
     pending: Pending,
     outcome: Outcome,
     deadline: Instant,
@@ -155,8 +161,16 @@ impl Replay<'_> {
                 }
             }
             What::Refused { status, body } => self.refused(line, *status, body).await,
-            What::Received(_) | What::Ping | What::Note(_) | What::Http { .. } => {}
+            What::Http(call) => self.call(line, call).await,
+            What::Received(_) | What::Ping | What::Note(_) => {}
         }
+    }
+
+    async fn call(&mut self, line: &Line, recorded: &Call) {
+        self.calls.catch_up(line.at, &mut self.outcome.learned).await;
+        let (learned, places) = (&self.outcome.learned, &self.outcome.places);
+        let call = recorded.asked_with(|text| places.fill(&learned.apply_text(text)));
+        self.calls.begin(&self.target.address, line, call, self.deadline);
     }
 
     /// Opens the connections that the recording first shows after this line.
@@ -323,6 +337,7 @@ impl Replay<'_> {
             self.catch_up(all, None).await;
         }
         self.learn(all);
+        self.outcome.answers = self.calls.finish(&mut self.outcome.learned).await;
         for (name, conn) in self.conns {
             self.outcome.conns.insert(name, log_of(&conn));
         }

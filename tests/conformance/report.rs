@@ -142,7 +142,8 @@ The frames that clients sent in the recordings of OpenClaw 2026.5.7 are sent
 again to the real binary on fresh state, and each answer is compared with the
 recorded one: the same members and types, and equal values for all that is no
 id, time, version, path, host or count. Close codes and reasons are compared
-as they are; events are numbered from 0 without a hole. Traces marked as passed
+as they are; events are numbered from 0 without a hole. Of requests of HTTP
+status, headers, body and the events of streams are compared. Traces marked as passed
 are replayed by every test run and may not get worse.
 
 ";

@@ -10,8 +10,9 @@ use super::corpus::Corpus;
 use super::replay::{Target, replay};
 use super::setup;
 use super::text::Places;
-use super::trace::{Trace, What};
+use super::trace::Trace;
 use super::verdict::Verdict;
+use crate::support::control_ui::write_control_ui;
 use crate::support::{Gateway, GatewayOptions, MockProvider};
 
 /// More gateways than this disturb each other on a small machine.
@@ -38,9 +39,6 @@ pub async fn run_all(corpus: &Corpus, names: &[String]) -> Vec<Verdict> {
 
 /// Replays one trace against a gateway of its own.
 pub async fn run(trace: &Trace) -> Verdict {
-    if trace.lines.iter().any(|line| matches!(line.what, What::Http { .. })) {
-        return Verdict::failed(&trace.name, "HTTP calls are not replayed yet".to_owned());
-    }
     let provider = MockProvider::start().await;
     let mut options = GatewayOptions::with_config(setup::config(&trace.name, provider.address()));
     options.env = setup::environment(&trace.name);
@@ -48,9 +46,14 @@ pub async fn run(trace: &Trace) -> Verdict {
         Ok(gateway) => gateway,
         Err(error) => return Verdict::failed(&trace.name, error),
     };
-    let (name, text) = setup::NOTES;
-    if let Err(error) = std::fs::write(gateway.workspace().join(name), text) {
-        return Verdict::failed(&trace.name, error.to_string());
+    if setup::has_notes(&trace.name) {
+        let (name, text) = setup::NOTES;
+        if let Err(error) = std::fs::write(gateway.workspace().join(name), text) {
+            return Verdict::failed(&trace.name, error.to_string());
+        }
+    }
+    if setup::has_control_ui(&trace.name) {
+        write_control_ui(&gateway.state_dir().join("control-ui"));
     }
     let outcome = replay(trace, &target(trace, &gateway)).await;
     Verdict::of(trace, &outcome)

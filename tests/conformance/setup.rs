@@ -10,6 +10,16 @@ use crate::support::default_config;
 /// The file that was in the workspace of the recordings.
 pub const NOTES: (&str, &str) = ("notes.txt", "alpha\nbeta\n");
 
+/// Whether it was there.
+pub fn has_notes(trace: &str) -> bool {
+    trace != "http/sessions-rest"
+}
+
+/// Whether the recorded gateway served its Control UI.
+pub fn has_control_ui(trace: &str) -> bool {
+    trace.starts_with("http/")
+}
+
 /// What is sent before the recorded frames.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Prelude {
@@ -267,6 +277,14 @@ const CONFIG: &[(&str, &str, &str)] = &[
     ("devices/tokens", "/gateway/trustedProxies", r#"["127.0.0.1"]"#),
     ("http/openai-*", "/gateway/http/endpoints/chatCompletions/enabled", "true"),
     ("http/auth-*", "/gateway/http/endpoints/chatCompletions/enabled", "true"),
+    ("http/body-limits", "/gateway/http/endpoints/chatCompletions/enabled", "true"),
+    ("http/control-ui-and-rest", "/gateway/http/endpoints/chatCompletions/enabled", "true"),
+    ("http/sessions-rest", "/gateway/http/endpoints/chatCompletions/enabled", "true"),
+    (
+        "http/openai-embeddings-provider",
+        "/agents/defaults/memorySearch",
+        r#"{"provider":"mock","model":"text-embedding-3-small"}"#,
+    ),
     ("http/openai-responses", "/gateway/http/endpoints/responses/enabled", "true"),
     (
         "methods/models-tools",

@@ -5,6 +5,8 @@ use std::path::Path;
 
 use serde_json::Value;
 
+use super::call::Call;
+
 /// One recorded file.
 #[derive(Debug, Clone)]
 pub struct Trace {
@@ -36,13 +38,13 @@ pub enum What {
     Refused { status: u16, body: String },
     Ping,
     Note(String),
-    Http { req: Value, res: Value },
+    Http(Box<Call>),
 }
 
 impl Line {
     /// Whether a socket was open for this line.
     pub fn is_socket(&self) -> bool {
-        !matches!(self.what, What::Refused { .. } | What::Note(_) | What::Http { .. })
+        !matches!(self.what, What::Refused { .. } | What::Note(_) | What::Http(_))
     }
 }
 
@@ -75,7 +77,25 @@ impl Trace {
         }
         let mut trace = Self { name: name.to_owned(), about, lines };
         trace.tell_reopened_apart();
+        trace.order_calls();
         Ok(trace)
+    }
+
+    /// Requests are written down when they have been answered; they go in the order
+    /// in which they were sent.
+    fn order_calls(&mut self) {
+        if self.lines.iter().all(|line| matches!(line.what, What::Http(_))) {
+            self.lines.sort_by_key(|line| line.at);
+        }
+        let mut before: Option<Call> = None;
+        for line in &mut self.lines {
+            if let What::Http(call) = &mut line.what {
+                if let Some(before) = &before {
+                    call.count_from(before);
+                }
+                before = Some((**call).clone());
+            }
+        }
     }
 
     /// A name that is opened again is another connection: `n`, `n#2`, …
@@ -165,7 +185,7 @@ fn line(number: usize, value: &Value) -> Result<Line, String> {
 
 fn what(value: &Value) -> Result<What, String> {
     if !value["req"].is_null() {
-        return Ok(What::Http { req: value["req"].clone(), res: value["res"].clone() });
+        return Ok(What::Http(Box::new(Call::parse(value)?)));
     }
     let kind = value["d"].as_str().ok_or("neither a direction nor a request")?;
     Ok(match kind {

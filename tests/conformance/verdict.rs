@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use super::call::{Answer, Call};
 use super::compare::{Comparer, Finding, Kind};
 use super::differences::allowing;
 use super::pairing::{Label, Runs, pairs, run_of, said, told_run};
@@ -85,7 +86,43 @@ pub fn checks(trace: &Trace, outcome: &Outcome) -> Vec<Check> {
             checks.extend(Connection { trace, outcome, conn: &conn, log }.checks());
         }
     }
+    for line in &trace.lines {
+        if let What::Http(call) = &line.what {
+            checks.push(call_check(call, outcome.answers.get(&line.number), outcome));
+        }
+    }
     checks
+}
+
+/// A request of HTTP and what came of it.
+fn call_check(call: &Call, answer: Option<&Answer>, outcome: &Outcome) -> Check {
+    let place = call.place();
+    let unanswered = Answer::Withheld("it was not sent".to_owned());
+    let (recorded, text) = match (&call.answer, answer.unwrap_or(&unanswered)) {
+        (Answer::Given(recorded), Answer::Given(actual)) => {
+            let comparer = Comparer::new(&place, &outcome.learned, &outcome.places);
+            let mut findings = comparer.frame(recorded, actual);
+            if recorded["status"] != actual["status"] {
+                findings.retain(|finding| is_of_any_answer(&finding.path));
+                let status = findings.iter_mut().filter(|finding| finding.path == "/status");
+                status.for_each(|finding| finding.text = format!("{}: {actual}", finding.text));
+            }
+            return Check { findings };
+        }
+        (Answer::Withheld(_), Answer::Withheld(_)) => return Check { findings: Vec::new() },
+        (Answer::Given(recorded), Answer::Withheld(how)) => {
+            (recorded["status"].to_string(), how.clone())
+        }
+        (Answer::Withheld(how), Answer::Given(actual)) => (how.clone(), actual.to_string()),
+    };
+    let text = format!("recorded {recorded}, got {text}");
+    Check { findings: vec![Finding { place, path: String::new(), kind: Kind::Close, text }] }
+}
+
+/// What an answer with another status is compared by; the rest of it is another.
+fn is_of_any_answer(path: &str) -> bool {
+    let headers = ["x-content-type-options", "referrer-policy", "permissions-policy"];
+    path == "/status" || headers.iter().any(|name| path.strip_prefix("/headers/") == Some(*name))
 }
 
 /// One connection of a trace, as recorded and as it was now.

@@ -9,7 +9,7 @@ use crate::corpus::Corpus;
 use crate::playback::Playback;
 use crate::replay::{Target, replay};
 use crate::text::Places;
-use crate::trace::{Line, Trace};
+use crate::trace::{Line, Trace, What};
 use crate::verdict::Verdict;
 
 /// All recordings are played at once, which takes a minute on a busy machine;
@@ -35,13 +35,14 @@ async fn replayed(trace: &Trace, playback: Playback) -> Verdict {
     Verdict::of(trace, &replay(trace, &target).await)
 }
 
-/// The verdicts on all recorded sockets, with the ids as recorded or others.
+/// The verdicts on all recorded sockets and requests, with the ids as recorded or others.
 async fn play_all(renamed: bool) -> Vec<Verdict> {
     let corpus = Corpus::find();
     let traces = corpus.names().into_iter().map(|name| corpus.load(&name));
-    let has_frames = |trace: &Trace| trace.lines.iter().any(Line::is_socket);
+    let is_played = |line: &Line| line.is_socket() || matches!(line.what, What::Http(_));
+    let is_playable = |trace: &Trace| trace.lines.iter().any(is_played);
     let mut tasks = JoinSet::new();
-    for trace in traces.filter(has_frames) {
+    for trace in traces.filter(is_playable) {
         tasks.spawn(async move {
             let playback = if renamed {
                 Playback::start_renamed(&trace).await
