@@ -5,6 +5,8 @@
 mod classes;
 #[path = "docs/config_keys.rs"]
 mod config_keys;
+#[path = "docs/reliability.rs"]
+mod reliability;
 #[path = "docs/samples.rs"]
 mod samples;
 mod support;
@@ -32,6 +34,11 @@ fn root() -> &'static Path {
 
 fn read(path: &str) -> String {
     fs::read_to_string(root().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
+}
+
+/// What a line has between backticks.
+fn quoted(line: &str) -> impl Iterator<Item = &str> {
+    line.split('`').skip(1).step_by(2)
 }
 
 /// README and pages, by path.

@@ -73,16 +73,23 @@ impl Home {
     pub async fn start(&self) -> anyhow::Result<Server> {
         let port = free_port()?;
         let log = self.path().join("log");
-        let mut command = Command::new(env!("CARGO_BIN_EXE_clawgate"));
+        let mut command = self.command();
         command
             .args(["gateway", "--port", &port.to_string()])
-            .env_clear()
-            .env("HOME", self.path())
-            .env("OPENCLAW_STATE_DIR", self.state())
-            .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(File::create(&log)?);
         let started = Server::start(command, port).await;
         started.with_context(|| fs::read_to_string(&log).unwrap_or_default())
+    }
+
+    /// The program, on this state.
+    pub fn command(&self) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_clawgate"));
+        command
+            .env_clear()
+            .env("HOME", self.path())
+            .env("OPENCLAW_STATE_DIR", self.state())
+            .stdin(Stdio::null());
+        command
     }
 }

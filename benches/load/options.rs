@@ -57,6 +57,10 @@ pub enum Row {
     Appends,
     /// A client among silent connections
     Silence,
+    /// CPU when nothing happens, and `clawgate health`
+    Quiet,
+    /// Others while many runs start
+    Starting,
 }
 
 impl Options {

@@ -6,10 +6,12 @@ mod fanout;
 mod health;
 mod history;
 mod memory;
+mod quiet;
 mod relay;
 mod sessions;
 mod silence;
 mod start;
+mod starting;
 
 use std::time::Duration;
 
@@ -106,5 +108,7 @@ async fn one(row: Row, lab: &Lab, samples: &mut Samples) -> anyhow::Result<()> {
         Row::History => history::measure(lab, samples).await,
         Row::Appends => appends::measure(lab, samples).await,
         Row::Silence => silence::measure(lab, samples).await,
+        Row::Quiet => quiet::measure(lab, samples).await,
+        Row::Starting => starting::measure(lab, samples).await,
     }
 }

@@ -73,6 +73,12 @@ impl Server {
         self.status("VmRSS:")
     }
 
+    /// The part of it in KiB that is the process's own: no pages of files, which the
+    /// kernel takes back when it needs them.
+    pub fn own_memory(&self) -> anyhow::Result<f64> {
+        self.status("RssAnon:")
+    }
+
     /// The most resident memory it ever had, in KiB.
     pub fn peak_memory(&self) -> anyhow::Result<f64> {
         self.status("VmHWM:")

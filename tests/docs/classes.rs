@@ -3,12 +3,7 @@
 
 use std::fs;
 
-use super::{read, root};
-
-/// What a line has between backticks.
-fn quoted(line: &str) -> impl Iterator<Item = &str> {
-    line.split('`').skip(1).step_by(2)
-}
+use super::{quoted, read, root};
 
 /// The text of a file of tests, named from the root or within `tests/security`.
 fn source(name: &str) -> String {

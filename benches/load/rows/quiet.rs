@@ -1,0 +1,42 @@
+//! What it costs that nothing happens, and what the command line waits for.
+
+use std::process::Stdio;
+use std::time::Duration;
+
+use anyhow::{Context as _, ensure};
+use tokio::time::Instant;
+
+use super::super::client::crowd;
+use super::super::state;
+use super::super::stats::{Samples, Side, millis, percentile};
+use super::{Lab, SETTLE, indexed};
+
+const SESSIONS: usize = 500;
+const CLIENTS: usize = 50;
+
+/// CPU time while clients are connected and nobody does anything; then how long
+/// `clawgate health` takes.
+pub async fn measure(lab: &Lab, samples: &mut Samples) -> anyhow::Result<()> {
+    let home = lab.home()?;
+    state::sessions(&home, SESSIONS)?;
+    let home = indexed(home).await?;
+    let gateway = home.start().await?;
+    let _links = crowd(gateway.address(), CLIENTS).await?;
+    tokio::time::sleep(SETTLE).await;
+    let time = lab.options.size(Duration::from_mins(1), Duration::from_secs(3));
+    let before = gateway.cpu()?;
+    tokio::time::sleep(time).await;
+    let used = gateway.cpu_since(before)?;
+    samples.add("quiet", Side::Gateway, used.as_secs_f64() / time.as_secs_f64() * 100.0);
+
+    let mut times = Vec::new();
+    for _ in 0..lab.options.size(20, 3) {
+        let mut command = home.command();
+        command.arg("health").stdout(Stdio::null());
+        let began = Instant::now();
+        ensure!(command.status()?.success(), "clawgate health fails");
+        times.push(millis(began.elapsed()));
+    }
+    samples.add("command", Side::Gateway, percentile(&times, 50).context("never asked")?);
+    Ok(())
+}
