@@ -77,6 +77,13 @@ pub const METRICS: &[Metric] = {
         metric("history", "`chat.history` of 200 from a large transcript", "ms", AtMost(30.0)),
         metric("history-memory", "memory that the first one needs", "MiB", AtMost(8.0)),
         metric("appends", "durable `chat.inject`, 256 sessions at once", "appends/s", AtLeast(5_000.0)),
+        metric("soak-turns", "soak: turns", "", None),
+        metric("soak-connects", "connects", "", None),
+        metric("soak-sessions", "sessions that were reset or deleted", "", None),
+        metric("soak-memory", "memory grown since a tenth of it", "MiB", AtMost(20.0)),
+        metric("soak-own", "of that its own", "MiB", None),
+        metric("soak-files", "open files grown", "", AtMost(10.0)),
+        metric("soak-tasks", "tasks grown", "", AtMost(10.0)),
         metric("silence", "slowest connect to hello-ok while 10 000 connections say nothing", "ms", AtMost(100.0)),
     ]
 };

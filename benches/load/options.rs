@@ -23,6 +23,9 @@ pub struct Options {
     /// Put the table into docs/benchmarks.md
     #[arg(long)]
     pub write: bool,
+    /// How long `soak` goes on, in minutes [default: 60]
+    #[arg(long, value_name = "MINUTES")]
+    pub soak: Option<u32>,
     /// Size of the transcript that `chat.history` reads, in MiB
     #[arg(long, default_value_t = 1024, value_name = "MIB")]
     pub transcript: u32,
@@ -61,6 +64,8 @@ pub enum Row {
     Quiet,
     /// Others while many runs start
     Starting,
+    /// Hours of use: what grows? Only when it is asked for
+    Soak,
 }
 
 impl Options {
@@ -71,7 +76,7 @@ impl Options {
 
     /// Whether a row is wanted.
     pub fn wants(&self, row: Row) -> bool {
-        self.rows.is_empty() || self.rows.contains(&row)
+        if self.rows.is_empty() { row != Row::Soak } else { self.rows.contains(&row) }
     }
 
     /// The large number, or the small one for `--quick`.

@@ -10,6 +10,7 @@ mod quiet;
 mod relay;
 mod sessions;
 mod silence;
+mod soak;
 mod start;
 mod starting;
 
@@ -87,13 +88,18 @@ pub async fn measure(options: &Options) -> anyhow::Result<Samples> {
     for round in 1..=options.rounds() {
         for row in Row::value_variants().iter().filter(|row| options.wants(**row)) {
             eprintln!("round {round} of {}: {row:?}", options.rounds());
-            tokio::time::timeout(PATIENCE, one(*row, &lab, &mut samples))
+            tokio::time::timeout(patience(*row), one(*row, &lab, &mut samples))
                 .await
                 .with_context(|| format!("{row:?} takes too long"))?
                 .with_context(|| format!("{row:?}"))?;
         }
     }
     Ok(samples)
+}
+
+fn patience(row: Row) -> Duration {
+    // It goes on for as long as it was told to, and ends when a user fails.
+    if row == Row::Soak { Duration::MAX } else { PATIENCE }
 }
 
 async fn one(row: Row, lab: &Lab, samples: &mut Samples) -> anyhow::Result<()> {
@@ -110,5 +116,6 @@ async fn one(row: Row, lab: &Lab, samples: &mut Samples) -> anyhow::Result<()> {
         Row::Silence => silence::measure(lab, samples).await,
         Row::Quiet => quiet::measure(lab, samples).await,
         Row::Starting => starting::measure(lab, samples).await,
+        Row::Soak => soak::measure(lab, samples).await,
     }
 }

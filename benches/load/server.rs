@@ -12,6 +12,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use tokio::time::Instant;
 
 use super::client::Link;
+use super::stats::float;
 
 /// A server that takes longer does not start, or does not end.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -82,6 +83,11 @@ impl Server {
     /// The most resident memory it ever had, in KiB.
     pub fn peak_memory(&self) -> anyhow::Result<f64> {
         self.status("VmHWM:")
+    }
+
+    /// How many descriptors are open.
+    pub fn open_files(&self) -> anyhow::Result<f64> {
+        Ok(float(fs::read_dir(format!("/proc/{}/fd", self.child.id()))?.count()))
     }
 
     fn status(&self, name: &str) -> anyhow::Result<f64> {

@@ -14,12 +14,26 @@ pub enum Side {
 
 /// All that was measured, one number for each round.
 #[derive(Debug, Default)]
-pub struct Samples(BTreeMap<(&'static str, Side), Vec<f64>>);
+pub struct Samples {
+    numbers: BTreeMap<(&'static str, Side), Vec<f64>>,
+    /// How something went on over time.
+    courses: BTreeMap<&'static str, Vec<(f64, f64)>>,
+}
 
 impl Samples {
     /// Adds the number of a round.
     pub fn add(&mut self, metric: &'static str, side: Side, value: f64) {
-        self.0.entry((metric, side)).or_default().push(value);
+        self.numbers.entry((metric, side)).or_default().push(value);
+    }
+
+    /// Adds a point of something that goes on over time, or over a size.
+    pub fn point(&mut self, metric: &'static str, at: f64, value: f64) {
+        self.courses.entry(metric).or_default().push((at, value));
+    }
+
+    /// Its points so far.
+    pub fn course(&self, metric: &'static str) -> &[(f64, f64)] {
+        self.courses.get(metric).map_or(&[], Vec::as_slice)
     }
 
     /// The median over all rounds.
@@ -29,7 +43,7 @@ impl Samples {
 
     /// The numbers of all rounds.
     pub fn all(&self, metric: &'static str, side: Side) -> &[f64] {
-        self.0.get(&(metric, side)).map_or(&[], Vec::as_slice)
+        self.numbers.get(&(metric, side)).map_or(&[], Vec::as_slice)
     }
 }
 

@@ -50,7 +50,7 @@ pub fn json(samples: &Samples, machine: &str) -> Value {
         .iter()
         .filter(|metric| samples.median(metric.id, Side::Gateway).is_some())
         .map(|metric| {
-            let row = json!({"unit": metric.unit, "gateway": side(metric, Side::Gateway), "bare": side(metric, Side::Bare)});
+            let row = json!({"unit": metric.unit, "gateway": side(metric, Side::Gateway), "bare": side(metric, Side::Bare), "course": samples.course(metric.id)});
             (metric.id.to_owned(), row)
         })
         .collect();

@@ -143,6 +143,7 @@ async fn every_family_is_told_and_moves_with_what_happens() {
     for (name, least) in [
         ("clawgate_process_resident_memory_bytes", 1e6),
         ("clawgate_process_open_fds", 5.0),
+        ("clawgate_process_tasks", 5.0),
         ("clawgate_process_uptime_seconds", 0.001),
         ("clawgate_process_start_time_seconds", 1e9),
         ("clawgate_build_info", 1.0),

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use tokio::runtime::Handle;
+
 use crate::gateway::Gateway;
 use crate::handlers::SERVER_VERSION;
 use crate::protocol::Version;
@@ -58,6 +60,7 @@ fn of_process(page: &mut Page, services: &Services) {
     if let Ok(files) = std::fs::read_dir("/proc/self/fd") {
         page.number(&f::FILES, &[], files.count());
     }
+    page.number(&f::TASKS, &[], Handle::current().metrics().num_alive_tasks());
     let log = complaints();
     split(page, &f::LOG_LINES, [("warn", log.warnings), ("error", log.errors)]);
     page.number(&f::PANICS, &[], services.tasks.panics().values().sum::<u64>());

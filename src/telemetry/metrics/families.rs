@@ -74,6 +74,8 @@ families! {
         "Memory of the process, where the system says.";
     FILES = Kind::Gauge, "clawgate_process_open_fds", [],
         "Open file descriptors of the process, where the system says.";
+    TASKS = Kind::Gauge, "clawgate_process_tasks", [],
+        "Tasks that have not ended, one or more for each connection, request and run.";
     LOG_LINES = Kind::Counter, "clawgate_log_messages_total", ["level"],
         "Lines of the log that complain: warn, error.";
     PANICS = Kind::Counter, "clawgate_task_panics_total", [],
