@@ -16,9 +16,12 @@ use crate::support::without_nulls;
 /// `agents.list`: the configured agents.
 pub async fn list(cx: Ctx, _: NoParams) -> Reply<Value> {
     let services = &cx.services;
-    let list = &services.settings.now().agents.list;
-    let files = in_files(&cx, list.clone()).await?;
-    let agents: Vec<_> = list
+    // Of one moment, however the configuration changes while files are read.
+    let (settings, keys) = (services.settings.now(), services.keys.now());
+    let files = in_files(&cx, settings.agents.list.clone()).await?;
+    let agents: Vec<_> = settings
+        .agents
+        .list
         .iter()
         .zip(&files)
         .map(|(agent, file)| {
@@ -27,9 +30,9 @@ pub async fn list(cx: Ctx, _: NoParams) -> Reply<Value> {
         })
         .collect();
     Ok(json!({
-        "defaultId": services.keys.now().default_agent.as_str(),
-        "mainKey": services.keys.now().main_key,
-        "scope": services.settings.now().session.scope.as_str(),
+        "defaultId": keys.default_agent.as_str(),
+        "mainKey": keys.main_key,
+        "scope": settings.session.scope.as_str(),
         "agents": agents,
     }))
 }
