@@ -19,6 +19,10 @@ pub fn all(models: &[(&str, fn())]) {
     let rounds = said.as_ref().map_or(ROUNDS, |text| text.parse().unwrap());
     // The short run is the same each time; a long one should not be.
     let seed = if said.is_some() { u64::from(std::process::id()) } else { 1 };
+    // Tests are listed, not models.
+    if std::env::args().any(|it| it == "--list") {
+        return;
+    }
     for (name, model) in models {
         if words.is_empty() || words.iter().any(|word| name.contains(word)) {
             let began = Instant::now();
