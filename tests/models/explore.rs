@@ -6,7 +6,7 @@ use shuttle::scheduler::{PctScheduler, RandomScheduler, Scheduler};
 use shuttle::{Config, Runner};
 
 /// Interleavings of each kind when nobody says how many.
-const ROUNDS: usize = 800;
+const ROUNDS: usize = 600;
 /// Bytes of stack of a task: unoptimised code with futures in it.
 const STACK: usize = 256 * 1024;
 /// How often the priorities change in a PCT run.

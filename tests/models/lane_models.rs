@@ -44,6 +44,22 @@ fn wait_for_all(office: &Arc<Office>, runs: &[Arc<ActiveRun>]) -> Vec<JoinHandle
     each.collect()
 }
 
+/// One comes in the moment in which another ends. There is little else to do, so that
+/// this moment is met often.
+pub fn who_comes_as_another_ends_gets_his_turn() {
+    block_on(async {
+        let office = Office::new(None);
+        let runs = ["quick-1", "quick-2"].map(|id| run(id, QueueMode::Followup));
+        for sent in send_all(&office, &runs) {
+            assert!(sent.await.unwrap());
+        }
+        for run in &runs {
+            assert_eq!(run.ended().await, RunEnd::Answered);
+        }
+        office.close_up().await;
+    });
+}
+
 /// Return, panic, a panic while the end is told, a stop, too long: the next one starts,
 /// each runs once or goes into another that does, and whoever waits hears of its end.
 pub fn however_a_run_ends_the_next_one_starts() {

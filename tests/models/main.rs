@@ -41,11 +41,12 @@ mod support {
 }
 
 fn main() {
-    let models: [(&str, fn()); 8] = [
+    let models: [(&str, fn()); 9] = [
         ("bus: each sees a prefix without a hole", bus_models::each_sees_a_prefix_without_a_hole),
         ("bus: what was taken is sent", bus_models::what_was_taken_is_sent_before_the_close),
         ("bus: the last delta and the end", bus_models::the_last_delta_and_the_end_arrive),
         ("bus: who follows a session", bus_models::who_follows_gets_it_and_who_does_not_gets_none),
+        ("lane: one comes as another ends", lane_models::who_comes_as_another_ends_gets_his_turn),
         ("lane: however a run ends", lane_models::however_a_run_ends_the_next_one_starts),
         ("lane: a stop", lane_models::after_a_stop_nothing_runs_and_everybody_was_told),
         ("lane: a compaction", lane_models::who_waits_for_a_lane_that_is_held_gets_it),
