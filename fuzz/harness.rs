@@ -2,7 +2,7 @@
 //!
 //! A target gives back a word for what an input came to. An input whose word is
 //! new joins the corpus of this run, so that later changes begin there: poor
-//! man's coverage.
+//! man's coverage. What fails in a run for a time is made smaller while it fails.
 
 use std::collections::HashSet;
 use std::fs;
@@ -17,10 +17,14 @@ use crate::mutate::{Dice, changed};
 
 /// Changes that are tried when nobody says how long.
 const ROUNDS: usize = 400;
+/// The same for targets that take long.
+const FEW_ROUNDS: usize = 80;
 /// An input that takes longer stops a gateway.
 const SLOW: Duration = Duration::from_secs(5);
 /// Inputs that are kept of one run.
 const KEPT_MAX: usize = 4000;
+/// How long an input that fails is made smaller.
+const SMALLER: Duration = Duration::from_secs(60);
 
 /// A word for what an input came to.
 pub type Outcome = String;
@@ -41,11 +45,12 @@ fn corpus(name: &str) -> Vec<Vec<u8>> {
 /// How long, and from which seed.
 struct Plan {
     until: Option<Instant>,
+    rounds: usize,
     seed: u64,
 }
 
 impl Plan {
-    fn read() -> Self {
+    fn read(rounds: usize) -> Self {
         let number = |name: &str| std::env::var(name).ok().map(|text| text.parse::<u64>().unwrap());
         let until = number("CLAWGATE_FUZZ_SECONDS").map(Duration::from_secs);
         // The short run is the same each time; a long one should not be.
@@ -56,22 +61,32 @@ impl Plan {
         let seed = if until.is_some() { fresh() } else { 1 };
         Self {
             until: until.map(|limit| Instant::now() + limit),
+            rounds,
             seed: number("CLAWGATE_FUZZ_SEED").unwrap_or(seed),
         }
     }
 
     fn goes_on(&self, round: usize) -> bool {
-        self.until.map_or(round < ROUNDS, |until| Instant::now() < until)
+        self.until.map_or(round < self.rounds, |until| Instant::now() < until)
     }
 }
 
 /// Tries the target.
 pub fn run(name: &str, target: &dyn Fn(&[u8]) -> Outcome) {
-    let plan = Plan::read();
+    explore(name, target, &Plan::read(ROUNDS));
+}
+
+/// Tries a target that takes long.
+pub fn run_slow(name: &str, target: &dyn Fn(&[u8]) -> Outcome) {
+    explore(name, target, &Plan::read(FEW_ROUNDS));
+}
+
+fn explore(name: &str, target: &dyn Fn(&[u8]) -> Outcome, plan: &Plan) {
     let mut inputs = corpus(name);
     let mut known = HashSet::new();
+    let is_long = plan.until.is_some();
     for input in &inputs {
-        known.insert(attempt(name, target, input));
+        known.insert(attempt(name, target, input, is_long));
     }
     let mut dice = Dice::new(plan.seed);
     let mut round = 0;
@@ -79,7 +94,7 @@ pub fn run(name: &str, target: &dyn Fn(&[u8]) -> Outcome) {
         round += 1;
         let (one, other) = (dice.below(inputs.len()), dice.below(inputs.len()));
         let input = changed(&mut dice, &inputs[one], &inputs[other]);
-        let outcome = attempt(name, target, &input);
+        let outcome = attempt(name, target, &input, is_long);
         if known.insert(outcome) && inputs.len() < KEPT_MAX {
             inputs.push(input);
         }
@@ -87,23 +102,57 @@ pub fn run(name: &str, target: &dyn Fn(&[u8]) -> Outcome) {
     println!("{name}: {round} inputs, {} outcomes, seed {}", known.len(), plan.seed);
 }
 
-fn attempt(name: &str, target: &dyn Fn(&[u8]) -> Outcome, input: &[u8]) -> u64 {
+/// What an input came to, if it did so in time.
+fn tried(target: &dyn Fn(&[u8]) -> Outcome, input: &[u8]) -> Result<Outcome, Duration> {
     let started = Instant::now();
     let outcome = catch_unwind(AssertUnwindSafe(|| target(input)));
     let took = started.elapsed();
-    let Some(outcome) = outcome.ok().filter(|_| took < SLOW) else {
-        let dir = root().join("target/fuzz");
-        fs::create_dir_all(&dir).unwrap();
-        let path = dir.join(format!("{name}-{:016x}", hash(input)));
-        fs::write(&path, input).unwrap();
+    outcome.ok().filter(|_| took < SLOW).ok_or(took)
+}
+
+fn attempt(name: &str, target: &dyn Fn(&[u8]) -> Outcome, input: &[u8], is_long: bool) -> u64 {
+    let outcome = tried(target, input).unwrap_or_else(|took| {
+        let whole = kept(name, input);
+        let small = if is_long { smaller(target, input) } else { input.to_vec() };
+        let path = if small == input { whole } else { kept(name, &small) };
         panic!(
             "{name} fails after {took:?} on {:?}; it is in {}",
-            String::from_utf8_lossy(input),
+            String::from_utf8_lossy(&small),
             path.display()
         );
-    };
+    });
     // Numbers and quoted texts are not what makes an outcome another one.
     hash(shape(&outcome).as_bytes())
+}
+
+/// Where an input is kept for whoever looks into it.
+fn kept(name: &str, input: &[u8]) -> PathBuf {
+    let dir = root().join("target/fuzz");
+    fs::create_dir_all(&dir).unwrap();
+    let path = dir.join(format!("{name}-{:016x}", hash(input)));
+    fs::write(&path, input).unwrap();
+    path
+}
+
+/// The input without the pieces that it fails without, from halves down to bytes.
+fn smaller(target: &dyn Fn(&[u8]) -> Outcome, input: &[u8]) -> Vec<u8> {
+    let until = Instant::now() + SMALLER;
+    let mut small = input.to_vec();
+    let mut size = small.len().div_ceil(2);
+    while size > 0 {
+        let mut at = 0;
+        while at < small.len() && Instant::now() < until {
+            let mut without = small.clone();
+            without.drain(at..(at + size).min(small.len()));
+            if tried(target, &without).is_err() {
+                small = without;
+            } else {
+                at += size;
+            }
+        }
+        size = if size == 1 { 0 } else { size.div_ceil(2) };
+    }
+    small
 }
 
 fn shape(text: &str) -> String {

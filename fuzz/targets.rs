@@ -26,8 +26,8 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::runtime::{Builder, Runtime};
 
-use crate::device::DeviceKey;
 use crate::harness::Outcome;
+use crate::support::DeviceKey;
 
 /// A request has what it needs; a refusal can be answered.
 pub fn frame(data: &[u8]) -> Outcome {
@@ -247,18 +247,20 @@ pub fn config(data: &[u8]) -> Outcome {
     }
 }
 
-/// The bytes are a file of a state directory whose index is gone.
-pub fn transcript(data: &[u8]) -> Outcome {
+const SESSION: &str = "5f0c1a9e-6a1a-4a6e-9a3c-0d8a3d1f2b11";
+
+/// A state directory of the original with one transcript and this index, as it is read.
+fn read_state(transcript: &[u8], index: &[u8]) -> Outcome {
     // Memory, where there is a place for it: each round makes a database.
     let place = Path::new("/dev/shm");
     let home = tempfile::tempdir_in(place).or_else(|_| tempfile::tempdir()).unwrap();
     let dir = home.path().join("agents/main/sessions");
     fs::create_dir_all(&dir).unwrap();
-    let id = "5f0c1a9e-6a1a-4a6e-9a3c-0d8a3d1f2b11";
-    let file = dir.join(format!("{id}.jsonl"));
-    fs::write(&file, data).unwrap();
-    let index = json!({"agent:main:main": {"sessionId": id, "updatedAt": NOW_MS}});
-    fs::write(dir.join("sessions.json"), index.to_string()).unwrap();
+    let files =
+        [(dir.join(format!("{SESSION}.jsonl")), transcript), (dir.join("sessions.json"), index)];
+    for (file, bytes) in &files {
+        fs::write(file, bytes).unwrap();
+    }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let outcome = runtime.block_on(async {
         let options = SessionsOptions {
@@ -282,8 +284,24 @@ pub fn transcript(data: &[u8]) -> Outcome {
             context.map_or_else(|error| error.to_string(), |messages| count(messages.len())),
         )
     });
-    assert_eq!(fs::read(&file).unwrap(), data, "reading changes no transcript");
+    for (file, bytes) in &files {
+        assert_eq!(fs::read(file).unwrap(), *bytes, "reading changes no {}", file.display());
+    }
     outcome
+}
+
+/// The bytes are a transcript of a state directory whose database is gone.
+pub fn transcript(data: &[u8]) -> Outcome {
+    let index = json!({"agent:main:main": {"sessionId": SESSION, "updatedAt": NOW_MS}});
+    read_state(data, index.to_string().as_bytes())
+}
+
+/// The bytes are the index of such a directory.
+pub fn index(data: &[u8]) -> Outcome {
+    let line = json!({"type": "message", "id": "a", "parentId": null,
+        "timestamp": "2026-01-01T00:00:00.000Z",
+        "message": {"role": "user", "content": "hi", "timestamp": NOW_MS}});
+    read_state(format!("{line}\n").as_bytes(), data)
 }
 
 /// What passes as plain words is read by a shell as the same words.

@@ -5,8 +5,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use parking_lot::Mutex;
-use tokio::sync::Notify;
+use crate::support::sync::{Mutex, Notify};
 
 /// Who waits, by run id.
 #[derive(Debug, Default)]

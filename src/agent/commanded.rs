@@ -20,8 +20,9 @@ use crate::sessions::{SessionEntry, StoredMessage};
 use crate::store::Claim;
 use crate::telemetry::traces;
 
+use super::request::SendRequest;
 use super::run::{ActiveRun, RunEnd};
-use super::runs::{Accepted, Runs, SendError, SendRequest};
+use super::runs::{Accepted, Runs, SendError};
 
 /// What a command comes to.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -109,7 +110,7 @@ impl Runs {
                     Ok(news) => runs.tell_news(&run, news),
                     Err(error) => runs.emitter(&run).fail(&error.to_string(), "unknown"),
                 }
-                runs.tell_ended(&run, end);
+                runs.lanes.tell_ended(&run, end);
             });
             let work = traces::within(traces::current(), work).instrument(marked);
             let work = commands.track_future(work);
@@ -162,12 +163,12 @@ impl Runs {
                 let tell = move || {
                     self.tell_line(&run, line);
                     self.tell_news(&run, news);
-                    self.tell_ended(&run, end);
+                    self.lanes.tell_ended(&run, end);
                 };
                 Ok((Accepted::Started, Some(AfterAnswer::new(tell))))
             }
             Err(error) => {
-                self.tell_ended(&run, end);
+                self.lanes.tell_ended(&run, end);
                 Err(error)
             }
         }
@@ -263,7 +264,7 @@ impl Runs {
             run.note(|progress| progress.text = news.text().into());
         }
         self.parts().record_end(run, &end).await;
-        self.keep_report(run, &end);
+        self.lanes.keep_report(run, &end);
         end
     }
 

@@ -1,10 +1,8 @@
 //! Drives runs: one after the other in each lane, bounded over all lanes.
 
-use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::FutureExt;
 use tokio::time::Instant;
 use tracing::Instrument;
 
@@ -16,6 +14,7 @@ use crate::telemetry::metrics::NUMBERS;
 use crate::telemetry::traces::{self, Kind, Span};
 
 use super::emitter::Emitter;
+use super::lanes::{Duty, unbroken};
 use super::run::{AbortReason, ActiveRun, RunEnd};
 use super::runs::Runs;
 use super::{recovery, turn};
@@ -32,28 +31,10 @@ impl Runs {
         self.drive_from(first, false);
     }
 
-    fn drive_from(self: &Arc<Self>, first: Arc<ActiveRun>, mut has_begun: bool) {
+    fn drive_from(self: &Arc<Self>, first: Arc<ActiveRun>, has_begun: bool) {
         let runs = Arc::clone(self);
         self.parts.tasks.spawn("run", async move {
-            let mut current = Some(first);
-            while let Some(run) = current {
-                let began = Instant::now();
-                NUMBERS.run_lane.note(began.duration_since(run.entered));
-                let mut span = runs.span_of(&run, began);
-                let of_trace = run.marked.in_scope(|| span.for_log());
-                let whole = Box::pin(runs.to_end(&run, has_begun)).instrument(of_trace);
-                let whole = whole.instrument(run.marked.clone());
-                let end = traces::within(span.context(), whole).await;
-                match &end {
-                    RunEnd::Answered => {}
-                    RunEnd::Failed(_) => span.fail("failed"),
-                    RunEnd::Aborted(reason) => span.fail(reason.as_str()),
-                }
-                drop(span);
-                NUMBERS.runs.note(began.elapsed());
-                current = runs.end(&run, end).instrument(run.marked.clone()).await;
-                has_begun = false;
-            }
+            runs.lanes.drive(&runs, first, has_begun).await;
         });
     }
 
@@ -76,37 +57,9 @@ impl Runs {
 
     /// Frees a lane that was held without a message, and starts whoever waits.
     pub(super) async fn release(self: &Arc<Self>, run: &Arc<ActiveRun>, end: RunEnd) {
-        if let Some(next) = self.end(run, end).await {
+        if let Some(next) = self.lanes.end(self, run, end).await {
             self.drive_waiting(next);
         }
-    }
-
-    /// Begins and executes one run; a panic in it is its failure, not the
-    /// lane's.
-    async fn to_end(self: &Arc<Self>, run: &Arc<ActiveRun>, has_begun: bool) -> RunEnd {
-        let whole = async {
-            if !has_begun && let Err(end) = self.begin(run).await {
-                return end;
-            }
-            // Boxed: it is large, and held by every task that runs a lane.
-            Box::pin(self.execute(run)).await
-        };
-        if let Ok(end) = AssertUnwindSafe(whole).catch_unwind().await {
-            return end;
-        }
-        tracing::error!(run = %run.id, "run panicked");
-        let failed = || RunEnd::Failed("the run failed inside the gateway; see its log".into());
-        let end = run.decided().cloned().unwrap_or_else(failed);
-        unbroken(run, async {
-            let row = turn::close_broken(&self.parts, run).await;
-            self.parts.record_end(run, &end).await;
-            self.tell_late(run, &end);
-            if let Some(row) = row {
-                self.parts.events.phase(&run.key, &row, "error", &run.id);
-            }
-        })
-        .await;
-        end
     }
 
     /// Puts the message of a waiter into the transcript, with those that it
@@ -219,32 +172,56 @@ impl Runs {
         telling: impl Future<Output = ()>,
     ) {
         unbroken(run, telling).await;
-        unbroken(run, async { self.tell_late(run, &end) }).await;
-        self.keep_report(run, &end);
-        self.tell_ended(run, end);
+        let late = async { self.tell_late(run, &end) };
+        self.lanes.end_outside(run, &end, late).await;
     }
 
     pub(super) fn emitter(&self, run: &Arc<ActiveRun>) -> Emitter {
         self.parts.emitter(run)
     }
-
-    /// Frees the lane and tells those who wait; answers the next. Nothing here
-    /// may keep the lane from going on.
-    async fn end(&self, run: &Arc<ActiveRun>, end: RunEnd) -> Option<Arc<ActiveRun>> {
-        unbroken(run, self.end_joined(run, &end)).await;
-        self.keep_report(run, &end);
-        let finished = self.state.lock().lanes.finish(run);
-        for joined in &finished.joined {
-            self.tell_ended(joined, end.clone());
-        }
-        self.tell_ended(run, end);
-        finished.next
-    }
 }
 
-/// What a run's end depends on goes on when telling of it panics.
-pub(super) async fn unbroken(run: &ActiveRun, telling: impl Future<Output = ()>) {
-    if AssertUnwindSafe(telling).catch_unwind().await.is_err() {
-        tracing::error!(run = %run.id, "the end of a run was not told");
+impl Duty for Arc<Runs> {
+    async fn perform(&self, run: &Arc<ActiveRun>, has_begun: bool) -> RunEnd {
+        if !has_begun && let Err(end) = self.begin(run).await {
+            return end;
+        }
+        // Boxed: it is large, and held by every task that runs a lane.
+        Box::pin(self.execute(run)).await
+    }
+
+    async fn mend(&self, run: &Arc<ActiveRun>) -> RunEnd {
+        let failed = || RunEnd::Failed("the run failed inside the gateway; see its log".into());
+        let end = run.decided().cloned().unwrap_or_else(failed);
+        unbroken(run, async {
+            let row = turn::close_broken(&self.parts, run).await;
+            self.parts.record_end(run, &end).await;
+            self.tell_late(run, &end);
+            if let Some(row) = row {
+                self.parts.events.phase(&run.key, &row, "error", &run.id);
+            }
+        })
+        .await;
+        end
+    }
+
+    async fn end_joined(&self, run: &ActiveRun, end: &RunEnd) {
+        Runs::end_joined(self, run, end).await;
+    }
+
+    async fn account(&self, run: &ActiveRun, whole: impl Future<Output = RunEnd> + Send) -> RunEnd {
+        let began = Instant::now();
+        NUMBERS.run_lane.note(began.duration_since(run.entered));
+        let mut span = self.span_of(run, began);
+        let of_trace = run.marked.in_scope(|| span.for_log());
+        let end = traces::within(span.context(), whole.instrument(of_trace)).await;
+        match &end {
+            RunEnd::Answered => {}
+            RunEnd::Failed(_) => span.fail("failed"),
+            RunEnd::Aborted(reason) => span.fail(reason.as_str()),
+        }
+        drop(span);
+        NUMBERS.runs.note(began.elapsed());
+        end
     }
 }

@@ -36,7 +36,7 @@ impl Runs {
         key: &SessionKey,
         reason: AbortReason,
     ) -> Result<bool, StillActive> {
-        let runs = self.state.lock().lanes.of_session(key);
+        let runs = self.lanes.table().of_session(key);
         let all: Vec<_> = runs.iter().collect();
         self.stop(&all, reason).await;
         let wind_down = async {

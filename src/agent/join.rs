@@ -6,12 +6,11 @@
 use std::sync::Arc;
 
 use futures_util::future::join_all;
-use tokio::time::Instant;
 
 use crate::config::{DropPolicy, QueueMode};
 use crate::sessions::SessionError;
 
-use super::drive::unbroken;
+use super::lanes::unbroken;
 use super::recovery;
 use super::report::{Family, Progress};
 use super::run::{AbortReason, ActiveRun, RunEnd};
@@ -27,7 +26,7 @@ impl Runs {
         if run.terms.is_heartbeat {
             return Vec::new();
         }
-        self.state.lock().lanes.steer(run)
+        self.lanes.table().steer(run)
     }
 
     /// Puts messages that a run has taken in into the transcript, in order,
@@ -56,18 +55,7 @@ impl Runs {
     /// in what has come meanwhile.
     pub(super) async fn collect(&self, run: &Arc<ActiveRun>) -> Result<(), SessionError> {
         loop {
-            let taken = {
-                let mut state = self.state.lock();
-                let all = state.lanes.of_session(&run.key);
-                let newest = all.iter().map(|run| run.entered).max().unwrap_or(run.entered);
-                let quiet_at = newest + run.queue.debounce;
-                if all.len() <= run.queue.cap && Instant::now() < quiet_at {
-                    Err(quiet_at)
-                } else {
-                    Ok(state.lanes.collect(run))
-                }
-            };
-            match taken {
+            match self.lanes.collect(run) {
                 Ok(taken) => return self.take_in(run, &taken).await,
                 Err(quiet_at) => tokio::select! {
                     _ = run.aborted() => return Ok(()),
@@ -79,7 +67,7 @@ impl Runs {
 
     /// Ends the runs whose messages `run` has taken in, as it ended itself.
     pub(super) async fn end_joined(&self, run: &ActiveRun, end: &RunEnd) {
-        let joined = self.state.lock().lanes.joined(run);
+        let joined = self.lanes.table().joined(run);
         let ends = joined.iter().map(|message| async move {
             let progress = Progress { answered_by: Some(Arc::clone(&run.id)), ..run.progress() };
             message.note(|of_message| *of_message = progress);
@@ -90,7 +78,7 @@ impl Runs {
                 self.tell_late(message, end);
             })
             .await;
-            self.keep_report(message, end);
+            self.lanes.keep_report(message, end);
         });
         join_all(ends).await;
     }
@@ -113,7 +101,7 @@ impl Runs {
             self.end_outside(old, end, async { drop(self.fail_early(old, error).await) }).await;
         }
         if run.queue.mode == QueueMode::Interrupt {
-            let all = self.state.lock().lanes.of_session(&run.key);
+            let all = self.lanes.table().of_session(&run.key);
             // Those behind it came later, and it may itself be over by now.
             let place = all.iter().position(|other| std::ptr::eq(&raw const **other, run));
             let before = all.iter().take(place.unwrap_or_default());

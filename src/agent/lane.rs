@@ -31,6 +31,8 @@ pub enum Placed {
     Refused,
     /// A run that another method started has this id.
     IdTaken,
+    /// Nothing is taken any more.
+    Closed,
 }
 
 /// What became of a run that was to be stopped.
@@ -93,11 +95,27 @@ impl Lane {
 pub struct LaneTable {
     lanes: HashMap<SessionKey, Lane>,
     by_id: HashMap<Arc<str>, Arc<ActiveRun>>,
+    is_closed: bool,
 }
 
 impl LaneTable {
+    /// Takes nothing any more; answers what is there. Nothing else will have to be
+    /// waited for.
+    pub fn close(&mut self) -> Vec<Arc<ActiveRun>> {
+        self.is_closed = true;
+        self.all()
+    }
+
+    /// Whether nothing is taken any more.
+    pub const fn is_closed(&self) -> bool {
+        self.is_closed
+    }
+
     /// Adds a run.
     pub fn enter(&mut self, run: &Arc<ActiveRun>) -> Placed {
+        if self.is_closed {
+            return Placed::Closed;
+        }
         if self.by_id.get(&run.id).is_some_and(|other| other.family != run.family) {
             return Placed::IdTaken;
         }
@@ -262,5 +280,7 @@ fn is_same(one: &Arc<ActiveRun>, other: &ActiveRun) -> bool {
     std::ptr::eq(&raw const **one, other)
 }
 
+// Named: `tests/models` takes this file by its path.
 #[cfg(test)]
+#[path = "lane/tests.rs"]
 mod tests;

@@ -60,13 +60,13 @@ impl Runs {
 
     /// The sessions in which something runs or waits whose end has not been told.
     pub fn busy_sessions(&self) -> HashSet<SessionKey> {
-        let runs = self.state.lock().lanes.all();
+        let runs = self.lanes.table().all();
         runs.into_iter().filter(|run| !run.is_over()).map(|run| run.key.clone()).collect()
     }
 
     /// The runs of a session whose end has not been told, the active one first.
     fn busy(&self, key: &SessionKey) -> Vec<Busy> {
-        let mut runs = self.state.lock().lanes.of_session(key);
+        let mut runs = self.lanes.table().of_session(key);
         runs.retain(|run| !run.is_over());
         runs.into_iter().map(|run| Busy { is_stored: run.is_stored(), run }).collect()
     }

@@ -6,11 +6,10 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
-use parking_lot::Mutex;
-
 use crate::protocol::message::{ToolCall, Usage};
 use crate::providers::ProviderErrorKind;
 use crate::store::{RunRecord, RunState};
+use crate::support::sync::Mutex;
 
 use super::run::{ActiveRun, RunEnd};
 

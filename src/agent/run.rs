@@ -1,10 +1,8 @@
 //! One accepted message on its way to an answer.
 
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use parking_lot::Mutex;
 use tokio::sync::watch;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -13,12 +11,13 @@ use crate::auth::Owner;
 use crate::protocol::message::UserMessage;
 use crate::providers::ThinkingLevel;
 use crate::sessions::SessionKey;
+use crate::support::sync::{AtomicBool, Mutex, Ordering};
 use crate::telemetry::asked;
 use crate::telemetry::traces::{self, SpanContext};
 
 use super::queue::QueueRules;
 use super::report::{Family, Progress};
-use super::runs::SendRequest;
+use super::request::SendRequest;
 use super::terms::{Owned, RunTerms};
 
 /// Why somebody stops a run; the text is `stopReason`.

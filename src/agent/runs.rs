@@ -3,62 +3,31 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use parking_lot::Mutex;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 use tokio::sync::Semaphore;
 use tokio_util::task::TaskTracker;
 use tracing::Instrument;
 
-use crate::auth::{Owner, Principal};
+use crate::auth::Principal;
 use crate::protocol::Scope;
-use crate::protocol::message::UserMessage;
-use crate::providers::ThinkingLevel;
 use crate::sessions::{MediaError, SessionError, SessionKey, StagedMedia, StoredMessage};
 use crate::store::{Claim, NewRun, RunRecord, RunState, StoreError};
 use crate::support::{Permits, hex};
 use crate::telemetry::traces;
 
 use super::aside;
-use super::calls::Calls;
-use super::lane::{LaneTable, Placed, Stopped};
+use super::lane::{Placed, Stopped};
+use super::lanes::Lanes;
 use super::parts::RunsParts;
 use super::queue::QueueRules;
 use super::recovery;
-use super::report::{Family, Reports};
+use super::request::SendRequest;
 use super::run::{AbortReason, ActiveRun, RunEnd};
 use super::subagents::Subagents;
-use super::terms::RunTerms;
 
 /// How long an abort waits for the run to wind down before it answers anyway.
 pub(super) const ABORT_WAIT: Duration = Duration::from_secs(5);
-
-/// A message that wants an answer.
-#[derive(Debug)]
-pub struct SendRequest {
-    /// By which method it comes.
-    pub family: Family,
-    /// Its session.
-    pub key: SessionKey,
-    /// The session as the client wrote it.
-    pub written_key: String,
-    /// Also the run's id.
-    pub idempotency_key: String,
-    /// What the user says.
-    pub message: UserMessage,
-    /// The files that it names.
-    pub media: Option<StagedMedia>,
-    /// How hard to think.
-    pub thinking: Option<ThinkingLevel>,
-    /// Who says it.
-    pub owner: Owner,
-    /// The same text again, while it is being answered, is not run again.
-    pub dedupe_text: Option<String>,
-    /// Its run is stopped after so long.
-    pub limit: Option<Duration>,
-    /// What the run may do, and who sees it.
-    pub terms: RunTerms,
-}
 
 /// Answer to a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -102,25 +71,15 @@ pub enum SendError {
     Broken,
 }
 
-#[derive(Default)]
-pub(super) struct State {
-    pub(super) lanes: LaneTable,
-    pub(super) stopping: bool,
-}
-
 /// All runs of the gateway.
 pub struct Runs {
     pub(super) parts: RunsParts,
-    // Never held across an await; see docs/locks.md.
-    pub(super) state: Mutex<State>,
+    /// Which runs there are.
+    pub(super) lanes: Lanes,
     /// How many runs may be under way at a time.
     pub(super) permits: Permits,
     /// How many side questions may be asked at a time.
     pub(super) asides: Semaphore,
-    /// Runs that have ended.
-    pub(super) reports: Reports,
-    /// Who waits for a run that is not there yet.
-    pub(super) calls: Calls,
     /// When this process began, in milliseconds since the epoch.
     pub(super) started_at: u64,
     /// Runs of sub-agents.
@@ -134,21 +93,11 @@ impl Runs {
     pub fn new(parts: RunsParts) -> Arc<Self> {
         let permits = Permits::new(parts.settings.now().agents.defaults.max_concurrent);
         let subagents = Subagents::new(&parts.settings.now().agents.defaults.subagent_limits);
-        let (state, reports) = (Mutex::default(), Reports::default());
+        let lanes = Lanes::new(Arc::clone(&parts.clock));
         let asides = Semaphore::new(aside::AT_A_TIME);
-        let (calls, started_at) = (Calls::default(), parts.clock.now_ms());
+        let started_at = parts.clock.now_ms();
         let commands = TaskTracker::new();
-        Arc::new(Self {
-            parts,
-            state,
-            permits,
-            asides,
-            reports,
-            calls,
-            started_at,
-            subagents,
-            commands,
-        })
+        Arc::new(Self { parts, lanes, permits, asides, started_at, subagents, commands })
     }
 
     /// What it works with.
@@ -206,15 +155,15 @@ impl Runs {
         {
             return Err(self.turn_away(&run, error.into()).await);
         }
-        match self.place(&run) {
-            Ok(Placed::Waiting(dropped)) => {
+        match self.lanes.enter(&run) {
+            Placed::Waiting(dropped) => {
                 self.make_way(&run, dropped).await;
                 Ok((Accepted::Started, None))
             }
-            Ok(Placed::IdTaken) => Err(self.turn_away(&run, SendError::IdTaken).await),
-            Ok(Placed::Refused) => Err(self.turn_away(&run, SendError::TooMany).await),
-            Err(error) => Err(self.turn_away(&run, error).await),
-            Ok(Placed::First) => {
+            Placed::IdTaken => Err(self.turn_away(&run, SendError::IdTaken).await),
+            Placed::Refused => Err(self.turn_away(&run, SendError::TooMany).await),
+            Placed::Closed => Err(self.turn_away(&run, SendError::Stopping).await),
+            Placed::First => {
                 let mut start = Start { runs: Arc::clone(self), run, outcome: None };
                 let stored = recovery::open_turn(&self.parts, &start.run).await;
                 match start.outcome.insert(stored) {
@@ -230,7 +179,7 @@ impl Runs {
     pub(super) fn known(&self, record: RunRecord) -> Accepted {
         match record.state {
             RunState::Active => {
-                let answering = self.state.lock().lanes.answering(&record.run_id);
+                let answering = self.lanes.table().answering(&record.run_id);
                 Accepted::InFlight(answering.map_or(record.run_id, |run| run.id.to_string()))
             }
             RunState::Interrupted => Accepted::Interrupted,
@@ -240,22 +189,7 @@ impl Runs {
 
     /// Whether the gateway stops, and takes no more runs.
     pub fn is_stopping(&self) -> bool {
-        self.state.lock().stopping
-    }
-
-    /// Puts a run into its lane. Whether the gateway is stopping is asked under
-    /// the same lock: a run that entered after the drain has begun would not be
-    /// waited for.
-    fn place(&self, run: &Arc<ActiveRun>) -> Result<Placed, SendError> {
-        let placed = {
-            let mut state = self.state.lock();
-            if state.stopping {
-                return Err(SendError::Stopping);
-            }
-            state.lanes.enter(run)
-        };
-        self.calls.call(&run.id);
-        Ok(placed)
+        self.lanes.table().is_closed()
     }
 
     /// Gives the key of a run back that is not accepted after all. Who waits
@@ -263,7 +197,7 @@ impl Runs {
     async fn turn_away(&self, run: &ActiveRun, error: SendError) -> SendError {
         run.set_stored();
         self.parts.record_end(run, &RunEnd::Aborted(AbortReason::Rpc)).await;
-        self.calls.call(&run.id);
+        self.lanes.turn_away(run);
         error
     }
 
@@ -277,10 +211,10 @@ impl Runs {
         reason: AbortReason,
     ) -> Result<Vec<String>, AbortError> {
         let mut runs = {
-            let state = self.state.lock();
+            let table = self.lanes.table();
             match run_id {
-                None => state.lanes.of_session(key),
-                Some(run_id) => state.lanes.get(run_id).into_iter().collect(),
+                None => table.of_session(key),
+                Some(run_id) => table.get(run_id).into_iter().collect(),
             }
         };
         runs.retain(|run| !run.is_over());
@@ -319,7 +253,7 @@ impl Runs {
 
     /// The session in which a run is active or waits.
     pub fn session_of(&self, run_id: &str) -> Option<SessionKey> {
-        self.state.lock().lanes.get(run_id).map(|run| run.key.clone())
+        self.lanes.table().get(run_id).map(|run| run.key.clone())
     }
 
     /// Stops runs; answers those that are, or soon will be, over by it.
@@ -330,7 +264,7 @@ impl Runs {
     ) -> Vec<&'a Arc<ActiveRun>> {
         let mut all = Vec::new();
         for run in runs {
-            let stopped = self.state.lock().lanes.stop(run, reason);
+            let stopped = self.lanes.table().stop(run, reason);
             match stopped {
                 Stopped::Nothing => continue,
                 Stopped::Active => {}
@@ -344,18 +278,18 @@ impl Runs {
 
     /// The run that is active in a session; none once its end has been told.
     pub fn active(&self, key: &SessionKey) -> Option<Arc<ActiveRun>> {
-        self.state.lock().lanes.active(key).filter(|run| !run.is_over())
+        self.lanes.table().active(key).filter(|run| !run.is_over())
     }
 
     /// Id that the message of a run has in the transcript, while the run is active
     /// or waits.
     pub fn message_id(&self, run_id: &str) -> Option<String> {
-        self.state.lock().lanes.get(run_id).map(|run| run.message_id.clone())
+        self.lanes.table().get(run_id).map(|run| run.message_id.clone())
     }
 
     /// Whether something runs or waits in a session.
     pub fn is_busy(&self, key: &SessionKey) -> bool {
-        !self.state.lock().lanes.of_session(key).is_empty()
+        !self.lanes.table().of_session(key).is_empty()
     }
 
     /// `tasks` of `status`.
@@ -366,7 +300,7 @@ impl Runs {
 
     /// How many wait in a session for what is active there.
     pub fn waiting_in(&self, key: &SessionKey) -> usize {
-        self.state.lock().lanes.of_session(key).len().saturating_sub(1)
+        self.lanes.table().of_session(key).len().saturating_sub(1)
     }
 
     /// How many have ended, by outcome.
@@ -376,7 +310,7 @@ impl Runs {
 
     /// How many run, and how many wait.
     pub fn counts(&self) -> (usize, usize) {
-        self.state.lock().lanes.counts()
+        self.lanes.table().counts()
     }
 
     pub(super) async fn new_run(&self, request: SendRequest) -> Result<ActiveRun, SendError> {

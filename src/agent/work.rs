@@ -46,11 +46,7 @@ impl Runs {
     /// Takes no more messages, and waits for runs and slash commands for at most
     /// `limit`; then stops the runs that are left, keeping their partial text.
     pub async fn drain(&self, limit: Duration) {
-        let runs = {
-            let mut state = self.state.lock();
-            state.stopping = true;
-            state.lanes.all()
-        };
+        let runs = self.lanes.table().close();
         let all_end = async {
             for run in &runs {
                 run.ended().await;

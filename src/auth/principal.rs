@@ -73,6 +73,12 @@ impl Principal {
         Self { role, scopes, owner, has_own_token: false, login: Login::Own }
     }
 
+    /// An operator or node with these scopes.
+    #[cfg(test)]
+    pub fn for_tests(role: Role, scopes: &[Scope]) -> Self {
+        Self::new(role, scopes.iter().copied().collect(), Owner::Connection("test".into()))
+    }
+
     /// Whoever can open a file that only the gateway's user can.
     pub fn of_this_machine() -> Self {
         let scopes = Scope::ALL.into_iter().collect();

@@ -2,15 +2,14 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::event::{Audience, Event};
 use super::kind::EventKind;
 use super::outbox::Closing;
 use super::subscriber::Subscriber;
 use crate::auth::Principal;
+use crate::support::sync::{AtomicU64, Ordering, RwLock};
 use crate::telemetry::metrics::stir;
-use parking_lot::RwLock;
 
 /// What waits on all connections.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -9,10 +9,8 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
-use parking_lot::Mutex;
-use tokio::sync::Notify;
-
 use crate::protocol::hello::MAX_BUFFERED_BYTES;
+use crate::support::sync::{Mutex, Notify};
 use crate::telemetry::metrics::NUMBERS;
 
 use super::event::Event;
@@ -114,11 +112,16 @@ impl Outbox {
         self.push(Item::Event(Arc::clone(event)), replaces);
     }
 
-    /// Ends the connection; the first reason wins.
+    /// Ends the connection; the first reason wins. Whoever is to be cut off is, also
+    /// when he was to get what waits before: he may not be reading.
     pub fn close(&self, closing: Closing) {
         let mut state = self.state.lock();
-        if state.closing.is_none() {
-            self.end(&mut state, closing);
+        match state.closing.take() {
+            None => self.end(&mut state, closing),
+            Some(first) if first.drains && !closing.drains => {
+                self.end(&mut state, Closing { drains: false, ..first });
+            }
+            first => state.closing = first,
         }
         drop(state);
         self.ready.notify_one();
@@ -138,6 +141,7 @@ impl Outbox {
     /// without sending the rest before it came to an end.
     pub async fn unless_cut<T>(&self, sending: impl Future<Output = T>) -> Option<T> {
         tokio::select! {
+            biased;
             sent = sending => Some(sent),
             () = self.cut.notified() => None,
         }
@@ -315,9 +319,22 @@ mod tests {
         let outbox = Outbox::default();
         outbox.answer("last words".into());
         outbox.close(Closing { code: 1012, reason: "service restart".into(), drains: true });
-        outbox.close(Closing { code: 1008, reason: "second".into(), drains: false });
+        outbox.close(Closing { code: 1008, reason: "second".into(), drains: true });
         assert_eq!(drain(&outbox), ["last words"]);
         assert!(matches!(outbox.take(), Batch::Close(Closing { code: 1012, .. })));
+    }
+
+    #[tokio::test]
+    async fn who_is_to_be_cut_off_is_also_while_he_is_sent_his_last_words() {
+        let outbox = Outbox::default();
+        outbox.answer("last words".into());
+        outbox.close(Closing { code: 1012, reason: "service restart".into(), drains: true });
+        let stalled = outbox.unless_cut(std::future::pending::<()>());
+        let cut = async { outbox.close(Closing::device_removed()) };
+        assert_eq!(tokio::join!(stalled, cut).0, None);
+        assert_eq!(outbox.bytes(), 0);
+        let first = Closing { code: 1012, reason: "service restart".into(), drains: false };
+        assert!(matches!(outbox.take(), Batch::Close(closing) if closing == first));
     }
 
     proptest::proptest! {

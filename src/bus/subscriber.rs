@@ -2,13 +2,11 @@
 
 use std::collections::HashSet;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-
-use parking_lot::Mutex;
 
 use crate::auth::Principal;
 use crate::protocol::Role;
 use crate::sessions::SessionKey;
+use crate::support::sync::{AtomicBool, Mutex, Ordering};
 
 use super::event::Audience;
 use super::kind::EventKind;

@@ -2,12 +2,16 @@
 //!
 //! Promises: no part is longer than the limit; nothing is lost but space at the
 //! cuts; a cut is at a paragraph, else at a line, else at a space, and never
-//! inside of what people see as one character; a block of code that is cut is
+//! inside of what people see as one character, but where that alone is longer; a block of code that is cut is
 //! closed and opened again.
 
 use unicode_segmentation::UnicodeSegmentation;
 
 use crate::config::channels::ChunkMode;
+
+/// Most ticks of a fence that is opened again in the next part: longer ones would be
+/// all that is in it.
+const MARKER_MAX: usize = 16;
 
 /// How a service counts the length of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,7 +46,7 @@ impl<'a> Fence<'a> {
         let marker = marker_of(line)?;
         let info = line.trim_start().strip_prefix(marker)?;
         let is_code = marker.starts_with('~') || !info.contains('`');
-        is_code.then_some(Self { line: line.trim_end(), marker })
+        (is_code && marker.len() <= MARKER_MAX).then_some(Self { line: line.trim_end(), marker })
     }
 
     /// Whether a line closes it.
@@ -150,6 +154,19 @@ struct Places<'a> {
     any: Option<Place<'a>>,
 }
 
+/// How many bytes of a text fit into this length: at least one character.
+fn fitting(text: &str, room: usize, measure: Measure) -> usize {
+    let (mut used, mut end) = (0, 0);
+    for letter in text.chars() {
+        used += measure.of(letter.encode_utf8(&mut [0; 4]));
+        if used > room && end > 0 {
+            break;
+        }
+        end += letter.len_utf8();
+    }
+    end
+}
+
 fn best_cut<'a>(
     text: &'a str,
     open: Option<Fence<'a>>,
@@ -176,6 +193,12 @@ fn best_cut<'a>(
         let closing = fence.map_or(0, |fence| 1 + measure.of(fence.marker));
         // A line end is not sent, so it needs no room.
         let needed = used - usize::from(is_line).min(used) + closing;
+        if needed > budget && places.any.is_none() {
+            let room = budget.saturating_sub(closing);
+            let end = at + fitting(grapheme, room, measure);
+            places.any = Some(Place { at: end, fence, is_line });
+            break;
+        }
         if needed > budget && places.any.is_some() {
             if used > budget + 1 {
                 break;
@@ -244,6 +267,17 @@ mod tests {
         assert_eq!(parts, [family.repeat(2), family.repeat(2), family.to_owned()]);
         let accents = "e\u{301}".repeat(4);
         assert_eq!(cut_at(&accents, 3), ["e\u{301}"; 4]);
+    }
+
+    #[test]
+    fn what_alone_is_longer_than_a_part_is_cut_all_the_same() {
+        let letter = "👧\u{200d}".repeat(30);
+        let parts = chunks(&letter, 40, Measure::Utf16, ChunkMode::Length);
+        assert!(parts.iter().all(|part| Measure::Utf16.of(part) <= 40), "{parts:?}");
+        assert_eq!(parts.concat(), letter);
+        let fence = format!("{0}\n{1}\n{0}", "`".repeat(60), "code ".repeat(20));
+        let parts = cut_at(&fence, 40);
+        assert!(parts.iter().all(|part| Measure::Chars.of(part) <= 40), "{parts:?}");
     }
 
     #[test]

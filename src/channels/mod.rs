@@ -49,3 +49,4 @@ pub use state::AccountState;
 pub use supervisor::ControlError;
 pub use target::{Target, TargetError, Wanted, reachable};
 pub use telegram::bot_name as telegram_bot_name;
+pub use telegram::format::html as telegram_html;

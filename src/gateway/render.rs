@@ -154,6 +154,8 @@ fn to_simple(payload: &mut Value, increment: Option<Increment>, key_names: &KeyN
 }
 
 #[cfg(test)]
+mod properties;
+#[cfg(test)]
 mod tests {
     use super::*;
     use crate::bus::EventKind;

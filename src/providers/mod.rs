@@ -32,7 +32,7 @@ mod reader;
 mod retry;
 mod schema;
 mod scrub;
-mod sse;
+pub mod sse;
 #[cfg(test)]
 pub(crate) mod testing;
 mod wishes;

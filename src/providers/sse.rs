@@ -168,16 +168,18 @@ impl Draft {
         match framing {
             Framing::Events => self.line(bytes),
             Framing::Lines => {
-                self.check(bytes.len())?;
-                let data = String::from_utf8_lossy(bytes).trim().to_owned();
+                let text = String::from_utf8_lossy(bytes);
+                self.check(text.len())?;
+                let data = text.trim().to_owned();
                 Ok((!data.is_empty()).then(|| SseEvent { event: String::new(), data }))
             }
         }
     }
 
     fn line(&mut self, bytes: &[u8]) -> Result<Option<SseEvent>, SseError> {
-        self.check(bytes.len())?;
+        // What is no text grows when it becomes one.
         let text = String::from_utf8_lossy(bytes);
+        self.check(text.len())?;
         let mut line = text.as_ref();
         if std::mem::take(&mut self.at_start) {
             line = line.strip_prefix('\u{feff}').unwrap_or(line);
@@ -284,6 +286,16 @@ mod tests {
         assert_eq!(parse(20, [line.as_bytes()]), (vec![event("", "a")], limit));
         let many = format!("data: a\n\n{}\n", "data: 12345\n".repeat(5));
         assert_eq!(parse(20, [many.as_bytes()]), (vec![event("", "a")], limit));
+    }
+
+    #[test]
+    fn what_is_no_text_does_not_grow_past_the_limit() {
+        let bytes = [b"data: ".as_slice(), &[0xff; 60], b"\n\n"].concat();
+        for framing in [Framing::Events, Framing::Lines] {
+            let mut parser = SseParser::new(framing, 70);
+            parser.feed(&bytes);
+            assert_eq!(parser.next_event(), Err(SseError::TooLong { limit: 70 }));
+        }
     }
 
     #[test]

@@ -15,6 +15,7 @@ mod permits;
 mod route;
 mod secret;
 pub mod stability;
+pub mod sync;
 mod tasks;
 pub mod trouble;
 

@@ -13,8 +13,9 @@ use super::{CompactError, Compacted, compact_as};
 use crate::agent::RunTerms;
 use crate::agent::queue::QueueRules;
 use crate::agent::report::Family;
+use crate::agent::request::SendRequest;
 use crate::agent::run::{AbortReason, ActiveRun, RunEnd};
-use crate::agent::runs::{Runs, SendRequest};
+use crate::agent::runs::Runs;
 
 /// How often what runs in the session is stopped, when new runs keep coming.
 const TRIES_MAX: usize = 5;
@@ -77,12 +78,12 @@ impl Runs {
         run.set_stored();
         for _ in 0..TRIES_MAX {
             self.interrupt_runs(key, AbortReason::Rpc).await.map_err(|_| CompactError::Active)?;
-            let mut state = self.state.lock();
-            if state.stopping {
+            let mut table = self.lanes.table();
+            if table.is_closed() {
                 return Err(CompactError::Stopping);
             }
-            if state.lanes.active(key).is_none() {
-                state.lanes.enter(&run);
+            if table.active(key).is_none() {
+                table.enter(&run);
                 return Ok(Hold { runs: Arc::clone(self), run, is_ended: false });
             }
         }

@@ -230,7 +230,7 @@ impl Model {
                     }
                 }
             }
-            Placed::Refused | Placed::IdTaken => return,
+            Placed::Refused | Placed::IdTaken | Placed::Closed => return,
         }
         self.accepted.push(Arc::clone(run));
     }

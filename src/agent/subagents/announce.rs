@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use crate::agent::inter_session::{self, Source};
 use crate::agent::report::Family;
-use crate::agent::runs::{Runs, SendError, SendRequest};
+use crate::agent::request::SendRequest;
+use crate::agent::runs::{Runs, SendError};
 use crate::agent::terms::RunTerms;
 use crate::auth::Owner;
 use crate::sessions::{SessionEntry, SessionKey, directives};

@@ -6,8 +6,9 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::agent::report::{Family, RunReport};
+use crate::agent::request::SendRequest;
 use crate::agent::run::{AbortReason, RunEnd};
-use crate::agent::runs::{Accepted, Runs, SendError, SendRequest};
+use crate::agent::runs::{Accepted, Runs, SendError};
 use crate::agent::terms::RunTerms;
 use crate::auth::Owner;
 use crate::protocol::message::UserMessage;
@@ -130,7 +131,7 @@ impl Runs {
         }
         // Stopped in between, it was not in its lane yet.
         if self.subagent_state(&row.run_id).await? == Some(SubagentState::Stopped) {
-            let runs = self.state.lock().lanes.get(&row.run_id);
+            let runs = self.lanes.table().get(&row.run_id);
             let runs: Vec<_> = runs.iter().collect();
             self.stop(&runs, AbortReason::Rpc).await;
         }
@@ -170,7 +171,7 @@ impl Runs {
                 continue;
             }
             // What they were told is in its lane before they count as settled.
-            let last = self.state.lock().lanes.of_session(&child).pop();
+            let last = self.lanes.table().of_session(&child).pop();
             match last.filter(|_| !own.is_empty()) {
                 Some(run) => drop(run.ended().await),
                 None => return Ok(()),

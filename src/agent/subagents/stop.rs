@@ -35,7 +35,7 @@ impl Runs {
         }
         if run_id.is_none() {
             // A result that came while the session was being stopped.
-            let runs = self.state.lock().lanes.of_session(key);
+            let runs = self.lanes.table().of_session(key);
             let is_result = |run: &&Arc<ActiveRun>| {
                 run.id.starts_with(ID_PREFIX)
                     && principal.is_none_or(|principal| {
@@ -102,7 +102,7 @@ impl Runs {
             return Ok(false);
         }
         let child = SessionKey::from_canonical(row.child_key.as_str());
-        let runs = self.state.lock().lanes.of_session(&child);
+        let runs = self.lanes.table().of_session(&child);
         self.stop(&runs.iter().collect::<Vec<_>>(), reason).await;
         if row.state == SubagentState::Waiting {
             self.tell_subagent_status(row).await;

@@ -22,6 +22,7 @@ mod sessions;
 mod web;
 
 pub use context::{CallNews, NewsSender, ToolContext, ToolNews};
+pub use files::patch;
 pub use output::ToolOutput;
 pub use policy::{ToolScope, allows};
 pub use web::user_agent;

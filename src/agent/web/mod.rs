@@ -26,6 +26,6 @@ pub use client::{Fetched, GuardedClient, PageRequest, Proxies};
 pub use error::FetchError;
 pub use extract::{ExtractMode, Extracted, Extractor};
 pub use lookup::{Lookup, SystemLookup};
-pub use policy::Policy;
+pub use policy::{Place, Policy};
 pub use tls::Tls;
 pub use untrusted::{Wrapped, wrap, wrap_page};

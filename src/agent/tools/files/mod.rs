@@ -6,7 +6,7 @@
 
 mod apply_patch;
 mod edit;
-mod patch;
+pub mod patch;
 mod read;
 pub mod window;
 mod write;
