@@ -119,11 +119,18 @@ impl Event {
         self.head.get(start..).unwrap_or("{}")
     }
 
+    /// The frame's text up to and including the payload; [`Self::end`] is what
+    /// comes behind it.
+    pub fn head(&self) -> &str {
+        &self.head
+    }
+
     /// The frame as sent to a standard connection.
     pub fn frame(&self, seq: u64) -> String {
         let mut frame = String::with_capacity(self.head.len() + 64);
         frame.push_str(&self.head);
-        self.finish(frame, seq)
+        self.end(&mut frame, seq);
+        frame
     }
 
     /// The frame with one more member in the payload, `,"name":value`.
@@ -132,17 +139,20 @@ impl Event {
         frame.push_str(self.head.strip_suffix('}').unwrap_or(&self.head));
         frame.push_str(members);
         frame.push('}');
-        self.finish(frame, seq)
+        self.end(&mut frame, seq);
+        frame
     }
 
     /// A frame of this event around another payload.
     pub fn frame_around(&self, payload: &str, seq: u64) -> String {
-        let frame =
+        let mut frame =
             format!(r#"{{"type":"event","event":"{}","payload":{payload}"#, self.kind.name());
-        self.finish(frame, seq)
+        self.end(&mut frame, seq);
+        frame
     }
 
-    fn finish(&self, mut frame: String, seq: u64) -> String {
+    /// Adds what a frame has behind its payload.
+    pub fn end(&self, frame: &mut String, seq: u64) {
         use std::fmt::Write as _;
         // Writing to a String cannot fail.
         let _ = write!(frame, r#","seq":{seq}"#);
@@ -154,7 +164,6 @@ impl Event {
             );
         }
         frame.push('}');
-        frame
     }
 }
 

@@ -36,7 +36,9 @@ pub enum Item {
 }
 
 impl Item {
-    fn len(&self) -> usize {
+    /// Bytes that it takes in a queue.
+    #[allow(clippy::len_without_is_empty)] // it never is
+    pub fn len(&self) -> usize {
         match self {
             Self::Frame(text) => text.len(),
             Self::Event(event) => event.len(),
@@ -150,7 +152,7 @@ impl Outbox {
     /// Takes what can be sent in one flush.
     pub fn take(&self) -> Batch {
         let mut state = self.state.lock();
-        let mut items = Vec::new();
+        let mut items = Vec::with_capacity(state.queue.len().min(BATCH_ITEMS));
         let mut bytes = 0;
         while items.len() < BATCH_ITEMS && bytes < BATCH_BYTES {
             let Some(slot) = state.queue.pop_front() else { break };
@@ -197,6 +199,8 @@ impl Outbox {
             }
             None => {}
         }
+        // Who found something here was told, or will look again.
+        let is_first = state.queue.is_empty();
         state.bytes += item.len();
         state.queue.push_back(Some(item));
         if state.bytes > MAX_BUFFERED_BYTES {
@@ -204,8 +208,11 @@ impl Outbox {
             NUMBERS.slow.count();
             self.end(&mut state, Closing { code: 1008, reason, drains: false });
         }
+        let is_news = is_first || state.closing.is_some();
         drop(state);
-        self.ready.notify_one();
+        if is_news {
+            self.ready.notify_one();
+        }
         true
     }
 

@@ -17,6 +17,9 @@ use crate::telemetry::{self, LogOptions, filter_for_level};
 
 /// How long work that cannot be stopped may go on when the gateway restarts.
 const LEFT_MAX: Duration = Duration::from_secs(5);
+/// Turns of tasks between two looks at the sockets by a thread that always has something
+/// to do. With tokio's 61, each of which may begin a run, who asks for little waits long.
+const TASKS_BETWEEN_LOOKS: u32 = 8;
 
 /// Flags of the gateway.
 #[derive(Debug, Clone, Default, Args)]
@@ -112,6 +115,7 @@ fn run_again_and_again(
         telemetry::configure(&start.settings.logging);
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .enable_all()
+            .event_interval(TASKS_BETWEEN_LOOKS)
             .build()
             .context("cannot start the threads of the gateway")?;
         let on_ready = |start: &Start, ready: &Ready| {

@@ -1,5 +1,6 @@
 //! One open connection: takes requests, gives answers and events.
 
+use std::future::poll_fn;
 use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
@@ -7,7 +8,6 @@ use std::time::Duration;
 use bytes::Bytes;
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
-use tracing::Instrument;
 
 use crate::auth::Peer;
 use crate::bus::{Closing, Event, SLOW, Subscriber};
@@ -16,6 +16,7 @@ use crate::registry::{Ctx, Denial};
 use crate::support::{millis, stability};
 use crate::telemetry::asked;
 
+use super::frames::Frames;
 use super::handshake::{self, Welcome};
 use super::leave::Leave;
 use super::render::View;
@@ -104,8 +105,8 @@ impl Speaker for Connection {
         self.hear(message).await;
     }
 
-    fn render(&mut self, event: &Event) -> Option<String> {
-        Some(self.view.render(event))
+    fn render(&mut self, event: &Event, frames: &mut Frames) {
+        self.view.render(event, frames);
     }
 
     fn in_flight(&self) -> Option<&Semaphore> {
@@ -119,13 +120,11 @@ impl Connection {
     async fn request(&mut self, request: Request) {
         let Request { id, method, params } = request;
         let (cx, exchange) = self.cx.for_request(id);
-        let span = asked::frame(
-            &self.cx.caller.subscriber.conn_id,
-            exchange.id.as_deref().unwrap_or_default(),
-        );
-        let called = span.in_scope(|| self.gateway.services.registry.call(cx, &method, params));
-        let mut answer = match called.map(|answer| answer.instrument(span)) {
-            Ok(answer) => answer,
+        let conn_id = &self.cx.caller.subscriber.conn_id;
+        let mut mark = asked::Frame::new(conn_id, exchange.id.as_deref().unwrap_or_default());
+        let called = mark.within(|| self.gateway.services.registry.call(cx, &method, params));
+        let mut answer = match called {
+            Ok(mut answer) => poll_fn(move |task| mark.poll(&mut answer, task)),
             Err(denial) => return self.deny(exchange.id.as_deref(), &denial),
         };
         self.role_refusals = 0;

@@ -169,7 +169,7 @@ fn refusal(error: &ErrorShape) -> String {
 
 async fn answer(
     services: &Arc<Services>,
-    caller: &Caller,
+    caller: &Arc<Caller>,
     line: &[u8],
 ) -> Result<String, ErrorShape> {
     let request: Request = serde_json::from_slice(line)
@@ -178,7 +178,7 @@ async fn answer(
         let text = format!("{} is not served here; use the gateway's address", request.method);
         return Err(ErrorShape::denied(text));
     }
-    let cx = Ctx::new(Arc::clone(services), caller.clone());
+    let cx = Ctx::new(Arc::clone(services), Arc::clone(caller));
     let (cx, exchange) = cx.for_request(String::new());
     let answering = services.registry.call(cx, &request.method, request.params);
     let answer = answering.map_err(|denial| denial.error)?.await;
@@ -187,10 +187,10 @@ async fn answer(
 }
 
 /// Whoever may open the socket could change the database as well.
-fn owner(services: &Services) -> Caller {
+fn owner(services: &Services) -> Arc<Caller> {
     let principal = Arc::new(Principal::of_this_machine());
     let conn_id: Arc<str> = services.ids.uuid().into();
-    Caller {
+    Arc::new(Caller {
         profile: Profile::Standard(Version::V3),
         client_id: "cli".into(),
         subscriber: Arc::new(Subscriber::new(conn_id, Arc::clone(&principal), &[])),
@@ -199,5 +199,5 @@ fn owner(services: &Services) -> Caller {
         is_webchat: false,
         is_dashboard: false,
         key_names: Arc::default(),
-    }
+    })
 }

@@ -377,7 +377,7 @@ impl Attempt<'_> {
             features: Features { methods, events: EventKind::names_for(principal) },
             snapshot: Snapshot {
                 presence: to_raw_value(&services.presence.list(now_ms)).unwrap_or_default(),
-                health: services.health.last().unwrap_or_else(empty_object),
+                health: services.health.last().map_or_else(empty_object, |it| Box::clone(&it)),
                 state_version: services.presence.version(),
                 uptime_ms: services.uptime_ms(),
                 session_defaults: SessionDefaults {

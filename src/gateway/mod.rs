@@ -8,6 +8,7 @@ mod answering;
 mod connection;
 mod control;
 mod footing;
+mod frames;
 mod handshake;
 mod headers;
 mod io;
@@ -24,6 +25,7 @@ mod upgrade;
 
 pub use control::{ControlSocket, challenge as control_challenge};
 pub use footing::Footing;
+pub use frames::Frames;
 pub use io::Wire;
 pub use leave::Leave;
 pub use talk::{Opened, Speaker};

@@ -13,6 +13,8 @@ use crate::protocol::simple;
 use crate::protocol::{Profile, Version, is_dashboard};
 use crate::registry::KeyNames;
 
+use super::frames::Frames;
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Style {
     /// Snapshots, as they are.
@@ -31,6 +33,8 @@ pub struct View {
     key_names: Arc<KeyNames>,
     /// Number of the last frame; the challenge was 0.
     seq: u64,
+    /// The end of one frame after the other.
+    end: String,
     /// What it has been shown of each run that is under way.
     shown: HashMap<Arc<str>, Arc<str>>,
 }
@@ -52,21 +56,32 @@ impl View {
             Profile::Standard(Version::V4) => Style::V4,
             Profile::Standard(Version::V3) => Style::V3,
         };
-        Self { style, key_names, seq: 0, shown: HashMap::new() }
+        Self { style, key_names, seq: 0, end: String::new(), shown: HashMap::new() }
     }
 
-    /// The frame for `event`; numbers are given here, one after the other.
-    pub fn render(&mut self, event: &Event) -> String {
+    /// Adds the frame for `event`; numbers are given here, one after the other.
+    pub fn render(&mut self, event: &Event, frames: &mut Frames) {
         self.seq += 1;
+        if let Some(frame) = self.reshape(event) {
+            frames.push(frame);
+        } else {
+            self.end.clear();
+            event.end(&mut self.end, self.seq);
+            frames.push_joined(event.head(), &self.end);
+        }
+    }
+
+    /// The frame of an event that this connection does not get as it is.
+    fn reshape(&mut self, event: &Event) -> Option<String> {
         if self.style == Style::V3 {
-            return event.frame(self.seq);
+            return None;
         }
         let increment = event.chat.as_ref().and_then(|mark| self.advance(mark));
         match (self.style, increment) {
             (Style::V4, Some(increment)) => {
                 let replace = if increment.replaces { r#","replace":true"# } else { "" };
                 let members = format!(r#","deltaText":{}{replace}"#, json!(increment.delta));
-                event.frame_with(&members, self.seq)
+                Some(event.frame_with(&members, self.seq))
             }
             (Style::Appending, Some(increment)) => {
                 self.rewrite(event, |payload| set_text(payload, increment))
@@ -84,7 +99,7 @@ impl View {
                 let key_names = Arc::clone(&self.key_names);
                 self.rewrite(event, |payload| to_simple(payload, increment, &key_names))
             }
-            _ => event.frame(self.seq),
+            _ => None,
         }
     }
 
@@ -104,15 +119,12 @@ impl View {
         })
     }
 
-    fn rewrite(&self, event: &Event, change: impl FnOnce(&mut Value)) -> String {
-        match serde_json::from_str::<Value>(event.payload()) {
-            Ok(mut payload) => {
-                change(&mut payload);
-                event.frame_around(&payload.to_string(), self.seq)
-            }
-            // What we wrote ourselves can be read; if not, send it as it is.
-            Err(_) => event.frame(self.seq),
-        }
+    /// The frame with a changed payload. What we wrote ourselves can be read; if not, it
+    /// is sent as it is.
+    fn rewrite(&self, event: &Event, change: impl FnOnce(&mut Value)) -> Option<String> {
+        let mut payload = serde_json::from_str::<Value>(event.payload()).ok()?;
+        change(&mut payload);
+        Some(event.frame_around(&payload.to_string(), self.seq))
     }
 }
 
@@ -175,7 +187,12 @@ mod tests {
     }
 
     fn rendered(view: &mut View, event: &Event) -> Value {
-        serde_json::from_str(&view.render(event)).unwrap()
+        let mut frames = Frames::default();
+        view.render(event, &mut frames);
+        let (frame, large) = frames.into_parts().next().unwrap();
+        assert!(large.is_empty());
+        let text = frame.iter().position(|byte| *byte == b'{').unwrap();
+        serde_json::from_slice(&frame[text..]).unwrap()
     }
 
     #[test]

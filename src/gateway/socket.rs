@@ -1,8 +1,8 @@
 //! The WebSocket as the connection uses it.
 //!
 //! Keeps the library behind one file: receive, write, ping, close. What is written
-//! is put into frames here: the library would keep a buffer as large as the largest
-//! batch that it ever wrote, on every connection.
+//! comes in [`Frames`]: the library would keep a buffer as large as the largest batch
+//! that it ever wrote, on every connection.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,6 +13,7 @@ use futures_util::SinkExt;
 
 use crate::support::BoxFuture;
 
+use super::frames::Frames;
 use super::io::{Bypass, Wire};
 use super::meter::Meter;
 use super::preauth::PreauthPermit;
@@ -22,10 +23,6 @@ use super::preauth::PreauthPermit;
 const MAX_REASON: usize = 120;
 /// How long a peer has to take the close frame and answer it.
 const CLOSE_GRACE: Duration = Duration::from_secs(1);
-
-/// Texts above this are sent from where they are; those below go into one buffer
-/// with what is sent along with them, which costs less than a write of their own.
-const MAX_COPIED: usize = 16 * 1024;
 
 /// What came in.
 pub enum Received {
@@ -75,24 +72,22 @@ impl Socket {
         }
     }
 
-    /// Sends texts in as few writes as there are large ones among them; `false` when
+    /// Sends frames in as few writes as there are large ones among them; `false` when
     /// the peer is gone.
-    pub async fn write(&mut self, texts: impl Iterator<Item = String> + Send) -> bool {
-        let mut frames = Vec::new();
-        for text in texts {
-            push_head(&mut frames, text.len());
-            if text.len() <= MAX_COPIED {
-                frames.extend_from_slice(text.as_bytes());
-            } else if !self.pass(std::mem::take(&mut frames), text).await {
+    pub async fn write(&mut self, frames: Frames) -> bool {
+        for (frames, text) in frames.into_parts() {
+            if !self.pass(frames, text).await {
                 return false;
             }
         }
-        frames.is_empty() || self.pass(frames, String::new()).await
+        true
     }
 
     /// Sends a text at once; `false` when the peer is gone.
     pub async fn send(&mut self, text: String) -> bool {
-        self.write(std::iter::once(text)).await
+        let mut frames = Frames::default();
+        frames.push(text);
+        self.write(frames).await
     }
 
     /// Sends frames, and what the last of them holds, behind what the library still
@@ -141,25 +136,6 @@ impl Socket {
     }
 }
 
-/// Adds the head of an unmasked text frame of this length (RFC 6455 §5.2).
-fn push_head(frames: &mut Vec<u8>, length: usize) {
-    const FINAL_TEXT: u8 = 0x81;
-    const TWO_BYTES: u8 = 126;
-    const EIGHT_BYTES: u8 = 127;
-    frames.push(FINAL_TEXT);
-    match (u8::try_from(length), u16::try_from(length)) {
-        (Ok(short), _) if short < TWO_BYTES => frames.push(short),
-        (_, Ok(middle)) => {
-            frames.push(TWO_BYTES);
-            frames.extend(middle.to_be_bytes());
-        }
-        _ => {
-            frames.push(EIGHT_BYTES);
-            frames.extend(u64::try_from(length).unwrap_or(u64::MAX).to_be_bytes());
-        }
-    }
-}
-
 fn is_too_large(error: &axum::Error) -> bool {
     use tokio_tungstenite::tungstenite::Error;
     let mut source: Option<&(dyn std::error::Error + 'static)> = Some(error);
@@ -181,20 +157,6 @@ fn cut(text: &str, max: usize) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn lengths_are_written_in_the_shortest_form() {
-        let head = |length| {
-            let mut frames = Vec::new();
-            push_head(&mut frames, length);
-            frames
-        };
-        assert_eq!(head(0), [0x81, 0]);
-        assert_eq!(head(125), [0x81, 125]);
-        assert_eq!(head(126), [0x81, 126, 0, 126]);
-        assert_eq!(head(0xffff), [0x81, 126, 0xff, 0xff]);
-        assert_eq!(head(0x1_0000), [0x81, 127, 0, 0, 0, 0, 0, 1, 0, 0]);
-    }
 
     #[test]
     fn reasons_are_cut_between_characters() {

@@ -18,6 +18,7 @@ use crate::telemetry::asked;
 use crate::telemetry::metrics::OpenConnection;
 
 use super::footing::Footing;
+use super::frames::Frames;
 use super::leave::Leave;
 use super::socket::{Received, Socket};
 use super::upgrade::Gateway;
@@ -48,8 +49,8 @@ pub trait Speaker: Send + Sync {
         std::future::ready(())
     }
 
-    /// The frame for an event; `None` for one that is not told.
-    fn render(&mut self, event: &Event) -> Option<String>;
+    /// Adds the frame for an event, unless it is one that is not told.
+    fn render(&mut self, event: &Event, frames: &mut Frames);
 
     /// The last words of a connection that is told to close and is not cut off:
     /// what it still owes its client.
@@ -187,12 +188,14 @@ async fn ping(socket: &mut Socket, speaker: &impl Speaker) -> bool {
 /// not read is left waiting here until its queue is cut; the loop then finds the
 /// close in the outbox.
 async fn write(socket: &mut Socket, speaker: &mut impl Speaker, items: Vec<Item>) -> bool {
-    let subscriber = Arc::clone(speaker.subscriber());
-    let texts = items.into_iter().filter_map(|item| match item {
-        Item::Frame(text) => Some(text),
-        Item::Event(event) => speaker.render(&event),
-    });
-    subscriber.outbox.unless_cut(socket.write(texts)).await.unwrap_or(true)
+    let mut frames = Frames::for_texts(items.iter().map(Item::len));
+    for item in items {
+        match item {
+            Item::Frame(text) => frames.push(text),
+            Item::Event(event) => speaker.render(&event, &mut frames),
+        }
+    }
+    speaker.subscriber().outbox.unless_cut(socket.write(frames)).await.unwrap_or(true)
 }
 
 fn pings(every: Duration) -> Interval {

@@ -38,8 +38,8 @@ pub struct HealthCache {
 
 impl HealthCache {
     /// The last snapshot.
-    pub fn last(&self) -> Option<Box<RawValue>> {
-        self.last.load_full().map(|snapshot| (*snapshot).clone())
+    pub fn last(&self) -> Option<Arc<Box<RawValue>>> {
+        self.last.load_full()
     }
 
     /// Asks for a new snapshot within a moment.
@@ -54,7 +54,7 @@ impl HealthCache {
 }
 
 /// `health`: the last snapshot, or a new one for `{probe:true}`.
-pub async fn health(cx: Ctx, p: HealthParams) -> Reply<Box<RawValue>> {
+pub async fn health(cx: Ctx, p: HealthParams) -> Reply<Arc<Box<RawValue>>> {
     let services = &cx.services;
     if !p.probe
         && let Some(last) = services.health.last()
@@ -98,10 +98,10 @@ pub fn publish_presence(services: &Services) {
 }
 
 /// Makes a snapshot, keeps it, and sends it to everybody.
-pub async fn refresh(services: &Services) -> Result<Box<RawValue>, SessionError> {
+pub async fn refresh(services: &Services) -> Result<Arc<Box<RawValue>>, SessionError> {
     let snapshot = snapshot(services).await?;
-    let raw = to_raw_value(&snapshot).unwrap_or_default();
-    services.health.last.store(Some(Arc::new(raw.clone())));
+    let raw = Arc::new(to_raw_value(&snapshot).unwrap_or_default());
+    services.health.last.store(Some(Arc::clone(&raw)));
     let version = services.presence.bump_health();
     if services.bus.wants(EventKind::Health, &Audience::Everyone) {
         let event = Event::new(EventKind::Health, &raw).versioned(version);

@@ -36,7 +36,7 @@ pub enum FrameError {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Envelope<'a> {
-    #[serde(rename = "type")]
+    #[serde(rename = "type", borrow)]
     kind: std::borrow::Cow<'a, str>,
     id: String,
     method: String,

@@ -137,8 +137,8 @@ pub struct Caller {
 pub struct Ctx {
     /// The gateway.
     pub services: Arc<Services>,
-    /// Who asks.
-    pub caller: Caller,
+    /// Who asks; shared, since each request has a context.
+    pub caller: Arc<Caller>,
     pub(super) exchange: Arc<Exchange>,
     /// The session whose lane the request is in that this one is a part of.
     pub(super) lane: Option<SessionKey>,
@@ -146,7 +146,8 @@ pub struct Ctx {
 
 impl Ctx {
     /// What requests of this caller work with.
-    pub fn new(services: Arc<Services>, caller: Caller) -> Self {
+    pub fn new(services: Arc<Services>, caller: impl Into<Arc<Caller>>) -> Self {
+        let caller = caller.into();
         Self { services, caller, exchange: Arc::default(), lane: None }
     }
 

@@ -36,9 +36,9 @@ impl Ctx {
             is_webchat: false,
             is_dashboard: false,
             key_names: Arc::default(),
-            ..self.caller.clone()
+            ..Caller::clone(&self.caller)
         };
-        let cx = Self { caller, exchange, ..self.clone() };
+        let cx = Self { caller: caller.into(), exchange, ..self.clone() };
         let failed = |error: serde_json::Error| ErrorShape::unavailable(format!("Error: {error}"));
         let params = RawValue::from_string(params.to_string()).map_err(failed)?;
         let answer = self.services.registry.call(cx, method, Some(params));

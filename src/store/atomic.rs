@@ -136,6 +136,33 @@ pub fn create_private(path: &Path, bytes: &[u8]) -> Result<bool, FileError> {
     }
 }
 
+/// The same for files of one directory, which is synced once for all of them. Those
+/// that are there stay.
+pub fn create_all_private<'a>(
+    dir: &Path,
+    files: impl IntoIterator<Item = (&'a str, &'a [u8])>,
+) -> Result<(), FileError> {
+    // Written before the first is synced: what syncs one may take the others along.
+    let mut written = Vec::new();
+    for (name, bytes) in files {
+        let path = dir.join(name);
+        written.push((unsynced(&System, &path, bytes)?, path));
+    }
+    for (file, _) in &written {
+        System.sync(file.as_file()).on_path("write", file.path())?;
+    }
+    let is_any = !written.is_empty();
+    for (file, path) in written {
+        match file.persist_noclobber(&path) {
+            Err(error) if error.error.kind() != io::ErrorKind::AlreadyExists => {
+                return Err(error).on_path("create", &path);
+            }
+            _ => {}
+        }
+    }
+    if is_any { sync_dir(dir) } else { Ok(()) }
+}
+
 /// Moves a private file to its place on the same file system. Returns whether
 /// it was there to be moved.
 pub fn move_private(from: &Path, to: &Path) -> Result<bool, FileError> {
@@ -150,11 +177,17 @@ pub fn move_private(from: &Path, to: &Path) -> Result<bool, FileError> {
 
 /// A synced temporary file beside `target`, ready to be renamed.
 fn staged(disk: &dyn Disk, target: &Path, bytes: &[u8]) -> Result<NamedTempFile, FileError> {
+    let file = unsynced(disk, target, bytes)?;
+    disk.sync(file.as_file()).on_path("write", file.path())?;
+    Ok(file)
+}
+
+/// The same, not synced yet.
+fn unsynced(disk: &dyn Disk, target: &Path, bytes: &[u8]) -> Result<NamedTempFile, FileError> {
     let dir = parent_of(target);
     create_private_dir(dir)?;
     let mut file = disk.create(dir).on_path("create a file in", dir)?;
-    let written = disk.write(file.as_file_mut(), bytes).and_then(|()| disk.sync(file.as_file()));
-    written.on_path("write", file.path())?;
+    disk.write(file.as_file_mut(), bytes).on_path("write", file.path())?;
     Ok(file)
 }
 
@@ -223,6 +256,20 @@ mod tests {
         assert!(!create_private(&path, b"second").unwrap());
         assert_eq!(fs::read(&path).unwrap(), b"first");
         assert_eq!(mode(&path), 0o600);
+    }
+
+    #[test]
+    fn files_that_are_made_together_replace_none_and_leave_nothing_behind() {
+        let home = tempfile::tempdir().unwrap();
+        let dir = home.path().join("dir");
+        create_all_private(&dir, []).unwrap();
+        assert!(!dir.exists(), "for no file no directory is needed");
+        create_all_private(&dir, [("a", &b"1"[..])]).unwrap();
+        create_all_private(&dir, [("a", &b"2"[..]), ("b", &b"2"[..])]).unwrap();
+        let read = |name: &str| fs::read(dir.join(name)).unwrap();
+        assert_eq!((read("a"), read("b")), (b"1".to_vec(), b"2".to_vec()));
+        assert_eq!(mode(&dir.join("b")), 0o600);
+        assert_eq!(fs::read_dir(&dir).unwrap().count(), 2);
     }
 
     #[test]

@@ -3,12 +3,19 @@
 //! Owns: the spans that mark such lines, on standard error and in the file.
 //! Promises: what somebody else has chosen is a name in a line, never a line. They
 //! are there whenever there is a log at all, since an error wants its request most.
+//! Those of a connection's requests are made by the first line that wants them: most
+//! requests log nothing, and a span costs more than their answer.
 
+use std::cell::RefCell;
 use std::fmt;
+use std::sync::Arc;
+use std::task::{Context, Poll};
 
 use tracing::field::{Field, Visit};
-use tracing::span::Attributes;
+use tracing::span::{Attributes, EnteredSpan};
 use tracing::{Span, error_span};
+
+use crate::support::BoxFuture;
 
 /// Letters of a name that somebody else has given; ids of tracing systems have
 /// some fifty.
@@ -31,9 +38,95 @@ pub fn request(id: &str) -> Span {
     error_span!("request", id = name(id))
 }
 
-/// What is logged while a request of a connection is answered.
-pub fn frame(conn_id: &str, id: &str) -> Span {
-    error_span!("request", conn = conn_id, id = name(id))
+thread_local! {
+    /// The request that this thread works for at the moment.
+    static HERE: RefCell<Here> = const { RefCell::new(Here::Nobody) };
+}
+
+/// Whom a thread works for.
+enum Here {
+    Nobody,
+    /// A request that has logged nothing.
+    Named(Names),
+    /// One that has.
+    Marked(EnteredSpan),
+}
+
+/// A request of a connection.
+struct Names {
+    conn_id: Arc<str>,
+    id: String,
+}
+
+/// The mark of a request of a connection: a span, once there is a line for it.
+pub struct Frame(Mark);
+
+enum Mark {
+    Names(Names),
+    Span(Span),
+    /// It is the thread's.
+    Lent,
+}
+
+impl Frame {
+    /// That of the request `id`.
+    pub fn new(conn_id: &Arc<str>, id: &str) -> Self {
+        Self(Mark::Names(Names { conn_id: Arc::clone(conn_id), id: id.to_owned() }))
+    }
+
+    /// Does something for the request.
+    pub fn within<T>(&mut self, work: impl FnOnce() -> T) -> T {
+        let here = match std::mem::replace(&mut self.0, Mark::Lent) {
+            Mark::Names(names) => Here::Named(names),
+            Mark::Span(span) => Here::Marked(span.entered()),
+            Mark::Lent => Here::Nobody,
+        };
+        let _working = Working { frame: self, before: HERE.replace(here) };
+        work()
+    }
+
+    /// What `answer` gives; all that it does is done for the request.
+    pub fn poll<T>(
+        &mut self,
+        answer: &mut BoxFuture<'static, T>,
+        task: &mut Context<'_>,
+    ) -> Poll<T> {
+        self.within(|| answer.as_mut().poll(task))
+    }
+}
+
+/// Gives a mark back, also when the work panics.
+struct Working<'a> {
+    frame: &'a mut Frame,
+    before: Here,
+}
+
+impl Drop for Working<'_> {
+    fn drop(&mut self) {
+        let before = std::mem::replace(&mut self.before, Here::Nobody);
+        self.frame.0 = match HERE.replace(before) {
+            Here::Named(names) => Mark::Names(names),
+            Here::Marked(span) => Mark::Span(span.exit()),
+            Here::Nobody => Mark::Lent,
+        };
+    }
+}
+
+/// Somebody logs, or wants to know the span: now there is one.
+pub(super) fn mark() {
+    let names = HERE.try_with(|here| {
+        let mut here = here.try_borrow_mut().ok()?;
+        match std::mem::replace(&mut *here, Here::Nobody) {
+            Here::Named(names) => Some(names),
+            other => {
+                *here = other;
+                None
+            }
+        }
+    });
+    let Some(Names { conn_id, id }) = names.ok().flatten() else { return };
+    let span = error_span!("request", conn = &*conn_id, id = name(&id));
+    HERE.set(Here::Marked(span.entered()));
 }
 
 /// What is logged by a connection that speaks something else than requests.
@@ -83,7 +176,29 @@ impl Visit for Reader {
 
 #[cfg(test)]
 mod tests {
+    use std::ops::Not;
+
     use super::*;
+
+    fn has_span(frame: &Frame) -> bool {
+        matches!(frame.0, Mark::Span(_))
+    }
+
+    #[test]
+    fn a_request_gets_its_span_with_the_first_line_and_keeps_it() {
+        let (quiet, loud) = ("a".into(), "b".into());
+        let (mut quiet, mut loud) = (Frame::new(&quiet, "1"), Frame::new(&loud, "2"));
+        mark();
+        quiet.within(|| loud.within(mark));
+        assert!(!has_span(&quiet) && has_span(&loud));
+        assert!(HERE.with_borrow(|here| matches!(here, Here::Nobody)));
+        loud.within(mark);
+        assert!(has_span(&loud));
+        let panics = || quiet.within(|| assert!(has_span(&loud).not(), "expected"));
+        assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(panics)).is_err());
+        assert!(matches!(quiet.0, Mark::Names(_)), "given back");
+        assert!(HERE.with_borrow(|here| matches!(here, Here::Nobody)));
+    }
 
     #[test]
     fn what_would_write_into_the_log_is_no_name() {

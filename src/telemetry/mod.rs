@@ -10,6 +10,7 @@
 pub mod asked;
 mod file;
 mod line;
+mod marked;
 mod mask;
 pub mod metrics;
 mod quote;
@@ -25,6 +26,7 @@ use tracing_subscriber::{EnvFilter, reload};
 use crate::config::LoggingSettings;
 
 pub use file::{LogPlace, Tail, TailError, flush, flush_at_end, place, tail};
+use marked::Marked;
 use mask::MaskedStderr;
 pub use mask::{hide, hide_variable, result_without_secrets, without_secrets};
 pub use quote::quoted;
@@ -86,12 +88,11 @@ pub fn init(options: &LogOptions) -> Result<(), TelemetryError> {
         .with_writer(MaskedStderr { has_colour: options.colour })
         .with_ansi(options.colour);
     let lines = if options.json { lines.json().boxed() } else { lines.boxed() };
-    tracing_subscriber::registry()
+    let layers = tracing_subscriber::registry()
         .with(lines.with_filter(console))
         .with(line::FileLayer.with_filter(wanted))
-        .with(metrics::ComplaintLayer.with_filter(LevelFilter::WARN))
-        .try_init()
-        .map_err(|error| TelemetryError::Taken(Box::new(error)))?;
+        .with(metrics::ComplaintLayer.with_filter(LevelFilter::WARN));
+    Marked(layers).try_init().map_err(|error| TelemetryError::Taken(Box::new(error)))?;
     // The subscriber is there for as long as the process.
     let console: SetFilter = Box::new(move |filter| drop(set_console.reload(filter)));
     let file: SetFilter = Box::new(move |filter| drop(set_file.reload(filter)));

@@ -167,7 +167,7 @@ fn lines(gateway: &Gateway) -> Vec<Value> {
 #[tokio::test]
 async fn a_line_names_its_request_and_its_run_whoever_wrote_it() {
     let (gateway, _mock) = offering_with(|config| {
-        config["logging"] = json!({"level": "info"});
+        config["logging"] = json!({"level": "debug"});
     })
     .await;
     let failing = "@mock err status=400 type=invalid_request_error msg=\"no such thing\"";
@@ -194,6 +194,14 @@ async fn a_line_names_its_request_and_its_run_whoever_wrote_it() {
     };
     let line = until("a line of the other run", of_socket).await;
     assert!(line["connId"].is_string() && line["requestId"].is_string(), "{line}");
+    // Answered at once, by the task that also reads for the other requests.
+    let refused = client.request("node.event", json!({})).await;
+    let of_refused = async || {
+        let is_its = |line: &&Value| line["requestId"] == refused["id"];
+        lines(&gateway).iter().find(is_its).cloned()
+    };
+    let refusal = until("a line of a request that is refused", of_refused).await;
+    assert_eq!(refusal["connId"], line["connId"], "{refusal}");
     // A line that belongs to no request says so by saying nothing.
     let listening = lines(&gateway).into_iter().find(|line| line["requestId"].is_null());
     assert!(listening.is_some_and(|line| line["runId"].is_null()));

@@ -52,7 +52,7 @@ pub fn ensure(dir: &Path, now_ms: u64) -> Result<bool, FileError> {
     let before = read_state(dir);
     let mut state = before.clone();
     if is_new && before.bootstrap_seeded_at.is_none() && before.setup_completed_at.is_none() {
-        make(dir, BootstrapFile::Bootstrap)?;
+        make_all(dir, [&BootstrapFile::Bootstrap])?;
         state.bootstrap_seeded_at = Some(iso(now_ms));
     } else if before.setup_completed_at.is_none() && !exists(&bootstrap) {
         state.setup_completed_at = Some(iso(now_ms));
@@ -64,17 +64,9 @@ pub fn ensure(dir: &Path, now_ms: u64) -> Result<bool, FileError> {
     if state != before {
         write_state(dir, state.clone())?;
     }
-    for file in REQUIRED {
-        make(dir, file)?;
-    }
-    if is_new || before.setup_completed_at.is_none() {
-        for file in OPTIONAL {
-            make(dir, file)?;
-        }
-    }
-    if is_new {
-        make(dir, BootstrapFile::Memory)?;
-    }
+    let optional = if is_new || before.setup_completed_at.is_none() { &OPTIONAL[..] } else { &[] };
+    let memory = is_new.then_some(&BootstrapFile::Memory);
+    make_all(dir, REQUIRED.iter().chain(optional).chain(memory))?;
     Ok(state.setup_completed_at.is_some())
 }
 
@@ -93,12 +85,14 @@ fn exists(path: &Path) -> bool {
     fs::symlink_metadata(path).is_ok()
 }
 
-fn make(dir: &Path, file: BootstrapFile) -> Result<(), FileError> {
-    let path = dir.join(file.name());
-    if !exists(&path) {
-        atomic::create_private(&path, file.template().as_bytes())?;
-    }
-    Ok(())
+/// Makes those files that are missing.
+fn make_all<'a>(
+    dir: &Path,
+    files: impl IntoIterator<Item = &'a BootstrapFile>,
+) -> Result<(), FileError> {
+    let is_missing = |file: &&BootstrapFile| !exists(&dir.join(file.name()));
+    let missing = files.into_iter().filter(is_missing);
+    atomic::create_all_private(dir, missing.map(|file| (file.name(), file.template().as_bytes())))
 }
 
 fn state_path(dir: &Path) -> PathBuf {
@@ -208,7 +202,7 @@ mod tests {
         assert_eq!(names(root.path()).len(), 8);
         // Only file and state were made.
         let root = tempfile::tempdir().unwrap();
-        make(root.path(), BootstrapFile::Bootstrap).unwrap();
+        make_all(root.path(), [&BootstrapFile::Bootstrap]).unwrap();
         let state = State { bootstrap_seeded_at: Some(iso(NOW)), ..State::default() };
         write_state(root.path(), state).unwrap();
         assert!(!ensure(root.path(), NOW).unwrap());

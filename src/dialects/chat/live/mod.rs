@@ -42,7 +42,8 @@ pub fn open(asked: OpenAsked) -> Result<Opened, Response> {
         return Err(json_answer(status, &lockdown::body()));
     }
     let (subscriber, cx) = asked.subscriber(&[]);
-    let caller = Caller { client_id: CLIENT.into(), name: CLIENT.into(), ..cx.caller };
+    let caller =
+        Caller { client_id: CLIENT.into(), name: CLIENT.into(), ..Caller::clone(&cx.caller) };
     let view = View::new(asked.gateway, subscriber, caller);
     Ok(Opened::new("chat", Connection::new(view)))
 }

@@ -22,7 +22,7 @@ use crate::agent::approvals::QuestionKind;
 use crate::bus::{Event, EventKind, Subscriber};
 use crate::commands::is_stop_word;
 use crate::dialects::chat::lockdown;
-use crate::gateway::Speaker;
+use crate::gateway::{Frames, Speaker};
 
 /// An open connection.
 pub struct Connection(Arc<View>);
@@ -156,7 +156,7 @@ impl Speaker for Connection {
         }
     }
 
-    fn render(&mut self, event: &Event) -> Option<String> {
+    fn render(&mut self, event: &Event, _: &mut Frames) {
         use EventKind as Kind;
         let payload = || serde_json::from_str(event.payload()).unwrap_or_default();
         match event.kind {
@@ -167,7 +167,6 @@ impl Speaker for Connection {
             }
             _ => {}
         }
-        None
     }
 
     fn farewell(&mut self) -> Vec<String> {

@@ -52,7 +52,7 @@ pub struct View {
     pub subscriber: Arc<Subscriber>,
     /// Cancelled when the client has gone.
     pub gone: CancellationToken,
-    caller: Caller,
+    caller: Arc<Caller>,
     queued: Notify,
     // Lock order: view -> outbox; see docs/locks.md.
     state: Mutex<State>,
@@ -80,6 +80,7 @@ impl View {
     /// Of a connection on which nothing was said.
     pub fn new(gateway: Arc<Gateway>, subscriber: Arc<Subscriber>, caller: Caller) -> Self {
         let (gone, queued) = (CancellationToken::new(), Notify::new());
+        let caller = Arc::new(caller);
         Self { gateway, subscriber, gone, caller, queued, state: Mutex::default() }
     }
 
@@ -90,7 +91,7 @@ impl View {
 
     /// What one call in the client's name works with.
     pub fn cx(&self) -> Ctx {
-        Ctx::new(Arc::clone(self.services()), self.caller.clone())
+        Ctx::new(Arc::clone(self.services()), Arc::clone(&self.caller))
     }
 
     /// Tells the client.

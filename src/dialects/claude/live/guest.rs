@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use super::rooms::Seat;
 use crate::bus::{Closing, Event, Subscriber};
 use crate::dialects::claude::rest::share::{Link, find_link, holds, without_places};
-use crate::gateway::{Gateway, Opened, Speaker};
+use crate::gateway::{Frames, Gateway, Opened, Speaker};
 use crate::http::OpenAsked;
 use crate::sessions::{SessionError, SessionKey};
 
@@ -105,9 +105,7 @@ impl Speaker for Guest {
         }
     }
 
-    fn render(&mut self, _: &Event) -> Option<String> {
-        None
-    }
+    fn render(&mut self, _: &Event, _: &mut Frames) {}
 }
 
 impl Drop for Guest {

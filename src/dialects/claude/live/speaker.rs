@@ -19,7 +19,7 @@ use super::rooms::Seat;
 use super::teller::idle;
 use crate::agent::approvals::QuestionKind;
 use crate::bus::{Closing, Event, EventKind, Subscriber};
-use crate::gateway::{Gateway, Speaker};
+use crate::gateway::{Frames, Gateway, Speaker};
 use crate::sessions::SessionKey;
 
 /// Frames of one connection that may be under way; beyond it nothing is read.
@@ -134,7 +134,7 @@ impl Speaker for Viewer {
 
     /// Events about questions of others, and answers that are in no transcript;
     /// what else happens comes by the room.
-    fn render(&mut self, event: &Event) -> Option<String> {
+    fn render(&mut self, event: &Event, _: &mut Frames) {
         if event.kind == EventKind::ChatSideResult && event.session_key.as_ref() == Some(&self.key)
         {
             self.say_aside(event);
@@ -142,17 +142,16 @@ impl Speaker for Viewer {
         let kind = match event.kind {
             EventKind::ExecApprovalRequested => QuestionKind::Exec,
             EventKind::PluginApprovalRequested => QuestionKind::Plugin,
-            _ => return None,
+            _ => return,
         };
-        let room = self.line.as_ref()?.seat.room()?;
-        let asked: Value = serde_json::from_str(event.payload()).ok()?;
-        if room.is_about(&asked["request"]) {
-            let approvals = &self.gateway.services.runs.parts().approvals;
-            if let Ok(question) = approvals.find(kind, asked["id"].as_str()?) {
-                room.ask(&question);
-            }
+        let Some(room) = self.line.as_ref().and_then(|line| line.seat.room()) else { return };
+        let Ok(asked) = serde_json::from_str::<Value>(event.payload()) else { return };
+        if room.is_about(&asked["request"])
+            && let Some(id) = asked["id"].as_str()
+            && let Ok(question) = self.gateway.services.runs.parts().approvals.find(kind, id)
+        {
+            room.ask(&question);
         }
-        None
     }
 
     fn in_flight(&self) -> Option<&Semaphore> {

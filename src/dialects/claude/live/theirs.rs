@@ -18,7 +18,7 @@ use super::hear::NOT_SENT;
 use crate::bus::{Closing, Event, Subscriber};
 use crate::dialects::claude::projects::{Follow, Followed, Projects, RawBurst, RawLine};
 use crate::dialects::claude::rest::{READ_ONLY, mark_theirs_read};
-use crate::gateway::{Gateway, Speaker};
+use crate::gateway::{Frames, Gateway, Speaker};
 use crate::registry::Services;
 
 /// Lines of which is remembered that they were told. A file repeats lines near
@@ -103,9 +103,7 @@ impl Speaker for Reader {
         }
     }
 
-    fn render(&mut self, _: &Event) -> Option<String> {
-        None
-    }
+    fn render(&mut self, _: &Event, _: &mut Frames) {}
 }
 
 /// What its client is told.

@@ -1,0 +1,113 @@
+//! Text frames on their way out.
+//!
+//! Owns: the form of an unmasked text frame (RFC 6455 §5.2), and a batch of them.
+//! Promises: a text is copied once, into one buffer with what is sent along with it,
+//! or not at all when it is large: then a write of its own costs less than the copy.
+
+/// Texts above this are sent from where they are.
+const MAX_COPIED: usize = 16 * 1024;
+/// Bytes that a frame has around what is in the queue: a head and a number.
+const AROUND: usize = 40;
+
+/// Frames that are sent together.
+#[derive(Debug, Default)]
+pub struct Frames {
+    /// Frames, and a large text that the last of them has no body without.
+    parts: Vec<(Vec<u8>, String)>,
+    /// Frames behind all of those.
+    last: Vec<u8>,
+}
+
+impl Frames {
+    /// None yet, with space for texts of these lengths.
+    pub fn for_texts(lengths: impl Iterator<Item = usize>) -> Self {
+        let space = |length| AROUND + if length <= MAX_COPIED { length } else { 0 };
+        Self { parts: Vec::new(), last: Vec::with_capacity(lengths.map(space).sum()) }
+    }
+
+    /// Adds a text that belongs to the frame alone.
+    pub fn push(&mut self, text: String) {
+        if text.len() <= MAX_COPIED {
+            return self.push_joined(&text, "");
+        }
+        self.push_head(text.len());
+        self.parts.push((std::mem::take(&mut self.last), text));
+    }
+
+    /// Adds a text that is in two places.
+    pub fn push_joined(&mut self, head: &str, tail: &str) {
+        self.push_head(head.len() + tail.len());
+        self.last.extend_from_slice(head.as_bytes());
+        self.last.extend_from_slice(tail.as_bytes());
+    }
+
+    /// What is to be written, in pairs of buffers.
+    pub fn into_parts(self) -> impl Iterator<Item = (Vec<u8>, String)> {
+        let last = Some((self.last, String::new())).filter(|(frames, _)| !frames.is_empty());
+        self.parts.into_iter().chain(last)
+    }
+
+    fn push_head(&mut self, length: usize) {
+        const FINAL_TEXT: u8 = 0x81;
+        const TWO_BYTES: u8 = 126;
+        const EIGHT_BYTES: u8 = 127;
+        match (u8::try_from(length), u16::try_from(length)) {
+            (Ok(short), _) if short < TWO_BYTES => self.last.extend([FINAL_TEXT, short]),
+            (_, Ok(middle)) => {
+                let [high, low] = middle.to_be_bytes();
+                self.last.extend([FINAL_TEXT, TWO_BYTES, high, low]);
+            }
+            _ => {
+                self.last.extend([FINAL_TEXT, EIGHT_BYTES]);
+                self.last.extend(u64::try_from(length).unwrap_or(u64::MAX).to_be_bytes());
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bytes(frames: Frames) -> Vec<u8> {
+        frames
+            .into_parts()
+            .flat_map(|(frames, text)| [frames, text.into_bytes()].concat())
+            .collect()
+    }
+
+    #[test]
+    fn lengths_are_written_in_the_shortest_form() {
+        for (length, head) in [
+            (0, &[0x81, 0][..]),
+            (125, &[0x81, 125]),
+            (126, &[0x81, 126, 0, 126]),
+            (0xffff, &[0x81, 126, 0xff, 0xff]),
+            (0x1_0000, &[0x81, 127, 0, 0, 0, 0, 0, 1, 0, 0]),
+        ] {
+            let text = "x".repeat(length);
+            let mut whole = Frames::default();
+            whole.push(text.clone());
+            let frame = [head, text.as_bytes()].concat();
+            assert!(bytes(whole) == frame, "{length}");
+            let mut joined = Frames::default();
+            let (first, second) = text.split_at(length / 3);
+            joined.push_joined(first, second);
+            assert!(bytes(joined) == frame, "{length} in two places");
+        }
+    }
+
+    #[test]
+    fn frames_stay_in_order_and_only_large_texts_are_apart() {
+        let large = "y".repeat(MAX_COPIED + 1);
+        let mut frames = Frames::for_texts([5, large.len(), 2].into_iter());
+        frames.push("first".into());
+        frames.push(large.clone());
+        frames.push_joined("la", "st");
+        let parts: Vec<_> = frames.into_parts().collect();
+        let head_of_large = [0x81, 126, 0x40, 0x01];
+        let first = [&b"\x81\x05first"[..], &head_of_large].concat();
+        assert!(parts == [(first, large), (b"\x81\x04last".to_vec(), String::new())]);
+        assert_eq!(Frames::default().into_parts().count(), 0);
+    }
+}
