@@ -89,7 +89,8 @@ impl View {
         let file = get("agents.files.get", file).await["file"]["content"].clone();
         let by = |list: &Value, name: &str| -> HashMap<String, Value> {
             let rows = list.as_array().unwrap().iter();
-            rows.map(|row| (row[name].as_str().unwrap_or_default().to_owned(), row.clone())).collect()
+            rows.map(|row| (row[name].as_str().unwrap_or_default().to_owned(), row.clone()))
+                .collect()
         };
         Self {
             sessions: by(&sessions["sessions"], "key"),
@@ -138,7 +139,8 @@ impl View {
                 some(page["entries"].as_array().is_some_and(|rows| !rows.is_empty()))
             }
             "upload" => upload(&stage.gateway.state_dir(), of),
-            "hook" => steps::post_hook(stage, of).await.payload()["runId"].clone(),
+            // Asked again, it is the same run; where it was not stored it begins now.
+            "hook" => one_of(&steps::post_hook(stage, of).await.payload()["runId"]),
             "config" => self.config.clone(),
             // Without any there are standard ones, and templates.
             "wake" => one_of(&self.wake),

@@ -10,7 +10,9 @@ use tokio::time::{Instant, sleep};
 
 use crate::strace::Launcher;
 use crate::support::client::ALL_SCOPES;
-use crate::support::{Gateway, GatewayOptions, MockProvider, SECRET, WsClient, default_config, guest};
+use crate::support::{
+    Gateway, GatewayOptions, MockProvider, SECRET, WsClient, default_config, guest,
+};
 
 pub const HOOK_TOKEN: &str = "a-token-for-hooks-of-tests";
 
@@ -48,7 +50,8 @@ impl Stage {
     pub async fn new(launcher: Launcher) -> Self {
         let mock = MockProvider::start().await;
         let mut config = default_config(mock.address());
-        config["gateway"]["trustedProxies"] = guest::proxied_config()["gateway"]["trustedProxies"].clone();
+        config["gateway"]["trustedProxies"] =
+            guest::proxied_config()["gateway"]["trustedProxies"].clone();
         config["hooks"] = json!({"enabled": true, "token": HOOK_TOKEN});
         for model in config["models"]["providers"]["mock"]["models"].as_array_mut().unwrap() {
             model["input"] = json!(["text", "image"]);
@@ -124,7 +127,11 @@ impl Stage {
                 return;
             }
             let now = Instant::now();
-            assert!(now < deadline, "{after}: {failing} has not got well: {}", self.gateway.stderr());
+            assert!(
+                now < deadline,
+                "{after}: {failing} has not got well: {}",
+                self.gateway.stderr()
+            );
             sleep(Duration::from_millis(20)).await;
         }
     }

@@ -136,9 +136,7 @@ impl Step {
                 vec![Part::of(&answer, gone.to_vec())]
             }
             Self::PatchConfig | Self::SetConfig => configure(self, stage, &mut client, tag).await,
-            Self::Pair | Self::Rotate | Self::Unpair => {
-                admit(self, stage, &mut client, tag).await
-            }
+            Self::Pair | Self::Rotate | Self::Unpair => admit(self, stage, &mut client, tag).await,
             Self::AddJob | Self::ChangeJob | Self::RunJob | Self::RemoveJob => {
                 schedule(self, stage, &mut client, tag).await
             }
@@ -152,7 +150,8 @@ impl Step {
             Self::Hook => {
                 let answer = post_hook(stage, tag).await;
                 let run = answer.payload()["runId"].clone();
-                let cells = if answer.is_ok() { vec![(format!("hook:{tag}"), run)] } else { vec![] };
+                let cells =
+                    if answer.is_ok() { vec![(format!("hook:{tag}"), run)] } else { vec![] };
                 vec![Part::of(&answer, cells)]
             }
             Self::Wake => {
@@ -214,12 +213,7 @@ fn hex(text: &str) -> String {
     Sha256::digest(text).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-async fn configure(
-    step: Step,
-    stage: &mut Stage,
-    client: &mut WsClient,
-    tag: &str,
-) -> Vec<Part> {
+async fn configure(step: Step, stage: &mut Stage, client: &mut WsClient, tag: &str) -> Vec<Part> {
     let hash = stage.ask(client, "config.get", json!({})).await.payload()["hash"].clone();
     let color = format!("#{}", &hex(tag)[..6]);
     let changed = json!({"ui": {"seamColor": color}});

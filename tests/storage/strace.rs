@@ -60,8 +60,11 @@ impl Launcher {
     /// seen its end yet.
     pub fn ended_log(&self, process: u32) -> Option<String> {
         let log = fs::read_to_string(self.log()).unwrap_or_default();
-        let end = format!("{process} +++ ");
-        log.lines().rev().take(64).any(|line| line.starts_with(&end)).then_some(log)
+        let is_end = |line: &str| {
+            let (thread, said) = line.split_once(' ').unwrap_or_default();
+            thread == process.to_string() && said.trim_start().starts_with("+++ ")
+        };
+        log.lines().any(is_end).then_some(log)
     }
 
     /// From now on gateways are recorded.
