@@ -138,9 +138,9 @@ async fn whichever_call_fails_nothing_acknowledged_is_lost_and_nobody_has_to_hel
     assert!(failed > 0);
     works(&mut trial.stage, "all of them").await;
     let mut client = trial.stage.operator().await;
-    read_all(&mut trial.stage, &mut client).await;
+    let read = read_all(&mut trial.stage, &mut client).await;
     trial.stage.gateway.terminate().await.expect("an end");
-    index_agrees(&trial.stage.gateway.state_dir(), "all of them").await;
+    index_agrees(&trial.stage.gateway.state_dir(), &read, "all of them").await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -83,10 +83,10 @@ impl Recording {
         let mut client = stage.operator().await;
         world.check(stage, &mut client, &after).await;
         works(stage, &after).await;
-        read_all(stage, &mut client).await;
+        let read = read_all(stage, &mut client).await;
         stage.has_no_panic(&after);
         stage.gateway.terminate().await.expect("an end");
-        index_agrees(&stage.gateway.state_dir(), &after).await;
+        index_agrees(&stage.gateway.state_dir(), &read, &after).await;
     }
 }
 

@@ -290,7 +290,8 @@ async fn schedule(step: Step, stage: &mut Stage, client: &mut WsClient, tag: &st
             let payload = &frame["payload"];
             frame["event"] == "cron" && payload["action"] == "finished" && payload["jobId"] == id
         };
-        client.wait_for(SOON, is_end).await.expect("every run of a job has an end");
+        // An end that cannot be written is told by the next start.
+        client.wait_for(SOON, is_end).await;
     }
     vec![Part::of(&answer, cells)]
 }
