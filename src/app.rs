@@ -50,6 +50,7 @@ mod reload;
 mod repair;
 mod start;
 mod traces;
+mod upkeep;
 mod voice;
 
 pub use catalog::models;
@@ -61,9 +62,6 @@ use reload::{Control, Reloader};
 use repair::Mode;
 pub use start::Start;
 use traces::Exporter;
-
-/// How often records of ended runs are pruned.
-const PRUNE_EVERY: Duration = Duration::from_hours(1);
 
 /// What is worth telling once the gateway listens.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -419,7 +417,7 @@ fn start_periodic(services: &Arc<Services>) {
     if services.repair.is_some() {
         return;
     }
-    tasks.spawn("prune", prune(Arc::clone(services)));
+    tasks.spawn("prune", upkeep::prune(Arc::clone(services)));
     tasks.spawn("subagents", Arc::clone(&services.runs).keep_subagents());
     let (cron, runs) = (&services.runs.parts().cron, &services.runs);
     tasks.spawn("cron", Arc::clone(cron).schedule(Arc::clone(runs)));
@@ -436,15 +434,5 @@ async fn tick(services: Arc<Services>) {
         ticks.tick().await;
         let payload = json!({"ts": services.clock.now_ms()});
         services.bus.publish(EventKind::Tick, &Audience::Everyone, &payload);
-    }
-}
-
-async fn prune(services: Arc<Services>) {
-    loop {
-        tokio::time::sleep(PRUNE_EVERY).await;
-        let parts = services.runs.parts();
-        if let Err(error) = parts.store.prune_runs(services.clock.now_ms()).await {
-            tracing::warn!(%error, "records of old runs not pruned");
-        }
     }
 }

@@ -31,7 +31,9 @@ impl Start {
     ) -> Result<Self, ConfigError> {
         Self::load(env, overrides).or_else(|error| {
             let issue = ConfigIssue::from(&error);
-            let mending = if is_strict { None } else { Self::mend(env, overrides, issue) };
+            // Nobody can mend a file for a disk that does not give or take it.
+            let is_final = is_strict || error.is_of_disk();
+            let mending = if is_final { None } else { Self::mend(env, overrides, issue) };
             mending.ok_or(error)
         })
     }

@@ -101,3 +101,10 @@ pub enum ConfigError {
     #[error(transparent)]
     File(#[from] FileError),
 }
+
+impl ConfigError {
+    /// Whether no other text of the config file would help.
+    pub const fn is_of_disk(&self) -> bool {
+        matches!(self, Self::Unreadable { .. } | Self::File(_))
+    }
+}

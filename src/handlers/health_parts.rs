@@ -15,7 +15,7 @@ use crate::support::{hex, memory, trouble, without_nulls};
 use crate::telemetry;
 
 /// Parts without which nothing can be promised.
-const CORE: [&str; 2] = ["store", "tasks"];
+const CORE: [&str; 3] = ["store", "transcripts", "tasks"];
 /// Jobs that are named; the rest is counted.
 const NAMED: usize = 3;
 
@@ -62,6 +62,7 @@ impl Parts {
 pub async fn parts(services: &Services, accounts: Option<&Value>) -> Parts {
     let mut parts = Parts { parts: Map::new(), degraded: Vec::new() };
     parts.add_noted("store", json!({}));
+    parts.add_noted("transcripts", json!({}));
     parts.add_noted("log", json!({"writes": telemetry::place().is_some()}));
     let (active, waiting) = services.runs.counts();
     let tasks = services.runs.tasks();

@@ -55,19 +55,29 @@ pub(super) async fn ready(asked: Asked<'_>) -> Response {
 /// Tries a write where the last one was not stored: a gateway that gets no work
 /// because it is not ready would not learn that the disk has room again.
 async fn look_again(services: &Services) {
-    if trouble::of("store").is_none() {
+    let fails = |part: &str| trouble::of(part).is_some();
+    if !fails("store") && !fails("transcripts") {
         return;
     }
-    if let Ok(_turn) = TRYING.try_acquire() {
-        // What comes of it is on the board.
-        let _ = timeout(DISK_LIMIT, services.runs.parts().store.try_write()).await;
-    }
+    let Ok(_turn) = TRYING.try_acquire() else { return };
+    let parts = services.runs.parts();
+    // What comes of it is on the board.
+    let both = async {
+        if fails("store") {
+            let _ = parts.store.try_write().await;
+        }
+        if fails("transcripts") {
+            let _ = parts.sessions.look_again().await;
+        }
+    };
+    let _ = timeout(DISK_LIMIT, both).await;
 }
 
 /// What keeps it from taking work.
 fn failing(services: &Services) -> Vec<&'static str> {
     let checks = [
         ("store", trouble::of("store").is_some()),
+        ("transcripts", trouble::of("transcripts").is_some()),
         ("config", services.repair.is_some()),
         ("stopping", services.runs.is_stopping()),
     ];

@@ -81,6 +81,14 @@ impl Sessions {
         Ok((count, recent))
     }
 
+    /// Looks whether transcripts can be written where the last one could not.
+    ///
+    /// # Errors
+    /// Why not.
+    pub async fn look_again(&self) -> Result<(), SessionError> {
+        Ok(self.inner.writer.look_again().await?)
+    }
+
     /// How keys become canonical.
     pub fn rules(&self) -> Arc<KeyRules> {
         Arc::clone(&self.inner.options.now().rules)

@@ -8,8 +8,18 @@ use std::fs::{self, DirBuilder, File, Permissions};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::time::UNIX_EPOCH;
 
 use tempfile::NamedTempFile;
+
+use crate::support::millis;
+
+/// How the names of files begin that are not whole yet.
+const STAGED: &str = ".clawgate-";
+/// A file that is not whole after this will not be: no write takes as long.
+const STAGED_MAX_MS: u64 = 60 * 60 * 1000;
+/// How many folders deep the state directory is where files are replaced.
+const DEPTH: usize = 4;
 
 /// Only the owner may read and write.
 const FILE_MODE: u32 = 0o600;
@@ -66,7 +76,7 @@ pub(crate) struct System;
 impl Disk for System {
     fn create(&self, dir: &Path) -> io::Result<NamedTempFile> {
         let mut named = tempfile::Builder::new();
-        named.prefix(".clawgate-").permissions(Permissions::from_mode(FILE_MODE)).tempfile_in(dir)
+        named.prefix(STAGED).permissions(Permissions::from_mode(FILE_MODE)).tempfile_in(dir)
     }
 
     fn write(&self, file: &mut File, bytes: &[u8]) -> io::Result<()> {
@@ -97,7 +107,8 @@ pub fn create_private_dir(path: &Path) -> Result<(), FileError> {
         create_private_dir(parent)?;
     }
     match DirBuilder::new().mode(DIR_MODE).create(path) {
-        Ok(()) => sync_dir(parent),
+        // A later call would take a folder that is there for one that stays.
+        Ok(()) => sync_dir(parent).inspect_err(|_| drop(fs::remove_dir(path))),
         // Another process made it since we looked.
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists && path.is_dir() => Ok(()),
         Err(error) => Err(error).on_path("create the directory", path),
@@ -130,7 +141,10 @@ pub(crate) fn write_private_on(
 pub fn create_private(path: &Path, bytes: &[u8]) -> Result<bool, FileError> {
     let file = staged(&System, path, bytes)?;
     match file.persist_noclobber(path) {
-        Ok(_) => sync_dir(parent_of(path)).map(|()| true),
+        Ok(_) => {
+            let synced = sync_dir(parent_of(path));
+            synced.inspect_err(|_| drop(fs::remove_file(path))).map(|()| true)
+        }
         Err(error) if error.error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
         Err(error) => Err(error).on_path("create", path),
     }
@@ -173,6 +187,39 @@ pub fn move_private(from: &Path, to: &Path) -> Result<bool, FileError> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
         Err(error) => Err(error).on_path("move", from),
     }
+}
+
+/// Removes what crashes have left of files that were to be replaced, in a folder and
+/// those inside of it. Answers how many.
+///
+/// # Errors
+/// When something cannot be looked at or stays.
+pub fn sweep(folder: &Path, now_ms: u64) -> Result<usize, FileError> {
+    let mut removed: usize = 0;
+    let mut folders = vec![(folder.to_owned(), DEPTH)];
+    while let Some((folder, depth)) = folders.pop() {
+        for entry in fs::read_dir(&folder).on_path("look into", &folder)?.flatten() {
+            let path = entry.path();
+            if depth > 0 && entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                folders.push((path, depth.saturating_sub(1)));
+            } else if is_left(&entry, now_ms) {
+                fs::remove_file(&path).on_path("remove", &path)?;
+                removed = removed.saturating_add(1);
+            }
+        }
+    }
+    Ok(removed)
+}
+
+/// Whether nobody can still be writing this file.
+fn is_left(entry: &fs::DirEntry, now_ms: u64) -> bool {
+    if !entry.file_name().as_encoded_bytes().starts_with(STAGED.as_bytes()) {
+        return false;
+    }
+    let Ok(facts) = entry.metadata() else { return false };
+    let since = facts.modified().ok().and_then(|at| at.duration_since(UNIX_EPOCH).ok());
+    facts.is_file()
+        && since.is_some_and(|since| now_ms.saturating_sub(millis(since)) > STAGED_MAX_MS)
 }
 
 /// A synced temporary file beside `target`, ready to be renamed.
@@ -270,6 +317,20 @@ mod tests {
         assert_eq!((read("a"), read("b")), (b"1".to_vec(), b"2".to_vec()));
         assert_eq!(mode(&dir.join("b")), 0o600);
         assert_eq!(fs::read_dir(&dir).unwrap().count(), 2);
+    }
+
+    #[test]
+    fn what_a_crash_has_left_goes_when_nobody_can_be_writing_it() {
+        let home = tempfile::tempdir().unwrap();
+        let (left, kept) = (home.path().join("a/b/.clawgate-x"), home.path().join("a/kept"));
+        write_private(&left, b"half").unwrap();
+        write_private(&kept, b"whole").unwrap();
+        let written = fs::metadata(&left).unwrap().modified().unwrap();
+        let now_ms = millis(written.duration_since(UNIX_EPOCH).unwrap());
+        assert_eq!(sweep(home.path(), now_ms + STAGED_MAX_MS).unwrap(), 0);
+        assert!(left.exists());
+        assert_eq!(sweep(home.path(), now_ms + STAGED_MAX_MS + 1).unwrap(), 1);
+        assert!(!left.exists() && kept.exists());
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use std::hash::{BuildHasher, Hasher, RandomState};
 
 /// A small generator (splitmix64): the same seed, the same choices.
+#[derive(Debug)]
 pub struct Dice {
     seed: u64,
     state: u64,

@@ -213,7 +213,19 @@ async fn health_says_what_is_wrong_with_which_part_and_since_when() {
     let mut client = admin(&gateway).await;
     let health = call(&mut client, "health", json!({"probe": true})).await;
     assert_eq!((&health["ok"], &health["degraded"]), (&json!(true), &json!([])), "{health}");
-    for name in ["store", "log", "runs", "tasks", "config", "channels", "cron", "models", "nodes"] {
+    let names = [
+        "store",
+        "transcripts",
+        "log",
+        "runs",
+        "tasks",
+        "config",
+        "channels",
+        "cron",
+        "models",
+        "nodes",
+    ];
+    for name in names {
         assert_eq!(health["services"][name]["ok"], true, "{name}: {health}");
     }
     let before = fs::read_to_string(gateway.config_path()).unwrap();

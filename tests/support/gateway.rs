@@ -326,8 +326,13 @@ impl Gateway {
 
     /// Starts the gateway again on the same state, after `kill9` or `terminate`.
     pub async fn restart(&mut self) {
+        self.try_restart().await.unwrap_or_else(|error| panic!("{error}"));
+    }
+
+    /// The same where it may fail; says why.
+    pub async fn try_restart(&mut self) -> Result<(), String> {
         self.kill9();
-        self.spawn().await.unwrap_or_else(|error| panic!("{error}"));
+        self.spawn().await
     }
 }
 

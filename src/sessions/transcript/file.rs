@@ -2,7 +2,8 @@
 //!
 //! Owns: the file handle and where its end is. Promises: bytes that are there
 //! are never changed; a line that was torn by a crash is closed by a newline
-//! and left to the reader to skip.
+//! and left to the reader to skip; one that could not be written or synced is
+//! taken away again.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -30,6 +31,8 @@ pub(super) struct OpenTranscript {
     position: Position,
     /// Length on disk when we looked last; beyond `position.bytes` is a torn line.
     length: u64,
+    /// Up to here it was there before us, or is synced.
+    synced: u64,
 }
 
 impl OpenTranscript {
@@ -41,11 +44,17 @@ impl OpenTranscript {
             opened => opened?,
         };
         let length = file.metadata()?.len();
+        if length == 0 {
+            // Its entry in the folder has to be there after a power cut, also when the
+            // one who made it could not see to that.
+            File::open(folder_of(path))?.sync_all()?;
+        }
         let found = head(&file)?;
         let format = found.as_ref().map_or(place.birth.format, |(format, _)| *format);
         let wants_header = found.is_none() && format == TranscriptFormat::OpenClaw;
         let position = position(&file, length, &place.known)?;
-        Ok(Self { path: path.clone(), file, format, wants_header, position, length })
+        let path = path.clone();
+        Ok(Self { path, file, format, wants_header, position, length, synced: length })
     }
 
     /// Makes sure that the file is there and has its header.
@@ -100,6 +109,27 @@ impl OpenTranscript {
         self.file.sync_data()
     }
 
+    /// What was written is durable.
+    pub(super) const fn is_synced(&mut self) {
+        self.synced = self.length;
+    }
+
+    /// Takes back what was written and could not be synced: its senders are told that
+    /// it is not there, and what another sync says of the same bytes is worth nothing.
+    pub(super) fn take_back(&self) {
+        self.cut(self.synced, self.length);
+    }
+
+    /// Makes it shorter again, if nobody else has written.
+    fn cut(&self, to: u64, at_most: u64) {
+        let is_ours = |found: fs::Metadata| (to..=at_most).contains(&found.len());
+        if self.file.metadata().is_ok_and(is_ours)
+            && let Err(error) = self.file.set_len(to)
+        {
+            tracing::error!(path = %self.path.display(), %error, "what was refused is still there");
+        }
+    }
+
     /// Somebody else may have appended, or put another file in this place.
     fn catch_up(&mut self, place: &Place) -> io::Result<()> {
         let ours = self.file.metadata()?;
@@ -115,6 +145,7 @@ impl OpenTranscript {
             let known = if is_ahead { &place.known } else { &self.position };
             self.position = position(&self.file, ours.len(), known)?;
             self.length = ours.len();
+            self.synced = self.length;
         }
         Ok(())
     }
@@ -126,9 +157,14 @@ impl OpenTranscript {
         }
         bytes.extend_from_slice(line.as_bytes());
         bytes.push(b'\n');
-        self.file.write_all(&bytes)?;
         let size = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
-        self.length = self.length.saturating_add(size);
+        let end = self.length.saturating_add(size);
+        if let Err(error) = self.file.write_all(&bytes) {
+            // A full disk must not get fuller by what nobody will read.
+            self.cut(self.length, end);
+            return Err(error);
+        }
+        self.length = end;
         self.position.bytes = self.length;
         Ok(())
     }
@@ -229,12 +265,12 @@ fn open_existing(path: &Path) -> io::Result<File> {
     OpenOptions::new().read(true).append(true).open(path)
 }
 
-/// Creates the file so that it is there after a power cut: its entry in the
-/// folder, and those of the folders themselves, are synced too.
+/// Creates the file and its folders; those are there after a power cut.
 fn create(path: &Path) -> io::Result<File> {
-    let folder = path.parent().unwrap_or(Path::new("."));
-    create_private_dir(folder).map_err(io::Error::other)?;
-    let file = OpenOptions::new().read(true).append(true).create(true).mode(0o600).open(path)?;
-    File::open(folder)?.sync_all()?;
-    Ok(file)
+    create_private_dir(folder_of(path)).map_err(io::Error::other)?;
+    OpenOptions::new().read(true).append(true).create(true).mode(0o600).open(path)
+}
+
+fn folder_of(path: &Path) -> &Path {
+    path.parent().unwrap_or(Path::new("."))
 }

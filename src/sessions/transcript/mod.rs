@@ -9,6 +9,7 @@ mod backward;
 mod copy;
 mod file;
 mod forward;
+mod health;
 mod line;
 mod scan;
 #[cfg(test)]

@@ -16,6 +16,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
 use super::file::OpenTranscript;
+use super::health::WriterHealth;
 use super::{Position, TranscriptFormat};
 use crate::sessions::error::{At, TranscriptError};
 use crate::telemetry::metrics::NUMBERS;
@@ -97,6 +98,7 @@ enum Request {
     Append { place: Place, entry: NewEntry, reply: Reply<Placed> },
     Archive { from: PathBuf, to: PathBuf, reply: Reply<bool> },
     Replace { path: PathBuf, length: u64, by: TempPath, backup: PathBuf, reply: Reply<bool> },
+    Try { reply: Reply<()> },
 }
 
 /// Handle to the thread; clones share it. Dropping the last one waits for what
@@ -158,6 +160,11 @@ impl Writer {
         self.ask(|reply| Request::Replace { path, length, by, backup, reply }).await
     }
 
+    /// Looks whether files can be written where the last one could not.
+    pub(crate) async fn look_again(&self) -> Result<(), TranscriptError> {
+        self.ask(|reply| Request::Try { reply }).await
+    }
+
     async fn ask<T>(
         &self,
         request: impl FnOnce(Reply<T>) -> Request,
@@ -188,6 +195,7 @@ struct Files {
     open: HashMap<PathBuf, (OpenTranscript, u64)>,
     /// Counts uses, to tell which file was idle longest.
     clock: u64,
+    health: WriterHealth,
 }
 
 impl Files {
@@ -210,10 +218,12 @@ impl Files {
             match request {
                 Request::Begin { place, reply } => {
                     let begun = self.with(&place, |file| file.begin(&place));
+                    self.health.note(begun.as_ref().err());
                     waiting.push((place.path, settle(begun, reply)));
                 }
                 Request::Append { place, entry, reply } => {
                     let placed = self.with(&place, |file| file.append(&place, &entry));
+                    self.health.note(placed.as_ref().err());
                     waiting.push((place.path, settle(placed, reply)));
                 }
                 Request::Archive { from, to, reply } => {
@@ -227,9 +237,13 @@ impl Files {
                     self.open.remove(&path);
                     let _ = reply.send(replace(&path, length, by, &backup).at("replace", &path));
                 }
+                Request::Try { reply } => {
+                    let _ = reply.send(self.health.look_again());
+                }
             }
         }
         self.sync(&mut waiting);
+        self.health.tell();
     }
 
     fn with<T>(
@@ -260,8 +274,20 @@ impl Files {
         if !files.is_empty() {
             NUMBERS.syncs.note(began.elapsed());
         }
-        for path in failed.keys() {
-            self.open.remove(path);
+        let touched: BTreeSet<PathBuf> = waiting.iter().map(|(path, _)| path.clone()).collect();
+        for path in touched {
+            match failed.get(&path) {
+                None => {
+                    self.health.is_synced();
+                    self.open.entry(path).and_modify(|(file, _)| file.is_synced());
+                }
+                Some(error) => {
+                    self.health.note(Some(error));
+                    if let Some((file, _)) = self.open.remove(&path) {
+                        file.take_back();
+                    }
+                }
+            }
         }
         for (path, settle) in waiting.drain(..) {
             settle(failed.get(&path).map_or(Ok(()), |error| Err(error.clone())));
