@@ -1,7 +1,8 @@
 //! The one thread that writes transcripts.
 //!
 //! Owns: every open transcript. Promises: an answer comes after the sync of
-//! the file it is about; what waits is synced together, once for each file.
+//! the file it is about; what waits is synced together, once for each file; what
+//! is not stored is told by `health`.
 
 use std::collections::{BTreeSet, HashMap};
 use std::fs::{self, File};
@@ -18,6 +19,7 @@ use tokio::time::Instant;
 use super::file::OpenTranscript;
 use super::{Position, TranscriptFormat};
 use crate::sessions::error::{At, TranscriptError};
+use crate::support::trouble;
 use crate::telemetry::metrics::NUMBERS;
 
 /// Most requests that share a sync.
@@ -118,7 +120,7 @@ impl Writer {
         let (requests, queue) = mpsc::channel(QUEUE_MAX);
         let thread = thread::Builder::new()
             .name("transcripts".into())
-            .spawn(move || Files::default().serve(queue))
+            .spawn(move || Files::new().serve(queue))
             .at("start the writer of", Path::new("transcripts"))?;
         Ok(Self { inner: Arc::new(Inner { requests: Some(requests), thread: Some(thread) }) })
     }
@@ -179,18 +181,23 @@ impl Drop for Inner {
     }
 }
 
-/// An answer that waits for the sync of a file.
-type Settle = Box<dyn FnOnce(Result<(), TranscriptError>)>;
+/// An answer that waits for the sync of a file; what went wrong.
+type Settle = Box<dyn FnOnce(Result<(), TranscriptError>) -> Option<String>>;
 
 /// State of the thread.
-#[derive(Default)]
 struct Files {
     open: HashMap<PathBuf, (OpenTranscript, u64)>,
     /// Counts uses, to tell which file was idle longest.
     clock: u64,
+    /// The last group, or one of the gateway before a restart in place.
+    may_have_failed: bool,
 }
 
 impl Files {
+    fn new() -> Self {
+        Self { open: HashMap::new(), clock: 0, may_have_failed: true }
+    }
+
     fn serve(mut self, mut queue: mpsc::Receiver<Request>) {
         let mut group = Vec::new();
         while let Some(first) = queue.blocking_recv() {
@@ -263,8 +270,15 @@ impl Files {
         for path in failed.keys() {
             self.open.remove(path);
         }
+        let mut failure = None;
+        let asked = !waiting.is_empty();
         for (path, settle) in waiting.drain(..) {
-            settle(failed.get(&path).map_or(Ok(()), |error| Err(error.clone())));
+            let synced = failed.get(&path).map_or(Ok(()), |error| Err(error.clone()));
+            failure = settle(synced).or(failure);
+        }
+        if failure.is_some() || (asked && self.may_have_failed) {
+            self.may_have_failed = failure.is_some();
+            trouble::tell("transcripts", failure);
         }
     }
 
@@ -322,8 +336,11 @@ fn sync_one(path: &Path, file: Option<&OpenTranscript>) -> io::Result<()> {
 
 fn settle<T: 'static>(result: Result<T, TranscriptError>, reply: Reply<T>) -> Settle {
     Box::new(move |synced| {
+        let result = result.and_then(|value| synced.map(|()| value));
+        let failure = result.as_ref().err().map(ToString::to_string);
         // Nobody may be waiting any more; the line counts all the same.
-        let _ = reply.send(result.and_then(|value| synced.map(|()| value)));
+        let _ = reply.send(result);
+        failure
     })
 }
 
