@@ -28,6 +28,14 @@ use super::visible::Visible;
 
 /// Time between two chat deltas of a run.
 const DELTA_EVERY: Duration = Duration::from_millis(150);
+/// Texts of a turn up to this are told as they come. Each event has the whole
+/// text, so those of a longer one cost more than they tell.
+const TOLD_AS_IT_COMES: usize = 64 * 1024;
+/// Of a longer text a piece is told when it is this part of it: all events together
+/// are some nine times the text, which fits into an outbox,
+const TOLD_PART: usize = 8;
+/// or when the last one was told so long ago.
+const TOLD_EVERY: Duration = Duration::from_millis(500);
 
 /// Sends the events of one run.
 pub struct Emitter {
@@ -45,6 +53,8 @@ pub struct Emitter {
     visible: Visible,
     /// Bytes of the current turn's text that `agent` events have shown.
     shown: usize,
+    /// When they last did.
+    last_piece: Option<Instant>,
     /// Bytes of the whole text that `chat` deltas have shown.
     sent: usize,
     last_delta: Option<Instant>,
@@ -68,6 +78,7 @@ impl Emitter {
             raw: String::new(),
             visible: Visible::new(),
             shown: 0,
+            last_piece: None,
             sent: 0,
             last_delta: None,
             has_changed: false,
@@ -123,8 +134,23 @@ impl Emitter {
             return;
         }
         let is_due = self.last_delta.is_none_or(|last| last.elapsed() >= DELTA_EVERY);
-        if self.show_piece() && is_due {
+        if self.is_worth_telling() && self.show_piece() && is_due {
             self.delta();
+        }
+    }
+
+    /// Whether what is new of a long text is told before more comes.
+    fn is_worth_telling(&self) -> bool {
+        let length = self.visible.text().len();
+        length <= TOLD_AS_IT_COMES
+            || length.saturating_sub(self.shown) >= length / TOLD_PART
+            || self.last_piece.is_none_or(|last| last.elapsed() >= TOLD_EVERY)
+    }
+
+    /// Tells what was held back of a long text: the run ends where it is.
+    fn show_rest(&mut self) {
+        if !directives::may_become_silent(self.visible.text()) {
+            self.show_piece();
         }
     }
 
@@ -146,6 +172,7 @@ impl Emitter {
         // With nobody there the whole text need not be written again each time.
         let data = self.is_watched().then(|| json!({"text": said, "delta": delta}));
         self.shown = said.len();
+        self.last_piece = Some(Instant::now());
         match data {
             Some(data) => self.agent("assistant", data),
             None => self.seq += 1,
@@ -217,6 +244,7 @@ impl Emitter {
 
     /// The run ends with an error.
     pub fn fail(&mut self, message: &str, kind: &str) {
+        self.show_rest();
         let told = text_for_people(message, kind);
         let data = json!({"phase": "error", "error": told, "livenessState": "blocked",
             "endedAt": self.clock.now_ms()});
@@ -254,6 +282,7 @@ impl Emitter {
 
     /// A newer message takes the place of the run, which ends with what it has.
     pub fn interrupt(&mut self) {
+        self.show_rest();
         let data = json!({"phase": "end", "aborted": true, "livenessState": "blocked",
             "endedAt": self.clock.now_ms()});
         self.agent("lifecycle", data);
@@ -275,6 +304,7 @@ impl Emitter {
 
     /// Somebody stopped the run.
     pub fn abort(&mut self, reason: AbortReason) {
+        self.show_rest();
         self.seq += 1;
         let text = self.whole_text();
         self.show(&text);

@@ -199,13 +199,13 @@ impl Auth {
 
     /// Pays for one request by HTTP that has yet to prove who sent it; `false`
     /// when its place has sent too many that did not.
-    pub fn pay_hook(&self, peer: &Peer, now_ms: u64) -> bool {
-        peer.is_local() || self.by_hook.pay(&self.place_of(peer).to_string(), now_ms)
+    pub fn pay_hook(&self, peer: &Peer) -> bool {
+        peer.is_local() || self.by_hook.pay(&self.place_of(peer).to_string())
     }
 
     /// For how many milliseconds [`Self::pay_hook`] answers no.
-    pub(super) fn hook_wait_ms(&self, peer: &Peer, now_ms: u64) -> u64 {
-        self.by_hook.wait_ms(&self.place_of(peer).to_string(), now_ms)
+    pub(super) fn hook_wait_ms(&self, peer: &Peer) -> u64 {
+        self.by_hook.wait_ms(&self.place_of(peer).to_string())
     }
 
     /// The request has proved who sent it.
@@ -218,12 +218,12 @@ impl Auth {
     ///
     /// # Errors
     /// That time.
-    pub fn pay_hook_token(&self, peer: &Peer, now_ms: u64) -> Result<(), u64> {
+    pub fn pay_hook_token(&self, peer: &Peer) -> Result<(), u64> {
         let place = self.place_of(peer).to_string();
-        if self.by_hook_token.pay(&place, now_ms) {
+        if self.by_hook_token.pay(&place) {
             return Ok(());
         }
-        Err(self.by_hook_token.wait_ms(&place, now_ms))
+        Err(self.by_hook_token.wait_ms(&place))
     }
 
     /// The token was right.
@@ -246,7 +246,7 @@ impl Auth {
             self.check_origin(peer)?;
         }
         let Some(proof) = &connect.device else {
-            let keeps_scopes = self.admit_without_device(connect, role, peer, now_ms)?;
+            let keeps_scopes = self.admit_without_device(connect, role, peer)?;
             let owner = Owner::Connection(conn_id.to_owned());
             let asked = if keeps_scopes { connect.scopes.as_slice() } else { &[] };
             return Ok(admission(role, asked, owner).by(self.login(peer)));
@@ -280,7 +280,6 @@ impl Auth {
         connect: &StandardConnect,
         role: Role,
         peer: &Peer,
-        now_ms: u64,
     ) -> Result<bool, Refusal> {
         let client = &connect.client;
         let needs_device = || {
@@ -313,7 +312,7 @@ impl Auth {
         if !is_vouched && (self.settings.mode == AuthMode::None || !gives_secret) {
             return Err(needs_device());
         }
-        self.check_secret(auth, Some(client), peer, now_ms)?;
+        self.check_secret(auth, Some(client), peer)?;
         Ok(is_backend(client, peer) || (is_own_ui && ui_is_excused))
     }
 
@@ -323,7 +322,6 @@ impl Auth {
         given: &ConnectAuth,
         client: Option<&ClientInfo>,
         peer: &Peer,
-        now_ms: u64,
     ) -> Result<(), Refusal> {
         if peer.voucher().is_some() {
             return Ok(());
@@ -332,7 +330,7 @@ impl Auth {
         let mode = self.secret_mode(peer);
         let is_a_try = shared_secret::is_a_try(mode, given);
         let place = if is_a_try { self.limited_place("shared-secret", peer) } else { None };
-        pay(place.as_ref(), now_ms).map_err(refuse)?;
+        pay(place.as_ref()).map_err(refuse)?;
         shared_secret::check(&self.settings, mode, given)
             .map_err(|failure| refuse(peer.refused(is_a_try).unwrap_or(failure)))?;
         forgive(place.as_ref());
@@ -367,9 +365,9 @@ impl Auth {
 /// Where a try is paid for.
 pub(super) type Place<'a> = (&'a Limiter, String);
 
-pub(super) fn pay(place: Option<&Place<'_>>, now_ms: u64) -> Result<(), AuthFailure> {
+pub(super) fn pay(place: Option<&Place<'_>>) -> Result<(), AuthFailure> {
     match place {
-        Some((limiter, place)) if !limiter.pay(place, now_ms) => Err(AuthFailure::RateLimited),
+        Some((limiter, place)) if !limiter.pay(place) => Err(AuthFailure::RateLimited),
         _ => Ok(()),
     }
 }

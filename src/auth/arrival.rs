@@ -184,7 +184,7 @@ impl Auth {
         let mode = self.secret_mode(peer);
         let is_a_try = shared_secret::is_a_try(mode, given);
         let secret = if is_a_try { self.limited_place("shared-secret", peer) } else { None };
-        pay(secret.as_ref(), now_ms).map_err(refuse)?;
+        pay(secret.as_ref()).map_err(refuse)?;
         let Err(failure) = shared_secret::check(&self.settings, mode, given) else {
             forgive(secret.as_ref());
             return Ok(Shown::Secret);
@@ -204,7 +204,7 @@ impl Auth {
         // A token in the member of the secret is paid for already.
         let is_paid = is_a_try && given.device_token.is_none();
         let place = if is_paid { None } else { self.limited_place("device-token", peer) };
-        pay(place.as_ref(), now_ms).map_err(refuse)?;
+        pay(place.as_ref()).map_err(refuse)?;
         if let Some(let_in) = self.pairing.show_token(ask, token, now_ms).await? {
             refund(&[secret, place]);
             return Ok(Shown::Token(let_in));
@@ -223,8 +223,7 @@ impl Auth {
     ) -> Result<Option<SetUp>, Refusal> {
         let Some(code) = &connect.auth.bootstrap_token else { return Ok(None) };
         let place = self.limited_place("bootstrap-token", peer);
-        pay(place.as_ref(), now_ms)
-            .map_err(|failure| failure.to_error(Some(&connect.client), false))?;
+        pay(place.as_ref()).map_err(|failure| failure.to_error(Some(&connect.client), false))?;
         let set_up = self.pairing.show_code(ask, code, now_ms).await?;
         if set_up.is_some() {
             refund(&[place]);

@@ -98,8 +98,8 @@ impl Auth {
         }
         let bearer = shown.bearer.ok_or(HttpRefusal::Unauthorized)?;
         let place = self.limited_place("shared-secret", peer);
-        if pay(place.as_ref(), now_ms).is_err() {
-            let wait = place.map(|(limiter, place)| limiter.wait_ms(&place, now_ms));
+        if pay(place.as_ref()).is_err() {
+            let wait = place.map(|(limiter, place)| limiter.wait_ms(&place));
             return Err(HttpRefusal::Locked { wait_ms: wait.unwrap_or_default() });
         }
         let given = ConnectAuth {
@@ -114,8 +114,8 @@ impl Auth {
         }
         // All devices are looked through: that costs, also where logins are not
         // limited.
-        if !self.pay_hook(peer, now_ms) {
-            return Err(HttpRefusal::Locked { wait_ms: self.hook_wait_ms(peer, now_ms) });
+        if !self.pay_hook(peer) {
+            return Err(HttpRefusal::Locked { wait_ms: self.hook_wait_ms(peer) });
         }
         let found = self.pairing.holder(bearer, now_ms).await;
         let (device_id, let_in) =

@@ -21,6 +21,7 @@ use tokio::io::{
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::Semaphore;
 
+use super::accepting::Accepting;
 use crate::auth::Principal;
 use crate::bus::Subscriber;
 use crate::protocol::{ErrorShape, Profile, Version};
@@ -35,8 +36,6 @@ const MAX_LINE: u64 = 64 * 1024;
 const IDLE_LIMIT: Duration = Duration::from_secs(30);
 /// One person uses one command at a time; the rest waits.
 const MAX_CONNECTIONS: usize = 16;
-/// How long to wait when the process is out of file descriptors.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(200);
 
 /// The socket; its file goes with it.
 #[derive(Debug)]
@@ -80,16 +79,10 @@ impl ControlSocket {
     /// Serves it until the task is dropped.
     pub async fn serve(self, services: Arc<Services>) {
         let places = Arc::new(Semaphore::new(MAX_CONNECTIONS));
+        let mut accepting = Accepting::new("control");
         loop {
             let Ok(place) = Arc::clone(&places).acquire_owned().await else { return };
-            let stream = match self.listener.accept().await {
-                Ok((stream, _)) => stream,
-                Err(error) => {
-                    tracing::warn!(%error, "control socket");
-                    tokio::time::sleep(ACCEPT_PAUSE).await;
-                    continue;
-                }
-            };
+            let (stream, _) = accepting.next(|| self.listener.accept()).await;
             if !is_own_user(&stream) {
                 tracing::warn!("another user was refused at the control socket");
                 continue;

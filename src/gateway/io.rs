@@ -16,12 +16,14 @@ use axum::serve::{IncomingStream, Listener};
 use bytes::buf::Chain;
 use bytes::{Buf, Bytes};
 use parking_lot::Mutex;
+use rustix::net::sockopt;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::{Instant, Sleep};
 
 use crate::auth::bucket;
 
+use super::accepting::Accepting;
 use super::meter::{Meter, Phase};
 use super::preauth::PreauthPermit;
 use super::tls::Tls;
@@ -37,8 +39,11 @@ const STALL_LIMIT: Duration = Duration::from_secs(30);
 /// the refusal. Many send all of it first, and a connection that is closed with
 /// bytes unread is reset, which takes the answer away (RFC 9112, §9.6).
 const LINGER_LIMIT: Duration = Duration::from_secs(3);
-/// How long to wait when the process is out of file descriptors.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(200);
+/// How long a peer may leave what it was sent without a sign of life. What is sent
+/// at least every half a minute (a ping, a tick) finds out that a machine is gone, and
+/// the system alone would go on for a quarter of an hour. Long enough for a network
+/// that is away for a moment.
+const GONE_AFTER: Duration = Duration::from_secs(90);
 /// Frames that are written to the connection directly, before anything that
 /// the library writes after they were put here.
 #[derive(Debug)]
@@ -292,15 +297,18 @@ impl AsyncWrite for MeteredStream {
 
 /// The listening socket.
 pub struct Incoming {
-    /// Where connections come in.
-    pub listener: TcpListener,
-    /// Whose connections they are.
-    pub gateway: Arc<Gateway>,
-    /// What encrypts them.
-    pub tls: Option<Arc<Tls>>,
+    listener: TcpListener,
+    accepting: Accepting,
+    gateway: Arc<Gateway>,
+    tls: Option<Arc<Tls>>,
 }
 
 impl Incoming {
+    /// Connections to `gateway` that come in at `listener`, encrypted by `tls`.
+    pub const fn new(listener: TcpListener, gateway: Arc<Gateway>, tls: Option<Arc<Tls>>) -> Self {
+        Self { listener, accepting: Accepting::new("listener"), gateway, tls }
+    }
+
     /// A connection that was accepted, with its place among those who wait.
     fn open(&self, tcp: TcpStream, remote: SocketAddr) -> MeteredStream {
         let transport = match &self.tls {
@@ -320,24 +328,25 @@ impl Listener for Incoming {
     type Addr = SocketAddr;
 
     async fn accept(&mut self) -> (MeteredStream, SocketAddr) {
-        loop {
-            match self.listener.accept().await {
-                Ok((tcp, address)) => {
-                    if let Err(error) = tcp.set_nodelay(true) {
-                        tracing::debug!(%error, "TCP_NODELAY refused");
-                    }
-                    return (self.open(tcp, address), address);
-                }
-                Err(error) => {
-                    tracing::warn!(%error, "accept failed; trying again");
-                    tokio::time::sleep(ACCEPT_PAUSE).await;
-                }
-            }
-        }
+        let (tcp, address) = self.accepting.next(|| self.listener.accept()).await;
+        adjust(&tcp);
+        (self.open(tcp, address), address)
     }
 
     fn local_addr(&self) -> std::io::Result<SocketAddr> {
         self.listener.local_addr()
+    }
+}
+
+/// What the system is asked for on every connection. One that is gone already
+/// refuses, and is found out with the first read.
+fn adjust(tcp: &TcpStream) {
+    if let Err(error) = tcp.set_nodelay(true) {
+        tracing::debug!(%error, "TCP_NODELAY refused");
+    }
+    let limit = u32::try_from(GONE_AFTER.as_millis()).unwrap_or(u32::MAX);
+    if let Err(error) = sockopt::set_tcp_user_timeout(tcp, limit) {
+        tracing::debug!(%error, "TCP_USER_TIMEOUT refused");
     }
 }
 
@@ -499,6 +508,14 @@ mod tests {
         let (written, ()) = tokio::join!(server.write_all(&answer), read);
         written.unwrap();
         assert_eq!(meter.phase(), Phase::Answering(Some(64 * 1024)));
+    }
+
+    #[tokio::test]
+    async fn a_peer_that_is_gone_is_not_waited_for_as_long_as_the_system_would() {
+        let (_client, server, _) = pair().await;
+        let Transport::Plain(tcp) = &server.inner else { panic!("no TLS here") };
+        adjust(tcp);
+        assert_eq!(u128::from(sockopt::tcp_user_timeout(tcp).unwrap()), GONE_AFTER.as_millis());
     }
 
     #[tokio::test]

@@ -4,6 +4,7 @@
 //! without a bound in bytes and time; one connection's trouble is its own;
 //! every close says why. Must not: know what a method does.
 
+mod accepting;
 mod answering;
 mod connection;
 mod control;

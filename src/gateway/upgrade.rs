@@ -100,7 +100,7 @@ pub async fn serve(
     let service = routes.into_make_service_with_connect_info::<Wire>();
     let serve = |listener| {
         let (gateway, tls) = (Arc::clone(&gateway), tls.clone());
-        axum::serve(Incoming { listener, gateway, tls }, service.clone()).into_future()
+        axum::serve(Incoming::new(listener, gateway, tls), service.clone()).into_future()
     };
     try_join_all(listeners.into_iter().map(serve)).await.map(drop)
 }

@@ -22,6 +22,11 @@ use crate::telemetry::metrics::History;
 const REFRESH_EVERY: Duration = Duration::from_mins(1);
 /// Connects and disconnects come in bursts; one event tells of a whole burst.
 const SETTLE: Duration = Duration::from_millis(200);
+/// For each so many clients a burst lasts as long again: what is told goes to all of
+/// them, and where a thousand come and go it would be most of the work.
+const CLIENTS_PER_SETTLE: usize = 100;
+/// Nobody hears later than this who is there.
+const SETTLE_MAX: Duration = Duration::from_secs(5);
 /// Sessions that a snapshot names.
 const RECENT: u32 = 5;
 
@@ -72,16 +77,23 @@ pub async fn keep_fresh(services: Arc<Services>) {
         }
         tokio::select! {
             () = tokio::time::sleep(REFRESH_EVERY) => {}
-            () = services.health.refresh.notified() => tokio::time::sleep(SETTLE).await,
+            () = services.health.refresh.notified() => settle(&services).await,
         }
     }
+}
+
+/// Waits for the end of a burst.
+async fn settle(services: &Services) {
+    let times = 1 + services.bus.load().connections / CLIENTS_PER_SETTLE;
+    let burst = SETTLE.saturating_mul(u32::try_from(times).unwrap_or(u32::MAX));
+    tokio::time::sleep(burst.min(SETTLE_MAX)).await;
 }
 
 /// Tells of departures, one event for a whole burst.
 pub async fn tell_presence(services: Arc<Services>) {
     loop {
         services.health.presence.notified().await;
-        tokio::time::sleep(SETTLE).await;
+        settle(&services).await;
         publish_presence(&services);
     }
 }

@@ -63,6 +63,8 @@ pub async fn parts(services: &Services, accounts: Option<&Value>) -> Parts {
     let mut parts = Parts { parts: Map::new(), degraded: Vec::new() };
     parts.add_noted("store", json!({}));
     parts.add_noted("transcripts", json!({}));
+    parts.add_noted("listener", json!({}));
+    parts.add_noted("control", json!({}));
     parts.add_noted("log", json!({"writes": telemetry::place().is_some()}));
     let (active, waiting) = services.runs.counts();
     let tasks = services.runs.tasks();

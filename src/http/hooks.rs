@@ -32,7 +32,7 @@ pub(super) async fn answer(asked: Asked<'_>) -> Response {
         return unread(Unread::TooLarge, limit);
     }
     // Paid before anything is read or compared (GHSA-5m9r-p9g7-679c).
-    if !gateway.auth.now().pay_hook(peer, gateway.services.clock.now_ms()) {
+    if !gateway.auth.now().pay_hook(peer) {
         return written(&HookAnswer::error(429, "too many requests that prove nothing"));
     }
     let headers = &parts.headers;

@@ -2,17 +2,23 @@
 //!
 //! Owns: the growing message and the events that report it, in the same order
 //! for every API. Promises: each block that starts also ends; arguments of a
-//! tool call are an object, `{}` when the model's JSON is broken. Must not:
+//! tool call are an object, `{}` when the model's JSON is broken; whoever reads
+//! can tell that an answer is longer than any model's. Must not:
 //! know how an API writes its stream.
 
 use serde_json::{Map, Value};
 
 use super::scrub::scrub;
-use super::{EventSink, ModelInfo, ProviderError, StreamEvent};
+use super::{EventSink, ModelInfo, ProviderError, ProviderErrorKind, StreamEvent};
 use crate::protocol::message::{AssistantMessage, ContentBlock, Cost, StopReason, Usage};
 
 /// What stands in for a thought that the provider hides.
 const REDACTED: &str = "[Reasoning redacted]";
+/// Longest answer in bytes, thoughts and arguments included: several times what any
+/// model may say at once. A delta has the whole text, and must fit into a frame.
+const MAX_BYTES: usize = 4 * 1024 * 1024;
+/// Most blocks of an answer. A model calls some dozens of tools at once.
+const MAX_BLOCKS: usize = 1024;
 
 /// A message in the making.
 pub struct Answer<'a> {
@@ -23,6 +29,8 @@ pub struct Answer<'a> {
     open: Option<usize>,
     /// JSON text of the arguments, by block.
     arguments: Vec<(usize, String)>,
+    /// Bytes that have come.
+    bytes: usize,
 }
 
 impl<'a> Answer<'a> {
@@ -40,7 +48,7 @@ impl<'a> Answer<'a> {
             response_id: None,
             extra: Map::new(),
         };
-        Self { model, events, message, open: None, arguments: Vec::new() }
+        Self { model, events, message, open: None, arguments: Vec::new(), bytes: 0 }
     }
 
     /// The provider's own id of this answer. The first one counts.
@@ -75,8 +83,21 @@ impl<'a> Answer<'a> {
         &self.message.usage
     }
 
+    /// What is wrong with an answer that goes on and on.
+    pub fn too_long(&self) -> Option<ProviderError> {
+        let text = if self.bytes > MAX_BYTES {
+            format!("the model's answer is longer than {MAX_BYTES} bytes")
+        } else if self.message.content.len() > MAX_BLOCKS {
+            format!("the model's answer has more than {MAX_BLOCKS} parts")
+        } else {
+            return None;
+        };
+        Some(ProviderError::new(ProviderErrorKind::Protocol, text))
+    }
+
     /// More text, in a new block unless one is open.
     pub fn text(&mut self, delta: &str) {
+        self.bytes += delta.len();
         let index = if let Some((index, ContentBlock::Text(block))) = self.open_block() {
             block.text.push_str(delta);
             index
@@ -92,6 +113,7 @@ impl<'a> Answer<'a> {
 
     /// More thought, in a new block unless one is open.
     pub fn thinking(&mut self, delta: &str) {
+        self.bytes += delta.len();
         let index = if let Some((index, ContentBlock::Thinking(block))) = self.open_block() {
             block.thinking.push_str(delta);
             index
@@ -107,6 +129,7 @@ impl<'a> Answer<'a> {
 
     /// More of the signature of the open thought; no event.
     pub fn sign_thinking(&mut self, more: &str) {
+        self.bytes += more.len();
         if let Some((_, ContentBlock::Thinking(block))) = self.open_block() {
             block.thinking_signature.get_or_insert_default().push_str(more);
         }
@@ -169,6 +192,7 @@ impl<'a> Answer<'a> {
         if delta.is_empty() {
             return;
         }
+        self.bytes += delta.len();
         if let Some((_, text)) = self.arguments.iter_mut().find(|(block, _)| *block == index) {
             text.push_str(delta);
             (self.events)(StreamEvent::ToolCallDelta { index, delta: delta.to_owned() });
@@ -262,7 +286,6 @@ impl<'a> Answer<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::providers::ProviderErrorKind;
     use crate::providers::testing::model;
     use serde_json::json;
 
@@ -332,5 +355,28 @@ mod tests {
         assert_eq!(partial.content, [ContentBlock::text("half")]);
         assert_eq!(partial.stop_reason, StopReason::Error);
         assert_eq!(partial.error_message.as_deref(), Some("bad ***"));
+    }
+
+    #[test]
+    fn an_answer_without_end_is_told_from_a_long_one() {
+        let model = model("openai-completions");
+        let mut sink = |_| {};
+        let mut answer = Answer::new(&model, &mut sink, 5);
+        answer.text(&"x".repeat(MAX_BYTES - 2));
+        answer.thinking("y");
+        let call = answer.tool_call("c", "read");
+        answer.tool_arguments(call, "z");
+        assert_eq!(answer.too_long(), None);
+        answer.tool_arguments(call, "z");
+        assert_eq!(answer.too_long().unwrap().kind, ProviderErrorKind::Protocol);
+
+        let mut sink = |_| {};
+        let mut answer = Answer::new(&model, &mut sink, 5);
+        for index in 0..MAX_BLOCKS {
+            assert_eq!(answer.too_long(), None);
+            answer.tool_call(&index.to_string(), "read");
+        }
+        answer.text("one more");
+        assert_eq!(answer.too_long().unwrap().kind, ProviderErrorKind::Protocol);
     }
 }

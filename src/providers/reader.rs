@@ -1,7 +1,8 @@
 //! Reading an event stream to its end.
 //!
 //! Owns: what counts as the end of an answer. Promises: an answer whose end
-//! was announced is not lost when the connection breaks afterwards.
+//! was announced is not lost when the connection breaks afterwards; one without
+//! end is given up.
 
 use super::answer::Answer;
 use super::error::ProviderError;
@@ -43,7 +44,11 @@ pub async fn run(
             Err(error) => break error,
         };
         match reader.read(&event, &mut answer) {
-            Ok(Flow::More) => {}
+            Ok(Flow::More) => {
+                if let Some(error) = answer.too_long() {
+                    return Err(answer.fail(error));
+                }
+            }
             Ok(Flow::End) => break ProviderError::cut(),
             Err(error) => return Err(answer.fail(error)),
         }

@@ -18,6 +18,9 @@ use crate::telemetry::metrics::NUMBERS;
 /// Most writes of one commit: enough to share a sync among all that wait, few
 /// enough that the first does not wait for long.
 const GROUP_MAX: usize = 256;
+/// A disk with less than this after a write that was not stored is still full: a group
+/// may need so much.
+const LEAST_ROOM: u64 = 1024 * 1024;
 
 /// A write that waits for its turn.
 pub(super) trait Job: Send {
@@ -95,13 +98,25 @@ pub(super) fn serve(
             tracing::error!(%error, writes = group.len(), "a group of writes was not stored");
         }
         if committed.is_err() || has_failed {
-            has_failed = committed.is_err();
-            trouble::tell("store", committed.as_ref().err().map(ToString::to_string));
+            let error = committed.as_ref().err().map(ToString::to_string);
+            let error = error.or_else(|| without_room(path));
+            has_failed = error.is_some();
+            trouble::tell("store", error);
         }
         for job in group.drain(..) {
             job.answer(committed.clone());
         }
     }
+}
+
+/// Says so of a disk that has next to nothing left: what is small still finds room in
+/// what the database had before, where others are refused.
+fn without_room(database: &Path) -> Option<String> {
+    let disk = rustix::fs::statvfs(database).ok()?;
+    let left = disk.f_bavail.saturating_mul(disk.f_frsize);
+    // Some file systems do not tell.
+    (disk.f_blocks > 0 && left < LEAST_ROOM)
+        .then(|| format!("the disk is full ({left} bytes left)"))
 }
 
 fn commit(connection: &mut Connection, group: &mut [Box<dyn Job>]) -> rusqlite::Result<()> {

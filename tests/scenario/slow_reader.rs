@@ -23,8 +23,8 @@ use crate::support::{Gateway, WsClient};
 const HEALTH_LIMIT: Duration = Duration::from_millis(250);
 /// Asking all the time would take the time that the events need.
 const PROBE_EVERY: Duration = Duration::from_millis(10);
-/// Each is some 16 MiB of events; the queue holds 50 MiB.
-const RUNS: usize = 6;
+/// Each is some 8 MiB of events; the queue holds 50 MiB.
+const RUNS: usize = 12;
 const TEXT: usize = 1024 * 1024;
 const CHUNKS: usize = 30;
 /// The queue itself, what of it is being written, and room for the runs.

@@ -194,3 +194,21 @@ async fn a_silent_answer_is_never_shown_and_a_tool_is_told_with_its_words() {
     );
     assert!(item.get("status").is_none(), "cards come without the row");
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_long_text_is_told_in_pieces_that_are_worth_it_and_to_its_end() {
+    const WHOLE: usize = 1024 * 1024;
+    let piece = "x".repeat(512);
+    for ending in [Ending::Answer, Ending::Abort, Ending::Failure] {
+        let steps = vec![Step::Says(piece.clone()); WHOLE / piece.len()];
+        let (whole, events) = play(steps, ending).await;
+        let is_text = |event: &&(Instant, EventKind, Value)| event.2["stream"] == "assistant";
+        let member = |name: &str| -> Vec<String> {
+            let all = events.iter().filter(is_text);
+            all.map(|event| event.2["data"][name].as_str().unwrap().to_owned()).collect()
+        };
+        assert_eq!((member("delta").concat(), whole.len()), (whole, WHOLE), "{ending:?}");
+        let written: usize = member("text").iter().map(String::len).sum();
+        assert!(written < 14 * WHOLE, "{ending:?}: {written} bytes");
+    }
+}

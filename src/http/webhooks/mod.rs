@@ -62,7 +62,7 @@ pub(super) async fn answer(asked: Asked<'_>) -> Response {
     }
     // Paid before anything is compared (GHSA-5m9r-p9g7-679c).
     let auth = gateway.auth.now();
-    let paid = auth.pay_hook_token(peer, services.clock.now_ms());
+    let paid = auth.pay_hook_token(peer);
     let Some(proven) = prove(hooks, path, shown(&parts.headers)) else {
         return match paid {
             Ok(()) => text(StatusCode::UNAUTHORIZED, "Unauthorized"),

@@ -106,7 +106,11 @@ impl ClaudeCli {
         process.say(&prompt::line(request, session));
         let mut turn = Turn::default();
         while let Some(line) = process.next().await? {
-            match turn.read(&line, answer)? {
+            let said = turn.read(&line, answer)?;
+            if let Some(error) = answer.too_long() {
+                return Err(error);
+            }
+            match said {
                 Said::Nothing => {}
                 Said::Question(reply) => process.say(&reply),
                 Said::End(outcome) => {

@@ -162,7 +162,7 @@ pub async fn find_link(
     let services = &gateway.services;
     let auth = gateway.auth.now();
     // Paid before anything is compared (GHSA-5m9r-p9g7-679c).
-    if !auth.pay_hook(peer, services.clock.now_ms()) {
+    if !auth.pay_hook(peer) {
         return Err(manner.error(StatusCode::TOO_MANY_REQUESTS, TOO_MANY));
     }
     let hash = Secret::new(hash(token));
