@@ -1,7 +1,6 @@
 //! Chat, sessions and approvals on our page.
 
 use serde_json::{Value, json};
-use tokio::task::JoinSet;
 
 use super::Place;
 use crate::stage::{admin, call};
@@ -63,19 +62,16 @@ async fn a_page_loaded_in_the_middle_of_a_run_shows_it_from_the_beginning_to_the
 #[tokio::test]
 async fn a_gateway_that_is_killed_and_started_again_finds_the_page_as_it_was() {
     let mut place = Place::new().await;
-    let mut steps = JoinSet::new();
-    steps.spawn(place.run("chat", "comes_back", json!({})));
+    let mut steps = place.begin("chat", "comes_back", json!({}));
     for _ in 0..2 {
-        let kill = place.asked().await;
-        assert_eq!(kill.word, "kill");
+        let kill = place.asked_for("kill", &mut steps).await;
         place.gateway.kill9();
         kill.done();
-        let start = place.asked().await;
-        assert_eq!(start.word, "start");
+        let start = place.asked_for("start", &mut steps).await;
         place.gateway.restart_in_place().await;
         start.done();
     }
-    let told = steps.join_next().await.unwrap().unwrap();
+    let told = steps.await.unwrap();
     let keys = told["keys"].as_array().unwrap();
     assert_eq!(keys.len(), 3, "each message was sent once: {told}");
     let calls = place.mock.requests();

@@ -80,8 +80,8 @@ async fn the_text_is_changed_with_its_comments_and_mistakes_name_their_line() {
 #[tokio::test]
 async fn a_change_of_somebody_else_is_shown_and_ours_comes_on_top_of_it() {
     let mut place = commented().await;
-    let steps = place.begin("config", "meets_another", json!({}));
-    let asked = place.asked().await;
+    let mut steps = place.begin("config", "meets_another", json!({}));
+    let asked = place.asked_for("change", &mut steps).await;
     let theirs = text(&place).replacen('{', "{\"session\": {\"mainKey\": \"home\"},", 1);
     fs::write(place.gateway.config_path(), theirs).unwrap();
     asked.done();

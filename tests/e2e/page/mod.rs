@@ -34,7 +34,7 @@ pub struct Place {
 
 /// What the steps have asked for by `ask(word)`, and wait for.
 pub struct Asked {
-    pub word: String,
+    word: String,
     done: oneshot::Sender<()>,
 }
 
@@ -105,15 +105,11 @@ impl Place {
         async move { Browser::new().run(&module, all).await }
     }
 
-    /// The next thing that the steps ask for.
-    pub async fn asked(&mut self) -> Asked {
-        self.asked.recv().await.expect("the server is there")
-    }
-
-    /// The same, which is this word; `steps` must not end before.
+    /// The next thing that the steps ask for is this word; when they end before, which
+    /// they do only when something is wrong, so does the test.
     pub async fn asked_for(&mut self, word: &str, steps: &mut JoinHandle<Value>) -> Asked {
         let asked = tokio::select! {
-            asked = self.asked() => asked,
+            asked = self.asked.recv() => asked.expect("the server is there"),
             ended = steps => panic!("before {word}: {ended:?}"),
         };
         assert_eq!(asked.word, word);

@@ -11,11 +11,11 @@ use crate::stage::admin;
 #[tokio::test]
 async fn the_chart_of_connections_rises_when_clients_connect_and_falls_when_they_go() {
     let mut place = Place::new().await;
-    let steps = place.begin("overview", "counts", json!({}));
-    let asked = place.asked().await;
+    let mut steps = place.begin("overview", "counts", json!({}));
+    let asked = place.asked_for("connect", &mut steps).await;
     let clients = [admin(&place.gateway).await, admin(&place.gateway).await];
     asked.done();
-    let asked = place.asked().await;
+    let asked = place.asked_for("disconnect", &mut steps).await;
     drop(clients);
     asked.done();
     let told = steps.await.unwrap();
@@ -30,8 +30,8 @@ async fn the_chart_of_connections_rises_when_clients_connect_and_falls_when_they
 #[tokio::test]
 async fn a_part_that_is_not_well_is_named_with_since_when_and_what_to_do() {
     let mut place = Place::new().await;
-    let steps = place.begin("overview", "degrades", json!({}));
-    let asked = place.asked().await;
+    let mut steps = place.begin("overview", "degrades", json!({}));
+    let asked = place.asked_for("break", &mut steps).await;
     fs::write(place.gateway.config_path(), "{gateway: {port: 'x'}}").unwrap();
     asked.done();
     let told = steps.await.unwrap();
