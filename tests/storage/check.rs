@@ -10,10 +10,9 @@ use clawgate::store::{SqliteStore, Store};
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
-use crate::stage::Stage;
+use crate::stage::{PATIENCE, Stage};
 use crate::steps::{self, Cell, Part, Step};
 use crate::support::WsClient;
-use crate::support::client::SOON;
 
 /// How texts begin that are said once.
 const SAID: [&str; 6] = ["message-", "note-", "answer-", "done-", "hooked-", "hook-"];
@@ -147,7 +146,7 @@ impl View {
                 let Some(job) = self.jobs.get(of) else { return one_of(&json!(true)) };
                 let id = job["id"].clone();
                 // What a stop cut off is ended soon after the start.
-                let deadline = Instant::now() + SOON;
+                let deadline = Instant::now() + PATIENCE;
                 loop {
                     let params = json!({"id": id, "limit": 10});
                     let page = stage.ask(client, "cron.runs", params).await.payload();

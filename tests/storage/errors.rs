@@ -119,9 +119,7 @@ async fn whichever_call_fails_nothing_acknowledged_is_lost_and_nobody_has_to_hel
     }
     let mut trials = Trials::of("errors");
     let ways = STORY.iter().flat_map(|step| {
-        CALLS.iter().flat_map(|calls| {
-            ERRORS.iter().map(|error| Way { step: *step, calls: *calls, error: *error })
-        })
+        CALLS.iter().flat_map(|calls| ERRORS.map(|error| Way { step: *step, calls, error }))
     });
     let ways = trials.shuffled(ways.collect());
     let mut trial = Trial { stage, world: World::default(), rounds: 0 };

@@ -9,7 +9,7 @@ use std::fs;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-use crate::stage::{Answer, HOOK_TOKEN, Stage};
+use crate::stage::{Answer, HOOK_TOKEN, PATIENCE, Stage};
 use crate::support::WsClient;
 use crate::support::client::SOON;
 use crate::support::guest::Guest;
@@ -198,7 +198,7 @@ async fn say(stage: &mut Stage, client: &mut WsClient, tag: &str) -> Vec<Part> {
         let payload = &frame["payload"];
         frame["event"] == "chat" && payload["runId"] == *run && payload["state"] != "delta"
     };
-    let end = client.wait_for(SOON, is_end).await.expect("every accepted message has an end");
+    let end = client.wait_for(PATIENCE, is_end).await.expect("every accepted message has an end");
     parts.push(Part {
         marks: vec![run, "\"state\":\"final\"".into()],
         cells: vec![cell(format!("said:answer-{tag}"), 1)],

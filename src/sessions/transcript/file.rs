@@ -110,7 +110,7 @@ impl OpenTranscript {
     }
 
     /// What was written is durable.
-    pub(super) const fn is_synced(&mut self) {
+    pub(super) const fn note_synced(&mut self) {
         self.synced = self.length;
     }
 

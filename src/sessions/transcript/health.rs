@@ -42,7 +42,7 @@ impl WriterHealth {
     }
 
     /// Something is on the disk.
-    pub(super) const fn is_synced(&mut self) {
+    pub(super) const fn note_synced(&mut self) {
         self.has_synced = true;
     }
 

@@ -278,8 +278,8 @@ impl Files {
         for path in touched {
             match failed.get(&path) {
                 None => {
-                    self.health.is_synced();
-                    self.open.entry(path).and_modify(|(file, _)| file.is_synced());
+                    self.health.note_synced();
+                    self.open.entry(path).and_modify(|(file, _)| file.note_synced());
                 }
                 Some(error) => {
                     self.health.note(Some(error));
