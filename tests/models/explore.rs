@@ -1,9 +1,8 @@
 //! Trying a model over many interleavings.
 
-use std::time::Instant;
-
 use shuttle::scheduler::{PctScheduler, RandomScheduler, Scheduler};
 use shuttle::{Config, Runner};
+use tokio::time::Instant;
 
 /// Interleavings of each kind when nobody says how many.
 const ROUNDS: usize = 600;
