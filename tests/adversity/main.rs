@@ -15,7 +15,6 @@ mod dice;
 #[path = "../scenario/stage.rs"]
 mod stage;
 
-mod crowd;
 mod descriptors;
 mod full_disk;
 mod providers;

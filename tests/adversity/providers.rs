@@ -68,14 +68,12 @@ const QUIET: [Bad; 14] = [
     bad("circle", "unknown", "", NOTHING),
 ];
 /// They do not stop.
-const FLOODS: [Bad; 7] = [
+const FLOODS: [Bad; 5] = [
     bad("endless-head", "unknown", "", NOTHING),
     bad("endless-error", "unknown", "", NOTHING),
     bad("endless-line", "unknown", "longer than", NOTHING),
-    bad("comments", "unknown", "longer than", NOTHING),
     bad("thoughts", "unknown", "longer than", ""),
     bad("calls", "unknown", "more than", ""),
-    bad("flood", "unknown", "longer than", "xxxx"),
 ];
 
 /// One event with a delta.
@@ -110,9 +108,8 @@ async fn behave(tcp: &mut TcpStream, name: &str) {
         "cut-chunk" => format!("{CHUNKED}{:x}\r\n{half}\r\nfff\r\ndata: {{", half.len()),
         "wrong-chunk" => format!("{CHUNKED}{:x}\r\n{half}\r\nzz\r\ndata", half.len()),
         "cut-length" => EVENTS.replace("\r\n\r\n", "\r\nContent-Length: 99999999\r\n\r\n") + &half,
-        "nothing" | "binary" | "flood" | "thoughts" | "calls" => EVENTS.to_owned(),
+        "nothing" | "binary" | "thoughts" | "calls" => EVENTS.to_owned(),
         "endless-line" => format!("{EVENTS}data: "),
-        "comments" => EVENTS.to_owned(),
         "wrong-json" => format!("{EVENTS}data: {{\"choices\": [{{\"delta\": oops\n\n"),
         "no-http" => "SSH-2.0-OpenSSH_9.9\r\n".to_owned(),
         "page" => "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n<h1>Log in</h1>".to_owned(),
@@ -140,11 +137,9 @@ async fn behave(tcp: &mut TcpStream, name: &str) {
         }
         "endless-head" => flood(tcp, "X-More: and more\r\n").await,
         "endless-error" => flood(tcp, "it is bad ").await,
-        "flood" => flood(tcp, &words(&"x".repeat(1000))).await,
         "thoughts" => flood(tcp, &event(&json!({"reasoning_content": "h".repeat(1000)}))).await,
         "calls" => flood_of_calls(tcp).await,
         "endless-line" => flood(tcp, "x").await,
-        "comments" => flood(tcp, ": still here\n\n").await,
         _ => {}
     }
 }
