@@ -26,6 +26,7 @@ use crate::bus::{Audience, Bus, EventKind, Hub, LocalBackplane, Presence};
 use crate::config::document::ConfigIssue;
 use crate::config::secrets::SecretError;
 use crate::config::{Env, GatewaySettings, SessionScope, Settings};
+use crate::dialects::Dialects;
 use crate::gateway::tls::TlsError;
 use crate::gateway::{self, Gateway};
 use crate::handlers::{self, HealthCache};
@@ -200,7 +201,7 @@ pub async fn run(
     sockets: &mut Sockets,
     on_ready: impl FnOnce(&Start, &Ready),
 ) -> Result<Ended, AppError> {
-    let Start { mut settings, overrides, seen, repair } = start.clone();
+    let Start { mut settings, overrides, seen, repair, dialects } = start.clone();
     let env = &settings.environment(env);
     let began = tokio::time::Instant::now();
     let (mut signals, mut restart) = (Signals::new()?, ending::restart_signal()?);
@@ -210,10 +211,9 @@ pub async fn run(
     let followed = settings.gateway.auth.follow(&settings.secrets, env).await;
     followed.map_err(AppError::lost)?;
     settings.hooks.follow(&settings.secrets, env, &settings.gateway.auth).await;
-    let hub = Arc::new(Hub::default());
-    let (reload, asks) = Reload::new();
+    let (hub, (reload, asks)) = (Arc::new(Hub::default()), Reload::new());
     let (hub_, mode) = (Arc::clone(&hub), Mode::of(repair)?);
-    let gateway = build(settings, env, hub_, reload, &mode).await?;
+    let gateway = build(settings, env, hub_, reload, (&mode, dialects)).await?;
     let services = Arc::clone(&gateway.services);
     let choice = services.models.default_choice();
     let ready = Ready {
@@ -278,7 +278,7 @@ async fn build(
     env: &Env,
     hub: Arc<Hub>,
     reload: Reload,
-    mode: &Mode,
+    (mode, dialects): (&Mode, Dialects),
 ) -> Result<Arc<Gateway>, AppError> {
     let (clock, ids): (Arc<dyn Clock>, Arc<dyn Ids>) = (Arc::new(SystemClock), Arc::new(RandomIds));
     let (tasks, keys) = (Tasks::default(), Live::new(key_rules(&settings)));
@@ -351,7 +351,7 @@ async fn build(
         wizards: Wizards::default(),
         started: tokio::time::Instant::now(),
     });
-    Ok(Arc::new(Gateway::new(services, auth, hub)))
+    Ok(Arc::new(Gateway::new(services, auth, hub, dialects)))
 }
 
 /// Who is let in.

@@ -71,9 +71,13 @@ impl Home {
     /// Starts a gateway here. Its log goes to a file, as it would with a
     /// supervisor, and is shown when the start fails.
     pub async fn start(&self) -> anyhow::Result<Server> {
+        self.start_as(self.command()).await
+    }
+
+    /// The same, where it is not started by its name alone.
+    pub async fn start_as(&self, mut command: Command) -> anyhow::Result<Server> {
         let port = free_port()?;
         let log = self.path().join("log");
-        let mut command = self.command();
         command
             .args(["gateway", "--port", &port.to_string()])
             .stdout(Stdio::null())
@@ -84,7 +88,11 @@ impl Home {
 
     /// The program, on this state.
     pub fn command(&self) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_clawgate"));
+        self.on_this_state(Command::new(env!("CARGO_BIN_EXE_clawgate")))
+    }
+
+    /// A command that has this state, and no other variables than that takes.
+    pub fn on_this_state(&self, mut command: Command) -> Command {
         command
             .env_clear()
             .env("HOME", self.path())

@@ -3,6 +3,7 @@
 use crate::config::document::ConfigIssue;
 use crate::config::watch::fingerprint;
 use crate::config::{self, ConfigError, Env, Overrides, Paths, Settings};
+use crate::dialects::{self, Dialects};
 use crate::registry::Repair;
 
 /// What a gateway begins with.
@@ -16,6 +17,8 @@ pub struct Start {
     pub(super) seen: [u8; 32],
     /// Why these are not the settings of the file.
     pub repair: Option<Repair>,
+    /// What may be spoken beside our own protocol.
+    pub dialects: Dialects,
 }
 
 impl Start {
@@ -46,7 +49,7 @@ impl Start {
         let seen = fingerprint(std::slice::from_ref(&path));
         let settings = config::salvage(env, overrides).filter(|_| path.exists())?;
         let repair = Some(Repair { path, issue });
-        Some(Self { settings, overrides: overrides.clone(), seen, repair })
+        Some(Self::new(settings, overrides, seen, repair))
     }
 
     /// The configuration as it is.
@@ -61,10 +64,19 @@ impl Start {
             let settings = config::load(env, overrides)?;
             let read = settings.files();
             if read == files {
-                return Ok(Self { settings, overrides: overrides.clone(), seen, repair: None });
+                return Ok(Self::new(settings, overrides, seen, None));
             }
             // Which files it includes is known only now.
             files = read;
         }
+    }
+
+    fn new(
+        settings: Settings,
+        overrides: &Overrides,
+        seen: [u8; 32],
+        repair: Option<Repair>,
+    ) -> Self {
+        Self { settings, overrides: overrides.clone(), seen, repair, dialects: &dialects::ALL }
     }
 }

@@ -8,6 +8,8 @@
 pub mod chat;
 pub mod claude;
 
+use std::fmt;
+
 use crate::gateway::Gateway;
 use crate::http::{Manner, Route, SocketRoute, openai};
 
@@ -23,7 +25,16 @@ pub struct Dialect {
     pub sockets: &'static [SocketRoute],
 }
 
-/// All of them, in the order in which their paths are looked through.
+impl fmt::Debug for Dialect {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name)
+    }
+}
+
+/// Dialects, in the order in which their paths are looked through.
+pub type Dialects = &'static [&'static Dialect];
+
+/// All of them.
 pub static ALL: [&Dialect; 3] = [&openai::DIALECT, &claude::DIALECT, &chat::DIALECT];
 
 /// The dialects in which a path may mean something, each with the path as its
@@ -47,5 +58,6 @@ pub(crate) fn anywhere<'p>(
     let prefix = &gateway.services.settings.now().gateway.dialects.prefix;
     let below = if prefix.is_empty() { None } else { path.strip_prefix(prefix.as_str()) };
     let paths = [Some(path), below.filter(|below| below.starts_with('/'))];
-    paths.into_iter().flatten().flat_map(|path| ALL.into_iter().map(move |it| (it, path)))
+    let dialects = gateway.dialects;
+    paths.into_iter().flatten().flat_map(|path| dialects.iter().map(move |it| (*it, path)))
 }

@@ -131,6 +131,7 @@ async fn first_message(socket: &mut Socket) -> Result<bytes::Bytes, Option<Farew
             Received::Message(message) | Received::Binary(message) => return Ok(message),
             Received::Control => {}
             Received::TooLarge => return Err(Some(Farewell::silent(1009))),
+            Received::Broken(code) => return Err(Some(Farewell::silent(code))),
             Received::Gone(_) => return Err(None),
         }
     }

@@ -8,6 +8,7 @@
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
@@ -38,7 +39,7 @@ const STALL_LIMIT: Duration = Duration::from_secs(30);
 /// How long a client may go on sending a body that is not wanted before it reads
 /// the refusal. Many send all of it first, and a connection that is closed with
 /// bytes unread is reset, which takes the answer away (RFC 9112, §9.6).
-const LINGER_LIMIT: Duration = Duration::from_secs(3);
+pub const LINGER_LIMIT: Duration = Duration::from_secs(3);
 /// How long a peer may leave what it was sent without a sign of life. What is sent
 /// at least every half a minute (a ping, a tick) finds out that a machine is gone, and
 /// the system alone would go on for a quarter of an hour. Long enough for a network
@@ -47,17 +48,37 @@ const GONE_AFTER: Duration = Duration::from_secs(90);
 /// Frames that are written to the connection directly, before anything that
 /// the library writes after they were put here.
 #[derive(Debug)]
-pub struct Bypass(Mutex<Chain<Bytes, Bytes>>);
+pub struct Bypass {
+    frames: Mutex<Chain<Bytes, Bytes>>,
+    /// Whether the library has written a part of something.
+    is_midway: AtomicBool,
+}
 
 impl Bypass {
     fn new() -> Self {
-        Self(Mutex::new(Bytes::new().chain(Bytes::new())))
+        let frames = Mutex::new(Bytes::new().chain(Bytes::new()));
+        Self { frames, is_midway: AtomicBool::new(false) }
     }
 
     /// Puts frames here, in two parts; the next flush sends them. What the library
     /// holds has to be flushed before.
     pub fn put(&self, first: Bytes, second: Bytes) {
-        *self.0.lock() = first.chain(second);
+        *self.frames.lock() = first.chain(second);
+    }
+
+    /// Puts frames here that go before whatever the library holds, unless a part of
+    /// something has gone already.
+    pub fn put_before(&self, last: Bytes) {
+        let mut frames = self.frames.lock();
+        if !frames.has_remaining() && !self.is_midway.load(Ordering::Acquire) {
+            *frames = last.chain(Bytes::new());
+        }
+    }
+
+    /// Notes how much the library has written of what it wanted to.
+    fn note(&self, polled: &Poll<std::io::Result<usize>>, wanted: usize) {
+        let is_whole = matches!(polled, Poll::Ready(Ok(written)) if *written == wanted);
+        self.is_midway.store(!is_whole, Ordering::Release);
     }
 }
 
@@ -240,7 +261,7 @@ impl MeteredStream {
 
 impl MeteredStream {
     fn poll_bypass(&mut self, cx: &mut Context<'_>) -> Poll<std::io::Result<()>> {
-        let mut frame = self.bypass.0.lock();
+        let mut frame = self.bypass.frames.lock();
         if !frame.has_remaining() {
             return Poll::Ready(Ok(()));
         }
@@ -264,6 +285,7 @@ impl AsyncWrite for MeteredStream {
     ) -> Poll<std::io::Result<usize>> {
         ready!(self.poll_bypass(cx))?;
         let polled = Pin::new(&mut self.inner).poll_write(cx, buf);
+        self.bypass.note(&polled, buf.len());
         self.or_stalled(cx, polled)
     }
 
@@ -281,9 +303,15 @@ impl AsyncWrite for MeteredStream {
         self.inner.is_write_vectored()
     }
 
+    /// Of a WebSocket that was closed and may leave something unread, this is the end:
+    /// the library has no other way to tell.
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<std::io::Result<()>> {
         ready!(self.poll_bypass(cx))?;
-        Pin::new(&mut self.inner).poll_flush(cx)
+        ready!(Pin::new(&mut self.inner).poll_flush(cx))?;
+        if matches!(self.meter.phase(), Phase::Closing(_)) && self.meter.leaves_rest() {
+            return self.poll_shutdown(cx);
+        }
+        Poll::Ready(Ok(()))
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<std::io::Result<()>> {

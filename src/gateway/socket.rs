@@ -10,11 +10,13 @@ use std::time::Duration;
 use axum::extract::ws::{CloseFrame, Message, Utf8Bytes, WebSocket};
 use bytes::Bytes;
 use futures_util::SinkExt;
+use tokio_tungstenite::tungstenite::Error;
+use tokio_tungstenite::tungstenite::error::ProtocolError;
 
 use crate::support::BoxFuture;
 
 use super::frames::Frames;
-use super::io::{Bypass, Wire};
+use super::io::{Bypass, LINGER_LIMIT, Wire};
 use super::meter::Meter;
 use super::preauth::PreauthPermit;
 
@@ -32,6 +34,8 @@ pub enum Received {
     Binary(Bytes),
     /// A message over the limit.
     TooLarge,
+    /// What is no WebSocket, and the close code for it (RFC 6455 §7.4.1).
+    Broken(u16),
     /// Ping or pong; answered already.
     Control,
     /// The peer is gone, with its close code when it gave one.
@@ -68,7 +72,8 @@ impl Socket {
             Some(Err(error)) if self.meter.is_exhausted() || is_too_large(&error) => {
                 Received::TooLarge
             }
-            Some(Err(_)) | None => Received::Gone(None),
+            Some(Err(error)) => breach(&error).map_or(Received::Gone(None), Received::Broken),
+            None => Received::Gone(None),
         }
     }
 
@@ -106,8 +111,16 @@ impl Socket {
     }
 
     /// Answers the close frame of a peer that has said good-bye (RFC 6455 §5.5.1):
-    /// without one it sees 1006. Boxed as [`Self::close`].
-    pub fn part(mut self) -> BoxFuture<'static, ()> {
+    /// without one it sees 1006. Texts that were on their way go before it. Boxed as
+    /// [`Self::close`].
+    pub fn part(mut self, last: impl Iterator<Item = String>) -> BoxFuture<'static, ()> {
+        let mut frames = Vec::new();
+        for text in last {
+            push_head(&mut frames, text.len());
+            frames.extend_from_slice(text.as_bytes());
+        }
+        // The library writes no message of its own behind a close frame.
+        self.bypass.put_before(frames.into());
         Box::pin(async move {
             // The library writes its answer when it is asked for what comes next.
             let rest = async { while let Some(Ok(_)) = self.inner.recv().await {} };
@@ -131,21 +144,40 @@ impl Socket {
                 // Its close frame is the answer that we wait for, and the last.
                 while let Some(Ok(_)) = self.inner.recv().await {}
             };
-            let _ = tokio::time::timeout(CLOSE_GRACE, close).await;
+            if tokio::time::timeout(CLOSE_GRACE, close).await.is_ok() {
+                // Behind an error the library reads no more; here what the peer is
+                // still sending is read away. It has nothing to do after an answer.
+                self.meter.leave_rest();
+                let _ = tokio::time::timeout(LINGER_LIMIT, self.inner.flush()).await;
+            }
         })
     }
 }
 
 fn is_too_large(error: &axum::Error) -> bool {
-    use tokio_tungstenite::tungstenite::Error;
+    matches!(of_library(error), Some(Error::Capacity(_)))
+}
+
+/// The close code for somebody who broke the rules; `None` when the connection is
+/// what broke.
+fn breach(error: &axum::Error) -> Option<u16> {
+    match of_library(error)? {
+        Error::Protocol(ProtocolError::ResetWithoutClosingHandshake) => None,
+        Error::Protocol(_) => Some(1002),
+        Error::Utf8(_) => Some(1007),
+        _ => None,
+    }
+}
+
+fn of_library(error: &axum::Error) -> Option<&Error> {
     let mut source: Option<&(dyn std::error::Error + 'static)> = Some(error);
     while let Some(error) = source {
-        if let Some(Error::Capacity(_)) = error.downcast_ref::<Error>() {
-            return true;
+        if let Some(error) = error.downcast_ref() {
+            return Some(error);
         }
         source = error.source();
     }
-    false
+    None
 }
 
 /// At most `max` bytes of `text`, cut between characters.

@@ -117,11 +117,19 @@ pub(super) async fn serve<S: Speaker>(mut socket: Socket, mut speaker: S) -> Str
             Turn::Read(Received::Message(message)) => speaker.hear(message).await,
             Turn::Read(Received::Binary(message)) => speaker.hear_binary(message).await,
             Turn::Read(Received::TooLarge) => {
+                write_rest(&mut socket, &mut speaker).await;
                 socket.close(1009, TOO_LARGE).await;
                 return "message too large".into();
             }
+            Turn::Read(Received::Broken(code)) => {
+                write_rest(&mut socket, &mut speaker).await;
+                socket.close(code, "").await;
+                return format!("broken frames, closed with {code}");
+            }
             Turn::Read(Received::Gone(code)) => {
-                socket.part().await;
+                let rest = rest(&speaker);
+                let texts = rest.into_iter().filter_map(|item| text_of(&mut speaker, item));
+                socket.part(texts).await;
                 return code.map_or_else(|| "gone".into(), |code| format!("closed with {code}"));
             }
             Turn::Ping if !ping(&mut socket, &speaker).await => return "gone".into(),
@@ -196,6 +204,20 @@ async fn write(socket: &mut Socket, speaker: &mut impl Speaker, items: Vec<Item>
         }
     }
     speaker.subscriber().outbox.unless_cut(socket.write(frames)).await.unwrap_or(true)
+}
+
+/// What was caused by messages before the last one, and is not written yet.
+fn rest(speaker: &impl Speaker) -> Vec<Item> {
+    match speaker.subscriber().outbox.take() {
+        Batch::Items(items) => items,
+        Batch::Empty | Batch::Close(_) => Vec::new(),
+    }
+}
+
+async fn write_rest(socket: &mut Socket, speaker: &mut impl Speaker) {
+    let rest = rest(speaker);
+    // If the peer is gone, closing finds out as well.
+    let _ = rest.is_empty() || write(socket, speaker, rest).await;
 }
 
 fn pings(every: Duration) -> Interval {

@@ -13,6 +13,7 @@ use tokio::net::TcpListener;
 
 use crate::auth::Auth;
 use crate::bus::Hub;
+use crate::dialects::Dialects;
 use crate::dialects::claude::history::Histories;
 use crate::dialects::claude::live::Rooms;
 use crate::dialects::claude::projects::Projects;
@@ -62,11 +63,13 @@ pub struct Gateway {
     pub claude: Rooms,
     /// Sessions that Claude Code itself has here, if they are shown.
     pub projects: Option<Projects>,
+    /// What else may be spoken here, where the configuration lets it.
+    pub dialects: Dialects,
 }
 
 impl Gateway {
     /// Puts the parts together.
-    pub fn new(services: Arc<Services>, auth: Auth, hub: Arc<Hub>) -> Self {
+    pub fn new(services: Arc<Services>, auth: Auth, hub: Arc<Hub>, dialects: Dialects) -> Self {
         let preauth = PreauthBudget::new(services.settings.now().gateway.max_preauth_per_ip);
         let tickets = http::Tickets::default();
         let (uploads, histories) = (Arc::default(), Histories::default());
@@ -85,6 +88,7 @@ impl Gateway {
             histories,
             claude,
             projects,
+            dialects,
         }
     }
 }

@@ -1,0 +1,84 @@
+//! A gateway under callgrind, and what it has executed.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::Context as _;
+
+use super::lines::{Line, SESSIONS};
+use super::load::gateway::Home;
+use super::load::provider::Provider;
+use super::load::state;
+
+/// Size of the transcript whose end is read.
+const LONG_MIB: u32 = 1;
+
+/// Counts.
+pub struct Counter {
+    program: PathBuf,
+    provider: Provider,
+    /// The state that every run begins with.
+    origin: Home,
+}
+
+impl Counter {
+    /// For this program. Its first start, which takes the sessions into the index, is
+    /// not counted.
+    pub async fn new(program: &Path) -> Self {
+        let found = Command::new("valgrind").arg("--version").output();
+        assert!(found.is_ok(), "instructions are counted by valgrind: apt-get install valgrind");
+        let program = Path::new(env!("CARGO_MANIFEST_DIR")).join(program);
+        assert!(program.is_file(), "there is no {}: cargo build --release", program.display());
+        let provider = Provider::start().await.unwrap();
+        let origin = Home::new(provider.address()).unwrap();
+        state::sessions(&origin, SESSIONS).unwrap();
+        state::long_session(&origin, LONG_MIB).unwrap();
+        let first = origin.start_as(origin.on_this_state(Command::new(&program))).await.unwrap();
+        first.terminate().unwrap();
+        Self { program, provider, origin }
+    }
+
+    /// The instructions of doing it once.
+    pub async fn each(&self, line: &Line) -> u64 {
+        let (few, many) = tokio::join!(self.all(line, line.few), self.all(line, line.many));
+        let (few, many) = (few.unwrap(), many.unwrap());
+        let times = u64::try_from((line.many - line.few) * line.share).unwrap();
+        many.saturating_sub(few) / times
+    }
+
+    /// Those of a whole process that does it so often.
+    async fn all(&self, line: &Line, times: usize) -> anyhow::Result<u64> {
+        let home = Home::new(self.provider.address())?;
+        copy(&self.origin.state(), &home.state())?;
+        let out = home.state().with_file_name("callgrind.out");
+        let mut command = home.on_this_state(Command::new("valgrind"));
+        command
+            .arg("--tool=callgrind")
+            .arg(format!("--callgrind-out-file={}", out.display()))
+            .arg(&self.program)
+            // What runs beside what would be another count each time.
+            .env("TOKIO_WORKER_THREADS", "1");
+        let gateway = home.start_as(command).await?;
+        (line.work)(gateway.address(), times).await.with_context(|| line.name)?;
+        gateway.terminate()?;
+        let text = fs::read_to_string(&out).context("callgrind has written nothing")?;
+        let total = text.lines().find_map(|line| line.strip_prefix("totals: "));
+        Ok(total.context("no totals")?.trim().parse()?)
+    }
+}
+
+/// Copies what is in a folder.
+fn copy(from: &Path, to: &Path) -> anyhow::Result<()> {
+    fs::create_dir_all(to)?;
+    for entry in fs::read_dir(from)? {
+        let entry = entry?;
+        let target = to.join(entry.file_name());
+        if entry.file_type()?.is_dir() {
+            copy(&entry.path(), &target)?;
+        } else {
+            fs::copy(entry.path(), target)?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,63 @@
+//! How many instructions the gateway executes for what it does most often.
+//!
+//! Unlike times they are the same on a busy machine, so a change that makes one of
+//! these dearer is found before it is merged. The release build is run under
+//! valgrind's callgrind, twice for each line, with few and with many requests; the
+//! difference is what a request costs. `benches/instructions.txt` has what it cost
+//! before; `docs/benchmarks.md` says how to renew it.
+//!
+//! | file | what it has |
+//! |---|---|
+//! | `lines` | what is counted |
+//! | `counted` | a gateway under callgrind, and what it has executed |
+//! | `figures` | the committed file, and what counts as dearer |
+#![forbid(unsafe_code)]
+#![warn(clippy::pedantic)]
+
+mod counted;
+mod figures;
+mod lines;
+
+/// The client, the provider and the states of the benchmarks.
+#[path = "../../benches/load"]
+#[allow(dead_code, reason = "the benchmarks use more of it")]
+mod load {
+    pub mod client;
+    pub mod gateway;
+    pub mod provider;
+    pub mod server;
+    pub mod state;
+}
+
+use counted::Counter;
+use figures::{Figures, Verdict};
+
+/// The program that is counted: the release build.
+const PROGRAM: &str = "CLAWGATE_COUNTED";
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nothing_costs_more_instructions_than_before() {
+    let Some(program) = std::env::var_os(PROGRAM) else {
+        eprintln!(
+            "instructions were NOT counted: {PROGRAM} has to name a release build, \
+             which must be of this state of the source; .ci/run does so"
+        );
+        return;
+    };
+    let counter = Counter::new(program.as_ref()).await;
+    let before = Figures::read();
+    let (mut costs, mut dearer) = (Vec::new(), Vec::new());
+    for line in &lines::LINES {
+        let now = counter.each(line).await;
+        let verdict = before.judge(line.name, now);
+        eprintln!("{verdict}");
+        if matches!(verdict, Verdict::Dearer { .. } | Verdict::Unknown { .. }) {
+            dearer.push(verdict.to_string());
+        }
+        costs.push((line.name, now));
+    }
+    if std::env::var_os("CLAWGATE_UPDATE").is_some() {
+        return Figures::write(&costs);
+    }
+    assert!(dearer.is_empty(), "{}\n{}", dearer.join("\n"), figures::ADVICE);
+}
