@@ -1,8 +1,8 @@
 //! The server to compare with: WebSocket and nothing else.
 //!
 //! The same library and the same buffer sizes as the gateway. It answers every
-//! text with one prebuilt frame, and on `fanout <events> <bytes>` sends that
-//! many prebuilt frames to every connection. What it reads or queues while a
+//! text with one prebuilt frame, on `fanout <events> <bytes>` sends that many
+//! prebuilt frames to every connection, and on `tell <bytes>` one of them. What it reads or queues while a
 //! turn lasts is written in one flush, so this is what the library can do, not
 //! a straw man.
 
@@ -75,10 +75,17 @@ impl Everybody {
         queue
     }
 
+    /// One event to everybody.
+    fn tell(&self, bytes: usize) {
+        let event = event(bytes);
+        for queue in self.queues.lock().iter() {
+            // Who is gone gets nothing.
+            let _ = queue.send(event.clone());
+        }
+    }
+
     async fn fan_out(&self, events: usize, bytes: usize) {
-        let head = r#"{"type":"event","event":"agent","payload":""#;
-        let body = "x".repeat(bytes.saturating_sub(head.len() + 2));
-        let event = Utf8Bytes::from(format!("{head}{body}\"}}"));
+        let event = event(bytes);
         let last = r#"{"type":"event","event":"chat","payload":{"state":"final"}}"#;
         let frames = std::iter::repeat_n(event, events.saturating_sub(1));
         for (number, frame) in frames.chain([Utf8Bytes::from_static(last)]).enumerate() {
@@ -92,6 +99,12 @@ impl Everybody {
             }
         }
     }
+}
+
+fn event(bytes: usize) -> Utf8Bytes {
+    let head = r#"{"type":"event","event":"agent","payload":""#;
+    let body = "x".repeat(bytes.saturating_sub(head.len() + 2));
+    Utf8Bytes::from(format!("{head}{body}\"}}"))
 }
 
 async fn upgrade(State(everybody): State<Arc<Everybody>>, upgrade: WebSocketUpgrade) -> Response {
@@ -135,6 +148,9 @@ async fn answer(everybody: &Arc<Everybody>, socket: &mut WebSocket, first: Messa
             let everybody = Arc::clone(everybody);
             // Its own task, since this connection gets the events too.
             detached(async move { everybody.fan_out(events, bytes).await });
+        } else if let Some(bytes) = text.strip_prefix("tell ").and_then(|bytes| bytes.parse().ok())
+        {
+            everybody.tell(bytes);
         } else if socket.feed(Message::Text(everybody.answer.clone())).await.is_err() {
             return false;
         }

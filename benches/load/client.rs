@@ -4,13 +4,14 @@
 //! little as it can: requests are masked once and sent as they are, frames are
 //! told apart by their first bytes and never parsed.
 
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::ops::Range;
 
 use anyhow::{Context as _, bail, ensure};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::TcpStream;
+use tokio::net::{TcpSocket, TcpStream};
+use tokio::task::JoinSet;
 
 /// The shared secret of the gateways that are measured.
 pub const SECRET: &str = "bench-secret-0001";
@@ -213,16 +214,63 @@ pub fn find(text: &[u8], needle: &[u8]) -> Option<usize> {
     text.windows(needle.len()).position(|window| window == needle)
 }
 
-/// Opens and logs in `count` connections, a few at a time: a server only lets
-/// so many wait for their login.
+/// Opens and logs in `count` connections.
 pub async fn crowd(address: SocketAddr, count: usize) -> anyhow::Result<Vec<Link>> {
-    const AT_ONCE: usize = 16;
     let mut links = Vec::with_capacity(count);
     while links.len() < count {
-        let batch = (count - links.len()).min(AT_ONCE);
-        links.extend(
-            futures_util::future::try_join_all((0..batch).map(|_| Link::hello(address))).await?,
-        );
+        links.extend(some(address, links.len(), count).await?);
     }
     Ok(links)
+}
+
+/// Clients that are logged in and read what they are told, until this is dropped.
+#[derive(Default)]
+pub struct Listeners {
+    count: usize,
+    readers: JoinSet<anyhow::Result<()>>,
+}
+
+impl Listeners {
+    /// As many more as make `count`.
+    pub async fn grow(&mut self, address: SocketAddr, count: usize) -> anyhow::Result<()> {
+        while self.count < count {
+            for mut link in some(address, self.count, count).await? {
+                self.count += 1;
+                self.readers.spawn(async move {
+                    loop {
+                        link.next().await?;
+                    }
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// Fails when somebody is gone.
+    pub fn all_there(&mut self) -> anyhow::Result<()> {
+        self.readers.try_join_next().map_or(Ok(()), |gone| gone?)
+    }
+}
+
+/// Some of `count` at once: a server only lets so many wait for their login. They come
+/// from as many addresses as they need, since the port of one that was closed stays
+/// taken for a minute.
+async fn some(address: SocketAddr, here: usize, count: usize) -> anyhow::Result<Vec<Link>> {
+    const AT_ONCE: usize = 16;
+    const OF_ONE_ADDRESS: usize = 1_000;
+    let come = (here..count.min(here + AT_ONCE)).map(|number| async move {
+        let stream = come_from_elsewhere(address, number / OF_ONE_ADDRESS).await?;
+        let mut link = Link::upgrade(stream, address).await?;
+        link.connect().await?;
+        anyhow::Ok(link)
+    });
+    futures_util::future::try_join_all(come).await
+}
+
+/// Comes from another loopback address, as if from another machine.
+pub async fn come_from_elsewhere(address: SocketAddr, machine: usize) -> anyhow::Result<TcpStream> {
+    let [high, low] = u16::try_from(machine + 1)?.to_be_bytes();
+    let socket = TcpSocket::new_v4()?;
+    socket.bind(SocketAddr::new(Ipv4Addr::new(127, 1, high, low).into(), 0))?;
+    Ok(socket.connect(address).await?)
 }

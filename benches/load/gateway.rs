@@ -1,4 +1,4 @@
-//! Starting the gateway on a state directory.
+//! Starting the gateway, or the original, on a state directory.
 
 use std::fs::{self, File};
 use std::io;
@@ -11,17 +11,23 @@ use serde_json::json;
 use tempfile::TempDir;
 
 use super::client::SECRET;
+use super::original::{self, Original};
 use super::server::{Server, free_port};
 
 /// A home with a state directory and a configuration.
-pub struct Home(TempDir);
+pub struct Home {
+    folder: TempDir,
+    /// Whose home it is, where it is not the gateway's.
+    original: Option<Original>,
+}
 
 impl Home {
     /// A fresh one; its model is served by `provider`.
-    pub fn new(provider: SocketAddr) -> anyhow::Result<Self> {
-        let home = Self(TempDir::with_prefix("clawgate-bench-")?);
+    pub fn new(provider: SocketAddr, original: Option<&Original>) -> anyhow::Result<Self> {
+        let folder = TempDir::with_prefix("clawgate-bench-")?;
+        let home = Self { folder, original: original.cloned() };
         fs::create_dir_all(home.state())?;
-        let config = json!({
+        let mut config = json!({
             "gateway": {"mode": "local", "bind": "loopback", "auth": {"mode": "token", "token": SECRET}},
             "agents": {
                 "defaults": {
@@ -44,6 +50,9 @@ impl Home {
                 }},
             },
         });
+        if home.original.is_some() {
+            original::adapt(&mut config, home.path());
+        }
         fs::write(home.state().join("openclaw.json"), config.to_string())?;
         Ok(home)
     }
@@ -51,6 +60,11 @@ impl Home {
     /// The state directory.
     pub fn state(&self) -> PathBuf {
         self.path().join("state")
+    }
+
+    /// Whether it is the original's, which finds sessions by its own index.
+    pub fn is_original(&self) -> bool {
+        self.original.is_some()
     }
 
     /// Removes the database, so that the next start knows only files.
@@ -65,7 +79,7 @@ impl Home {
     }
 
     fn path(&self) -> &Path {
-        self.0.path()
+        self.folder.path()
     }
 
     /// Starts a gateway here. Its log goes to a file, as it would with a
@@ -88,6 +102,9 @@ impl Home {
 
     /// The program, on this state.
     pub fn command(&self) -> Command {
+        if let Some(original) = &self.original {
+            return original.command(self.path(), &self.state());
+        }
         self.on_this_state(Command::new(env!("CARGO_BIN_EXE_clawgate")))
     }
 

@@ -4,9 +4,12 @@ use std::path::PathBuf;
 
 use clap::{Parser, ValueEnum};
 
-/// Measures the gateway side by side with a bare WebSocket server.
+use super::stats::Side;
+
+/// Measures the gateway side by side with the original and a bare WebSocket server.
 #[derive(Debug, Clone, Parser)]
 #[command(name = "load")]
+#[allow(clippy::struct_excessive_bools)] // switches
 pub struct Options {
     /// Fewer connections, shorter runs and one round: to see that it works
     #[arg(long)]
@@ -20,7 +23,8 @@ pub struct Options {
     /// Also write the numbers as JSON to this file
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
-    /// Put the table into docs/benchmarks.md
+    /// Put what was measured into docs/benchmarks.json, and with what that has besides
+    /// into the table and the pictures of docs/benchmarks.md
     #[arg(long)]
     pub write: bool,
     /// How long `soak` goes on, in minutes [default: 60]
@@ -29,6 +33,12 @@ pub struct Options {
     /// Size of the transcript that `chat.history` reads, in MiB
     #[arg(long, default_value_t = 1024, value_name = "MIB")]
     pub transcript: u32,
+    /// Leave the original out
+    #[arg(long)]
+    pub no_original: bool,
+    /// There is nothing but loopback here
+    #[arg(long, hide = true)]
+    pub alone: bool,
     /// Be the server to compare with, on this port
     #[arg(long, hide = true, value_name = "PORT")]
     pub bare_server: Option<u16>,
@@ -44,7 +54,9 @@ pub enum Row {
     Start,
     /// Memory, idle and per idle client
     Memory,
-    /// `health` round trips
+    /// Memory with 10 000 clients
+    Crowd,
+    /// Round trips of requests
     Health,
     /// Events to many subscribers
     Fanout,
@@ -66,6 +78,40 @@ pub enum Row {
     Starting,
     /// Hours of use: what grows? Only when it is asked for
     Soak,
+    /// Paced delivery to many subscribers
+    Latency,
+    /// Sessions that were used and left
+    Left,
+}
+
+impl Row {
+    /// What is measured beside the gateway.
+    pub const fn sides(self) -> &'static [Side] {
+        use Side::{Bare, Gateway, Original};
+        match self {
+            Self::Start | Self::Memory | Self::Health | Self::Fanout | Self::Latency => {
+                &[Gateway, Original, Bare]
+            }
+            Self::Chat
+            | Self::Sessions
+            | Self::History
+            | Self::Appends
+            | Self::Quiet
+            | Self::Starting => &[Gateway, Original],
+            Self::Silence | Self::Crowd => &[Gateway, Bare],
+            Self::Relay | Self::Left | Self::Soak => &[Gateway],
+        }
+    }
+
+    /// Rounds beyond these would take longer than they tell: a minute in which nothing
+    /// happens says as much as five, and the original needs minutes for 1 000 clients.
+    pub const fn most_rounds(self, side: Side) -> usize {
+        match (self, side) {
+            (Self::Quiet | Self::Left | Self::Crowd | Self::Soak, _)
+            | (Self::Memory | Self::Fanout | Self::Latency, Side::Original) => 1,
+            _ => usize::MAX,
+        }
+    }
 }
 
 impl Options {

@@ -5,6 +5,8 @@ mod chat;
 mod fanout;
 mod health;
 mod history;
+mod latency;
+mod left;
 mod memory;
 mod quiet;
 mod relay;
@@ -14,54 +16,74 @@ mod soak;
 mod start;
 mod starting;
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use anyhow::Context as _;
 use clap::ValueEnum as _;
+use tokio::time::Instant;
 
 use super::bare_server;
 use super::gateway::Home;
 use super::options::{Options, Row};
+use super::original::Original;
 use super::provider::Provider;
 use super::server::Server;
 use super::state;
-use super::stats::Samples;
+use super::stats::{Samples, Side};
 
 /// Connects are told to everybody a moment later; then it is quiet.
 const SETTLE: Duration = Duration::from_millis(700);
 
-/// A row that takes longer hangs.
-const PATIENCE: Duration = Duration::from_mins(2);
+/// A row that takes longer hangs. The original needs minutes to let 1 000 clients in.
+const PATIENCE: Duration = Duration::from_mins(10);
 
 /// What the measurements share. The large states are made once.
 pub struct Lab {
     options: Options,
     provider: Provider,
+    original: Option<Original>,
     /// With 5 000 sessions.
-    many: Option<Home>,
+    many: BTreeMap<Side, Home>,
     /// With one large transcript.
     long: Option<Home>,
 }
 
 impl Lab {
-    async fn new(options: &Options) -> anyhow::Result<Self> {
+    async fn new(options: &Options, original: Option<Original>) -> anyhow::Result<Self> {
         let provider = Provider::start().await?;
-        let mut lab = Self { options: options.clone(), provider, many: None, long: None };
-        if options.wants(Row::Sessions) {
-            let home = lab.home()?;
-            state::sessions(&home, sessions::COUNT)?;
-            lab.many = Some(indexed(home).await?);
+        let (options, many) = (options.clone(), BTreeMap::new());
+        let mut lab = Self { options, provider, original, many, long: None };
+        if lab.options.wants(Row::Sessions) {
+            for side in Row::Sessions.sides() {
+                if lab.has(*side) {
+                    let home = lab.home_of(*side)?;
+                    state::sessions(&home, sessions::COUNT)?;
+                    lab.many.insert(*side, indexed(home).await?);
+                }
+            }
         }
-        if options.wants(Row::History) {
+        if lab.options.wants(Row::History) {
             let home = lab.home()?;
-            state::long_session(&home, options.transcript)?;
+            state::long_session(&home, lab.options.transcript)?;
             lab.long = Some(home);
         }
         Ok(lab)
     }
 
+    fn has(&self, side: Side) -> bool {
+        side != Side::Original || self.original.is_some()
+    }
+
+    /// An empty one of the gateway.
     fn home(&self) -> anyhow::Result<Home> {
-        Home::new(self.provider.address())
+        self.home_of(Side::Gateway)
+    }
+
+    /// An empty one of a side that has homes.
+    fn home_of(&self, side: Side) -> anyhow::Result<Home> {
+        let original = self.original.as_ref().filter(|_| side == Side::Original);
+        Home::new(self.provider.address(), original)
     }
 }
 
@@ -71,30 +93,44 @@ async fn indexed(home: Home) -> anyhow::Result<Home> {
     Ok(home)
 }
 
-/// A gateway on a fresh state, with its home, which has to outlive it.
-async fn fresh(lab: &Lab) -> anyhow::Result<(Server, Home)> {
-    let home = lab.home()?;
-    Ok((home.start().await?, home))
+/// A server on a fresh state, with its home, which has to outlive it.
+async fn fresh(lab: &Lab, side: Side) -> anyhow::Result<(Server, Option<Home>)> {
+    if side == Side::Bare {
+        return Ok((bare_server::start().await?, None));
+    }
+    let home = lab.home_of(side)?;
+    Ok((home.start().await?, Some(home)))
 }
 
-async fn bare() -> anyhow::Result<Server> {
-    bare_server::start().await
-}
-
-/// Measures everything that is wanted, round by round.
-pub async fn measure(options: &Options) -> anyhow::Result<Samples> {
-    let lab = Lab::new(options).await?;
-    let mut samples = Samples::default();
+/// Measures everything that is wanted, round by round. What fails is told, and loses
+/// nothing of the rest.
+pub async fn measure(
+    options: &Options,
+    original: Option<Original>,
+) -> anyhow::Result<(Samples, Vec<String>)> {
+    let all = Instant::now();
+    let lab = Lab::new(options, original).await?;
+    let (mut samples, mut failures) = (Samples::default(), Vec::new());
     for round in 1..=options.rounds() {
         for row in Row::value_variants().iter().filter(|row| options.wants(**row)) {
-            eprintln!("round {round} of {}: {row:?}", options.rounds());
-            tokio::time::timeout(patience(*row), one(*row, &lab, &mut samples))
-                .await
-                .with_context(|| format!("{row:?} takes too long"))?
-                .with_context(|| format!("{row:?}"))?;
+            let wanted = |side: &&Side| lab.has(**side) && round <= row.most_rounds(**side);
+            for side in row.sides().iter().filter(wanted) {
+                let began = Instant::now();
+                eprint!("round {round} of {}: {row:?}, {} …", options.rounds(), side.name());
+                let measured =
+                    tokio::time::timeout(patience(*row), one(*row, *side, &lab, &mut samples));
+                let measured = measured.await.context("it takes too long").flatten();
+                eprintln!(" {:.0} s", began.elapsed().as_secs_f64());
+                if let Err(error) = measured {
+                    let failure = format!("{row:?}, {}, round {round}: {error:#}", side.name());
+                    eprintln!("failed: {failure}");
+                    failures.push(failure);
+                }
+            }
         }
     }
-    Ok(samples)
+    eprintln!("all of it: {:.0} min", all.elapsed().as_secs_f64() / 60.0);
+    Ok((samples, failures))
 }
 
 fn patience(row: Row) -> Duration {
@@ -102,20 +138,23 @@ fn patience(row: Row) -> Duration {
     if row == Row::Soak { Duration::MAX } else { PATIENCE }
 }
 
-async fn one(row: Row, lab: &Lab, samples: &mut Samples) -> anyhow::Result<()> {
+async fn one(row: Row, side: Side, lab: &Lab, samples: &mut Samples) -> anyhow::Result<()> {
     match row {
-        Row::Start => start::measure(lab, samples).await,
-        Row::Memory => memory::measure(lab, samples).await,
-        Row::Health => health::measure(lab, samples).await,
-        Row::Fanout => fanout::measure(lab, samples).await,
-        Row::Chat => chat::measure(lab, samples).await,
+        Row::Start => start::measure(lab, side, samples).await,
+        Row::Memory => memory::measure(lab, side, samples).await,
+        Row::Crowd => memory::crowd(lab, side, samples).await,
+        Row::Health => health::measure(lab, side, samples).await,
+        Row::Fanout => fanout::measure(lab, side, samples).await,
+        Row::Chat => chat::measure(lab, side, samples).await,
         Row::Relay => relay::measure(lab, samples).await,
-        Row::Sessions => sessions::measure(lab, samples).await,
-        Row::History => history::measure(lab, samples).await,
-        Row::Appends => appends::measure(lab, samples).await,
-        Row::Silence => silence::measure(lab, samples).await,
-        Row::Quiet => quiet::measure(lab, samples).await,
-        Row::Starting => starting::measure(lab, samples).await,
+        Row::Sessions => sessions::measure(lab, side, samples).await,
+        Row::History => history::measure(lab, side, samples).await,
+        Row::Appends => appends::measure(lab, side, samples).await,
+        Row::Silence => silence::measure(lab, side, samples).await,
+        Row::Quiet => quiet::measure(lab, side, samples).await,
+        Row::Starting => starting::measure(lab, side, samples).await,
+        Row::Latency => latency::measure(lab, side, samples).await,
+        Row::Left => left::measure(lab, samples).await,
         Row::Soak => soak::measure(lab, samples).await,
     }
 }

@@ -1,15 +1,35 @@
-//! Medians and percentiles.
+//! All numbers, medians and percentiles.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
+
+use serde_json::{Map, Value, json};
+
+use super::metric::METRICS;
 
 /// Which server a number belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Side {
     /// Ours.
     Gateway,
-    /// The one to compare with.
+    /// The program whose protocol this is.
+    Original,
+    /// What the libraries and the kernel cost.
     Bare,
+}
+
+impl Side {
+    /// All of them, in the order in which they are measured.
+    pub const ALL: [Self; 3] = [Self::Gateway, Self::Original, Self::Bare];
+
+    /// How it is called in JSON and while it is measured.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Gateway => "gateway",
+            Self::Original => "original",
+            Self::Bare => "bare",
+        }
+    }
 }
 
 /// All that was measured, one number for each round.
@@ -44,6 +64,52 @@ impl Samples {
     /// The numbers of all rounds.
     pub fn all(&self, metric: &'static str, side: Side) -> &[f64] {
         self.numbers.get(&(metric, side)).map_or(&[], Vec::as_slice)
+    }
+
+    /// What `newer` has takes the place of what is here; the rest stays.
+    pub fn replace_by(&mut self, newer: Self) {
+        self.numbers.extend(newer.numbers);
+        self.courses.extend(newer.courses);
+    }
+
+    /// One object for each line of the table: its numbers, and how they went on.
+    pub fn to_json(&self) -> Value {
+        let mut rows = Map::new();
+        for metric in METRICS {
+            let mut row = Map::new();
+            for side in Side::ALL {
+                let all = self.all(metric.id, side);
+                if let Some(median) = percentile(all, 50) {
+                    row.insert(side.name().into(), json!({"median": median, "all": all}));
+                }
+            }
+            if !self.course(metric.id).is_empty() {
+                row.insert("course".into(), json!(self.course(metric.id)));
+            }
+            if !row.is_empty() {
+                row.insert("unit".into(), metric.unit.into());
+                rows.insert(metric.id.into(), row.into());
+            }
+        }
+        rows.into()
+    }
+
+    /// What [`Self::to_json`] told. Lines that there are no longer are left out.
+    pub fn from_json(rows: &Value) -> Self {
+        let mut samples = Self::default();
+        for metric in METRICS {
+            let row = &rows[metric.id];
+            for side in Side::ALL {
+                for value in row[side.name()]["all"].as_array().into_iter().flatten() {
+                    samples.add(metric.id, side, value.as_f64().unwrap_or_default());
+                }
+            }
+            for point in row["course"].as_array().into_iter().flatten() {
+                let of = |index: usize| point[index].as_f64().unwrap_or_default();
+                samples.point(metric.id, of(0), of(1));
+            }
+        }
+        samples
     }
 }
 

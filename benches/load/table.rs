@@ -1,40 +1,57 @@
-//! The results as markdown and JSON.
+//! The results as markdown.
 
 use std::fmt::Write as _;
-use std::fs;
-
-use anyhow::Context as _;
-use serde_json::{Value, json};
 
 use super::metric::{Budget, METRICS, Metric};
-use super::options::Options;
-use super::stats::{Samples, Side};
-
-const DOCS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/benchmarks.md");
-const BEGIN: &str = "<!-- results: cargo bench --bench load -- --write -->\n";
-const END: &str = "<!-- end of results -->";
+use super::original;
+use super::report::Report;
+use super::stats::Side;
 
 /// Machine and table.
-pub fn render(samples: &Samples, machine: &str, options: &Options) -> String {
-    let mut text = format!(
-        "Machine: {machine}.\nMedians of {} round{}; transcript of {} MiB.\n\n",
-        options.rounds(),
-        if options.rounds() == 1 { "" } else { "s" },
-        options.transcript,
+pub fn render(report: &Report) -> String {
+    let samples = &report.samples;
+    let rounds = |metric: &Metric, side| samples.all(metric.id, side).len();
+    let most = METRICS.iter().map(|metric| rounds(metric, Side::Gateway)).max().unwrap_or_default();
+    let mut text = format!("Machine: {}.\n", report.machine);
+    // Writing to a String cannot fail.
+    let _ = writeln!(
+        text,
+        "Medians of {most} round{}, or of as many as a number in brackets says; large transcript \
+         of {} MiB.",
+        if most == 1 { "" } else { "s" },
+        report.transcript,
     );
-    text.push_str("| what | | gateway | bare server | ratio | budget | |\n");
-    text.push_str("|---|---|--:|--:|--:|---|---|\n");
+    let _ = writeln!(
+        text,
+        "Original: {}.\n",
+        if report.has_original() {
+            format!("npm `openclaw@{}` on Node {}", original::VERSION, original::NODE)
+        } else {
+            "it was not there".into()
+        }
+    );
+    text.push_str("| what | | gateway | original | better by | bare server | ratio | budget | |\n");
+    text.push_str("|---|---|--:|--:|--:|--:|--:|---|---|\n");
     for metric in METRICS {
         let Some(gateway) = samples.median(metric.id, Side::Gateway) else { continue };
+        let original = samples.median(metric.id, Side::Original);
         let bare = samples.median(metric.id, Side::Bare);
-        // Writing to a String cannot fail.
+        let cell = |side| {
+            let Some(median) = samples.median(metric.id, side) else { return "–".to_owned() };
+            match rounds(metric, side) {
+                fewer if fewer < most => format!("{} [{fewer}]", number(median)),
+                _ => number(median),
+            }
+        };
         let _ = writeln!(
             text,
-            "| {} | {} | {} | {} | {} | {} | {} |",
+            "| {} | {} | {} | {} | {} | {} | {} | {} | {} |",
             metric.title,
             metric.unit,
-            number(gateway),
-            bare.map_or_else(|| "–".into(), number),
+            cell(Side::Gateway),
+            cell(Side::Original),
+            original.map_or_else(|| "–".into(), |original| better(metric, gateway, original)),
+            cell(Side::Bare),
             bare.map_or_else(|| "–".into(), |bare| format!("{:.2}", gateway / bare)),
             budget(metric),
             verdict(metric.budget, gateway, bare),
@@ -43,27 +60,12 @@ pub fn render(samples: &Samples, machine: &str, options: &Options) -> String {
     text
 }
 
-/// The same with the numbers of every round.
-pub fn json(samples: &Samples, machine: &str) -> Value {
-    let side = |metric: &Metric, side| json!({"median": samples.median(metric.id, side), "all": samples.all(metric.id, side)});
-    let rows: serde_json::Map<_, _> = METRICS
-        .iter()
-        .filter(|metric| samples.median(metric.id, Side::Gateway).is_some())
-        .map(|metric| {
-            let row = json!({"unit": metric.unit, "gateway": side(metric, Side::Gateway), "bare": side(metric, Side::Bare), "course": samples.course(metric.id)});
-            (metric.id.to_owned(), row)
-        })
-        .collect();
-    json!({"machine": machine, "rows": rows})
-}
-
-/// Puts the table where the document has its results.
-pub fn replace_in_docs(table: &str) -> anyhow::Result<()> {
-    let text = fs::read_to_string(DOCS).with_context(|| format!("cannot read {DOCS}"))?;
-    let (before, rest) = text.split_once(BEGIN).with_context(|| format!("no {BEGIN} in {DOCS}"))?;
-    let (_, after) = rest.split_once(END).with_context(|| format!("no {END} in {DOCS}"))?;
-    fs::write(DOCS, format!("{before}{BEGIN}\n{table}\n{END}{after}"))
-        .with_context(|| format!("cannot write {DOCS}"))
+/// How many times as good as the original.
+fn better(metric: &Metric, gateway: f64, original: f64) -> String {
+    match metric.times_better(gateway, original) {
+        Some(times) if times.is_finite() => format!("{} ×", number(times)),
+        _ => "–".into(),
+    }
 }
 
 fn budget(metric: &Metric) -> String {
@@ -86,7 +88,7 @@ fn verdict(budget: Budget, gateway: f64, bare: Option<f64>) -> &'static str {
 }
 
 /// Without decimals that mean nothing.
-fn number(value: f64) -> String {
+pub fn number(value: f64) -> String {
     match value.abs() {
         large if large >= 1000.0 => grouped(value),
         large if large >= 100.0 => format!("{value:.0}"),
@@ -95,7 +97,8 @@ fn number(value: f64) -> String {
     }
 }
 
-fn plain(value: f64) -> String {
+/// With the decimals that it has.
+pub fn plain(value: f64) -> String {
     if value >= 1000.0 { grouped(value) } else { value.to_string() }
 }
 

@@ -47,6 +47,16 @@ impl Frames {
         self.parts.into_iter().chain(last)
     }
 
+    /// What is to be written, in one buffer.
+    pub fn into_bytes(self) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        for (frames, text) in self.into_parts() {
+            bytes.extend(frames);
+            bytes.extend_from_slice(text.as_bytes());
+        }
+        bytes
+    }
+
     fn push_head(&mut self, length: usize) {
         const FINAL_TEXT: u8 = 0x81;
         const TWO_BYTES: u8 = 126;
@@ -69,13 +79,6 @@ impl Frames {
 mod tests {
     use super::*;
 
-    fn bytes(frames: Frames) -> Vec<u8> {
-        frames
-            .into_parts()
-            .flat_map(|(frames, text)| [frames, text.into_bytes()].concat())
-            .collect()
-    }
-
     #[test]
     fn lengths_are_written_in_the_shortest_form() {
         for (length, head) in [
@@ -89,11 +92,11 @@ mod tests {
             let mut whole = Frames::default();
             whole.push(text.clone());
             let frame = [head, text.as_bytes()].concat();
-            assert!(bytes(whole) == frame, "{length}");
+            assert!(whole.into_bytes() == frame, "{length}");
             let mut joined = Frames::default();
             let (first, second) = text.split_at(length / 3);
             joined.push_joined(first, second);
-            assert!(bytes(joined) == frame, "{length} in two places");
+            assert!(joined.into_bytes() == frame, "{length} in two places");
         }
     }
 

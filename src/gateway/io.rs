@@ -561,6 +561,6 @@ mod tests {
         let ((), read) = tokio::join!(write, client.read_to_end(&mut came));
         read.unwrap();
         assert!(came == [&b"firsthead"[..], &body, b"last"].concat());
-        assert!(!server.bypass.0.lock().has_remaining());
+        assert!(!server.bypass.frames.lock().has_remaining());
     }
 }

@@ -186,11 +186,10 @@ mod tests {
         View::new(profile, agent, Arc::default())
     }
 
-    fn rendered(view: &mut View, event: &Event) -> Value {
+    pub(super) fn rendered(view: &mut View, event: &Event) -> Value {
         let mut frames = Frames::default();
         view.render(event, &mut frames);
-        let (frame, large) = frames.into_parts().next().unwrap();
-        assert!(large.is_empty());
+        let frame = frames.into_bytes();
         let text = frame.iter().position(|byte| *byte == b'{').unwrap();
         serde_json::from_slice(&frame[text..]).unwrap()
     }

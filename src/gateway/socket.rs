@@ -113,14 +113,9 @@ impl Socket {
     /// Answers the close frame of a peer that has said good-bye (RFC 6455 §5.5.1):
     /// without one it sees 1006. Texts that were on their way go before it. Boxed as
     /// [`Self::close`].
-    pub fn part(mut self, last: impl Iterator<Item = String>) -> BoxFuture<'static, ()> {
-        let mut frames = Vec::new();
-        for text in last {
-            push_head(&mut frames, text.len());
-            frames.extend_from_slice(text.as_bytes());
-        }
+    pub fn part(mut self, last: Frames) -> BoxFuture<'static, ()> {
         // The library writes no message of its own behind a close frame.
-        self.bypass.put_before(frames.into());
+        self.bypass.put_before(last.into_bytes().into());
         Box::pin(async move {
             // The library writes its answer when it is asked for what comes next.
             let rest = async { while let Some(Ok(_)) = self.inner.recv().await {} };

@@ -128,8 +128,7 @@ pub(super) async fn serve<S: Speaker>(mut socket: Socket, mut speaker: S) -> Str
             }
             Turn::Read(Received::Gone(code)) => {
                 let rest = rest(&speaker);
-                let texts = rest.into_iter().filter_map(|item| text_of(&mut speaker, item));
-                socket.part(texts).await;
+                socket.part(frames_of(&mut speaker, rest)).await;
                 return code.map_or_else(|| "gone".into(), |code| format!("closed with {code}"));
             }
             Turn::Ping if !ping(&mut socket, &speaker).await => return "gone".into(),
@@ -196,6 +195,11 @@ async fn ping(socket: &mut Socket, speaker: &impl Speaker) -> bool {
 /// not read is left waiting here until its queue is cut; the loop then finds the
 /// close in the outbox.
 async fn write(socket: &mut Socket, speaker: &mut impl Speaker, items: Vec<Item>) -> bool {
+    let frames = frames_of(speaker, items);
+    speaker.subscriber().outbox.unless_cut(socket.write(frames)).await.unwrap_or(true)
+}
+
+fn frames_of(speaker: &mut impl Speaker, items: Vec<Item>) -> Frames {
     let mut frames = Frames::for_texts(items.iter().map(Item::len));
     for item in items {
         match item {
@@ -203,7 +207,7 @@ async fn write(socket: &mut Socket, speaker: &mut impl Speaker, items: Vec<Item>
             Item::Event(event) => speaker.render(&event, &mut frames),
         }
     }
-    speaker.subscriber().outbox.unless_cut(socket.write(frames)).await.unwrap_or(true)
+    frames
 }
 
 /// What was caused by messages before the last one, and is not written yet.

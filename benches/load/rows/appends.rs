@@ -8,8 +8,8 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use super::super::client::{ANSWER, Link, crowd, is_ok, request};
-use super::super::state;
 use super::super::stats::{Samples, Side, float};
+use super::super::{machine, state};
 use super::{Lab, SETTLE, indexed};
 
 const LINKS: usize = 8;
@@ -19,9 +19,9 @@ const SESSIONS: usize = 32;
 const TEXT: &str = "a note of the usual length, which is not much more than this";
 
 /// Appends through `chat.inject`; each is answered when it is on disk.
-pub async fn measure(lab: &Lab, samples: &mut Samples) -> anyhow::Result<()> {
+pub async fn measure(lab: &Lab, side: Side, samples: &mut Samples) -> anyhow::Result<()> {
     let time = Duration::from_millis(lab.options.size(2_000, 500));
-    let home = lab.home()?;
+    let home = lab.home_of(side)?;
     state::sessions(&home, LINKS * SESSIONS)?;
     let home = indexed(home).await?;
     let gateway = home.start().await?;
@@ -36,7 +36,10 @@ pub async fn measure(lab: &Lab, samples: &mut Samples) -> anyhow::Result<()> {
     while let Some(pumped) = pumps.join_next().await {
         appended += pumped??;
     }
-    samples.add("appends", Side::Gateway, float(appended) / began.elapsed().as_secs_f64());
+    if side == Side::Gateway {
+        samples.add("sync", side, machine::sync_time()?);
+    }
+    samples.add("appends", side, float(appended) / began.elapsed().as_secs_f64());
     Ok(())
 }
 

@@ -19,12 +19,18 @@ use super::super::client::{Link, crowd, find, masked, request};
 use super::super::provider;
 use super::super::server::Server;
 use super::super::stats::{Samples, Side, float, micros};
-use super::{Lab, SETTLE, bare, fresh};
+use super::{Lab, SETTLE, fresh};
 
 /// Chunks of one run.
 const CHUNKS: usize = 200;
+/// The most subscribers.
+const MANY: usize = 1_000;
 /// Runs at the same time, each in its own session.
 const SESSIONS: usize = 4;
+/// Between two looks whether all runs have been prepared.
+const LOOK: Duration = Duration::from_millis(2);
+/// Size of an event, where the gateway sent none.
+const EVENT_BYTES: f64 = 290.0;
 const CHAT_EVENT: &[u8] = br#"{"type":"event","event":"chat""#;
 const FINAL: &[u8] = br#""state":"final""#;
 
@@ -35,37 +41,35 @@ struct Case {
     cpu: Option<&'static str>,
 }
 
-/// Measures both servers with one, some and many subscribers.
-pub async fn measure(lab: &Lab, samples: &mut Samples) -> anyhow::Result<()> {
-    let size = |full, quick| lab.options.size(full, quick);
+/// One, some and many subscribers. The bare server, which is measured last, sends
+/// frames of the size that the gateway's had.
+pub async fn measure(lab: &Lab, side: Side, samples: &mut Samples) -> anyhow::Result<()> {
+    // The original prepares a run for longer than it streams it: all of its runs are
+    // prepared before anything is measured.
+    let most = if side == Side::Original { SESSIONS } else { usize::MAX };
+    let size = |full: usize, quick: usize| lab.options.size(full, quick).min(most);
+    let of = |subscribers, runs, rate, cpu| Case { subscribers, runs, rate, cpu };
     let cases = [
-        Case { subscribers: 1, runs: size(200, 20), rate: "fanout-1", cpu: None },
-        Case {
-            subscribers: 100,
-            runs: size(48, 8),
-            rate: "fanout-100",
-            cpu: Some("fanout-100-cpu"),
-        },
-        Case {
-            subscribers: 1_000,
-            runs: size(16, 4),
-            rate: "fanout-1000",
-            cpu: Some("fanout-1000-cpu"),
-        },
+        of(1, size(200, 20), "fanout-1", None),
+        of(100, size(48, 8), "fanout-100", Some("fanout-100-cpu")),
+        of(MANY, size(16, 4), "fanout-1000", Some("fanout-1000-cpu")),
     ];
     for case in cases {
-        let (gateway, _home) = fresh(lab).await?;
-        let first = chat_sends(case.runs);
-        let sent = case.watch(&gateway, Side::Gateway, samples, first, case.runs).await?;
-        drop(gateway);
-        let chunks = CHUNKS * case.runs * case.subscribers;
-        ensure!(sent.frames >= chunks, "{} events for {chunks} chunks", sent.frames);
-        let events = sent.frames / case.subscribers;
-        let bytes = sent.bytes / sent.frames;
-        samples.add("fanout-bytes", Side::Gateway, float(bytes));
-        let order = vec![masked(&format!("fanout {events} {bytes}"))];
-        let sent = case.watch(&bare().await?, Side::Bare, samples, order, 1).await?;
-        samples.add("fanout-bytes", Side::Bare, float(sent.bytes / sent.frames));
+        let (server, _home) = fresh(lab, side).await?;
+        let events = CHUNKS * case.runs;
+        let (orders, ends) = if side == Side::Bare {
+            let bytes = samples.median("fanout-bytes", Side::Gateway).unwrap_or(EVENT_BYTES);
+            (vec![masked(&format!("fanout {events} {bytes:.0}"))], 1)
+        } else {
+            (chat_sends(case.runs), case.runs)
+        };
+        lab.provider.forget();
+        let sent = case.watch(lab, &server, side, samples, orders, ends).await?;
+        let wanted = events * case.subscribers;
+        ensure!(sent.frames >= wanted, "{} events instead of {wanted}", sent.frames);
+        if case.subscribers == MANY {
+            samples.add("fanout-bytes", side, float(sent.bytes / sent.frames));
+        }
     }
     Ok(())
 }
@@ -94,6 +98,7 @@ impl Case {
     /// ended, and waits until everybody has seen all `ends`.
     async fn watch(
         &self,
+        lab: &Lab,
         server: &Server,
         side: Side,
         samples: &mut Samples,
@@ -102,8 +107,7 @@ impl Case {
     ) -> anyhow::Result<Sent> {
         let mut links = crowd(server.address(), self.subscribers).await?;
         tokio::time::sleep(SETTLE).await;
-        let cpu = server.cpu()?;
-        let began = Instant::now();
+        let orders_at_once = orders.len().min(SESSIONS);
         let mut readers = JoinSet::new();
         if let Some(driver) = links.pop() {
             readers.spawn(read(driver, orders, ends));
@@ -111,6 +115,11 @@ impl Case {
         for link in links {
             readers.spawn(read(link, Vec::new(), ends));
         }
+        while side == Side::Original && lab.provider.times().requests.len() < orders_at_once {
+            tokio::time::sleep(LOOK).await;
+        }
+        let cpu = server.cpu()?;
+        let began = Instant::now();
         let mut sum = Sent::default();
         while let Some(sent) = readers.join_next().await {
             let sent = sent??;

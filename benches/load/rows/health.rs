@@ -1,84 +1,110 @@
-//! `health` round trips.
+//! Round trips of requests.
 
 use std::time::Duration;
 
-use anyhow::ensure;
+use anyhow::{Context as _, ensure};
 use serde_json::json;
 use tokio::task::JoinSet;
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout_at};
 
 use super::super::client::{ANSWER, Link, crowd, is_ok, request};
 use super::super::server::Server;
 use super::super::stats::{Samples, Side, float, micros};
-use super::{Lab, SETTLE, bare, fresh};
+use super::{Lab, SETTLE, fresh};
 
-/// Measures both servers.
-pub async fn measure(lab: &Lab, samples: &mut Samples) -> anyhow::Result<()> {
-    let time = Duration::from_millis(lab.options.size(1_500, 300));
-    let (gateway, _home) = fresh(lab).await?;
-    of(&gateway, Side::Gateway, time, samples).await?;
-    of(&bare().await?, Side::Bare, time, samples).await
+/// What is asked: of the whole state, and the least that can be asked.
+struct Case {
+    method: &'static str,
+    one: &'static str,
+    many: &'static str,
+    cpu: Option<&'static str>,
+    bytes: Option<&'static str>,
 }
 
-async fn of(
-    server: &Server,
-    side: Side,
-    time: Duration,
-    samples: &mut Samples,
-) -> anyhow::Result<()> {
-    let (rate, _) = load(server, side, samples, 1, 1, time).await?;
-    samples.add("health-1", side, rate);
-    let (rate, cpu) = load(server, side, samples, 50, 8, time).await?;
-    samples.add("health-50", side, rate);
-    samples.add("health-50-cpu", side, cpu);
+const CASES: [Case; 2] = [
+    Case { method: "last-heartbeat", one: "light-1", many: "light-50", cpu: None, bytes: None },
+    Case {
+        method: "health",
+        one: "health-1",
+        many: "health-50",
+        cpu: Some("health-50-cpu"),
+        bytes: Some("health-bytes"),
+    },
+];
+const CONNECTIONS: usize = 50;
+const DEPTH: usize = 8;
+
+/// One after the other on one connection, then several at once on many.
+pub async fn measure(lab: &Lab, side: Side, samples: &mut Samples) -> anyhow::Result<()> {
+    let time = if side == Side::Original {
+        // It answers some of these in seconds.
+        Duration::from_secs(lab.options.size(10, 5))
+    } else {
+        Duration::from_millis(lab.options.size(1_500, 300))
+    };
+    for case in CASES {
+        let (server, _home) = fresh(lab, side).await?;
+        let one = load(&server, case.method, 1, 1, time).await?;
+        samples.add(case.one, side, one.rate);
+        let many = load(&server, case.method, CONNECTIONS, DEPTH, time).await?;
+        samples.add(case.many, side, many.rate);
+        for (metric, value) in [(case.cpu, many.cpu), (case.bytes, many.bytes)] {
+            if let Some(metric) = metric {
+                samples.add(metric, side, value);
+            }
+        }
+    }
     Ok(())
 }
 
-/// Requests in a second, and server CPU of each in microseconds.
+/// Answers in a second, and of each the server's CPU in microseconds and its size.
+struct Load {
+    rate: f64,
+    cpu: f64,
+    bytes: f64,
+}
+
 async fn load(
     server: &Server,
-    side: Side,
-    samples: &mut Samples,
+    method: &str,
     connections: usize,
     depth: usize,
     time: Duration,
-) -> anyhow::Result<(f64, f64)> {
+) -> anyhow::Result<Load> {
     let mut links = crowd(server.address(), connections).await?;
     tokio::time::sleep(SETTLE).await;
-    if let Some(link) = links.first_mut() {
-        let bytes = link.ask(&request("1", "health", &json!({}))).await?.len();
-        samples.add("health-bytes", side, float(bytes));
-    }
+    let question = request("1", method, &json!({}));
+    let first = links.first_mut().context("nobody is there")?;
+    let bytes = float(first.ask(&question).await?.len());
     let cpu = server.cpu()?;
     let began = Instant::now();
     let mut pumps = JoinSet::new();
     for link in links {
-        pumps.spawn(pump(link, depth, began + time));
+        pumps.spawn(pump(link, question.clone(), depth, began + time));
     }
     let mut answers = 0;
     while let Some(pumped) = pumps.join_next().await {
         answers += pumped??;
     }
+    ensure!(answers > 0, "no answer to {method} in {time:?}");
     let rate = float(answers) / began.elapsed().as_secs_f64();
-    Ok((rate, micros(server.cpu_since(cpu)?) / float(answers)))
+    Ok(Load { rate, cpu: micros(server.cpu_since(cpu)?) / float(answers), bytes })
 }
 
 /// Keeps `depth` requests under way; answers how many were answered.
-async fn pump(mut link: Link, depth: usize, until: Instant) -> anyhow::Result<usize> {
-    let one = request("1", "health", &json!({}));
+async fn pump(mut link: Link, one: Vec<u8>, depth: usize, until: Instant) -> anyhow::Result<usize> {
     let burst = one.repeat(depth);
     let mut answers = 0;
     let mut again = depth;
-    while again > 0 || Instant::now() < until {
+    while Instant::now() < until {
         link.send(&burst[..again * one.len()]).await?;
-        again = answered(link.next().await?)?;
+        // What comes later does not count; some answers of the original take minutes.
+        let Ok(frame) = timeout_at(until, link.next()).await else { break };
+        again = answered(frame?)?;
         while let Some(frame) = link.ready()? {
             again += answered(frame)?;
         }
         answers += again;
-        if Instant::now() >= until {
-            break;
-        }
     }
     Ok(answers)
 }

@@ -8,16 +8,34 @@ use super::super::client::{Link, count, request};
 use super::super::gateway::Home;
 use super::super::state;
 use super::super::stats::{Samples, Side, millis, percentile};
-use super::{Lab, SETTLE};
+use super::{Lab, SETTLE, indexed};
 
 const MESSAGES: usize = 200;
+/// Size of a transcript that the original can read, too: it reads all of it.
+const MEBIBYTES: u32 = 16;
 
 /// The session that others write to meanwhile.
 const OTHER: usize = 1;
 
+/// Reads a transcript that all servers can read, and the gateway a large one.
+pub async fn measure(lab: &Lab, side: Side, samples: &mut Samples) -> anyhow::Result<()> {
+    if side == Side::Gateway {
+        large(lab, samples).await?;
+    }
+    let home = lab.home_of(side)?;
+    state::long_session(&home, MEBIBYTES)?;
+    let home = indexed(home).await?;
+    let server = home.start().await?;
+    let mut link = Link::hello(server.address()).await?;
+    tokio::time::sleep(SETTLE).await;
+    let times = read(&mut link, lab.options.size(30, 5)).await?;
+    samples.add("history-16", side, percentile(&times, 50).context("nothing read")?);
+    Ok(())
+}
+
 /// Looks at a transcript that nobody has counted, then at the same one again
 /// and again; the first of those also for the memory it needs.
-pub async fn measure(lab: &Lab, samples: &mut Samples) -> anyhow::Result<()> {
+async fn large(lab: &Lab, samples: &mut Samples) -> anyhow::Result<()> {
     let home = lab.long.as_ref().context("no home with a large transcript")?;
     first_look(home, samples).await?;
     let gateway = home.start().await?;
@@ -28,14 +46,21 @@ pub async fn measure(lab: &Lab, samples: &mut Samples) -> anyhow::Result<()> {
     ensure!(messages == MESSAGES, "{messages} messages came");
     let grown = gateway.peak_memory()? - before;
     samples.add("history-memory", Side::Gateway, grown / 1024.0);
-    let mut times = Vec::new();
-    for _ in 0..lab.options.size(30, 5) {
-        let began = Instant::now();
-        link.ask(&history()).await?;
-        times.push(millis(began.elapsed()));
-    }
+    let times = read(&mut link, lab.options.size(30, 5)).await?;
     samples.add("history", Side::Gateway, percentile(&times, 50).context("nothing read")?);
     Ok(())
+}
+
+/// The times of so many looks, in milliseconds.
+async fn read(link: &mut Link, looks: usize) -> anyhow::Result<Vec<f64>> {
+    let mut times = Vec::new();
+    for _ in 0..looks {
+        let began = Instant::now();
+        let messages = count(link.ask(&history()).await?, br#""__openclaw":"#);
+        times.push(millis(began.elapsed()));
+        ensure!(messages == MESSAGES, "{messages} messages came");
+    }
+    Ok(times)
 }
 
 /// A transcript that the gateway did not write is counted once; the index

@@ -16,8 +16,8 @@ const CLIENTS: usize = 50;
 
 /// CPU time while clients are connected and nobody does anything; then how long
 /// `clawgate health` takes.
-pub async fn measure(lab: &Lab, samples: &mut Samples) -> anyhow::Result<()> {
-    let home = lab.home()?;
+pub async fn measure(lab: &Lab, side: Side, samples: &mut Samples) -> anyhow::Result<()> {
+    let home = lab.home_of(side)?;
     state::sessions(&home, SESSIONS)?;
     let home = indexed(home).await?;
     let gateway = home.start().await?;
@@ -27,16 +27,19 @@ pub async fn measure(lab: &Lab, samples: &mut Samples) -> anyhow::Result<()> {
     let before = gateway.cpu()?;
     tokio::time::sleep(time).await;
     let used = gateway.cpu_since(before)?;
-    samples.add("quiet", Side::Gateway, used.as_secs_f64() / time.as_secs_f64() * 100.0);
+    samples.add("quiet", side, used.as_secs_f64() / time.as_secs_f64() * 100.0);
 
     let mut times = Vec::new();
-    for _ in 0..lab.options.size(20, 3) {
+    let count = if side == Side::Original { 3 } else { lab.options.size(20, 3) };
+    for _ in 0..count {
         let mut command = home.command();
-        command.arg("health").stdout(Stdio::null());
+        // The gateway's is found by its state directory.
+        command.env("OPENCLAW_GATEWAY_PORT", gateway.address().port().to_string());
+        command.arg("health").stdout(Stdio::null()).stderr(Stdio::null());
         let began = Instant::now();
-        ensure!(command.status()?.success(), "clawgate health fails");
+        ensure!(command.status()?.success(), "the command `health` fails");
         times.push(millis(began.elapsed()));
     }
-    samples.add("command", Side::Gateway, percentile(&times, 50).context("never asked")?);
+    samples.add("command", side, percentile(&times, 50).context("never asked")?);
     Ok(())
 }

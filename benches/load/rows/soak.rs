@@ -76,9 +76,8 @@ pub async fn measure(lab: &Lab, samples: &mut Samples) -> anyhow::Result<()> {
 }
 
 fn length(options: &Options) -> Duration {
-    options.soak.map_or(options.size(DAY, Duration::from_secs(20)), |minutes| {
-        Duration::from_secs(60) * minutes
-    })
+    let minutes = |minutes| Duration::from_mins(u64::from(minutes));
+    options.soak.map_or(options.size(DAY, Duration::from_secs(20)), minutes)
 }
 
 /// Looks at the process until the time is over, and tells how it goes.

@@ -2,28 +2,29 @@
 
 use super::super::state;
 use super::super::stats::{Samples, Side, millis};
-use super::{Lab, SETTLE, bare, fresh};
+use super::{Lab, SETTLE, fresh};
 
 const SESSIONS: usize = 1_000;
 
-/// Starts both servers, and the gateway on sessions that it meets for the
-/// first and for the second time.
-pub async fn measure(lab: &Lab, samples: &mut Samples) -> anyhow::Result<()> {
-    let (gateway, _home) = fresh(lab).await?;
-    samples.add("hello", Side::Gateway, millis(gateway.first_hello));
+/// Starts a server on nothing, and those that have sessions on some that they meet
+/// for the first and for the second time. The original makes no index of its own.
+pub async fn measure(lab: &Lab, side: Side, samples: &mut Samples) -> anyhow::Result<()> {
+    let (server, _home) = fresh(lab, side).await?;
+    samples.add("hello", side, millis(server.first_hello));
     tokio::time::sleep(SETTLE).await;
-    samples.add("exit", Side::Gateway, millis(gateway.terminate()?));
-    let bare = bare().await?;
-    samples.add("hello", Side::Bare, millis(bare.first_hello));
-    samples.add("exit", Side::Bare, millis(bare.terminate()?));
-
-    let home = lab.home()?;
+    samples.add("exit", side, millis(server.terminate()?));
+    if side == Side::Bare {
+        return Ok(());
+    }
+    let home = lab.home_of(side)?;
     state::sessions(&home, SESSIONS)?;
-    let first = home.start().await?;
-    samples.add("import-1000", Side::Gateway, millis(first.first_hello));
-    first.terminate()?;
+    if side == Side::Gateway {
+        let first = home.start().await?;
+        samples.add("import-1000", side, millis(first.first_hello));
+        first.terminate()?;
+    }
     let second = home.start().await?;
-    samples.add("hello-1000", Side::Gateway, millis(second.first_hello));
+    samples.add("hello-1000", side, millis(second.first_hello));
     second.terminate()?;
     Ok(())
 }

@@ -17,8 +17,8 @@ const PACE: Duration = Duration::from_millis(20);
 
 /// The slowest `health` of one client while another begins runs in as many
 /// sessions at once.
-pub async fn measure(lab: &Lab, samples: &mut Samples) -> anyhow::Result<()> {
-    let (gateway, _home) = fresh(lab).await?;
+pub async fn measure(lab: &Lab, side: Side, samples: &mut Samples) -> anyhow::Result<()> {
+    let (gateway, _home) = fresh(lab, side).await?;
     let mut sender = Link::hello(gateway.address()).await?;
     let mut prober = Link::hello(gateway.address()).await?;
     tokio::time::sleep(SETTLE).await;
@@ -42,6 +42,6 @@ pub async fn measure(lab: &Lab, samples: &mut Samples) -> anyhow::Result<()> {
         let answer = sender.answer().await?;
         ensure!(count(answer, b"started") == 1, "{}", String::from_utf8_lossy(answer));
     }
-    samples.add("starting", Side::Gateway, millis(slowest));
+    samples.add("starting", side, millis(slowest));
     Ok(())
 }

@@ -9,6 +9,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::View;
+use super::tests::rendered;
 use crate::auth::Principal;
 use crate::bus::{
     Audience, Batch, ChatMark, Closing, Event, EventKind, Gate, Hub, Item, SLOW, Subscriber,
@@ -93,6 +94,7 @@ fn session(index: usize) -> SessionKey {
 }
 
 /// A connection, and what is to come to it by the rules.
+#[allow(clippy::struct_excessive_bools)] // each is a rule of its own
 struct Client {
     is_node: bool,
     scopes: Vec<Scope>,
@@ -184,7 +186,7 @@ impl Client {
             self.answers.1 += 1;
             return;
         };
-        let frame: Value = serde_json::from_str(&self.view.render(event)).unwrap();
+        let frame = rendered(&mut self.view, event);
         self.seqs.push(frame["seq"].as_u64().unwrap());
         assert!(self.may(event.kind.gate()), "{:?} came to {:?}", event.kind, self.scopes);
         if event.chat.as_ref().is_none_or(|mark| mark.text.is_none()) {

@@ -1,0 +1,88 @@
+//! What was measured, and what was measured before: the docs show both.
+//!
+//! A run of some rows replaces these rows and leaves the others, which is right
+//! only on one machine; so the machine is kept with the numbers.
+
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context as _, ensure};
+use serde_json::{Value, json};
+
+use super::machine;
+use super::options::Options;
+use super::pictures;
+use super::stats::{Samples, Side};
+use super::table;
+
+const NUMBERS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/benchmarks.json");
+const DOCS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/benchmarks.md");
+const BEGIN: &str = "<!-- results: cargo bench --bench load -- --write -->\n";
+const END: &str = "<!-- end of results -->";
+
+/// Numbers, and where they are from.
+pub struct Report {
+    /// The numbers.
+    pub samples: Samples,
+    /// Where they were measured.
+    pub machine: String,
+    /// Size of the large transcript, in MiB.
+    pub transcript: u32,
+    is_everything: bool,
+}
+
+impl Report {
+    /// Of this run.
+    pub fn new(samples: Samples, options: &Options) -> anyhow::Result<Self> {
+        let is_everything = options.rows.is_empty();
+        let (machine, transcript) = (machine::describe()?, options.transcript);
+        Ok(Self { samples, machine, transcript, is_everything })
+    }
+
+    /// Whether the original was there.
+    pub fn has_original(&self) -> bool {
+        super::metric::METRICS
+            .iter()
+            .any(|metric| self.samples.median(metric.id, Side::Original).is_some())
+    }
+
+    /// Writes the numbers of every round.
+    pub fn write_json(&self, path: &Path) -> anyhow::Result<()> {
+        let rows = self.samples.to_json();
+        let all = json!({"machine": self.machine, "transcript": self.transcript, "rows": rows});
+        fs::write(path, serde_json::to_string_pretty(&all)? + "\n")
+            .with_context(|| format!("cannot write {}", path.display()))
+    }
+
+    /// Puts it into the numbers, the table and the pictures of the docs.
+    pub fn write_docs(self) -> anyhow::Result<()> {
+        let whole = if self.is_everything { self } else { self.after_the_last()? };
+        whole.write_json(Path::new(NUMBERS))?;
+        let pictures = pictures::write(&whole.samples)?;
+        replace_in_docs(&format!("{}\n{pictures}", table::render(&whole)))
+    }
+
+    /// With the rows that were not measured now from the last run.
+    fn after_the_last(self) -> anyhow::Result<Self> {
+        let Ok(text) = fs::read_to_string(NUMBERS) else { return Ok(self) };
+        let last: Value = serde_json::from_str(&text).context(NUMBERS)?;
+        let (machine, transcript) = (&last["machine"], &last["transcript"]);
+        ensure!(
+            *machine == self.machine && *transcript == self.transcript,
+            "the numbers in {NUMBERS} are from {machine}, with a transcript of {transcript} MiB; \
+             measure everything here, without --rows"
+        );
+        let mut samples = Samples::from_json(&last["rows"]);
+        samples.replace_by(self.samples);
+        Ok(Self { samples, ..self })
+    }
+}
+
+/// Puts table and pictures where the document has its results.
+fn replace_in_docs(results: &str) -> anyhow::Result<()> {
+    let text = fs::read_to_string(DOCS).with_context(|| format!("cannot read {DOCS}"))?;
+    let (before, rest) = text.split_once(BEGIN).with_context(|| format!("no {BEGIN} in {DOCS}"))?;
+    let (_, after) = rest.split_once(END).with_context(|| format!("no {END} in {DOCS}"))?;
+    fs::write(DOCS, format!("{before}{BEGIN}\n{results}\n{END}{after}"))
+        .with_context(|| format!("cannot write {DOCS}"))
+}
