@@ -31,7 +31,7 @@ impl Counter {
         let program = Path::new(env!("CARGO_MANIFEST_DIR")).join(program);
         assert!(program.is_file(), "there is no {}: cargo build --release", program.display());
         let provider = Provider::start().await.unwrap();
-        let origin = Home::new(provider.address()).unwrap();
+        let origin = Home::new(provider.address(), None).unwrap();
         state::sessions(&origin, SESSIONS).unwrap();
         state::long_session(&origin, LONG_MIB).unwrap();
         let first = origin.start_as(origin.on_this_state(Command::new(&program))).await.unwrap();
@@ -49,7 +49,7 @@ impl Counter {
 
     /// Those of a whole process that does it so often.
     async fn all(&self, line: &Line, times: usize) -> anyhow::Result<u64> {
-        let home = Home::new(self.provider.address())?;
+        let home = Home::new(self.provider.address(), None)?;
         copy(&self.origin.state(), &home.state())?;
         let out = home.state().with_file_name("callgrind.out");
         let mut command = home.on_this_state(Command::new("valgrind"));

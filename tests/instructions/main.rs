@@ -24,9 +24,12 @@ mod lines;
 mod load {
     pub mod client;
     pub mod gateway;
+    pub mod metric;
+    pub mod original;
     pub mod provider;
     pub mod server;
     pub mod state;
+    pub mod stats;
 }
 
 use counted::Counter;

@@ -13,7 +13,7 @@ use clawgate::app::{self, Sockets, Start};
 use clawgate::bus::{Event, Subscriber};
 use clawgate::config::{Env, Overrides};
 use clawgate::dialects::Dialect;
-use clawgate::gateway::{Opened, Speaker};
+use clawgate::gateway::{Frames, Opened, Speaker};
 use clawgate::http::{Manner, SocketEntry, SocketRoute};
 use serde_json::json;
 use tempfile::TempDir;
@@ -68,9 +68,7 @@ impl Speaker for Echo {
         self.0.outbox.answer(text);
     }
 
-    fn render(&mut self, _: &Event) -> Option<String> {
-        None
-    }
+    fn render(&mut self, _: &Event, _: &mut Frames) {}
 }
 
 /// A gateway that echoes, on a thread of its own. It ends when it is dropped.
