@@ -38,7 +38,7 @@ pub async fn run(gateway: Arc<Gateway>, socket: Socket, peer: Peer) {
     };
     let client = Arc::clone(&connection.cx.caller.client_id);
     let began = tokio::time::Instant::now();
-    let end = talk::serve(socket, connection).await;
+    let (end, rest) = talk::serve(socket, connection).await;
     let members = json!({
         "source": &*client,
         "connId": &*leave.conn_id,
@@ -50,6 +50,8 @@ pub async fn run(gateway: Arc<Gateway>, socket: Socket, peer: Peer) {
         members,
     );
     tracing::info!(conn = %leave.conn_id, %end, "disconnected");
+    drop(leave);
+    rest.read_away().await;
 }
 
 /// The handshake; `None` when it ended with a farewell.

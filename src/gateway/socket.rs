@@ -126,7 +126,7 @@ impl Socket {
     /// Closes with `code` and waits a moment for the peer to see it: cutting
     /// TCP right away would show it 1006 (#146419). Boxed, since every
     /// connection would hold the space for it from its beginning.
-    pub fn close(mut self, code: u16, reason: &str) -> BoxFuture<'static, ()> {
+    pub fn close(mut self, code: u16, reason: &str) -> BoxFuture<'static, Rest> {
         let reason = Utf8Bytes::from(cut(reason, MAX_REASON));
         self.permit.leave();
         Box::pin(async move {
@@ -139,13 +139,32 @@ impl Socket {
                 // Its close frame is the answer that we wait for, and the last.
                 while let Some(Ok(_)) = self.inner.recv().await {}
             };
-            if tokio::time::timeout(CLOSE_GRACE, close).await.is_ok() {
-                // Behind an error the library reads no more; here what the peer is
-                // still sending is read away. It has nothing to do after an answer.
-                self.meter.leave_rest();
-                let _ = tokio::time::timeout(LINGER_LIMIT, self.inner.flush()).await;
+            if tokio::time::timeout(CLOSE_GRACE, close).await.is_err() {
+                return Rest::default();
             }
+            // Behind an error the library reads no more; then what the peer is still
+            // sending is read away. There is nothing after an answer.
+            self.meter.leave_rest();
+            Rest(Some(Box::pin(async move {
+                let _ = tokio::time::timeout(LINGER_LIMIT, self.inner.flush()).await;
+            })))
         })
+    }
+}
+
+/// What a peer may still be sending on a connection that was closed.
+#[derive(Default)]
+#[must_use]
+pub struct Rest(Option<BoxFuture<'static, ()>>);
+
+impl Rest {
+    /// Reads it away, for a moment, and ends the connection: ended before, it would be
+    /// reset, and the peer would not see why it was closed. By then nobody has to
+    /// count on the connection any more.
+    pub async fn read_away(self) {
+        if let Some(rest) = self.0 {
+            rest.await;
+        }
     }
 }
 

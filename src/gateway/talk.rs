@@ -20,7 +20,7 @@ use crate::telemetry::metrics::OpenConnection;
 use super::footing::Footing;
 use super::frames::Frames;
 use super::leave::Leave;
-use super::socket::{Received, Socket};
+use super::socket::{Received, Rest, Socket};
 use super::upgrade::Gateway;
 
 /// Messages that are read before what they caused is written.
@@ -80,10 +80,13 @@ impl Opened {
                 gateway.hub.join(Arc::clone(&subscriber));
                 let open = OpenConnection::new(subscriber.principal.role().as_str(), dialect);
                 let conn_id = Arc::clone(&subscriber.conn_id);
-                let _leave = Leave::new(Arc::clone(&gateway), conn_id, None, open);
+                let leave = Leave::new(Arc::clone(&gateway), conn_id, None, open);
                 footing.look_again(&gateway, &subscriber).await;
                 let marked = asked::connection(&subscriber.conn_id);
-                serve(socket, speaker).instrument(marked).await
+                let (end, rest) = serve(socket, speaker).instrument(marked).await;
+                drop(leave);
+                rest.read_away().await;
+                end
             })
         }))
     }
@@ -105,8 +108,8 @@ enum Turn {
 /// be again.
 const TOO_LARGE: &str = "message too large (maxPayload); upload files by POST /api/chat/uploads";
 
-/// Serves a connection to its end; says why it ended.
-pub(super) async fn serve<S: Speaker>(mut socket: Socket, mut speaker: S) -> String {
+/// Serves a connection to its end; says why it ended, and what may still come of it.
+pub(super) async fn serve<S: Speaker>(mut socket: Socket, mut speaker: S) -> (String, Rest) {
     speaker.begin().await;
     let mut pings = pings(S::PING_EVERY);
     let mut burst = 0;
@@ -118,25 +121,25 @@ pub(super) async fn serve<S: Speaker>(mut socket: Socket, mut speaker: S) -> Str
             Turn::Read(Received::Binary(message)) => speaker.hear_binary(message).await,
             Turn::Read(Received::TooLarge) => {
                 write_rest(&mut socket, &mut speaker).await;
-                socket.close(1009, TOO_LARGE).await;
-                return "message too large".into();
+                return ("message too large".into(), socket.close(1009, TOO_LARGE).await);
             }
             Turn::Read(Received::Broken(code)) => {
                 write_rest(&mut socket, &mut speaker).await;
-                socket.close(code, "").await;
-                return format!("broken frames, closed with {code}");
+                let end = format!("broken frames, closed with {code}");
+                return (end, socket.close(code, "").await);
             }
             Turn::Read(Received::Gone(code)) => {
                 let rest = rest(&speaker);
                 socket.part(frames_of(&mut speaker, rest)).await;
-                return code.map_or_else(|| "gone".into(), |code| format!("closed with {code}"));
+                let end = code.map(|code| format!("closed with {code}"));
+                return end.map_or_else(gone, |end| (end, Rest::default()));
             }
-            Turn::Ping if !ping(&mut socket, &speaker).await => return "gone".into(),
+            Turn::Ping if !ping(&mut socket, &speaker).await => return gone(),
             Turn::Ping | Turn::Read(Received::Control) => {}
             Turn::Write => match speaker.subscriber().outbox.take() {
                 Batch::Items(items) => {
                     if !write(&mut socket, &mut speaker, items).await {
-                        return "gone".into();
+                        return gone();
                     }
                 }
                 Batch::Empty => {}
@@ -145,16 +148,20 @@ pub(super) async fn serve<S: Speaker>(mut socket: Socket, mut speaker: S) -> Str
                     let last = if drains { speaker.farewell() } else { Vec::new() };
                     let items: Vec<_> = last.into_iter().map(Item::Frame).collect();
                     if !items.is_empty() && !write(&mut socket, &mut speaker, items).await {
-                        return "gone".into();
+                        return gone();
                     }
                     let conn_id = &speaker.subscriber().conn_id;
                     tracing::debug!(conn = %conn_id, code, %reason, "closing");
-                    socket.close(code, &reason).await;
-                    return format!("closed with {code} {reason}");
+                    let end = format!("closed with {code} {reason}");
+                    return (end, socket.close(code, &reason).await);
                 }
             },
         }
     }
+}
+
+fn gone() -> (String, Rest) {
+    ("gone".into(), Rest::default())
 }
 
 /// Whatever stops the reading also ends the turn: the burst at once, since it

@@ -6,7 +6,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Other runs of the same program differ by less, under load too.
+/// In percent. Two counts of the same program differed by 3 at most, one of them on a
+/// busy machine.
 const TOLERANCE: u64 = 10;
 
 /// What somebody can do about it.

@@ -47,12 +47,12 @@ pub async fn measure(lab: &Lab, side: Side, samples: &mut Samples) -> anyhow::Re
     // The original prepares a run for longer than it streams it: all of its runs are
     // prepared before anything is measured.
     let most = if side == Side::Original { SESSIONS } else { usize::MAX };
-    let size = |full: usize, quick: usize| lab.options.size(full, quick).min(most);
+    let runs = |full: usize, quick: usize| lab.options.size(full, quick).min(most);
     let of = |subscribers, runs, rate, cpu| Case { subscribers, runs, rate, cpu };
     let cases = [
-        of(1, size(200, 20), "fanout-1", None),
-        of(100, size(48, 8), "fanout-100", Some("fanout-100-cpu")),
-        of(MANY, size(16, 4), "fanout-1000", Some("fanout-1000-cpu")),
+        of(1, runs(200, 20), "fanout-1", None),
+        of(100, runs(48, 8), "fanout-100", Some("fanout-100-cpu")),
+        of(MANY, runs(16, 4), "fanout-1000", Some("fanout-1000-cpu")),
     ];
     for case in cases {
         let (server, _home) = fresh(lab, side).await?;
