@@ -17,6 +17,7 @@ use axum::serve::{IncomingStream, Listener};
 use bytes::buf::Chain;
 use bytes::{Buf, Bytes};
 use parking_lot::Mutex;
+#[cfg(target_os = "linux")]
 use rustix::net::sockopt;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
@@ -44,6 +45,7 @@ pub const LINGER_LIMIT: Duration = Duration::from_secs(3);
 /// at least every half a minute (a ping, a tick) finds out that a machine is gone, and
 /// the system alone would go on for a quarter of an hour. Long enough for a network
 /// that is away for a moment.
+#[cfg(target_os = "linux")]
 const GONE_AFTER: Duration = Duration::from_secs(90);
 /// Frames that are written to the connection directly, before anything that
 /// the library writes after they were put here.
@@ -372,8 +374,11 @@ fn adjust(tcp: &TcpStream) {
     if let Err(error) = tcp.set_nodelay(true) {
         tracing::debug!(%error, "TCP_NODELAY refused");
     }
-    let limit = u32::try_from(GONE_AFTER.as_millis()).unwrap_or(u32::MAX);
-    if let Err(error) = sockopt::set_tcp_user_timeout(tcp, limit) {
+    #[cfg(target_os = "linux")]
+    if let Err(error) = sockopt::set_tcp_user_timeout(
+        tcp,
+        u32::try_from(GONE_AFTER.as_millis()).unwrap_or(u32::MAX),
+    ) {
         tracing::debug!(%error, "TCP_USER_TIMEOUT refused");
     }
 }
@@ -538,6 +543,7 @@ mod tests {
         assert_eq!(meter.phase(), Phase::Answering(Some(64 * 1024)));
     }
 
+    #[cfg(target_os = "linux")]
     #[tokio::test]
     async fn a_peer_that_is_gone_is_not_waited_for_as_long_as_the_system_would() {
         let (_client, server, _) = pair().await;

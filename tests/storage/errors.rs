@@ -11,9 +11,9 @@ use crate::stage::Stage;
 use crate::steps::{STORY, Step};
 use crate::strace::{Fault, Injection, Launcher};
 
-/// Calls that change what is on a disk. Of `write` only those to files that are
-/// there already: it wakes threads, too.
-const CALLS: [&str; 8] = [
+/// Calls that change what is on a disk. Of `write` and `openat` only those about files
+/// that are there already: the others are not the gateway's, or wake threads.
+pub const CALLS: [&str; 8] = [
     "fsync,fdatasync",
     "pwrite64",
     "write",
@@ -23,7 +23,8 @@ const CALLS: [&str; 8] = [
     "mkdir,mkdirat",
     "ftruncate,link,linkat,copy_file_range",
 ];
-const ERRORS: [&str; 2] = ["EIO", "ENOSPC"];
+/// What they fail with.
+pub const ERRORS: [&str; 2] = ["EIO", "ENOSPC"];
 /// No thread makes more such calls for one step.
 const CALLS_MAX: u32 = 400;
 

@@ -3,25 +3,11 @@
 use crate::Trials;
 use crate::check::World;
 use crate::disk::{Disk, Fate};
-use crate::errors::files;
+use crate::errors::{CALLS, ERRORS, files};
 use crate::power::ended_log;
 use crate::stage::Stage;
 use crate::steps::STORY;
 use crate::strace::{Fault, Launcher, unusable};
-
-/// Calls that change what is on a disk. Of `write` and `openat` only those about
-/// files that are there: the others are not the gateway's.
-const CALLS: [&str; 8] = [
-    "fsync,fdatasync",
-    "pwrite64",
-    "write",
-    "openat",
-    "rename,renameat,renameat2",
-    "unlink,unlinkat",
-    "mkdir,mkdirat",
-    "ftruncate,link,linkat",
-];
-const ERRORS: [&str; 2] = ["EIO", "ENOSPC"];
 
 /// A gateway that was killed, and begins from the same files again and again.
 struct Beginner {
