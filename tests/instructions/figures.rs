@@ -6,10 +6,6 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// In percent. Two counts of the same program differed by 3 at most, one of them on a
-/// busy machine.
-const TOLERANCE: u64 = 10;
-
 /// What somebody can do about it.
 pub const ADVICE: &str = "benches/instructions.txt has what each cost before. \
     If it is meant to cost more now, or the compiler is another one, renew the file: \
@@ -52,13 +48,15 @@ impl Figures {
     }
 
     /// What has become of a line.
-    pub fn judge(&self, name: &'static str, now: u64) -> Verdict {
+    ///
+    /// `tolerance` is how many percent more or less are about the same.
+    pub fn judge(&self, name: &'static str, tolerance: u64, now: u64) -> Verdict {
         let Some(before) = self.0.get(name).copied() else {
             return Verdict::Unknown { name, now };
         };
-        if now * 100 > before * (100 + TOLERANCE) {
+        if now * 100 > before * (100 + tolerance) {
             Verdict::Dearer { name, now, before }
-        } else if now * 100 < before * (100 - TOLERANCE) {
+        } else if now * 100 < before * 100_u64.saturating_sub(tolerance) {
             Verdict::Cheaper { name, now, before }
         } else {
             Verdict::Same { name, now, before }
@@ -103,7 +101,7 @@ impl fmt::Display for Verdict {
 #[test]
 fn what_costs_a_tenth_more_is_found() {
     let figures = Figures::parse("# a comment\n     1000 health\n  200 chat.send of one\n");
-    let judged = |name, now| figures.judge(name, now).to_string();
+    let judged = |name, now| figures.judge(name, 10, now).to_string();
     assert_eq!(judged("health", 1_100), "health: 1100 instructions, 1000 before: as before");
     assert_eq!(judged("health", 1_101), "health: 1101 instructions, 1000 before: DEARER");
     assert_eq!(judged("health", 900), "health: 900 instructions, 1000 before: as before");

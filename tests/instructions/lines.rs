@@ -32,6 +32,10 @@ pub struct Line {
     pub many: usize,
     /// For how many each time is done.
     pub share: usize,
+    /// By how many percent two counts of one program may differ: what is read and
+    /// written at once depends on the moment, and an event costs half as much in a
+    /// write that it shares.
+    pub tolerance: u64,
     /// Does it so often.
     pub work: fn(SocketAddr, usize) -> BoxFuture<'static, anyhow::Result<()>>,
 }
@@ -43,6 +47,7 @@ pub static LINES: [Line; 7] = [
         few: 5,
         many: 45,
         share: 1,
+        tolerance: 30,
         work: |at, times| Box::pin(connects(at, times)),
     },
     Line {
@@ -50,6 +55,7 @@ pub static LINES: [Line; 7] = [
         few: 50,
         many: 850,
         share: 1,
+        tolerance: 20,
         work: |at, times| Box::pin(ask(at, "health", json!({}), (br#""type":"res""#, 1), times)),
     },
     Line {
@@ -57,6 +63,7 @@ pub static LINES: [Line; 7] = [
         few: 5,
         many: 45,
         share: 1,
+        tolerance: 10,
         work: |at, times| {
             let rows: (&[u8], _) = (br#""sessionId":"#, SESSIONS);
             Box::pin(ask(at, "sessions.list", json!({}), rows, times))
@@ -67,6 +74,7 @@ pub static LINES: [Line; 7] = [
         few: 2,
         many: 22,
         share: 1,
+        tolerance: 10,
         work: |at, times| {
             let params = json!({"sessionKey": state::key(0), "limit": HISTORY});
             Box::pin(ask(at, "chat.history", params, (br#""role":"#, HISTORY), times))
@@ -77,6 +85,7 @@ pub static LINES: [Line; 7] = [
         few: 3,
         many: 33,
         share: 1,
+        tolerance: 15,
         work: |at, times| Box::pin(sends(at, times)),
     },
     Line {
@@ -84,6 +93,7 @@ pub static LINES: [Line; 7] = [
         few: 50,
         many: 450,
         share: 1,
+        tolerance: 60,
         work: |at, times| Box::pin(chunks(at, 1, times)),
     },
     Line {
@@ -91,6 +101,7 @@ pub static LINES: [Line; 7] = [
         few: 20,
         many: 120,
         share: CROWD,
+        tolerance: 250,
         work: |at, times| Box::pin(chunks(at, CROWD, times)),
     },
 ];

@@ -52,11 +52,12 @@ async fn nothing_costs_more_instructions_than_before() {
     let (mut costs, mut dearer) = (Vec::new(), Vec::new());
     for line in &lines::LINES {
         let mut now = counter.each(line).await;
-        if matches!(before.judge(line.name, now), Verdict::Dearer { .. }) {
+        let judge = |now| before.judge(line.name, line.tolerance, now);
+        if matches!(judge(now), Verdict::Dearer { .. }) {
             // What happens beside it by the clock may have met this count.
             now = now.min(counter.each(line).await);
         }
-        let verdict = before.judge(line.name, now);
+        let verdict = judge(now);
         eprintln!("{verdict}");
         if matches!(verdict, Verdict::Dearer { .. } | Verdict::Unknown { .. }) {
             dearer.push(verdict.to_string());
