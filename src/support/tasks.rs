@@ -12,6 +12,8 @@ use parking_lot::Mutex;
 use tokio::task::JoinHandle;
 use tokio_util::task::TaskTracker;
 
+use super::BoxFuture;
+
 /// Handle to the supervisor; clones share it.
 #[derive(Clone, Default)]
 pub struct Tasks {
@@ -27,9 +29,17 @@ impl Tasks {
         name: &'static str,
         future: impl Future<Output = T> + Send + 'static,
     ) -> JoinHandle<Option<T>> {
+        // Boxed, so that what the runtime does with a task is compiled once for
+        // each `T` instead of once for each future.
+        self.spawn_boxed(name, Box::pin(future))
+    }
+
+    fn spawn_boxed<T: Send + 'static>(
+        &self,
+        name: &'static str,
+        future: BoxFuture<'static, T>,
+    ) -> JoinHandle<Option<T>> {
         let panics = Arc::clone(&self.panics);
-        // Combinators, not an async block: that would hold the future twice,
-        // once as it was captured and once as it is awaited.
         self.tracker.spawn(AssertUnwindSafe(future).catch_unwind().map(move |outcome| {
             if outcome.is_err() {
                 *panics.lock().entry(name).or_default() += 1;

@@ -3,7 +3,9 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use similar::{ChangeTag, TextDiff};
+use similar::algorithms::{Capture, Compact, Replace, myers};
+use similar::{ChangeTag, DiffOp, group_diff_ops};
+use tokio::time::Instant;
 
 /// Unchanged lines around a change, as in the original.
 const CONTEXT: usize = 4;
@@ -24,19 +26,20 @@ pub struct LineDiff {
 /// What differs.
 pub fn lines(old: &str, new: &str) -> LineDiff {
     let (old, new) = (as_lf(old), as_lf(new));
-    let diff = TextDiff::configure().timeout(TIME_MAX).diff_lines(&*old, &*new);
     let lines = old.split('\n').count().max(new.split('\n').count());
     let width = lines.to_string().len();
+    let old: Vec<_> = old.split_inclusive('\n').collect();
+    let new: Vec<_> = new.split_inclusive('\n').collect();
     let mut text = String::new();
     let mut first_changed = None;
     let mut shown = 0;
-    for group in diff.grouped_ops(CONTEXT) {
+    for group in group_diff_ops(steps(&old, &new), CONTEXT) {
         let from = group.first().map_or(0, |op| op.old_range().start);
         if from > shown {
             skip(&mut text, width);
         }
         shown = group.last().map_or(shown, |op| op.old_range().end);
-        for change in group.iter().flat_map(|op| diff.iter_changes(op)) {
+        for change in group.iter().flat_map(|op| op.iter_changes(&*old, &*new)) {
             let (mark, index) = match change.tag() {
                 ChangeTag::Delete => ('-', change.old_index()),
                 ChangeTag::Insert => ('+', change.new_index()),
@@ -55,10 +58,20 @@ pub fn lines(old: &str, new: &str) -> LineDiff {
             let _ = writeln!(text, "{mark}{number:>width$} {line}");
         }
     }
-    if shown < diff.old_len() {
+    if shown < old.len() {
         skip(&mut text, width);
     }
     finished(text, first_changed)
+}
+
+/// What makes `new` of `old`. Myers alone: `TextDiff` brings code for each of its
+/// algorithms, which is half a megabyte.
+fn steps(old: &[&str], new: &[&str]) -> Vec<DiffOp> {
+    let mut steps = Compact::new(Replace::new(Capture::new()), old, new);
+    let until = Instant::now().into_std() + TIME_MAX;
+    let Ok(()) =
+        myers::diff_deadline(&mut steps, old, 0..old.len(), new, 0..new.len(), Some(until));
+    steps.into_inner().into_inner().into_ops()
 }
 
 fn finished(mut text: String, first_changed: Option<usize>) -> LineDiff {
