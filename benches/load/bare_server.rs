@@ -24,7 +24,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use super::server::{Server, free_port};
 
 /// With its frame about the size of the gateway's answer to `health` on a fresh state.
-const ANSWER_BYTES: usize = 814;
+const ANSWER_BYTES: usize = 1_402;
 const READ_BUFFER: usize = 4 * 1024;
 const WRITE_BUFFER: usize = 16 * 1024;
 /// Frames of one flush.
