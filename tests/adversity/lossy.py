@@ -15,6 +15,7 @@ import asyncio
 import ctypes
 import errno
 import fcntl
+import functools
 import json
 import os
 import random
@@ -127,6 +128,7 @@ async def go(reader, writer, address, port):
         writer.close()
         return
     except asyncio.CancelledError:
+        # The end of this program.
         return
     back.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     ways = [passed_on(reader, back), passed_on(there, writer)]
@@ -145,7 +147,7 @@ async def serve(options, devices):
     loop.add_reader(near, road.carry, near, far)
     loop.add_reader(far, road.carry, far, near)
     for address in FAR:
-        accept = lambda reader, writer, own=address: go(reader, writer, own, options.port)
+        accept = functools.partial(go, address=address, port=options.port)
         await asyncio.start_unix_server(accept, os.path.join(options.folder, address))
     lines = asyncio.StreamReader()
     await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(lines), sys.stdin)

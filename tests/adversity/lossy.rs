@@ -24,7 +24,9 @@ use crate::dice::Dice;
 use crate::seen::{health, number, records};
 use crate::stage::{Api, admin, ask, config, history};
 use crate::support::{Gateway, GatewayOptions, MockProvider, WsClient};
-use crate::traveller::{Traveller, Way, check_asked, check_counted, converse, shown};
+use crate::traveller::{
+    Journey, Seen, Traveller, Way, check_asked, check_counted, converse, shown,
+};
 
 /// Says to this program that it has a network of its own.
 const ALONE: &str = "CLAWGATE_TEST_NETWORK";
@@ -200,8 +202,8 @@ fn ends(client: &WsClient) -> BTreeSet<String> {
 async fn bad_weather(
     road: &mut Road,
     mock: &MockProvider,
-    mut clients: JoinSet<(String, u64, Vec<(String, String)>)>,
-) -> (Vec<(String, Vec<(String, String)>)>, u64) {
+    mut clients: JoinSet<Journey>,
+) -> (Vec<(String, Seen)>, u64) {
     let all = CLIENTS * MESSAGES;
     for part in [all / 3, all * 2 / 3] {
         while (mock.calls().len() as u64) < part {

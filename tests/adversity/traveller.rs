@@ -115,13 +115,15 @@ pub fn check_counted(socket: &WsClient) {
     }
 }
 
+/// What a client saw of its session in the end: role and text of each message.
+pub type Seen = Vec<(String, String)>;
+
+/// Its session, how often it had to connect, and what it saw.
+pub type Journey = (String, u64, Seen);
+
 /// Sends one message after the other, each until it is acknowledged, and waits for its
-/// end; answers how often it had to connect, and what it saw in the end.
-pub async fn converse(
-    mut client: Traveller,
-    session: String,
-    messages: u64,
-) -> (String, u64, Vec<(String, String)>) {
+/// end.
+pub async fn converse(mut client: Traveller, session: String, messages: u64) -> Journey {
     for message in 0..messages {
         let run = format!("{session}-{message}");
         let text = format!("{run} @mock stream n=8 delay=20");
@@ -135,7 +137,7 @@ pub async fn converse(
 }
 
 /// Role and text of each message.
-pub fn shown(messages: &[Value]) -> Vec<(String, String)> {
+pub fn shown(messages: &[Value]) -> Seen {
     let role = |message: &Value| message["role"].as_str().unwrap().to_owned();
     messages.iter().map(|message| (role(message), text_of(message))).collect()
 }
