@@ -15,9 +15,13 @@ mod dice;
 #[path = "../scenario/stage.rs"]
 mod stage;
 
+mod crowd;
 mod descriptors;
 mod full_disk;
+mod link;
+mod lossy;
 mod providers;
 mod records;
 mod road;
 mod seen;
+mod traveller;

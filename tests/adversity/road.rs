@@ -6,7 +6,6 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{TcpListener, TcpStream};
@@ -16,9 +15,8 @@ use tokio::time::{sleep, timeout};
 
 use crate::dice::Dice;
 use crate::seen::{health, number, records};
-use crate::stage::{Api, admin, history, scripted, text_of, until};
-use crate::support::WsClient;
-use crate::support::client::{ALL_SCOPES, standard_connect};
+use crate::stage::{Api, admin, history, scripted, until};
+use crate::traveller::{Traveller, Way, check_asked, converse, shown};
 
 const CLIENTS: u64 = 3;
 const MESSAGES: u64 = 8;
@@ -104,75 +102,6 @@ async fn pass_on(
     }
 }
 
-/// A client that does not give up.
-struct Traveller {
-    address: Arc<str>,
-    socket: Option<WsClient>,
-    connects: u64,
-}
-
-impl Traveller {
-    /// The payload of an answer, however often it takes to get one.
-    async fn call(&mut self, method: &str, params: &Value) -> Value {
-        loop {
-            if self.socket.is_none() {
-                self.socket = self.connect().await;
-            }
-            if let Some(socket) = &mut self.socket
-                && let Some(answer) = post(socket, method, params).await
-            {
-                assert_eq!(answer["ok"], true, "{method}: {answer}");
-                return answer["payload"].clone();
-            }
-            self.socket = None;
-        }
-    }
-
-    async fn connect(&mut self) -> Option<WsClient> {
-        self.connects += 1;
-        let connect = async {
-            let mut socket = WsClient::open_with(&self.address, "/", &[]).await.ok()?;
-            let hello = post(&mut socket, "connect", &standard_connect(&ALL_SCOPES)).await?;
-            assert_eq!(hello["ok"], true, "{hello}");
-            Some(socket)
-        };
-        let connected = timeout(PATIENCE, connect).await.ok().flatten();
-        if connected.is_none() {
-            sleep(Duration::from_millis(50)).await;
-        }
-        connected
-    }
-}
-
-/// The answer to a request; `None` when there is none in time.
-async fn post(socket: &mut WsClient, method: &str, params: &Value) -> Option<Value> {
-    let id = format!("{method}-{}", socket.received_count());
-    socket.send(&json!({"type": "req", "id": id, "method": method, "params": params})).await;
-    timeout(PATIENCE, socket.answer(&id)).await.ok().flatten()
-}
-
-/// Sends one message after the other, each until it is acknowledged, and waits for
-/// its end; answers how often it had to connect, and what it saw in the end.
-async fn converse(address: Arc<str>, number: u64) -> (String, u64, Vec<(String, String)>) {
-    let session = format!("s{number}");
-    let mut client = Traveller { address, socket: None, connects: 0 };
-    for message in 0..MESSAGES {
-        let run = format!("{session}-{message}");
-        let text = format!("{run} @mock stream n=8 delay=20");
-        let params = json!({"sessionKey": session, "message": text, "idempotencyKey": run});
-        client.call("chat.send", &params).await;
-        let wait = json!({"runId": run, "timeoutMs": 500});
-        while client.call("agent.wait", &wait).await["status"] == "timeout" {}
-    }
-    let page = client.call("chat.history", &json!({"sessionKey": session, "limit": 1000})).await;
-    (session, client.connects, shown(page["messages"].as_array().unwrap()))
-}
-
-fn shown(messages: &[Value]) -> Vec<(String, String)> {
-    let role = |message: &Value| message["role"].as_str().unwrap().to_owned();
-    messages.iter().map(|message| (role(message), text_of(message))).collect()
-}
-
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn on_a_bad_road_every_message_is_one_run_and_who_comes_back_sees_what_is_stored() {
     let (gateway, mock) = scripted(Api::OpenAi).await;
@@ -182,7 +111,8 @@ async fn on_a_bad_road_every_message_is_one_run_and_who_comes_back_sees_what_is_
     let address: Arc<str> = road.address.as_str().into();
     let mut clients = JoinSet::new();
     for number in 0..CLIENTS {
-        clients.spawn(converse(Arc::clone(&address), number));
+        let client = Traveller::new(Way::Near(Arc::clone(&address)), PATIENCE);
+        clients.spawn(converse(client, format!("s{number}"), MESSAGES));
     }
     let mut seen = BTreeMap::new();
     let mut connects = 0;
@@ -201,11 +131,7 @@ async fn on_a_bad_road_every_message_is_one_run_and_who_comes_back_sees_what_is_
     let mut direct = admin(&gateway).await;
     for (session, messages) in &seen {
         assert_eq!(&shown(&history(&mut direct, session).await), messages, "{session}");
-        let asked: Vec<_> = messages.iter().filter(|(role, _)| role == "user").collect();
-        assert_eq!(asked.len() as u64, MESSAGES, "{session}: {asked:#?}");
-        for (number, (_, text)) in asked.iter().enumerate() {
-            assert!(text.starts_with(&format!("{session}-{number} ")), "{session}: {asked:#?}");
-        }
+        check_asked(session, messages, MESSAGES);
     }
     assert_eq!(mock.calls().len() as u64, CLIENTS * MESSAGES, "each is asked once");
     // Of those that were lost on the road nothing is left but their records.
