@@ -41,13 +41,14 @@ impl Source {
         let inner = self.path.strip_prefix("src/").unwrap_or(&self.path);
         let inner = inner.strip_suffix(".rs").unwrap_or(inner);
         let mut names: Vec<&str> = inner.split('/').collect();
-        if matches!(names.last(), Some(&("mod" | "lib" | "main"))) {
+        if matches!(names.last(), Some(&("mod" | "lib" | "main"))) || names == ["build"] {
             names.pop();
         }
         names
     }
 
-    /// The module right below the crate root; `None` for `lib.rs` and `main.rs`.
+    /// The module right below the crate root; `None` for `lib.rs`, `main.rs` and
+    /// `build.rs`.
     pub fn top(&self) -> Option<&str> {
         self.module().first().copied()
     }
