@@ -103,6 +103,8 @@ pub const METRICS: &[Metric] = {
         metric("history-16", "`chat.history` of 200 from a transcript of 16 MiB", "ms", AtMost(30.0)),
         metric("sync", "one `fdatasync` of an appended line on this disk", "µs", None),
         metric("appends", "durable `chat.inject`, 256 sessions at once", "appends/s", AtLeast(5_000.0)),
+        metric("append-p99", "one `chat.inject` while 100 sessions are written at once, p99", "ms", None),
+        metric("append-max", "slowest", "ms", AtMost(50.0)),
         metric("soak-turns", "soak: turns", "", None),
         metric("soak-connects", "connects", "", None),
         metric("soak-sessions", "sessions that were reset or deleted", "", None),
