@@ -1,6 +1,6 @@
 //! What was measured, and what was measured before: the docs show both.
 //!
-//! A run of some rows replaces these rows and leaves the others, which is right
+//! A run replaces the rows that it measures and leaves the others, which is right
 //! only on one machine; so the machine is kept with the numbers.
 
 use std::fs;
@@ -56,26 +56,39 @@ impl Report {
 
     /// Puts it into the numbers, the table and the pictures of the docs.
     pub fn write_docs(self) -> anyhow::Result<()> {
-        let whole = if self.is_everything { self } else { self.after_the_last()? };
+        let whole = self.after_the_last()?;
         whole.write_json(Path::new(NUMBERS))?;
         let pictures = pictures::write(&whole.samples)?;
         replace_in_docs(&format!("{}\n{pictures}", table::render(&whole)))
     }
 
-    /// With the rows that were not measured now from the last run.
+    /// With the rows from the last run that were not to be measured now. What a whole
+    /// run could not measure is not replaced by what another run did.
     fn after_the_last(self) -> anyhow::Result<Self> {
         let Ok(text) = fs::read_to_string(NUMBERS) else { return Ok(self) };
         let last: Value = serde_json::from_str(&text).context(NUMBERS)?;
         let (machine, transcript) = (&last["machine"], &last["transcript"]);
+        let is_of_here = *machine == self.machine && *transcript == self.transcript;
+        if self.is_everything && !is_of_here {
+            return Ok(self);
+        }
         ensure!(
-            *machine == self.machine && *transcript == self.transcript,
+            is_of_here,
             "the numbers in {NUMBERS} are from {machine}, with a transcript of {transcript} MiB; \
              measure everything here, without --rows"
         );
         let mut samples = Samples::from_json(&last["rows"]);
+        if self.is_everything {
+            samples.keep(is_only_named);
+        }
         samples.replace_by(self.samples);
         Ok(Self { samples, ..self })
     }
+}
+
+/// Whether a line is of a row that is measured only when it is named: `soak`.
+fn is_only_named(metric: &str) -> bool {
+    metric.starts_with("soak-")
 }
 
 /// Puts table and pictures where the document has its results.

@@ -72,6 +72,12 @@ impl Samples {
         self.courses.extend(newer.courses);
     }
 
+    /// Forgets the lines that are not to be kept.
+    pub fn keep(&mut self, is_kept: impl Fn(&str) -> bool) {
+        self.numbers.retain(|(metric, _), _| is_kept(metric));
+        self.courses.retain(|metric, _| is_kept(metric));
+    }
+
     /// One object for each line of the table: its numbers, and how they went on.
     pub fn to_json(&self) -> Value {
         let mut rows = Map::new();
