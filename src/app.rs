@@ -29,7 +29,7 @@ use crate::config::{Env, GatewaySettings, SessionScope, Settings};
 use crate::dialects::Dialects;
 use crate::gateway::tls::TlsError;
 use crate::gateway::{self, Gateway};
-use crate::handlers::{self, HealthCache};
+use crate::handlers::{self, HealthCache, Reads};
 use crate::protocol::hello::TICK_INTERVAL_MS;
 use crate::providers::CatalogError;
 use crate::registry::{Lanes, Reload, Restart, Services};
@@ -345,6 +345,7 @@ async fn build(
         identity,
         pairing,
         health: HealthCache::default(),
+        reads: Reads::default(),
         reload,
         repair: mode.repair.clone(),
         restart: Restart::default(),
