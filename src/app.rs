@@ -90,7 +90,8 @@ pub async fn run(
     settings.hooks.follow(&settings.secrets, env, &settings.gateway.auth).await;
     let (hub, (reload, asks)) = (Arc::new(Hub::default()), Reload::new());
     let (hub_, mode) = (Arc::clone(&hub), Mode::of(repair)?);
-    let gateway = build::gateway(settings, env, hub_, reload, (&mode, dialects)).await?;
+    let building = Box::pin(build::gateway(settings, env, hub_, reload, (&mode, dialects)));
+    let gateway = building.await?;
     let services = Arc::clone(&gateway.services);
     let choice = services.models.default_choice();
     let ready = Ready {

@@ -71,7 +71,7 @@ pub async fn health(cx: Ctx, p: HealthParams) -> Reply<Shared> {
         let fresh = refresh(services).await;
         fresh.map_err(|error| ErrorShape::unavailable(format!("Error: {error}")))
     };
-    shared(services, Asked::Health, probe).await
+    Box::pin(shared(services, Asked::Health, probe)).await
 }
 
 /// Makes snapshots and tells of them, until the task is dropped.

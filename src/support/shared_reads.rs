@@ -92,8 +92,10 @@ mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     use tokio::sync::Semaphore;
+    use tokio::task::JoinHandle;
 
     use super::*;
+    use crate::support::Tasks;
 
     /// Reads a number that changes, when somebody lets them.
     struct Shelf {
@@ -101,13 +103,18 @@ mod tests {
         number: AtomicUsize,
         done: AtomicUsize,
         permits: Semaphore,
+        tasks: Tasks,
     }
 
     impl Shelf {
         fn new() -> Arc<Self> {
             let (number, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
             let (reads, permits) = (SharedReads::default(), Semaphore::new(0));
-            Arc::new(Self { reads, number, done, permits })
+            Arc::new(Self { reads, number, done, permits, tasks: Tasks::default() })
+        }
+
+        fn asker(self: &Arc<Self>, key: &'static str) -> JoinHandle<Option<usize>> {
+            self.tasks.spawn("ask", Arc::clone(self).ask(key))
         }
 
         async fn ask(self: Arc<Self>, key: &'static str) -> usize {
@@ -138,12 +145,11 @@ mod tests {
     #[tokio::test]
     async fn a_hundred_who_ask_at_once_need_two_reads() {
         let shelf = Shelf::new();
-        let askers: Vec<_> =
-            (0..100).map(|_| tokio::spawn(Arc::clone(&shelf).ask("list"))).collect();
+        let askers: Vec<_> = (0..100).map(|_| shelf.asker("list")).collect();
         all_wait().await;
         shelf.permits.add_permits(100);
         for asker in askers {
-            assert_eq!(asker.await.unwrap(), 0);
+            assert_eq!(asker.await.unwrap(), Some(0));
         }
         assert_eq!(shelf.done(), 2, "that of the first, and that of all who came while it went on");
         assert!(shelf.is_empty());
@@ -152,19 +158,19 @@ mod tests {
     #[tokio::test]
     async fn who_asks_after_a_write_sees_it_whoever_reads_already() {
         let shelf = Shelf::new();
-        let before = tokio::spawn(Arc::clone(&shelf).ask("list"));
+        let before = shelf.asker("list");
         all_wait().await;
         shelf.number.store(1, Ordering::SeqCst);
-        let after = tokio::spawn(Arc::clone(&shelf).ask("list"));
+        let after = shelf.asker("list");
         all_wait().await;
         shelf.permits.add_permits(2);
-        assert_eq!((before.await.unwrap(), after.await.unwrap()), (0, 1));
+        assert_eq!((before.await.unwrap(), after.await.unwrap()), (Some(0), Some(1)));
     }
 
     #[tokio::test]
     async fn who_goes_away_leaves_his_read_to_the_others() {
         let shelf = Shelf::new();
-        let askers: Vec<_> = (0..3).map(|_| tokio::spawn(Arc::clone(&shelf).ask("list"))).collect();
+        let askers: Vec<_> = (0..3).map(|_| shelf.asker("list")).collect();
         all_wait().await;
         // The one who reads, and the first of those who wait.
         askers[0].abort();
@@ -173,7 +179,7 @@ mod tests {
         all_wait().await;
         shelf.permits.add_permits(1);
         let mut askers = askers;
-        assert_eq!(askers.pop().unwrap().await.unwrap(), 0);
+        assert_eq!(askers.pop().unwrap().await.unwrap(), Some(0));
         assert_eq!(shelf.done(), 1);
         assert!(shelf.is_empty());
     }
@@ -181,12 +187,12 @@ mod tests {
     #[tokio::test]
     async fn other_things_are_read_beside() {
         let shelf = Shelf::new();
-        let one = tokio::spawn(Arc::clone(&shelf).ask("one"));
-        let other = tokio::spawn(Arc::clone(&shelf).ask("other"));
+        let one = shelf.asker("one");
+        let other = shelf.asker("other");
         all_wait().await;
         assert_eq!(shelf.permits.available_permits(), 0);
         shelf.permits.add_permits(2);
-        assert_eq!((one.await.unwrap(), other.await.unwrap()), (0, 0));
+        assert_eq!((one.await.unwrap(), other.await.unwrap()), (Some(0), Some(0)));
         assert_eq!(shelf.done(), 2);
     }
 }
