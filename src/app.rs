@@ -7,46 +7,25 @@
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Duration;
 
-use serde_json::json;
+use crate::agent::Models;
+use crate::bus::Hub;
+use crate::config::{Env, SessionScope, Settings};
+use crate::gateway;
+use crate::registry::Reload;
+use crate::sessions::{AgentId, KeyRules};
+use crate::support::{Clock, Fingerprint, Live, SystemClock};
 
-use crate::agent::exec::Processes;
-use crate::agent::exec::launcher::own_program;
-use crate::agent::feed::Feed;
-use crate::agent::skills::Skills;
-use crate::agent::tools::Tools;
-use crate::agent::workspace::Workspaces;
-use crate::agent::{
-    Models, Notices, Runs, RunsParts, SendError, SessionEvents, Tally, UnknownModel,
-};
-use crate::auth::pairing::Pairing;
-use crate::auth::{Auth, DeviceIdentity, IdentityError};
-use crate::bus::{Audience, Bus, EventKind, Hub, LocalBackplane, Presence};
-use crate::config::document::ConfigIssue;
-use crate::config::secrets::SecretError;
-use crate::config::{Env, GatewaySettings, SessionScope, Settings};
-use crate::dialects::Dialects;
-use crate::gateway::tls::TlsError;
-use crate::gateway::{self, Gateway};
-use crate::handlers::{self, HealthCache};
-use crate::protocol::hello::TICK_INTERVAL_MS;
-use crate::providers::CatalogError;
-use crate::registry::{Lanes, Reload, Restart, Services};
-use crate::sessions::{AgentId, KeyRules, SessionError, Sessions, SessionsOptions};
-use crate::store::{SqliteStore, Store, StoreError};
-use crate::support::{Clock, Fingerprint, Ids, Live, RandomIds, SystemClock, Tasks};
-use crate::wizard::Wizards;
-
-mod approvals;
+mod base;
+mod build;
 mod catalog;
 mod channels;
 mod ending;
-mod jobs;
+mod error;
 mod listen;
-mod nodes;
 mod own_beacon;
 mod pairing;
+mod periodic;
 mod reload;
 mod repair;
 mod start;
@@ -55,8 +34,8 @@ mod upkeep;
 mod voice;
 
 pub use catalog::models;
-use catalog::usage_reports;
 use ending::Signals;
+pub use error::AppError;
 use listen::Listening;
 pub use listen::Sockets;
 use reload::{Control, Reloader};
@@ -88,108 +67,6 @@ pub enum Ended {
     Restarts,
 }
 
-/// Why the gateway stopped, or never ran.
-#[derive(Debug, thiserror::Error)]
-pub enum AppError {
-    /// Somebody else listens there.
-    #[error(
-        "cannot listen on {address}: the port is in use; find the other process with `lsof -nP -iTCP:{port} -sTCP:LISTEN`, or choose another port with --port, OPENCLAW_GATEWAY_PORT or gateway.port",
-        port = address.port()
-    )]
-    PortInUse {
-        /// The address asked for.
-        address: SocketAddr,
-    },
-    /// The system does not let us listen there.
-    #[error(
-        "cannot listen on {address}; --bind and --port (gateway.bind, gateway.port) choose another address"
-    )]
-    Listen {
-        /// The address asked for.
-        address: SocketAddr,
-        /// What the system said.
-        #[source]
-        source: io::Error,
-    },
-    /// One of the further ports is not to be had.
-    #[error(
-        "gateway.dialects.ports: cannot listen on {address}; find the process that does with `lsof -nP -iTCP:{port} -sTCP:LISTEN`, or name another port",
-        port = address.port()
-    )]
-    FurtherPort {
-        /// The address asked for.
-        address: SocketAddr,
-        /// What the system said.
-        source: io::Error,
-    },
-    /// The system does not tell us when to stop.
-    #[error("cannot wait for signals")]
-    Signals(#[source] io::Error),
-    /// The configuration names a model that there is not.
-    #[error(transparent)]
-    Catalog(#[from] CatalogError),
-    /// The configuration refers to a secret that there is not.
-    #[error("{path}: {source}")]
-    Secret {
-        /// Where the reference stands.
-        path: String,
-        /// Why it leads nowhere.
-        #[source]
-        source: SecretError,
-    },
-    /// An agent wants a model that there is not.
-    #[error(transparent)]
-    Model(#[from] UnknownModel),
-    /// The database does not open.
-    #[error(transparent)]
-    Store(#[from] StoreError),
-    /// The sessions do not open.
-    #[error(transparent)]
-    Sessions(#[from] SessionError),
-    /// The system does not say which program this is.
-    #[error("cannot find out which program this is: {0}")]
-    OwnProgram(#[source] io::Error),
-    /// There is no room for a gateway that mends its config file.
-    #[error("cannot make a folder for temporary files: {0}")]
-    Place(#[source] io::Error),
-    /// What the last process left unfinished cannot be completed.
-    #[error("cannot recover the runs of the last stop: {0}")]
-    Recovery(#[from] SendError),
-    /// There is no certificate.
-    #[error(transparent)]
-    Tls(#[from] TlsError),
-    /// The gateway's own key is not readable.
-    #[error(transparent)]
-    Identity(#[from] IdentityError),
-    /// The listener failed for good.
-    #[error("the listener failed")]
-    Serve(#[source] io::Error),
-}
-
-impl AppError {
-    /// With the key, where one is to blame: texts of errors begin with it.
-    fn issue(&self) -> ConfigIssue {
-        let text = self.to_string();
-        match text.split_once(": ") {
-            Some((path, message)) if !path.contains(char::is_whitespace) => {
-                ConfigIssue { path: path.to_owned(), message: message.to_owned() }
-            }
-            _ => ConfigIssue { path: String::new(), message: text },
-        }
-    }
-
-    /// What is wrong with the config file, when that is why.
-    pub fn of_config(&self) -> Option<ConfigIssue> {
-        let is_it = matches!(self, Self::Catalog(_) | Self::Secret { .. } | Self::Model(_));
-        is_it.then(|| self.issue())
-    }
-
-    /// A reference in the configuration that leads nowhere.
-    fn lost((path, source): (&str, SecretError)) -> Self {
-        Self::Secret { path: path.to_owned(), source }
-    }
-}
-
 /// Runs the gateway until it is told to stop, or to begin again. Where `sockets`
 /// of the last time fit they are used again.
 ///
@@ -213,7 +90,8 @@ pub async fn run(
     settings.hooks.follow(&settings.secrets, env, &settings.gateway.auth).await;
     let (hub, (reload, asks)) = (Arc::new(Hub::default()), Reload::new());
     let (hub_, mode) = (Arc::clone(&hub), Mode::of(repair)?);
-    let gateway = build(settings, env, hub_, reload, (&mode, dialects)).await?;
+    let building = Box::pin(build::gateway(settings, env, hub_, reload, (&mode, dialects)));
+    let gateway = building.await?;
     let services = Arc::clone(&gateway.services);
     let choice = services.models.default_choice();
     let ready = Ready {
@@ -223,7 +101,7 @@ pub async fn run(
         model_reason: choice.reason.clone(),
         tls: tls.as_ref().map(|tls| tls.fingerprint()),
     };
-    start_periodic(&services);
+    periodic::start(&services);
     let (control, exporter) = (Arc::new(Control::default()), Arc::new(Exporter::default()));
     exporter.follow(&services);
     let has_socket = services.settings.now().gateway.control_socket;
@@ -273,105 +151,6 @@ fn why_it_ended(ended: Result<Option<io::Result<()>>, tokio::task::JoinError>) -
     }
 }
 
-async fn build(
-    settings: Settings,
-    env: &Env,
-    hub: Arc<Hub>,
-    reload: Reload,
-    (mode, dialects): (&Mode, Dialects),
-) -> Result<Arc<Gateway>, AppError> {
-    let (clock, ids): (Arc<dyn Clock>, Arc<dyn Ids>) = (Arc::new(SystemClock), Arc::new(RandomIds));
-    let (tasks, keys) = (Tasks::default(), Live::new(key_rules(&settings)));
-    let failover = models(&settings, env, &clock).await?;
-    let store: Arc<dyn Store> = Arc::new(SqliteStore::open(&mode.database(&settings))?);
-    failover.credentials().keep_in(Arc::clone(&store), tasks.clone());
-    let options = mode.confined(sessions_options(&settings, keys.now()));
-    let sessions =
-        Sessions::open(options, Arc::clone(&store), Arc::clone(&clock), Arc::clone(&ids)).await?;
-    let bus = Bus::new(LocalBackplane(Arc::clone(&hub)));
-    let models = Models::new(failover, keys.clone(), &settings.agents)?;
-    let settings = Live::new(settings);
-    let usage = usage_reports(&sessions, &store, &clock, &models);
-    let approvals = approvals::approvals(&settings, &sessions, &bus, &clock, &ids);
-    let channels = channels::build(&settings, &keys, env, &store, &sessions, &clock, &tasks);
-    let nodes = nodes::nodes(&settings, &store, &bus, &clock, &ids);
-    let cron = jobs::jobs(&settings, &keys, env, &sessions, &store, &bus, &clock, &ids, &channels);
-    let runs = Runs::new(RunsParts {
-        settings: settings.clone(),
-        keys: keys.clone(),
-        sessions: sessions.clone(),
-        store,
-        models: models.clone(),
-        bus: bus.clone(),
-        feed: Feed::default(),
-        events: SessionEvents::new(bus.clone(), models.clone(), Arc::clone(&clock)),
-        approvals,
-        channels,
-        tools: Tools::new(&settings, env, tasks.clone()),
-        nodes: Arc::clone(&nodes),
-        processes: processes(&settings, &clock, &ids, &tasks)?,
-        workspaces: Arc::new(Workspaces::new(settings.clone(), Arc::clone(&clock))),
-        skills: Arc::new(Skills::new(settings.clone(), env.clone())),
-        notices: Notices::default(),
-        cron,
-        tally: Tally::default(),
-        clock: Arc::clone(&clock),
-        ids: Arc::clone(&ids),
-        tasks: tasks.clone(),
-    });
-    mode.recover(&runs).await?;
-    let identity = DeviceIdentity::load_or_create(&settings.now().paths.identity_file(), &*clock)?;
-    let identity = Arc::new(identity);
-    let pairing = pairing::pairing(&runs, &identity, &bus);
-    let auth = auth(&settings.now().gateway, Arc::clone(&pairing));
-    let services = Arc::new(Services {
-        voice: voice::voice(&runs, env),
-        push: voice::push(&runs, env),
-        lanes: Lanes::default(),
-        env: env.clone(),
-        registry: Arc::new(handlers::registry()),
-        settings,
-        clock,
-        ids,
-        tasks,
-        bus,
-        presence: Arc::new(Presence::new(own_beacon::own_beacon())),
-        sessions,
-        usage,
-        models,
-        runs,
-        nodes,
-        keys,
-        identity,
-        pairing,
-        health: HealthCache::default(),
-        reload,
-        repair: mode.repair.clone(),
-        restart: Restart::default(),
-        wizards: Wizards::default(),
-        started: tokio::time::Instant::now(),
-    });
-    Ok(Arc::new(Gateway::new(services, auth, hub, dialects)))
-}
-
-/// Who is let in.
-fn auth(settings: &GatewaySettings, pairing: Arc<Pairing>) -> Auth {
-    let GatewaySettings { auth, control_ui, proxies, .. } = settings;
-    Auth::new(auth.clone(), control_ui.clone(), proxies.clone(), pairing)
-}
-
-/// The commands of agents, kept by this very program.
-fn processes(
-    settings: &Live<Settings>,
-    clock: &Arc<dyn Clock>,
-    ids: &Arc<dyn Ids>,
-    tasks: &Tasks,
-) -> Result<Arc<Processes>, AppError> {
-    let launcher = own_program().map_err(AppError::OwnProgram)?;
-    let (clock, ids) = (Arc::clone(clock), Arc::clone(ids));
-    Ok(Arc::new(Processes::new(settings.clone(), launcher, clock, ids, tasks.clone())))
-}
-
 /// Whether a gateway with these settings starts, as far as they decide that.
 /// Creates nothing; asks nobody but, where one is wanted, the Ollama.
 ///
@@ -388,15 +167,6 @@ pub async fn check(settings: &Settings, env: &Env) -> Result<(), AppError> {
     Ok(())
 }
 
-fn sessions_options(settings: &Settings, rules: Arc<KeyRules>) -> SessionsOptions {
-    SessionsOptions {
-        state_dir: settings.paths.state_dir.clone(),
-        rules,
-        format: settings.session.transcript_format,
-        reset: settings.session.reset.clone(),
-    }
-}
-
 /// How session keys become canonical under these settings.
 pub fn key_rules(settings: &Settings) -> KeyRules {
     KeyRules {
@@ -405,34 +175,5 @@ pub fn key_rules(settings: &Settings) -> KeyRules {
         global_scope: settings.session.scope == SessionScope::Global,
         dm_scope: settings.session.dm_scope,
         identity_links: settings.session.identity_links.clone(),
-    }
-}
-
-fn start_periodic(services: &Arc<Services>) {
-    let tasks = &services.tasks;
-    tasks.spawn("health", handlers::keep_fresh(Arc::clone(services)));
-    tasks.spawn("presence", handlers::tell_presence(Arc::clone(services)));
-    tasks.spawn("tick", tick(Arc::clone(services)));
-    tasks.spawn("metrics", handlers::keep_history(Arc::clone(services)));
-    if services.repair.is_some() {
-        return;
-    }
-    tasks.spawn("prune", upkeep::prune(Arc::clone(services)));
-    tasks.spawn("subagents", Arc::clone(&services.runs).keep_subagents());
-    let (cron, runs) = (&services.runs.parts().cron, &services.runs);
-    tasks.spawn("cron", Arc::clone(cron).schedule(Arc::clone(runs)));
-    tasks.spawn("heartbeats", Arc::clone(cron).beat(Arc::clone(runs)));
-    tasks.spawn("maintenance", handlers::keep_tidy(Arc::clone(services)));
-    channels::begin(services);
-}
-
-/// Tells everybody at once that the gateway is alive.
-async fn tick(services: Arc<Services>) {
-    let every = Duration::from_millis(TICK_INTERVAL_MS);
-    let mut ticks = tokio::time::interval_at(tokio::time::Instant::now() + every, every);
-    loop {
-        ticks.tick().await;
-        let payload = json!({"ts": services.clock.now_ms()});
-        services.bus.publish(EventKind::Tick, &Audience::Everyone, &payload);
     }
 }

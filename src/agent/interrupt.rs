@@ -1,7 +1,8 @@
 //! Making a session quiet: all that runs in it ends.
 
+use super::abort::{ABORT_WAIT, StillActive};
 use super::run::AbortReason;
-use super::runs::{ABORT_WAIT, Runs, StillActive};
+use super::runs::Runs;
 use crate::sessions::SessionKey;
 
 impl Runs {

@@ -6,6 +6,7 @@
 //! one of answered, aborted, failed; a finished run, however it ends, starts
 //! the next. Must not: know about sockets or methods.
 
+mod abort;
 pub mod approvals;
 mod aside;
 mod calls;
@@ -61,6 +62,7 @@ mod weight;
 mod work;
 pub mod workspace;
 
+pub use abort::{AbortError, StillActive};
 pub use changes::{Change, CompactionChange, Deletion};
 pub use commanded::{AfterAnswer, CommandAnswer};
 pub use emitter::Card;
@@ -75,7 +77,7 @@ pub use rows::{SessionRow, agent_runtime};
 #[cfg(test)]
 pub use run::tests::run as run_for_tests;
 pub use run::{AbortReason, ActiveRun, RunEnd};
-pub use runs::{AbortError, Accepted, Runs, SendError, Start, StillActive};
+pub use runs::{Accepted, Runs, SendError, Start};
 pub use session_events::SessionEvents;
 pub use tally::Tally;
 pub use terms::RunTerms;

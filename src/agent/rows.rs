@@ -54,8 +54,8 @@ pub struct SessionRow {
     aborted_last_run: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
     thinking_level: Option<String>,
-    thinking_levels: Vec<ThinkingOption>,
-    thinking_options: Vec<&'static str>,
+    thinking_levels: [ThinkingOption; LEVELS],
+    thinking_options: [&'static str; LEVELS],
     /// Not in lists.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub thinking_default: Option<&'static str>,
@@ -103,7 +103,7 @@ pub struct SessionRow {
     response_usage: Option<String>,
     model_provider: String,
     model: String,
-    agent_runtime: Value,
+    agent_runtime: AgentRuntime,
     #[serde(skip_serializing_if = "Option::is_none")]
     context_tokens: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -127,8 +127,11 @@ pub struct SessionRow {
     pub has_active_run: Option<bool>,
 }
 
+/// How many levels a model offers.
+const LEVELS: usize = 5;
+
 /// The levels that a model offers.
-fn thinking_levels() -> [ThinkingLevel; 5] {
+fn thinking_levels() -> [ThinkingLevel; LEVELS] {
     [
         ThinkingLevel::Off,
         ThinkingLevel::Minimal,
@@ -140,14 +143,21 @@ fn thinking_levels() -> [ThinkingLevel; 5] {
 
 /// `thinkingLevels`, `thinkingOptions` and `thinkingDefault` of a row or of
 /// the defaults of `sessions.list`.
-fn thinking_members() -> (Vec<ThinkingOption>, Vec<&'static str>) {
-    let names: Vec<_> = thinking_levels().into_iter().map(ThinkingLevel::as_str).collect();
-    (names.iter().map(|name| ThinkingOption { id: name, label: name }).collect(), names)
+fn thinking_members() -> ([ThinkingOption; LEVELS], [&'static str; LEVELS]) {
+    let names = thinking_levels().map(ThinkingLevel::as_str);
+    (names.map(|name| ThinkingOption { id: name, label: name }), names)
+}
+
+/// What runs an agent's turns.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub struct AgentRuntime {
+    id: &'static str,
+    source: &'static str,
 }
 
 /// What runs an agent's turns here.
-pub fn agent_runtime() -> Value {
-    json!({"id": "pi", "source": "implicit"})
+pub const fn agent_runtime() -> AgentRuntime {
+    AgentRuntime { id: "pi", source: "implicit" }
 }
 
 /// A chat that a channel calls a group is one, whatever its key.

@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
+use super::abort::ABORT_WAIT;
 use super::run::AbortReason;
-use super::runs::{ABORT_WAIT, Runs};
+use super::runs::Runs;
 
 /// How often it is looked whether work has ended, while a restart waits for it.
 const LOOK_EVERY: Duration = Duration::from_millis(100);

@@ -1,14 +1,12 @@
 //! The time while a request is answered: from its head to the last byte of the
 //! answer's body.
 
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 
-use axum::body::{Body, Bytes, HttpBody};
+use axum::body::Body;
 use axum::http::Response;
-use http_body::{Frame, SizeHint};
 
+use super::accompanied::{Companion, accompanied};
 use super::meter::Meter;
 
 /// While it lives the connection is not cut for being silent.
@@ -23,7 +21,7 @@ impl Answering {
 
     /// Lives on until the answer has been handed over to be written.
     pub fn until_sent(self, answer: Response<Body>) -> Response<Body> {
-        answer.map(|body| Body::new(Watched { body, _answering: self }))
+        answer.map(|body| accompanied(body, self))
     }
 }
 
@@ -33,27 +31,4 @@ impl Drop for Answering {
     }
 }
 
-struct Watched {
-    body: Body,
-    _answering: Answering,
-}
-
-impl HttpBody for Watched {
-    type Data = Bytes;
-    type Error = axum::Error;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        Pin::new(&mut self.body).poll_frame(cx)
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
-    }
-}
+impl Companion for Answering {}

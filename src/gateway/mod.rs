@@ -5,6 +5,7 @@
 //! every close says why. Must not: know what a method does.
 
 mod accepting;
+mod accompanied;
 mod answering;
 mod connection;
 mod control;
@@ -24,6 +25,7 @@ mod transport;
 mod unproven;
 mod upgrade;
 
+pub use accompanied::{Companion, accompanied};
 pub use control::{ControlSocket, challenge as control_challenge};
 pub use footing::Footing;
 pub use frames::Frames;

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use tokio::sync::Notify;
 
 use super::health_parts::parts;
+use super::shared::{Asked, Shared, shared};
 use crate::bus::{Audience, Event, EventKind};
 use crate::protocol::ErrorShape;
 use crate::protocol::methods::system::HealthParams;
@@ -59,14 +60,18 @@ impl HealthCache {
 }
 
 /// `health`: the last snapshot, or a new one for `{probe:true}`.
-pub async fn health(cx: Ctx, p: HealthParams) -> Reply<Arc<Box<RawValue>>> {
+pub async fn health(cx: Ctx, p: HealthParams) -> Reply<Shared> {
     let services = &cx.services;
     if !p.probe
         && let Some(last) = services.health.last()
     {
         return Ok(last);
     }
-    refresh(services).await.map_err(|error| ErrorShape::unavailable(format!("Error: {error}")))
+    let probe = async {
+        let fresh = refresh(services).await;
+        fresh.map_err(|error| ErrorShape::unavailable(format!("Error: {error}")))
+    };
+    Box::pin(shared(services, Asked::Health, probe)).await
 }
 
 /// Makes snapshots and tells of them, until the task is dropped.

@@ -41,6 +41,7 @@ mod session_changes;
 pub mod session_rest;
 mod session_settings;
 mod sessions;
+mod shared;
 mod skill_search;
 mod skills;
 mod system;
@@ -58,6 +59,7 @@ pub use channel_inlet::ChannelInlet;
 pub use cleanup::keep_tidy;
 pub use health::{HealthCache, keep_fresh, tell_presence};
 pub use metrics::keep_history;
+pub use shared::Reads;
 
 use crate::registry::{
     Registry, admin, approvals as decides, node, open, pairing as pairs, read, write,

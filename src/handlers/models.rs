@@ -6,11 +6,16 @@ use crate::protocol::methods::AnyParams;
 use crate::protocol::methods::models::ModelsListParams;
 use crate::providers::credentials::status;
 use crate::providers::{ModelInfo, View};
-use crate::registry::{Ctx, Reply};
+use crate::registry::{Ctx, Reply, Services};
+
+use super::shared::{Asked, Shared, shared};
 
 /// `models.list`: models and what they can do.
-pub async fn list(cx: Ctx, p: ModelsListParams) -> Reply<Value> {
-    let services = &cx.services;
+pub async fn list(cx: Ctx, p: ModelsListParams) -> Reply<Shared> {
+    shared(&cx.services, Asked::Models(p.clone()), models(&cx.services, &p)).await
+}
+
+async fn models(services: &Services, p: &ModelsListParams) -> Reply<Value> {
     let view = p.view.as_deref().and_then(View::parse).unwrap_or_default();
     let failover = services.models.failover();
     let keys = services.keys.now();

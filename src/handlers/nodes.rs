@@ -16,6 +16,8 @@ use crate::protocol::{ErrorKind, ErrorShape, Scope};
 use crate::registry::{Ctx, Reply};
 use crate::store::StoreError;
 
+use super::shared::{Asked, Shared, shared};
+
 /// Answers above this are not kept for a repetition of their request: pictures
 /// would fill the database.
 const MAX_KEPT_ANSWER: usize = 256 * 1024;
@@ -40,10 +42,13 @@ pub(super) async fn devices(cx: &Ctx) -> Reply<BTreeMap<String, u64>> {
 }
 
 /// `node.list`: the nodes that are known.
-pub async fn list(cx: Ctx, _: NoParams) -> Reply<Value> {
-    let rows = cx.services.nodes.list(&devices(&cx).await?).await.map_err(unrecorded)?;
-    let rows: Vec<_> = rows.iter().map(crate::nodes::NodeRow::to_wire).collect();
-    Ok(json!({"ts": cx.now_ms(), "nodes": rows}))
+pub async fn list(cx: Ctx, _: NoParams) -> Reply<Shared> {
+    shared(&cx.services, Asked::Nodes, async {
+        let rows = cx.services.nodes.list(&devices(&cx).await?).await.map_err(unrecorded)?;
+        let rows: Vec<_> = rows.iter().map(crate::nodes::NodeRow::to_wire).collect();
+        Ok(json!({"ts": cx.now_ms(), "nodes": rows}))
+    })
+    .await
 }
 
 /// `node.describe`: one of them.

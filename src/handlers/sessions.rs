@@ -1,5 +1,6 @@
 //! The methods of `sessions.*` that change no session.
 
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::agent::SessionRow;
@@ -16,6 +17,8 @@ use crate::sessions::{
     SessionRow as Listed, iso_time,
 };
 
+use super::shared::{Asked, Shared, raw, shared};
+
 const MINUTE_MS: u64 = 60_000;
 /// Rows when nobody says how many.
 const DEFAULT_LIMIT: u64 = 100;
@@ -30,8 +33,43 @@ const PREVIEW_CHARS_MAX: usize = 2000;
 /// Most sessions of one request for previews; further ones are left out.
 const PREVIEW_KEYS_MAX: usize = 64;
 
-/// `sessions.list`: rows, newest first.
-pub async fn list(cx: Ctx, p: SessionsListParams) -> Reply<Value> {
+/// `sessions.list`: rows, newest first. Only those who name sessions in their own way
+/// have lists of their own.
+pub async fn list(cx: Ctx, p: SessionsListParams) -> Reply<Shared> {
+    let asked = match (cx.is_simple(), cx.caller.is_dashboard) {
+        (true, _) => return raw(&listing(&cx, p).await?),
+        (false, true) => Asked::Dashboard(p.clone()),
+        (false, false) => Asked::Sessions(p.clone()),
+    };
+    shared(&cx.services, asked, listing(&cx, p)).await
+}
+
+/// Answer to `sessions.list`.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Listing {
+    ts: u64,
+    path: String,
+    count: usize,
+    total_count: u64,
+    limit_applied: u64,
+    has_more: bool,
+    defaults: Value,
+    sessions: Vec<Shown>,
+}
+
+/// A row of it.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Shown {
+    /// As most clients get it. Written as it is: a tree of each row would be most of
+    /// the work.
+    Plain(Box<SessionRow>),
+    /// With what the caller's profile adds.
+    Adapted(Value),
+}
+
+async fn listing(cx: &Ctx, p: SessionsListParams) -> Reply<Listing> {
     let services = &cx.services;
     let keys = &services.keys.now();
     let now_ms = cx.now_ms();
@@ -53,28 +91,32 @@ pub async fn list(cx: Ctx, p: SessionsListParams) -> Reply<Value> {
     let page = services.sessions.list(query).await.map_err(unavailable)?;
     let wanted =
         Extras { has_title: p.include_derived_titles, has_last_message: p.include_last_message };
-    let rows: Vec<Value> = page
+    let sessions: Vec<_> = page
         .entries
         .into_iter()
         .map(|listed| {
-            let mut row = row(&cx, &listed, wanted);
+            let mut row = row(cx, &listed, wanted);
             row.thinking_default = None;
             let key = SessionKey::from_canonical(listed.key);
             row.has_active_run = Some(services.runs.active(&key).is_some());
-            shown(&cx, row, &key, &listed.entry)
+            if cx.is_simple() || cx.caller.is_dashboard {
+                Shown::Adapted(shown(cx, row, &key, &listed.entry))
+            } else {
+                Shown::Plain(Box::new(row))
+            }
         })
         .collect();
     let path = services.settings.now().paths.sessions_dir(keys.default_agent.as_str());
-    Ok(json!({
-        "ts": now_ms,
-        "path": path.join("sessions.json").display().to_string(),
-        "count": rows.len(),
-        "totalCount": page.total,
-        "limitApplied": limit,
-        "hasMore": u64::try_from(rows.len()).is_ok_and(|count| count < page.total),
-        "defaults": SessionRow::defaults(&services.models),
-        "sessions": rows,
-    }))
+    Ok(Listing {
+        ts: now_ms,
+        path: path.join("sessions.json").display().to_string(),
+        count: sessions.len(),
+        total_count: page.total,
+        limit_applied: limit,
+        has_more: u64::try_from(sessions.len()).is_ok_and(|count| count < page.total),
+        defaults: SessionRow::defaults(&services.models),
+        sessions,
+    })
 }
 
 /// What a caller wants to see of the transcript in a row.

@@ -1,18 +1,15 @@
 //! Bodies of requests: read up to a bound of bytes and of time.
 
-use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use axum::body::{Body, Bytes, HttpBody};
+use axum::body::{Body, Bytes};
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header, request};
 use axum::response::{IntoResponse, Response};
-use http_body::{Frame, SizeHint};
 use http_body_util::{BodyExt, Limited};
 
-use crate::gateway::Wire;
+use crate::gateway::{Companion, Wire, accompanied};
 
 use super::Manner;
 
@@ -76,8 +73,8 @@ pub(super) fn refused(parts: &request::Parts, manner: Manner) -> Option<Response
 /// The body of a request, and what tells whether it was read to its end.
 pub(super) fn watched(body: Body) -> (Body, Reading) {
     let reading = Reading::default();
-    let is_over = Arc::clone(&reading.is_over);
-    (Body::new(Watched { body, is_over }), reading)
+    let end = End(Arc::clone(&reading.is_over));
+    (accompanied(body, end), reading)
 }
 
 /// How far a body was read.
@@ -104,32 +101,12 @@ impl Reading {
     }
 }
 
-struct Watched {
-    body: Body,
-    is_over: Arc<AtomicBool>,
-}
+/// Notes that a body was read to its end.
+struct End(Arc<AtomicBool>);
 
-impl HttpBody for Watched {
-    type Data = Bytes;
-    type Error = axum::Error;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        let frame = ready!(Pin::new(&mut self.body).poll_frame(cx));
-        if frame.is_none() || self.body.is_end_stream() {
-            self.is_over.store(true, Ordering::Release);
-        }
-        Poll::Ready(frame)
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
+impl Companion for End {
+    fn at_end(&self) {
+        self.0.store(true, Ordering::Release);
     }
 }
 

@@ -69,6 +69,8 @@ pub struct Services {
     pub pairing: Arc<crate::auth::pairing::Pairing>,
     /// The last health snapshot.
     pub health: crate::handlers::HealthCache,
+    /// Reads that several ask for at the same time.
+    pub reads: crate::handlers::Reads,
     /// How the configuration is, and the way to take it up.
     pub reload: Reload,
     /// Why it only helps to mend the config file, when it does.

@@ -9,6 +9,7 @@ use serde_json::{Map, Value, json};
 
 use super::directives;
 use super::media::{MEDIA_MEMBER, StoredMedia};
+use super::size::{json_size, size_at_most};
 use crate::protocol::message::AgentMessage;
 
 /// Characters of a text that are shown, unless the client or the configuration
@@ -122,7 +123,7 @@ pub(super) fn show(message: Value, id: &str, seq: u64, view: &View) -> Option<Va
         _ => {}
     }
     StoredMedia::name_in(&mut message, &files);
-    if json_size(&message) > view.max_bytes {
+    if size_at_most(&message) > view.max_bytes && json_size(&message) > view.max_bytes {
         return Some(placeholder(&message, id, seq));
     }
     let mut place = Map::from_iter([("id".to_owned(), json!(id)), ("seq".to_owned(), json!(seq))]);
@@ -142,27 +143,6 @@ pub(super) fn compaction(id: &str, seq: u64, timestamp: u64) -> Value {
         "timestamp": timestamp,
         "__openclaw": { "kind": "compaction", "id": id, "seq": seq },
     })
-}
-
-/// Bytes of a value as JSON.
-pub(super) fn json_size(value: &impl serde::Serialize) -> usize {
-    let mut counter = Counter(0);
-    // Values out of JSON always go back into JSON, and counting cannot fail.
-    let _ = serde_json::to_writer(&mut counter, value);
-    counter.0
-}
-
-struct Counter(usize);
-
-impl std::io::Write for Counter {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.0 = self.0.saturating_add(bytes.len());
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        Ok(())
-    }
 }
 
 fn role(message: &Map<String, Value>) -> &str {
@@ -240,6 +220,9 @@ fn show_text(text: &mut String, has_sent_at: bool, max_chars: usize) -> bool {
     }
     if text.contains("[[") {
         *text = directives::strip(text);
+    }
+    if text.len() <= max_chars {
+        return false;
     }
     let Some((end, _)) = text.char_indices().nth(max_chars) else { return false };
     text.truncate(end);

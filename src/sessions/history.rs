@@ -8,6 +8,7 @@ use std::io;
 use serde_json::{Value, json};
 
 use super::display::View;
+use super::size::json_size;
 use super::transcript::{Backward, Body, Entry, Line, Position, bare_id};
 use super::{display, reading, time};
 use crate::store::SessionEntry;
@@ -113,7 +114,7 @@ pub(super) fn part(
         }
         let is_wanted = between.before.is_none_or(|before| seq < before);
         if let Some(message) = if is_wanted { show(entry, seq, options) } else { None } {
-            size = size.saturating_add(display::json_size(&message)).saturating_add(1);
+            size = size.saturating_add(json_size(&message)).saturating_add(1);
             if messages.len() >= options.limit || size > PAGE_MAX {
                 has_more = true;
                 break;

@@ -29,6 +29,7 @@ mod preview;
 mod reading;
 mod rebuild;
 mod service;
+mod size;
 mod steps;
 mod stored;
 mod time;

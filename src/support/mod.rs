@@ -1,7 +1,7 @@
 //! Small tools that every layer uses.
 //!
 //! Owns: time, ids, supervised tasks, secrets, fingerprints, own addresses, values that are
-//! replaced, what went wrong lately. Must not: know anything of the gateway's own nouns.
+//! replaced, reads that are shared, what went wrong lately. Must not: know anything of the gateway's own nouns.
 
 mod clock;
 mod fingerprint;
@@ -14,6 +14,7 @@ pub mod memory;
 mod permits;
 mod route;
 mod secret;
+mod shared_reads;
 pub mod stability;
 pub mod sync;
 mod tasks;
@@ -28,6 +29,7 @@ pub use live::Live;
 pub use permits::Permits;
 pub use route::{is_own_address, route_to};
 pub use secret::Secret;
+pub use shared_reads::SharedReads;
 pub use tasks::Tasks;
 
 /// A boxed future, for traits that must stay usable as `dyn`.

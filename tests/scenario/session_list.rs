@@ -1,6 +1,7 @@
 //! `sessions.list`, and the other ways to look at sessions.
 
 use serde_json::{Value, json};
+use tokio::task::JoinSet;
 
 use crate::stage::{Api, admin, ask, call, connect, end_of, lines, refusal, scripted, start, told};
 use crate::support::client::{ALL_SCOPES, standard_connect};
@@ -317,4 +318,27 @@ async fn simple_clients_name_sessions_by_session_key_everywhere() {
     call(&mut client, "sessions.reset", by_key.clone()).await;
     call(&mut client, "sessions.delete", by_key).await;
     assert_eq!(keys(&mut client, json!({"search": "garden"})).await, Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn whoever_changes_a_session_sees_it_in_the_next_list_however_many_ask_for_lists() {
+    let (gateway, _mock, mut client) = peopled().await;
+    let mut crowd = JoinSet::new();
+    for _ in 0..8 {
+        let mut other = admin(&gateway).await;
+        crowd.spawn(async move {
+            loop {
+                call(&mut other, "sessions.list", json!({})).await;
+            }
+        });
+    }
+    for turn in 0..100 {
+        let label = format!("turn {turn}");
+        call(&mut client, "sessions.patch", json!({"key": "garden", "label": label})).await;
+        let list = call(&mut client, "sessions.list", json!({})).await;
+        let rows = list["sessions"].as_array().unwrap();
+        let garden = rows.iter().find(|row| row["key"] == "agent:main:garden").unwrap();
+        assert_eq!(garden["label"], label.as_str());
+    }
+    assert!(crowd.try_join_next().is_none(), "nobody was refused");
 }

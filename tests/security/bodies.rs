@@ -4,12 +4,13 @@
 
 use std::time::Duration;
 
-use clawgate::http::{Place, all_routes};
+use clawgate::http::all_routes;
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
+use crate::routes::path_of;
 use crate::support::{Gateway, GatewayOptions, default_config};
 
 /// Longer than a body may take.
@@ -69,16 +70,9 @@ async fn flood(gateway: &Gateway, path: &str) -> u16 {
 async fn a_body_without_end_is_cut_and_needs_no_memory() {
     let gateway = gateway().await;
     let before = gateway.resident_kib().unwrap();
-    let paths = all_routes().map(|route| match route.place {
-        Place::Path(path) | Place::Api(path) | Place::Like(path) | Place::PagePath(path) => path,
-        Place::Page => "/clawgate/",
-        Place::Hooks => HOOK,
-        Place::Webhooks => "/hooks/agent",
-        Place::UiPath(path) | Place::UiFolder(path) | Place::Folder(path) => path,
-        Place::Ui => "/chat",
-    });
-    for path in paths.chain(["/nobody/has/this"]) {
-        let code = flood(&gateway, path).await;
+    let others = [HOOK, "/hooks/agent", "/chat", "/nobody/has/this"].map(str::to_owned);
+    for path in all_routes().filter_map(|route| path_of(route.place)).chain(others) {
+        let code = flood(&gateway, &path).await;
         assert!([0, 401, 404, 405, 413].contains(&code), "{path}: {code}");
         let now = gateway.resident_kib().unwrap();
         assert!(now < before + ROOM_KIB, "{path}: {before} KiB became {now}");

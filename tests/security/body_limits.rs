@@ -3,12 +3,13 @@
 
 use std::time::Duration;
 
-use clawgate::http::{Place, all_routes};
+use clawgate::http::all_routes;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, timeout};
 
+use crate::routes::path_of;
 use crate::support::{Gateway, GatewayOptions, SECRET, default_config};
 
 /// Longer than an answer may take that needs no body.
@@ -60,17 +61,7 @@ fn body(answer: &str) -> Value {
 /// Every path that takes a credential, with each of its methods.
 fn lines() -> Vec<(String, String)> {
     let lines = all_routes().flat_map(|route| {
-        let path = match route.place {
-            Place::Path(path)
-            | Place::Api(path)
-            | Place::Like(path)
-            | Place::PagePath(path)
-            | Place::UiPath(path) => path.to_owned(),
-            Place::UiFolder(path) | Place::Folder(path) => format!("{path}x"),
-            Place::Page => "/clawgate/".to_owned(),
-            _ => "/nobody/has/this".to_owned(),
-        };
-        let path = path.replace(':', "x");
+        let path = path_of(route.place).unwrap_or_else(|| "/nobody/has/this".to_owned());
         route.methods.iter().map(move |method| (method.to_string(), path.clone()))
     });
     lines.collect()

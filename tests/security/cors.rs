@@ -7,6 +7,7 @@ use clawgate::http::{Place, all_routes};
 use reqwest::{Client, Method, Response};
 use serde_json::{Value, json};
 
+use crate::routes::path_of;
 use crate::support::{Gateway, GatewayOptions, SECRET, default_config};
 
 const LISTED: &str = "https://ui.example";
@@ -60,21 +61,17 @@ fn shared(response: &Response) -> BTreeSet<String> {
     names.filter(|name| name.starts_with("access-control-")).collect()
 }
 
-fn path_of(place: Place) -> Option<String> {
-    let path = match place {
-        Place::Path("/") | Place::Page | Place::Hooks | Place::Webhooks | Place::Ui => return None,
-        Place::Path(path) | Place::Api(path) | Place::Like(path) => path.to_owned(),
-        Place::PagePath(path) => path.to_owned(),
-        Place::UiPath(path) => path.to_owned(),
-        Place::UiFolder(path) | Place::Folder(path) => format!("{path}x"),
-    };
-    Some(path.replace(':', "x"))
+/// Paths that pages of other origins may ask, one for each route.
+fn shared_paths() -> impl Iterator<Item = String> {
+    let is_own = |place| matches!(place, Place::Path("/") | Place::Page);
+    let routes = all_routes().filter(move |route| !is_own(route.place));
+    routes.filter_map(|route| path_of(route.place))
 }
 
 #[tokio::test]
 async fn a_listed_page_is_told_for_every_path_of_the_api_what_it_may_send() {
     let gateway = gateway(&json!([LISTED])).await;
-    for path in all_routes().filter_map(|route| path_of(route.place)) {
+    for path in shared_paths() {
         let answer = preflight(&gateway, &path, LISTED).await;
         assert_eq!(answer.status(), 204, "{path}");
         assert_eq!(header(&answer, "access-control-allow-origin"), Some(LISTED), "{path}");

@@ -3,7 +3,7 @@
 //! browsers safe (CVE-2026-26317 and its like began with a path that was read
 //! twice).
 
-use clawgate::http::{Place, all_routes};
+use clawgate::http::all_routes;
 use proptest::prelude::*;
 use proptest::sample::select;
 use proptest::test_runner::{Config, TestRunner};
@@ -13,6 +13,7 @@ use tokio::net::TcpStream;
 use tokio::runtime::Runtime;
 use tokio::time::{Duration, timeout};
 
+use crate::routes::path_of;
 use crate::support::control_ui::write_control_ui;
 use crate::support::{Gateway, GatewayOptions, SECRET, default_config};
 
@@ -66,16 +67,8 @@ const HEADERS: [&str; 14] = [
 ];
 
 fn paths() -> Vec<String> {
-    let paths = all_routes().map(|route| match route.place {
-        Place::Path(path)
-        | Place::Api(path)
-        | Place::Like(path)
-        | Place::PagePath(path)
-        | Place::UiPath(path) => path.to_owned(),
-        Place::UiFolder(path) | Place::Folder(path) => format!("{path}x"),
-        Place::Page => "/clawgate/".to_owned(),
-        _ => "/chat".to_owned(),
-    });
+    let paths =
+        all_routes().map(|route| path_of(route.place).unwrap_or_else(|| "/chat".to_owned()));
     paths.chain(["/assets/index.js".into(), "/__openclaw__".into(), "/api".into()]).collect()
 }
 

@@ -41,6 +41,7 @@ mod pages;
 mod paths;
 mod revocation;
 mod rights;
+mod routes;
 mod session_ids;
 mod session_tools;
 mod setup_codes;

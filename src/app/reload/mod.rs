@@ -208,7 +208,9 @@ impl Reloader {
         let News { settings, models } = news;
         let keys = super::key_rules(&settings);
         services.keys.set(keys);
-        services.sessions.reconfigure(super::sessions_options(&settings, services.keys.now()));
+        services
+            .sessions
+            .reconfigure(super::base::sessions_options(&settings, services.keys.now()));
         services.settings.set(settings);
         let settings = services.settings.now();
         if let Some(models) = models {

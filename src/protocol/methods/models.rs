@@ -3,7 +3,7 @@
 use crate::protocol::decode::{Fields, Params, literal};
 
 /// Params of `models.list`.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct ModelsListParams {
     /// `default`, `configured` or `all`.
     pub view: Option<String>,

@@ -10,7 +10,7 @@ use crate::protocol::decode::{
 pub(super) const LABEL_MAX: usize = 512;
 
 /// Params of `sessions.list`.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct SessionsListParams {
     /// Most rows; 100 when absent.
     pub limit: Option<u64>,

@@ -1,0 +1,97 @@
+//! Stopping runs before they are done.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::lane::Stopped;
+use super::run::{AbortReason, ActiveRun, RunEnd};
+use super::runs::Runs;
+use crate::auth::Principal;
+use crate::protocol::Scope;
+use crate::sessions::SessionKey;
+
+/// How long an abort waits for the run to wind down before it answers anyway.
+pub(super) const ABORT_WAIT: Duration = Duration::from_secs(5);
+
+/// A stopped run does not end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("a stopped run does not wind down")]
+pub struct StillActive;
+
+/// Why nothing was stopped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum AbortError {
+    /// The run belongs to another session.
+    #[error("runId does not match sessionKey")]
+    OtherSession,
+    /// The runs belong to somebody else.
+    #[error("unauthorized")]
+    NotYours,
+}
+
+impl Runs {
+    /// Stops runs of a session that `principal` may stop: one, or all, with the
+    /// sub-agents that it began. Answers the ids of those that ended by it.
+    pub async fn abort(
+        &self,
+        key: &SessionKey,
+        run_id: Option<&str>,
+        principal: &Principal,
+        reason: AbortReason,
+    ) -> Result<Vec<String>, AbortError> {
+        let mut runs = {
+            let table = self.lanes.table();
+            match run_id {
+                None => table.of_session(key),
+                Some(run_id) => table.get(run_id).into_iter().collect(),
+            }
+        };
+        runs.retain(|run| !run.is_over());
+        if runs.iter().any(|run| run.key != *key) {
+            return Err(AbortError::OtherSession);
+        }
+        let mine: Vec<_> = runs
+            .iter()
+            .filter(|run| principal.allows(Scope::Admin) || *run.owner == *principal.owner())
+            .collect();
+        if mine.is_empty() && !runs.is_empty() {
+            return Err(AbortError::NotYours);
+        }
+        let stopped = self.stop(&mine, reason).await;
+        let spawned = Box::pin(self.stop_subagents(key, run_id, Some(principal), reason)).await;
+        // A run may have answered in the same moment; only its end tells.
+        let wind_down = async {
+            let mut aborted = Vec::new();
+            for run in stopped.iter().copied().chain(&spawned) {
+                if matches!(run.ended().await, RunEnd::Aborted(_)) {
+                    aborted.push(run.id.to_string());
+                }
+            }
+            aborted
+        };
+        Ok(tokio::time::timeout(ABORT_WAIT, wind_down).await.unwrap_or_else(|_| {
+            tracing::error!(session = %key, "a stopped run does not wind down");
+            stopped.iter().copied().chain(&spawned).map(|run| run.id.to_string()).collect()
+        }))
+    }
+
+    /// Stops runs; answers those that are, or soon will be, over by it.
+    pub(super) async fn stop<'a>(
+        &self,
+        runs: &[&'a Arc<ActiveRun>],
+        reason: AbortReason,
+    ) -> Vec<&'a Arc<ActiveRun>> {
+        let mut all = Vec::new();
+        for run in runs {
+            let stopped = self.lanes.table().stop(run, reason);
+            match stopped {
+                Stopped::Nothing => continue,
+                Stopped::Active => {}
+                // Boxed: it is large, and most runs that are stopped are active.
+                Stopped::Waiter => Box::pin(self.end_waiter(run, reason)).await,
+            }
+            all.push(*run);
+        }
+        all
+    }
+}
