@@ -1,7 +1,8 @@
 //! Small tools that every layer uses.
 //!
 //! Owns: time, ids, supervised tasks, secrets, fingerprints, own addresses, values that are
-//! replaced, reads that are shared, what went wrong lately. Must not: know anything of the gateway's own nouns.
+//! replaced, reads that are shared, what went wrong lately. Must not: know anything of the
+//! gateway's own nouns.
 
 mod clock;
 mod fingerprint;
