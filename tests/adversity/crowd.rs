@@ -107,21 +107,26 @@ async fn chat(mut link: Link, client: usize, over: watch::Receiver<bool>) -> Res
     listen(link, Duration::ZERO, over).await
 }
 
-/// Reads until it is over, and all that came before.
-async fn listen(
-    mut link: Link,
+/// Reads until it is over.
+async fn hear(
+    link: &mut Link,
     pause: Duration,
     mut over: watch::Receiver<bool>,
-) -> Result<Link, End> {
+) -> Result<(), End> {
     loop {
         tokio::select! {
             message = link.next() => drop(message?),
-            _ = over.wait_for(|over| *over) => break,
+            _ = over.wait_for(|over| *over) => return Ok(()),
         }
         if !pause.is_zero() {
             sleep(pause).await;
         }
     }
+}
+
+/// Reads until it is over, and all that came before.
+async fn listen(mut link: Link, pause: Duration, over: watch::Receiver<bool>) -> Result<Link, End> {
+    hear(&mut link, pause, over).await?;
     link.call("health", &json!({})).await?;
     Ok(link)
 }
@@ -135,17 +140,8 @@ async fn halt(link: &mut Link) -> Vec<u8> {
 }
 
 /// Listens until it is over, and then sends the rest of the request.
-async fn go_on(
-    mut link: Link,
-    rest: Vec<u8>,
-    mut over: watch::Receiver<bool>,
-) -> Result<Link, End> {
-    loop {
-        tokio::select! {
-            message = link.next() => drop(message?),
-            _ = over.wait_for(|over| *over) => break,
-        }
-    }
+async fn go_on(mut link: Link, rest: Vec<u8>, over: watch::Receiver<bool>) -> Result<Link, End> {
+    hear(&mut link, Duration::ZERO, over).await?;
     link.send(&rest).await?;
     link.answer("halted").await?;
     Ok(link)

@@ -46,8 +46,9 @@ async fn a_kill_in_the_middle_of_a_run_leaves_its_message_and_nothing_running() 
     let mut stage = Stage::new(Api::Anthropic).await;
     let mut client = admin(&stage.gateway).await;
     start(&mut client, "main", "tell a long story", "run-1").await;
-    start(&mut client, "main", "and then?", "run-2").await;
+    // Before its model is asked it would take the next message in.
     deltas(&client, "run-1", 1).await;
+    start(&mut client, "main", "and then?", "run-2").await;
     stage.gateway.kill9();
     stage.gateway.restart().await;
 
