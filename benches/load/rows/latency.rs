@@ -31,6 +31,9 @@ const STALLED_BUFFER: u32 = 4 * 1024;
 const UNREAD: usize = 8 * 1024 * 1024;
 /// A server that takes no more requests for so long has stopped reading.
 const FULL: Duration = Duration::from_millis(500);
+/// How long it may take until all of them stall; the gateway gives up on them later.
+const STALLING: Duration = Duration::from_secs(10);
+const POLL: Duration = Duration::from_millis(50);
 
 /// One event after the other, first to those who read, then beside some who do not.
 pub async fn measure(lab: &Lab, side: Side, samples: &mut Samples) -> anyhow::Result<()> {
@@ -132,10 +135,16 @@ async fn stall(server: &Server, side: Side, count: usize) -> anyhow::Result<Vec<
         let stalling = (0..some).map(|_| stalled_one(server.address(), side));
         stalled.extend(try_join_all(stalling).await.context("a client that stalls")?);
     }
-    tokio::time::sleep(SETTLE).await;
-    let there = server.stalled_peers()?;
-    ensure!(there >= count, "only {there} connections are stalled");
-    Ok(stalled)
+    // What they asked for has to be made before it can wait for them.
+    let began = Instant::now();
+    loop {
+        let there = server.stalled_peers()?;
+        if there >= count {
+            return Ok(stalled);
+        }
+        ensure!(began.elapsed() < STALLING, "only {there} connections are stalled");
+        tokio::time::sleep(POLL).await;
+    }
 }
 
 async fn stalled_one(address: SocketAddr, side: Side) -> anyhow::Result<Link> {
