@@ -1,14 +1,50 @@
 //! How the program is linked.
 
 use std::env::var;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// The functions that a gateway executes day by day, those of a quiet one first.
+/// `tests/instructions` writes it.
+const ORDER: &str = "src/build.order";
 
 fn main() {
     println!("cargo::rerun-if-changed=src/build.rs");
+    println!("cargo::rerun-if-changed={ORDER}");
     let is = |what: &str, value: &str| var(what).is_ok_and(|it| it == value);
-    if is("CARGO_CFG_TARGET_OS", "linux") && is("CARGO_CFG_TARGET_ENV", "gnu") {
-        // What has to be moved to where the program is loaded, as bits instead of
-        // entries of 24 bytes: one and a half megabytes less. Linkers that cannot do
-        // it warn, and go on.
-        println!("cargo::rustc-link-arg-bins=-Wl,-z,pack-relative-relocs");
+    if !is("CARGO_CFG_TARGET_OS", "linux") || !is("CARGO_CFG_TARGET_ENV", "gnu") {
+        return;
     }
+    // What has to be moved to where the program is loaded, as bits instead of
+    // entries of 24 bytes: one and a half megabytes less. Linkers that cannot do
+    // it warn, and go on.
+    println!("cargo::rustc-link-arg-bins=-Wl,-z,pack-relative-relocs");
+    if !is("PROFILE", "release") {
+        return;
+    }
+    // The kernel maps what is near to an executed function too. Where these are side
+    // by side, that is twelve megabytes less of a program that does nothing. Names
+    // that there are no more are skipped.
+    if let Some(folder) = linker() {
+        let order = Path::new(&var("CARGO_MANIFEST_DIR").unwrap_or_default()).join(ORDER);
+        println!("cargo::rustc-link-arg-bins=-B{}", folder.display());
+        println!("cargo::rustc-link-arg-bins=-fuse-ld=lld");
+        println!("cargo::rustc-link-arg-bins=-Wl,--symbol-ordering-file={}", order.display());
+        println!("cargo::rustc-link-arg-bins=-Wl,--no-warn-symbol-ordering");
+    }
+}
+
+/// The folder of the linker that comes with the compiler, which can order functions;
+/// `None` where there is none, or somebody has chosen another.
+fn linker() -> Option<PathBuf> {
+    let is_chosen = var("RUSTC_LINKER").is_ok()
+        || var("CARGO_ENCODED_RUSTFLAGS").is_ok_and(|flags| flags.contains("link"));
+    if is_chosen {
+        return None;
+    }
+    let output = Command::new(var("RUSTC").ok()?).args(["--print", "sysroot"]).output().ok()?;
+    let sysroot = String::from_utf8(output.stdout).ok()?;
+    let host = var("HOST").ok()?;
+    let folder = Path::new(sysroot.trim()).join("lib/rustlib").join(host).join("bin/gcc-ld");
+    folder.join("ld.lld").is_file().then_some(folder)
 }

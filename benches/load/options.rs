@@ -89,7 +89,7 @@ impl Row {
     pub const fn sides(self) -> &'static [Side] {
         use Side::{Bare, Gateway, Original};
         match self {
-            Self::Start | Self::Memory | Self::Health | Self::Fanout | Self::Latency => {
+            Self::Start | Self::Memory | Self::Fanout | Self::Latency => {
                 &[Gateway, Original, Bare]
             }
             Self::Chat
@@ -97,7 +97,9 @@ impl Row {
             | Self::History
             | Self::Appends
             | Self::Quiet
-            | Self::Starting => &[Gateway, Original],
+            | Self::Starting
+            // Its bare server takes turns with the gateway.
+            | Self::Health => &[Gateway, Original],
             Self::Silence | Self::Crowd => &[Gateway, Bare],
             Self::Relay | Self::Left | Self::Soak => &[Gateway],
         }

@@ -4,6 +4,7 @@
 //! entries expire, the list is bounded, newest first.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use parking_lot::Mutex;
 use serde::Serialize;
@@ -171,7 +172,8 @@ impl Beacon {
 
 #[derive(Debug, Default)]
 struct State {
-    entries: BTreeMap<String, Beacon>,
+    /// Shared with the lists that were made of them: each connect has one.
+    entries: BTreeMap<String, Arc<Beacon>>,
     version: StateVersion,
 }
 
@@ -194,11 +196,12 @@ impl Presence {
         let mut state = self.state.lock();
         beacon.ts = now_ms;
         let is_news = if let Some(entry) = state.entries.get_mut(key) {
+            let entry = Arc::make_mut(entry);
             let before = entry.headline();
             entry.merge(beacon);
             before != entry.headline()
         } else {
-            state.entries.insert(key.to_owned(), beacon);
+            state.entries.insert(key.to_owned(), Arc::new(beacon));
             true
         };
         state.version.presence += 1;
@@ -211,6 +214,7 @@ impl Presence {
     pub fn depart(&self, key: &str, now_ms: u64) -> bool {
         let mut state = self.state.lock();
         let Some(entry) = state.entries.get_mut(key) else { return false };
+        let entry = Arc::make_mut(entry);
         entry.reason = Some("disconnect".into());
         entry.ts = now_ms;
         state.version.presence += 1;
@@ -218,14 +222,14 @@ impl Presence {
     }
 
     /// The gateway itself, then the others, newest first.
-    pub fn list(&self, now_ms: u64) -> Vec<Beacon> {
+    pub fn list(&self, now_ms: u64) -> Vec<Arc<Beacon>> {
         let mut state = self.state.lock();
         state.expire(now_ms);
         let mut entries: Vec<_> = state.entries.values().cloned().collect();
         drop(state);
         entries.sort_by_key(|entry| std::cmp::Reverse(entry.ts));
         let own = Beacon { ts: now_ms, ..self.own.clone() };
-        std::iter::once(own).chain(entries).collect()
+        std::iter::once(Arc::new(own)).chain(entries).collect()
     }
 
     /// The counters now.
@@ -265,7 +269,7 @@ mod tests {
     }
 
     fn hosts(presence: &Presence, now: u64) -> Vec<String> {
-        presence.list(now).into_iter().filter_map(|entry| entry.host).collect()
+        presence.list(now).iter().filter_map(|entry| entry.host.clone()).collect()
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! `status`, `system-presence`, `system-event`, `gateway.identity.get`.
 
+use std::sync::Arc;
+
 use serde_json::{Value, json};
 
 use crate::bus::Beacon;
@@ -131,7 +133,7 @@ fn flags(entry: &SessionEntry) -> Vec<String> {
 }
 
 /// `system-presence`: who is there.
-pub async fn presence(cx: Ctx, _: AnyParams) -> Reply<Vec<Beacon>> {
+pub async fn presence(cx: Ctx, _: AnyParams) -> Reply<Vec<Arc<Beacon>>> {
     Ok(cx.services.presence.list(cx.now_ms()))
 }
 

@@ -7,9 +7,12 @@ use std::process::Command;
 use anyhow::Context as _;
 
 use super::lines::{Line, SESSIONS};
+use super::load::client::Link;
 use super::load::gateway::Home;
 use super::load::provider::Provider;
+use super::load::server::Server;
 use super::load::state;
+use super::order::{Names, executed};
 
 /// Size of the transcript whose end is read.
 const LONG_MIB: u32 = 1;
@@ -42,30 +45,53 @@ impl Counter {
     /// The instructions of doing it once.
     pub async fn each(&self, line: &Line) -> u64 {
         let (few, many) = tokio::join!(self.all(line, line.few), self.all(line, line.many));
-        let (few, many) = (few.unwrap(), many.unwrap());
+        let (few, many) = (total(&few.unwrap()), total(&many.unwrap()));
         let times = u64::try_from((line.many - line.few) * line.share).unwrap();
         many.saturating_sub(few) / times
     }
 
-    /// Those of a whole process that does it so often.
-    async fn all(&self, line: &Line, times: usize) -> anyhow::Result<u64> {
+    /// The functions that a new gateway with one client executes, and those of all lines.
+    pub async fn names(&self, lines: &[Line]) -> (Names, Names) {
+        let home = Home::new(self.provider.address(), None).unwrap();
+        let (gateway, out) = self.start(&home).await.unwrap();
+        Link::hello(gateway.address()).await.unwrap();
+        gateway.terminate().unwrap();
+        let quiet = executed(&fs::read_to_string(&out).unwrap());
+        let mut busy = Names::new();
+        for line in lines {
+            busy.extend(executed(&self.all(line, line.few).await.unwrap()));
+        }
+        (quiet, busy)
+    }
+
+    /// What callgrind says of a whole process that does it so often.
+    async fn all(&self, line: &Line, times: usize) -> anyhow::Result<String> {
         let home = Home::new(self.provider.address(), None)?;
         copy(&self.origin.state(), &home.state())?;
+        let (gateway, out) = self.start(&home).await?;
+        (line.work)(gateway.address(), times).await.with_context(|| line.name)?;
+        gateway.terminate()?;
+        fs::read_to_string(&out).context("callgrind has written nothing")
+    }
+
+    /// A gateway under callgrind, and the file that has all of it after its end.
+    async fn start(&self, home: &Home) -> anyhow::Result<(Server, PathBuf)> {
         let out = home.state().with_file_name("callgrind.out");
         let mut command = home.on_this_state(Command::new("valgrind"));
         command
-            .arg("--tool=callgrind")
+            .args(["--tool=callgrind", "--demangle=no"])
             .arg(format!("--callgrind-out-file={}", out.display()))
             .arg(&self.program)
             // What runs beside what would be another count each time.
             .env("TOKIO_WORKER_THREADS", "1");
-        let gateway = home.start_as(command).await?;
-        (line.work)(gateway.address(), times).await.with_context(|| line.name)?;
-        gateway.terminate()?;
-        let text = fs::read_to_string(&out).context("callgrind has written nothing")?;
-        let total = text.lines().find_map(|line| line.strip_prefix("totals: "));
-        Ok(total.context("no totals")?.trim().parse()?)
+        Ok((home.start_as(command).await?, out))
     }
+}
+
+/// The instructions that callgrind counted.
+fn total(text: &str) -> u64 {
+    let total = text.lines().find_map(|line| line.strip_prefix("totals: "));
+    total.and_then(|total| total.trim().parse().ok()).expect("no totals")
 }
 
 /// Copies what is in a folder.

@@ -14,7 +14,7 @@ pub const ADVICE: &str = "benches/instructions.txt has what each cost before. \
 const HEAD: &str = "\
 # What the release build executes for each of these, in instructions as valgrind's
 # callgrind counts them. docs/benchmarks.md says what they are. Written by
-# cargo build --release && CLAWGATE_UPDATE=1 CLAWGATE_COUNTED=target/release/clawgate cargo test --test instructions
+# cargo rustc --release --bin clawgate -- -C strip=none && CLAWGATE_UPDATE=1 CLAWGATE_COUNTED=target/release/clawgate cargo test --test instructions
 ";
 
 /// What everything cost before.

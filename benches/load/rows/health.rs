@@ -9,7 +9,7 @@ use tokio::time::{Instant, timeout_at};
 
 use super::super::client::{ANSWER, Link, crowd, is_ok, request};
 use super::super::server::Server;
-use super::super::stats::{Samples, Side, float, micros};
+use super::super::stats::{Samples, Side, float, micros, percentile};
 use super::{Lab, SETTLE, fresh};
 
 /// What is asked: of the whole state, and the least that can be asked.
@@ -33,80 +33,146 @@ const CASES: [Case; 2] = [
 ];
 const CONNECTIONS: usize = 50;
 const DEPTH: usize = 8;
+/// How often each server has its turn: what else the machine does changes from second to
+/// second, and then meets all of them.
+const TURNS: usize = 20;
+/// How long answers are waited for that come too late to count.
+const PATIENCE: Duration = Duration::from_secs(2);
 
-/// One after the other on one connection, then several at once on many.
+/// One after the other on one connection, then several at once on many. The bare server
+/// takes turns with the gateway.
 pub async fn measure(lab: &Lab, side: Side, samples: &mut Samples) -> anyhow::Result<()> {
-    let time = if side == Side::Original {
+    let (sides, turns, time): (&[Side], _, _) = match side {
         // It answers some of these in seconds.
-        Duration::from_secs(lab.options.size(10, 5))
-    } else {
-        Duration::from_millis(lab.options.size(1_500, 300))
+        Side::Original => (&[side], 1, Duration::from_secs(lab.options.size(10, 5))),
+        _ => {
+            (&[Side::Gateway, Side::Bare], TURNS, Duration::from_millis(lab.options.size(150, 30)))
+        }
     };
     for case in CASES {
-        let (server, _home) = fresh(lab, side).await?;
-        let one = load(&server, case.method, 1, 1, time).await?;
-        samples.add(case.one, side, one.rate);
-        let many = load(&server, case.method, CONNECTIONS, DEPTH, time).await?;
-        samples.add(case.many, side, many.rate);
-        for (metric, value) in [(case.cpu, many.cpu), (case.bytes, many.bytes)] {
-            if let Some(metric) = metric {
-                samples.add(metric, side, value);
+        let mut servers = Vec::new();
+        for side in sides {
+            servers.push((*side, fresh(lab, *side).await?));
+        }
+        for (metric, connections, depth) in [(case.one, 1, 1), (case.many, CONNECTIONS, DEPTH)] {
+            let mut loads = Vec::new();
+            for (side, (server, _home)) in &servers {
+                loads.push((*side, Load::new(server, case.method, connections, depth).await?));
+            }
+            tokio::time::sleep(SETTLE).await;
+            for _ in 0..turns {
+                for (_, load) in &mut loads {
+                    load.turn(time).await?;
+                }
+            }
+            for (side, load) in loads {
+                samples.add(metric, side, load.rate()?);
+                if connections > 1 {
+                    for (metric, value) in [(case.cpu, load.cpu()), (case.bytes, load.bytes)] {
+                        if let Some(metric) = metric {
+                            samples.add(metric, side, value);
+                        }
+                    }
+                }
             }
         }
     }
     Ok(())
 }
 
-/// Answers in a second, and of each the server's CPU in microseconds and its size.
-struct Load {
-    rate: f64,
-    cpu: f64,
+/// What asks a server, and what came of it.
+struct Load<'a> {
+    server: &'a Server,
+    method: &'static str,
+    links: Vec<Link>,
+    /// Requests of each connection that are under way.
+    depth: usize,
+    /// Answers in a second, in each turn.
+    rates: Vec<f64>,
+    answers: usize,
+    cpu: Duration,
+    /// Size of an answer.
     bytes: f64,
 }
 
-async fn load(
-    server: &Server,
-    method: &str,
-    connections: usize,
-    depth: usize,
-    time: Duration,
-) -> anyhow::Result<Load> {
-    let mut links = crowd(server.address(), connections).await?;
-    tokio::time::sleep(SETTLE).await;
-    let question = request("1", method, &json!({}));
-    let first = links.first_mut().context("nobody is there")?;
-    let bytes = float(first.ask(&question).await?.len());
-    let cpu = server.cpu()?;
-    let began = Instant::now();
-    let mut pumps = JoinSet::new();
-    for link in links {
-        pumps.spawn(pump(link, question.clone(), depth, began + time));
+impl<'a> Load<'a> {
+    async fn new(
+        server: &'a Server,
+        method: &'static str,
+        connections: usize,
+        depth: usize,
+    ) -> anyhow::Result<Self> {
+        let mut links = crowd(server.address(), connections).await?;
+        let first = links.first_mut().context("nobody is there")?;
+        let bytes = float(first.ask(&request("1", method, &json!({}))).await?.len());
+        let (rates, answers, cpu) = (Vec::new(), 0, Duration::ZERO);
+        Ok(Self { server, method, links, depth, rates, answers, cpu, bytes })
     }
-    let mut answers = 0;
-    while let Some(pumped) = pumps.join_next().await {
-        answers += pumped??;
+
+    /// Asks for so long.
+    async fn turn(&mut self, time: Duration) -> anyhow::Result<()> {
+        let question = request("1", self.method, &json!({}));
+        let cpu = self.server.cpu()?;
+        let until = Instant::now() + time;
+        let mut pumps = JoinSet::new();
+        for link in self.links.drain(..) {
+            pumps.spawn(pump(link, question.clone(), self.depth, until));
+        }
+        let mut answers = 0;
+        while let Some(pumped) = pumps.join_next().await {
+            let (link, answered) = pumped??;
+            self.links.push(link);
+            answers += answered;
+        }
+        self.rates.push(float(answers) / time.as_secs_f64());
+        self.cpu += self.server.cpu_since(cpu)?;
+        self.answers += answers;
+        Ok(())
     }
-    ensure!(answers > 0, "no answer to {method} in {time:?}");
-    let rate = float(answers) / began.elapsed().as_secs_f64();
-    Ok(Load { rate, cpu: micros(server.cpu_since(cpu)?) / float(answers), bytes })
+
+    /// Answers in a second.
+    fn rate(&self) -> anyhow::Result<f64> {
+        ensure!(self.answers > 0, "no answer to {} in time", self.method);
+        percentile(&self.rates, 50).context("it had no turn")
+    }
+
+    /// The server's CPU for each answer, in microseconds.
+    fn cpu(&self) -> f64 {
+        micros(self.cpu) / float(self.answers)
+    }
 }
 
-/// Keeps `depth` requests under way; answers how many were answered.
-async fn pump(mut link: Link, one: Vec<u8>, depth: usize, until: Instant) -> anyhow::Result<usize> {
+/// Keeps `depth` requests under way until then, and waits for the last answers; how many
+/// came in time.
+async fn pump(
+    mut link: Link,
+    one: Vec<u8>,
+    depth: usize,
+    until: Instant,
+) -> anyhow::Result<(Link, usize)> {
     let burst = one.repeat(depth);
-    let mut answers = 0;
-    let mut again = depth;
-    while Instant::now() < until {
-        link.send(&burst[..again * one.len()]).await?;
-        // What comes later does not count; some answers of the original take minutes.
-        let Ok(frame) = timeout_at(until, link.next()).await else { break };
+    let (mut again, mut open, mut answers) = (depth, 0, 0);
+    loop {
+        if Instant::now() < until {
+            link.send(&burst[..again * one.len()]).await?;
+            open += again;
+        }
+        if open == 0 {
+            return Ok((link, answers));
+        }
+        // Some answers of the original take minutes.
+        let Ok(frame) = timeout_at(until + PATIENCE, link.next()).await else {
+            return Ok((link, answers));
+        };
         again = answered(frame?)?;
         while let Some(frame) = link.ready()? {
             again += answered(frame)?;
         }
-        answers += again;
+        open -= again;
+        if Instant::now() < until {
+            answers += again;
+        }
     }
-    Ok(answers)
 }
 
 /// One for an answer, none for an event.
