@@ -11,6 +11,7 @@ pub use tools::Card;
 use std::sync::Arc;
 use std::time::Duration;
 
+use serde::Serialize;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
@@ -36,6 +37,27 @@ const TOLD_AS_IT_COMES: usize = 64 * 1024;
 const TOLD_PART: usize = 8;
 /// or when the last one was told so long ago.
 const TOLD_EVERY: Duration = Duration::from_millis(500);
+
+/// An `agent` event, with its members in the order of the recordings.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Told<'a, D> {
+    run_id: &'a str,
+    stream: &'a str,
+    data: D,
+    session_key: &'a str,
+    seq: u64,
+    ts: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    spawned_by: Option<&'a str>,
+}
+
+/// What is new of a turn's text, and all of it: the event that there are most of.
+#[derive(Serialize)]
+struct Piece<'a> {
+    text: &'a str,
+    delta: &'a str,
+}
 
 /// Sends the events of one run.
 pub struct Emitter {
@@ -164,19 +186,19 @@ impl Emitter {
 
     /// Sends what is new of the current turn's text, if anything is.
     fn show_piece(&mut self) -> bool {
-        let said = self.said();
-        let Some(delta) = said.get(self.shown..).filter(|delta| !delta.is_empty()) else {
+        let text = self.said();
+        let Some(delta) = text.get(self.shown..).filter(|delta| !delta.is_empty()) else {
             return false;
         };
         self.feed.of_run(&self.run, || RunNews::Says(delta.to_owned()));
+        let seq = self.seq + 1;
         // With nobody there the whole text need not be written again each time.
-        let data = self.is_watched().then(|| json!({"text": said, "delta": delta}));
-        self.shown = said.len();
-        self.last_piece = Some(Instant::now());
-        match data {
-            Some(data) => self.agent("assistant", data),
-            None => self.seq += 1,
+        if self.is_watched() {
+            self.publish(&self.told("assistant", Piece { text, delta }, seq));
         }
+        self.shown = text.len();
+        self.seq = seq;
+        self.last_piece = Some(Instant::now());
         true
     }
 
@@ -384,11 +406,14 @@ impl Emitter {
     }
 
     fn agent(&mut self, stream: &str, data: Value) {
-        let payload = self.payload(stream, data);
-        if self.run.terms.is_heartbeat {
-            return;
+        self.seq += 1;
+        if !self.run.terms.is_heartbeat {
+            self.publish(&self.told(stream, data, self.seq));
         }
-        self.bus.publish(EventKind::Agent, &Audience::Everyone, &payload);
+    }
+
+    fn publish(&self, told: &Told<'_, impl Serialize>) {
+        self.bus.publish(EventKind::Agent, &Audience::Everyone, told);
     }
 
     /// Whether anybody gets what the run says.
@@ -396,20 +421,16 @@ impl Emitter {
         !self.run.terms.is_heartbeat && self.bus.wants(EventKind::Agent, &Audience::Everyone)
     }
 
-    fn payload(&mut self, stream: &str, data: Value) -> Value {
-        self.seq += 1;
-        let mut payload = without_nulls(json!({
-            "runId": *self.run.id,
-            "stream": stream,
-            "data": {},
-            "sessionKey": self.run.key.as_str(),
-            "seq": self.seq,
-            "ts": self.clock.now_ms(),
-            "spawnedBy": self.run.spawned_by,
-        }));
-        // Moved: it may hold the whole text of the run.
-        payload["data"] = data;
-        payload
+    fn told<'a, D>(&'a self, stream: &'a str, data: D, seq: u64) -> Told<'a, D> {
+        Told {
+            run_id: &self.run.id,
+            stream,
+            data,
+            session_key: self.run.key.as_str(),
+            seq,
+            ts: self.clock.now_ms(),
+            spawned_by: self.run.spawned_by.as_deref(),
+        }
     }
 }
 

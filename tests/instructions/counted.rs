@@ -7,7 +7,7 @@ use std::process::Command;
 use anyhow::Context as _;
 
 use super::lines::{Line, SESSIONS};
-use super::load::client::Link;
+use super::load::client::{Link, SECRET};
 use super::load::gateway::Home;
 use super::load::provider::Provider;
 use super::load::server::Server;
@@ -50,14 +50,20 @@ impl Counter {
         many.saturating_sub(few) / times
     }
 
-    /// The functions that a new gateway with one client executes, and those of all lines.
+    /// The functions that a new gateway with one client executes, with the config of the
+    /// benchmarks and without any, and those of all lines.
     pub async fn names(&self, lines: &[Line]) -> (Names, Names) {
-        let home = Home::new(self.provider.address(), None).unwrap();
-        let (gateway, out) = self.start(&home).await.unwrap();
-        Link::hello(gateway.address()).await.unwrap();
-        gateway.terminate().unwrap();
-        let quiet = executed(&fs::read_to_string(&out).unwrap());
-        let mut busy = Names::new();
+        let (mut quiet, mut busy) = (Names::new(), Names::new());
+        for has_config in [true, false] {
+            let home = Home::new(self.provider.address(), None).unwrap();
+            if !has_config {
+                fs::remove_file(home.state().join("openclaw.json")).unwrap();
+            }
+            let (gateway, out) = self.start(&home).await.unwrap();
+            Link::hello(gateway.address()).await.unwrap();
+            gateway.terminate().unwrap();
+            quiet.extend(executed(&fs::read_to_string(&out).unwrap()));
+        }
         for line in lines {
             busy.extend(executed(&self.all(line, line.few).await.unwrap()));
         }
@@ -83,7 +89,9 @@ impl Counter {
             .arg(format!("--callgrind-out-file={}", out.display()))
             .arg(&self.program)
             // What runs beside what would be another count each time.
-            .env("TOKIO_WORKER_THREADS", "1");
+            .env("TOKIO_WORKER_THREADS", "1")
+            // Where there is no config that has it.
+            .env("OPENCLAW_GATEWAY_TOKEN", SECRET);
         Ok((home.start_as(command).await?, out))
     }
 }

@@ -180,13 +180,14 @@ impl Emitter {
     /// Tool events are for the run's owner, and for those who watch sessions;
     /// both get the session's row with them.
     fn tool(&mut self, data: Value, row: &Map<String, Value>) {
-        let mut payload = self.payload("tool", without_nulls(data));
-        if let Value::Object(members) = &mut payload {
-            members.extend(row.clone());
-        }
-        let to = Audience::ToolWatchers(Arc::clone(&self.run.owner));
+        self.seq += 1;
         if self.run.terms.is_heartbeat {
             return;
+        }
+        let to = Audience::ToolWatchers(Arc::clone(&self.run.owner));
+        let mut payload = json!(self.told("tool", without_nulls(data), self.seq));
+        if let Value::Object(members) = &mut payload {
+            members.extend(row.clone());
         }
         self.bus.publish(EventKind::Agent, &to, &payload);
         self.bus.publish(EventKind::SessionTool, &Audience::SessionWatchers, &payload);
