@@ -16,7 +16,7 @@ use crate::protocol::message::AgentMessage;
 use crate::sessions::{
     AppendOptions, KeyRules, SessionError, SessionKey, Sessions, StoredMessage, message_display,
 };
-use crate::store::{RunOutcome, Store, StoreError};
+use crate::store::{RunOutcome, SessionEntry, Store, StoreError};
 use crate::support::stability;
 use crate::support::{Clock, Ids, Live, Tasks};
 use crate::telemetry::without_secrets;
@@ -151,9 +151,20 @@ impl RunsParts {
         id: Option<String>,
     ) -> Result<StoredMessage, SessionError> {
         let workspace = self.agent_of(key).workspace;
-        self.sessions.ensure(key, &workspace).await?;
+        let entry = self.sessions.ensure(key, &workspace).await?;
+        self.append_to(key, &entry, message, id).await
+    }
+
+    /// The same, for whoever has just read the session's entry.
+    pub async fn append_to(
+        &self,
+        key: &SessionKey,
+        entry: &SessionEntry,
+        message: AgentMessage,
+        id: Option<String>,
+    ) -> Result<StoredMessage, SessionError> {
         let options = AppendOptions { id, ..AppendOptions::default() };
-        let stored = self.sessions.append(key, message, options).await?;
+        let stored = self.sessions.append_to(key, entry, message, options).await?;
         self.feed.of_session(key, || RunNews::Stored(stored.clone()));
         Ok(stored)
     }
@@ -167,9 +178,9 @@ impl RunsParts {
         run_id: &str,
     ) -> Result<StoredMessage, SessionError> {
         let workspace = self.agent_of(key).workspace;
-        self.sessions.ensure(key, &workspace).await?;
+        let entry = self.sessions.ensure(key, &workspace).await?;
         let options = AppendOptions { id: Some(id.into()), idempotency_key: Some(run_id.into()) };
-        let stored = self.sessions.append(key, message, options).await?;
+        let stored = self.sessions.append_to(key, &entry, message, options).await?;
         if !stored.is_repeated {
             self.feed.of_session(key, || RunNews::Stored(stored.clone()));
         }
@@ -194,6 +205,9 @@ impl RunsParts {
 
     /// Tells those who watch of a stored message.
     pub fn announce(&self, key: &SessionKey, stored: &StoredMessage) {
+        if !self.events.has_watchers(key) {
+            return;
+        }
         // Silent messages are kept, but not shown.
         if let Some(display) = message_display(&stored.message, &stored.id, stored.seq) {
             self.events.message(key, &stored.session, &display, &stored.id, stored.seq);

@@ -85,6 +85,13 @@ impl SessionEvents {
         });
     }
 
+    /// Whether anybody would get what [`Self::message`] tells.
+    pub fn has_watchers(&self, key: &SessionKey) -> bool {
+        let of_messages = Audience::MessageWatchers(key.clone());
+        self.bus.wants(EventKind::SessionMessage, &of_messages)
+            || self.bus.wants(EventKind::SessionsChanged, &Audience::SessionWatchers)
+    }
+
     /// A message was added: `session.message`, then `sessions.changed`.
     /// `message` is in its display form.
     pub fn message(

@@ -279,9 +279,8 @@ pub(super) async fn stop(
 /// `chat.inject`: adds an assistant note without asking the model.
 pub async fn inject(cx: Ctx, p: ChatInjectParams) -> Reply<Value> {
     let key = cx.enter_session(&p.session_key).await;
-    if cx.services.sessions.entry(&key).await.map_err(unreadable)?.is_none() {
-        return Err(ErrorShape::not_found("session not found"));
-    }
+    let entry = cx.services.sessions.entry(&key).await.map_err(unreadable)?;
+    let entry = entry.ok_or_else(|| ErrorShape::not_found("session not found"))?;
     let text = match p.label.as_deref().map(str::trim) {
         Some(label) if !label.is_empty() => format!("[{label}]\n\n{}", p.message),
         _ => p.message,
@@ -289,7 +288,8 @@ pub async fn inject(cx: Ctx, p: ChatInjectParams) -> Reply<Value> {
     let parts = cx.services.runs.parts();
     let id = cx.services.ids.uuid();
     let message = AgentMessage::Assistant(AssistantMessage::from_gateway(text, cx.now_ms()));
-    let stored = parts.append(&key, message, Some(id.clone())).await.map_err(unwritable)?;
+    let stored = parts.append_to(&key, &entry, message, Some(id.clone())).await;
+    let stored = stored.map_err(unwritable)?;
     parts.publish_note(&key, &format!("inject-{id}"), 0, &stored);
     parts.announce(&key, &stored);
     Ok(json!({"ok": true, "messageId": id}))

@@ -148,6 +148,17 @@ impl Sessions {
         options: AppendOptions,
     ) -> Result<StoredMessage, SessionError> {
         let entry = self.existing(key).await?;
+        self.append_to(key, &entry, message, options).await
+    }
+
+    /// The same, for whoever has just read the session's entry.
+    pub async fn append_to(
+        &self,
+        key: &SessionKey,
+        entry: &SessionEntry,
+        message: AgentMessage,
+        options: AppendOptions,
+    ) -> Result<StoredMessage, SessionError> {
         let message = match &options.idempotency_key {
             Some(idempotency_key) => marked(message, idempotency_key),
             None => message,
@@ -155,13 +166,13 @@ impl Sessions {
         let json =
             serde_json::to_string(&message).map_err(|error| SessionError::Encode(error.into()))?;
         let kind = NewKind::Message { json, idempotency_key: options.idempotency_key };
-        let placed = self.put(key, &entry, options.id, kind).await?;
+        let placed = self.put(key, entry, options.id, kind).await?;
         if let Some(first) = placed.repeated {
             let message = serde_json::from_value(first).unwrap_or(message);
-            let (id, seq) = (placed.id, placed.position.messages);
-            return Ok(StoredMessage { id, seq, message, session: entry, is_repeated: true });
+            let (id, seq, session) = (placed.id, placed.position.messages, entry.clone());
+            return Ok(StoredMessage { id, seq, message, session, is_repeated: true });
         }
-        let session = self.note(key, &entry, &placed, Some(message.clone())).await?;
+        let session = self.note(key, entry, &placed, Some(message.clone())).await?;
         let (id, seq) = (placed.id, placed.position.messages);
         Ok(StoredMessage { id, seq, message, session, is_repeated: false })
     }
