@@ -114,10 +114,10 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn work_that_a_disk_does_not_let_end_is_found_while_it_lasts() {
         let mut work = Work { began: Instant::now(), since: 7, is_told: false };
-        assert_eq!(hang("test", &mut work), None);
+        assert_eq!(hang("test of a hang", &mut work), None);
         tokio::time::advance(HANGS_AFTER * 2).await;
         let error = "the disk has not answered for 10 seconds".to_owned();
-        assert_eq!(hang("test", &mut work), Some(Trouble { error, since: 7 }));
+        assert_eq!(hang("test of a hang", &mut work), Some(Trouble { error, since: 7 }));
         assert!(work.is_told);
         assert_eq!(watched("test of work", || of("test of work")), None);
         assert!(!UNDER_WAY.lock().contains_key("test of work"));
