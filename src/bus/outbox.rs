@@ -1,13 +1,15 @@
 //! What waits to be sent on one connection.
 //!
 //! Owns: one queue for answers and events, so their order is defined.
-//! Promises: bounded in bytes; an older delta of a run gives way to a newer
-//! one, never to the end; when the bound is reached the queue is freed at once and the
-//! connection is told to close. The writer numbers events when it takes them,
-//! so nothing that happens here can make a hole in `seq` (#12895).
+//! Promises: bounded in bytes, and so are the answers of all of them together; an older
+//! delta of a run gives way to a newer one, never to the end; when the bound is reached
+//! the queue is freed at once and the connection is told to close. The writer numbers
+//! events when it takes them, so nothing that happens here can make a hole in `seq`
+//! (#12895).
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::protocol::hello::MAX_BUFFERED_BYTES;
 use crate::support::sync::{Mutex, Notify};
@@ -22,6 +24,14 @@ const BATCH_ITEMS: usize = 64;
 const BATCH_BYTES: usize = 64 * 1024;
 /// A queue that once was long gives its memory back.
 const KEEP_CAPACITY: usize = 64;
+
+/// Answers that wait on all connections together, in bytes: each is there once, while
+/// an event is shared. Beyond it nothing is added where much waits already.
+const ALL_ANSWERS: usize = 512 * 1024 * 1024;
+/// What waits for somebody who reads is less.
+const LITTLE: usize = 1024 * 1024;
+
+static ANSWERS: AtomicUsize = AtomicUsize::new(0);
 
 /// The reason that a connection is told which does not read.
 pub const SLOW: &str = "slow consumer";
@@ -80,10 +90,28 @@ pub enum Batch {
     Close(Closing),
 }
 
+/// Bytes of an answer that waits.
+#[derive(Debug)]
+struct Held(usize);
+
+impl Held {
+    fn of(item: &Item) -> Option<Self> {
+        let Item::Frame(text) = item else { return None };
+        ANSWERS.fetch_add(text.len(), Ordering::Relaxed);
+        Some(Self(text.len()))
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        ANSWERS.fetch_sub(self.0, Ordering::Relaxed);
+    }
+}
+
 #[derive(Debug, Default)]
 struct State {
     /// `None` is a delta that gave way to a newer one.
-    queue: VecDeque<Option<Item>>,
+    queue: VecDeque<Option<(Item, Option<Held>)>>,
     /// How many items were taken from the front so far.
     taken: u64,
     /// Position (counted from the start of time) of the waiting delta of a run.
@@ -157,7 +185,7 @@ impl Outbox {
         while items.len() < BATCH_ITEMS && bytes < BATCH_BYTES {
             let Some(slot) = state.queue.pop_front() else { break };
             state.taken += 1;
-            let Some(item) = slot else { continue };
+            let Some((item, _)) = slot else { continue };
             state.bytes -= item.len();
             bytes += item.len();
             if let Item::Event(event) = &item
@@ -201,9 +229,11 @@ impl Outbox {
         }
         // Who found something here was told, or will look again.
         let is_first = state.queue.is_empty();
+        let is_one_too_many = state.bytes > LITTLE && ANSWERS.load(Ordering::Relaxed) > ALL_ANSWERS;
         state.bytes += item.len();
-        state.queue.push_back(Some(item));
-        if state.bytes > MAX_BUFFERED_BYTES {
+        let held = Held::of(&item);
+        state.queue.push_back(Some((item, held)));
+        if state.bytes > MAX_BUFFERED_BYTES || is_one_too_many {
             let reason = SLOW.into();
             NUMBERS.slow.count();
             self.end(&mut state, Closing { code: 1008, reason, drains: false });
@@ -231,7 +261,7 @@ impl State {
     fn drop_waiting_delta(&mut self, run_id: &Arc<str>) {
         let Some(position) = self.deltas.remove(run_id) else { return };
         let index = usize::try_from(position - self.taken).unwrap_or(usize::MAX);
-        if let Some(item) = self.queue.get_mut(index).and_then(Option::take) {
+        if let Some((item, _)) = self.queue.get_mut(index).and_then(Option::take) {
             self.bytes -= item.len();
             NUMBERS.coalesced.count();
         }
@@ -307,6 +337,30 @@ mod tests {
         outbox.answer("too late".into());
         let Batch::Close(closing) = outbox.take() else { panic!("expected a close") };
         assert_eq!((closing.code, closing.reason.as_str()), (1008, "slow consumer"));
+    }
+
+    #[test]
+    fn when_all_together_have_too_much_who_does_not_read_is_given_up() {
+        // Zeros that nobody writes take no memory.
+        let zeros = |bytes| String::from_utf8(vec![0; bytes]).unwrap();
+        let fill = |count: usize, bytes| {
+            let outboxes: Vec<_> = (0..count).map(|_| Outbox::default()).collect();
+            outboxes.iter().for_each(|outbox| assert!(outbox.answer(zeros(bytes))));
+            assert!(outboxes.iter().all(|outbox| outbox.bytes() == bytes));
+            outboxes
+        };
+        // Room for what other tests have meanwhile.
+        let part = MAX_BUFFERED_BYTES / 2;
+        let crowd = fill(ALL_ANSWERS / part - 2, part);
+        let readers = fill(4 * part / LITTLE, LITTLE);
+        assert!(ANSWERS.load(Ordering::Relaxed) > ALL_ANSWERS);
+        readers[0].answer(zeros(part));
+        assert_eq!(drain(&readers[0]).len(), 2, "who reads is not disturbed");
+        crowd[0].answer("the straw".into());
+        assert_eq!(crowd[0].bytes(), 0);
+        assert!(matches!(crowd[0].take(), Batch::Close(Closing { code: 1008, .. })));
+        drop((crowd, readers));
+        assert!(ANSWERS.load(Ordering::Relaxed) < ALL_ANSWERS / 2);
     }
 
     #[tokio::test]

@@ -23,6 +23,7 @@ const WAIT_MAX_MS: u64 = 24 * 60 * 60 * 1000;
 /// `agent`: accepts a message, and answers once more when its run has ended.
 /// The same key later gives the last answer, and while it runs both again.
 pub async fn run(cx: Ctx, p: AgentParams) -> Reply<Value> {
+    chat::check_disk()?;
     check(&cx, &p)?;
     let text = chat::clean(&p.message)?;
     let Some(key) = enter_session(&cx, &p).await? else {

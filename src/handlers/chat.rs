@@ -14,6 +14,7 @@ use crate::protocol::{ErrorKind, ErrorShape, Scope, simple};
 use crate::providers::ThinkingLevel;
 use crate::registry::{Ctx, Reply};
 use crate::sessions::{RECEIPT_MEMBER, SessionEntry, SessionError, SessionKey};
+use crate::support::trouble;
 
 use super::{attachments, reply};
 
@@ -23,6 +24,8 @@ const TIMEOUT_GRACE: Duration = Duration::from_mins(1);
 const TIMEOUT_MIN: Duration = Duration::from_mins(2);
 /// … and at most this.
 const TIMEOUT_MAX: Duration = Duration::from_hours(24);
+/// When to ask again whether a disk answers, in milliseconds.
+const DISK_RETRY_MS: u64 = 2_000;
 
 /// What somebody hears whose message was accepted before the last stop.
 pub(super) const INTERRUPTED: &str = "the gateway stopped while this message was being answered; it \
@@ -31,6 +34,7 @@ pub(super) const INTERRUPTED: &str = "the gateway stopped while this message was
 /// `chat.send`: accepts a message and answers at once; the run tells the rest
 /// by events.
 pub async fn send(cx: Ctx, p: ChatSendParams) -> Reply<Value> {
+    check_disk()?;
     let key = cx.enter_session(&p.session_key).await;
     let message = check(&cx, key, p).await?;
     deliver(&cx, message).await
@@ -233,8 +237,20 @@ fn check_privileged(cx: &Ctx, p: &ChatSendParams) -> Reply<()> {
     Ok(())
 }
 
+/// A message that is taken while a disk hangs would wait for it in the memory, nobody
+/// knows how long. What waits already keeps its place.
+pub(super) fn check_disk() -> Reply<()> {
+    if trouble::disk_hangs() {
+        let text =
+            "message not taken: the disk of the gateway does not answer; send it again later";
+        return Err(ErrorShape::unavailable(text).retry_after(DISK_RETRY_MS));
+    }
+    Ok(())
+}
+
 /// Whether messages to the session are taken.
 pub(super) async fn check_session(cx: &Ctx, key: &SessionKey) -> Reply<()> {
+    check_disk()?;
     refuse_malformed(key, key.as_str())?;
     let agent = key.agent(&cx.services.keys.now());
     if !cx.services.settings.now().agents.has(agent.as_str()) {

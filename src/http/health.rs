@@ -53,10 +53,11 @@ pub(super) async fn ready(asked: Asked<'_>) -> Response {
 }
 
 /// Tries a write where the last one was not stored: a gateway that gets no work
-/// because it is not ready would not learn that the disk has room again.
+/// because it is not ready would not learn that the disk has room again. Of a disk
+/// that hangs it learns by what waits for it already.
 async fn look_again(services: &Services) {
     let fails = |part: &str| trouble::of(part).is_some();
-    if !fails("store") && !fails("transcripts") {
+    if trouble::disk_hangs() || (!fails("store") && !fails("transcripts")) {
         return;
     }
     let Ok(_turn) = TRYING.try_acquire() else { return };

@@ -4,8 +4,10 @@
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use serde_json::{Value, json};
+use tokio::time::timeout;
 
 use super::display::{HEARTBEAT_KIND, JOB_KIND};
 use super::error::{At, SessionError, TranscriptError};
@@ -14,6 +16,11 @@ use super::transcript::{Birth, NewEntry, NewKind, Place, Placed, Position, posit
 use super::{SessionId, SessionKey, TranscriptFacts, digest, paths, time};
 use crate::protocol::message::{AgentMessage, UserMessage};
 use crate::store::{NewSession, SessionEntry};
+use crate::support::trouble;
+
+/// How long a reader waits until the index knows what he has found: it is no harm
+/// when the next one has to find it, too.
+const NOTE_LIMIT: Duration = Duration::from_millis(500);
 
 /// The channel of clients that chat with the gateway itself.
 const WEBCHAT: &str = "webchat";
@@ -160,13 +167,16 @@ impl Sessions {
             find().at("read", &path).map(Some)
         });
         let Some((value, end)) = reading.await? else { return Ok(T::default()) };
-        if end != known {
+        if end != known && !trouble::disk_hangs() {
             let caught_up = move |entry: &mut SessionEntry| {
                 if self::known(entry) == known {
                     remember(entry, end);
                 }
             };
-            self.inner.store.update_session(key.as_str(), Box::new(caught_up)).await?;
+            let noting = self.inner.store.update_session(key.as_str(), Box::new(caught_up));
+            if let Ok(noted) = timeout(NOTE_LIMIT, noting).await {
+                noted?;
+            }
         }
         Ok(value)
     }

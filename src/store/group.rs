@@ -89,7 +89,7 @@ pub(super) fn serve(
             group.push(next);
         }
         let began = Instant::now();
-        let committed = commit(&mut connection, &mut group)
+        let committed = trouble::watched("store", || commit(&mut connection, &mut group))
             .map_err(|error| Fault::from(error).at("commit", path));
         NUMBERS.commits.note(began.elapsed());
         NUMBERS.writes.add(u64::try_from(group.len()).unwrap_or_default());

@@ -1,13 +1,19 @@
 //! What is wrong with a part of the gateway at the moment, and since when.
 //!
-//! Promises: what lasts keeps the time at which it began. One board for the
+//! Promises: what lasts keeps the time at which it began; work that a disk does
+//! not let end is found by whoever looks, while it lasts. One board for the
 //! process: the threads that write know nothing of services.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use parking_lot::Mutex;
+use tokio::time::Instant;
 
 use super::{Clock, SystemClock, stability};
+
+/// A disk that needs longer than this is not busy, but gone for a while.
+const HANGS_AFTER: Duration = Duration::from_secs(5);
 
 /// What is wrong.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,6 +25,15 @@ pub struct Trouble {
 }
 
 static BOARD: Mutex<BTreeMap<&'static str, Trouble>> = Mutex::new(BTreeMap::new());
+
+/// What a thread that writes is at.
+struct Work {
+    began: Instant,
+    since: u64,
+    is_told: bool,
+}
+
+static UNDER_WAY: Mutex<BTreeMap<&'static str, Work>> = Mutex::new(BTreeMap::new());
 
 /// Notes how a part is: what is wrong with it, or that nothing is. Answers what
 /// is wrong now, and what begins or ends is noted in [`stability`].
@@ -51,12 +66,62 @@ pub fn tell(part: &'static str, error: Option<String>) -> Option<Trouble> {
 
 /// What is wrong with a part.
 pub fn of(part: &str) -> Option<Trouble> {
-    BOARD.lock().get(part).cloned()
+    let told = BOARD.lock().get(part).cloned();
+    told.or_else(|| hang(part, UNDER_WAY.lock().get_mut(part)?))
+}
+
+/// Does work of a part that ends when a disk says so.
+pub fn watched<T>(part: &'static str, work: impl FnOnce() -> T) -> T {
+    let (began, since) = (Instant::now(), SystemClock.now_ms());
+    UNDER_WAY.lock().insert(part, Work { began, since, is_told: false });
+    let done = work();
+    let was_told = UNDER_WAY.lock().remove(part).is_some_and(|work| work.is_told);
+    let seconds = began.elapsed().as_secs();
+    if began.elapsed() >= HANGS_AFTER {
+        tracing::warn!(part, seconds, "the disk answers again");
+    }
+    if was_told {
+        let lasted = seconds.saturating_mul(1000);
+        let members = serde_json::json!({"source": part, "durationMs": lasted});
+        stability::note("service.recovered", members);
+    }
+    done
+}
+
+/// Whether something waits for a disk that does not answer.
+pub fn disk_hangs() -> bool {
+    UNDER_WAY.lock().iter_mut().any(|(part, work)| hang(part, work).is_some())
+}
+
+fn hang(part: &str, work: &mut Work) -> Option<Trouble> {
+    let lasts = work.began.elapsed();
+    if lasts < HANGS_AFTER {
+        return None;
+    }
+    let error = format!("the disk has not answered for {} seconds", lasts.as_secs());
+    if !std::mem::replace(&mut work.is_told, true) {
+        tracing::error!(part, %error, "a disk hangs");
+        let members = serde_json::json!({"source": part, "outcome": "error", "reason": error});
+        stability::note("service.failed", members);
+    }
+    Some(Trouble { error, since: work.since })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn work_that_a_disk_does_not_let_end_is_found_while_it_lasts() {
+        let mut work = Work { began: Instant::now(), since: 7, is_told: false };
+        assert_eq!(hang("test of a hang", &mut work), None);
+        tokio::time::advance(HANGS_AFTER * 2).await;
+        let error = "the disk has not answered for 10 seconds".to_owned();
+        assert_eq!(hang("test of a hang", &mut work), Some(Trouble { error, since: 7 }));
+        assert!(work.is_told);
+        assert_eq!(watched("test of work", || of("test of work")), None);
+        assert!(!UNDER_WAY.lock().contains_key("test of work"));
+    }
 
     #[test]
     fn what_lasts_keeps_its_beginning_and_what_is_over_is_gone() {

@@ -14,10 +14,14 @@ mod dice;
 #[allow(dead_code, unused_imports, unused_macros, reason = "as above")]
 #[path = "../scenario/stage.rs"]
 mod stage;
+#[allow(dead_code, reason = "as above")]
+#[path = "../storage/strace.rs"]
+mod strace;
 
 mod crowd;
 mod descriptors;
 mod full_disk;
+mod hanging_disk;
 mod link;
 mod lossy;
 mod providers;

@@ -11,7 +11,7 @@ use crate::support::{Gateway, SECRET, WsClient};
 
 /// What the gateway answers to a plain request, with its head. Costs next to nothing,
 /// so that it can be asked again and again.
-async fn page(gateway: &Gateway, path: &str) -> String {
+pub async fn page(gateway: &Gateway, path: &str) -> String {
     let mut tcp = TcpStream::connect(gateway.address()).await.unwrap();
     let request =
         format!("GET {path} HTTP/1.0\r\nHost: localhost\r\nAuthorization: Bearer {SECRET}\r\n\r\n");

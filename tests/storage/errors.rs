@@ -132,9 +132,9 @@ async fn whichever_call_fails_nothing_acknowledged_is_lost_and_nobody_has_to_hel
             nth += 1;
         }
         assert!(nth <= CALLS_MAX, "{way:?} goes on failing");
+        println!("{way:?}: {} times", nth - 1);
     }
-    println!("{failed} calls failed");
-    assert!(failed > 0);
+    trials.have_tried(failed, "calls failed");
     works(&mut trial.stage, "all of them").await;
     let mut client = trial.stage.operator().await;
     let read = read_all(&mut trial.stage, &mut client).await;

@@ -5,7 +5,8 @@
 //! SQLite, the standard library and all others are under the same test. A part of
 //! all that can happen is tried each time, for as long as
 //! `CLAWGATE_STORAGE_SECONDS` says; `CLAWGATE_STORAGE=all` tries everything and
-//! takes hours. `CLAWGATE_STORAGE_SEED` repeats the choices of a run.
+//! takes hours, `CLAWGATE_STORAGE=3/16` the third of sixteen equal parts of it.
+//! `CLAWGATE_STORAGE_SEED` repeats the choices of a run.
 
 #[path = "../support/mod.rs"]
 mod support;
@@ -34,6 +35,8 @@ const SECONDS: u64 = 20;
 /// What is tried, in which order, and for how long.
 pub struct Trials {
     pub dice: Dice,
+    /// Which part of everything, of how many.
+    part: (usize, usize),
     until: Option<Instant>,
 }
 
@@ -42,22 +45,48 @@ impl Trials {
         let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse().ok());
         let dice = Dice::new(number("CLAWGATE_STORAGE_SEED"));
         println!("{test}: CLAWGATE_STORAGE_SEED={}", dice.seed());
-        let is_all = std::env::var("CLAWGATE_STORAGE").is_ok_and(|wish| wish == "all");
+        let part = std::env::var("CLAWGATE_STORAGE").ok().map(|wish| part(&wish));
         let seconds = number("CLAWGATE_STORAGE_SECONDS").unwrap_or(SECONDS);
-        let until = (!is_all).then(|| Instant::now() + Duration::from_secs(seconds));
-        Self { dice, until }
+        let until = part.is_none().then(|| Instant::now() + Duration::from_secs(seconds));
+        Self { dice, part: part.unwrap_or((1, 1)), until }
     }
 
-    /// All of them, in an order that nobody chose; only a part when that takes too long.
+    /// All of them that are to be tried, in an order that nobody chose.
     pub fn shuffled<T>(&mut self, mut all: Vec<T>) -> Vec<T> {
-        for last in (1..all.len()).rev() {
-            let other = self.dice.up_to(last as u64 + 1);
-            all.swap(last, usize::try_from(other).unwrap());
-        }
-        all
+        let (part, parts) = self.part;
+        // The same for each part, so that all parts together are everything.
+        shuffle(&mut all, &mut Dice::new(Some(0)));
+        let mut mine: Vec<_> = all.into_iter().skip(part - 1).step_by(parts).collect();
+        shuffle(&mut mine, &mut self.dice);
+        mine
     }
 
     pub fn are_over(&self) -> bool {
         self.until.is_some_and(|until| Instant::now() > until)
+    }
+
+    /// Says how many were tried. A small part may have none, everything has some.
+    pub fn have_tried(&self, count: usize, what: &str) {
+        println!("{count} {what}");
+        assert!(count > 0 || self.part.1 > 1);
+    }
+}
+
+fn shuffle<T>(all: &mut [T], dice: &mut Dice) {
+    for last in (1..all.len()).rev() {
+        let other = dice.up_to(last as u64 + 1);
+        all.swap(last, usize::try_from(other).unwrap());
+    }
+}
+
+/// A wish for everything, or for a part such as `3/16`.
+fn part(wish: &str) -> (usize, usize) {
+    if wish == "all" {
+        return (1, 1);
+    }
+    let numbers = wish.split_once('/').map(|(part, parts)| (part.parse(), parts.parse()));
+    match numbers {
+        Some((Ok(part), Ok(parts))) if 1 <= part && part <= parts => (part, parts),
+        _ => panic!("CLAWGATE_STORAGE is `all` or a part such as `3/16`, not {wish}"),
     }
 }

@@ -129,10 +129,15 @@ pub struct Injection {
 impl Injection {
     /// Begins; what `strace` says when it may not.
     pub fn into(process: u32, fault: &Fault) -> Result<Self, String> {
+        Self::with(process, &fault.args())
+    }
+
+    /// Begins with what these arguments of `strace` say.
+    pub fn with(process: u32, args: &[String]) -> Result<Self, String> {
         let folder = TempDir::with_prefix("clawgate-test-").unwrap();
         let mut command = Command::new("strace");
         command.args(["-f", "-p", &process.to_string(), "-o"]).arg(folder.path().join("log"));
-        let tracer = command.args(fault.args()).stderr(Stdio::piped()).spawn();
+        let tracer = command.args(args).stderr(Stdio::piped()).spawn();
         let mut tracer = tracer.map_err(|error| format!("strace: {error}"))?;
         let mut said = String::new();
         let mut lines = BufReader::new(tracer.stderr.take().unwrap());

@@ -8,13 +8,15 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use serde_json::Value;
 use tokio::sync::{OnceCell, oneshot};
+use tokio::time::timeout;
 
 use crate::protocol::{ErrorKind, ErrorShape, Role};
 use crate::store::{DeviceFacts, DeviceRow, DeviceToken, Store, StoreError};
-use crate::support::Secret;
+use crate::support::{Secret, trouble};
 
 mod decide;
 mod import;
@@ -42,6 +44,8 @@ pub const REQUEST_LIFE_MS: u64 = 300_000;
 /// The time of the last use is noted this exactly, so that a device that comes
 /// often does not write each time.
 const USE_NOTED_EVERY_MS: u64 = 60_000;
+/// How long a device waits for that: it may come although a disk hangs.
+const NOTE_LIMIT: Duration = Duration::from_millis(500);
 
 /// Something that happened, as the event's payload.
 #[derive(Debug, Clone, PartialEq)]
@@ -158,7 +162,7 @@ impl Pairing {
         let Some(token) = fitting(&row, ask, text) else { return Ok(None) };
         let noted = token.last_used_at_ms.unwrap_or_default();
         let mut token = Some(token.clone());
-        if now_ms.saturating_sub(noted) >= USE_NOTED_EVERY_MS {
+        if now_ms.saturating_sub(noted) >= USE_NOTED_EVERY_MS && !trouble::disk_hangs() {
             let (asked, text) = (ask.clone(), text.to_owned());
             let note = move |row: &mut DeviceRow| {
                 fitting(row, &asked, &text)?;
@@ -167,7 +171,10 @@ impl Pairing {
                 token.last_used_at_ms = Some(now_ms);
                 Some(token.clone())
             };
-            token = self.edit(&ask.device_id, now_ms, note).await?;
+            let noting = self.edit(&ask.device_id, now_ms, note);
+            if let Ok(noted) = timeout(NOTE_LIMIT, noting).await {
+                token = noted?;
+            }
         }
         let shown = Some(Secret::new(text));
         Ok(token.map(|token| standing(&ask.device_id, ask.role, token, shown, epoch)))

@@ -14,7 +14,7 @@ use crate::store::create_private_dir;
 use crate::support::trouble;
 
 /// What it is called on the board.
-const PART: &str = "transcripts";
+pub(super) const PART: &str = "transcripts";
 
 /// How the last group of requests went, and whether there is trouble.
 pub(super) struct WriterHealth {

@@ -16,9 +16,10 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
 use super::file::OpenTranscript;
-use super::health::WriterHealth;
+use super::health::{PART, WriterHealth};
 use super::{Position, TranscriptFormat};
 use crate::sessions::error::{At, TranscriptError};
+use crate::support::trouble;
 use crate::telemetry::metrics::NUMBERS;
 
 /// Most requests that share a sync.
@@ -209,7 +210,7 @@ impl Files {
                 let Ok(next) = queue.try_recv() else { break };
                 group.push(next);
             }
-            self.handle(&mut group);
+            trouble::watched(PART, || self.handle(&mut group));
             self.close_idle();
         }
     }
