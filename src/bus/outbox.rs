@@ -345,8 +345,10 @@ mod tests {
         let zeros = |bytes| String::from_utf8(vec![0; bytes]).unwrap();
         let fill = |count: usize, bytes| {
             let outboxes: Vec<_> = (0..count).map(|_| Outbox::default()).collect();
-            outboxes.iter().for_each(|outbox| assert!(outbox.answer(zeros(bytes))));
-            assert!(outboxes.iter().all(|outbox| outbox.bytes() == bytes));
+            for outbox in &outboxes {
+                assert!(outbox.answer(zeros(bytes)));
+                assert_eq!(outbox.bytes(), bytes);
+            }
             outboxes
         };
         // Room for what other tests have meanwhile.
