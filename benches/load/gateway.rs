@@ -6,13 +6,23 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use anyhow::Context as _;
+use anyhow::{Context as _, ensure};
 use serde_json::json;
 use tempfile::TempDir;
 
 use super::client::SECRET;
 use super::original::{self, Original};
 use super::server::{Server, free_port};
+
+/// Builds the program as its users do, in the place of the one that came with the
+/// benchmark: that has what tests switch on in the crates that both have.
+pub fn build() -> anyhow::Result<()> {
+    let mut cargo = Command::new(env!("CARGO"));
+    cargo.current_dir(env!("CARGO_MANIFEST_DIR"));
+    let built = cargo.args(["build", "--locked", "--release", "--bin", "clawgate"]).status();
+    ensure!(built.context("cargo does not start")?.success(), "the program cannot be built");
+    Ok(())
+}
 
 /// A home with a state directory and a configuration.
 pub struct Home {

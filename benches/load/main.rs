@@ -66,6 +66,9 @@ fn main() -> ExitCode {
 
 /// With the original where it can be had and kept from the internet, else without.
 fn begin(options: &Options) -> anyhow::Result<ExitCode> {
+    if !options.alone {
+        gateway::build()?;
+    }
     if options.no_original {
         return compare(options, None);
     }
