@@ -33,6 +33,8 @@ async fn who_refreshes_in_the_middle_ends_with_the_same_text(api: Api) {
     let (gateway, _mock) = scripted(api).await;
     let mut first = admin(&gateway).await;
     start(&mut first, "main", STREAM, "run-1").await;
+    // Before that it would be taken into the first question.
+    deltas(&first, "run-1", 1).await;
     start(&mut first, "main", "@mock text text=second", "run-2").await;
     let seen = deltas(&first, "run-1", 3).await;
 
