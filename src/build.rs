@@ -23,7 +23,7 @@ fn main() {
         return;
     }
     // The kernel maps what is near to an executed function too. Where these are side
-    // by side, that is twelve megabytes less of a program that does nothing. Names
+    // by side, that is ten megabytes less of a program that does nothing. Names
     // that there are no more are skipped.
     if let Some(folder) = linker() {
         let order = Path::new(&var("CARGO_MANIFEST_DIR").unwrap_or_default()).join(ORDER);
