@@ -83,7 +83,7 @@ pub async fn run(
     let began = tokio::time::Instant::now();
     let (mut signals, mut restart) = (Signals::new()?, ending::restart_signal()?);
     // The port first: whoever cannot have it should not touch the state.
-    let Listening { listeners, address, further } = listen::listen(&settings, sockets).await?;
+    let Listening { listeners, address, further } = listen::listen(&settings, sockets)?;
     let tls = listen::tls(&settings, &SystemClock).await?;
     let followed = settings.gateway.auth.follow(&settings.secrets, env).await;
     followed.map_err(AppError::lost)?;

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpSocket};
 
 use super::AppError;
 use crate::config::Settings;
@@ -15,6 +15,10 @@ use crate::support::Clock;
 /// Enough for every connection that the budgets in `docs/benchmarks.md` speak
 /// of. Many systems give 1024 unless one asks.
 const FILES: u64 = 65_536;
+
+/// Connections that the system holds until they are taken; it gives 4096 at most unless it
+/// is told otherwise. One that finds no place is tried again by its client, a second later.
+const WAITING: u32 = 4096;
 
 /// The sockets of the last time, the first of them that of `gateway.port`. They
 /// stay open when the gateway begins again, so that who connects in between waits
@@ -30,14 +34,11 @@ pub(super) struct Listening {
 }
 
 /// Takes the ports, or the sockets of the last time where those fit.
-pub(super) async fn listen(
-    settings: &Settings,
-    sockets: &mut Sockets,
-) -> Result<Listening, AppError> {
+pub(super) fn listen(settings: &Settings, sockets: &mut Sockets) -> Result<Listening, AppError> {
     let (host, port) = (settings.gateway.bind.host(), settings.gateway.port);
     let mut known = std::mem::take(&mut sockets.0);
     let main = SocketAddr::new(host, port);
-    let main = take(main, &mut known).await.map_err(|source| match source.kind() {
+    let main = take(main, &mut known).map_err(|source| match source.kind() {
         io::ErrorKind::AddrInUse => AppError::PortInUse { address: main },
         _ => AppError::Listen { address: main, source },
     })?;
@@ -47,7 +48,7 @@ pub(super) async fn listen(
     let others = settings.gateway.dialects.ports.iter().filter(|port| **port != address.port());
     for port in others {
         let address = SocketAddr::new(host, *port);
-        let taken = take(address, &mut known).await;
+        let taken = take(address, &mut known);
         let taken = taken.map_err(|source| AppError::FurtherPort { address, source })?;
         listeners.push(taken.listener);
         further.push(taken.address);
@@ -63,18 +64,27 @@ struct Taken {
     address: SocketAddr,
 }
 
-async fn take(address: SocketAddr, known: &mut Vec<std::net::TcpListener>) -> io::Result<Taken> {
+fn take(address: SocketAddr, known: &mut Vec<std::net::TcpListener>) -> io::Result<Taken> {
     let fits = |known: &std::net::TcpListener| {
         let known = known.local_addr().ok();
         known.is_some_and(|it| it.ip() == address.ip() && [0, it.port()].contains(&address.port()))
     };
     let kept = match known.iter().position(fits) {
         Some(place) => known.remove(place),
-        None => TcpListener::bind(address).await.and_then(TcpListener::into_std)?,
+        None => bind(address).and_then(TcpListener::into_std)?,
     };
     let listener = kept.try_clone().and_then(TcpListener::from_std)?;
     let address = listener.local_addr()?;
     Ok(Taken { listener, kept, address })
+}
+
+/// As [`TcpListener::bind`], with room for more who come at once.
+fn bind(address: SocketAddr) -> io::Result<TcpListener> {
+    let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
+    // What is left of connections of a gateway before holds the port for a minute.
+    socket.set_reuseaddr(cfg!(unix))?;
+    socket.bind(address)?;
+    socket.listen(WAITING)
 }
 
 /// Asks the system for as many open files as it allows, up to [`FILES`].
