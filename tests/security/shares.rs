@@ -169,6 +169,8 @@ async fn sharing_is_off_unless_the_configuration_says_otherwise_and_needs_an_adm
     assert_eq!(nobody(&gateway).ask(Method::GET, "/api/share/any").await, gone);
 }
 
+/// Questions to each of the sessions that are talked in at the same time.
+const TALKS: usize = 5;
 /// How long a test waits for what must happen.
 const LIMIT: Duration = Duration::from_secs(20);
 
@@ -235,6 +237,32 @@ async fn a_guest_sees_what_happens_and_says_nothing_and_does_not_count_as_a_read
     let line = lines.iter().find(|line| line["id"] == id).unwrap();
     assert_eq!(line["sessionState"], "unread", "a guest is no reader");
     assert_eq!(line["permissionMode"], "default");
+}
+
+/// Talks in a session, so often.
+async fn talk(client: &mut WsClient, key: &str) {
+    for turn in 0..TALKS {
+        said(client, key, &format!("{key}-{turn}")).await;
+    }
+}
+
+/// #61123: who may see one session hears of no other, whatever happens at the same time.
+#[tokio::test]
+async fn guests_of_two_sessions_hear_nothing_of_each_other() {
+    let (gateway, _mock) = place(true).await;
+    let (mut one, mut other) = (admin(&gateway).await, admin(&gateway).await);
+    let garden = said(&mut one, "garden", "garden-begin").await;
+    let orchard = said(&mut other, "orchard", "orchard-begin").await;
+    let garden = guest(&gateway, &shared(&gateway, &garden).await).await;
+    let orchard = guest(&gateway, &shared(&gateway, &orchard).await).await;
+    tokio::join!(talk(&mut one, "garden"), talk(&mut other, "orchard"));
+    for (guest, own, foreign) in [(garden, "garden", "orchard"), (orchard, "orchard", "garden")] {
+        let last = format!("{own}-{}", TALKS - 1);
+        let is_last = |it: &Value| it["type"] == "assistant" && it.to_string().contains(&last);
+        assert!(guest.wait_for(LIMIT, is_last).await.is_some(), "{}", texts(&guest));
+        let seen = texts(&guest);
+        assert!(!seen.contains(foreign), "a guest of {own} has heard of {foreign}: {seen}");
+    }
 }
 
 #[tokio::test]
