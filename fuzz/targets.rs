@@ -17,7 +17,7 @@ use clawgate::protocol::connect::{Connect, parse_connect};
 use clawgate::protocol::decode::{self, Params, Unknown};
 use clawgate::protocol::methods;
 use clawgate::protocol::methods::cron::Schedule;
-use clawgate::protocol::{ErrorShape, FrameError, Profile, Version, parse_request, response_err};
+use clawgate::protocol::{ErrorShape, FrameError, Profile, Version, parse_binary, response_err};
 use clawgate::sessions::{HistoryOptions, SessionKey, Sessions, SessionsOptions, TranscriptFormat};
 use clawgate::store::SqliteStore;
 use clawgate::support::{RandomIds, SystemClock};
@@ -31,7 +31,7 @@ use crate::support::DeviceKey;
 
 /// A request has what it needs; a refusal can be answered.
 pub fn frame(data: &[u8]) -> Outcome {
-    match parse_request(data) {
+    match parse_binary(data) {
         Ok(request) => {
             assert!(!request.id.is_empty() && !request.method.is_empty());
             if let Some(params) = &request.params {

@@ -153,15 +153,16 @@ impl Event {
 
     /// Adds what a frame has behind its payload.
     pub fn end(&self, frame: &mut String, seq: u64) {
-        use std::fmt::Write as _;
-        // Writing to a String cannot fail.
-        let _ = write!(frame, r#","seq":{seq}"#);
+        let mut digits = itoa::Buffer::new();
+        let mut add = |name: &str, number: u64| {
+            frame.push_str(name);
+            frame.push_str(digits.format(number));
+        };
+        add(r#","seq":"#, seq);
         if let Some(version) = self.state_version {
-            let _ = write!(
-                frame,
-                r#","stateVersion":{{"presence":{},"health":{}}}"#,
-                version.presence, version.health
-            );
+            add(r#","stateVersion":{"presence":"#, version.presence);
+            add(r#","health":"#, version.health);
+            frame.push('}');
         }
         frame.push('}');
     }

@@ -5,14 +5,17 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
+use axum::extract::ws::Utf8Bytes;
 use bytes::Bytes;
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 
 use crate::auth::Peer;
 use crate::bus::{Closing, Event, SLOW, Subscriber};
-use crate::protocol::{ErrorShape, FrameError, Request, parse_request, response_err, response_ok};
-use crate::registry::{Ctx, Denial};
+use crate::protocol::{
+    ErrorShape, FrameError, Request, parse_binary, parse_request, response_err, response_ok,
+};
+use crate::registry::{Answer, Ctx, Denial, Reply};
 use crate::support::{millis, stability};
 use crate::telemetry::asked;
 
@@ -91,20 +94,12 @@ impl Speaker for Connection {
         &self.cx.caller.subscriber
     }
 
-    async fn hear(&mut self, message: Bytes) {
-        match parse_request(&message) {
-            Ok(request) => self.request(request).await,
-            // Recorded: ignored, the connection stays.
-            Err(FrameError::NotJson) => {}
-            Err(FrameError::NotRequest { id, text }) => {
-                let error = ErrorShape::invalid(format!("invalid request frame: {text}"));
-                self.answer_error(&id, &error);
-            }
-        }
+    async fn hear(&mut self, message: Utf8Bytes) {
+        self.frame(parse_request(&message)).await;
     }
 
     async fn hear_binary(&mut self, message: Bytes) {
-        self.hear(message).await;
+        self.frame(parse_binary(&message)).await;
     }
 
     fn render(&mut self, event: &Event, frames: &mut Frames) {
@@ -117,6 +112,18 @@ impl Speaker for Connection {
 }
 
 impl Connection {
+    async fn frame(&mut self, frame: Result<Request, FrameError>) {
+        match frame {
+            Ok(request) => self.request(request).await,
+            // Recorded: ignored, the connection stays.
+            Err(FrameError::NotJson) => {}
+            Err(FrameError::NotRequest { id, text }) => {
+                let error = ErrorShape::invalid(format!("invalid request frame: {text}"));
+                self.answer_error(&id, &error);
+            }
+        }
+    }
+
     /// Calls the method. What can be answered without waiting is answered
     /// right here; only what waits becomes a task.
     async fn request(&mut self, request: Request) {
@@ -133,10 +140,10 @@ impl Connection {
         let profile = self.cx.caller.profile;
         let subscriber = Arc::clone(&self.cx.caller.subscriber);
         let exchanged = Arc::clone(&exchange);
-        let respond = move |reply: Result<String, ErrorShape>| {
+        let respond = move |reply: Reply<Answer>| {
             let id = exchanged.id.as_deref().unwrap_or_default();
             subscriber.outbox.answer(match reply {
-                Ok(payload) => response_ok(id, &payload),
+                Ok(answer) => response_ok(id, answer.json()),
                 Err(error) => response_err(&Value::from(id), &error, profile),
             });
             exchanged.answered();

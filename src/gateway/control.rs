@@ -25,7 +25,7 @@ use super::accepting::Accepting;
 use crate::auth::Principal;
 use crate::bus::Subscriber;
 use crate::protocol::{ErrorShape, Profile, Version};
-use crate::registry::{Caller, Ctx, Services};
+use crate::registry::{Answer, Caller, Ctx, Services};
 use crate::support::Secret;
 
 /// What may be asked here begins so.
@@ -129,7 +129,7 @@ async fn converse(mut stream: UnixStream, services: Arc<Services>) -> io::Result
     }
     while let Some(line) = next_line(&mut read).await? {
         let answer = match answer(&services, &caller, &line).await {
-            Ok(payload) => format!("{{\"ok\":true,\"payload\":{payload}}}"),
+            Ok(answer) => format!("{{\"ok\":true,\"payload\":{}}}", answer.json()),
             Err(error) => refusal(&error),
         };
         say(&mut write, &answer).await?;
@@ -164,7 +164,7 @@ async fn answer(
     services: &Arc<Services>,
     caller: &Arc<Caller>,
     line: &[u8],
-) -> Result<String, ErrorShape> {
+) -> Result<Answer, ErrorShape> {
     let request: Request = serde_json::from_slice(line)
         .map_err(|error| ErrorShape::invalid(format!("invalid request: {error}")))?;
     if !request.method.starts_with(METHODS) {

@@ -14,7 +14,7 @@ use crate::protocol::hello::{
 };
 use crate::protocol::{
     ErrorCode, ErrorShape, FrameError, Profile, Request, Role, Scope, Version, is_dashboard,
-    parse_request, response_err, response_ok,
+    parse_binary, response_err, response_ok,
 };
 use crate::registry::{Caller, KeyNames};
 use crate::sessions::SessionKey;
@@ -128,7 +128,8 @@ fn called(connect: &Connect) -> Arc<str> {
 async fn first_message(socket: &mut Socket) -> Result<bytes::Bytes, Option<Farewell>> {
     loop {
         match socket.receive().await {
-            Received::Message(message) | Received::Binary(message) => return Ok(message),
+            Received::Message(message) => return Ok(message.into()),
+            Received::Binary(message) => return Ok(message),
             Received::Control => {}
             Received::TooLarge => return Err(Some(Farewell::silent(1009))),
             Received::Broken(code) => return Err(Some(Farewell::silent(code))),
@@ -181,7 +182,7 @@ impl Attempt<'_> {
         socket: &mut Socket,
         message: &[u8],
     ) -> Result<Request, Farewell> {
-        let request = match parse_request(message) {
+        let request = match parse_binary(message) {
             Ok(request) => request,
             Err(FrameError::NotJson) => return Err(Farewell::silent(1000)),
             Err(FrameError::NotRequest { .. }) => {

@@ -29,7 +29,7 @@ const CLOSE_GRACE: Duration = Duration::from_secs(1);
 /// What came in.
 pub enum Received {
     /// A text message.
-    Message(Bytes),
+    Message(Utf8Bytes),
     /// A binary message.
     Binary(Bytes),
     /// A message over the limit.
@@ -65,7 +65,7 @@ impl Socket {
     /// The next message. Safe to drop and call again.
     pub async fn receive(&mut self) -> Received {
         match self.inner.recv().await {
-            Some(Ok(Message::Text(text))) => Received::Message(text.into()),
+            Some(Ok(Message::Text(text))) => Received::Message(text),
             Some(Ok(Message::Binary(bytes))) => Received::Binary(bytes),
             Some(Ok(Message::Ping(_) | Message::Pong(_))) => Received::Control,
             Some(Ok(Message::Close(frame))) => Received::Gone(frame.map(|frame| frame.code)),

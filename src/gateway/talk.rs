@@ -7,6 +7,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use axum::extract::ws::Utf8Bytes;
 use bytes::Bytes;
 use tokio::sync::Semaphore;
 use tokio::time::{Interval, MissedTickBehavior, interval_at};
@@ -41,7 +42,7 @@ pub trait Speaker: Send + Sync {
 
     /// A message came. While this waits, nothing else is read or written: what
     /// takes long is a task.
-    fn hear(&mut self, message: Bytes) -> impl Future<Output = ()> + Send;
+    fn hear(&mut self, message: Utf8Bytes) -> impl Future<Output = ()> + Send;
 
     /// A binary message came. Nobody minds it, where texts are spoken.
     fn hear_binary(&mut self, message: Bytes) -> impl Future<Output = ()> + Send {

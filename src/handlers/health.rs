@@ -10,11 +10,11 @@ use serde_json::{Value, json};
 use tokio::sync::Notify;
 
 use super::health_parts::parts;
-use super::shared::{Asked, Shared, shared};
+use super::shared::{Asked, shared};
 use crate::bus::{Audience, Event, EventKind};
 use crate::protocol::ErrorShape;
 use crate::protocol::methods::system::HealthParams;
-use crate::registry::{Ctx, Reply, Services};
+use crate::registry::{Ctx, Reply, Services, Shared};
 use crate::sessions::SessionError;
 use crate::support::{millis, without_nulls};
 use crate::telemetry::metrics::History;
@@ -65,7 +65,7 @@ pub async fn health(cx: Ctx, p: HealthParams) -> Reply<Shared> {
     if !p.probe
         && let Some(last) = services.health.last()
     {
-        return Ok(last);
+        return Ok(last.into());
     }
     let probe = async {
         let fresh = refresh(services).await;

@@ -6,9 +6,9 @@ use crate::protocol::methods::AnyParams;
 use crate::protocol::methods::models::ModelsListParams;
 use crate::providers::credentials::status;
 use crate::providers::{ModelInfo, View};
-use crate::registry::{Ctx, Reply, Services};
+use crate::registry::{Ctx, Reply, Services, Shared};
 
-use super::shared::{Asked, Shared, shared};
+use super::shared::{Asked, shared};
 
 /// `models.list`: models and what they can do.
 pub async fn list(cx: Ctx, p: ModelsListParams) -> Reply<Shared> {

@@ -13,10 +13,10 @@ use crate::protocol::methods::nodes::{
     NodeIdParams, NodeInvokeParams, NodeInvokeResultParams, NodeRenameParams,
 };
 use crate::protocol::{ErrorKind, ErrorShape, Scope};
-use crate::registry::{Ctx, Reply};
+use crate::registry::{Ctx, Reply, Shared};
 use crate::store::StoreError;
 
-use super::shared::{Asked, Shared, shared};
+use super::shared::{Asked, shared};
 
 /// Answers above this are not kept for a repetition of their request: pictures
 /// would fill the database.

@@ -11,13 +11,13 @@ use crate::protocol::methods::sessions::{
     SessionsPreviewParams, SessionsResolveParams,
 };
 use crate::protocol::simple;
-use crate::registry::{Ctx, Reply};
+use crate::registry::{Ctx, Reply, Shared};
 use crate::sessions::{
     AgentId, HistoryOptions, SessionEntry, SessionError, SessionKey, SessionQuery,
     SessionRow as Listed, iso_time,
 };
 
-use super::shared::{Asked, Shared, raw, shared};
+use super::shared::{Asked, raw, shared};
 
 const MINUTE_MS: u64 = 60_000;
 /// Rows when nobody says how many.

@@ -4,16 +4,13 @@
 use std::sync::Arc;
 
 use serde::Serialize;
-use serde_json::value::{RawValue, to_raw_value};
+use serde_json::value::to_raw_value;
 
 use crate::protocol::ErrorShape;
 use crate::protocol::methods::models::ModelsListParams;
 use crate::protocol::methods::sessions::SessionsListParams;
-use crate::registry::{Reply, Services};
+use crate::registry::{Reply, Services, Shared};
 use crate::support::SharedReads;
-
-/// An answer of which there is one for many.
-pub(super) type Shared = Arc<Box<RawValue>>;
 
 /// The reads that are under way.
 pub type Reads = SharedReads<Asked, Reply<Shared>>;
@@ -46,5 +43,6 @@ pub(super) async fn shared<T: Serialize>(
 /// An answer as it is sent.
 pub(super) fn raw(answer: &impl Serialize) -> Reply<Shared> {
     let raw = to_raw_value(answer);
-    raw.map(Arc::new).map_err(|error| ErrorShape::unavailable(format!("Error: {error}")))
+    raw.map(|raw| Arc::new(raw).into())
+        .map_err(|error| ErrorShape::unavailable(format!("Error: {error}")))
 }

@@ -32,7 +32,7 @@ pub enum FrameError {
     },
 }
 
-/// The common case, read in one pass without building a tree.
+/// A frame whose members are in any order, read in one pass without building a tree.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Envelope<'a> {
@@ -61,12 +61,47 @@ impl Params for Checked {
     }
 }
 
+/// Reads one message that came as bytes.
+///
+/// # Errors
+/// As [`parse_request`]; what is no UTF-8 is no JSON (RFC 8259 §8.1).
+pub fn parse_binary(message: &[u8]) -> Result<Request, FrameError> {
+    std::str::from_utf8(message).map_err(|_| FrameError::NotJson).and_then(parse_request)
+}
+
 /// Reads one message.
 ///
 /// # Errors
 /// [`FrameError`], with the texts of the original.
-pub fn parse_request(message: &[u8]) -> Result<Request, FrameError> {
-    if let Ok(envelope) = serde_json::from_slice::<Envelope>(message)
+pub fn parse_request(message: &str) -> Result<Request, FrameError> {
+    parse_usual(message).map_or_else(|| parse_unusual(message), Ok)
+}
+
+/// The members in the order in which the clients of OpenClaw write them: each is where
+/// it is looked for. `None` for everything else, also for what is wrong.
+fn parse_usual(message: &str) -> Option<Request> {
+    let rest = message.strip_prefix(r#"{"type":"req","id":""#)?;
+    let (id, rest) = split_plain(rest)?;
+    let (method, rest) = split_plain(rest.strip_prefix(r#","method":""#)?)?;
+    let params = match rest.strip_prefix(r#","params":"#) {
+        Some(rest) => Some(serde_json::from_str::<&RawValue>(rest.strip_suffix('}')?).ok()?),
+        None if rest == "}" => None,
+        None => return None,
+    };
+    let params = params.filter(|params| params.get() != "null").map(ToOwned::to_owned);
+    Some(Request { id: id.to_owned(), method: method.to_owned(), params })
+}
+
+/// The rest of a JSON string that is as it is written, and what is behind its quote;
+/// `None` when it is empty or has an escape.
+fn split_plain(text: &str) -> Option<(&str, &str)> {
+    let end = text.bytes().position(|byte| byte < 0x20 || byte == b'"' || byte == b'\\')?;
+    let (plain, rest) = text.split_at_checked(end)?;
+    rest.strip_prefix('"').filter(|_| !plain.is_empty()).map(|rest| (plain, rest))
+}
+
+fn parse_unusual(message: &str) -> Result<Request, FrameError> {
+    if let Ok(envelope) = serde_json::from_str::<Envelope>(message)
         && envelope.kind == "req"
         && !envelope.id.is_empty()
         && !envelope.method.is_empty()
@@ -74,7 +109,7 @@ pub fn parse_request(message: &[u8]) -> Result<Request, FrameError> {
         let Envelope { id, method, params, .. } = envelope;
         return Ok(Request { id, method, params });
     }
-    let value: Value = serde_json::from_slice(message).map_err(|_| FrameError::NotJson)?;
+    let value: Value = serde_json::from_str(message).map_err(|_| FrameError::NotJson)?;
     let id = value.get("id").cloned().unwrap_or_else(|| Value::from("invalid"));
     let checked: Checked = decode::decode_value(value, Unknown::Refuse)
         .map_err(|parts| FrameError::NotRequest { id, text: parts.join("; ") })?;
@@ -128,7 +163,7 @@ mod tests {
     use serde_json::json;
 
     fn refusal(message: &str) -> (Value, String) {
-        match parse_request(message.as_bytes()) {
+        match parse_request(message) {
             Err(FrameError::NotRequest { id, text }) => (id, text),
             other => panic!("expected a refusal, got {other:?}"),
         }
@@ -169,19 +204,32 @@ mod tests {
     #[test]
     fn text_that_is_no_json_is_told_apart() {
         for text in ["{oops", "", "\u{0}"] {
-            assert_eq!(parse_request(text.as_bytes()).unwrap_err(), FrameError::NotJson);
+            assert_eq!(parse_request(text).unwrap_err(), FrameError::NotJson);
         }
-        assert_eq!(parse_request(&[0xff, 0xfe]).unwrap_err(), FrameError::NotJson);
+        assert_eq!(parse_binary(&[0xff, 0xfe]).unwrap_err(), FrameError::NotJson);
     }
 
     #[test]
     fn a_request_keeps_its_params_as_they_came() {
         let request =
-            parse_request(br#"{"type":"req","id":"a","method":"m","params":{"b":1,"a":[2]}}"#)
+            parse_request(r#"{"type":"req","id":"a","method":"m","params":{"b":1,"a":[2]}}"#)
                 .unwrap();
         assert_eq!(request.params.unwrap().get(), r#"{"b":1,"a":[2]}"#);
-        let twice = parse_request(br#"{"type":"req","id":"a","id":"b","method":"m"}"#).unwrap();
+        let twice = parse_request(r#"{"type":"req","id":"a","id":"b","method":"m"}"#).unwrap();
         assert_eq!(twice.id, "b");
+    }
+
+    #[test]
+    fn what_clients_send_is_read_in_the_usual_form() {
+        for (message, params) in [
+            (r#"{"type":"req","id":"a","method":"m"}"#, None),
+            (r#"{"type":"req","id":"a","method":"m","params":null}"#, None),
+            (r#"{"type":"req","id":"a","method":"m","params":{"é":"\n"}}"#, Some(r#"{"é":"\n"}"#)),
+        ] {
+            let request = parse_usual(message).unwrap();
+            assert_eq!((request.id.as_str(), request.method.as_str()), ("a", "m"));
+            assert_eq!(request.params.as_ref().map(|it| it.get()), params, "{message}");
+        }
     }
 
     #[test]
@@ -191,10 +239,59 @@ mod tests {
         assert_eq!(parsed, json!({"type": "res", "id": "a\"b\n", "ok": true, "payload": null}));
     }
 
+    /// Pieces of frames, right and wrong.
+    const PIECES: [&str; 24] = [
+        r#"{"type":"req","id":""#,
+        r#"","method":""#,
+        r#"","params":"#,
+        r#","params":"#,
+        "{",
+        "}",
+        "a",
+        "é",
+        "\"",
+        "\\n",
+        "\\",
+        "null",
+        " ",
+        "\t",
+        "\n",
+        "[1]",
+        "{\"b\":2}",
+        ",",
+        "5",
+        r#","id":"b""#,
+        r#","extra":1"#,
+        r#","params":{}"#,
+        "\u{1}",
+        "\"\"",
+    ];
+
     proptest::proptest! {
         #[test]
+        fn the_usual_form_is_read_as_any_other(
+            pieces in proptest::collection::vec(proptest::sample::select(&PIECES[..]), 0..8),
+            is_whole in proptest::bool::ANY,
+        ) {
+            let (head, middle) = (PIECES[0], format!("a{}m{}", PIECES[1], PIECES[2]));
+            let message = if is_whole {
+                format!("{head}{middle}{}}}", pieces.concat())
+            } else {
+                format!("{head}{}", pieces.concat())
+            };
+            if let Some(Request { id, method, params }) = parse_usual(&message) {
+                let read = parse_unusual(&message).unwrap();
+                let text = |params: Option<Box<RawValue>>| params.map(|it| it.get().to_owned());
+                proptest::prop_assert_eq!(
+                    (id, method, text(params)),
+                    (read.id, read.method, text(read.params))
+                );
+            }
+        }
+
+        #[test]
         fn parsing_never_panics(bytes in proptest::collection::vec(proptest::prelude::any::<u8>(), 0..200)) {
-            let _ = parse_request(&bytes);
+            let _ = parse_binary(&bytes);
         }
     }
 }

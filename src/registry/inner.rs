@@ -43,7 +43,7 @@ impl Ctx {
         let params = RawValue::from_string(params.to_string()).map_err(failed)?;
         let answer = self.services.registry.call(cx, method, Some(params));
         let answer = answer.map_err(|denial| denial.error)?.await?;
-        serde_json::from_str(&answer).map_err(failed)
+        serde_json::from_str(answer.json()).map_err(failed)
     }
 
     /// Whether the caller may call a method.

@@ -7,6 +7,7 @@
 //! requests arrive.
 #![deny(missing_docs)]
 
+mod answer;
 mod budget;
 mod context;
 mod exchange;
@@ -18,6 +19,7 @@ mod repair;
 mod restart;
 mod table;
 
+pub use answer::{Answer, Answers, Shared};
 pub use context::{Caller, Ctx, KeyNames, Services};
 pub use exchange::Exchange;
 pub use lanes::Lanes;

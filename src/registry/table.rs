@@ -5,7 +5,6 @@ use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, OnceLock};
 
 use futures_util::FutureExt;
-use serde::Serialize;
 use serde_json::value::RawValue;
 use tokio::time::Instant;
 
@@ -16,6 +15,7 @@ use crate::support::BoxFuture;
 use crate::telemetry::metrics::{Counter, Histogram, NUMBERS, stir};
 use crate::telemetry::traces::{self, Kind, Span};
 
+use super::answer::{Answer, Answers};
 use super::budget::WriteBudget;
 use super::context::Ctx;
 
@@ -23,7 +23,7 @@ use super::context::Ctx;
 pub type Reply<T> = Result<T, ErrorShape>;
 
 type Handler =
-    Box<dyn Fn(Ctx, Option<Box<RawValue>>) -> BoxFuture<'static, Reply<String>> + Send + Sync>;
+    Box<dyn Fn(Ctx, Option<Box<RawValue>>) -> BoxFuture<'static, Reply<Answer>> + Send + Sync>;
 
 /// What calling a method needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -155,7 +155,7 @@ impl Registry {
     pub fn add<P, R, F, Fut>(&mut self, method: Method, handler: F)
     where
         P: Params + Send + 'static,
-        R: Serialize,
+        R: Answers,
         F: Fn(Ctx, P) -> Fut + Clone + Send + Sync + 'static,
         Fut: Future<Output = Reply<R>> + Send + 'static,
     {
@@ -171,7 +171,8 @@ impl Registry {
                 let params: P = decode::params(name, raw.as_deref(), unknown)?;
                 drop(raw);
                 let result = handler(cx, params).await?;
-                serde_json::to_string(&result)
+                result
+                    .into_answer()
                     .map_err(|error| ErrorShape::unavailable(format!("Error: {error}")))
             })
         });
@@ -237,7 +238,7 @@ impl Registry {
         cx: Ctx,
         method: &str,
         params: Option<Box<RawValue>>,
-    ) -> Result<BoxFuture<'static, Reply<String>>, Denial> {
+    ) -> Result<BoxFuture<'static, Reply<Answer>>, Denial> {
         let entry = self.by_name.get(method).and_then(|index| self.entries.get(*index));
         let denied = entry.map_or(&NUMBERS.unknown_methods, |entry| &entry.denied);
         self.admit(&cx, entry, method).inspect_err(|_| {
@@ -248,7 +249,7 @@ impl Registry {
         let began = Instant::now();
         let answer = AssertUnwindSafe((entry.handler)(cx, params)).catch_unwind();
         let (name, timing) = (entry.name, Arc::clone(&entry.timing));
-        let answer: BoxFuture<'static, Reply<String>> = Box::pin(async move {
+        let answer: BoxFuture<'static, Reply<Answer>> = Box::pin(async move {
             let reply = answer.await.unwrap_or_else(|_| {
                 tracing::error!(method = name, "handler panicked");
                 Err(ErrorShape::unavailable(format!("Error: {name} failed inside the gateway")))
@@ -283,8 +284,8 @@ impl Registry {
 /// The answer to a request, as a span.
 fn traced(
     method: &'static str,
-    answer: BoxFuture<'static, Reply<String>>,
-) -> BoxFuture<'static, Reply<String>> {
+    answer: BoxFuture<'static, Reply<Answer>>,
+) -> BoxFuture<'static, Reply<Answer>> {
     Box::pin(async move {
         let mut span = Span::here(method, Kind::Server);
         span.set("rpc.system", "openclaw");

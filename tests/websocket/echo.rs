@@ -6,6 +6,7 @@ use std::sync::mpsc::sync_channel;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
+use axum::extract::ws::Utf8Bytes;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
@@ -57,9 +58,8 @@ impl Speaker for Echo {
         &self.0
     }
 
-    async fn hear(&mut self, message: Bytes) {
-        let text = String::from_utf8(message.into()).expect("a text message is UTF-8");
-        self.0.outbox.answer(text);
+    async fn hear(&mut self, message: Utf8Bytes) {
+        self.0.outbox.answer(message.to_string());
     }
 
     async fn hear_binary(&mut self, message: Bytes) {

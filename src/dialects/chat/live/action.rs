@@ -41,8 +41,8 @@ impl Action {
     ///
     /// # Errors
     /// The text for the client.
-    pub fn parse(frame: &[u8]) -> Result<Option<Self>, String> {
-        let frame: Value = serde_json::from_slice(frame).map_err(|_| "Invalid JSON".to_owned())?;
+    pub fn parse(frame: &str) -> Result<Option<Self>, String> {
+        let frame: Value = serde_json::from_str(frame).map_err(|_| "Invalid JSON".to_owned())?;
         if !frame.is_object() {
             return Err("Invalid JSON".into());
         }
@@ -111,7 +111,7 @@ mod tests {
     use super::*;
 
     fn read(frame: &str) -> Result<Option<Action>, String> {
-        Action::parse(frame.as_bytes())
+        Action::parse(frame)
     }
 
     fn send(text: &str, session_id: Option<&str>) -> Action {

@@ -9,7 +9,7 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
+use axum::extract::ws::Utf8Bytes;
 use futures_util::FutureExt;
 use serde_json::{Value, json};
 
@@ -33,7 +33,7 @@ impl Connection {
         Self(Arc::new(view))
     }
 
-    async fn act(&self, frame: &[u8]) {
+    async fn act(&self, frame: &str) {
         let view = &self.0;
         let action = match Action::parse(frame) {
             Ok(Some(action)) => action,
@@ -147,7 +147,7 @@ impl Speaker for Connection {
         &self.0.subscriber
     }
 
-    async fn hear(&mut self, message: Bytes) {
+    async fn hear(&mut self, message: Utf8Bytes) {
         // Boxed: what a frame asks for is larger than what a connection is.
         let acting = AssertUnwindSafe(Box::pin(self.act(&message))).catch_unwind();
         if acting.await.is_err() {

@@ -7,8 +7,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use axum::extract::ws::Utf8Bytes;
 use axum::response::Response;
-use bytes::Bytes;
 use serde_json::{Value, json};
 
 use super::rooms::Seat;
@@ -93,8 +93,8 @@ impl Speaker for Guest {
         }
     }
 
-    async fn hear(&mut self, message: Bytes) {
-        let Ok(message) = serde_json::from_slice::<Value>(&message) else { return };
+    async fn hear(&mut self, message: Utf8Bytes) {
+        let Ok(message) = serde_json::from_str::<Value>(&message) else { return };
         let Some(room) = self.seat.as_ref().and_then(Seat::room) else { return };
         if message["type"] == "subscribe" {
             let from = message["fromUuid"].as_str().and_then(|uuid| uuid.parse().ok());

@@ -8,7 +8,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
+use axum::extract::ws::Utf8Bytes;
 use serde_json::Value;
 use tokio::sync::{Semaphore, mpsc};
 use uuid::Uuid;
@@ -116,9 +116,9 @@ impl Speaker for Viewer {
         }
     }
 
-    async fn hear(&mut self, message: Bytes) {
+    async fn hear(&mut self, message: Utf8Bytes) {
         let Some(line) = &self.line else { return };
-        let Ok(message) = serde_json::from_slice::<Value>(&message) else { return };
+        let Ok(message) = serde_json::from_str::<Value>(&message) else { return };
         if message["type"] == "user_message" {
             // Full only when its messages wait for each other; then so does this.
             drop(line.messages.send(message).await);

@@ -8,7 +8,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
+use axum::extract::ws::Utf8Bytes;
 use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio_util::sync::{CancellationToken, DropGuard};
@@ -84,8 +84,8 @@ impl Speaker for Reader {
         self.line = Some(Line { asks, _ends: ends.drop_guard() });
     }
 
-    async fn hear(&mut self, message: Bytes) {
-        let Ok(message) = serde_json::from_slice::<Value>(&message) else { return };
+    async fn hear(&mut self, message: Utf8Bytes) {
+        let Ok(message) = serde_json::from_str::<Value>(&message) else { return };
         match message["type"].as_str() {
             Some("user_message" | "control_request" | "control_response" | "tool_result") => {
                 let refusal = frame::error(NOT_SENT, READ_ONLY);
