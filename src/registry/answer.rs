@@ -1,4 +1,6 @@
 //! What a request is answered with.
+//!
+//! Owns: the JSON of an answer. Promises: what many ask for is written once.
 
 use std::sync::Arc;
 
