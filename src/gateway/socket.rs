@@ -44,7 +44,9 @@ pub enum Received {
 
 /// A WebSocket and the connection under it.
 pub struct Socket {
-    inner: WebSocket,
+    /// Boxed: a future has room for what it was given and for what it keeps, so that each
+    /// one that a socket is handed on through would be larger by two of them.
+    inner: Box<WebSocket>,
     meter: Arc<Meter>,
     bypass: Arc<Bypass>,
     permit: Arc<PreauthPermit>,
@@ -53,6 +55,7 @@ pub struct Socket {
 impl Socket {
     /// Takes over an upgraded connection.
     pub fn new(inner: WebSocket, wire: Wire) -> Self {
+        let inner = Box::new(inner);
         Self { inner, meter: wire.meter, bypass: wire.bypass, permit: wire.permit }
     }
 
