@@ -10,15 +10,24 @@ use std::io::{self, Read, Seek, Write};
 use std::net::SocketAddr;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::Duration;
 
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 use rustix::process::{Pid, test_kill_process};
+use tokio::time::Instant;
 
 use super::atomic::{FileError, OnPath, create_private_dir};
 
 /// More than any pid and address take.
 const TEXT_LIMIT: u64 = 128;
+
+/// A gateway that was killed holds the lock until its last write has ended, and whoever
+/// starts the next one at once should not have to try again.
+const LAST_WRITE: Duration = Duration::from_secs(1);
+/// Between two looks whether it has.
+const LOOK: Duration = Duration::from_millis(10);
 
 /// What the lock file calls a gateway without TLS, and one with it.
 const PLAIN: &str = "ws";
@@ -59,7 +68,8 @@ pub enum InstanceError {
 }
 
 impl InstanceLock {
-    /// Takes the lock in `path`, a file inside the state directory.
+    /// Takes the lock in `path`, a file inside the state directory; waits a moment for
+    /// one that is about to let go of it.
     pub fn acquire(path: &Path) -> Result<Self, InstanceError> {
         let state_dir = path.parent().unwrap_or(path);
         create_private_dir(state_dir)?;
@@ -71,7 +81,12 @@ impl InstanceLock {
             .mode(0o600)
             .open(path)
             .on_path("open", path)?;
-        let locked = flock(&file, FlockOperation::NonBlockingLockExclusive);
+        let began = Instant::now();
+        let mut locked = flock(&file, FlockOperation::NonBlockingLockExclusive);
+        while locked == Err(Errno::WOULDBLOCK) && began.elapsed() < LAST_WRITE {
+            thread::sleep(LOOK);
+            locked = flock(&file, FlockOperation::NonBlockingLockExclusive);
+        }
         if locked == Err(Errno::WOULDBLOCK) {
             return Err(InstanceError::Held {
                 pid: holder(&file),
@@ -153,5 +168,18 @@ mod tests {
         assert!(refused.contains(home.path().to_str().unwrap()), "{refused}");
         drop(first);
         InstanceLock::acquire(&path).unwrap();
+    }
+
+    #[test]
+    fn one_that_is_about_to_let_go_is_waited_for() {
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join("clawgate.lock");
+        let first = InstanceLock::acquire(&path).unwrap();
+        let dies = thread::spawn(move || {
+            thread::sleep(LAST_WRITE / 10);
+            drop(first);
+        });
+        InstanceLock::acquire(&path).unwrap();
+        dies.join().unwrap();
     }
 }
