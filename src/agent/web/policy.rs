@@ -80,11 +80,16 @@ impl Policy {
     /// # Errors
     /// When it is none that may be asked.
     pub fn parse(&self, text: &str) -> Result<(Url, Place), FetchError> {
+        let too_long = || FetchError::Invalid(format!("it is longer than {MAX_URL} bytes"));
         if text.len() > MAX_URL {
-            return Err(FetchError::Invalid(format!("it is longer than {MAX_URL} bytes")));
+            return Err(too_long());
         }
         let url = Url::parse(text.trim())
             .map_err(|error| FetchError::Invalid(format!("it is no URL ({error})")))?;
+        // As it is asked for, percent-encoded, it may be three times as long.
+        if url.as_str().len() > MAX_URL {
+            return Err(too_long());
+        }
         let place = self.place(&url)?;
         Ok((url, place))
     }

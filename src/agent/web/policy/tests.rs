@@ -204,6 +204,8 @@ fn nothing_private_is_asked_however_it_is_spelled() {
     }
     let long = format!("http://example.com/{}", "x".repeat(MAX_URL));
     assert!(policy.parse(&long).is_err());
+    let grows = format!("http://example.com/{}", "é".repeat(MAX_URL / 3));
+    assert!(grows.len() < MAX_URL && policy.parse(&grows).is_err());
 }
 
 #[test]
