@@ -10,7 +10,7 @@ use tokio::net::{TcpListener, TcpSocket};
 use super::AppError;
 use crate::config::Settings;
 use crate::gateway::tls::Tls;
-use crate::support::Clock;
+use crate::support::{Clock, blocking};
 
 /// Enough for every connection that the budgets in `docs/benchmarks.md` speak
 /// of. Many systems give 1024 unless one asks.
@@ -109,7 +109,7 @@ pub(super) async fn tls(
         return Ok(None);
     }
     let now_ms = clock.now_ms();
-    let loaded = tokio::task::spawn_blocking(move || Tls::load(tls, now_ms)).await;
+    let loaded = blocking(move || Tls::load(tls, now_ms)).await;
     let loaded = loaded.map_err(|error| AppError::Serve(io::Error::other(error)))?;
     Ok(Some(Arc::new(loaded?)))
 }
@@ -118,7 +118,7 @@ pub(super) async fn tls(
 pub(super) async fn check_tls(settings: &Settings) -> Result<(), AppError> {
     let tls = settings.gateway.tls.clone();
     if tls.enabled {
-        let checked = tokio::task::spawn_blocking(move || Tls::check(&tls)).await;
+        let checked = blocking(move || Tls::check(&tls)).await;
         checked.map_err(|error| AppError::Serve(io::Error::other(error)))??;
     }
     Ok(())

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use crate::registry::Services;
 use crate::store::atomic;
+use crate::support::blocking;
 
 /// How often it is looked for.
 const PRUNE_EVERY: Duration = Duration::from_hours(1);
@@ -24,7 +25,7 @@ pub(super) async fn prune(services: Arc<Services>) {
 async fn sweep(services: &Services) {
     let folder = services.settings.now().paths.state_dir.clone();
     let now_ms = services.clock.now_ms();
-    match tokio::task::spawn_blocking(move || atomic::sweep(&folder, now_ms)).await {
+    match blocking(move || atomic::sweep(&folder, now_ms)).await {
         Ok(Ok(0)) | Err(_) => {}
         Ok(Ok(removed)) => tracing::info!(removed, "removed files that a crash left half written"),
         Ok(Err(error)) => tracing::warn!(%error, "files that a crash left half written stay"),

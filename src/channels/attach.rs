@@ -17,6 +17,7 @@ use crate::agent::reach::{Reach, ReachError};
 use crate::agent::web::{FetchError, GuardedClient, PageRequest};
 use crate::config::{AgentSettings, Settings};
 use crate::sessions::SessionKey;
+use crate::support::blocking;
 
 /// What we say we are.
 const USER_AGENT: &str = concat!("clawgate/", env!("CARGO_PKG_VERSION"));
@@ -88,8 +89,7 @@ impl Channels {
         }
         let (settings, agent) = (self.0.parts.settings.now(), runs.parts().agent_of(key));
         let path = name.strip_prefix("file://").unwrap_or(name).to_owned();
-        let reading =
-            tokio::task::spawn_blocking(move || read_named(&settings, &agent, &path, limit));
+        let reading = blocking(move || read_named(&settings, &agent, &path, limit));
         let bytes =
             reading.await.map_err(|_| AttachError::Stopped)?.map_err(|error| match error {
                 ReachError::Outside(_) | ReachError::Private(_) => AttachError::Outside,

@@ -18,6 +18,7 @@ use super::service::Channels;
 use crate::config::channels::ChannelKind;
 use crate::sessions::millis_of_iso;
 use crate::store::{ChannelPerson, PAIRING_CODE_MS, PairingRequest, Store, StoreError};
+use crate::support::blocking;
 
 /// Where they are, below the state directory.
 const FOLDER: &str = "credentials";
@@ -66,7 +67,7 @@ impl ImportedPeople {
         now: u64,
     ) -> Result<Self, StoreError> {
         let folder = from.join(FOLDER);
-        let reading = tokio::task::spawn_blocking(move || read(&folder, now));
+        let reading = blocking(move || read(&folder, now));
         let Found { people, waiting, left_out } = reading.await.unwrap_or_default();
         let mut report = Self { left_out, ..Self::default() };
         let count = |length: usize| u64::try_from(length).unwrap_or(u64::MAX);

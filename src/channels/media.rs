@@ -14,6 +14,7 @@ use super::channel::SendFailure;
 use super::service::Channels;
 use crate::sessions::MediaType;
 use crate::store::{FileError, create_private};
+use crate::support::blocking;
 
 /// Where they are, below the state directory.
 const FOLDER: &str = "media/outbound";
@@ -60,7 +61,7 @@ impl Channels {
             .collect();
         let file = format!("{id}.{}", kind.extension);
         let path = self.media_folder().join(&file);
-        let written = tokio::task::spawn_blocking(move || create_private(&path, &bytes)).await;
+        let written = blocking(move || create_private(&path, &bytes)).await;
         written.map_err(|_| MediaKeepError::Stopped)??;
         self.sweep_files_now_and_then().await;
         Ok(MediaItem {
@@ -106,7 +107,7 @@ impl Channels {
     /// Removes files whose messages are long sent.
     pub(super) async fn sweep_files(&self) {
         let folder = self.media_folder();
-        let swept = tokio::task::spawn_blocking(move || sweep(&folder)).await;
+        let swept = blocking(move || sweep(&folder)).await;
         if let Ok(Err(error)) = swept {
             tracing::warn!(%error, "old files of channels are not removed");
         }

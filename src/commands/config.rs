@@ -14,6 +14,7 @@ use crate::config::document::{self, ConfigBase, ConfigIssue, ConfigSnapshot, Con
 use crate::config::edit::ValuePath;
 use crate::config::redact::redacted_at;
 use crate::registry::Ctx;
+use crate::support::blocking;
 
 const USAGE: &str = "⚠️ Usage: /config show|get|set|unset [path[=value]]";
 /// Who may call this may change the config.
@@ -72,7 +73,7 @@ pub async fn run(words: &str, cx: &Ctx) -> String {
             }),
             _ => return USAGE.to_owned(),
         };
-    match tokio::task::spawn_blocking(work).await {
+    match blocking(work).await {
         Ok(Ok((said, true))) => format!("{said}{}", taken_up(cx).await),
         Ok(Ok((said, false)) | Err(said)) => said,
         Err(_) => "⚠️ /config failed inside the gateway; its log says why.".to_owned(),

@@ -11,6 +11,7 @@ use serde_json::{Map, Value};
 
 use crate::protocol::methods::cron::modernize;
 use crate::store::{CronRunRow, Store, StoreError};
+use crate::support::blocking;
 
 use super::job::{Job, JobState};
 use super::jobs::JOBS_MAX;
@@ -54,7 +55,7 @@ impl Imported {
         now: u64,
     ) -> Result<Self, StoreError> {
         let folder = from.join("cron");
-        let reading = tokio::task::spawn_blocking(move || read(&folder, now));
+        let reading = blocking(move || read(&folder, now));
         let (found, left_out) = reading.await.unwrap_or_default();
         let mut report = Self { left_out, ..Self::default() };
         for Found { job, due_at, runs } in found {

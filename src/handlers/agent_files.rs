@@ -13,7 +13,7 @@ use crate::protocol::methods::agents::{
 };
 use crate::registry::{Ctx, Reply};
 use crate::sessions::AgentId;
-use crate::support::without_nulls;
+use crate::support::{blocking, without_nulls};
 
 /// `agents.files.list`: the files of an agent's workspace, and whether they
 /// are there. `reason` says why one that is there counts as missing. Dashboards
@@ -80,7 +80,7 @@ async fn with_files<T: Send + 'static>(
 ) -> Reply<T> {
     let workspaces = Arc::clone(&cx.services.runs.parts().workspaces);
     let dir = agent.workspace.clone();
-    let worked = tokio::task::spawn_blocking(move || work(&workspaces, dir)).await;
+    let worked = blocking(move || work(&workspaces, dir)).await;
     let worked = worked.map_err(|_| ErrorShape::unavailable("the gateway stops"))?;
     worked.map_err(|error| match error {
         FilesError::Unsafe(_) | FilesError::TooLarge { .. } => {

@@ -11,7 +11,7 @@ use crate::protocol::methods::NoParams;
 use crate::protocol::methods::agents::AgentIdentityParams;
 use crate::registry::{Ctx, Reply};
 use crate::sessions::AgentId;
-use crate::support::without_nulls;
+use crate::support::{blocking, without_nulls};
 
 /// `agents.list`: the configured agents.
 pub async fn list(cx: Ctx, _: NoParams) -> Reply<Value> {
@@ -46,7 +46,7 @@ async fn in_files(cx: &Ctx, agents: Vec<AgentSettings>) -> Reply<Vec<FileIdentit
         };
         agents.iter().map(of).collect()
     };
-    let read = tokio::task::spawn_blocking(read).await;
+    let read = blocking(read).await;
     read.map_err(|_| ErrorShape::unavailable("the gateway stops"))
 }
 

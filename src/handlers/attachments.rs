@@ -18,7 +18,7 @@ use crate::registry::{Ctx, Reply};
 use crate::sessions::{
     MEDIA_MEMBER, Media, MediaType, NewMedia, SessionKey, StagedMedia, StoredMedia,
 };
-use crate::support::Ids;
+use crate::support::{Ids, blocking};
 
 use super::uploads::{self, Taker};
 
@@ -83,7 +83,7 @@ pub(super) async fn receive(
         now_ms: cx.now_ms(),
     };
     // Decoding megabytes is no work for a thread that serves sockets.
-    let read = tokio::task::spawn_blocking(move || read_all(&items, &settings, &taker)).await;
+    let read = blocking(move || read_all(&items, &settings, &taker)).await;
     let read = read.map_err(|_| ErrorShape::unavailable("Error: attachments not readable"))??;
     let arranged = arrange(text, read, &media, &*cx.services.ids);
     message.content = UserContent::Blocks(arranged.blocks);

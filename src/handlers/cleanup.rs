@@ -13,6 +13,7 @@ use crate::protocol::methods::sessions::SessionsCleanupParams;
 use crate::registry::{Ctx, Reply, Services};
 use crate::sessions::maintenance::{Cleanup, CleanupReport};
 use crate::sessions::{AgentId, SessionError, SessionKey};
+use crate::support::blocking;
 
 /// How often sessions are looked after. Nothing of it is urgent.
 const EVERY: Duration = Duration::from_hours(1);
@@ -139,7 +140,7 @@ pub async fn keep_tidy(services: Arc<Services>) {
             Err(error) => tracing::warn!(%error, "old sessions not looked after"),
         }
         let (media, now_ms) = (services.sessions.media(), services.clock.now_ms());
-        let tidied = tokio::task::spawn_blocking(move || media.uploads().tidy(now_ms)).await;
+        let tidied = blocking(move || media.uploads().tidy(now_ms)).await;
         if let Ok(Err(error)) = tidied {
             tracing::warn!(%error, "old uploads not removed");
         }

@@ -17,6 +17,7 @@ use crate::protocol::methods::config::{
     ConfigApplyParams, ConfigInput, ConfigLookupParams, ConfigSetParams, ConfigWriteParams,
 };
 use crate::registry::{Ctx, Reply, Services, TakenUp};
+use crate::support::blocking;
 
 use super::restart::Restarting;
 
@@ -24,7 +25,7 @@ use super::restart::Restarting;
 /// Secrets are not shown; what stands in their place can be written back.
 pub async fn get(cx: Ctx, _: NoParams) -> Reply<Value> {
     let env = cx.services.env.clone();
-    let read = tokio::task::spawn_blocking(move || ConfigSnapshot::read(&env)).await;
+    let read = blocking(move || ConfigSnapshot::read(&env)).await;
     let seen = read.map_err(|_| stopped())?;
     let seen = seen.map_err(|error| ErrorShape::unavailable(error.to_string()))?;
     let state = cx.services.reload.state.now();
@@ -137,7 +138,7 @@ async fn nothing_to_write(cx: &Ctx, method: &str) -> Reply<Value> {
         return Err(ErrorShape::invalid(format!("invalid {method} params: {missing}")));
     }
     let env = cx.services.env.clone();
-    let read = tokio::task::spawn_blocking(move || ConfigSnapshot::read(&env)).await;
+    let read = blocking(move || ConfigSnapshot::read(&env)).await;
     let seen = read.map_err(|_| stopped())?;
     let seen = seen.map_err(|error| ErrorShape::unavailable(error.to_string()))?;
     if let Some(wrong) = seen.issues.first() {
@@ -168,7 +169,7 @@ async fn write(
     // Not given up when its caller goes away: it is written or it is not.
     let would_work = would_work(&cx.services);
     let work = move || document::write(&change, &base, &env, would_work);
-    let written = tokio::task::spawn_blocking(work).await.map_err(|_| stopped())?;
+    let written = blocking(work).await.map_err(|_| stopped())?;
     let written = written.map_err(|error| refusal(&error))?;
     if written.changed {
         let by = &cx.caller.name;

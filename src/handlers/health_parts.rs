@@ -11,7 +11,7 @@ use sha2::{Digest, Sha256};
 
 use crate::config::{self, Env};
 use crate::registry::Services;
-use crate::support::{hex, memory, trouble, without_nulls};
+use crate::support::{blocking, hex, memory, trouble, without_nulls};
 use crate::telemetry;
 
 /// Parts without which nothing can be promised.
@@ -123,7 +123,7 @@ async fn file_state(file: PathBuf, hash: String, env: Env) -> (bool, Option<Stri
         let wrong = wrong.map(|error| format!("{error}; the config before it stays in use"));
         (true, wrong)
     };
-    tokio::task::spawn_blocking(look).await.unwrap_or((false, None))
+    blocking(look).await.unwrap_or((false, None))
 }
 
 /// How many accounts of channels are in use, and which of them fail.

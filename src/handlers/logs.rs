@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use crate::protocol::ErrorShape;
 use crate::protocol::methods::logs::LogsTailParams;
 use crate::registry::{Ctx, Reply};
+use crate::support::blocking;
 use crate::telemetry;
 
 /// How long lines that were logged just now are waited for.
@@ -27,7 +28,7 @@ pub async fn tail(cx: Ctx, p: LogsTailParams) -> Reply<Value> {
     let max_bytes = p.max_bytes.unwrap_or(MAX_BYTES);
     let now_ms = cx.now_ms();
     let read = move || telemetry::tail(&place, p.cursor, limit, max_bytes, now_ms);
-    let read = tokio::task::spawn_blocking(read).await;
+    let read = blocking(read).await;
     let read = read.map_err(|_| ErrorShape::unavailable("the gateway stops"))?;
     let tail = read.map_err(|error| ErrorShape::unavailable(error.to_string()))?;
     Ok(json!({

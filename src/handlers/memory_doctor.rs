@@ -11,7 +11,7 @@ use crate::config::AgentSettings;
 use crate::protocol::ErrorShape;
 use crate::protocol::methods::AnyParams;
 use crate::registry::{Ctx, Reply};
-use crate::support::without_nulls;
+use crate::support::{blocking, without_nulls};
 
 /// Why nothing is written that only a dream would write.
 const NO_DREAMS: &str = "this gateway does not dream: it writes no dream diary";
@@ -196,7 +196,7 @@ async fn with_dreams<T: Send + 'static>(
 ) -> Reply<(String, T)> {
     let agent = agent(cx)?;
     let dreams = Dreams::of(&cx.services.settings.now(), &agent);
-    let worked = tokio::task::spawn_blocking(move || work(&dreams)).await;
+    let worked = blocking(move || work(&dreams)).await;
     let worked = worked.map_err(|_| ErrorShape::unavailable("the gateway stops"))?;
     let done = worked.map_err(|error| ErrorShape::unavailable(error.to_string()))?;
     Ok((agent.id, done))

@@ -14,7 +14,7 @@ use crate::protocol::methods::agents::{
 };
 use crate::registry::{Ctx, Reply};
 use crate::sessions::{AgentId, SessionKey, SessionQuery};
-use crate::support::without_nulls;
+use crate::support::{blocking, without_nulls};
 
 use super::config;
 use super::session_changes::interrupt;
@@ -134,7 +134,7 @@ async fn end_sessions(cx: &Ctx, id: &AgentId) {
 
 async fn discard(cx: &Ctx, removed: Removed) -> Discarded {
     let roster = roster(cx);
-    let moved = tokio::task::spawn_blocking(move || roster.discard(&removed)).await;
+    let moved = blocking(move || roster.discard(&removed)).await;
     moved.unwrap_or_default()
 }
 
@@ -152,7 +152,7 @@ async fn work<T: Send + 'static>(
     work: impl FnOnce(&Roster) -> Result<T, RosterError> + Send + 'static,
 ) -> Reply<T> {
     let roster = roster(cx);
-    let worked = tokio::task::spawn_blocking(move || work(&roster)).await;
+    let worked = blocking(move || work(&roster)).await;
     let worked = worked.map_err(|_| ErrorShape::unavailable("the gateway stops"))?;
     let done = worked.map_err(|error| refusal(method, error))?;
     let taken = config::take_up(cx, false).await;

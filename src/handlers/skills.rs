@@ -16,7 +16,7 @@ use crate::protocol::methods::skills::{
 };
 use crate::registry::{Ctx, Reply};
 use crate::sessions::AgentId;
-use crate::support::{Secret, without_nulls};
+use crate::support::{Secret, blocking, without_nulls};
 
 /// What is not there, and what is instead.
 const NO_CLAWHUB: &str =
@@ -128,7 +128,7 @@ pub(super) async fn look<T: Send + 'static>(
     work: impl FnOnce(&Skills) -> T + Send + 'static,
 ) -> Reply<T> {
     let skills = Arc::clone(skills(cx));
-    let worked = tokio::task::spawn_blocking(move || work(&skills)).await;
+    let worked = blocking(move || work(&skills)).await;
     worked.map_err(|_| ErrorShape::unavailable("the gateway stops"))
 }
 

@@ -10,7 +10,7 @@ use crate::protocol::methods::NoParams;
 use crate::protocol::methods::diagnostics::UpdateRunParams;
 use crate::registry::{Ctx, Reply};
 use crate::support::installation::{self, Installation};
-use crate::support::without_nulls;
+use crate::support::{blocking, without_nulls};
 
 /// The note that the last `update.run` of this process has left.
 static NOTE: Mutex<Option<Value>> = Mutex::new(None);
@@ -63,7 +63,7 @@ pub async fn run(cx: Ctx, p: UpdateRunParams) -> Reply<Value> {
 }
 
 async fn look() -> Reply<Installation> {
-    let found = tokio::task::spawn_blocking(installation::find).await;
+    let found = blocking(installation::find).await;
     found.map_err(|_| ErrorShape::unavailable("the gateway stops"))
 }
 

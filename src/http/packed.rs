@@ -24,6 +24,8 @@ use flate2::{Compression, GzBuilder};
 use http_body_util::{BodyExt, Limited};
 use tokio::sync::Semaphore;
 
+use crate::support::blocking;
+
 use super::routes::Entry;
 
 /// Bytes below which it does not pay: such a text fits into a few packets either
@@ -82,7 +84,7 @@ pub(super) async fn packed(
     };
     let plain = whole.to_bytes();
     let text = plain.clone();
-    let packed = tokio::task::spawn_blocking(move || pack(&text)).await;
+    let packed = blocking(move || pack(&text)).await;
     let Ok(Ok(packed)) = packed else { return Response::from_parts(head, plain.into()) };
     as_packed(&mut head.headers);
     Response::from_parts(head, packed.into())

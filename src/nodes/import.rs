@@ -13,6 +13,7 @@ use serde_json::Value;
 use super::Nodes;
 use crate::auth::pairing::hash;
 use crate::store::{NodeFacts, NodePair};
+use crate::support::blocking;
 
 /// Under this name it is noted that nodes were taken over.
 const MARK: &str = "nodes imported";
@@ -79,7 +80,7 @@ impl Nodes {
             return;
         }
         let folder = self.parts.original.clone();
-        let (rows, left_out) = match tokio::task::spawn_blocking(move || read(&folder)).await {
+        let (rows, left_out) = match blocking(move || read(&folder)).await {
             Ok(Ok(found)) => found,
             Ok(Err(error)) => return tracing::warn!(%error, "nodes of OpenClaw not taken over"),
             Err(_) => return,

@@ -16,7 +16,7 @@ use super::transcript::{Birth, NewEntry, NewKind, Place, Placed, Position, posit
 use super::{SessionId, SessionKey, TranscriptFacts, digest, paths, time};
 use crate::protocol::message::{AgentMessage, UserMessage};
 use crate::store::{NewSession, SessionEntry};
-use crate::support::trouble;
+use crate::support::{self, trouble};
 
 /// How long a reader waits until the index knows what he has found: it is no harm
 /// when the next one has to find it, too.
@@ -279,5 +279,5 @@ pub(super) fn marked(mut message: AgentMessage, idempotency_key: &str) -> AgentM
 pub(super) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, TranscriptError> + Send + 'static,
 ) -> Result<T, TranscriptError> {
-    tokio::task::spawn_blocking(work).await.unwrap_or(Err(TranscriptError::Stopped))
+    support::blocking(work).await.unwrap_or(Err(TranscriptError::Stopped))
 }

@@ -16,8 +16,10 @@ use parking_lot::Mutex;
 use rusqlite::{Connection, OpenFlags};
 use tokio::sync::{Semaphore, mpsc};
 
+use crate::support::blocking;
+
 use super::error::{Fault, StoreError};
-use super::group::{self, Job, Work};
+use super::group::{self, Found, Job, Work};
 use super::migrations;
 
 /// Writes that may wait; beyond it callers wait for a place.
@@ -43,7 +45,7 @@ pub struct Database {
 struct Inner {
     path: Arc<Path>,
     /// `None` only while dropping: closing the channel ends the writer.
-    jobs: Option<mpsc::Sender<Box<dyn Job>>>,
+    jobs: Option<mpsc::Sender<Job>>,
     writer: Option<JoinHandle<()>>,
     idle_readers: Mutex<Vec<Connection>>,
     reader_permits: Arc<Semaphore>,
@@ -88,10 +90,14 @@ impl Database {
         T: Send + 'static,
         F: FnOnce(&Connection) -> Result<T, Fault> + Send + 'static,
     {
+        unboxed(operation, self.write_boxed(operation, boxed(work)).await?)
+    }
+
+    async fn write_boxed(&self, operation: &'static str, work: Work) -> Result<Found, StoreError> {
         let stopped = StoreError::Stopped { operation };
-        let (job, answer) = Work::new(operation, Arc::clone(&self.inner.path), work);
+        let (job, answer) = Job::new(operation, Arc::clone(&self.inner.path), work);
         let Some(jobs) = &self.inner.jobs else { return Err(stopped) };
-        jobs.send(Box::new(job)).await.map_err(|_| stopped.clone())?;
+        jobs.send(job).await.map_err(|_| stopped.clone())?;
         answer.await.unwrap_or(Err(stopped))
     }
 
@@ -101,11 +107,15 @@ impl Database {
         T: Send + 'static,
         F: FnOnce(&Connection) -> Result<T, Fault> + Send + 'static,
     {
+        unboxed(operation, self.read_boxed(operation, boxed(work)).await?)
+    }
+
+    async fn read_boxed(&self, operation: &'static str, work: Work) -> Result<Found, StoreError> {
         let stopped = StoreError::Stopped { operation };
         let permits = Arc::clone(&self.inner.reader_permits);
         let permit = permits.acquire_owned().await.map_err(|_| stopped.clone())?;
         let inner = Arc::clone(&self.inner);
-        let reading = tokio::task::spawn_blocking(move || {
+        let reading = blocking(move || {
             let _permit = permit;
             inner.read_blocking(work).map_err(|fault| fault.at(operation, &inner.path))
         });
@@ -114,10 +124,7 @@ impl Database {
 }
 
 impl Inner {
-    fn read_blocking<T>(
-        &self,
-        work: impl FnOnce(&Connection) -> Result<T, Fault>,
-    ) -> Result<T, Fault> {
+    fn read_blocking(&self, work: Work) -> Result<Found, Fault> {
         let idle = self.idle_readers.lock().pop();
         let connection = match idle {
             Some(connection) => connection,
@@ -137,6 +144,16 @@ impl Drop for Inner {
             let _ = writer.join();
         }
     }
+}
+
+fn boxed<T: Send + 'static>(
+    work: impl FnOnce(&Connection) -> Result<T, Fault> + Send + 'static,
+) -> Work {
+    Box::new(|connection| Ok(Box::new(work(connection)?)))
+}
+
+fn unboxed<T: 'static>(operation: &'static str, found: Found) -> Result<T, StoreError> {
+    found.downcast().map(|found| *found).map_err(|_| StoreError::Stopped { operation })
 }
 
 /// SQLite gives the `-wal` and `-shm` files the mode of the database file.

@@ -3,6 +3,7 @@
 //! Promises: each job runs in its own savepoint; all are answered after the
 //! commit, with its error if it failed.
 
+use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::Arc;
@@ -22,43 +23,36 @@ const GROUP_MAX: usize = 256;
 /// may need so much.
 const LEAST_ROOM: u64 = 1024 * 1024;
 
-/// A write that waits for its turn.
-pub(super) trait Job: Send {
-    /// Does the work; false when what it wrote is to be undone.
-    fn run(&mut self, connection: &Connection) -> bool;
+/// What work in the database found. Boxed, as the work is, so that what leads there is
+/// compiled once instead of once for each question.
+pub(super) type Found = Box<dyn Any + Send>;
 
-    /// Tells the one who waits.
-    fn answer(self: Box<Self>, committed: Result<(), StoreError>);
-}
+/// Work in the database.
+pub(super) type Work = Box<dyn FnOnce(&Connection) -> Result<Found, Fault> + Send>;
 
-/// A write whose result somebody awaits.
-pub(super) struct Work<T, F> {
+/// A write that waits for its turn, and whose result somebody awaits.
+pub(super) struct Job {
     operation: &'static str,
     path: Arc<Path>,
-    task: Option<F>,
-    result: Result<T, StoreError>,
-    reply: oneshot::Sender<Result<T, StoreError>>,
+    work: Option<Work>,
+    result: Result<Found, StoreError>,
+    reply: oneshot::Sender<Result<Found, StoreError>>,
 }
 
-impl<T, F> Work<T, F> {
+impl Job {
     pub(super) fn new(
         operation: &'static str,
         path: Arc<Path>,
-        work: F,
-    ) -> (Self, oneshot::Receiver<Result<T, StoreError>>) {
+        work: Work,
+    ) -> (Self, oneshot::Receiver<Result<Found, StoreError>>) {
         let (reply, answer) = oneshot::channel();
         let result = Err(StoreError::Stopped { operation });
-        (Self { operation, path, task: Some(work), result, reply }, answer)
+        (Self { operation, path, work: Some(work), result, reply }, answer)
     }
-}
 
-impl<T, F> Job for Work<T, F>
-where
-    T: Send,
-    F: FnOnce(&Connection) -> Result<T, Fault> + Send,
-{
+    /// Does the work; false when what it wrote is to be undone.
     fn run(&mut self, connection: &Connection) -> bool {
-        let Some(work) = self.task.take() else { return false };
+        let Some(work) = self.work.take() else { return false };
         // A panic must not take the writer with it; the savepoint undoes what
         // was half done, and the result stays "stopped".
         if let Ok(result) = catch_unwind(AssertUnwindSafe(|| work(connection))) {
@@ -67,18 +61,15 @@ where
         self.result.is_ok()
     }
 
-    fn answer(self: Box<Self>, committed: Result<(), StoreError>) {
+    /// Tells the one who waits.
+    fn answer(self, committed: Result<(), StoreError>) {
         // Nobody may be waiting any more; the write counts all the same.
         let _ = self.reply.send(self.result.and_then(|value| committed.map(|()| value)));
     }
 }
 
 /// The writer thread: ends when the last handle is gone and the queue is empty.
-pub(super) fn serve(
-    mut connection: Connection,
-    mut queue: mpsc::Receiver<Box<dyn Job>>,
-    path: &Path,
-) {
+pub(super) fn serve(mut connection: Connection, mut queue: mpsc::Receiver<Job>, path: &Path) {
     let mut group = Vec::new();
     // Of the gateway before a restart in place.
     let mut has_failed = true;
@@ -119,7 +110,7 @@ fn without_room(database: &Path) -> Option<String> {
         .then(|| format!("the disk is full ({left} bytes left)"))
 }
 
-fn commit(connection: &mut Connection, group: &mut [Box<dyn Job>]) -> rusqlite::Result<()> {
+fn commit(connection: &mut Connection, group: &mut [Job]) -> rusqlite::Result<()> {
     let mut transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     for job in group {
         let savepoint = transaction.savepoint()?;

@@ -11,6 +11,8 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use crate::support::blocking;
+
 use super::{FileError, write_private};
 
 /// Far more than any such file holds; keeps a wrong file from filling memory.
@@ -68,7 +70,7 @@ impl JsonFile {
         understand: impl FnOnce(&Value) -> Result<T, String>,
     ) -> Result<Option<T>, JsonFileError> {
         let path = Arc::clone(&self.0);
-        let read = tokio::task::spawn_blocking(move || text_of(&path)).await;
+        let read = blocking(move || text_of(&path)).await;
         let read = read.map_err(|_| JsonFileError::Stopped)?;
         let read =
             read.map_err(|source| JsonFileError::Read { path: self.0.to_path_buf(), source })?;
@@ -86,7 +88,7 @@ impl JsonFile {
     /// When it cannot be written; then it is the old one.
     pub async fn write(&self, value: &Value) -> Result<(), JsonFileError> {
         let (path, text) = (Arc::clone(&self.0), format!("{value:#}\n"));
-        let written = tokio::task::spawn_blocking(move || write_private(&path, text.as_bytes()));
+        let written = blocking(move || write_private(&path, text.as_bytes()));
         Ok(written.await.map_err(|_| JsonFileError::Stopped)??)
     }
 }

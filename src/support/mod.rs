@@ -1,9 +1,10 @@
 //! Small tools that every layer uses.
 //!
-//! Owns: time, ids, supervised tasks, secrets, fingerprints, own addresses, values that are
-//! replaced, reads that are shared, what went wrong lately. Must not: know anything of the
-//! gateway's own nouns.
+//! Owns: time, ids, supervised tasks, work that waits for files, secrets, fingerprints, own
+//! addresses, values that are replaced, reads that are shared, what went wrong lately. Must
+//! not: know anything of the gateway's own nouns.
 
+mod blocking;
 mod clock;
 mod fingerprint;
 mod hex;
@@ -21,6 +22,7 @@ pub mod sync;
 mod tasks;
 pub mod trouble;
 
+pub use blocking::{Unfinished, blocking};
 pub use clock::{Clock, SystemClock, millis};
 pub use fingerprint::Fingerprint;
 pub use hex::hex;

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::config::Env;
 use crate::config::document::{self, ConfigBase, ConfigWrite};
-use crate::support::BoxFuture;
+use crate::support::{BoxFuture, blocking};
 
 /// What came of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,7 +34,7 @@ impl ConfigWriter for FileWriter {
     fn merge<'a>(&'a mut self, patch: &'a Value) -> BoxFuture<'a, Result<Written, WriteRefused>> {
         let (env, raw) = (self.0.clone(), patch.to_string());
         Box::pin(async move {
-            let written = tokio::task::spawn_blocking(move || write(&raw, &env)).await;
+            let written = blocking(move || write(&raw, &env)).await;
             let refused = |text: String| WriteRefused(text);
             written.map_err(|_| refused("the write was given up".into()))?.map_err(refused)
         })

@@ -11,7 +11,7 @@ use super::access::StoredKey;
 use super::asker::Stopped;
 use crate::config::document::merged;
 use crate::config::{self, ConfigError, Env, Settings, preview};
-use crate::support::Clock;
+use crate::support::{self, Clock};
 
 /// Changes that are not written yet, and what they come to.
 pub struct Draft {
@@ -110,6 +110,6 @@ fn nested(path: &[&str], value: Value) -> Value {
 pub async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, Stopped> {
-    let done = tokio::task::spawn_blocking(work).await;
+    let done = support::blocking(work).await;
     done.map_err(|_| Stopped::Failed("the work was given up; the log says why".into()))
 }

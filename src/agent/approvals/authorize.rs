@@ -19,7 +19,7 @@ use super::service::Approvals;
 use crate::bus::Audience;
 use crate::config::{ExecAsk, ExecSecurity, GUARDRAIL_ASK_LIMIT};
 use crate::sessions::SessionEntry;
-use crate::support::BoxFuture;
+use crate::support::{BoxFuture, blocking};
 
 /// What a person can read and a client shows whole, in bytes. A longer command
 /// is not shown in part: it is refused.
@@ -117,8 +117,7 @@ impl Approvals {
     async fn assess(&self, request: &ExecRequest, policy: &Policy) -> Result<Assessment, Denial> {
         let (of, entries) = (request.clone(), policy.entries.clone());
         let home = self.parts.settings.now().paths.home().map(ToOwned::to_owned);
-        let looked =
-            tokio::task::spawn_blocking(move || Assessment::of(&of, &entries, home.as_deref()));
+        let looked = blocking(move || Assessment::of(&of, &entries, home.as_deref()));
         looked.await.map_err(|error| {
             let text = format!("Exec denied: the command cannot be analysed: {error}");
             Denial::by_policy(request, "analysis-failed", text)

@@ -18,7 +18,7 @@ use tokio::sync::Mutex;
 use super::allowlist::Entry;
 use super::policy;
 use crate::store::{FileError, write_private};
-use crate::support::{Ids, hex};
+use crate::support::{self, Ids, hex};
 
 /// Thousands of entries; keeps a wrong file from filling memory.
 const FILE_LIMIT: u64 = 4 * 1024 * 1024;
@@ -192,7 +192,7 @@ impl ApprovalsFile {
 async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, ApprovalsFileError> + Send + 'static,
 ) -> Result<T, ApprovalsFileError> {
-    tokio::task::spawn_blocking(work).await.unwrap_or_else(|error| {
+    support::blocking(work).await.unwrap_or_else(|error| {
         Err(ApprovalsFileError::Read { path: PathBuf::new(), source: io::Error::other(error) })
     })
 }

@@ -16,6 +16,8 @@ use std::time::Duration;
 use sha2::{Digest, Sha256};
 use tokio::time::Instant;
 
+use crate::support::blocking;
+
 use super::denial::Denial;
 use super::request::ExecRequest;
 
@@ -109,7 +111,7 @@ impl Binding {
     /// Looks at the request and at what it names on disk.
     pub async fn take(request: &ExecRequest, program: Option<PathBuf>) -> io::Result<Self> {
         let request = request.clone();
-        let looked = tokio::task::spawn_blocking(move || Self::look(&request, program.as_deref()));
+        let looked = blocking(move || Self::look(&request, program.as_deref()));
         looked.await.unwrap_or_else(|error| Err(io::Error::other(error)))
     }
 

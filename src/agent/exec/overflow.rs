@@ -10,7 +10,7 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use tokio::task::spawn_blocking;
+use crate::support::blocking;
 
 /// Most of one command: far more than anybody reads.
 const MAX_FILE: usize = 64 * 1024 * 1024;
@@ -32,7 +32,7 @@ impl Overflow {
     /// # Errors
     /// When the disk does not take it.
     pub async fn create(dir: PathBuf, name: String, now_ms: u64) -> io::Result<Self> {
-        let made = spawn_blocking(move || {
+        let made = blocking(move || {
             DirBuilder::new().recursive(true).mode(0o700).create(&dir)?;
             make_room(&dir, SystemTime::UNIX_EPOCH + Duration::from_millis(now_ms))?;
             let path = dir.join(name);
@@ -56,7 +56,7 @@ impl Overflow {
         let piece = text[..text.floor_char_boundary(room.min(text.len()))].to_owned();
         let Some(mut file) = self.file.take().filter(|_| !piece.is_empty()) else { return Ok(()) };
         self.written += piece.len();
-        let written = spawn_blocking(move || file.write_all(piece.as_bytes()).map(|()| file));
+        let written = blocking(move || file.write_all(piece.as_bytes()).map(|()| file));
         self.file = Some(written.await.unwrap_or_else(|error| Err(io::Error::other(error)))?);
         Ok(())
     }

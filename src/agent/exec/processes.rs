@@ -16,7 +16,6 @@ use tokio::net::UnixStream;
 use tokio::net::unix::pipe::Receiver;
 use tokio::process::{Child, Command};
 use tokio::sync::mpsc;
-use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
 use super::plan::Plan;
@@ -28,7 +27,7 @@ use crate::agent::approvals::{Denial, ExecHost, ExecRequest, Launch, Permit, Pro
 use crate::agent::reach::Guard;
 use crate::config::{ExecSandbox, Settings};
 use crate::sessions::SessionKey;
-use crate::support::{Clock, Ids, Live, Tasks, millis};
+use crate::support::{Clock, Ids, Live, Tasks, blocking, millis};
 
 /// Commands at a time over all sessions. Each costs a keeper, and a machine
 /// that runs more is not served by starting another.
@@ -232,7 +231,7 @@ impl Processes {
         sandbox::availability().map_err(StartError::Unconfined)?;
         let settings = self.settings.now();
         let workspace = request.workspace.clone();
-        let confinement = spawn_blocking(move || {
+        let confinement = blocking(move || {
             let private = Guard::new(&settings).private();
             Confinement::new(mode, &workspace, &settings.exec.temporary, private)
         });
@@ -297,7 +296,7 @@ impl Processes {
         let (ours, theirs) = std::os::unix::net::UnixStream::pair()?;
         ours.set_nonblocking(true)?;
         let launcher = self.launcher.clone();
-        let spawned = spawn_blocking(move || {
+        let spawned = blocking(move || {
             let output = OwnedFd::from(output);
             Command::new(launcher)
                 .arg0("clawgate")

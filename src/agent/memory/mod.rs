@@ -13,6 +13,7 @@ mod words;
 
 use crate::agent::reach::{Reach, ReachError};
 use crate::store::{MemoryHit, MemoryUpdate, Store, StoreError};
+use crate::support::blocking;
 
 pub use clear::{ClearError, clear};
 pub use files::{Excerpt, excerpt, is_memory};
@@ -49,7 +50,7 @@ pub async fn search(
     let reach = reach.limited(true);
     let workspace = reach.workspace().display().to_string();
     let known = store.memory_files(&workspace).await?;
-    let looked = tokio::task::spawn_blocking(move || files::changes(&reach, known)).await;
+    let looked = blocking(move || files::changes(&reach, known)).await;
     let (updates, gone) = looked.map_err(|_| MemoryError::Stopped)??;
     if !gone.is_empty() {
         store.update_memory(&workspace, Vec::new(), gone).await?;

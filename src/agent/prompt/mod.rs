@@ -17,6 +17,7 @@ use super::workspace::{Audience, Injected};
 use crate::config::{AgentSettings, ExecSandbox};
 use crate::providers::{ModelInfo, ThinkingLevel};
 use crate::sessions::{SessionEntry, SessionKey};
+use crate::support::blocking;
 
 /// Chats over the gateway are this channel.
 const CHANNEL: &str = "webchat";
@@ -63,7 +64,7 @@ impl Prompt {
         let settings = &parts.settings.now().workspace;
         let (workspaces, skills) = (Arc::clone(&parts.workspaces), Arc::clone(&parts.skills));
         let reading = agent.clone();
-        let read = tokio::task::spawn_blocking(move || {
+        let read = blocking(move || {
             let files = workspaces.inject(&reading.workspace, audience);
             let has_skills =
                 matches!(audience, Audience::Direct | Audience::Shared | Audience::Job);

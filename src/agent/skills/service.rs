@@ -16,7 +16,7 @@ use super::update::{SkillChange, UpdateError, is_fit, redacted};
 use crate::config::secrets::resolve;
 use crate::config::skills::SkillEntry;
 use crate::config::{AgentSettings, Env, Settings};
-use crate::support::{Live, Secret};
+use crate::support::{Live, Secret, blocking};
 
 /// The skills of all agents.
 pub struct Skills {
@@ -75,7 +75,7 @@ impl Skills {
         let skills = Arc::clone(self);
         let work = move || command::commands(&skills.verdicts(&agent), reserved);
         // Only a gateway that stops gives work up.
-        tokio::task::spawn_blocking(work).await.unwrap_or_default()
+        blocking(work).await.unwrap_or_default()
     }
 
     /// What a chat message that begins with a slash asks an agent's skills for;
@@ -104,7 +104,7 @@ impl Skills {
         }
         let (skills, agent) = (Arc::clone(self), agent.clone());
         let work = move || skills.verdicts(&agent);
-        let verdicts = tokio::task::spawn_blocking(work).await.unwrap_or_default();
+        let verdicts = blocking(work).await.unwrap_or_default();
         let usable = verdicts.iter().filter(|verdict| verdict.is_usable());
         let set = usable.filter_map(|verdict| {
             let head = &verdict.skill.head;
@@ -136,7 +136,7 @@ impl Skills {
         let change = change.checked()?;
         let skills = Arc::clone(self);
         // Not given up when its caller goes away: it is written or it is not.
-        let work = tokio::task::spawn_blocking(move || {
+        let work = blocking(move || {
             let _one = skills.changing.lock();
             change.save(&skills.settings.now().file.path)
         });
@@ -157,7 +157,7 @@ impl Skills {
             let _one = skills.changing.lock();
             install::install(&from, &skills.managed_dir(), is_forced)
         };
-        tokio::task::spawn_blocking(work).await.map_err(|_| InstallError::Stopped)?
+        blocking(work).await.map_err(|_| InstallError::Stopped)?
     }
 }
 

@@ -7,7 +7,7 @@ use super::{Tool, ToolContext, ToolKind, ToolOutput};
 use crate::agent::memory::{self, Excerpt};
 use crate::providers::ToolSpec;
 use crate::store::MemoryHit;
-use crate::support::BoxFuture;
+use crate::support::{BoxFuture, blocking};
 
 /// Results when nobody asks for another number, as in the original.
 const RESULTS: usize = 6;
@@ -152,7 +152,7 @@ impl Tool for MemoryGet {
             let (from, lines) = (number("from"), number("lines"));
             let (reach, wanted) = (reach(cx), path.clone());
             let read = move || memory::excerpt(&reach, &wanted, from, lines);
-            match tokio::task::spawn_blocking(read).await {
+            match blocking(read).await {
                 Ok(Ok(None)) => ToolOutput::json(json!({"path": path, "text": ""})),
                 Ok(Ok(Some(found))) => ToolOutput::json(excerpt(&path, found)),
                 Ok(Err(error)) => refused(error),

@@ -11,6 +11,8 @@ use dom_query::Document;
 use dom_smoothie::{Config, Readability, TextMode};
 use tokio::sync::Semaphore;
 
+use crate::support::blocking;
+
 use super::error::FetchError;
 
 /// Elements that are read; the rest of a page is cut off. Parsing takes time
@@ -83,7 +85,7 @@ impl Extractor {
         let places = Arc::clone(&self.0);
         let work = async move {
             let place = places.acquire_owned().await;
-            let read = tokio::task::spawn_blocking(move || {
+            let read = blocking(move || {
                 let _place = place;
                 extract(&html, &url, mode, article)
             });

@@ -11,6 +11,7 @@ use rustls_platform_verifier::BuilderVerifierExt;
 use tokio::sync::OnceCell;
 
 use crate::providers::is_loopback;
+use crate::support::blocking;
 
 /// How long a connection may take; a whole request has a limit of its own.
 const CONNECT: Duration = Duration::from_secs(10);
@@ -28,7 +29,7 @@ impl Tls {
         let tls = if url.scheme() == "https" {
             // Reading the system's certificates takes a while.
             let read = || async {
-                let built = tokio::task::spawn_blocking(secure).await;
+                let built = blocking(secure).await;
                 built.unwrap_or_else(|error| Err(error.to_string()))
             };
             let tls = self.0.get_or_try_init(read).await;

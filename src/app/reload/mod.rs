@@ -22,7 +22,7 @@ use crate::config::watch::{Watch, fingerprint};
 use crate::config::{Env, Overrides, ReloadMode, Settings};
 use crate::gateway::Gateway;
 use crate::registry::{Ask, Services, TakenUp};
-use crate::support::trouble;
+use crate::support::{blocking, trouble};
 use crate::telemetry;
 
 use super::traces::Exporter;
@@ -129,7 +129,7 @@ impl Reloader {
         }
         let (files, watch) = (self.files(), self.watch.take());
         // It asks the file system, which may be slow.
-        let watched = tokio::task::spawn_blocking(move || match watch {
+        let watched = blocking(move || match watch {
             Some(mut watch) => watch.follow(&files).map(|()| watch),
             None => Watch::start(&files),
         });
@@ -144,7 +144,7 @@ impl Reloader {
     /// Takes the file up as it is now.
     async fn take_up(&mut self, caller: Option<&str>, anew: bool) -> Result<TakenUp, ConfigIssue> {
         let files = self.files();
-        let print = tokio::task::spawn_blocking(move || fingerprint(&files)).await;
+        let print = blocking(move || fingerprint(&files)).await;
         let print = print.unwrap_or(self.seen);
         if print == self.seen && !anew {
             let pending = self.services().settings.now().pending.clone();

@@ -5,6 +5,7 @@ use crate::app::{AppError, listen};
 use crate::config::document::ConfigIssue;
 use crate::config::{self, ConfigError, Env, Overrides, Settings};
 use crate::registry::Services;
+use crate::support;
 
 /// The sections that decide which models there are.
 const OF_MODELS: [&str; 4] = ["models", "auth", "secrets", "agents"];
@@ -88,6 +89,6 @@ async fn blocking(
     work: impl FnOnce() -> Result<Settings, ConfigError> + Send + 'static,
 ) -> Result<Settings, ConfigIssue> {
     let stopping = |_| ConfigIssue { path: String::new(), message: "the gateway stops".into() };
-    let loaded = tokio::task::spawn_blocking(work).await.map_err(stopping)?;
+    let loaded = support::blocking(work).await.map_err(stopping)?;
     loaded.map_err(|error| ConfigIssue::from(&error))
 }

@@ -12,6 +12,7 @@ use serde_json::Value;
 
 use crate::protocol::Role;
 use crate::store::{DeviceFacts, DeviceRow, DeviceToken, PairedDevice};
+use crate::support::blocking;
 
 use super::Pairing;
 use super::scopes::{covers_all, normalized};
@@ -191,7 +192,7 @@ impl Pairing {
             return;
         }
         let folder = self.original.clone();
-        let read = tokio::task::spawn_blocking(move || PairedFile::read(&folder)).await;
+        let read = blocking(move || PairedFile::read(&folder)).await;
         let file = match read {
             Ok(Ok(file)) => file,
             Ok(Err(error)) => return tracing::warn!(%error, "devices of OpenClaw not taken over"),

@@ -17,7 +17,7 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
-use crate::support::Fingerprint;
+use crate::support::{Fingerprint, blocking};
 
 /// Why there is no TLS with a gateway.
 #[derive(Debug, thiserror::Error)]
@@ -41,7 +41,7 @@ pub(super) async fn connect(
 ) -> Result<TlsStream<TcpStream>, TlsFailure> {
     let name = ServerName::try_from(host.to_owned()).map_err(|_| TlsFailure::Name)?;
     // Reading the system's certificates takes a while.
-    let config = tokio::task::spawn_blocking(move || config(pin)).await;
+    let config = blocking(move || config(pin)).await;
     let config = config
         .map_err(|error| TlsFailure::System(error.to_string()))?
         .map_err(|error| TlsFailure::System(error.to_string()))?;

@@ -14,6 +14,7 @@ use tokio::time::{Instant, sleep, sleep_until};
 use super::state::{Ask, Event};
 use crate::cli::CliError;
 use crate::cli::client::{Client, ClientError, Incoming, RequestId, Target};
+use crate::support::blocking;
 
 /// Pause before the first new try; a gateway that restarts is back within a second.
 const FIRST_PAUSE: Duration = Duration::from_millis(250);
@@ -163,7 +164,7 @@ impl Keeper {
 
     async fn connect(&self) -> Result<Client, CliError> {
         let find = Arc::clone(&self.find);
-        let found = tokio::task::spawn_blocking(move || find()).await;
+        let found = blocking(move || find()).await;
         let target = found.map_err(std::io::Error::other)??;
         Ok(Client::connect(&target, self.limit).await?)
     }

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::reference::WHOLE_FILE;
 use super::{FileMode, FileProvider, SecretError};
-use crate::support::Secret;
+use crate::support::{Secret, blocking};
 
 /// Others may neither read nor write.
 const PRIVATE: u32 = 0o077;
@@ -38,7 +38,7 @@ impl Content {
 /// Reads the file, when only its owner can.
 pub async fn read(provider: FileProvider) -> Result<Content, SecretError> {
     let (path, limit) = (provider.path.clone(), provider.timeout);
-    let reading = tokio::task::spawn_blocking(move || read_now(&provider));
+    let reading = blocking(move || read_now(&provider));
     match tokio::time::timeout(limit, reading).await {
         Ok(Ok(content)) => content,
         Ok(Err(_)) | Err(_) => Err(SecretError::Slow { what: path, limit }),

@@ -15,7 +15,6 @@ use axum::http::StatusCode;
 use axum::http::header::{CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_TYPE};
 use axum::response::{IntoResponse, Response};
 use serde_json::{Value, json};
-use tokio::task::spawn_blocking;
 
 use crate::channels::{last_name, read_named};
 use crate::gateway::Gateway;
@@ -24,6 +23,7 @@ use crate::protocol::Scope;
 use crate::protocol::hello::MAX_PAYLOAD;
 use crate::sessions::{Media, MediaType, SessionKey};
 use crate::store::create_private;
+use crate::support::blocking;
 
 /// Where files are kept, below the state directory.
 const FOLDER: &str = "media/outgoing/chat";
@@ -62,7 +62,7 @@ async fn keep_one(gateway: &Arc<Gateway>, key: &SessionKey, named: &str) -> io::
     let (settings, agent) = (services.settings.now(), services.runs.parts().agent_of(key));
     let path = named.strip_prefix("file://").unwrap_or(named).to_owned();
     let (given, id) = (shown.clone(), services.ids.uuid());
-    let keeping = spawn_blocking(move || {
+    let keeping = blocking(move || {
         let bytes = read_named(&settings, &agent, &path, FILE_MAX).map_err(io::Error::other)?;
         let kind = MediaType::of(&bytes, "");
         let folder = settings.paths.state_dir.join(FOLDER);

@@ -14,6 +14,7 @@ use crate::config::SaveError;
 use crate::config::document::{self, ConfigWriteError};
 use crate::protocol::ErrorShape;
 use crate::registry::{Ctx, Reply};
+use crate::support::blocking;
 
 /// Who may call this may change the config.
 const METHOD: &str = "config.patch";
@@ -61,7 +62,7 @@ pub async fn change<T: Send + 'static>(
         changed.map(|_| told)
     };
     let stopped = || ErrorShape::unavailable("the config file was not changed; the log says why");
-    let written = tokio::task::spawn_blocking(work).await.map_err(|_| stopped())?;
+    let written = blocking(work).await.map_err(|_| stopped())?;
     let told = written.map_err(|failed| match failed {
         Failed::Refused(error) => error,
         Failed::Write(error) => ErrorShape::invalid(error.to_string()),

@@ -8,7 +8,7 @@ use tokio::net::TcpStream;
 use tokio_rustls::{Accept, TlsAcceptor};
 
 use crate::config::TlsSettings;
-use crate::support::Fingerprint;
+use crate::support::{Fingerprint, blocking};
 
 use super::certificate::{Mark, Served, read};
 use super::{TlsError, self_signed};
@@ -62,7 +62,7 @@ impl Tls {
         loop {
             tokio::time::sleep(LOOK_EVERY).await;
             let (tls, before) = (Arc::clone(&self), seen.clone());
-            let looked = tokio::task::spawn_blocking(move || tls.look(before)).await;
+            let looked = blocking(move || tls.look(before)).await;
             seen = looked.unwrap_or(seen);
         }
     }

@@ -15,6 +15,8 @@ use futures_util::stream;
 use rustix::fs::OFlags;
 use tokio::sync::Semaphore;
 
+use crate::support;
+
 /// Bytes that are read at once; a smaller file is read as a whole.
 const CHUNK: u64 = 64 * 1024;
 /// Reads at a time, however many ask: a disk is no faster with more.
@@ -41,7 +43,7 @@ pub(in crate::http) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> io::Result<T> + Send + 'static,
 ) -> io::Result<T> {
     let _permit = READS.acquire().await.map_err(io::Error::other)?;
-    tokio::task::spawn_blocking(work).await.map_err(io::Error::other)?
+    support::blocking(work).await.map_err(io::Error::other)?
 }
 
 /// Opens a file below a folder.

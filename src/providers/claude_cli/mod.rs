@@ -24,7 +24,7 @@ use super::error::{ProviderError, ProviderErrorKind};
 use super::{EventSink, ModelRequest, Provider};
 use crate::config::cli_backend::CliBackend;
 use crate::protocol::message::{AssistantMessage, StopReason};
-use crate::support::{BoxFuture, Clock, Ids, RandomIds};
+use crate::support::{BoxFuture, Clock, Ids, RandomIds, blocking};
 use conversation::{Conversations, Known};
 use process::Process;
 use stream::{Said, Turn};
@@ -139,7 +139,7 @@ async fn system_prompt(text: Option<&str>) -> Result<Option<NamedTempFile>, Prov
     let Some(text) = text.filter(|text| !text.is_empty()).map(str::to_owned) else {
         return Ok(None);
     };
-    let written = tokio::task::spawn_blocking(move || {
+    let written = blocking(move || {
         let mut file = NamedTempFile::with_prefix("system-prompt-")?;
         file.write_all(text.as_bytes())?;
         Ok::<_, std::io::Error>(file)

@@ -13,6 +13,7 @@ use reqwest::{Certificate, Client, ClientBuilder, Identity, Proxy, Url};
 
 use super::super::error::{ProviderError, ProviderErrorKind};
 use crate::config::provider_request::{PemSource, ProxyConfig, Transport};
+use crate::support::blocking;
 
 /// What a client is built for.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -53,7 +54,7 @@ impl Clients {
         }
         let client = if way.secure {
             let (way, connect) = (way.clone(), self.connect);
-            tokio::task::spawn_blocking(move || build_secure(&way, connect))
+            blocking(move || build_secure(&way, connect))
                 .await
                 .unwrap_or_else(|error| Err(error.to_string()))
         } else {

@@ -15,6 +15,7 @@ use super::Audio;
 use super::remote::{AUDIO_MAX, sound};
 use crate::config::Env;
 use crate::config::voice::SpeechOptions;
+use crate::support::blocking;
 
 /// What it finds of our environment.
 const PASSED: [&str; 6] = ["PATH", "HOME", "USER", "LANG", "LC_ALL", "TMPDIR"];
@@ -37,7 +38,7 @@ pub(super) async fn speak(
     let format = options.format().unwrap_or(standard).to_owned();
     let audio = sound(Vec::new(), format);
     let failed = |error: std::io::Error| error.to_string();
-    let dir = tokio::task::spawn_blocking(tempfile::tempdir).await;
+    let dir = blocking(tempfile::tempdir).await;
     let dir = dir.map_err(|_| "the gateway stops")?.map_err(failed)?;
     let path = dir.path().join(format!("speech{}", audio.extension));
     let has_text = options.args.iter().any(|arg| arg.contains("{{Text}}"));

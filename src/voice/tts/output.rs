@@ -10,6 +10,8 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsE
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use crate::support::blocking;
+
 /// How long a file stays, as in the original: long enough to be sent.
 const KEPT: Duration = Duration::from_mins(5);
 /// What their directories begin with.
@@ -35,7 +37,7 @@ pub(super) fn keep(bytes: &[u8], extension: &str, now_ms: u64) -> io::Result<Pat
 /// Takes it away when its time has come.
 pub(super) async fn forget(path: PathBuf) {
     tokio::time::sleep(KEPT).await;
-    let removed = tokio::task::spawn_blocking(move || path.parent().map(fs::remove_dir_all)).await;
+    let removed = blocking(move || path.parent().map(fs::remove_dir_all)).await;
     if let Ok(Some(Err(error))) = removed {
         tracing::debug!(%error, "a file of speech was not taken away");
     }

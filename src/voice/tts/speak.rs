@@ -9,7 +9,7 @@ use super::{Audio, SpeechProvider, command, output, remote};
 use crate::config::secrets::{ResolvedSecrets, resolve};
 use crate::config::voice::{SpeechOptions, TtsConfig};
 use crate::store::JsonFileError;
-use crate::support::Secret;
+use crate::support::{Secret, blocking};
 use crate::telemetry;
 use crate::voice::Voice;
 
@@ -200,7 +200,7 @@ impl Voice {
     pub async fn keep_audio(&self, audio: &Audio) -> Result<PathBuf, SpeechError> {
         let now_ms = self.parts.clock.now_ms();
         let (bytes, extension) = (audio.bytes.clone(), audio.extension);
-        let written = tokio::task::spawn_blocking(move || output::keep(&bytes, extension, now_ms));
+        let written = blocking(move || output::keep(&bytes, extension, now_ms));
         let written = written.await.map_err(|_| JsonFileError::Stopped)?;
         let path = written.map_err(SpeechError::File)?;
         self.parts.tasks.spawn("speech", output::forget(path.clone()));

@@ -7,7 +7,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tokio::task::spawn_blocking;
 use tokio::time::{Instant, sleep_until, timeout};
 
 use super::request::Arguments;
@@ -18,7 +17,7 @@ use crate::agent::runs::Runs;
 use crate::agent::tools::{CallNews, Tool, ToolContext, ToolKind, ToolNews, ToolOutput, ToolScope};
 use crate::providers::ToolSpec;
 use crate::sessions::{SessionEntry, SessionError, SessionKey};
-use crate::support::BoxFuture;
+use crate::support::{BoxFuture, blocking};
 use crate::telemetry::result_without_secrets;
 
 /// How often clients are told of new output: more often nobody reads it.
@@ -149,7 +148,7 @@ async fn make_workspace(request: &ExecRequest) -> Result<(), String> {
     if request.cwd != place {
         return Ok(());
     }
-    let made = spawn_blocking(move || {
+    let made = blocking(move || {
         DirBuilder::new().recursive(true).mode(0o700).create(&place).map_err(|error| (place, error))
     });
     match made.await {

@@ -20,6 +20,7 @@ use serde_json::Value;
 use super::{Tool, ToolContext, ToolOutput};
 use crate::agent::reach::{FileLocks, Reach};
 use crate::config::FileRules;
+use crate::support;
 
 /// Largest file that is edited. A model writes text; what is larger is data.
 const EDIT_MAX: u64 = 10 * 1024 * 1024;
@@ -55,7 +56,7 @@ pub async fn blocking<T: Send + 'static>(
     tool: &'static str,
     work: impl FnOnce() -> Result<T, String> + Send + 'static,
 ) -> Result<T, ToolOutput> {
-    let done = tokio::task::spawn_blocking(work).await;
+    let done = support::blocking(work).await;
     done.unwrap_or_else(|_| Err("the work was cut off".into()))
         .map_err(|error| ToolOutput::failed(tool, error))
 }

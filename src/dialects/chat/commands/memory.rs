@@ -7,6 +7,7 @@ use crate::agent::reach::Reach;
 use crate::protocol::ErrorShape;
 use crate::registry::{Ctx, Reply};
 use crate::sessions::SessionKey;
+use crate::support::blocking;
 
 /// Who may call this may change the files of an agent.
 const METHOD: &str = "agents.files.set";
@@ -22,7 +23,7 @@ pub async fn clear(cx: &Ctx, session: Option<&SessionKey>) -> Reply<String> {
     let now_ms = cx.now_ms();
     let settings = Arc::clone(&settings);
     let work = move || memory::clear(&reach, settings.paths.home(), now_ms);
-    let cleared = tokio::task::spawn_blocking(work).await;
+    let cleared = blocking(work).await;
     let cleared = cleared.map_err(|_| ErrorShape::unavailable("the gateway stops"))?;
     let count = cleared.map_err(|error| ErrorShape::unavailable(error.to_string()))?;
     Ok(format!("Memory cleared ({count} files removed)."))

@@ -23,7 +23,7 @@ pub use lines::RawLine;
 pub use list::{Head, ProjectSession};
 pub use read::{RawBurst, RawPage};
 
-use crate::support::Tasks;
+use crate::support::{Tasks, blocking};
 use files::Folder;
 use read::Known;
 use watch::Feed;
@@ -120,7 +120,7 @@ impl Projects {
     ) -> io::Result<Option<T>> {
         let (place, known) = (self.folder.clone(), Arc::clone(&self.known));
         let work = move || Folder::open(&place)?.map(|folder| work(&folder, &known)).transpose();
-        tokio::task::spawn_blocking(work).await.map_err(io::Error::other)?
+        blocking(work).await.map_err(io::Error::other)?
     }
 
     /// What happens in the folder, to all who follow something in it.
@@ -129,7 +129,7 @@ impl Projects {
             return Ok(feed);
         }
         let place = self.folder.clone();
-        let watch = tokio::task::spawn_blocking(move || watch::Watch::start(&place));
+        let watch = blocking(move || watch::Watch::start(&place));
         let watch = watch.await.map_err(io::Error::other)??;
         let mut running = self.feed.lock();
         if let Some(feed) = running.upgrade() {

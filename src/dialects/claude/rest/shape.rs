@@ -11,6 +11,7 @@ use crate::dialects::claude::projects::ProjectSession;
 use crate::registry::Services;
 use crate::sessions::{SessionKey, iso_time};
 use crate::store::{OverviewRow, SessionMarks};
+use crate::support::blocking;
 
 /// What a session is called that has no name and in which nothing was said.
 const UNTITLED: &str = "Untitled";
@@ -158,8 +159,7 @@ impl Branches {
             .filter(|it| it.is_absolute())
             .collect();
         let look = move || folders.into_iter().filter_map(|it| Some((branch(&it)?, it))).collect();
-        let found: Vec<(String, PathBuf)> =
-            tokio::task::spawn_blocking(look).await.unwrap_or_default();
+        let found: Vec<(String, PathBuf)> = blocking(look).await.unwrap_or_default();
         Self(found.into_iter().map(|(branch, folder)| (folder, branch)).collect())
     }
 }
