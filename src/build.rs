@@ -31,6 +31,8 @@ fn main() {
         println!("cargo::rustc-link-arg-bins=-fuse-ld=lld");
         println!("cargo::rustc-link-arg-bins=-Wl,--symbol-ordering-file={}", order.display());
         println!("cargo::rustc-link-arg-bins=-Wl,--no-warn-symbol-ordering");
+        // Functions that came out equal are there once: half a megabyte less.
+        println!("cargo::rustc-link-arg-bins=-Wl,--icf=all");
     }
 }
 
