@@ -318,6 +318,34 @@ export default steps({
     check(nameless.length === 0, "names", nameless);
   },
 
+  // The commands come after the slash was typed; before, they could not be had.
+  async completes_late({ page, args }) {
+    const held = [];
+    let asked = 0;
+    await page.routeWebSocket(/.*/, (socket) => {
+      const server = socket.connectToServer();
+      const ids = new Set();
+      socket.onMessage((data) => {
+        const frame = JSON.parse(data);
+        if (frame.method !== "commands.list") return server.send(data);
+        asked += 1;
+        const error = { code: "UNAVAILABLE", message: "not now" };
+        if (asked === 1) return socket.send(JSON.stringify({ type: "res", id: frame.id, ok: false, error }));
+        ids.add(frame.id);
+        server.send(data);
+      });
+      server.onMessage((data) => (ids.has(JSON.parse(data).id) ? held.push(() => socket.send(data)) : socket.send(data)));
+    });
+    await login(page, args);
+    await until("it was refused once", () => asked === 1);
+    await field(page).pressSequentially("/stat");
+    await until("it is asked again, once", () => held.length === 1 && asked === 2);
+    const choice = page.getByRole("option", { name: "/status" });
+    check((await choice.count()) === 0, "there is nothing to choose from");
+    held[0]();
+    await choice.waitFor();
+  },
+
   // On a phone: nothing is cut off, the sessions come from the side.
   async phone({ page, args }) {
     await page.setViewportSize({ width: 360, height: 740 });

@@ -121,6 +121,12 @@ async fn everything_works_by_keyboard_and_drafts_stay_with_their_sessions() {
 }
 
 #[tokio::test]
+async fn commands_that_come_late_are_shown_to_whoever_typed_a_slash_before() {
+    let place = Place::new().await;
+    run(&place, "completes_late").await;
+}
+
+#[tokio::test]
 async fn on_a_phone_nothing_is_cut_off_and_a_long_conversation_keeps_its_place() {
     let place = Place::new().await;
     run(&place, "phone").await;

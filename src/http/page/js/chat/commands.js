@@ -6,21 +6,34 @@ const SHOWN_MAX = 8;
 
 export class CommandMenu {
   element = h("ul.commands", { role: "listbox", id: "commands", "aria-label": "Commands", hidden: true });
+  #link;
   #field;
   #all = [];
+  #isAsked = false;
   #shown = [];
   #at = 0;
   #choose;
 
   // choose(text): puts a command into the field.
-  constructor(field, choose) {
+  constructor(link, field, choose) {
+    this.#link = link;
     this.#field = field;
     this.#choose = choose;
+    this.#load();
   }
 
-  async load(link) {
-    const { commands } = await link.call("commands.list", { scope: "text" });
-    this.#all = commands;
+  // Who types a slash before they are here sees them when they are; what failed is
+  // asked again with the next letter.
+  async #load() {
+    if (this.#isAsked || this.#link.state !== "open") return;
+    this.#isAsked = true;
+    try {
+      this.#all = (await this.#link.call("commands.list", { scope: "text" })).commands;
+    } catch {
+      this.#isAsked = false;
+      return;
+    }
+    if (document.activeElement === this.#field) this.follow();
   }
 
   get isOpen() {
@@ -29,6 +42,7 @@ export class CommandMenu {
 
   follow() {
     const word = /^\/(\S*)$/.exec(this.#field.value)?.[1]?.toLowerCase();
+    if (word !== undefined) this.#load();
     const fits = ({ name, textAliases = [] }) => [`/${name}`, ...textAliases].some((alias) => alias.toLowerCase().startsWith(`/${word}`));
     this.#shown = word === undefined ? [] : this.#all.filter(fits).slice(0, SHOWN_MAX);
     this.#at = 0;

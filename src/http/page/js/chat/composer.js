@@ -38,8 +38,7 @@ export class Composer {
     this.#told = told;
     this.#files = new Attachments(link, key, { refused: (text) => told.toast(text, "bad"), changed: () => this.#tell() });
     this.#field = h("textarea", { rows: "1", "aria-label": "Message", placeholder: "Message…", enterkeyhint: "send", "aria-autocomplete": "list", "aria-controls": "commands" });
-    this.#menu = new CommandMenu(this.#field, (text) => this.#set(text));
-    if (link.state === "open") this.#menu.load(link).catch(() => {});
+    this.#menu = new CommandMenu(link, this.#field, (text) => this.#set(text));
     this.#field.addEventListener("input", () => this.#changed());
     this.#field.addEventListener("keydown", (event) => this.#press(event));
     this.#field.addEventListener("paste", (event) => this.#paste(event));
