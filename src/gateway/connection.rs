@@ -54,7 +54,7 @@ pub async fn run(gateway: Arc<Gateway>, socket: Socket, peer: Peer) {
     );
     tracing::info!(conn = %leave.conn_id, %end, "disconnected");
     drop(leave);
-    rest.read_away().await;
+    rest.finish().await;
 }
 
 /// The handshake; `None` when it ended with a farewell.

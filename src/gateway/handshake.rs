@@ -51,7 +51,7 @@ impl Farewell {
 
     /// Closes the socket.
     pub async fn say(self, socket: Socket) {
-        socket.close(self.code, &self.reason).await.read_away().await;
+        socket.close(self.code, &self.reason).await.finish().await;
     }
 }
 

@@ -113,17 +113,17 @@ impl Socket {
         self.inner.send(Message::Ping(Bytes::new())).await.is_ok()
     }
 
-    /// Answers the close frame of a peer that has said good-bye (RFC 6455 §5.5.1):
-    /// without one it sees 1006. Texts that were on their way go before it. Boxed as
-    /// [`Self::close`].
-    pub fn part(mut self, last: Frames) -> BoxFuture<'static, ()> {
+    /// What is left to say to a peer that has said good-bye: an answer to its close
+    /// frame (RFC 6455 §5.5.1), since without one it sees 1006. Texts that were on their
+    /// way go before it.
+    pub fn part(mut self, last: Frames) -> Rest {
         // The library writes no message of its own behind a close frame.
         self.bypass.put_before(last.into_bytes().into());
-        Box::pin(async move {
+        Rest(Some(Box::pin(async move {
             // The library writes its answer when it is asked for what comes next.
             let rest = async { while let Some(Ok(_)) = self.inner.recv().await {} };
             let _ = tokio::time::timeout(CLOSE_GRACE, rest).await;
-        })
+        })))
     }
 
     /// Closes with `code` and waits a moment for the peer to see it: cutting
@@ -155,16 +155,17 @@ impl Socket {
     }
 }
 
-/// What a peer may still be sending on a connection that was closed.
+/// What is left of a connection that has ended: the answer to a good-bye, or what a peer
+/// is still sending on one that was closed.
 #[derive(Default)]
 #[must_use]
 pub struct Rest(Option<BoxFuture<'static, ()>>);
 
 impl Rest {
-    /// Reads it away, for a moment, and ends the connection: ended before, it would be
+    /// Sees to it, for a moment, and ends the connection: ended before, it would be
     /// reset, and the peer would not see why it was closed. By then nobody has to
-    /// count on the connection any more.
-    pub async fn read_away(self) {
+    /// count on the connection any more: whoever sees his good-bye answered is forgotten.
+    pub async fn finish(self) {
         if let Some(rest) = self.0 {
             rest.await;
         }

@@ -86,7 +86,7 @@ impl Opened {
                 let marked = asked::connection(&subscriber.conn_id);
                 let (end, rest) = serve(socket, speaker).instrument(marked).await;
                 drop(leave);
-                rest.read_away().await;
+                rest.finish().await;
                 end
             })
         }))
@@ -104,6 +104,9 @@ enum Turn {
     Write,
     Ping,
 }
+
+/// How a connection ended whose peer did not say good-bye.
+const GONE: &str = "gone";
 
 /// What somebody hears whose message is over the limit (#10243): sent again, it would
 /// be again.
@@ -131,9 +134,8 @@ pub(super) async fn serve<S: Speaker>(mut socket: Socket, mut speaker: S) -> (St
             }
             Turn::Read(Received::Gone(code)) => {
                 let rest = rest(&speaker);
-                socket.part(frames_of(&mut speaker, rest)).await;
-                let end = code.map(|code| format!("closed with {code}"));
-                return end.map_or_else(gone, |end| (end, Rest::default()));
+                let end = code.map_or_else(|| GONE.into(), |code| format!("closed with {code}"));
+                return (end, socket.part(frames_of(&mut speaker, rest)));
             }
             Turn::Ping if !ping(&mut socket, &speaker).await => return gone(),
             Turn::Ping | Turn::Read(Received::Control) => {}
@@ -162,7 +164,7 @@ pub(super) async fn serve<S: Speaker>(mut socket: Socket, mut speaker: S) -> (St
 }
 
 fn gone() -> (String, Rest) {
-    ("gone".into(), Rest::default())
+    (GONE.into(), Rest::default())
 }
 
 /// Whatever stops the reading also ends the turn: the burst at once, since it

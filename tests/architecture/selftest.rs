@@ -97,6 +97,7 @@ fn fenced_libraries_stay_in_their_modules() {
     assert_eq!(fences("src/cli/doctor.rs", "use rusqlite as sql;").len(), 1);
     assert!(fences("src/http/router.rs", "use axum::Router;").is_empty());
     assert!(fences("src/store/sqlite.rs", "use rusqlite::Connection;").is_empty());
+    assert_eq!(fences("src/store/database.rs", "task::spawn_blocking(work)").len(), 1);
     assert!(fences("src/bus/hub.rs", "// axum\nconst A: &str = \"axum::serve\";").is_empty());
 }
 

@@ -150,6 +150,8 @@ impl Replay<'_> {
                 if let Some(conn) = self.conns.get_mut(&line.conn) {
                     conn.closing = conn.client.closed().is_none();
                     conn.client.close().await;
+                    // With the answer it is forgotten: who connects next is not told of it.
+                    conn.client.wait_closed(CLOSE_LIMIT).await;
                 }
             }
             What::ClosedByServer { .. } => {
