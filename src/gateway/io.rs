@@ -1,4 +1,4 @@
-//! Below the WebSocket: accept, count and bound what is read.
+//! Below the WebSocket: count and bound what is read.
 //!
 //! The WebSocket library fixes its limits at the upgrade, but before `connect`
 //! a client may send far less than after it. So the bound is enforced here, on
@@ -8,29 +8,16 @@
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use axum::extract::connect_info::Connected;
-use axum::serve::{IncomingStream, Listener};
-use bytes::buf::Chain;
-use bytes::{Buf, Bytes};
-use parking_lot::Mutex;
-#[cfg(target_os = "linux")]
-use rustix::net::sockopt;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::{TcpListener, TcpStream};
 use tokio::time::{Instant, Sleep};
 
-use crate::auth::bucket;
-
-use super::accepting::Accepting;
+use super::bypass::Bypass;
 use super::meter::{Meter, Phase};
 use super::preauth::PreauthPermit;
-use super::tls::Tls;
-use super::transport::{Encrypted, Transport};
-use super::upgrade::Gateway;
+use super::transport::Transport;
 
 /// A connection has this long for the head of its next request, TLS included: from
 /// its beginning, or from when the last answer was written.
@@ -41,48 +28,6 @@ const STALL_LIMIT: Duration = Duration::from_secs(30);
 /// the refusal. Many send all of it first, and a connection that is closed with
 /// bytes unread is reset, which takes the answer away (RFC 9112, §9.6).
 pub const LINGER_LIMIT: Duration = Duration::from_secs(3);
-/// How long a peer may leave what it was sent without a sign of life. What is sent
-/// at least every half a minute (a ping, a tick) finds out that a machine is gone, and
-/// the system alone would go on for a quarter of an hour. Long enough for a network
-/// that is away for a moment.
-#[cfg(target_os = "linux")]
-const GONE_AFTER: Duration = Duration::from_secs(90);
-/// Frames that are written to the connection directly, before anything that
-/// the library writes after they were put here.
-#[derive(Debug)]
-pub struct Bypass {
-    frames: Mutex<Chain<Bytes, Bytes>>,
-    /// Whether the library has written a part of something.
-    is_midway: AtomicBool,
-}
-
-impl Bypass {
-    fn new() -> Self {
-        let frames = Mutex::new(Bytes::new().chain(Bytes::new()));
-        Self { frames, is_midway: AtomicBool::new(false) }
-    }
-
-    /// Puts frames here, in two parts; the next flush sends them. What the library
-    /// holds has to be flushed before.
-    pub fn put(&self, first: Bytes, second: Bytes) {
-        *self.frames.lock() = first.chain(second);
-    }
-
-    /// Puts frames here that go before whatever the library holds, unless a part of
-    /// something has gone already.
-    pub fn put_before(&self, last: Bytes) {
-        let mut frames = self.frames.lock();
-        if !frames.has_remaining() && !self.is_midway.load(Ordering::Acquire) {
-            *frames = last.chain(Bytes::new());
-        }
-    }
-
-    /// Notes how much the library has written of what it wanted to.
-    fn note(&self, polled: &Poll<std::io::Result<usize>>, wanted: usize) {
-        let is_whole = matches!(polled, Poll::Ready(Ok(written)) if *written == wanted);
-        self.is_midway.store(!is_whole, Ordering::Release);
-    }
-}
 
 /// A connection with a [`Meter`] and a [`Bypass`]. Both are above TLS: they see
 /// what the WebSocket does.
@@ -142,7 +87,8 @@ impl AsyncRead for MeteredStream {
 }
 
 impl MeteredStream {
-    fn new(inner: Transport, meter: Arc<Meter>, permit: PreauthPermit) -> Self {
+    /// A connection that was accepted, with its place among those who wait.
+    pub fn new(inner: Transport, meter: Arc<Meter>, permit: PreauthPermit) -> Self {
         Self {
             inner,
             meter,
@@ -152,6 +98,16 @@ impl MeteredStream {
             answers: 0,
             stall: None,
             linger: None,
+        }
+    }
+
+    /// What a request's handler learns of it.
+    pub fn wire(&self, remote: SocketAddr) -> Wire {
+        Wire {
+            remote,
+            meter: Arc::clone(&self.meter),
+            bypass: Arc::clone(&self.bypass),
+            permit: Arc::clone(&self.permit),
         }
     }
 
@@ -263,19 +219,7 @@ impl MeteredStream {
 
 impl MeteredStream {
     fn poll_bypass(&mut self, cx: &mut Context<'_>) -> Poll<std::io::Result<()>> {
-        let mut frame = self.bypass.frames.lock();
-        if !frame.has_remaining() {
-            return Poll::Ready(Ok(()));
-        }
-        while frame.has_remaining() {
-            let written = ready!(Pin::new(&mut self.inner).poll_write(cx, frame.chunk()))?;
-            if written == 0 {
-                return Poll::Ready(Err(std::io::ErrorKind::WriteZero.into()));
-            }
-            frame.advance(written);
-        }
-        *frame = Bytes::new().chain(Bytes::new());
-        Poll::Ready(Ok(()))
+        self.bypass.poll_write(&mut self.inner, cx)
     }
 }
 
@@ -325,64 +269,6 @@ impl AsyncWrite for MeteredStream {
     }
 }
 
-/// The listening socket.
-pub struct Incoming {
-    listener: TcpListener,
-    accepting: Accepting,
-    gateway: Arc<Gateway>,
-    tls: Option<Arc<Tls>>,
-}
-
-impl Incoming {
-    /// Connections to `gateway` that come in at `listener`, encrypted by `tls`.
-    pub const fn new(listener: TcpListener, gateway: Arc<Gateway>, tls: Option<Arc<Tls>>) -> Self {
-        Self { listener, accepting: Accepting::new("listener"), gateway, tls }
-    }
-
-    /// A connection that was accepted, with its place among those who wait.
-    fn open(&self, tcp: TcpStream, remote: SocketAddr) -> MeteredStream {
-        let transport = match &self.tls {
-            Some(tls) => Transport::Tls(Box::new(Encrypted::Greeting(tls.accept(tcp)))),
-            None => Transport::Plain(tcp),
-        };
-        let meter = Arc::new(Meter::new());
-        let Gateway { auth, preauth, .. } = &*self.gateway;
-        let through_proxy = auth.now().is_proxy(remote.ip());
-        let permit = preauth.enter(bucket(remote.ip()), through_proxy, Arc::clone(&meter));
-        MeteredStream::new(transport, meter, permit)
-    }
-}
-
-impl Listener for Incoming {
-    type Io = MeteredStream;
-    type Addr = SocketAddr;
-
-    async fn accept(&mut self) -> (MeteredStream, SocketAddr) {
-        let (tcp, address) = self.accepting.next(|| self.listener.accept()).await;
-        adjust(&tcp);
-        (self.open(tcp, address), address)
-    }
-
-    fn local_addr(&self) -> std::io::Result<SocketAddr> {
-        self.listener.local_addr()
-    }
-}
-
-/// What the system is asked for on every connection. One that is gone already
-/// refuses, and is found out with the first read.
-fn adjust(tcp: &TcpStream) {
-    if let Err(error) = tcp.set_nodelay(true) {
-        tracing::debug!(%error, "TCP_NODELAY refused");
-    }
-    #[cfg(target_os = "linux")]
-    if let Err(error) = sockopt::set_tcp_user_timeout(
-        tcp,
-        u32::try_from(GONE_AFTER.as_millis()).unwrap_or(u32::MAX),
-    ) {
-        tracing::debug!(%error, "TCP_USER_TIMEOUT refused");
-    }
-}
-
 /// What a request's handler learns of its connection.
 #[derive(Clone)]
 pub struct Wire {
@@ -411,23 +297,13 @@ impl Wire {
     }
 }
 
-impl Connected<IncomingStream<'_, Incoming>> for Wire {
-    fn connect_info(stream: IncomingStream<'_, Incoming>) -> Self {
-        let MeteredStream { meter, bypass, permit, .. } = stream.io();
-        Self {
-            remote: *stream.remote_addr(),
-            meter: Arc::clone(meter),
-            bypass: Arc::clone(bypass),
-            permit: Arc::clone(permit),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::gateway::preauth::PreauthBudget;
+    use bytes::Bytes;
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::{TcpListener, TcpStream};
 
     /// Both ends of a connection, and what bounds it.
     async fn pair() -> (TcpStream, MeteredStream, Arc<Meter>) {
@@ -543,15 +419,6 @@ mod tests {
         assert_eq!(meter.phase(), Phase::Answering(Some(64 * 1024)));
     }
 
-    #[cfg(target_os = "linux")]
-    #[tokio::test]
-    async fn a_peer_that_is_gone_is_not_waited_for_as_long_as_the_system_would() {
-        let (_client, server, _) = pair().await;
-        let Transport::Plain(tcp) = &server.inner else { panic!("no TLS here") };
-        adjust(tcp);
-        assert_eq!(u128::from(sockopt::tcp_user_timeout(tcp).unwrap()), GONE_AFTER.as_millis());
-    }
-
     #[tokio::test]
     async fn a_frame_in_the_bypass_goes_before_what_is_written_after_it() {
         let (mut client, mut server, _) = pair().await;
@@ -567,6 +434,6 @@ mod tests {
         let ((), read) = tokio::join!(write, client.read_to_end(&mut came));
         read.unwrap();
         assert!(came == [&b"firsthead"[..], &body, b"last"].concat());
-        assert!(!server.bypass.frames.lock().has_remaining());
+        assert!(server.bypass.is_empty());
     }
 }

@@ -7,12 +7,14 @@
 mod accepting;
 mod accompanied;
 mod answering;
+mod bypass;
 mod connection;
 mod control;
 mod footing;
 mod frames;
 mod handshake;
 mod headers;
+mod incoming;
 mod io;
 mod leave;
 mod meter;

@@ -15,8 +15,9 @@ use tokio_tungstenite::tungstenite::error::ProtocolError;
 
 use crate::support::BoxFuture;
 
+use super::bypass::Bypass;
 use super::frames::Frames;
-use super::io::{Bypass, LINGER_LIMIT, Wire};
+use super::io::{LINGER_LIMIT, Wire};
 use super::meter::Meter;
 use super::preauth::PreauthPermit;
 

@@ -1,0 +1,105 @@
+//! The listening socket, and how its connections begin.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+#[cfg(target_os = "linux")]
+use std::time::Duration;
+
+use axum::extract::connect_info::Connected;
+use axum::serve::{IncomingStream, Listener};
+#[cfg(target_os = "linux")]
+use rustix::net::sockopt;
+use tokio::net::{TcpListener, TcpStream};
+
+use crate::auth::bucket;
+
+use super::accepting::Accepting;
+use super::io::{MeteredStream, Wire};
+use super::meter::Meter;
+use super::tls::Tls;
+use super::transport::{Encrypted, Transport};
+use super::upgrade::Gateway;
+
+/// How long a peer may leave what it was sent without a sign of life. What is sent
+/// at least every half a minute (a ping, a tick) finds out that a machine is gone, and
+/// the system alone would go on for a quarter of an hour. Long enough for a network
+/// that is away for a moment.
+#[cfg(target_os = "linux")]
+const GONE_AFTER: Duration = Duration::from_secs(90);
+
+/// The listening socket.
+pub struct Incoming {
+    listener: TcpListener,
+    accepting: Accepting,
+    gateway: Arc<Gateway>,
+    tls: Option<Arc<Tls>>,
+}
+
+impl Incoming {
+    /// Connections to `gateway` that come in at `listener`, encrypted by `tls`.
+    pub const fn new(listener: TcpListener, gateway: Arc<Gateway>, tls: Option<Arc<Tls>>) -> Self {
+        Self { listener, accepting: Accepting::new("listener"), gateway, tls }
+    }
+
+    /// A connection that was accepted, with its place among those who wait.
+    fn open(&self, tcp: TcpStream, remote: SocketAddr) -> MeteredStream {
+        let transport = match &self.tls {
+            Some(tls) => Transport::Tls(Box::new(Encrypted::Greeting(tls.accept(tcp)))),
+            None => Transport::Plain(tcp),
+        };
+        let meter = Arc::new(Meter::new());
+        let Gateway { auth, preauth, .. } = &*self.gateway;
+        let through_proxy = auth.now().is_proxy(remote.ip());
+        let permit = preauth.enter(bucket(remote.ip()), through_proxy, Arc::clone(&meter));
+        MeteredStream::new(transport, meter, permit)
+    }
+}
+
+impl Listener for Incoming {
+    type Io = MeteredStream;
+    type Addr = SocketAddr;
+
+    async fn accept(&mut self) -> (MeteredStream, SocketAddr) {
+        let (tcp, address) = self.accepting.next(|| self.listener.accept()).await;
+        adjust(&tcp);
+        (self.open(tcp, address), address)
+    }
+
+    fn local_addr(&self) -> std::io::Result<SocketAddr> {
+        self.listener.local_addr()
+    }
+}
+
+/// What the system is asked for on every connection. One that is gone already
+/// refuses, and is found out with the first read.
+fn adjust(tcp: &TcpStream) {
+    if let Err(error) = tcp.set_nodelay(true) {
+        tracing::debug!(%error, "TCP_NODELAY refused");
+    }
+    #[cfg(target_os = "linux")]
+    if let Err(error) = sockopt::set_tcp_user_timeout(
+        tcp,
+        u32::try_from(GONE_AFTER.as_millis()).unwrap_or(u32::MAX),
+    ) {
+        tracing::debug!(%error, "TCP_USER_TIMEOUT refused");
+    }
+}
+
+impl Connected<IncomingStream<'_, Incoming>> for Wire {
+    fn connect_info(stream: IncomingStream<'_, Incoming>) -> Self {
+        stream.io().wire(*stream.remote_addr())
+    }
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_peer_that_is_gone_is_not_waited_for_as_long_as_the_system_would() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let tcp = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+        adjust(&tcp);
+        assert_eq!(u128::from(sockopt::tcp_user_timeout(&tcp).unwrap()), GONE_AFTER.as_millis());
+    }
+}
