@@ -171,6 +171,29 @@ async fn everything_is_taken_over_nothing_is_changed_at_the_source_and_again_add
     assert_eq!(row["status"], "failed", "what ran there runs no more");
 }
 
+#[tokio::test]
+async fn an_import_that_was_cut_off_is_gone_on_with_and_lists_nothing_twice() {
+    let home = Home::new();
+    openclaw(&home);
+    // As a kill leaves it before the index is written.
+    let (from, to) = ("agents/main/sessions", home.state().join("agents/main/sessions"));
+    fs::create_dir_all(&to).unwrap();
+    for name in ["s-main.jsonl", "s-work.jsonl"] {
+        fs::copy(home.source().join(from).join(name), to.join(name)).unwrap();
+    }
+    let (code, report) = home.report(&[]);
+    assert_eq!(code, Some(0), "{report}");
+    let main = &report["agents"][0];
+    assert_eq!((&main["sessions"], &main["knownFiles"]), (&json!(2), &json!(2)), "{main}");
+    let (_gateway, mut client) = gateway(home).await;
+    let list = client.request("sessions.list", json!({"agentId": "main"})).await;
+    let rows = list["payload"]["sessions"].as_array().unwrap();
+    let mut keys: Vec<_> = rows.iter().map(|row| row["key"].as_str().unwrap()).collect();
+    keys.sort_unstable();
+    assert_eq!(keys, ["agent:main:main", "agent:main:work"]);
+    assert_eq!(texts(&mut client, "main").await, ["one", "two"]);
+}
+
 #[test]
 fn a_dry_run_tells_the_same_and_makes_nothing() {
     let home = Home::new();

@@ -49,12 +49,6 @@ impl Runs {
         span
     }
 
-    /// Ends a run that could not start, and starts whoever waits behind it.
-    pub(super) async fn end_and_go_on(self: &Arc<Self>, run: &Arc<ActiveRun>, end: RunEnd) {
-        self.parts.record_end(run, &end).await;
-        self.release(run, end).await;
-    }
-
     /// Frees a lane that was held without a message, and starts whoever waits.
     pub(super) async fn release(self: &Arc<Self>, run: &Arc<ActiveRun>, end: RunEnd) {
         if let Some(next) = self.lanes.end(self, run, end).await {

@@ -32,6 +32,7 @@ use super::session_events::SessionEvents;
 use super::skills::Skills;
 use super::tally::Tally;
 use super::tools::Tools;
+use super::unrecorded::{Ended, Unrecorded};
 use super::workspace::Workspaces;
 
 /// What runs work with.
@@ -72,6 +73,8 @@ pub struct RunsParts {
     pub cron: Arc<Cron>,
     /// How runs have ended.
     pub tally: Tally,
+    /// Ends of runs that are not in their records yet.
+    pub unrecorded: Unrecorded,
     /// Wall-clock time.
     pub clock: Arc<dyn Clock>,
     /// Identifiers.
@@ -268,12 +271,12 @@ impl RunsParts {
             RunEnd::Aborted(_) => RunOutcome::Aborted,
         };
         let (is_stored, now_ms) = (run.is_stored(), self.clock.now_ms());
-        let recorded =
-            self.store.finish_run(run.family.as_str(), &run.id, outcome, is_stored, now_ms);
+        let ended = Ended { outcome, is_stored, now_ms };
+        let recorded = self.unrecorded.record(run.family.as_str(), &run.id, ended);
         // Both at once, so that they are one commit.
         let (recorded, counted) = tokio::join!(recorded, self.count_result(run));
         if let Err(error) = recorded.and(counted) {
-            tracing::error!(run = %run.id, %error, "end of run not recorded");
+            tracing::error!(run = %run.id, %error, "end of run not recorded yet");
         }
     }
 }

@@ -66,8 +66,10 @@ pub async fn settle(parts: &RunsParts, runs: impl IntoIterator<Item = &ActiveRun
 /// and the next start tries again. Answers how many runs were interrupted.
 pub async fn recover(parts: &RunsParts) -> Result<usize, SendError> {
     let now_ms = parts.clock.now_ms();
+    let mut is_whole = true;
     for record in parts.store.unsettled_runs().await? {
         if let Err(error) = complete(parts, &record, now_ms).await {
+            is_whole = false;
             tracing::error!(run = %record.run_id, session = %record.session_key, %error,
                 "message not in its transcript; the next start tries again");
         }
@@ -75,7 +77,9 @@ pub async fn recover(parts: &RunsParts) -> Result<usize, SendError> {
     let interrupted = parts.store.interrupt_unfinished(now_ms).await?;
     parts.recall_notices().await?;
     let media = parts.sessions.media();
-    match media.sweep().and_then(|removed| Ok(removed + media.uploads().sweep()?)) {
+    // What the last process staged may belong to a message that is not complete yet.
+    let staged = if is_whole { media.sweep() } else { Ok(0) };
+    match staged.and_then(|removed| Ok(removed + media.uploads().sweep()?)) {
         Ok(0) => {}
         Ok(removed) => tracing::info!(removed, "removed files of messages that were not accepted"),
         Err(error) => tracing::warn!(%error, "files of messages that were not accepted stay"),

@@ -162,7 +162,12 @@ impl Runs {
                 let stored = recovery::open_turn(&self.parts, &start.run).await;
                 match start.outcome.insert(stored) {
                     Ok(_) => Ok((Accepted::Started, Some(start))),
-                    Err(error) => Err(SendError::Unwritable(error.to_string())),
+                    Err(error) => {
+                        let error = SendError::Unwritable(error.to_string());
+                        // Before he is told, who may send it again at once.
+                        self.give_back(&start.run).await;
+                        Err(error)
+                    }
                 }
             }
         }
@@ -186,13 +191,18 @@ impl Runs {
         self.lanes.table().is_closed()
     }
 
-    /// Gives the key of a run back that is not accepted after all. Who waits
-    /// for it hears of that, too.
+    /// Ends a run that is not accepted after all. Who waits for it hears of that, too.
     async fn turn_away(&self, run: &ActiveRun, error: SendError) -> SendError {
-        run.set_stored();
-        self.parts.record_end(run, &RunEnd::Aborted(AbortReason::Rpc)).await;
+        self.give_back(run).await;
         self.lanes.turn_away(run);
         error
+    }
+
+    /// Gives the message of a run that is not accepted back to its sender, and the key
+    /// with it: sent again, it is a new one.
+    async fn give_back(&self, run: &ActiveRun) {
+        run.set_stored();
+        self.parts.record_end(run, &RunEnd::Aborted(AbortReason::Rpc)).await;
     }
 
     /// When this process began, in milliseconds since the epoch.
@@ -250,23 +260,31 @@ impl Runs {
         Ok(ActiveRun::new(request, rules, id, now).spawned_by(parent))
     }
 
+    /// Claims the key of a run, which is free again once the end of the last one that
+    /// had it is written down.
     pub(super) async fn claim(
         &self,
         run: &ActiveRun,
         text: Option<String>,
     ) -> Result<Claim, StoreError> {
-        self.parts
-            .store
-            .claim_run(NewRun {
-                scope: run.family.as_str().into(),
-                key: run.id.to_string(),
-                run_id: run.id.to_string(),
-                session_key: run.key.to_string(),
-                text_hash: text.map(|text| hex(Sha256::digest(text))),
-                message: recovery::pack(run),
-                now_ms: run.accepted_at,
-            })
-            .await
+        let new = NewRun {
+            scope: run.family.as_str().into(),
+            key: run.id.to_string(),
+            run_id: run.id.to_string(),
+            session_key: run.key.to_string(),
+            text_hash: text.map(|text| hex(Sha256::digest(text))),
+            message: recovery::pack(run),
+            now_ms: run.accepted_at,
+        };
+        let RunsParts { store, unrecorded, .. } = &self.parts;
+        match store.claim_run(new.clone()).await? {
+            Claim::Existing(record)
+                if unrecorded.catch_up(&record.scope, &record.run_id).await? =>
+            {
+                store.claim_run(new).await
+            }
+            claim => Ok(claim),
+        }
     }
 }
 
@@ -289,9 +307,9 @@ impl Drop for Start {
             Some(Err(error)) => error.to_string(),
             None => SendError::Broken.to_string(),
         };
-        // Not accepted, so the sender keeps it, and the key.
-        run.set_stored();
-        let end = RunEnd::Failed(error);
-        self.runs.parts.tasks.spawn("end", async move { runs.end_and_go_on(&run, end).await });
+        self.runs.parts.tasks.spawn("end", async move {
+            runs.give_back(&run).await;
+            runs.release(&run, RunEnd::Failed(error)).await;
+        });
     }
 }

@@ -11,7 +11,7 @@ use crate::agent::feed::Feed;
 use crate::agent::skills::Skills;
 use crate::agent::tools::Tools;
 use crate::agent::workspace::Workspaces;
-use crate::agent::{Notices, Runs, RunsParts, SessionEvents, Tally};
+use crate::agent::{Notices, Runs, RunsParts, SessionEvents, Tally, Unrecorded};
 use crate::auth::pairing::Pairing;
 use crate::auth::{Auth, DeviceIdentity};
 use crate::bus::{Hub, Presence};
@@ -69,6 +69,7 @@ fn runs(base: &Base) -> Result<Arc<Runs>, AppError> {
         skills: Arc::new(Skills::new(settings.clone(), env.clone())),
         notices: Notices::default(),
         tally: Tally::default(),
+        unrecorded: Unrecorded::new(Arc::clone(&base.store), tasks.clone()),
         clock: Arc::clone(clock),
         ids: Arc::clone(&base.ids),
         tasks: tasks.clone(),

@@ -120,7 +120,9 @@ pub async fn reset(cx: Ctx, p: SessionsResetParams) -> Reply<Value> {
     let key = cx.enter_session(&p.key).await;
     interrupt(&cx, &key, &p.key).await?;
     let workspace = cx.services.runs.parts().agent_of(&key).workspace;
-    let entry = cx.services.sessions.reset(&key, &workspace).await.map_err(unavailable)?;
+    let (sessions, named) = (cx.services.sessions.clone(), key.clone());
+    let resetting = async move { sessions.reset(&named, &workspace).await.map_err(unavailable) };
+    let entry = cx.to_its_end("sessions.reset", resetting).await?;
     cx.services.runs.parts().processes.end_of_session(&key);
     let mut answer = json!({"ok": true, "key": key.as_str(), "entry": entry});
     // Which model will answer, though none has yet.
@@ -142,8 +144,10 @@ pub async fn delete(cx: Ctx, p: SessionsDeleteParams) -> Reply<Value> {
         return Err(ErrorShape::invalid(format!("Cannot delete the main session ({main}).")));
     }
     interrupt(&cx, &key, &p.key).await?;
-    let deleted =
-        cx.services.sessions.delete(&key, !p.delete_transcript).await.map_err(unavailable)?;
+    let (sessions, named) = (cx.services.sessions.clone(), key.clone());
+    let deleting =
+        async move { sessions.delete(&named, !p.delete_transcript).await.map_err(unavailable) };
+    let deleted = cx.to_its_end("sessions.delete", deleting).await?;
     let session_id = deleted.as_ref().map(|deleted| deleted.entry.session_id.clone());
     let archived = deleted.map(|deleted| deleted.archived).unwrap_or_default();
     let is_deleted = session_id.is_some();

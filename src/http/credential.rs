@@ -60,7 +60,11 @@ impl Manner {
 /// to. A browser says where a page is that changes something or opens a WebSocket,
 /// and `is_known` whether that is one that may; what only reads may be without that.
 pub(super) fn is_meant(is_known: bool, parts: &request::Parts) -> bool {
-    let is_read = [Method::GET, Method::HEAD].contains(&parts.method);
+    let has = |name| parts.headers.contains_key(name);
+    // A page reads the answer of another origin only where that allows it; no browser
+    // keeps it from what comes by a WebSocket, and from speaking there.
+    let is_socket_of_page = has(header::UPGRADE) && has(header::ORIGIN);
+    let is_read = [Method::GET, Method::HEAD].contains(&parts.method) && !is_socket_of_page;
     let is_own_page = once(&parts.headers, "sec-fetch-site") == Some("same-origin");
     is_read || is_known || is_own_page
 }
@@ -147,5 +151,10 @@ mod tests {
         assert!(!meant(Method::DELETE, false, &[("sec-fetch-site", "none")]));
         assert!(meant(Method::POST, false, &[("sec-fetch-site", "same-origin")]));
         assert!(meant(Method::POST, true, &[]));
+        let (upgrade, page) = (("upgrade", "websocket"), ("origin", "https://evil.example"));
+        assert!(meant(Method::GET, false, &[upgrade]) && meant(Method::GET, false, &[page]));
+        assert!(!meant(Method::GET, false, &[upgrade, page]));
+        assert!(meant(Method::GET, true, &[upgrade, page]));
+        assert!(meant(Method::GET, false, &[upgrade, page, ("sec-fetch-site", "same-origin")]));
     }
 }

@@ -25,6 +25,8 @@ pub const MEDIA_MEMBER: &str = "inboundMedia";
 
 /// Longest name that a file keeps, in characters.
 const NAME_MAX: usize = 60;
+/// The same in bytes: with what tells files apart it has to be an id and a name on disk.
+const STEM_MAX: usize = 120;
 
 /// A failure of the media folder.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -290,6 +292,9 @@ fn clean_stem(given: &str) -> String {
     let stem = name.rsplit_once('.').map_or(name, |(stem, _)| stem);
     let mut clean = String::new();
     for c in stem.chars().take(NAME_MAX) {
+        if clean.len() + c.len_utf8() > STEM_MAX {
+            break;
+        }
         let is_kept = c.is_alphanumeric() || "._-".contains(c);
         if is_kept || !clean.ends_with('_') {
             clean.push(if is_kept { c } else { '_' });
@@ -315,6 +320,10 @@ mod tests {
             assert_eq!(Media::name(given, "png", "u"), name, "{given:?}");
         }
         assert!(Media::name(Some(&"x".repeat(300)), "png", "u").len() < 100);
+        for letter in ["件", "𠮷"] {
+            let name = Media::name(Some(&letter.repeat(60)), "png", "u");
+            assert!(name.starts_with(letter) && name.len() < 130, "{name}");
+        }
     }
 
     fn files(dir: &Path) -> usize {

@@ -26,7 +26,7 @@ const LIFE: Duration = Duration::from_hours(24);
 /// It is removed so much later: a message that was checked in time is accepted
 /// by then.
 const GRACE: Duration = Duration::from_hours(1);
-/// Most letters of an id; ours are shorter.
+/// Most bytes of an id; ours are shorter.
 const ID_MAX: usize = 200;
 
 /// A file that was uploaded.
@@ -249,8 +249,9 @@ impl Partial {
         // The record comes first: no file is there without one.
         create_private(&record, &text)?;
         if let Err(error) = move_private(&path, &uploads.file(&upload.id)) {
-            // What stays of it is removed when its time is over.
-            let _ = remove(&record);
+            // It may have its name already, only not for sure. What stays of it is removed
+            // when its time is over.
+            let _ = remove(&uploads.file(&upload.id)).and_then(|()| remove(&record));
             return Err(error.into());
         }
         // Its first name is gone.

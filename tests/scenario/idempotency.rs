@@ -1,5 +1,7 @@
 //! The same request many times.
 
+use std::fs;
+
 use futures_util::future::join_all;
 use serde_json::json;
 
@@ -64,6 +66,32 @@ async fn one_key_sent_fifty_times_is_one_answer_to_a_command() {
     let told = told(&mut clients[0], "main").await;
     assert_eq!(told.len(), 1, "{told:?}");
     assert_eq!(ends_of(&clients[0], "run-1").len(), 1);
+}
+
+#[tokio::test]
+async fn a_message_that_could_not_be_stored_is_a_new_one_when_it_is_sent_again() {
+    let stage = Stage::new(Api::OpenAi).await;
+    let mut client = admin(&stage.gateway).await;
+    let agent = stage.gateway.state_dir().join("agents/main");
+    let (folder, away) = (agent.join("sessions"), agent.join("away"));
+    fs::create_dir_all(&folder).unwrap();
+    fs::rename(&folder, &away).unwrap();
+    fs::write(&folder, "no transcript can be in a file").unwrap();
+    let message = json!({"sessionKey": "main", "message": "greet me", "idempotencyKey": "run-1"});
+    let refused = client.request("chat.send", message.clone()).await;
+    assert_eq!(refused["ok"], false, "{refused}");
+    fs::remove_file(&folder).unwrap();
+    fs::rename(&away, &folder).unwrap();
+    let taken = crate::stage::until("the end of the run that could not begin", || async {
+        let answer = admin(&stage.gateway).await.request("chat.send", message.clone()).await;
+        (answer["ok"] == true).then_some(answer)
+    });
+    assert_eq!(taken.await["payload"], json!({"runId": "run-1", "status": "started"}));
+    let told = crate::stage::until("the answer", || async {
+        let told = told(&mut admin(&stage.gateway).await, "main").await;
+        (told.len() == 2).then_some(told)
+    });
+    assert_eq!(told.await[0], ("user".to_owned(), "greet me".to_owned()));
 }
 
 #[tokio::test]

@@ -62,7 +62,7 @@ impl Import {
         }));
         let total = plans.iter().flat_map(|plan| &plan.files).map(|file| file.bytes).sum();
         let mut done = 0;
-        let mut index = self.index().await?;
+        let mut index = self.index(&plans).await?;
         for mut plan in plans {
             let mut failed = std::mem::take(&mut plan.unusable);
             for file in std::mem::take(&mut plan.files) {
@@ -92,8 +92,9 @@ impl Import {
     }
 
     /// An index that is empty is filled from our own files first, so that what
-    /// they hold is not taken for something new.
-    async fn index(&self) -> Result<Index, SessionError> {
+    /// they hold is not taken for something new. What an import brought that was cut off
+    /// is left to this one, which knows its keys.
+    async fn index(&self, plans: &[Plan]) -> Result<Index, SessionError> {
         let mut index =
             Index { store: self.store.clone(), added: HashMap::new(), labels: HashSet::new() };
         let is_empty = match &self.store {
@@ -102,7 +103,11 @@ impl Import {
         };
         if is_empty && self.from != self.to {
             let (to, rules) = (self.to.clone(), self.rules.clone());
-            let found = blocking(move || rebuild::find(&to, &rules).at("look into", &to)).await?;
+            let mut found =
+                blocking(move || rebuild::find(&to, &rules).at("look into", &to)).await?;
+            let files = plans.iter().flat_map(|plan| &plan.files);
+            let brought: HashSet<&Path> = files.map(|file| file.to.as_path()).collect();
+            found.retain(|new| !self.is_brought(new, &brought));
             for new in &found {
                 let key = SessionKey::from_canonical(new.key.as_str());
                 index.note(&key, &new.entry, &self.rules);
@@ -112,6 +117,15 @@ impl Import {
             }
         }
         Ok(index)
+    }
+
+    /// Whether a session is known by nothing but a transcript that comes from there.
+    fn is_brought(&self, new: &NewSession, brought: &HashSet<&Path>) -> bool {
+        let key = SessionKey::from_canonical(new.key.as_str());
+        let agent = key.agent(&self.rules);
+        let path = paths::transcript(&paths::folder(&self.to, &agent), &key, &new.entry);
+        let is_by_id = key == rebuild::key_of_id(&agent, &new.entry.session_id);
+        is_by_id && path.is_ok_and(|path| brought.contains(path.as_path()))
     }
 
     /// Brings one file; answers its path when it was not taken over.
