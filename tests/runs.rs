@@ -23,7 +23,7 @@ use clawgate::agent::skills::Skills;
 use clawgate::agent::workspace::Workspaces;
 use clawgate::agent::{
     AbortReason, Accepted, CommandAnswer, Family, Models, Notices, RunEnd, RunTerms, Runs,
-    RunsParts, SendRequest, SessionEvents, Tally,
+    RunsParts, SendRequest, SessionEvents, Tally, Unrecorded,
 };
 use clawgate::auth::Owner;
 use clawgate::bus::{Audience, Backplane, Bus, Event, EventKind};
@@ -195,6 +195,7 @@ async fn place_at(clock: Arc<dyn Clock>) -> Place {
         notices: Notices::default(),
         cron,
         tally: Tally::default(),
+        unrecorded: Unrecorded::new(Arc::clone(&store), tasks.clone()),
         clock,
         ids,
         tasks: tasks.clone(),

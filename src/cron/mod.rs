@@ -26,6 +26,7 @@ mod run_log;
 pub mod schedule;
 mod scheduler;
 mod service;
+mod set_back;
 mod sweep;
 mod target;
 mod texts;

@@ -49,8 +49,16 @@ impl Cron {
             tracing::error!(%error, "hooks of the last process not looked at");
             tokio::time::sleep(REST).await;
         }
+        // Of the last process nobody knows how its clock was.
+        let mut looked_at = u64::MAX;
         while !cron.is_stopped() {
             let now = cron.now_ms();
+            if now < looked_at
+                && let Err(error) = cron.bring_forward(now).await
+            {
+                tracing::error!(%error, "jobs may be put off by a clock that was ahead");
+            }
+            looked_at = now;
             let pause = match worker.start_due(now).await {
                 Ok(()) => cron.pause(now).await,
                 Err(error) => Err(error),

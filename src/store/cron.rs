@@ -300,6 +300,16 @@ pub(super) fn prune(connection: &Connection, job_id: &str, kept: u32) -> Result<
     Ok(())
 }
 
+/// Forgets that a job missed instants that are still to come.
+pub(super) fn forget_misses(connection: &Connection, id: &str, now_ms: u64) -> Result<(), Fault> {
+    connection
+        .prepare_cached(
+            "DELETE FROM cron_runs WHERE job_id = ?1 AND status = 'missed' AND instant > ?2",
+        )?
+        .execute(params![id, signed(now_ms)])?;
+    Ok(())
+}
+
 fn read_job(row: &Row<'_>) -> rusqlite::Result<CronJobRow> {
     Ok(CronJobRow {
         id: row.get(0)?,

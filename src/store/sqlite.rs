@@ -343,6 +343,12 @@ impl Store for SqliteStore {
         Box::pin(self.database.write("forget runs of a job", move |c| cron::prune(c, &id, kept)))
     }
 
+    fn forget_cron_misses<'a>(&'a self, job_id: &'a str, now_ms: u64) -> StoreFuture<'a, ()> {
+        let id = job_id.to_owned();
+        let forget = move |c: &_| cron::forget_misses(c, &id, now_ms);
+        Box::pin(self.database.write("forget what a job missed", forget))
+    }
+
     fn try_write(&self) -> StoreFuture<'_, ()> {
         // Of the version the page that holds it is written anew.
         let again = |c: &rusqlite::Connection| {

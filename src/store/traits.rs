@@ -267,6 +267,9 @@ pub trait Store: ChannelStore + DeviceStore + HookStore + MarkStore + NodeStore 
     /// Forgets the oldest runs of a job beyond the `kept` newest.
     fn prune_cron_runs<'a>(&'a self, job_id: &'a str, kept: u32) -> StoreFuture<'a, ()>;
 
+    /// Forgets that a job missed instants that are still to come.
+    fn forget_cron_misses<'a>(&'a self, job_id: &'a str, now_ms: u64) -> StoreFuture<'a, ()>;
+
     /// Writes what is there already: whether writes are stored again.
     fn try_write(&self) -> StoreFuture<'_, ()>;
 }

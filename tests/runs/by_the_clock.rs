@@ -151,6 +151,20 @@ async fn a_clock_that_jumps_leaves_one_row_for_each_instant_and_one_start() {
 }
 
 #[tokio::test]
+async fn a_clock_that_was_days_ahead_puts_nothing_off() {
+    let scene = Scene::new().await;
+    let id = scene.add(json!({"kind": "cron", "expr": "0 13 * * *", "tz": "UTC"}), json!({})).await;
+    scene.set(NOON + 20 * DAY).await;
+    scene.wait_for_next(&id, NOON + HOUR + 20 * DAY).await;
+    assert_eq!(count(&scene.rows(&id).await, |row| row["missed"] == true), 20);
+    scene.set(NOON).await;
+    scene.wait_for_next(&id, NOON + HOUR).await;
+    assert_eq!(scene.rows(&id).await, Vec::<Value>::new());
+    scene.set(NOON + HOUR).await;
+    assert_eq!(scene.wait_for(&id, 1).await[0]["status"], "ok");
+}
+
+#[tokio::test]
 async fn how_late_an_instant_may_be_is_said_by_its_job_else_by_the_config() {
     let scene = Scene::new().await;
     let daily = json!({"kind": "cron", "expr": "0 13 * * *", "tz": "UTC"});
