@@ -17,7 +17,7 @@ use crate::support::{Fingerprint, Secret};
 pub struct TlsSettings {
     /// Whether the port speaks TLS, and nothing else.
     pub enabled: bool,
-    /// Make a certificate when neither it nor its key is there.
+    /// Make a certificate when there is none, and its key unless that is there.
     pub auto_generate: bool,
     /// The certificate, PEM; more of them are its chain.
     pub cert_path: PathBuf,

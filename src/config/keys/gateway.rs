@@ -261,7 +261,7 @@ const TLS: &[Key] = &[
     key(
         "autoGenerate",
         Boolean,
-        "Make a self-signed certificate when neither it nor its key is there.",
+        "Make a self-signed certificate when there is none, and its key unless that is there.",
     )
     .or("true"),
     key("certPath", Text, "File of the certificate and its chain, PEM."),

@@ -116,7 +116,7 @@ fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
     found.ok().filter(|found| !found.is_empty()).ok_or_else(wrong)
 }
 
-fn bytes(path: &Path) -> Result<Vec<u8>, TlsError> {
+pub(super) fn bytes(path: &Path) -> Result<Vec<u8>, TlsError> {
     let wrong = |source| TlsError::Read { path: path.to_owned(), source };
     let mut bytes = Vec::new();
     File::open(path).and_then(|file| file.take(MAX_FILE).read_to_end(&mut bytes)).map_err(wrong)?;

@@ -11,6 +11,7 @@ use crate::config::TlsSettings;
 use crate::store::atomic;
 
 use super::TlsError;
+use super::certificate::bytes;
 
 /// As the original's. Nobody renews it, and clients look at the fingerprint.
 const YEARS: i16 = 10;
@@ -19,31 +20,44 @@ const CERTIFICATE_MODE: u32 = 0o644;
 /// The name that the original gives its own.
 const NAME: &str = "openclaw-gateway";
 
-/// Whether certificate and key have to be made, and may be.
+/// Whether the certificate has to be made, and may be. Its key is made before it, and is
+/// there alone when a start was cut short in between; then it must be of use.
 pub(super) fn is_missing(settings: &TlsSettings) -> Result<bool, TlsError> {
     let (cert, key) = (&settings.cert_path, &settings.key_path);
     match (cert.exists(), key.exists()) {
         (true, true) => Ok(false),
         (true, false) => Err(TlsError::Missing(key.clone())),
-        (false, true) => Err(TlsError::Missing(cert.clone())),
-        (false, false) if !settings.auto_generate => Err(TlsError::Missing(cert.clone())),
+        (false, _) if !settings.auto_generate => Err(TlsError::Missing(cert.clone())),
+        (false, true) => own_key(key).map(|_| true),
         (false, false) => Ok(true),
     }
 }
 
-/// Makes certificate and key when neither is there and the settings allow it.
+/// Makes the certificate when it is not there, with its key unless that is, and the
+/// settings allow it.
 pub(super) fn make_if_missing(settings: &TlsSettings, now_ms: u64) -> Result<(), TlsError> {
     if !is_missing(settings)? {
         return Ok(());
     }
     let (cert, key) = (&settings.cert_path, &settings.key_path);
-    let pair = KeyPair::generate()?;
+    let pair = if key.exists() {
+        own_key(key)?
+    } else {
+        let pair = KeyPair::generate()?;
+        atomic::create_private(key, pair.serialize_pem().as_bytes())?;
+        pair
+    };
     let certificate = params(now_ms)?.self_signed(&pair)?;
-    atomic::create_private(key, pair.serialize_pem().as_bytes())?;
     atomic::create_private(cert, certificate.pem().as_bytes())?;
     show(cert);
     tracing::info!(path = %cert.display(), "made a self-signed certificate");
     Ok(())
+}
+
+fn own_key(path: &Path) -> Result<KeyPair, TlsError> {
+    let not_pem = || TlsError::NotPem { what: "private key", path: path.to_owned() };
+    let text = String::from_utf8(bytes(path)?).map_err(|_| not_pem())?;
+    KeyPair::from_pem(&text).map_err(|_| not_pem())
 }
 
 fn params(now_ms: u64) -> Result<CertificateParams, rcgen::Error> {
@@ -69,5 +83,38 @@ fn params(now_ms: u64) -> Result<CertificateParams, rcgen::Error> {
 fn show(cert: &Path) {
     if let Err(error) = fs::set_permissions(cert, Permissions::from_mode(CERTIFICATE_MODE)) {
         tracing::debug!(%error, path = %cert.display(), "the certificate stays private");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::gateway::tls::certificate::read;
+
+    #[test]
+    fn a_key_without_a_certificate_gets_one_where_that_is_wanted() {
+        let folder = tempfile::tempdir().unwrap();
+        let (cert, key) = (folder.path().join("cert.pem"), folder.path().join("key.pem"));
+        let settings = |auto_generate| TlsSettings {
+            enabled: true,
+            auto_generate,
+            cert_path: cert.clone(),
+            key_path: key.clone(),
+            ca_path: None,
+        };
+        make_if_missing(&settings(true), 0).unwrap();
+        let made = fs::read(&key).unwrap();
+        fs::remove_file(&cert).unwrap();
+        let refused = make_if_missing(&settings(false), 0);
+        assert!(matches!(refused, Err(TlsError::Missing(path)) if path == cert));
+        make_if_missing(&settings(true), 0).unwrap();
+        assert_eq!(fs::read(&key).unwrap(), made, "the key stays");
+        read(&settings(true)).unwrap_or_else(|error| panic!("{error}"));
+
+        fs::remove_file(&cert).unwrap();
+        fs::write(&key, "no key").unwrap();
+        let refused = is_missing(&settings(true));
+        assert!(matches!(refused, Err(TlsError::NotPem { path, .. }) if path == key));
+        assert!(!cert.exists());
     }
 }
