@@ -22,6 +22,13 @@ impl Ctx {
         Self { lane: Some(key.clone()), ..self.clone() }
     }
 
+    /// The same for calls that are done before the request is: what waits for an answer
+    /// waits for no other than theirs, until this is dropped.
+    #[must_use]
+    pub fn apart(&self) -> Self {
+        Self { exchange: Arc::default(), ..self.clone() }
+    }
+
     /// Calls a method with the caller's rights. What is refused to chats of the
     /// web only because they have commands for it is not refused here.
     ///
