@@ -3,7 +3,7 @@
 //! A params type reads its members from a [`Fields`]; that one list is both
 //! the schema and the decoder. All errors are collected and reported in the
 //! recorded order: missing members, unexpected members, then the members' own
-//! errors in the order they are read.
+//! errors in the order they are read. Where there are many, the first are told.
 
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
@@ -18,6 +18,12 @@ pub use rules::{
     Rule, Setting, Text, any, boolean, constant, dictionary, integer_from, list, literal,
     non_empty, nullable, object, one_of, text, text_or_number,
 };
+
+/// Most parts of an error that are told: a frame may hold millions of mistakes, and nobody
+/// reads so many.
+const MAX_PARTS: usize = 32;
+/// The last part, where there are more.
+const AND_MORE: &str = "and more";
 
 /// A type that can be read from the `params` of a request.
 pub trait Params: Sized {
@@ -73,12 +79,25 @@ pub fn decode<P: Params>(method: &str, value: Value, unknown: Unknown) -> Result
 pub(crate) fn decode_value<P: Params>(value: Value, unknown: Unknown) -> Result<P, Vec<String>> {
     let mut errors = Vec::new();
     let decoded = read_object(value, &Path::root(), unknown, &mut errors, P::read);
-    let mut seen = std::collections::HashSet::new();
-    errors.retain(|part| seen.insert(part.clone()));
     match decoded {
         Some(decoded) if errors.is_empty() => Ok(decoded),
-        _ => Err(errors),
+        _ => Err(told(errors)),
     }
+}
+
+/// Each part once; of many the first.
+fn told(mut parts: Vec<String>) -> Vec<String> {
+    let mut seen = std::collections::HashSet::new();
+    parts.retain(|part| seen.insert(part.clone()));
+    let before = parts.len();
+    // Where a list was read no further, which is not where it is told.
+    parts.retain(|part| part != AND_MORE);
+    let is_all = parts.len() == before && parts.len() <= MAX_PARTS;
+    parts.truncate(MAX_PARTS);
+    if !is_all {
+        parts.push(AND_MORE.into());
+    }
+    parts
 }
 
 fn read_object<P>(
@@ -234,7 +253,11 @@ impl Fields {
         if self.unknown == Unknown::Refuse {
             let place = if self.path.0.is_empty() { "root" } else { self.path.0.as_str() };
             errors.extend(
-                self.members.keys().map(|name| format!("at {place}: unexpected property '{name}'")),
+                // One more than are told, so that it is known that there are more.
+                self.members
+                    .keys()
+                    .take(MAX_PARTS + 1)
+                    .map(|name| format!("at {place}: unexpected property '{name}'")),
             );
         }
         errors.extend(self.nested);
@@ -358,6 +381,39 @@ mod tests {
                 "at /mode: must match a schema in anyOf",
             ]
         );
+    }
+
+    #[test]
+    fn of_many_errors_the_first_are_told() {
+        #[derive(Debug)]
+        struct P;
+        impl Params for P {
+            fn read(f: &mut Fields) -> Self {
+                f.optional("all", list(list(boolean())).max(9));
+                f.optional("named", dictionary(boolean()));
+                Self
+            }
+        }
+        let count = 100_000;
+        let read = |value| decode_value::<P>(value, Unknown::Refuse).unwrap_err();
+        let named = |name: usize| (name.to_string(), json!(1));
+        let members: Map<String, Value> = (0..count).map(named).collect();
+        let items = json!({"all": [vec![1; count]], "named": members});
+        let parts = read(items);
+        assert_eq!(parts.len(), MAX_PARTS + 1);
+        assert_eq!(parts[0], "at /all/0/0: must be boolean");
+        assert_eq!(parts[MAX_PARTS - 1], "at /all/0/31: must be boolean");
+        assert_eq!(parts[MAX_PARTS], "and more");
+        let parts = read(json!({"all": vec![1; count]}));
+        assert_eq!(parts[0], "at /all: must NOT have more than 9 items");
+        assert!(parts.concat().len() < 2000);
+        for value in [json!({"named": members}), Value::Object(members)] {
+            let parts = read(value);
+            assert_eq!((parts.len(), &*parts[MAX_PARTS]), (MAX_PARTS + 1, "and more"));
+        }
+        let all = read(json!({"all": [vec![1; MAX_PARTS]]}));
+        assert_eq!(all.len(), MAX_PARTS);
+        assert!(all.iter().all(|part| part.ends_with("must be boolean")));
     }
 
     fn some_json() -> impl Strategy<Value = Value> {

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::super::{Params, Path, Unknown, read_object};
+use super::super::{AND_MORE, MAX_PARTS, Params, Path, Unknown, read_object};
 use super::{NO_ALTERNATIVE, Rule, Setting};
 
 /// A value or `null`.
@@ -83,13 +83,13 @@ impl<R: Rule> Rule for List<R> {
         if items.len() > self.2 {
             errors.push(path.say(&format!("must NOT have more than {} items", self.2)));
         }
-        let read: Vec<_> = items
-            .into_iter()
-            .enumerate()
-            .filter_map(|(index, item)| {
-                self.0.read(item, &path.child(&index.to_string()), unknown, errors)
-            })
-            .collect();
+        let mut read = Vec::new();
+        for (index, item) in items.into_iter().enumerate() {
+            if is_enough(errors, before) {
+                break;
+            }
+            read.extend(self.0.read(item, &path.child(&index.to_string()), unknown, errors));
+        }
         (errors.len() == before).then_some(read)
     }
 }
@@ -117,15 +117,26 @@ impl<R: Rule> Rule for Dictionary<R> {
             return None;
         };
         let before = errors.len();
-        let read: Vec<_> = members
-            .into_iter()
-            .filter_map(|(name, value)| {
-                let read = self.0.read(value, &path.child(&name), unknown, errors)?;
-                Some((name, read))
-            })
-            .collect();
+        let mut read = Vec::new();
+        for (name, value) in members {
+            if is_enough(errors, before) {
+                break;
+            }
+            let value = self.0.read(value, &path.child(&name), unknown, errors);
+            read.extend(value.map(|value| (name, value)));
+        }
         (errors.len() == before).then_some(read)
     }
+}
+
+/// Whether so much is wrong since `before` that nothing more is read; it is said that
+/// there may be more.
+fn is_enough(errors: &mut Vec<String>, before: usize) -> bool {
+    let is_enough = errors.len() >= before + MAX_PARTS;
+    if is_enough {
+        errors.push(AND_MORE.into());
+    }
+    is_enough
 }
 
 /// A nested object.
