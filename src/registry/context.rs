@@ -12,6 +12,7 @@ use crate::auth::Principal;
 use crate::bus::{Bus, Presence, Subscriber};
 use crate::config::{Env, Settings};
 use crate::nodes::Nodes;
+use crate::protocol::methods::chat::SESSION_KEY_MAX;
 use crate::protocol::{Profile, response_ok};
 use crate::push::Push;
 use crate::sessions::usage::UsageReports;
@@ -95,11 +96,15 @@ impl Services {
 #[derive(Debug, Default)]
 pub struct KeyNames(Mutex<HashMap<SessionKey, String>>);
 
-/// A connection that names more sessions than this sees the canonical keys.
+/// A connection that names more sessions than this sees the canonical keys, and so does
+/// one for keys that are longer than `chat.send` takes.
 const MAX_KEY_NAMES: usize = 1000;
 
 impl KeyNames {
     fn learn(&self, key: &SessionKey, written: &str) {
+        if written.chars().nth(SESSION_KEY_MAX).is_some() {
+            return;
+        }
         let mut names = self.0.lock();
         if names.len() < MAX_KEY_NAMES || names.contains_key(key) {
             names.insert(key.clone(), written.to_owned());
@@ -219,5 +224,20 @@ impl Ctx {
     /// Milliseconds since the epoch.
     pub fn now_ms(&self) -> u64 {
         self.services.clock.now_ms()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_is_remembered_as_it_was_written_unless_it_is_too_long() {
+        let names = KeyNames::default();
+        for (length, is_kept) in [(SESSION_KEY_MAX, true), (SESSION_KEY_MAX + 1, false)] {
+            let (key, written) = (format!("agent:main:{length}"), "é".repeat(length));
+            names.learn(&SessionKey::from_canonical(key.as_str()), &written);
+            assert_eq!(names.name(&key), is_kept.then_some(written));
+        }
     }
 }

@@ -10,6 +10,8 @@ use super::chat::Provenance;
 
 /// Longest label of a run, in characters.
 const LABEL_MAX: usize = 512;
+/// Longest id of a run that is waited for, in characters: it is kept for as long.
+const RUN_ID_MAX: usize = 512;
 
 /// One of `internalEvents`; checked only.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -155,7 +157,7 @@ pub struct AgentWaitParams {
 impl Params for AgentWaitParams {
     fn read(f: &mut Fields) -> Self {
         Self {
-            run_id: f.required("runId", non_empty()),
+            run_id: f.required("runId", non_empty().max(RUN_ID_MAX)),
             timeout_ms: f.optional("timeoutMs", integer_from(0)),
         }
     }

@@ -6,8 +6,9 @@ use crate::protocol::decode::{
     Fields, Params, any, boolean, integer_from, list, non_empty, object, one_of, text,
 };
 
-/// Longest session key that `chat.send` takes, in characters.
-const SESSION_KEY_MAX: usize = 512;
+/// Longest session key that `chat.send` takes, in characters; also what is remembered
+/// of keys for as long as a connection lasts.
+pub const SESSION_KEY_MAX: usize = 512;
 /// Longest label of an injected note, in characters.
 const LABEL_MAX: usize = 100;
 /// Most messages of one history page.

@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use super::chat::SESSION_KEY_MAX;
 use crate::protocol::decode::{
     Fields, Params, any, boolean, integer_from, list, literal, non_empty, text,
 };
@@ -63,7 +64,7 @@ pub struct SessionKeyParams {
 
 impl Params for SessionKeyParams {
     fn read(f: &mut Fields) -> Self {
-        Self { key: f.required("key", non_empty()) }
+        Self { key: f.required("key", non_empty().max(SESSION_KEY_MAX)) }
     }
 }
 
@@ -293,6 +294,19 @@ mod tests {
     use super::*;
     use crate::protocol::decode::{Unknown, decode_value};
     use serde_json::json;
+
+    #[test]
+    fn a_key_that_is_followed_is_no_longer_than_one_that_is_sent_to() {
+        let read = |length| {
+            let params = json!({"key": "k".repeat(length)});
+            decode_value::<SessionKeyParams>(params, Unknown::Refuse)
+        };
+        assert!(read(SESSION_KEY_MAX).is_ok());
+        assert_eq!(
+            read(SESSION_KEY_MAX + 1).unwrap_err(),
+            ["at /key: must NOT have more than 512 characters"]
+        );
+    }
 
     #[test]
     fn simple_clients_may_say_session_key() {
