@@ -15,6 +15,10 @@ use crate::registry::KeyNames;
 
 use super::frames::Frames;
 
+/// Runs whose text is remembered; the end of one does not come to a node that no longer
+/// follows its session.
+const MAX_SHOWN: usize = 256;
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Style {
     /// Snapshots, as they are.
@@ -35,7 +39,8 @@ pub struct View {
     seq: u64,
     /// The end of one frame after the other.
     end: String,
-    /// What it has been shown of each run that is under way.
+    /// What it has been shown of each run that is under way; one that is forgotten is
+    /// shown anew.
     shown: HashMap<Arc<str>, Arc<str>>,
 }
 
@@ -108,6 +113,12 @@ impl View {
             self.shown.remove(&mark.run_id);
             return None;
         };
+        if self.shown.len() >= MAX_SHOWN
+            && !self.shown.contains_key(&mark.run_id)
+            && let Some(forgotten) = self.shown.keys().next().cloned()
+        {
+            self.shown.remove(&forgotten);
+        }
         let before = self.shown.insert(Arc::clone(&mark.run_id), Arc::clone(text));
         let continuation = match &before {
             Some(before) => text.strip_prefix(&**before),
@@ -227,6 +238,24 @@ mod tests {
         assert_eq!(first["replace"], true);
         let first = rendered(&mut view(Profile::Simple, ""), &delta("ab"))["payload"].clone();
         assert!(first.get("replace").is_none());
+    }
+
+    #[test]
+    fn of_runs_without_an_end_only_so_many_are_remembered() {
+        let mut view = view(Profile::Standard(Version::V4), "");
+        let mut show = |run: usize, text: &str, begins: bool| {
+            let mut event = delta(text);
+            let run_id = run.to_string().into();
+            event.chat = Some(ChatMark { run_id, text: Some(text.into()), begins });
+            let frame = rendered(&mut view, &event);
+            assert!(view.shown.len() <= MAX_SHOWN);
+            frame["payload"]["replace"] == true
+        };
+        let runs = MAX_SHOWN + 3;
+        assert!((0..runs).all(|run| !show(run, "a", true)));
+        let anew = (0..runs).filter(|run| show(*run, "ab", false)).count();
+        assert!(anew >= 3, "what was forgotten is shown anew");
+        assert!(!show(runs - 1, "abc", false), "the last one is known");
     }
 
     #[test]
