@@ -37,14 +37,18 @@ impl Hub {
         stir();
     }
 
-    /// Removes a connection.
+    /// Removes a connection. What waits for it is freed, and nothing more is taken:
+    /// requests of it that still wait for something keep its queue.
     pub fn leave(&self, conn_id: &str) {
         let mut subscribers = self.subscribers.write();
-        subscribers.remove(conn_id);
+        let gone = subscribers.remove(conn_id);
         if subscribers.is_empty() {
             subscribers.shrink_to_fit();
         }
         drop(subscribers);
+        if let Some(gone) = gone {
+            gone.outbox.close(Closing::gone());
+        }
         stir();
     }
 
@@ -159,4 +163,22 @@ impl Hub {
 
 fn admits(subscriber: &Subscriber, kind: EventKind, audience: &Audience) -> bool {
     kind.gate().admits(&subscriber.principal) && subscriber.is_in(audience)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_waits_for_who_has_left_and_no_answer_is_taken() {
+        let hub = Hub::default();
+        let principal = Arc::new(Principal::of_this_machine());
+        let subscriber = Arc::new(Subscriber::new("c".into(), principal, &[]));
+        hub.join(Arc::clone(&subscriber));
+        assert!(subscriber.outbox.answer("nobody fetches it".into()));
+        hub.leave("c");
+        assert_eq!(subscriber.outbox.bytes(), 0);
+        assert!(!subscriber.outbox.answer("of a request that waited".into()));
+        assert_eq!(hub.queued(), Queued::default());
+    }
 }

@@ -77,6 +77,11 @@ impl Closing {
     pub fn device_removed() -> Self {
         Self { code: 4001, reason: "device removed".into(), drains: false }
     }
+
+    /// It has ended; nobody is told.
+    pub fn gone() -> Self {
+        Self { code: 1001, reason: "gone".into(), drains: false }
+    }
 }
 
 /// What [`Outbox::take`] gives.
