@@ -220,12 +220,14 @@ fn frames_of(speaker: &mut impl Speaker, items: Vec<Item>) -> Frames {
     frames
 }
 
-/// What was caused by messages before the last one, and is not written yet.
+/// What was caused by messages before the last one, and is not written yet: all of it,
+/// which the outbox bounds.
 fn rest(speaker: &impl Speaker) -> Vec<Item> {
-    match speaker.subscriber().outbox.take() {
-        Batch::Items(items) => items,
-        Batch::Empty | Batch::Close(_) => Vec::new(),
+    let mut rest = Vec::new();
+    while let Batch::Items(items) = speaker.subscriber().outbox.take() {
+        rest.extend(items);
     }
+    rest
 }
 
 async fn write_rest(socket: &mut Socket, speaker: &mut impl Speaker) {
