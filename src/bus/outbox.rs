@@ -162,6 +162,11 @@ impl Outbox {
         self.ready.notify_one();
     }
 
+    /// Whether the connection was told to close: nothing more is answered.
+    pub fn is_closing(&self) -> bool {
+        self.state.lock().closing.is_some()
+    }
+
     /// Bytes that wait.
     pub fn bytes(&self) -> usize {
         self.state.lock().bytes
@@ -386,8 +391,10 @@ mod tests {
     fn a_draining_close_comes_after_what_waits() {
         let outbox = Outbox::default();
         outbox.answer("last words".into());
+        assert!(!outbox.is_closing());
         outbox.close(Closing { code: 1012, reason: "service restart".into(), drains: true });
         outbox.close(Closing { code: 1008, reason: "second".into(), drains: true });
+        assert!(outbox.is_closing(), "also while something waits");
         assert_eq!(drain(&outbox), ["last words"]);
         assert!(matches!(outbox.take(), Batch::Close(Closing { code: 1012, .. })));
     }
@@ -401,6 +408,7 @@ mod tests {
         let cut = async { outbox.close(Closing::device_removed()) };
         assert_eq!(tokio::join!(stalled, cut).0, None);
         assert_eq!(outbox.bytes(), 0);
+        assert!(outbox.is_closing());
         let first = Closing { code: 1012, reason: "service restart".into(), drains: false };
         assert!(matches!(outbox.take(), Batch::Close(closing) if closing == first));
     }

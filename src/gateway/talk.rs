@@ -168,7 +168,9 @@ fn gone() -> (String, Rest) {
 }
 
 /// Whatever stops the reading also ends the turn: the burst at once, since it
-/// may have caused nothing to write; the lack of permits with the next.
+/// may have caused nothing to write; the lack of permits with the next. Who was told to
+/// close is heard no more, whatever of him has come already: it may be that he has no
+/// right any more to ask for anything, and nothing is answered.
 async fn turn(
     socket: &mut Socket,
     speaker: &impl Speaker,
@@ -184,13 +186,19 @@ async fn turn(
         }
     };
     let outbox = &speaker.subscriber().outbox;
-    tokio::select! {
+    let turn = tokio::select! {
         biased;
         received = socket.receive(), if has_room && !is_sated => Turn::Read(received),
         () = outbox.ready() => Turn::Write,
         () = std::future::ready(()), if is_sated => Turn::Write,
         () = permit, if !has_room => Turn::Write,
         _ = pings.tick() => Turn::Ping,
+    };
+    match turn {
+        Turn::Read(Received::Message(_) | Received::Binary(_)) if outbox.is_closing() => {
+            Turn::Write
+        }
+        turn => turn,
     }
 }
 

@@ -128,6 +128,27 @@ async fn a_device_that_does_not_read_is_cut_off_as_well() {
 }
 
 #[tokio::test]
+async fn who_was_told_to_close_is_heard_no_more() {
+    let gateway = gateway().await;
+    let mut operator = admin(&gateway).await;
+    let guest = Guest::new("stray", &["operator.read", "operator.write"]);
+    let (mut stray, _) = guest.come(&gateway).await;
+    // More calls for another role than are let pass, and at once what would be told to all.
+    let request = |method: &str, params| json!({"type": "req", "id": "x", "method": method, "params": params});
+    for _ in 0..12 {
+        stray.send(&request("node.pending.drain", json!({}))).await;
+    }
+    for _ in 0..40 {
+        stray.send(&request("talk.mode", json!({"enabled": true}))).await;
+    }
+    let closed = stray.wait_closed(AT_ONCE).await.expect("it is closed");
+    assert_eq!((closed.code, closed.reason.as_str()), (1008, "repeated unauthorized calls"));
+    call(&mut operator, "health", json!({})).await;
+    let told = operator.frames().into_iter().find(|frame| frame["event"] == "talk.mode");
+    assert_eq!(told, None);
+}
+
+#[tokio::test]
 async fn whoever_comes_while_the_device_goes_does_not_stay() {
     let gateway = gateway().await;
     let mut operator = admin(&gateway).await;
