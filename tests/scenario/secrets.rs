@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::stage::{Api, admin, ask, call, config, refusal, text_of};
-use crate::support::{Gateway, GatewayOptions, MockProvider};
+use crate::support::{Gateway, GatewayOptions, MockProvider, WsClient};
 
 /// A program that tells one secret, and notes how often it was asked.
 struct Vault(PathBuf);
@@ -36,6 +36,11 @@ fn skill(state: &Path) {
 }
 
 async fn scene() -> (Gateway, MockProvider, Vault) {
+    scene_with(|_, _| ()).await
+}
+
+/// The same with another config, and something in the folder of the state.
+async fn scene_with(change: impl FnOnce(&mut Value, &Path)) -> (Gateway, MockProvider, Vault) {
     let mock = MockProvider::start().await;
     let root = TempDir::with_prefix("clawgate-vault-").unwrap();
     let vault = Vault(root.path().join("vault.sh"));
@@ -47,8 +52,15 @@ async fn scene() -> (Gateway, MockProvider, Vault) {
     config["skills"] = json!({"entries": {"gh": {"apiKey": reference("b")}}});
     config["gateway"]["tools"] = json!({"allow": ["exec"]});
     skill(&root.path().join("state"));
+    change(&mut config, &root.path().join("state"));
     let gateway = Gateway::start_in(root, GatewayOptions::with_config(config)).await.unwrap();
     (gateway, mock, vault)
+}
+
+/// Changes the file by its method.
+async fn patch(client: &mut WsClient, change: Value) {
+    let hash = call(client, "config.get", json!({})).await["hash"].clone();
+    call(client, "config.patch", json!({"raw": change.to_string(), "baseHash": hash})).await;
 }
 
 fn last_key(mock: &MockProvider) -> String {
@@ -71,6 +83,43 @@ async fn a_reload_changes_the_key_of_a_running_gateway_or_nothing() {
     fs::remove_file(&vault.0).unwrap();
     assert_eq!(refusal(&mut client, "secrets.reload", json!({})).await, "secrets.reload failed");
     ask(&mut client, "main", "hello", "run-4").await;
+    assert_eq!(last_key(&mock), "second-key");
+}
+
+#[tokio::test]
+async fn a_reload_renews_a_stored_credential_after_another_key_has_changed() {
+    let (gateway, mock, vault) = scene_with(|config, state| {
+        config["models"]["providers"]["mock"].as_object_mut().unwrap().remove("apiKey");
+        let reference = json!({"source": "exec", "provider": "v", "id": "a"});
+        let profile = json!({"type": "api_key", "provider": "mock", "keyRef": reference});
+        let stored = json!({"version": 1, "profiles": {"mock:a": profile}});
+        let dir = state.join("agents/main/agent");
+        fs::create_dir_all(&dir).unwrap();
+        fs::write(dir.join("auth-profiles.json"), stored.to_string()).unwrap();
+    })
+    .await;
+    let mut client = admin(&gateway).await;
+    ask(&mut client, "main", "hello", "run-1").await;
+    assert_eq!(last_key(&mock), "first-key");
+    patch(&mut client, json!({"messages": {"queue": {"cap": 7}}})).await;
+    vault.tells("second-key");
+    call(&mut client, "secrets.reload", json!({})).await;
+    ask(&mut client, "main", "hello", "run-2").await;
+    assert_eq!(last_key(&mock), "second-key");
+}
+
+#[tokio::test]
+async fn another_variable_of_the_file_is_the_key_of_the_next_run() {
+    let (gateway, mock, _vault) = scene_with(|config, _| {
+        config["models"]["providers"]["mock"].as_object_mut().unwrap().remove("apiKey");
+        config["env"] = json!({"vars": {"MOCK_API_KEY": "first-key"}});
+    })
+    .await;
+    let mut client = admin(&gateway).await;
+    ask(&mut client, "main", "hello", "run-1").await;
+    assert_eq!(last_key(&mock), "first-key");
+    patch(&mut client, json!({"env": {"vars": {"MOCK_API_KEY": "second-key"}}})).await;
+    ask(&mut client, "main", "hello", "run-2").await;
     assert_eq!(last_key(&mock), "second-key");
 }
 

@@ -8,7 +8,7 @@ use crate::registry::Services;
 use crate::support;
 
 /// The sections that decide which models there are.
-const OF_MODELS: [&str; 4] = ["models", "auth", "secrets", "agents"];
+const OF_MODELS: [&str; 5] = ["models", "auth", "secrets", "agents", "env"];
 
 /// A configuration that a gateway works with.
 pub(super) struct News {
@@ -61,6 +61,11 @@ impl News {
     ) -> Result<Self, ConfigIssue> {
         let before = services.settings.now();
         let env = &settings.environment(env);
+        // Programs that are asked as before are asked again by `secrets.reload`:
+        // whoever keeps these settings and whoever kept those hears the answer.
+        if settings.secrets == before.secrets && settings.raw.get("env") == before.raw.get("env") {
+            settings.secrets = before.secrets.clone();
+        }
         let followed = settings.gateway.auth.follow(&settings.secrets, env).await;
         followed.map_err(|lost| AppError::lost(lost).issue())?;
         settings.hooks.follow(&settings.secrets, env, &settings.gateway.auth).await;

@@ -55,6 +55,7 @@ fn documented() -> BTreeSet<String> {
         "hooks.",
         "audio.",
         "ui.",
+        "env.",
     ];
     let cells = text.lines().filter_map(|line| line.strip_prefix("| `")?.split('|').next());
     let keys = cells.flat_map(|cell| cell.split('`').map(str::to_owned).collect::<Vec<_>>());
