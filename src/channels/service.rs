@@ -13,6 +13,7 @@ use super::state::{Account, AccountState};
 use crate::agent::Runs;
 use crate::agent::web::Tls;
 use crate::config::channels::{ChannelAccount, ChannelKind};
+use crate::config::secrets::{ResolvedSecrets, resolve};
 use crate::config::{Env, Settings};
 use crate::sessions::{KeyRules, Sessions};
 use crate::store::{OutboxCounts, Store, StoreError};
@@ -90,14 +91,20 @@ impl Channels {
     }
 
     /// Takes the accounts of the configuration as it is now: those that are set
-    /// otherwise begin anew, those that are there no more end. The others stay as
-    /// they are.
+    /// otherwise, or whose references lead elsewhere, begin anew, those that are
+    /// there no more end. The others stay as they are.
     pub async fn reconfigure(&self, before: &Settings) {
         let settings = self.0.parts.settings.now();
         let (known, now) = (self.0.accounts.now(), self.0.parts.clock.now_ms());
         let has_other_secrets = settings.secrets != before.secrets;
+        let references = settings.channels.accounts.iter().flat_map(ChannelAccount::references);
+        let (env, references) =
+            (settings.environment(&self.0.parts.env), references.cloned().collect());
+        let (found, _) = resolve(&references, &settings.secrets, &env).await;
         let is_kept = |account: &Account, config: &ChannelAccount| {
-            account.config == *config && (!has_other_secrets || config.references().is_empty())
+            account.config == *config
+                && (!has_other_secrets || config.references().is_empty())
+                && !account.is_stale(&found)
         };
         let mut accounts = Accounts::new();
         for config in &settings.channels.accounts {
@@ -113,6 +120,11 @@ impl Channels {
             account.close(now);
         }
         self.open_enabled(|account| !is_in(&known, account)).await;
+    }
+
+    /// Whether an account works with another secret than what was found now.
+    pub fn are_stale(&self, found: &ResolvedSecrets) -> bool {
+        self.0.accounts.now().values().any(|account| account.is_stale(found))
     }
 
     /// Begins with those accounts that are turned on and meant.

@@ -7,6 +7,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::channel::Channel;
 use crate::config::channels::ChannelAccount;
+use crate::config::secrets::ResolvedSecrets;
 
 /// How an account is, for those who ask.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -36,6 +37,8 @@ struct Live {
     state: AccountState,
     /// The account in use, and what ends it.
     open: Option<(Arc<dyn Channel>, CancellationToken)>,
+    /// What its references led to when it was built last.
+    secrets: ResolvedSecrets,
 }
 
 /// One account of a channel.
@@ -74,6 +77,21 @@ impl Account {
         live.state.last_error = None;
         live.state.last_start_at = Some(now_ms);
         Some(token)
+    }
+
+    /// What its references lead to.
+    pub fn uses(&self, secrets: ResolvedSecrets) {
+        self.live.lock().secrets = secrets;
+    }
+
+    /// Whether it is to be used, and its references lead to something else than
+    /// when it was built. One that leads nowhere says nothing.
+    pub fn is_stale(&self, found: &ResolvedSecrets) -> bool {
+        let live = self.live.lock();
+        self.config.references().into_iter().any(|reference| {
+            let new = found.get(reference);
+            self.config.enabled && new.is_some() && new != live.secrets.get(reference)
+        })
     }
 
     /// It is used no more; whether it was.

@@ -118,6 +118,7 @@ impl Channels {
         if let Some((reference, error)) = lost.into_iter().next() {
             return Err(format!("{reference}: {error}"));
         }
+        account.uses(secrets.clone());
         match way {
             ChannelWay::Webhook(webhook) => {
                 let secret = webhook.secret.resolve(&secrets).ok_or("secret is empty")?;

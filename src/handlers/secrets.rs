@@ -4,13 +4,17 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
+use crate::config::Settings;
 use crate::config::edit::Step;
-use crate::config::secrets::{self, SecretTarget, is_target, targets};
+use crate::config::hooks::proves;
+use crate::config::secrets::{
+    self, ResolvedSecrets, SecretInput, SecretTarget, is_target, targets,
+};
 use crate::protocol::ErrorShape;
 use crate::protocol::methods::AnyParams;
 use crate::protocol::methods::secrets::SecretsResolveParams;
 use crate::providers::CatalogSources;
-use crate::registry::{Ctx, Reply, Services};
+use crate::registry::{Ctx, Reply};
 
 /// `secrets.reload`: looks all secrets that the configuration refers to up
 /// again, and uses them from now on. When one that the gateway needs cannot be
@@ -42,35 +46,37 @@ pub async fn reload(cx: Ctx, _: AnyParams) -> Reply<Value> {
     let lookup = |name: &str| env.get(name);
     failover.catalog().renew(&CatalogSources::plain(&settings.models, &lookup, &found));
     failover.credentials().forget();
-    if is_auth_stale(services, &needed, &found)
-        && let Err(issue) = super::config::take_up(&cx, true).await
-    {
+    let is_stale = |target: &SecretTarget| is_stale(settings, target, &found);
+    let is_old_in_use = needed.iter().chain(&others).any(is_stale)
+        || services.runs.parts().channels.are_stale(&found);
+    if is_old_in_use && let Err(issue) = super::config::take_up(&cx, true).await {
         return Err(ErrorShape::unavailable(format!("secrets.reload failed: {}", issue.message)));
     }
     Ok(json!({"ok": true, "warningCount": lost.len()}))
 }
 
-/// Whether what lets clients in has changed.
-fn is_auth_stale(
-    services: &Services,
-    needed: &[SecretTarget],
-    found: &secrets::ResolvedSecrets,
-) -> bool {
-    let auth = &services.settings.now().gateway.auth;
-    needed.iter().any(|target| {
-        let now = match target.path.steps() {
-            [Step::Key(first), _, Step::Key(last)] if first == "gateway" => {
-                if last == "token" {
-                    &auth.token
-                } else {
-                    &auth.password
-                }
-            }
-            _ => return false,
-        };
-        let new = found.get(&target.reference);
-        !new.zip(now.as_ref()).is_some_and(|(new, now)| new.matches(now.expose()))
-    })
+/// Whether what lets clients in, or requests to hooks, is not what the target
+/// leads to.
+fn is_stale(settings: &Settings, target: &SecretTarget, found: &ResolvedSecrets) -> bool {
+    let (auth, hooks) = (&settings.gateway.auth, &settings.hooks);
+    let new = found.get(&target.reference);
+    let is_other = |token: Option<&SecretInput>| {
+        let pair = token.filter(|_| hooks.enabled).zip(new);
+        pair.is_some_and(|(token, new)| !proves(token, new.expose()))
+    };
+    match target.path.steps() {
+        [Step::Key(first), Step::Key(second), Step::Key(last)]
+            if first == "gateway" && second == "auth" && *last == auth.mode.to_string() =>
+        {
+            let now = if last == "token" { &auth.token } else { &auth.password };
+            !new.zip(now.as_ref()).is_some_and(|(new, now)| new.matches(now.expose()))
+        }
+        [Step::Key(first), Step::Key(_)] if first == "hooks" => is_other(hooks.token.as_ref()),
+        [Step::Key(first), Step::Key(_), Step::Index(index), Step::Key(_)] if first == "hooks" => {
+            is_other(hooks.mappings.get(*index).and_then(|mapping| mapping.token.as_ref()))
+        }
+        _ => false,
+    }
 }
 
 /// `secrets.resolve`: the secrets that the configuration refers to in some

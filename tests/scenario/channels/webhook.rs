@@ -1,5 +1,8 @@
 //! The channel `webhook`.
 
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
@@ -7,7 +10,7 @@ use super::receiver::{Behaviour, Receiver, bring, bring_signed, post};
 use super::{SIGNING, with_channels};
 use crate::metrics::Scraped;
 use crate::stage::{admin, call, events, history, lines, refusal, row, told, until};
-use crate::support::{Gateway, GatewayOptions, MockProvider, SECRET, now_ms};
+use crate::support::{Gateway, GatewayOptions, MockProvider, SECRET, WsClient, now_ms};
 
 const PATH: &str = "/webhooks/default";
 
@@ -54,6 +57,40 @@ impl Place {
 
 fn from_ann(id: &str, text: &str) -> Value {
     json!({"id": id, "text": text, "from": {"id": "ann", "name": "Ann"}})
+}
+
+#[tokio::test]
+async fn a_reload_of_secrets_begins_an_account_anew_whose_secret_is_another() {
+    let (mock, root) = (MockProvider::start().await, tempfile::tempdir().unwrap());
+    let file = root.path().join("secret.txt");
+    let tells = |secret: &str| {
+        fs::write(&file, secret).unwrap();
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
+    };
+    tells("another-secret-of-32-characters-or-more");
+    let reference = json!({"source": "file", "provider": "t", "id": "value"});
+    let account = json!({"secret": reference, "url": "http://127.0.0.1:9/", "allowFrom": ["ann"]});
+    let mut config = with_channels(mock.address(), &json!({"webhook": account}));
+    config["secrets"]["providers"]["t"] =
+        json!({"source": "file", "path": file, "mode": "singleValue"});
+    let gateway = Gateway::start(GatewayOptions::with_config(config)).await;
+    let mut client = admin(&gateway).await;
+    until("the channel runs", async || {
+        let status = call(&mut client, "channels.status", json!({})).await;
+        (status["channels"]["webhook"]["running"] == true).then_some(())
+    })
+    .await;
+    assert_eq!(bring(&gateway, PATH, &from_ann("1", "hello")).await.0, 401);
+    tells(SIGNING);
+    call(&mut client, "secrets.reload", json!({})).await;
+    assert_eq!(bring(&gateway, PATH, &from_ann("1", "hello")).await.0, 200);
+    let started = async |client: &mut WsClient| {
+        let status = call(client, "channels.status", json!({})).await;
+        status["channelAccounts"]["webhook"][0]["lastStartAt"].clone()
+    };
+    let before = started(&mut client).await;
+    call(&mut client, "secrets.reload", json!({})).await;
+    assert_eq!(started(&mut client).await, before, "nothing has changed");
 }
 
 #[tokio::test]

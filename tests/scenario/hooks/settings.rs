@@ -1,6 +1,7 @@
 //! The section `hooks`: what is refused, what is in use at once, what is shown.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
 use serde_json::{Value, json};
@@ -128,6 +129,32 @@ async fn a_token_may_be_a_reference_and_is_never_shown() {
     assert!(shown.contains("HOOK_TOKEN") && !shown.contains("a-secret-of-one-mapping"), "{shown}");
     let log = gateway.stderr();
     assert!(!log.contains(TOKEN) && !log.contains("a-secret-of-one-mapping"), "{log}");
+}
+
+#[tokio::test]
+async fn a_reload_of_secrets_changes_the_tokens() {
+    let mock = MockProvider::start().await;
+    let root = tempfile::TempDir::with_prefix("clawgate-tokens-").unwrap();
+    let file = root.path().join("token.txt");
+    let tells = |token: &str| {
+        fs::write(&file, token).unwrap();
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
+    };
+    tells("first-token-of-hooks");
+    let reference = json!({"source": "file", "provider": "t", "id": "value"});
+    let mut config = with_hooks(&mock, &json!({"token": reference}));
+    config["secrets"]["providers"]["t"] =
+        json!({"source": "file", "path": file, "mode": "singleValue"});
+    let gateway = Gateway::start(GatewayOptions::with_config(config)).await;
+    let body = json!({"text": "x", "mode": "next-heartbeat"});
+    let status = async |token| post_with(&gateway, "/hooks/wake", token, &[], &body).await.status;
+    assert_eq!(status("first-token-of-hooks").await, 200);
+    tells("second-token-of-hooks");
+    let mut client = admin(&gateway).await;
+    call(&mut client, "secrets.reload", json!({})).await;
+    assert_eq!(status("second-token-of-hooks").await, 200);
+    assert_eq!(status("first-token-of-hooks").await, 401);
+    assert!(client.closed().is_none());
 }
 
 #[tokio::test]
