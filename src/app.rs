@@ -10,7 +10,8 @@ use std::sync::Arc;
 
 use crate::agent::Models;
 use crate::bus::Hub;
-use crate::config::{Env, SessionScope, Settings};
+use crate::config::document::ConfigIssue;
+use crate::config::{self, Env, Overrides, SessionScope, Settings};
 use crate::gateway;
 use crate::registry::Reload;
 use crate::sessions::{AgentId, KeyRules};
@@ -165,6 +166,17 @@ pub async fn check(settings: &Settings, env: &Env) -> Result<(), AppError> {
     Models::new(failover, Live::new(key_rules(settings)), &settings.agents)?;
     listen::check_tls(settings).await?;
     Ok(())
+}
+
+/// The same of a text in the place of the config file's.
+///
+/// # Errors
+/// What is wrong with it.
+pub async fn check_text(text: &str, env: &Env) -> Result<(), ConfigIssue> {
+    let look = Overrides { read_only: true, ..Overrides::default() };
+    let settings =
+        config::load_text(text, env, &look).map_err(|error| ConfigIssue::from(&error))?;
+    check(&settings, env).await.map_err(|error| error.issue())
 }
 
 /// How session keys become canonical under these settings.

@@ -12,6 +12,7 @@ mod banner;
 mod call;
 mod channels;
 mod chat;
+mod checked;
 pub mod client;
 mod config;
 mod control;

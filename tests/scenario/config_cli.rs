@@ -152,6 +152,27 @@ fn what_is_wrong_is_said_with_the_path_and_what_is_allowed_and_nothing_is_writte
 }
 
 #[test]
+fn what_no_gateway_starts_with_is_refused_unless_none_did_before() {
+    let user = User::new();
+    let set = |value| ["set", "agents.defaults.model", value];
+    for args in [&set("nosuch/x")[..], &["set", "agents.defaults.model", "nosuch/x", "--dry-run"]] {
+        let error = user.refused(args);
+        assert!(error.contains("nosuch/x"), "{error}");
+        assert_eq!(user.text(), FILE);
+    }
+    user.said(&set("openai/gpt-5.1"));
+    let broken = user.text().replace("openai/gpt-5.1", "nosuch/x");
+    fs::write(user.file(), broken).unwrap();
+    let valid = user.run(&["validate"]);
+    assert_eq!(valid.status.code(), Some(1));
+    // One thing after the other can be mended.
+    user.said(&["set", "gateway.port", "19001"]);
+    user.said(&set("openai/gpt-5.1"));
+    user.said(&["validate"]);
+    user.refused(&set("nosuch/x"));
+}
+
+#[test]
 fn what_is_not_known_is_kept_when_that_is_wanted_and_told_by_validate() {
     let user = User::new();
     let output = user.run(&["set", "browser.enabled", "true", "--force"]);

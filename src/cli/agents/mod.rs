@@ -16,6 +16,7 @@ use std::sync::Arc;
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
+use super::checked::would_work;
 use super::output::say;
 use crate::agent::roster::{BindingPlace, Roster};
 use crate::config::channels::ChannelKind;
@@ -67,7 +68,7 @@ fn settings(env: &Env) -> anyhow::Result<Settings> {
 }
 
 fn roster(env: &Env) -> Roster {
-    Roster::new(env.clone(), Arc::new(SystemClock), Box::new(|_| Ok(())))
+    Roster::new(env.clone(), Arc::new(SystemClock), Box::new(would_work(env)))
 }
 
 /// The agent that is named, or the default one.

@@ -8,6 +8,7 @@ use anyhow::{Context, bail};
 use clap::Args;
 use serde_json::{Value, json};
 
+use crate::cli::checked::would_work;
 use crate::cli::output::{note, say};
 use crate::config::document::{
     self, ConfigBase, ConfigSnapshot, ConfigWrite, ConfigWriteError, ConfigWritten,
@@ -177,9 +178,9 @@ fn apply(
 ) -> anyhow::Result<ConfigWritten> {
     let base = ConfigBase::Any;
     let written = if how.dry_run {
-        document::preview(change, &base, env)
+        document::preview(change, &base, env, would_work(env))
     } else {
-        document::write(change, &base, env, |_| Ok(()))
+        document::write(change, &base, env, would_work(env))
     };
     written.map_err(|error| match error {
         ConfigWriteError::Invalid(issue) => {

@@ -19,6 +19,7 @@ use anyhow::bail;
 use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
 
+use super::checked::would_work;
 use super::output::say;
 use crate::config::Env;
 use crate::support::SystemClock;
@@ -95,7 +96,7 @@ fn walk(
         sections,
         env: env.clone(),
         clock: Arc::new(SystemClock),
-        writer: Box::new(FileWriter(env.clone())),
+        writer: Box::new(FileWriter::new(env, would_work(env))),
         mode: args.mode(),
         workspace: args.workspace.clone(),
         skips_check: args.skip_check,

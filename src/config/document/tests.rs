@@ -242,12 +242,12 @@ fn what_is_included_stays_where_it_is_whoever_writes() {
 fn a_preview_writes_nothing() {
     let place = Place::new(Some(FILE));
     let set = ConfigWrite::Set("gateway.port".parse().unwrap(), json!(5));
-    let seen = preview(&set, &ConfigBase::Any, &place.env).unwrap();
+    let seen = preview(&set, &ConfigBase::Any, &place.env, |_| Ok(())).unwrap();
     assert!(seen.changed && seen.needs_restart);
     assert_eq!(seen.config["gateway"]["port"], 5);
     assert_eq!(place.text(), FILE);
     let wrong = ConfigWrite::Set("gateway.port".parse().unwrap(), json!("x"));
-    assert!(preview(&wrong, &ConfigBase::Any, &place.env).is_err());
+    assert!(preview(&wrong, &ConfigBase::Any, &place.env, |_| Ok(())).is_err());
 }
 
 #[test]

@@ -117,7 +117,7 @@ impl From<ConfigIssue> for ConfigWriteError {
 }
 
 /// Replaces or changes the file, when it is still the one that `base` means and
-/// the gateway that runs says that it would work with the new text. It is asked
+/// `would_work` says that a gateway would work with the new text. It is asked
 /// only where that means something else. Blocks.
 ///
 /// # Errors
@@ -150,10 +150,14 @@ pub fn preview(
     write: &ConfigWrite,
     base: &ConfigBase,
     env: &Env,
+    would_work: impl FnOnce(&str) -> Result<(), ConfigIssue>,
 ) -> Result<ConfigWritten, ConfigWriteError> {
     let path = Paths::resolve(env).map_err(|error| refused(&error))?.config_path;
     let before = save::read(&path)?;
     let plan = plan(before.as_deref(), write, base, &path, env)?;
+    if plan.means_else {
+        would_work(&plan.text)?;
+    }
     let changed = before.as_deref() != Some(plan.text.as_str());
     Ok(written(path, Some(plan), changed))
 }
