@@ -82,15 +82,45 @@ fn compare(path: &mut Vec<Step>, before: &Value, after: &Value, found: &mut Vec<
                 });
             }
         }
-        (Value::Array(old), Value::Array(new)) if old.len() <= new.len() && !old.is_empty() => {
+        (Value::Array(old), Value::Array(new)) if let Some(kept) = kept_items(old, new) => {
+            let is_gone = |index: &usize| !kept.contains(index);
+            // From the back, so that those in front of it stay where they are.
+            for index in (0..old.len()).rev().filter(is_gone) {
+                at(Step::Index(index), path, &mut |path| {
+                    found.push(Change::Remove(path.clone().into()));
+                });
+            }
             for (index, item) in new.iter().enumerate() {
-                at(Step::Index(index), path, &mut |path| match old.get(index) {
+                let known = kept.get(index).and_then(|known| old.get(*known));
+                at(Step::Index(index), path, &mut |path| match known {
                     Some(known) => compare(path, known, item, found),
                     None => found.push(Change::Set(path.clone().into(), item.clone())),
                 });
             }
         }
         _ => found.push(Change::Set(path.clone().into(), after.clone())),
+    }
+}
+
+/// Which items of a list are still there, where others only go away or come
+/// behind them; `None` when it is another list.
+fn kept_items(old: &[Value], new: &[Value]) -> Option<Vec<usize>> {
+    if old.is_empty() || new.is_empty() {
+        return None;
+    }
+    if old.len() <= new.len() {
+        return Some((0..old.len()).collect());
+    }
+    let mut rest = old.iter().enumerate();
+    let mut place = |item: &Value| rest.find(|(_, known)| is_same(known, item));
+    new.iter().map(|item| place(item).map(|(index, _)| index)).collect()
+}
+
+/// Whether an item is this one, perhaps with other members.
+fn is_same(known: &Value, item: &Value) -> bool {
+    match (known.get("id"), item.get("id")) {
+        (Some(old), Some(new)) => old == new,
+        _ => known == item,
     }
 }
 
@@ -159,5 +189,36 @@ mod tests {
         let shorter = json!({"gateway": before["gateway"], "list": [2], "gone": true});
         let edited = rewritten(text, &before, &shorter).unwrap();
         assert_eq!(parse(&edited, Path::new("f")).unwrap(), shorter);
+        assert!(edited.contains("list: [ /* two */ 2 ],"), "{edited}");
+    }
+
+    #[test]
+    fn what_stays_in_a_list_keeps_its_comments_when_others_go() {
+        let entry =
+            |id: &str| format!("    // of {id}\n    {{ id: '{id}', name: 'x' }}, // {id}\n");
+        let text = |ids: &[&str]| {
+            let entries: String = ids.iter().map(|id| entry(id)).collect();
+            format!("{{\n  list: [\n{entries}  ],\n}}\n")
+        };
+        let before = text(&["a", "b", "c", "d"]);
+        let meant = parse(&before, Path::new("f")).unwrap();
+        let item = |id: &str, name: &str| json!({"id": id, "name": name});
+        for (after, kept) in [
+            (json!([item("b", "x"), item("d", "y")]), &["b", "d"][..]),
+            (json!([item("a", "y"), item("b", "x"), item("c", "x")]), &["a", "b", "c"]),
+            (json!([item("d", "x")]), &["d"]),
+        ] {
+            let after = json!({"list": after});
+            let edited = rewritten(&before, &meant, &after).unwrap();
+            assert_eq!(parse(&edited, Path::new("f")).unwrap(), after, "{edited}");
+            for id in kept {
+                let own = [format!("// of {id}\n"), format!("}}, // {id}\n")];
+                assert!(own.iter().all(|own| edited.contains(own.as_str())), "{edited}");
+            }
+        }
+        // Another order is another list.
+        let turned = json!({"list": [item("c", "x"), item("b", "x")]});
+        let edited = rewritten(&before, &meant, &turned).unwrap();
+        assert_eq!(parse(&edited, Path::new("f")).unwrap(), turned);
     }
 }
