@@ -83,6 +83,9 @@ async fn a_device_from_elsewhere_gets_in_with_the_command_that_the_error_names()
     assert!(said(&gateway, &words).await.contains(&guest.id()));
     let (_client, auth) = guest.come(&gateway).await;
     assert_eq!(auth["scopes"], json!(["operator.read"]));
+    let none = command(&gateway, &["devices", "approve", "--latest"]).await;
+    assert_eq!(none.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&none.stderr).contains("Nothing waits for approval."));
     let again = command(&gateway, &words).await;
     assert!(!again.status.success(), "it is approved once");
     assert!(String::from_utf8_lossy(&again.stderr).contains("unknown requestId"));

@@ -155,7 +155,7 @@ pub async fn run(
         screen.text(&tell(&answer))?;
     }
     client.close().await;
-    Ok(u8::from(answer["removed"] == false))
+    Ok(u8::from(answer["removed"] == false || answer["ran"] == false))
 }
 
 fn question(command: CronCommand) -> Result<Question, CliError> {

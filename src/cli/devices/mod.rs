@@ -234,7 +234,14 @@ async fn approve(
         let newest = list["pending"][0]["requestId"].as_str();
         match newest.filter(|_| latest) {
             Some(id) => id.to_owned(),
-            None => return show(screen, connect, &list, || text::waiting(&list)),
+            None if latest && !connect.json => {
+                screen.error(text::waiting(&list).trim_end())?;
+                return Ok(1);
+            }
+            None => {
+                show(screen, connect, &list, || text::waiting(&list))?;
+                return Ok(u8::from(latest));
+            }
         }
     };
     let answer = way.request("device.pair.approve", json!({"requestId": request_id})).await?;

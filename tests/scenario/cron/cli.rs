@@ -67,6 +67,9 @@ async fn the_command_makes_changes_runs_and_removes_jobs() {
     assert!(told(&cron(&gateway, &["list"])).starts_with("No jobs"));
     assert!(told(&cron(&gateway, &["list", "--all"])).contains("cron 0 9 * * 1-5 Europe/Paris"));
     assert_eq!(json_of(&gateway, &["enable", &id])["enabled"], true);
+    let early = cron(&gateway, &["run", &id, "--due"]);
+    let said = String::from_utf8_lossy(&early.stdout).into_owned();
+    assert!(early.status.code() == Some(1) && said.starts_with("Does not run: "), "{said}");
     assert!(told(&cron(&gateway, &["run", &id])).starts_with("Runs now: manual:"));
     until("a row", async || (!log(&mut client, &id).await.is_empty()).then_some(())).await;
     let runs = told(&cron(&gateway, &["runs", &id]));
