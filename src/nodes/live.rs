@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::invoke::Waiting;
 use super::{Nodes, policy};
 use crate::bus::{Audience, EventKind};
-use crate::store::{NodeFacts, NodePairRequest};
+use crate::store::{NodeFacts, NodePairRequest, StoreError};
 
 /// Names that a node may declare, of commands or of what it is good for: far
 /// more than any has.
@@ -18,6 +18,8 @@ pub(super) struct State {
     pub nodes: HashMap<String, Arc<LiveNode>>,
     /// The invocations under way, by id.
     pub waiting: HashMap<String, Waiting>,
+    /// How often a grant has changed, also of nodes that are not here.
+    grants: u64,
 }
 
 /// A node that connects.
@@ -88,10 +90,21 @@ impl Nodes {
         if let Some(caps) = &mut facts.caps {
             caps.truncate(MAX_DECLARED);
         }
+        let mut grants = self.state.lock().grants;
+        let granted = self.admit(&node, now_ms).await;
+        let mut live = LiveNode { joined: node, connected_at: now_ms, granted };
+        while let Some((newer, back)) = self.take_in(live, grants) {
+            (grants, live) = (newer, back);
+            live.granted = self.granted_now(&live.joined.node_id).await;
+        }
+    }
+
+    /// Records a node that connects; answers what it is granted.
+    async fn admit(&self, node: &Joining, now_ms: u64) -> Vec<String> {
         let id = self.parts.ids.uuid();
         let (of, live) = (node.node_id.clone(), self.live_ids_with(&node.node_id));
         let admitted = self.parts.store.admit_node(of, node.facts.clone(), id, live, now_ms).await;
-        let granted = match admitted {
+        match admitted {
             Ok(admitted) => {
                 if let Some((request, true)) = &admitted.request {
                     self.tell_requested(request);
@@ -102,15 +115,40 @@ impl Nodes {
                 tracing::error!(node = %node.node_id, %error, "node not recorded; it gets no command");
                 Vec::new()
             }
-        };
-        let live = LiveNode { joined: node, connected_at: now_ms, granted };
-        let nodes = &mut self.state.lock().nodes;
-        // The store may have kept an older connection waiting for longer.
-        let is_newest =
-            nodes.get(&live.joined.node_id).is_none_or(|known| known.connected_at <= now_ms);
-        if is_newest {
-            nodes.insert(live.joined.node_id.clone(), Arc::new(live));
         }
+    }
+
+    /// Has a node among those that are connected, unless a grant has changed
+    /// since there were `grants` of them: that one found nobody to be told. Then
+    /// the node comes back, with how many there are now.
+    fn take_in(&self, live: LiveNode, grants: u64) -> Option<(u64, LiveNode)> {
+        let mut state = self.state.lock();
+        if state.grants != grants {
+            return Some((state.grants, live));
+        }
+        // The store may have kept an older connection waiting for longer.
+        let known = state.nodes.get(&live.joined.node_id);
+        if known.is_none_or(|known| known.connected_at <= live.connected_at) {
+            state.nodes.insert(live.joined.node_id.clone(), Arc::new(live));
+        }
+        None
+    }
+
+    /// What a node was granted, as it is recorded; nothing where that cannot be
+    /// read.
+    async fn granted_now(&self, node_id: &str) -> Vec<String> {
+        let store = &self.parts.store;
+        let granted = async || -> Result<Vec<String>, StoreError> {
+            if let Some((pair, _)) = store.node_pair(node_id).await? {
+                return Ok(pair.facts.commands().to_vec());
+            }
+            let known = store.known_nodes().await?.into_iter().find(|it| it.node_id == node_id);
+            Ok(known.map_or_else(Vec::new, |known| known.facts.commands().to_vec()))
+        };
+        granted().await.unwrap_or_else(|error| {
+            tracing::error!(node = %node_id, %error, "a grant cannot be read; the node gets no command");
+            Vec::new()
+        })
     }
 
     /// A connection of a node is gone: what it was asked for it does not answer.
@@ -157,7 +195,9 @@ impl Nodes {
 
     /// What a node that is connected may be asked for from now on.
     pub(super) fn grant(&self, node_id: &str, granted: &[String]) {
-        if let Some(node) = self.state.lock().nodes.get_mut(node_id) {
+        let mut state = self.state.lock();
+        state.grants += 1;
+        if let Some(node) = state.nodes.get_mut(node_id) {
             Arc::make_mut(node).granted = granted.to_vec();
         }
     }
