@@ -540,13 +540,20 @@ async fn keys_of_aborted_runs_are_free_and_others_stay_taken() {
     for (name, outcome) in [
         ("a", RunOutcome::Done),
         ("b", RunOutcome::Failed("500 scripted failure".into())),
-        ("c", RunOutcome::Aborted),
+        ("c", RunOutcome::Aborted("shutdown")),
     ] {
         store.claim_run(run(name, name)).await.unwrap();
         assert!(store.finish_run("chat", name, outcome.clone(), true, NOW + 1).await.unwrap());
         assert!(!store.finish_run("chat", name, RunOutcome::Done, true, NOW + 2).await.unwrap());
+        if let RunOutcome::Aborted(reason) = outcome {
+            let aborted = store.run(name).await.unwrap().unwrap();
+            assert_eq!(
+                (aborted.state, aborted.error.as_deref()),
+                (RunState::Aborted, Some(reason))
+            );
+        }
         let claim = store.claim_run(run(name, name)).await.unwrap();
-        assert_eq!(claim == Claim::New, outcome == RunOutcome::Aborted, "{name}");
+        assert_eq!(claim == Claim::New, matches!(outcome, RunOutcome::Aborted(_)), "{name}");
     }
     let failed = store.run("b").await.unwrap().unwrap();
     assert_eq!(failed.state, RunState::Failed);

@@ -268,7 +268,7 @@ impl RunsParts {
         let outcome = match end {
             RunEnd::Answered => RunOutcome::Done,
             RunEnd::Failed(error) => RunOutcome::Failed(error.clone()),
-            RunEnd::Aborted(_) => RunOutcome::Aborted,
+            RunEnd::Aborted(reason) => RunOutcome::Aborted(reason.as_str()),
         };
         let (is_stored, now_ms) = (run.is_stored(), self.clock.now_ms());
         let ended = Ended { outcome, is_stored, now_ms };

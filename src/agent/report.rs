@@ -11,7 +11,7 @@ use crate::providers::ProviderErrorKind;
 use crate::store::{RunRecord, RunState};
 use crate::support::sync::Mutex;
 
-use super::run::{ActiveRun, RunEnd};
+use super::run::{AbortReason, ActiveRun, RunEnd};
 
 /// Most ended runs that are kept; the original keeps as many answers.
 const MAX_RUNS: usize = 1000;
@@ -132,7 +132,11 @@ impl RunReport {
             RunState::Active => return None,
             RunState::Done => RunEnd::Answered,
             RunState::Failed => RunEnd::Failed(record.error.unwrap_or_default()),
-            RunState::Aborted => RunEnd::Aborted(super::AbortReason::Rpc),
+            RunState::Aborted => {
+                // Earlier releases have not written down why.
+                let reason = record.error.as_deref().and_then(AbortReason::parse);
+                RunEnd::Aborted(reason.unwrap_or(AbortReason::Rpc))
+            }
             RunState::Interrupted => RunEnd::Failed(INTERRUPTED.into()),
         };
         let is_agent = record.scope == Family::Agent.as_str();
@@ -264,5 +268,16 @@ mod tests {
         let failed = RunReport::of_record(record(RunState::Failed)).unwrap();
         assert_eq!((failed.family, failed.ended_at), (Family::Agent, 3));
         assert_eq!(failed.end, RunEnd::Failed("no luck".into()));
+        for (word, reason) in [
+            (Some("shutdown"), AbortReason::Shutdown),
+            (Some("timeout"), AbortReason::Timeout),
+            (Some("of a later release"), AbortReason::Rpc),
+            (None, AbortReason::Rpc),
+        ] {
+            let error = word.map(str::to_owned);
+            let stopped = RunRecord { error, ..record(RunState::Aborted) };
+            let stopped = RunReport::of_record(stopped).unwrap();
+            assert_eq!(stopped.end, RunEnd::Aborted(reason), "{word:?}");
+        }
     }
 }

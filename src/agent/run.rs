@@ -46,6 +46,13 @@ impl AbortReason {
             Self::Interrupt => "interrupt",
         }
     }
+
+    /// The reason of this word.
+    pub fn parse(word: &str) -> Option<Self> {
+        [Self::Rpc, Self::Stop, Self::Timeout, Self::Shutdown, Self::Interrupt]
+            .into_iter()
+            .find(|reason| reason.as_str() == word)
+    }
 }
 
 /// How a run ended.

@@ -61,7 +61,7 @@ pub struct RunRecord {
     pub text_hash: Option<String>,
     /// How far it is.
     pub state: RunState,
-    /// Why it failed.
+    /// Why it failed; the word of the reason when somebody stopped it.
     pub error: Option<String>,
     /// Start in milliseconds.
     pub created_at: u64,
@@ -114,8 +114,8 @@ pub enum RunOutcome {
     Done,
     /// With this error.
     Failed(String),
-    /// Somebody stopped it; its key is free again.
-    Aborted,
+    /// Somebody stopped it, for this reason; its key is free again.
+    Aborted(&'static str),
 }
 
 impl RunOutcome {
@@ -123,7 +123,7 @@ impl RunOutcome {
         match self {
             Self::Done => (RunState::Done, None),
             Self::Failed(error) => (RunState::Failed, Some(error)),
-            Self::Aborted => (RunState::Aborted, None),
+            Self::Aborted(reason) => (RunState::Aborted, Some(reason)),
         }
     }
 }

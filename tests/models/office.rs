@@ -68,7 +68,7 @@ impl Office {
             }
             Placed::Refused | Placed::IdTaken | Placed::Closed => {
                 self.book.lock().refused.insert(Arc::clone(&run.id));
-                self.record(&run.id, &RunOutcome::Aborted);
+                self.record(&run.id, &RunOutcome::Aborted("rpc"));
                 self.lanes.turn_away(run);
                 return false;
             }
@@ -89,7 +89,7 @@ impl Office {
             let end = RunEnd::Aborted(AbortReason::Rpc);
             let keep_and_tell = async {
                 yield_now().await;
-                self.record(&run.id, &RunOutcome::Aborted);
+                self.record(&run.id, &RunOutcome::Aborted("rpc"));
             };
             self.lanes.end_outside(run, &end, keep_and_tell).await;
         }
@@ -166,7 +166,8 @@ impl Duty for Arc<Office> {
             Some("endless") => RunEnd::Aborted(run.aborted().await),
             _ => run.abort_reason().map_or(RunEnd::Answered, RunEnd::Aborted),
         };
-        let outcome = if end == RunEnd::Answered { RunOutcome::Done } else { RunOutcome::Aborted };
+        let outcome =
+            if end == RunEnd::Answered { RunOutcome::Done } else { RunOutcome::Aborted("rpc") };
         self.record(&run.id, &outcome);
         drop(alone);
         end

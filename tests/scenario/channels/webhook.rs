@@ -10,6 +10,7 @@ use super::receiver::{Behaviour, Receiver, bring, bring_signed, post};
 use super::{SIGNING, with_channels};
 use crate::metrics::Scraped;
 use crate::stage::{admin, call, events, history, lines, refusal, row, told, until};
+use crate::support::client::SOON;
 use crate::support::{Gateway, GatewayOptions, MockProvider, SECRET, WsClient, now_ms};
 
 const PATH: &str = "/webhooks/default";
@@ -335,6 +336,27 @@ async fn a_kill_in_the_middle_of_a_run_is_told_to_the_person_once() {
     let texts = place.receiver.texts(2).await;
     assert!(texts[0].contains("stopped before it had answered"), "{texts:?}");
     assert_eq!(texts[1..], ["Echo: hello"]);
+}
+
+#[tokio::test]
+async fn a_stop_that_cuts_a_run_is_told_to_the_person_too() {
+    let mut place = place(&json!({})).await;
+    place.bring(&from_ann("1", "@mock stream n=2000 delay=50")).await;
+    let mut client = admin(&place.gateway).await;
+    until("it runs", async || {
+        let row = row(&mut client, "agent:main:webhook:direct:ann").await;
+        (row["hasActiveRun"] == true).then_some(())
+    })
+    .await;
+    place.gateway.signal_term();
+    // Runs have some time to end by themselves.
+    let status = place.gateway.wait_exit(3 * SOON).await.expect("an exit");
+    assert_eq!(status.code(), Some(0));
+    assert!(place.receiver.texts(0).await.is_empty(), "the next process says so");
+    place.gateway.restart().await;
+    let texts = place.receiver.texts(1).await;
+    assert!(texts[0].contains("stopped before it had answered"), "{texts:?}");
+    assert_eq!(texts.len(), 1);
 }
 
 #[tokio::test]
