@@ -31,6 +31,9 @@ pub use client::{Clients, is_loopback};
 const MAX_ERROR_BODY: usize = 64 * 1024;
 /// One delta is a few KiB; some proxies send a whole answer as one event.
 const MAX_EVENT: usize = 4 * 1024 * 1024;
+/// Longest pause that a provider may ask for: a limit by the day is over by then, and
+/// a wrong clock or a slip must not put a provider aside for years.
+const RETRY_AFTER_MAX: Duration = Duration::from_hours(24);
 
 /// How long to wait for what.
 #[derive(Debug, Clone, Copy)]
@@ -164,6 +167,10 @@ impl Http {
     }
 
     fn retry_after(&self, headers: &HeaderMap) -> Option<Duration> {
+        Some(self.named_pause(headers)?.min(RETRY_AFTER_MAX))
+    }
+
+    fn named_pause(&self, headers: &HeaderMap) -> Option<Duration> {
         let text = |name: &HeaderName| headers.get(name)?.to_str().ok().map(str::trim);
         let millis = text(&HeaderName::from_static("retry-after-ms"));
         if let Some(millis) = millis.and_then(|text| text.parse::<u64>().ok()) {
@@ -312,6 +319,10 @@ mod tests {
             read("retry-after", "Thu, 01 Jan 1970 00:00:10 GMT"),
             Some(Duration::from_millis(10_000 - FixedClock::NOW))
         );
+        let day = Some(Duration::from_hours(24));
+        assert_eq!(read("retry-after", "86401"), day);
+        assert_eq!(read("retry-after-ms", "18446744073709551615"), day);
+        assert_eq!(read("retry-after", "Fri, 01 Jan 2100 00:00:00 GMT"), day);
         assert_eq!(read("retry-after", "soon"), None);
         assert_eq!(read("retry-after", "-1"), None);
     }
