@@ -9,6 +9,8 @@ mod by_the_clock;
 #[path = "chaos/dice.rs"]
 #[allow(dead_code, reason = "each test crate uses its own part of this module")]
 mod dice;
+#[path = "runs/notices.rs"]
+mod notices;
 #[path = "support/mod.rs"]
 mod support;
 
@@ -229,6 +231,16 @@ impl Place {
         let sent = self.runs.send(request(session, id, text, family));
         // A start that is dropped begins the run.
         matches!(sent.await, Ok((Accepted::Started, _)))
+    }
+
+    /// Waits until no task but those that last is under way.
+    async fn idle(&self) {
+        let ended = async {
+            while !self.tasks.is_empty() {
+                sleep(Duration::from_millis(5)).await;
+            }
+        };
+        timeout(LIMIT, ended).await.expect("tasks end");
     }
 
     async fn end_of(&self, id: &str) -> RunEnd {

@@ -1,10 +1,13 @@
 //! System events that wait for a session's next turn.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use parking_lot::Mutex;
 
 use crate::sessions::SessionKey;
+
+use super::parts::RunsParts;
 
 /// Most events that wait in one session; the oldest give way.
 const MAX_WAITING: usize = 20;
@@ -15,12 +18,21 @@ const MAX_CHARS: usize = 1000;
 #[derive(Debug, Default)]
 pub struct Notices(Mutex<BTreeMap<SessionKey, Waiting>>);
 
-/// What waits for one session.
+/// What waits for one session, or has waited.
 #[derive(Debug, Default)]
-struct Waiting {
-    texts: Vec<String>,
+pub struct Waiting {
+    /// The events, the oldest first.
+    pub texts: Vec<String>,
     /// The last of them that is in the database, too.
-    stored: Option<u64>,
+    pub stored: Option<u64>,
+}
+
+impl Waiting {
+    /// More that has waited.
+    pub fn add(&mut self, later: Self) {
+        self.texts.extend(later.texts);
+        self.stored = self.stored.max(later.stored);
+    }
 }
 
 impl Notices {
@@ -48,16 +60,67 @@ impl Notices {
         waiting.texts.push(text);
     }
 
-    /// Takes what waits for a session, with the id of the last one that the
-    /// database has.
-    pub(super) fn take(&self, key: &SessionKey) -> (Vec<String>, Option<u64>) {
-        let taken = self.0.lock().remove(key).unwrap_or_default();
-        (taken.texts, taken.stored)
+    /// Takes what waits for a session.
+    pub(super) fn take(&self, key: &SessionKey) -> Waiting {
+        self.0.lock().remove(key).unwrap_or_default()
+    }
+
+    /// What was taken waits again, before what has come since.
+    pub(super) fn put_back(&self, key: &SessionKey, mut taken: Waiting) {
+        if taken.texts.is_empty() {
+            return;
+        }
+        let mut all = self.0.lock();
+        let waiting = all.entry(key.clone()).or_default();
+        taken.add(std::mem::take(waiting));
+        let surplus = taken.texts.len().saturating_sub(MAX_WAITING);
+        taken.texts.drain(..surplus);
+        *waiting = taken;
     }
 
     /// All that waits, for `status`.
     pub fn of_all(&self) -> Vec<String> {
         self.0.lock().values().flat_map(|waiting| waiting.texts.clone()).collect()
+    }
+}
+
+/// Events that were taken for a turn. Unless they are heard in it, they wait again
+/// when this is dropped.
+pub struct Untold<'a> {
+    pub(super) parts: &'a RunsParts,
+    pub(super) key: SessionKey,
+    pub(super) waiting: Waiting,
+}
+
+impl Untold<'_> {
+    /// The events.
+    pub fn texts(&self) -> &[String] {
+        &self.waiting.texts
+    }
+
+    /// Takes what has come since; answers that alone.
+    pub(super) fn take_more(&mut self) -> Vec<String> {
+        let more = self.parts.notices.take(&self.key);
+        let texts = more.texts.clone();
+        self.waiting.add(more);
+        texts
+    }
+
+    /// Somebody has heard them: the database forgets them, too.
+    pub fn set_heard(&mut self) {
+        let Some(last) = std::mem::take(&mut self.waiting).stored else { return };
+        let (store, key) = (Arc::clone(&self.parts.store), self.key.clone());
+        self.parts.tasks.spawn("notices", async move {
+            if let Err(error) = store.forget_notices(key.as_str(), last).await {
+                tracing::warn!(session = %key, %error, "system events are told again");
+            }
+        });
+    }
+}
+
+impl Drop for Untold<'_> {
+    fn drop(&mut self) {
+        self.parts.notices.put_back(&self.key, std::mem::take(&mut self.waiting));
     }
 }
 
@@ -78,9 +141,30 @@ mod tests {
             notices.add(&key, &format!("event {index}"));
             notices.add_stored(&key, &format!("event {index}"), index);
         }
-        let (taken, stored) = notices.take(&key);
-        assert_eq!((taken.len(), stored), (MAX_WAITING, Some(29)));
-        assert_eq!(taken.last().map(String::as_str), Some("event 29"));
-        assert!(notices.take(&key).0.is_empty());
+        let taken = notices.take(&key);
+        assert_eq!((taken.texts.len(), taken.stored), (MAX_WAITING, Some(29)));
+        assert_eq!(taken.texts.last().map(String::as_str), Some("event 29"));
+        assert!(notices.take(&key).texts.is_empty());
+    }
+
+    #[test]
+    fn events_that_were_put_back_come_first_and_are_bounded_too() {
+        let notices = Notices::default();
+        let key = SessionKey::from_canonical("agent:main:main");
+        notices.add_stored(&key, "first", 7);
+        let taken = notices.take(&key);
+        notices.add(&key, "second");
+        notices.put_back(&key, taken);
+        let taken = notices.take(&key);
+        assert_eq!(
+            (&taken.texts[..], taken.stored),
+            (&["first".into(), "second".into()][..], Some(7))
+        );
+        for index in 0..MAX_WAITING {
+            notices.add(&key, &index.to_string());
+        }
+        notices.put_back(&key, taken);
+        let taken = notices.take(&key);
+        assert_eq!((taken.texts.len(), taken.texts[0].as_str()), (MAX_WAITING, "0"));
     }
 }

@@ -26,7 +26,7 @@ use super::emitter::Emitter;
 use super::exec::Processes;
 use super::feed::{Feed, RunNews};
 use super::models::Models;
-use super::notices::{Notices, shortened};
+use super::notices::{Notices, Untold, shortened};
 use super::run::{ActiveRun, RunEnd};
 use super::session_events::SessionEvents;
 use super::skills::Skills;
@@ -101,18 +101,10 @@ impl RunsParts {
         self.notices.add_stored(key, text, id);
     }
 
-    /// Takes the system events that wait for a session.
-    pub fn take_notices(&self, key: &SessionKey) -> Vec<String> {
-        let (texts, stored) = self.notices.take(key);
-        if let Some(last) = stored {
-            let (store, key) = (Arc::clone(&self.store), key.clone());
-            self.tasks.spawn("notices", async move {
-                if let Err(error) = store.forget_notices(key.as_str(), last).await {
-                    tracing::warn!(session = %key, %error, "system events are told again");
-                }
-            });
-        }
-        texts
+    /// Takes the system events that wait for a session. They are kept for a next
+    /// time until they have been heard.
+    pub fn take_notices(&self, key: &SessionKey) -> Untold<'_> {
+        Untold { parts: self, key: key.clone(), waiting: self.notices.take(key) }
     }
 
     /// Brings back the system events that waited when the last process ended.

@@ -19,6 +19,7 @@ use crate::support::millis;
 use super::emitter::Emitter;
 use super::feed::RunNews;
 use super::models::SessionModel;
+use super::notices::Untold;
 use super::parts::RunsParts;
 use super::prompt::Prompt;
 use super::recovery;
@@ -41,10 +42,19 @@ const TOO_LONG: &str = "context_length";
 /// Executes `run` to its end and tells everybody.
 pub async fn execute(runs: &Arc<Runs>, run: &Arc<ActiveRun>) -> RunEnd {
     let (parts, emitter) = (runs.parts(), runs.emitter(run));
-    let (used, notices) = (Usage::default(), Vec::new());
-    let fill = Fill::default();
-    let mut turn =
-        Turn { runs, parts, run, emitter, used, notices, fill, kept: None, answer_id: None };
+    let untold = parts.take_notices(&run.key);
+    let mut turn = Turn {
+        runs,
+        parts,
+        run,
+        emitter,
+        used: Usage::default(),
+        notices: untold.texts().to_vec(),
+        untold,
+        fill: Fill::default(),
+        kept: None,
+        answer_id: None,
+    };
     let started_at = turn.emitter.started_at();
     let update = turn.update(move |entry| {
         entry.status = Some("running".into());
@@ -96,6 +106,8 @@ struct Turn<'a> {
     used: Usage,
     /// What happened since the last run.
     notices: Vec<String>,
+    /// Those of them that no model has heard yet.
+    untold: Untold<'a>,
     /// How full the context is.
     fill: Fill,
     /// What had been said when somebody stopped the run.
@@ -114,7 +126,7 @@ impl Turn<'_> {
         for round in 0..MAX_ROUNDS {
             self.runs.take_in(self.run, &taken).await?;
             taken.clear();
-            self.notices.extend(self.parts.take_notices(&self.run.key));
+            self.notices.extend(self.untold.take_more());
             // Read again each time: a change of the model or the thinking level
             // holds from the next call on.
             let entry = self.parts.sessions.entry(&self.run.key).await?.unwrap_or_default();
@@ -142,6 +154,7 @@ impl Turn<'_> {
                 }
                 asked => asked?,
             };
+            self.untold.set_heard();
             let model = Arc::clone(route.model());
             last = Some(route);
             self.used = add(&self.used, &message.usage);

@@ -80,7 +80,8 @@ impl Beat {
         if self.cause == Cause::Clock && self.runs.is_busy(&key) {
             return Err(Quiet::Skipped("requests-in-flight"));
         }
-        let events = parts.take_notices(&key);
+        let mut untold = parts.take_notices(&key);
+        let events = untold.texts();
         if events.is_empty() && self.cause == Cause::Clock && !self.has_something_to_read().await {
             return Err(Quiet::Skipped("empty-heartbeat-file"));
         }
@@ -88,7 +89,7 @@ impl Beat {
         let text = if events.is_empty() {
             texts::heartbeat(&self.settings.prompt, &zone, now)
         } else {
-            texts::events(&events, &zone, now)
+            texts::events(events, &zone, now)
         };
         let mut message = UserMessage::text(text, now);
         message.extra.insert("provenance".into(), json!({"kind": HEARTBEAT_KIND}));
@@ -113,16 +114,13 @@ impl Beat {
             terms,
         });
         match sent.await {
-            Ok((_, start)) => drop(start),
-            Err(error) => {
-                // They are heard at the next turn instead.
-                for event in &events {
-                    if let Err(error) = parts.notice(&key, event).await {
-                        tracing::error!(session = %key, %error, "system event lost");
-                    }
-                }
-                return Err(Quiet::Failed(error.to_string()));
+            Ok((_, start)) => {
+                // They stand in the transcript.
+                untold.set_heard();
+                drop(start);
             }
+            // They are heard at the next turn instead.
+            Err(error) => return Err(Quiet::Failed(error.to_string())),
         }
         let report = self.runs.ends(Some(Family::Agent), &run_id).await;
         let report = report.map_err(|error| Quiet::Failed(error.to_string()))?;

@@ -1,0 +1,27 @@
+//! System events, and the runs that take them.
+
+use clawgate::agent::{Family, RunEnd};
+
+use super::{Place, key, place};
+
+/// What waits for a next run, in the database.
+async fn kept(place: &Place) -> Vec<String> {
+    place.store.notices().await.unwrap().into_iter().map(|row| row.text).collect()
+}
+
+#[tokio::test]
+async fn an_event_waits_until_a_model_has_heard_it() {
+    let place = place().await;
+    let parts = place.runs.parts();
+    parts.notice(&key(0), "the job is done").await.unwrap();
+    assert!(place.send(0, "one", "one @mock err status=400", Family::Chat).await);
+    assert!(matches!(place.end_of("one").await, RunEnd::Failed(_)));
+    assert_eq!(parts.notices.of_all(), ["the job is done"]);
+    assert_eq!(kept(&place).await, ["the job is done"]);
+
+    assert!(place.send(0, "two", "two @mock text", Family::Chat).await);
+    assert_eq!(place.end_of("two").await, RunEnd::Answered);
+    assert!(parts.notices.of_all().is_empty());
+    place.idle().await;
+    assert!(kept(&place).await.is_empty());
+}
