@@ -6,6 +6,8 @@
 
 #[path = "runs/by_the_clock.rs"]
 mod by_the_clock;
+#[path = "runs/cut_calls.rs"]
+mod cut_calls;
 #[path = "chaos/dice.rs"]
 #[allow(dead_code, reason = "each test crate uses its own part of this module")]
 mod dice;

@@ -160,8 +160,9 @@ impl Turn<'_> {
             self.used = add(&self.used, &message.usage);
             self.fill.counted(&message.usage);
             self.keep_from_asking(&mut message, &toolbox, &mut unknown);
+            let is_cut = self.settle_cut(&mut message);
             let calls: Vec<_> = message.tool_calls().cloned().collect();
-            let goes_on = !calls.is_empty() && message.stop_reason == StopReason::ToolUse;
+            let goes_on = is_cut || !calls.is_empty() && message.stop_reason == StopReason::ToolUse;
             if !goes_on {
                 // Asked only now, and before the answer counts as the last:
                 // who comes later finds the run over and gets its own.
@@ -172,9 +173,13 @@ impl Turn<'_> {
                 }
             }
             if goes_on {
-                let handed = handed(&calls, &toolbox);
+                let handed = if is_cut { vec![] } else { handed(&calls, &toolbox) };
                 let asked = self.store_call(message.clone()).await?;
-                self.call_tools(calls, &toolbox, &model, &asked).await?;
+                if is_cut {
+                    self.refuse_calls(calls, &toolbox, &asked).await?;
+                } else {
+                    self.call_tools(calls, &toolbox, &model, &asked).await?;
+                }
                 if !handed.is_empty() {
                     self.note_answer(&message, &entry, &model);
                     self.run.note(|progress| progress.handed = handed);

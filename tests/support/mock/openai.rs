@@ -10,7 +10,7 @@ use super::{Step, failure_answer, json_answer, stream_answer, tokens};
 
 pub fn answer(body: &Value, serial: u64) -> Response<Body> {
     let mut plan = plan::plan(&body["messages"]);
-    let is_cut = shorten(&mut plan, body);
+    let is_cut = shorten(&mut plan, body) || plan.is_cut;
     if let Some(failure) = plan.failure.as_ref().filter(|failure| failure.after_chunks == 0) {
         let error = json!({ "error": {
             "message": failure.message, "type": failure.kind, "code": null, "param": null,

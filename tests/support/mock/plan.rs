@@ -12,6 +12,8 @@ pub struct Plan {
     pub think: Vec<String>,
     pub text: Vec<String>,
     pub tools: Vec<Tool>,
+    /// Whether the calls end at the limit of the output.
+    pub is_cut: bool,
     pub delay: Duration,
     pub failure: Option<Failure>,
 }
@@ -90,6 +92,7 @@ fn call_tools(script: &Directive, turn: &Turn, plan: &mut Plan) {
         .collect();
     let per_round = if script.options.contains_key("parallel") { all.len().max(1) } else { 1 };
     plan.tools = all.into_iter().skip(turn.rounds * per_round).take(per_round).collect();
+    plan.is_cut = !plan.tools.is_empty() && script.options.contains_key("cut");
     if plan.tools.is_empty() {
         let first: String =
             turn.last_tool.lines().next().unwrap_or_default().chars().take(60).collect();
