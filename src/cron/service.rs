@@ -2,13 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use jiff::tz::TimeZone;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
 
 use crate::agent::web::{GuardedClient, Tls};
 use crate::bus::{Audience, Bus, EventKind};
@@ -25,6 +25,7 @@ use super::job::{Job, Origin};
 use super::missed::MissedPolicy;
 use super::outlet::Outlet;
 use super::run_log;
+use super::scheduler::BROKEN;
 
 /// What the service works with.
 pub struct CronParts {
@@ -61,7 +62,7 @@ pub struct Cron {
     pub(super) permits: Permits,
     env: Env,
     /// Whether the gateway stops: what is due then is for the next one.
-    stopped: AtomicBool,
+    pub(super) stopped: CancellationToken,
 }
 
 /// What runs, and what is about to.
@@ -141,7 +142,7 @@ impl Cron {
             state: Mutex::default(),
             permits,
             env: env.clone(),
-            stopped: AtomicBool::new(false),
+            stopped: CancellationToken::new(),
             parts,
         })
     }
@@ -169,14 +170,14 @@ impl Cron {
     /// Begins no more runs and asks nobody by the clock; those that are under
     /// way end like others.
     pub fn stop(&self) {
-        self.stopped.store(true, Ordering::SeqCst);
+        self.stopped.cancel();
         self.changed.notify_one();
         self.heartbeats.set_enabled(false);
     }
 
     /// Whether the gateway stops.
     pub(super) fn is_stopped(&self) -> bool {
-        self.stopped.load(Ordering::SeqCst)
+        self.stopped.is_cancelled()
     }
 
     /// Marks a job as running; false when it does already.
@@ -226,14 +227,15 @@ impl Cron {
         let claim = edited.zip(claimed.try_recv().ok());
         let wanted = claim.as_ref().is_some_and(|(_, claim)| claim.ticket.is_some());
         let ticket = claim.and_then(|(edited, claim)| self.take(&edited, claim));
-        if wanted && ticket.is_none() {
-            // Its row is there: that instant has had its run.
-            self.edit(id, super::claim::not_again).await?;
+        if ticket.is_some() {
+            return Ok(ticket);
         }
-        if ticket.is_none() && is_free {
+        // Its row may be there: then that instant has had its run.
+        let settled = if wanted { self.edit(id, super::claim::not_again).await } else { Ok(None) };
+        if is_free {
             self.release(id);
         }
-        Ok(ticket)
+        settled.map(|_| None)
     }
 
     /// Tells of what does not run; answers what does.
@@ -253,11 +255,24 @@ impl Cron {
         None
     }
 
-    /// Claims a run that somebody wants now.
+    /// Claims a run that somebody wants now. Who asks may go away: what has been
+    /// claimed begins all the same, or the job would count as running for ever.
     ///
     /// # Errors
     /// When there is no such job, or it cannot be written down.
-    pub async fn ask(self: &Arc<Self>, id: &str, only_due: bool) -> Result<Asked, CronError> {
+    pub async fn ask(
+        self: &Arc<Self>,
+        tasks: &Tasks,
+        id: &str,
+        only_due: bool,
+    ) -> Result<Asked, CronError> {
+        let (cron, id) = (Arc::clone(self), id.to_owned());
+        let asking = async move { cron.claim_asked(&id, only_due).await };
+        let asked = tasks.spawn("cron ask", asking).await.ok().flatten();
+        asked.unwrap_or_else(|| Err(CronError::Refused(BROKEN.into())))
+    }
+
+    async fn claim_asked(self: &Arc<Self>, id: &str, only_due: bool) -> Result<Asked, CronError> {
         if self.is_stopped() {
             return Err(CronError::Refused("the gateway is stopping; ask again after that".into()));
         }

@@ -78,7 +78,8 @@ pub async fn remove(cx: Ctx, p: CronIdParams) -> Reply<Value> {
 
 /// `cron.run`: runs a job now; its run begins after the answer.
 pub async fn run(cx: Ctx, p: CronRunParams) -> Reply<Value> {
-    let asked = cx.services.runs.parts().cron.ask(&p.id, p.only_due).await.map_err(told)?;
+    let parts = cx.services.runs.parts();
+    let asked = parts.cron.ask(&parts.tasks, &p.id, p.only_due).await.map_err(told)?;
     Ok(match asked {
         Asked::Enqueued(run_id, enqueued) => {
             cx.after_answer(enqueued);

@@ -272,3 +272,16 @@ async fn sessions_of_runs_go_after_a_day_and_the_job_shows_the_last_one() {
     let shown = entry(&format!("agent:main:cron:{id}")).await.expect("the job has no session");
     assert_eq!(shown.session_id, last.session_id);
 }
+
+#[tokio::test]
+async fn a_run_that_was_asked_for_begins_though_who_asked_has_gone() {
+    let scene = Scene::new().await;
+    let id = scene.add(json!({"kind": "every", "everyMs": HOUR}), json!({})).await;
+    for count in 1..=2 {
+        let mut asking = Box::pin(scene.cron.ask(&scene.place.tasks, &id, false));
+        assert!(futures_util::poll!(&mut asking).is_pending());
+        drop(asking);
+        let rows = scene.wait_for(&id, count).await;
+        assert_eq!(rows[count - 1]["status"], "ok", "{rows:?}");
+    }
+}

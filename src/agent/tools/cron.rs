@@ -148,7 +148,8 @@ async fn act(cx: &ToolContext, arguments: &Value) -> Result<Value, String> {
         }
         "run" => {
             let id = own_job(cx, arguments).await?;
-            let asked = cron.ask(&id, arguments["runMode"] == "due").await.map_err(told)?;
+            let only_due = arguments["runMode"] == "due";
+            let asked = cron.ask(&cx.parts().tasks, &id, only_due).await.map_err(told)?;
             Ok(match asked {
                 // It begins as this goes.
                 Asked::Enqueued(run_id, _) => {
