@@ -85,6 +85,7 @@ impl Claim {
             job: CronJobChange::Put(job.to_row(next, row.origin.clone())),
             added,
             ended: Vec::new(),
+            undone: None,
         };
         Some(Self { change, ticket, job, entry })
     }
@@ -137,6 +138,7 @@ pub(super) fn asked(
         job: CronJobChange::Put(job.to_row(next, row.origin.clone())),
         added: vec![started(&ticket)],
         ended: Vec::new(),
+        undone: None,
     };
     Some((ticket, change))
 }
@@ -150,6 +152,24 @@ pub(super) fn not_again(row: &CronJobRow) -> Option<CronChange> {
         job.state.next_run_at_ms = None;
     }
     Some(CronChange::of_job(CronJobChange::Put(job.to_row(row.due_at, row.origin.clone()))))
+}
+
+/// A run that has not begun and is not to begin now: its instant is due again.
+/// `None` when it is the run of no instant.
+pub(super) fn put_back(row: &CronJobRow, ticket: &Ticket) -> Option<CronChange> {
+    if ticket.row_id != row_id(&row.id, ticket.instant) {
+        return None;
+    }
+    let mut job = Job::of_row(row).ok()?;
+    job.state.running_at_ms = None;
+    // Somebody may have given it another single instant meanwhile, or turned it off.
+    let is_moved = row.due_at.is_some() && job.timing().is_ok_and(|timing| timing.is_once());
+    let due_at = if is_moved { row.due_at } else { Some(ticket.instant) };
+    let due_at = due_at.filter(|_| job.enabled);
+    job.state.next_run_at_ms = due_at;
+    let put = job.to_row(due_at, row.origin.clone());
+    let undone = Some(ticket.row_id.clone());
+    Some(CronChange { undone, ..CronChange::of_job(CronJobChange::Put(put)) })
 }
 
 fn origin(row: &CronJobRow) -> Option<Origin> {

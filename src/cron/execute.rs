@@ -13,6 +13,7 @@ use crate::providers::ThinkingLevel;
 use crate::sessions::{JOB_KIND, SessionEntry, SessionError, SessionKey};
 use crate::telemetry::metrics::NUMBERS;
 
+use super::claim;
 use super::job::Job;
 use super::outcome::Outcome;
 use super::retry;
@@ -41,7 +42,14 @@ impl Worker {
     /// Runs a job whose row is written, to its end.
     pub(super) async fn run(self: &Arc<Self>, ticket: &Ticket) {
         // The semaphore is never closed.
-        let permit = self.cron.permits.acquire().await;
+        let permit = tokio::select! {
+            biased;
+            () = self.cron.stopped.cancelled() => None,
+            permit = self.cron.permits.acquire() => permit,
+        };
+        if self.cron.is_stopped() && self.put_back(ticket).await {
+            return;
+        }
         let job = &ticket.job;
         self.cron.tell("started", job, &json!({"runAtMs": ticket.started_at}));
         // It may have been removed since the job was made.
@@ -61,6 +69,21 @@ impl Worker {
         self.sweep().await;
         // What is due meanwhile was looked at while this ran.
         self.cron.changed.notify_one();
+    }
+
+    /// Leaves a run that has not begun to the next process; `false` when it is not
+    /// one of an instant, which would come again.
+    async fn put_back(&self, ticket: &Ticket) -> bool {
+        let (of_ticket, id) = (ticket.clone(), &ticket.job.id);
+        let edited = self.cron.edit(id, move |row| claim::put_back(row, &of_ticket)).await;
+        let is_back = edited.as_ref().is_ok_and(Option::is_some);
+        if let Err(error) = edited {
+            tracing::error!(job = %id, %error, "run of a job not left to the next start");
+        }
+        if is_back {
+            self.cron.release(id);
+        }
+        is_back
     }
 
     /// Writes down how a run ended, and tells of it.

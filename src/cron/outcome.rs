@@ -176,6 +176,7 @@ impl Outcome {
             job: if goes { CronJobChange::Remove } else { put },
             added: Vec::new(),
             ended: vec![self.row(ticket, &entry, now)],
+            undone: None,
         };
         Some(Ended { change, job, entry, goes })
     }

@@ -68,12 +68,14 @@ pub struct CronChange {
     pub added: Vec<CronRunRow>,
     /// Runs that are there already, as they are now.
     pub ended: Vec<CronRunRow>,
+    /// The run that has not begun after all.
+    pub undone: Option<String>,
 }
 
 impl CronChange {
     /// A change of the job alone.
     pub const fn of_job(job: CronJobChange) -> Self {
-        Self { job, added: Vec::new(), ended: Vec::new() }
+        Self { job, added: Vec::new(), ended: Vec::new(), undone: None }
     }
 }
 
@@ -172,6 +174,11 @@ pub(super) fn edit(
         change.added.iter().map(|run| add_run(connection, run)).collect::<Result<_, _>>()?;
     for run in &change.ended {
         end_run(connection, run)?;
+    }
+    if let Some(id) = &change.undone {
+        connection
+            .prepare_cached("DELETE FROM cron_runs WHERE id = ?1 AND status = 'started'")?
+            .execute([id])?;
     }
     let after = match change.job {
         CronJobChange::Keep => Some(before.clone()),
@@ -374,7 +381,7 @@ mod tests {
             let take = |before: &CronJobRow| {
                 let job = CronJobChange::Put(CronJobRow { due_at: Some(9), ..before.clone() });
                 let added = vec![run("a@5", "a", "started", 5)];
-                Some(CronChange { job, added, ended: Vec::new() })
+                Some(CronChange { added, ..CronChange::of_job(job) })
             };
             edit(&database, "a", Box::new(take)).unwrap().unwrap()
         };

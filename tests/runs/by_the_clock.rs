@@ -273,6 +273,11 @@ async fn sessions_of_runs_go_after_a_day_and_the_job_shows_the_last_one() {
     assert_eq!(shown.session_id, last.session_id);
 }
 
+fn slow() -> Value {
+    json!({"sessionTarget": "isolated", "delivery": {"mode": "none"},
+        "payload": {"kind": "agentTurn", "message": "@mock stream n=10 delay=100"}})
+}
+
 #[tokio::test]
 async fn a_run_that_was_asked_for_begins_though_who_asked_has_gone() {
     let scene = Scene::new().await;
@@ -284,4 +289,37 @@ async fn a_run_that_was_asked_for_begins_though_who_asked_has_gone() {
         let rows = scene.wait_for(&id, count).await;
         assert_eq!(rows[count - 1]["status"], "ok", "{rows:?}");
     }
+}
+
+#[tokio::test]
+async fn a_job_that_waits_for_its_place_at_a_stop_is_due_again() {
+    let scene = Scene::new().await;
+    let at = |seconds: u64| json!({"kind": "at", "at": (NOON + seconds * SECOND).to_string()});
+    let mut jobs = Vec::new();
+    for _ in 0..=scene.place.runs.parts().settings.now().cron.max_concurrent {
+        jobs.push(scene.add(at(10), slow()).await);
+    }
+    scene.set(NOON + 10 * SECOND).await;
+    let deadline = Instant::now() + LIMIT;
+    for id in &jobs {
+        while scene.job(id).await["state"]["runningAtMs"].is_null() {
+            assert!(Instant::now() < deadline, "a job is not claimed");
+            sleep(Duration::from_millis(5)).await;
+        }
+    }
+    scene.cron.stop();
+    let due = async || scene.place.store.due_cron_jobs(NOON + 10 * SECOND).await.unwrap();
+    while due().await.is_empty() {
+        assert!(Instant::now() < deadline, "no job is due again");
+        sleep(Duration::from_millis(5)).await;
+    }
+    scene.place.idle().await;
+    let again = due().await;
+    for id in &again {
+        let job = scene.job(id).await;
+        assert_eq!(job["enabled"], true, "{job}");
+        assert!(job["state"]["runningAtMs"].is_null(), "{job}");
+        assert_eq!(scene.rows(id).await, Vec::<Value>::new());
+    }
+    assert_eq!(scene.place.store.open_cron_runs().await.unwrap(), []);
 }
