@@ -151,6 +151,10 @@ pub trait Ear: Send + Sync {
     /// be; an error asks to come with it again.
     fn hear(&self, inbound: Inbound) -> BoxFuture<'_, Result<Received, String>>;
 
+    /// A message is not brought again though it could not be taken, for this reason:
+    /// whoever wrote it is told.
+    fn give_up(&self, inbound: Inbound, why: String) -> BoxFuture<'_, ()>;
+
     /// What the channel has kept under a name of its own.
     fn recall<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<Option<String>, String>>;
 

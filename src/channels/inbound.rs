@@ -128,33 +128,14 @@ impl Channels {
         mut inbound: Inbound,
     ) -> Result<Received, String> {
         let (parts, config) = (&self.0.parts, &account.config);
-        let key = route::session_of(
-            &parts.settings.now().channels,
-            config,
-            &inbound.chat,
-            &parts.keys.now(),
-        );
+        let reply = self.reply_to(account, &inbound);
+        let (key, run_id) = (reply.key.clone(), reply.run_id.clone());
         let entry = parts.sessions.entry(&key).await.map_err(|error| error.to_string())?;
         if !access::is_addressed(config, &inbound, entry.as_ref()) {
             return Ok(Received::Ignored("it is not to the agent"));
         }
-        let run_id = format!(
-            "{}:{}:{}:{}",
-            config.kind.as_str(),
-            config.id,
-            inbound.chat.id,
-            inbound.message_id
-        );
-        let address = address(account, &inbound);
         fetch_files(account, &mut inbound).await;
         self.note_context(account, &key, &inbound).await?;
-        let reply = ReplyTo {
-            run_id: run_id.clone(),
-            family: Family::Chat,
-            key: key.clone(),
-            address: address.clone(),
-            reply_to: Some(inbound.message_id.clone()),
-        };
         // Before it is accepted: a crash between the two loses no reply.
         let is_new = self.expect(&reply).await.map_err(failed)?;
         let said = Said {
@@ -184,6 +165,39 @@ impl Channels {
             }
         }
         Ok(Received::Accepted(run_id))
+    }
+
+    /// How a message is answered: by which run, in which session, and where.
+    fn reply_to(&self, account: &Account, inbound: &Inbound) -> ReplyTo {
+        let (parts, config) = (&self.0.parts, &account.config);
+        let (kind, id) = (config.kind.as_str(), &config.id);
+        let channels = &parts.settings.now().channels;
+        ReplyTo {
+            run_id: format!("{kind}:{id}:{}:{}", inbound.chat.id, inbound.message_id),
+            family: Family::Chat,
+            key: route::session_of(channels, config, &inbound.chat, &parts.keys.now()),
+            address: address(account, inbound),
+            reply_to: Some(inbound.message_id.clone()),
+        }
+    }
+
+    /// Tells whoever wrote a message that it was given up, if it was to be answered.
+    pub(super) async fn tell_given_up(
+        &self,
+        account: &Arc<Account>,
+        inbound: &Inbound,
+        why: &str,
+    ) -> Result<(), String> {
+        let verdict = access::judge(self, account, inbound).await.map_err(failed)?;
+        let reply = self.reply_to(account, inbound);
+        let entry = self.0.parts.sessions.entry(&reply.key).await;
+        let entry = entry.map_err(|error| error.to_string())?;
+        let is_addressed = access::is_addressed(&account.config, inbound, entry.as_ref());
+        if !is_addressed || !matches!(verdict, Verdict::Allowed) {
+            return Ok(());
+        }
+        self.expect(&reply).await.map_err(failed)?;
+        self.answer(&reply, &format!("⚠️ {why}\nSend your message again to get an answer.")).await
     }
 
     /// Writes into the session where its messages come from: that is where

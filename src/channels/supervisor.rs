@@ -209,6 +209,15 @@ impl Ear for AccountEar {
         })
     }
 
+    fn give_up(&self, inbound: Inbound, why: String) -> BoxFuture<'_, ()> {
+        Box::pin(async move {
+            let told = self.channels.tell_given_up(&self.account, &inbound, &why).await;
+            if let Err(error) = told {
+                tracing::error!(message = inbound.message_id, error, "message given up silently");
+            }
+        })
+    }
+
     fn recall<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<Option<String>, String>> {
         Box::pin(async move {
             let name = self.name(name);

@@ -3,7 +3,8 @@
 
 use std::sync::{Arc, Weak};
 
-use super::chat;
+use super::chat::{self, Handed};
+use crate::agent::SendError;
 use crate::auth::Principal;
 use crate::bus::Subscriber;
 use crate::channels::{Inlet, InletError, Said, Taken};
@@ -54,21 +55,26 @@ async fn accept(services: Arc<Services>, said: Said) -> Result<Taken, InletError
         idempotency_key: said.run_id,
     };
     let checked = chat::check(&cx, key, params).await.map_err(refused)?;
-    let answer = chat::deliver(&cx, checked.never_a_repeat()).await;
-    match answer {
-        Ok(answer) if answer["aborted"].is_boolean() => {
-            Ok(Taken::Stopped(answer["runIds"].as_array().map_or(0, Vec::len)))
-        }
-        Ok(_) => Ok(Taken::Run),
-        // It was accepted before the last stop; its end is told all the same.
-        Err(error) if is_interrupted(&error) => Ok(Taken::Run),
-        Err(error) => Err(refused(error)),
+    match chat::hand_in(&cx, checked.never_a_repeat()).await.map_err(refused)? {
+        Handed::Stopped(runs) => Ok(Taken::Stopped(runs.len())),
+        // One that was accepted before the last stop has its end told all the same.
+        Handed::Sent(Ok(_)) => Ok(Taken::Run),
+        Handed::Sent(Err(error)) => Err(unsent(&error)),
     }
 }
 
-fn is_interrupted(error: &ErrorShape) -> bool {
-    let payload = error.payload.as_deref();
-    payload.is_some_and(|it| it["summary"].as_str().is_some_and(|it| it == chat::INTERRUPTED))
+/// What another try may mend is tried again, as nothing else of the chat is taken
+/// meanwhile; the rest is told to the person, who knows best what to do.
+fn unsent(error: &SendError) -> InletError {
+    let text = error.to_string();
+    match error {
+        SendError::Stopping | SendError::Store(_) | SendError::Broken => InletError::Later(text),
+        SendError::TooMany
+        | SendError::IdTaken
+        | SendError::Session(_)
+        | SendError::Media(_)
+        | SendError::Unwritable(_) => InletError::Refused(text),
+    }
 }
 
 /// What cannot be served now may be later; everything else is told.
@@ -105,7 +111,10 @@ mod tests {
         assert_eq!(later, InletError::Later("Error: x".into()));
         let told = refused(ErrorShape::invalid("no"));
         assert_eq!(told, InletError::Refused("no".into()));
-        let payload = serde_json::json!("x");
-        assert!(!is_interrupted(&ErrorShape::unavailable("x").payload(payload)));
+        let later = unsent(&SendError::Stopping);
+        assert_eq!(later, InletError::Later(SendError::Stopping.to_string()));
+        for error in [SendError::TooMany, SendError::Unwritable("no space".into())] {
+            assert_eq!(unsent(&error), InletError::Refused(error.to_string()));
+        }
     }
 }

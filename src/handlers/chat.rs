@@ -101,8 +101,27 @@ pub(super) async fn check(cx: &Ctx, key: SessionKey, p: ChatSendParams) -> Reply
     Ok(Checked { request, task, route: p.route, deliver: p.deliver })
 }
 
-/// Does what a message is for.
+/// What became of a message.
+pub(super) enum Handed {
+    /// It has stopped these runs.
+    Stopped(Vec<String>),
+    /// It was accepted, or not.
+    Sent(Result<Accepted, SendError>),
+}
+
+/// Does what a message is for, and answers it.
 pub(super) async fn deliver(cx: &Ctx, message: Checked) -> Reply<Value> {
+    let run_id = message.request.idempotency_key.clone();
+    match hand_in(cx, message).await? {
+        Handed::Stopped(runs) => {
+            Ok(json!({"ok": true, "aborted": !runs.is_empty(), "runIds": runs}))
+        }
+        Handed::Sent(outcome) => accepted(outcome, &run_id),
+    }
+}
+
+/// Does what a message is for.
+pub(super) async fn hand_in(cx: &Ctx, message: Checked) -> Reply<Handed> {
     let Checked { mut request, task, route, deliver } = message;
     // What was stopped for it since the checks has ended before it.
     request.message.timestamp = cx.now_ms();
@@ -113,8 +132,7 @@ pub(super) async fn deliver(cx: &Ctx, message: Checked) -> Reply<Value> {
     };
     let outcome = match task {
         Task::Stop => {
-            let runs = stop(cx, &key, None, AbortReason::Stop).await?;
-            return Ok(json!({"ok": true, "aborted": !runs.is_empty(), "runIds": runs}));
+            return Ok(Handed::Stopped(stop(cx, &key, None, AbortReason::Stop).await?));
         }
         Task::Command(work) => {
             // Boxed: commands are rare, and this is the way of every message.
@@ -131,7 +149,7 @@ pub(super) async fn deliver(cx: &Ctx, message: Checked) -> Reply<Value> {
     if let (Ok(Accepted::Started), Some(route)) = (&outcome, route) {
         note_route(cx, &key, route).await;
     }
-    accepted(outcome, &run_id)
+    Ok(Handed::Sent(outcome))
 }
 
 /// Does a command. What there is to tell of it is told after the answer.

@@ -97,7 +97,7 @@ async fn pass_on(inbound: Inbound, id: i64, ear: &dyn Ear) {
             Ok(_) => return,
             Err(why) if tried == TRIES => {
                 tracing::error!(update = id, why, "update given up");
-                return;
+                return ear.give_up(inbound, why).await;
             }
             Err(why) => {
                 tracing::warn!(update = id, why, "update not taken; trying again");
