@@ -32,6 +32,8 @@ const PREVIEW_MIN: usize = 30;
 const LOOK_BACK: usize = 400;
 /// How long the store may fail before its next try.
 const STORE_PAUSE: Duration = Duration::from_secs(2);
+/// How often it is looked whether the reply of another run is in the outbox.
+const LOOK_AGAIN: Duration = Duration::from_millis(50);
 /// What somebody hears whose message was being answered when the gateway stopped.
 const INTERRUPTED: &str =
     "⚠️ The gateway stopped before it had answered. Send your message again to get an answer.";
@@ -141,12 +143,34 @@ impl Channels {
             // The next process says so.
             return;
         }
+        let answering = report.progress.answered_by.as_deref();
+        if let Some(answering) = answering {
+            self.give_precedence(answering, &reply).await;
+        }
         let said = self.answer_of(&reply, &report).await;
-        let delivery = report.progress.answered_by.as_deref().unwrap_or(&reply.run_id);
+        let delivery = answering.unwrap_or(&reply.run_id);
         let parts = self.parts_of(&runs, &reply, delivery, said, preview).await;
         while let Err(error) = self.settle(&reply, parts.clone()).await {
             tracing::error!(run = reply.run_id, %error, "a reply is not in the outbox yet");
             tokio::time::sleep(STORE_PAUSE).await;
+        }
+    }
+
+    /// Waits until the run that has taken a message in has its answer in the outbox,
+    /// if that goes to the same place. It takes the place of what was shown of it,
+    /// which would stay beside the answer if this one came first. After it, the same
+    /// answer goes out no more.
+    async fn give_precedence(&self, answering: &str, reply: &ReplyTo) {
+        let is_its = |row: &ExpectedReply| row.run_id == answering && row.address == reply.address;
+        loop {
+            match self.0.parts.store.expected_replies().await {
+                Ok(rows) if rows.iter().any(is_its) => tokio::time::sleep(LOOK_AGAIN).await,
+                Ok(_) => return,
+                Err(error) => {
+                    tracing::warn!(run = reply.run_id, %error, "expected replies not known");
+                    tokio::time::sleep(STORE_PAUSE).await;
+                }
+            }
         }
     }
 

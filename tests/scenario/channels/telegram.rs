@@ -187,6 +187,30 @@ async fn an_answer_is_shown_while_it_is_written_and_ends_as_one_message() {
 }
 
 #[tokio::test]
+async fn an_answer_to_two_messages_takes_the_place_of_what_was_shown_of_it() {
+    let place = place(&json!({"streaming": "partial"})).await;
+    place.api.direct(1, 7, "@mock stream n=60 delay=80");
+    until("a preview is there", async || {
+        place.api.shown().first().is_some_and(|it| it.edits > 0).then_some(())
+    })
+    .await;
+    // It goes into the run of the first.
+    place.api.direct(2, 7, "@mock text text=second n=1");
+    until("both are answered", async || {
+        let shown = place.api.shown();
+        (shown[0].text.contains("w60") && shown[0].text.ends_with("second")).then_some(())
+    })
+    .await;
+    let mut client = admin(&place.gateway).await;
+    until("nothing is left to send", async || {
+        let status = call(&mut client, "channels.status", json!({})).await;
+        (status["channels"]["telegram"]["outbox"]["waiting"] == 0).then_some(())
+    })
+    .await;
+    assert_eq!(place.api.shown().len(), 1, "{:?}", place.api.shown());
+}
+
+#[tokio::test]
 async fn files_come_and_go() {
     let place = place(&json!({})).await;
     place.api.add_file("doc-1", b"the text of a file");
