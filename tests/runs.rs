@@ -15,6 +15,8 @@ mod dice;
 mod notices;
 #[path = "support/mod.rs"]
 mod support;
+#[path = "runs/unrecorded.rs"]
+mod unrecorded;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

@@ -83,6 +83,6 @@ pub use session_events::SessionEvents;
 pub use tally::Tally;
 pub use terms::RunTerms;
 pub use turn::CUT_CALL;
-pub use unrecorded::Unrecorded;
+pub use unrecorded::{Ended, Unrecorded};
 pub use visible::{Visible, part_thoughts, shown_text};
 pub use weight::ContextWeight;
