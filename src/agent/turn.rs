@@ -175,11 +175,7 @@ impl Turn<'_> {
             if goes_on {
                 let handed = if is_cut { vec![] } else { handed(&calls, &toolbox) };
                 let asked = self.store_call(message.clone()).await?;
-                if is_cut {
-                    self.refuse_calls(calls, &toolbox, &asked).await?;
-                } else {
-                    self.call_tools(calls, &toolbox, &model, &asked).await?;
-                }
+                self.call_tools(calls, is_cut, &toolbox, &model, &asked).await?;
                 if !handed.is_empty() {
                     self.note_answer(&message, &entry, &model);
                     self.run.note(|progress| progress.handed = handed);

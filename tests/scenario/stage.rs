@@ -1,5 +1,7 @@
 //! A gateway with its models, and what tests say to it and read from it.
 
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -247,4 +249,32 @@ pub async fn serve(app: axum::Router) -> (u16, tokio::task::JoinSet<()>) {
     let mut server = tokio::task::JoinSet::new();
     server.spawn(async move { axum::serve(listener, app).await.unwrap() });
     (port, server)
+}
+
+/// A secret in a file of its own, as the configuration refers to it.
+pub struct SecretFile(tempfile::TempDir);
+
+impl SecretFile {
+    pub fn new(secret: &str) -> Self {
+        let file = Self(tempfile::TempDir::with_prefix("clawgate-secret-").unwrap());
+        file.tells(secret);
+        file
+    }
+
+    /// It holds this from now on.
+    pub fn tells(&self, secret: &str) {
+        let path = self.0.path().join("secret.txt");
+        fs::write(&path, secret).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
+    }
+
+    pub fn reference() -> Value {
+        json!({"source": "file", "provider": "t", "id": "value"})
+    }
+
+    /// Says in a configuration where the file is.
+    pub fn name_in(&self, config: &mut Value) {
+        config["secrets"]["providers"]["t"] = json!({"source": "file",
+            "path": self.0.path().join("secret.txt"), "mode": "singleValue"});
+    }
 }

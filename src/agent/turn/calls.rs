@@ -18,7 +18,7 @@ use crate::protocol::message::{
     AgentMessage, AssistantMessage, ContentBlock, StopReason, ToolCall, ToolResultMessage,
 };
 use crate::providers::ModelInfo;
-use crate::sessions::{SessionError, StoredMessage};
+use crate::sessions::StoredMessage;
 use crate::telemetry::metrics::NUMBERS;
 use crate::telemetry::traces::{self, Kind, Span};
 
@@ -67,78 +67,34 @@ async fn call_as_span(toolbox: &Toolbox, cx: &ToolContext, call: &ToolCall) -> T
 impl Turn<'_> {
     /// Runs the calls of an answer, all at the same time, and stores their
     /// results in the order of the calls. `asked` is the answer, which is told
-    /// when the calls have begun.
+    /// when the calls have begun. Those of an answer that its limit has cut are refused:
+    /// the last of them is not whole, and what comes before may depend on it.
     pub(super) async fn call_tools(
         &mut self,
         calls: Vec<ToolCall>,
+        is_cut: bool,
         toolbox: &Toolbox,
         model: &Arc<ModelInfo>,
         asked: &StoredMessage,
     ) -> Result<(), Stop> {
         let row = self.tool_row().await;
-        let mut calls = self.begin_calls(calls, toolbox, asked, &row);
-        let stopped = self.run_calls(&mut calls, toolbox, model, &row).await;
+        let cards: Vec<_> = calls.into_iter().map(|call| self.card(call, toolbox)).collect();
+        for card in &cards {
+            self.emitter.tool_start(card, &row);
+        }
+        self.parts.announce(&self.run.key, asked);
+        let mut calls = Calls::new(cards);
+        let stopped = if is_cut {
+            self.refuse(&mut calls, &row);
+            None
+        } else {
+            self.run_calls(&mut calls, toolbox, model, &row).await
+        };
         if let Some(reason) = stopped {
             self.cut(&mut calls, reason, &row);
         }
         // Written even when stopped: a call without a result breaks the
         // session for every provider (#10310).
-        self.store_results(calls).await?;
-        stopped.map_or(Ok(()), |reason| Err(Stop::Aborted(reason)))
-    }
-
-    /// Whether an answer has calls that its limit has cut, so that they are to be
-    /// refused. Who has set the limit himself gets what there is without them: with
-    /// the same limit the next answer would be cut as well.
-    pub(super) fn settle_cut(&self, message: &mut AssistantMessage) -> bool {
-        if message.stop_reason != StopReason::Length || message.tool_calls().next().is_none() {
-            return false;
-        }
-        let is_wished = self.run.terms.wishes.max_tokens.is_some();
-        if is_wished {
-            message.content.retain(|block| !matches!(block, ContentBlock::ToolCall(_)));
-        }
-        !is_wished
-    }
-
-    /// Refuses the calls of an answer that its limit has cut: the last of them is
-    /// not whole, and what comes before may depend on it.
-    pub(super) async fn refuse_calls(
-        &mut self,
-        calls: Vec<ToolCall>,
-        toolbox: &Toolbox,
-        asked: &StoredMessage,
-    ) -> Result<(), Stop> {
-        let row = self.tool_row().await;
-        let mut calls = self.begin_calls(calls, toolbox, asked, &row);
-        let Calls { cards, outputs, .. } = &mut calls;
-        for (card, output) in cards.iter().zip(outputs) {
-            let refused = ToolOutput::error(OVER_LIMIT);
-            self.emitter.tool_end(card, &row, &refused);
-            NUMBERS.tools.count("error");
-            *output = Some(refused);
-        }
-        Ok(self.store_results(calls).await?)
-    }
-
-    /// Tells that calls begin.
-    fn begin_calls(
-        &mut self,
-        calls: Vec<ToolCall>,
-        toolbox: &Toolbox,
-        asked: &StoredMessage,
-        row: &Map<String, Value>,
-    ) -> Calls {
-        let cards: Vec<_> = calls.into_iter().map(|call| self.card(call, toolbox)).collect();
-        for card in &cards {
-            self.emitter.tool_start(card, row);
-        }
-        self.parts.announce(&self.run.key, asked);
-        Calls::new(cards)
-    }
-
-    /// Stores the results of calls.
-    async fn store_results(&mut self, calls: Calls) -> Result<(), SessionError> {
         for (card, output) in calls.cards.into_iter().zip(calls.outputs) {
             let Some(output) = output else { continue };
             self.fill.grows(&output.content);
@@ -161,7 +117,31 @@ impl Turn<'_> {
             });
             self.append(result, None).await?;
         }
-        Ok(())
+        stopped.map_or(Ok(()), |reason| Err(Stop::Aborted(reason)))
+    }
+
+    /// Whether an answer has calls that its limit has cut, so that they are to be
+    /// refused. Who has set the limit himself gets what there is without them: with
+    /// the same limit the next answer would be cut as well.
+    pub(super) fn settle_cut(&self, message: &mut AssistantMessage) -> bool {
+        if message.stop_reason != StopReason::Length || message.tool_calls().next().is_none() {
+            return false;
+        }
+        let is_wished = self.run.terms.wishes.max_tokens.is_some();
+        if is_wished {
+            message.content.retain(|block| !matches!(block, ContentBlock::ToolCall(_)));
+        }
+        !is_wished
+    }
+
+    /// Gives calls that were cut with their answer the result that says so.
+    fn refuse(&mut self, calls: &mut Calls, row: &Map<String, Value>) {
+        for (card, output) in calls.cards.iter().zip(&mut calls.outputs) {
+            let refused = ToolOutput::error(OVER_LIMIT);
+            self.emitter.tool_end(card, row, &refused);
+            NUMBERS.tools.count("error");
+            *output = Some(refused);
+        }
     }
 
     fn card(&self, call: ToolCall, toolbox: &Toolbox) -> Card {

@@ -10,7 +10,8 @@ mod webhook;
 
 use serde_json::{Value, json};
 
-use crate::stage::{Api, config};
+use crate::stage::{Api, admin, call, config, until};
+use crate::support::{Gateway, WsClient};
 
 /// What signs, in all tests.
 pub const SIGNING: &str = "a-secret-of-32-characters-or-more";
@@ -21,4 +22,15 @@ pub fn with_channels(provider: &str, channels: &Value) -> Value {
     config["channels"] = channels.clone();
     config["session"] = json!({"dmScope": "per-channel-peer"});
     config
+}
+
+/// A client of a gateway whose webhook runs.
+pub async fn with_webhook_running(gateway: &Gateway) -> WsClient {
+    let mut client = admin(gateway).await;
+    until("the channel runs", async || {
+        let status = call(&mut client, "channels.status", json!({})).await;
+        (status["channels"]["webhook"]["running"] == true).then_some(())
+    })
+    .await;
+    client
 }

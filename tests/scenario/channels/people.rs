@@ -4,8 +4,7 @@
 use serde_json::{Value, json};
 
 use super::receiver::{Receiver, bring};
-use super::{SIGNING, with_channels};
-use crate::stage::{admin, call, until};
+use super::{SIGNING, with_channels, with_webhook_running};
 use crate::support::{Gateway, GatewayOptions, MockProvider};
 
 async fn gateway(receiver: &Receiver, mock: &MockProvider) -> Gateway {
@@ -14,12 +13,7 @@ async fn gateway(receiver: &Receiver, mock: &MockProvider) -> Gateway {
     });
     let config = with_channels(mock.address(), &json!({"webhook": webhook}));
     let gateway = Gateway::start(GatewayOptions::with_config(config)).await;
-    let mut client = admin(&gateway).await;
-    until("the channel runs", async || {
-        let status = call(&mut client, "channels.status", json!({})).await;
-        (status["channels"]["webhook"]["running"] == true).then_some(())
-    })
-    .await;
+    with_webhook_running(&gateway).await;
     gateway
 }
 

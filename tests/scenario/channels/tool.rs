@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use super::receiver::{Receiver, bring};
-use super::{SIGNING, with_channels};
-use crate::stage::{Api, admin, ask, call, config, history, text_of, until};
+use super::{SIGNING, with_channels, with_webhook_running};
+use crate::stage::{Api, admin, ask, config, history, text_of};
 use crate::support::{Gateway, GatewayOptions, MockProvider};
 
 /// What the tool answers when it is called with these arguments.
@@ -25,12 +25,7 @@ async fn an_agent_reaches_whom_the_configuration_names_and_nobody_else() {
         "groups": {"team": {}}, "sendTo": ["alarm"], "defaultTo": "desk"});
     let config = with_channels(mock.address(), &json!({"webhook": webhook}));
     let gateway = Gateway::start(GatewayOptions::with_config(config)).await;
-    let mut client = admin(&gateway).await;
-    until("it runs", async || {
-        let status = call(&mut client, "channels.status", json!({})).await;
-        (status["channels"]["webhook"]["running"] == true).then_some(())
-    })
-    .await;
+    with_webhook_running(&gateway).await;
     for (place, target) in [("ann", "ann"), ("team", "team"), ("alarm", "alarm"), ("", "desk")] {
         let mut arguments = json!({"action": "send", "message": format!("to {target}")});
         if !place.is_empty() {

@@ -1,15 +1,12 @@
 //! The channel `webhook`.
 
-use std::fs;
-use std::os::unix::fs::PermissionsExt;
-
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::receiver::{Behaviour, Receiver, bring, bring_signed, post};
-use super::{SIGNING, with_channels};
+use super::{SIGNING, with_channels, with_webhook_running};
 use crate::metrics::Scraped;
-use crate::stage::{admin, call, events, history, lines, refusal, row, told, until};
+use crate::stage::{SecretFile, admin, call, events, history, lines, refusal, row, told, until};
 use crate::support::client::SOON;
 use crate::support::{Gateway, GatewayOptions, MockProvider, SECRET, WsClient, now_ms};
 
@@ -37,10 +34,14 @@ async fn place(settings: &Value) -> Place {
 
 impl Place {
     async fn is_running(&self) {
+        with_webhook_running(&self.gateway).await;
+    }
+
+    async fn is_answering_ann(&self) {
         let mut client = admin(&self.gateway).await;
-        until("the channel runs", async || {
-            let status = call(&mut client, "channels.status", json!({})).await;
-            (status["channels"]["webhook"]["running"] == true).then_some(())
+        until("it runs", async || {
+            let row = row(&mut client, "agent:main:webhook:direct:ann").await;
+            (row["hasActiveRun"] == true).then_some(())
         })
         .await;
     }
@@ -62,27 +63,15 @@ fn from_ann(id: &str, text: &str) -> Value {
 
 #[tokio::test]
 async fn a_reload_of_secrets_begins_an_account_anew_whose_secret_is_another() {
-    let (mock, root) = (MockProvider::start().await, tempfile::tempdir().unwrap());
-    let file = root.path().join("secret.txt");
-    let tells = |secret: &str| {
-        fs::write(&file, secret).unwrap();
-        fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
-    };
-    tells("another-secret-of-32-characters-or-more");
-    let reference = json!({"source": "file", "provider": "t", "id": "value"});
-    let account = json!({"secret": reference, "url": "http://127.0.0.1:9/", "allowFrom": ["ann"]});
+    let mock = MockProvider::start().await;
+    let file = SecretFile::new("another-secret-of-32-characters-or-more");
+    let account = json!({"secret": SecretFile::reference(), "url": "http://127.0.0.1:9/", "allowFrom": ["ann"]});
     let mut config = with_channels(mock.address(), &json!({"webhook": account}));
-    config["secrets"]["providers"]["t"] =
-        json!({"source": "file", "path": file, "mode": "singleValue"});
+    file.name_in(&mut config);
     let gateway = Gateway::start(GatewayOptions::with_config(config)).await;
-    let mut client = admin(&gateway).await;
-    until("the channel runs", async || {
-        let status = call(&mut client, "channels.status", json!({})).await;
-        (status["channels"]["webhook"]["running"] == true).then_some(())
-    })
-    .await;
+    let mut client = with_webhook_running(&gateway).await;
     assert_eq!(bring(&gateway, PATH, &from_ann("1", "hello")).await.0, 401);
-    tells(SIGNING);
+    file.tells(SIGNING);
     call(&mut client, "secrets.reload", json!({})).await;
     assert_eq!(bring(&gateway, PATH, &from_ann("1", "hello")).await.0, 200);
     let started = async |client: &mut WsClient| {
@@ -316,12 +305,7 @@ async fn a_kill_before_a_reply_is_sent_loses_it_not() {
 async fn a_kill_in_the_middle_of_a_run_is_told_to_the_person_once() {
     let mut place = place(&json!({})).await;
     place.bring(&from_ann("1", "@mock stream n=500 delay=50")).await;
-    let mut client = admin(&place.gateway).await;
-    until("it runs", async || {
-        let row = row(&mut client, "agent:main:webhook:direct:ann").await;
-        (row["hasActiveRun"] == true).then_some(())
-    })
-    .await;
+    place.is_answering_ann().await;
     for _ in 0..2 {
         place.gateway.kill9();
         place.gateway.restart().await;
@@ -342,12 +326,7 @@ async fn a_kill_in_the_middle_of_a_run_is_told_to_the_person_once() {
 async fn a_stop_that_cuts_a_run_is_told_to_the_person_too() {
     let mut place = place(&json!({})).await;
     place.bring(&from_ann("1", "@mock stream n=2000 delay=50")).await;
-    let mut client = admin(&place.gateway).await;
-    until("it runs", async || {
-        let row = row(&mut client, "agent:main:webhook:direct:ann").await;
-        (row["hasActiveRun"] == true).then_some(())
-    })
-    .await;
+    place.is_answering_ann().await;
     place.gateway.signal_term();
     // Runs have some time to end by themselves.
     let status = place.gateway.wait_exit(3 * SOON).await.expect("an exit");
@@ -369,12 +348,7 @@ async fn commands_of_a_chat_have_the_rights_of_who_wrote_them() {
     let texts = place.receiver.texts(2).await;
     assert!(texts[1].contains("channel"), "{texts:?}");
     place.bring(&from_ann("3", "@mock stream n=500 delay=50")).await;
-    let mut client = admin(&place.gateway).await;
-    until("it runs", async || {
-        let row = row(&mut client, "agent:main:webhook:direct:ann").await;
-        (row["hasActiveRun"] == true).then_some(())
-    })
-    .await;
+    place.is_answering_ann().await;
     place.bring(&from_ann("4", "stop")).await;
     let texts = place.receiver.texts(3).await;
     assert_eq!(texts[2], "⚙️ Stopped.");

@@ -1,13 +1,12 @@
 //! The section `hooks`: what is refused, what is in use at once, what is shown.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
 use serde_json::{Value, json};
 
 use super::{TOKEN, hooked, post, post_with, send, with_hooks};
-use crate::stage::{admin, call, until};
+use crate::stage::{SecretFile, admin, call, until};
 use crate::support::{Gateway, GatewayOptions, MockProvider, SECRET};
 
 /// What `clawgate config validate` says that is wrong.
@@ -134,22 +133,14 @@ async fn a_token_may_be_a_reference_and_is_never_shown() {
 #[tokio::test]
 async fn a_reload_of_secrets_changes_the_tokens() {
     let mock = MockProvider::start().await;
-    let root = tempfile::TempDir::with_prefix("clawgate-tokens-").unwrap();
-    let file = root.path().join("token.txt");
-    let tells = |token: &str| {
-        fs::write(&file, token).unwrap();
-        fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
-    };
-    tells("first-token-of-hooks");
-    let reference = json!({"source": "file", "provider": "t", "id": "value"});
-    let mut config = with_hooks(&mock, &json!({"token": reference}));
-    config["secrets"]["providers"]["t"] =
-        json!({"source": "file", "path": file, "mode": "singleValue"});
+    let file = SecretFile::new("first-token-of-hooks");
+    let mut config = with_hooks(&mock, &json!({"token": SecretFile::reference()}));
+    file.name_in(&mut config);
     let gateway = Gateway::start(GatewayOptions::with_config(config)).await;
     let body = json!({"text": "x", "mode": "next-heartbeat"});
     let status = async |token| post_with(&gateway, "/hooks/wake", token, &[], &body).await.status;
     assert_eq!(status("first-token-of-hooks").await, 200);
-    tells("second-token-of-hooks");
+    file.tells("second-token-of-hooks");
     let mut client = admin(&gateway).await;
     call(&mut client, "secrets.reload", json!({})).await;
     assert_eq!(status("second-token-of-hooks").await, 200);
