@@ -45,17 +45,17 @@ pub static LINES: [Line; 7] = [
     Line {
         name: "connect",
         few: 5,
-        many: 45,
+        many: 165,
         share: 1,
-        tolerance: 30,
+        tolerance: 20,
         work: |at, times| Box::pin(connects(at, times)),
     },
     Line {
         name: "health",
         few: 50,
-        many: 850,
+        many: 2_850,
         share: 1,
-        tolerance: 20,
+        tolerance: 15,
         work: |at, times| Box::pin(ask(at, "health", json!({}), (br#""type":"res""#, 1), times)),
     },
     Line {
@@ -91,17 +91,17 @@ pub static LINES: [Line; 7] = [
     Line {
         name: "chunk of an answer",
         few: 50,
-        many: 450,
+        many: 2_050,
         share: 1,
-        tolerance: 60,
+        tolerance: 30,
         work: |at, times| Box::pin(chunks(at, 1, times)),
     },
     Line {
         name: "event to one of 100",
         few: 20,
-        many: 120,
+        many: 420,
         share: CROWD,
-        tolerance: 250,
+        tolerance: 40,
         work: |at, times| Box::pin(chunks(at, CROWD, times)),
     },
 ];
