@@ -254,7 +254,8 @@ impl Route {
                 reason,
                 status: error.status,
             });
-            if begun || error.partial.is_some() || !reason.fails_over() {
+            // What fails as soon as its stream begins has said nothing.
+            if begun || !reason.fails_over() {
                 return Tried::Final(error);
             }
             match waiting.next().filter(|_| reason.rotates()) {

@@ -2,11 +2,15 @@
 
 use std::fs;
 use std::path::Path;
+use std::sync::Arc;
 
+use axum::Router;
+use axum::http::HeaderMap;
 use clawgate::support::{Clock, SystemClock};
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 
-use crate::stage::{admin, ask, events, history, text_of, until};
+use crate::stage::{Api, admin, ask, config, events, history, serve, text_of, until};
 use crate::support::{Gateway, GatewayOptions, MockProvider, WsClient, default_config};
 
 /// A gateway whose default model may fall back to `mocka/mock-think`.
@@ -197,6 +201,84 @@ async fn an_answer_that_has_begun_is_not_given_by_another_model() {
     assert_eq!(end["state"], "error");
     assert_eq!(models(&mock), ["mock-1"]);
     assert_eq!(text_of(&history(&mut client, "main").await.pop().unwrap()), "w1 w2 w3 ");
+}
+
+const EVENTS: [(&str, &str); 1] = [("content-type", "text/event-stream")];
+const LIMITED: &str = "data: {\"error\": {\"message\": \"slow down\", \"code\": 429}}\n\n";
+const OVERLOADED: &str = "event: error\ndata: {\"type\": \"error\", \
+    \"error\": {\"type\": \"overloaded_error\", \"message\": \"Overloaded\"}}\n\n";
+const BEGUN_AND_CUT: &str = "event: message_start\ndata: {\"type\": \"message_start\", \
+    \"message\": {\"id\": \"m\", \"usage\": {\"input_tokens\": 3}}}\n\n";
+const FINE: &str = "data: {\"id\": \"r\", \"choices\": [{\"index\": 0, \
+    \"delta\": {\"content\": \"fine\"}, \"finish_reason\": \"stop\"}]}\n\ndata: [DONE]\n\n";
+
+#[tokio::test]
+async fn an_answer_that_fails_before_its_first_word_is_given_by_a_fallback() {
+    for (api, said, reason) in [
+        ("openai-completions", LIMITED, "rate_limit"),
+        ("openai-completions", "", "timeout"),
+        ("anthropic-messages", OVERLOADED, "overloaded"),
+        ("anthropic-messages", BEGUN_AND_CUT, "timeout"),
+    ] {
+        let mock = MockProvider::start().await;
+        let app = Router::new().fallback(move || async move { (EVENTS, said) });
+        let (port, _server) = serve(app).await;
+        let mut config = default_config(mock.address());
+        let provider = &mut config["models"]["providers"]["mock"];
+        provider["baseUrl"] = json!(format!("http://127.0.0.1:{port}/v1"));
+        provider["api"] = json!(api);
+        config["agents"]["defaults"]["model"]["fallbacks"] = json!(["mocka/mock-think"]);
+        let gateway = Gateway::start(GatewayOptions::with_config(config)).await;
+        let mut client = admin(&gateway).await;
+        let end = ask(&mut client, "main", "hello", "r1").await;
+        assert_eq!(end["state"], "final", "{said}: {end}");
+        assert_eq!(text_of(&end["message"]), "Echo: hello");
+        let steps = phases(&client, "r1", "fallback_step");
+        assert_eq!(steps.len(), 1, "{steps:?}");
+        assert_eq!(steps[0]["fallbackStepFromFailureReason"], reason, "{said}");
+    }
+}
+
+#[tokio::test]
+async fn an_answer_that_fails_before_its_first_word_is_asked_for_with_the_next_key() {
+    let asked = Arc::new(Mutex::new(Vec::new()));
+    let log = Arc::clone(&asked);
+    let app = Router::new().fallback(move |headers: HeaderMap| {
+        let key = headers.get("authorization").unwrap().to_str().unwrap().to_owned();
+        let said = if key == "Bearer key-two" { FINE } else { LIMITED };
+        log.lock().push(key);
+        async move { (EVENTS, said) }
+    });
+    let (port, _server) = serve(app).await;
+    let config = config(&format!("127.0.0.1:{port}"), Api::OpenAi);
+    let gateway = Gateway::start(GatewayOptions::with_config(config)).await;
+    let mut client = admin(&gateway).await;
+    let key = |key: &str| json!({"type": "api_key", "provider": "mock", "key": key});
+    profiles(&gateway, &json!({"mock:one": key("key-one"), "mock:two": key("key-two")}));
+    let end = ask(&mut client, "main", "hello", "r1").await;
+    assert_eq!((&end["state"], text_of(&end["message"])), (&json!("final"), "fine".into()));
+    let (one, two) = ("Bearer key-one", "Bearer key-two");
+    assert_eq!(*asked.lock(), [one, one, one, two]);
+}
+
+#[tokio::test]
+async fn an_account_without_credit_whose_request_is_refused_gives_way_to_the_next_key() {
+    let mock = MockProvider::start().await;
+    let config = config(mock.address(), Api::Anthropic);
+    let gateway = Gateway::start(GatewayOptions::with_config(config)).await;
+    let mut client = admin(&gateway).await;
+    let key = |key: &str| json!({"type": "api_key", "provider": "mocka", "key": key});
+    profiles(&gateway, &json!({"mocka:one": key("key-one"), "mocka:two": key("key-two")}));
+    let no_credit = "Your credit balance is too low to access the Anthropic API. Please go to \
+        Plans & Billing to upgrade or purchase credits.";
+    mock.fail("key-one", 400, no_credit);
+    let end = ask(&mut client, "main", "hello", "r1").await;
+    assert_eq!((&end["state"], text_of(&end["message"])), (&json!("final"), "Echo: hello".into()));
+    ask(&mut client, "main", "again", "r2").await;
+    let keys: Vec<_> = mock.calls().into_iter().map(|(_, key)| key).collect();
+    assert_eq!(keys, ["key-one", "key-two", "key-two"]);
+    let status = crate::stage::call(&mut client, "models.authStatus", json!({})).await;
+    assert_eq!(status["providers"][0]["profiles"][0]["cooldownReason"], "billing");
 }
 
 #[tokio::test]

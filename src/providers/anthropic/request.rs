@@ -60,19 +60,21 @@ fn cache_mark(model: &ModelInfo) -> Option<Value> {
     }
 }
 
+/// A tool with its properties and what they refer to; of what else may stand at
+/// the root of a schema the API refuses some.
 fn tool(tool: &ToolSpec) -> Value {
-    let member = |name: &str, default: Value| {
-        tool.parameters.get(name).filter(|it| !it.is_null()).cloned().unwrap_or(default)
-    };
-    json!({
-        "name": tool.name,
-        "description": tool.description,
-        "input_schema": {
-            "type": "object",
-            "properties": member("properties", json!({})),
-            "required": member("required", json!([])),
-        },
-    })
+    let member = |name: &str| tool.parameters.get(name).filter(|it| !it.is_null()).cloned();
+    let mut schema = json!({
+        "type": "object",
+        "properties": member("properties").unwrap_or_else(|| json!({})),
+        "required": member("required").unwrap_or_else(|| json!([])),
+    });
+    for name in ["$defs", "definitions"] {
+        if let Some(schemas) = member(name) {
+            schema[name] = schemas;
+        }
+    }
+    json!({"name": tool.name, "description": tool.description, "input_schema": schema})
 }
 
 fn tool_choice(choice: &ToolChoice) -> Value {

@@ -77,18 +77,11 @@ impl ClaudeCli {
         session: &Known,
         events: EventSink<'_>,
     ) -> Result<AssistantMessage, ProviderError> {
-        let mut begun = false;
-        let mut watched = |event| {
-            begun = true;
-            events(event);
-        };
-        let mut answer = Answer::new(&request.model, &mut watched, self.clock.now_ms());
-        let failed = match self.talk(backend, request, session, &mut answer).await {
-            Ok(stop) => return Ok(answer.finish(stop)),
-            Err(error) => answer.fail(error),
-        };
-        // Before the answer began, another model may give it.
-        Err(ProviderError { partial: failed.partial.filter(|_| begun), ..failed })
+        let mut answer = Answer::new(&request.model, events, self.clock.now_ms());
+        match self.talk(backend, request, session, &mut answer).await {
+            Ok(stop) => Ok(answer.finish(stop)),
+            Err(error) => Err(answer.fail(error)),
+        }
     }
 
     async fn talk(

@@ -49,21 +49,29 @@ pub enum FailureReason {
 }
 
 /// Words of providers for an account without credit.
-const NO_CREDIT: [&str; 8] = [
+const NO_CREDIT: [&str; 10] = [
     "insufficient credit",
     "insufficient_quota",
     "insufficient balance",
     "credit balance",
+    "credits are depleted",
     "payment required",
-    "exceeded your current quota",
-    "billing",
     "out of credits",
+    "plans & billing",
+    "check your billing details",
+    "billing hard limit",
 ];
+/// OpenAI says it of an account without credit, Google of a limit per minute.
+const QUOTA: &str = "exceeded your current quota";
+/// Words of those who only ask to wait.
+const THROTTLED: [&str; 5] =
+    ["resource_exhausted", "retry in ", "try again in ", "per minute", "perminute"];
 
 /// Whether `message` of a provider says that there is no credit left.
 pub fn says_no_credit(message: &str) -> bool {
     let text = message.to_lowercase();
-    NO_CREDIT.iter().any(|words| text.contains(words))
+    let says = |list: &[&str]| list.iter().any(|words| text.contains(words));
+    says(&NO_CREDIT) || (text.contains(QUOTA) && !says(&THROTTLED))
 }
 
 impl FailureReason {
@@ -73,11 +81,13 @@ impl FailureReason {
             (ProviderErrorKind::ContextLength, _) => Self::ContextOverflow,
             (ProviderErrorKind::Refusal, _) => Self::Refusal,
             (_, Some(402)) => Self::Billing,
-            (ProviderErrorKind::RateLimit | ProviderErrorKind::Auth, _)
-                if says_no_credit(&error.message) =>
-            {
-                Self::Billing
-            }
+            // Anthropic refuses the request (400) of an account without credit.
+            (
+                ProviderErrorKind::RateLimit
+                | ProviderErrorKind::Auth
+                | ProviderErrorKind::BadRequest,
+                _,
+            ) if says_no_credit(&error.message) => Self::Billing,
             (ProviderErrorKind::RateLimit, _) => Self::RateLimit,
             (ProviderErrorKind::Auth | ProviderErrorKind::NoApiKey, _) => Self::Auth,
             (ProviderErrorKind::Overloaded, _) => Self::Overloaded,

@@ -1,8 +1,9 @@
 //! The credentials that models are asked with.
 //!
 //! Owns: the profiles of `auth-profiles.json`, their order, and which of them
-//! rest after a failure. Promises: a file is read again when it has changed;
-//! what one conversation did wrong never makes a credential rest (#15037).
+//! rest after a failure. Promises: a file is read again when it has changed, and
+//! what it refers to at every use; what one conversation did wrong never makes a
+//! credential rest (#15037).
 //! Must not: renew OAuth tokens, or log a secret.
 
 mod cooldown;
@@ -24,7 +25,7 @@ pub use store::{ProfileFile, StoreError};
 
 use super::ModelInfo;
 use crate::config::profiles::{ProfileConfig, ProfileMode, ProfilesConfig};
-use crate::config::secrets::{self, ResolvedSecrets, SecretsConfig};
+use crate::config::secrets::{self, ResolvedSecrets, SecretRef, SecretSource, SecretsConfig};
 use crate::config::{Env, Paths, Settings};
 use crate::store::Store;
 use crate::support::{Clock, Secret, Tasks};
@@ -32,6 +33,10 @@ use cooldown::Cooldowns;
 
 /// Name of the file below an agent's directory.
 const FILE: &str = "agent/auth-profiles.json";
+
+/// A program that had no answer is left alone for so long: it may take seconds
+/// each time, and every call of a model would wait for it.
+const ASK_AGAIN_MS: u64 = 30_000;
 
 /// Where the profiles are of the agent with this directory.
 pub fn path_below(agent_dir: &Path) -> PathBuf {
@@ -68,11 +73,13 @@ impl Credential {
 type Stamp = Option<(SystemTime, u64)>;
 
 /// What is known of one file.
-#[derive(Clone, Default)]
 struct Loaded {
-    stamp: Stamp,
+    /// Its own, and that of the file beside it.
+    stamps: [Stamp; 2],
     file: Arc<ProfileFile>,
-    secrets: Arc<ResolvedSecrets>,
+    /// References that led nowhere, and when they were followed last, in
+    /// milliseconds since the epoch.
+    lost: HashMap<SecretRef, u64>,
 }
 
 /// A profile with what can be said about it now.
@@ -160,13 +167,13 @@ impl Credentials {
         let mut states: Vec<ProfileState> = Vec::new();
         let mut order: HashMap<String, Vec<String>> = HashMap::new();
         for owner in self.owners(agent) {
-            let loaded = self.load(&self.path(owner)).await;
-            for (provider, ids) in &loaded.file.order {
+            let (file, secrets) = self.load(&self.path(owner)).await;
+            for (provider, ids) in &file.order {
                 order.entry(provider.clone()).or_insert_with(|| ids.clone());
             }
-            for profile in &loaded.file.profiles {
+            for profile in &file.profiles {
                 if states.iter().all(|known| known.profile.id != profile.id) {
-                    let secret = profile.secret(&loaded.secrets);
+                    let secret = profile.secret(&secrets);
                     let profile = profile.clone();
                     states.push(ProfileState { profile, secret, is_left_out: false });
                 }
@@ -264,18 +271,24 @@ impl Credentials {
         std::iter::once(agent).chain((agent != default).then_some(default))
     }
 
-    /// Looks the secrets of profiles up again when they are next used.
+    /// Asks programs again for the secrets of profiles when they are next used.
     pub fn forget(&self) {
         self.files.lock().clear();
     }
 
-    /// What is in a file by now.
-    async fn load(&self, path: &Path) -> Loaded {
-        let stamp = stamp(path);
+    /// What is in a file by now, and the secrets that it refers to.
+    async fn load(&self, path: &Path) -> (Arc<ProfileFile>, ResolvedSecrets) {
+        let file = self.read(path);
+        let secrets = self.follow(path, &file).await;
+        (file, secrets)
+    }
+
+    fn read(&self, path: &Path) -> Arc<ProfileFile> {
+        let stamps = [path, ProfileFile::state_path(path).as_path()].map(stamp);
         if let Some(known) = self.files.lock().get(path)
-            && known.stamp == stamp
+            && known.stamps == stamps
         {
-            return known.clone();
+            return Arc::clone(&known.file);
         }
         let file = match ProfileFile::read(path) {
             Ok(file) => Arc::new(file),
@@ -285,15 +298,33 @@ impl Credentials {
             }
         };
         self.cooldowns.take_over(&file.rests, self.clock.now_ms());
-        let references: BTreeSet<_> =
-            file.profiles.iter().filter_map(Profile::reference).cloned().collect();
-        let (secrets, lost) = secrets::resolve(&references, &self.secrets, &self.env).await;
-        for (reference, error) in lost {
-            tracing::warn!(%reference, %error, "a stored credential is not used");
+        let loaded = Loaded { stamps, file: Arc::clone(&file), lost: HashMap::new() };
+        self.files.lock().insert(path.to_owned(), loaded);
+        file
+    }
+
+    /// The secrets that a file refers to, as they are now. What leads nowhere is
+    /// told once.
+    async fn follow(&self, path: &Path, file: &ProfileFile) -> ResolvedSecrets {
+        let now = self.clock.now_ms();
+        let lost = self.files.lock().get(path).map(|known| known.lost.clone()).unwrap_or_default();
+        let is_left_alone = |reference: &SecretRef| {
+            let asked = lost.get(reference).filter(|_| reference.source == SecretSource::Exec);
+            asked.is_some_and(|asked| now.saturating_sub(*asked) < ASK_AGAIN_MS)
+        };
+        let references = file.profiles.iter().filter_map(Profile::reference);
+        let wanted: BTreeSet<_> = references.filter(|it| !is_left_alone(it)).cloned().collect();
+        let (secrets, gone) = secrets::resolve(&wanted, &self.secrets, &self.env).await;
+        if let Some(known) = self.files.lock().get_mut(path) {
+            known.lost.retain(|reference, _| secrets.get(reference).is_none());
+            for (reference, error) in gone {
+                if !known.lost.contains_key(&reference) {
+                    tracing::warn!(%reference, %error, "a stored credential is not used");
+                }
+                known.lost.insert(reference, now);
+            }
         }
-        let loaded = Loaded { stamp, file, secrets: Arc::new(secrets) };
-        self.files.lock().insert(path.to_owned(), loaded.clone());
-        loaded
+        secrets
     }
 }
 

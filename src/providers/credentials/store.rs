@@ -56,8 +56,13 @@ pub struct ProfileFile {
 }
 
 impl ProfileFile {
-    /// Reads the file, and the one beside it in which newer versions of OpenClaw
-    /// keep what is no secret; nothing when there is none.
+    /// The file beside this one in which newer versions of OpenClaw keep what is
+    /// no secret.
+    pub fn state_path(path: &Path) -> PathBuf {
+        path.with_file_name(STATE_FILE)
+    }
+
+    /// Reads the file and the one beside it; nothing when there is none.
     ///
     /// # Errors
     /// When it is there and not readable.
@@ -65,7 +70,7 @@ impl ProfileFile {
         let whole = read_value(path)?;
         let entries = whole.get("profiles").and_then(Value::as_object);
         let profiles = entries.into_iter().flatten();
-        let state = read_value(&path.with_file_name(STATE_FILE)).unwrap_or_default();
+        let state = read_value(&Self::state_path(path)).unwrap_or_default();
         let orders = [&whole, &state].into_iter().filter_map(|file| file.get("order")?.as_object());
         let order = orders.flatten();
         Ok(Self {

@@ -1,5 +1,6 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde_json::{Value, json};
 
@@ -16,13 +17,17 @@ impl Home {
     }
 
     fn credentials(&self, config: &Value) -> Credentials {
+        self.credentials_at(config, Arc::new(FixedClock))
+    }
+
+    fn credentials_at(&self, config: &Value, clock: Arc<dyn Clock>) -> Credentials {
         let dir = self.0.path().join(".openclaw");
         fs::create_dir_all(&dir).unwrap();
         fs::write(dir.join("openclaw.json"), config.to_string()).unwrap();
         let env = Env::fixed([("WORK_KEY", "from-env")], self.0.path());
         let looking = Overrides { read_only: true, ..Overrides::default() };
         let settings = load(&env, &looking).unwrap();
-        Credentials::new(&settings, &env, Arc::new(FixedClock))
+        Credentials::new(&settings, &env, clock)
     }
 
     fn store(&self, agent: &str, value: &Value) -> PathBuf {
@@ -39,6 +44,18 @@ fn key(provider: &str, key: &str) -> Value {
 
 async fn ids(credentials: &Credentials, agent: &str, model: &ModelInfo) -> Vec<String> {
     credentials.for_model(agent, model).await.into_iter().map(|it| it.id).collect()
+}
+
+fn referring(source: &str, provider: &str, id: &str) -> Value {
+    let reference = json!({"source": source, "provider": provider, "id": id});
+    json!({"type": "api_key", "provider": "mock", "keyRef": reference})
+}
+
+/// The key that `mock/mock-1` is asked with first; its own is `mock-key`.
+async fn first_key(credentials: &Credentials) -> String {
+    let model = Arc::new(model("openai-completions"));
+    let first = credentials.for_model("main", &model).await.remove(0);
+    first.apply(&model).api_key.as_ref().unwrap().expose().to_owned()
 }
 
 #[tokio::test]
@@ -131,6 +148,69 @@ async fn a_reference_in_the_file_is_followed() {
     let credentials = home.credentials(&json!({}));
     let model = model("openai-completions");
     assert_eq!(ids(&credentials, "main", &model).await, ["mock:a", "mock:b", "mock:key"]);
+}
+
+#[tokio::test]
+async fn a_key_in_a_file_of_its_own_is_the_one_that_is_there_now() {
+    let home = Home::new();
+    let path = home.0.path().join("key");
+    home.store("main", &json!({"profiles": {"mock:a": referring("file", "f", "value")}}));
+    let provider = json!({"source": "file", "path": path, "mode": "singleValue"});
+    let credentials = home.credentials(&json!({"secrets": {"providers": {"f": provider}}}));
+    assert_eq!(first_key(&credentials).await, "mock-key");
+    for key in ["first-key", "other-key"] {
+        fs::write(&path, key).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
+        assert_eq!(first_key(&credentials).await, key);
+    }
+}
+
+/// A clock that is set by hand.
+struct SetClock(AtomicU64);
+
+impl Clock for SetClock {
+    fn now_ms(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+#[tokio::test]
+async fn a_program_without_an_answer_is_asked_again_after_a_while() {
+    let home = Home::new();
+    let [program, asked, answer] =
+        ["program", "asked", "answer"].map(|name| home.0.path().join(name));
+    let (log, said) = (asked.display(), answer.display());
+    fs::write(&program, format!("#!/bin/sh\necho x >> {log}\n/bin/cat {said}\n")).unwrap();
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o700)).unwrap();
+    home.store("main", &json!({"profiles": {"mock:a": referring("exec", "p", "a")}}));
+    let provider = json!({"source": "exec", "command": program});
+    let clock = Arc::new(SetClock(AtomicU64::new(1000)));
+    let config = json!({"secrets": {"providers": {"p": provider}}});
+    let credentials = home.credentials_at(&config, clock.clone());
+    let times = || fs::read_to_string(&asked).unwrap_or_default().lines().count();
+
+    assert_eq!(first_key(&credentials).await, "mock-key");
+    let told = json!({"protocolVersion": 1, "values": {"a": "told-key"}});
+    fs::write(&answer, told.to_string()).unwrap();
+    clock.0.store(1000 + ASK_AGAIN_MS - 1, Ordering::Relaxed);
+    assert_eq!((first_key(&credentials).await, times()), ("mock-key".into(), 1));
+    clock.0.store(1000 + ASK_AGAIN_MS, Ordering::Relaxed);
+    assert_eq!((first_key(&credentials).await, times()), ("told-key".into(), 2));
+    clock.0.store(1000 + 9 * ASK_AGAIN_MS, Ordering::Relaxed);
+    assert_eq!((first_key(&credentials).await, times()), ("told-key".into(), 2));
+}
+
+#[tokio::test]
+async fn an_order_that_is_written_beside_the_file_counts_from_then_on() {
+    let home = Home::new();
+    let two = json!({"mock:a": key("mock", "1"), "mock:b": key("mock", "2")});
+    let path = home.store("main", &json!({ "profiles": two }));
+    let credentials = home.credentials(&json!({}));
+    let model = model("openai-completions");
+    assert_eq!(ids(&credentials, "main", &model).await, ["mock:a", "mock:b", "mock:key"]);
+    let order = json!({"version": 1, "order": {"mock": ["mock:b", "mock:a"]}});
+    fs::write(path.with_file_name("auth-state.json"), order.to_string()).unwrap();
+    assert_eq!(ids(&credentials, "main", &model).await, ["mock:b", "mock:a", "mock:key"]);
 }
 
 #[test]

@@ -31,7 +31,13 @@ pub fn contents(request: &ModelRequest) -> Vec<Value> {
     };
     let mut turns: Vec<Value> = Vec::new();
     let wire_id = if rules.ids { tool_id } else { str::to_owned };
+    let mut images: Vec<Value> = Vec::new();
     for message in compose(&request.messages, &request.model, wire_id) {
+        if let AgentMessage::ToolResult(result) = &message {
+            images.extend(rules.push_result(&mut turns, result));
+            continue;
+        }
+        turns.extend(take_images(&mut images));
         match &message {
             AgentMessage::User(user) => turns.push(turn("user", user_parts(&user.content))),
             AgentMessage::Assistant(answer) => {
@@ -44,10 +50,18 @@ pub fn contents(request: &ModelRequest) -> Vec<Value> {
                 }
                 turns.push(turn("model", parts));
             }
-            AgentMessage::ToolResult(result) => rules.push_result(&mut turns, result),
+            AgentMessage::ToolResult(_) => {}
         }
     }
+    turns.extend(take_images(&mut images));
     turns
+}
+
+/// Pictures of a batch of results follow as a user's.
+fn take_images(images: &mut Vec<Value>) -> Option<Value> {
+    let images = std::mem::take(images);
+    let lead = std::iter::once(json!({"text": IMAGES_FOLLOW}));
+    (!images.is_empty()).then(|| turn("user", lead.chain(images).collect::<Vec<_>>()))
 }
 
 /// What depends on the model.
@@ -126,8 +140,9 @@ impl Rules<'_> {
         with_signature(json!({"functionCall": function}), signature.or(stand_in))
     }
 
-    /// All results of an answer belong into one turn.
-    fn push_result(&self, turns: &mut Vec<Value>, result: &ToolResultMessage) {
+    /// All results of an answer belong into one turn: the API refuses what stands
+    /// between them. Gives the pictures that have no place in it.
+    fn push_result(&self, turns: &mut Vec<Value>, result: &ToolResultMessage) -> Vec<Value> {
         let text = lines_of(&result.content);
         let mut images: Vec<Value> = images_of(&result.content).map(image_part).collect();
         let text = if text.is_empty() && !images.is_empty() { SEE_IMAGE } else { &text };
@@ -147,10 +162,7 @@ impl Rules<'_> {
             Some(parts) => parts.push(part),
             None => turns.push(turn("user", vec![part])),
         }
-        if !images.is_empty() {
-            images.insert(0, json!({"text": IMAGES_FOLLOW}));
-            turns.push(turn("user", images));
-        }
+        images
     }
 }
 

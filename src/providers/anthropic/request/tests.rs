@@ -58,6 +58,24 @@ fn a_plain_request_has_every_field_of_the_original() {
 }
 
 #[test]
+fn a_tool_keeps_the_schemas_that_its_properties_refer_to() {
+    let mut request = request(vec![user("hi")]);
+    let point = json!({"type": "object", "properties": {"x": {"type": "number"}}});
+    let properties = json!({"at": {"$ref": "#/$defs/point"}, "to": {"$ref": "#/definitions/p"}});
+    request.tools = vec![read_tool(json!({
+        "type": "object", "properties": properties, "$defs": {"point": point},
+        "definitions": {"p": point}, "anyOf": [{"required": ["at"]}], "$schema": "x",
+    }))];
+    assert_eq!(
+        body(&request)["tools"][0]["input_schema"],
+        json!({
+            "type": "object", "properties": properties, "required": [],
+            "$defs": {"point": point}, "definitions": {"p": point},
+        })
+    );
+}
+
+#[test]
 fn thoughts_calls_and_results_take_their_places() {
     let messages = json!([
         {"role": "user", "content": "plain", "timestamp": 1},

@@ -1,6 +1,6 @@
 use super::*;
 use crate::providers::testing::model;
-use crate::providers::{ErrorStyle, ProviderErrorKind as Kind};
+use crate::providers::{ErrorStyle, ProviderErrorKind as Kind, text_for_people};
 
 const MINUTE: u64 = 60_000;
 const HOUR: u64 = 60 * MINUTE;
@@ -93,9 +93,51 @@ fn the_wait_that_a_provider_asks_for_is_kept() {
     assert_eq!(all.rest("p", &model, 1).unwrap().until_ms, 10 * MINUTE);
 }
 
+/// What Google and Groq say of a limit per minute.
+fn throttled() -> [ProviderError; 2] {
+    let message = "You exceeded your current quota, please check your plan and billing details. \
+        * Quota exceeded for metric: generate_content_free_tier_requests, limit: 20\n\
+        Please retry in 38.9s.";
+    let google = serde_json::json!({
+        "error": {"code": 429, "message": message, "status": "RESOURCE_EXHAUSTED"},
+    });
+    let groq = "Rate limit reached for model `m` on tokens per minute (TPM): Limit 6000, \
+        Used 5000, Requested 2000. Please try again in 7.66s. Need more tokens? Upgrade to Dev \
+        Tier today at https://console.groq.com/settings/billing";
+    [ProviderError::from_status(ErrorStyle::Google, 429, &google.to_string()), status(429, groq)]
+}
+
+#[test]
+fn a_limit_per_minute_is_not_taken_for_an_account_without_credit() {
+    for error in throttled() {
+        let (all, one, other) = (cooldowns(), named("one"), named("other"));
+        all.failed("p", &one, &error, 0);
+        let rest = Rest { until_ms: MINUTE, reason: FailureReason::RateLimit };
+        assert_eq!(all.rest("p", &one, 1), Some(rest), "{error}");
+        assert_eq!(all.rest("p", &other, 1), None, "{error}");
+        assert!(error.may_pass(), "{error}");
+        let told = text_for_people(&error.message, error.wire_kind());
+        assert!(told.contains("rate limit reached"), "{told}");
+    }
+}
+
 #[test]
 fn reasons_are_told_apart() {
+    let no_credit = "Your credit balance is too low to access the Anthropic API. Please go to \
+        Plans & Billing to upgrade or purchase credits.";
+    let refused = serde_json::json!({
+        "type": "error", "error": {"type": "invalid_request_error", "message": no_credit},
+    });
+    let refused = ProviderError::from_status(ErrorStyle::Anthropic, 400, &refused.to_string());
+    let no_quota = "You exceeded your current quota, please check your plan and billing details. \
+        For more information on this error, read the docs.";
+    let [google, groq] = throttled();
     for (error, reason) in [
+        (google, "rate_limit"),
+        (groq, "rate_limit"),
+        (refused, "billing"),
+        (status(429, no_quota), "billing"),
+        (status(400, "orphan tool result"), "format"),
         (status(401, "x"), "auth"),
         (status(403, "x"), "auth"),
         (status(403, "Your credit balance is too low"), "billing"),

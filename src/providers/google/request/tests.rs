@@ -144,6 +144,36 @@ fn older_models_get_pictures_of_results_as_a_users() {
 }
 
 #[test]
+fn pictures_of_results_do_not_part_the_results() {
+    let calls = json!([call("c1", ""), call("c2", ""), call("c3", "")]);
+    let text = |text: &str| json!([{"type": "text", "text": text}]);
+    let messages = json!([
+        {"role": "user", "content": "go", "timestamp": 1},
+        answer("gemini-2.5-pro", calls),
+        result("c1", image()),
+        result("c2", text("b")),
+        result("c3", image()),
+        answer("gemini-2.5-pro", text("seen")),
+        {"role": "user", "content": "more", "timestamp": 1},
+    ]);
+    let response = |output: &str| {
+        let response = json!({"name": "read", "response": {"output": output}});
+        json!({"functionResponse": response})
+    };
+    let picture = json!({"inlineData": {"mimeType": "image/png", "data": "AA=="}});
+    let see = "(see attached image)";
+    assert_eq!(
+        wire("gemini-2.5-pro", messages).as_array().unwrap()[2..],
+        [
+            json!({"role": "user", "parts": [response(see), response("b"), response(see)]}),
+            json!({"role": "user", "parts": [{"text": "Tool result image:"}, picture, picture]}),
+            json!({"role": "model", "parts": [{"text": "seen"}]}),
+            json!({"role": "user", "parts": [{"text": "more"}]}),
+        ]
+    );
+}
+
+#[test]
 fn models_of_others_pair_calls_and_results_by_id() {
     let messages = json!([
         {"role": "user", "content": "go", "timestamp": 1},
