@@ -125,6 +125,7 @@ mod tests {
     fn said_by(id: &str, name: &str) -> Inbound {
         Inbound {
             message_id: "1".into(),
+            source: None,
             chat: Chat { kind: PeerKind::Group, id: "g".into(), title: None, thread: None },
             sender: Sender { id: id.into(), name: Some(name.into()) },
             text: "hi".into(),

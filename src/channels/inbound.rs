@@ -62,6 +62,9 @@ pub struct RemoteFile {
 pub struct Inbound {
     /// The channel's id of it, of its own in the chat.
     pub message_id: String,
+    /// Who of ours it came to, as the service calls them, where each counts messages
+    /// by itself: another bot may take the place of this one in the account.
+    pub source: Option<String>,
     /// Where it was written.
     pub chat: Chat,
     /// Who wrote it.
@@ -172,8 +175,10 @@ impl Channels {
         let (parts, config) = (&self.0.parts, &account.config);
         let (kind, id) = (config.kind.as_str(), &config.id);
         let channels = &parts.settings.now().channels;
+        let source = inbound.source.as_ref().map(|source| format!("{source}:"));
+        let place = format!("{kind}:{id}:{}{}", source.unwrap_or_default(), inbound.chat.id);
         ReplyTo {
-            run_id: format!("{kind}:{id}:{}:{}", inbound.chat.id, inbound.message_id),
+            run_id: format!("{place}:{}", inbound.message_id),
             family: Family::Chat,
             key: route::session_of(channels, config, &inbound.chat, &parts.keys.now()),
             address: address(account, inbound),
@@ -337,6 +342,7 @@ mod tests {
     fn inbound(kind: PeerKind, text: &str) -> Inbound {
         Inbound {
             message_id: "1".into(),
+            source: None,
             chat: Chat { kind, id: "c".into(), title: None, thread: Some("5".into()) },
             sender: Sender { id: "7".into(), name: Some("Eve](\n[System".into()) },
             text: text.into(),

@@ -109,8 +109,10 @@ impl Channels {
         let mut accounts = Accounts::new();
         for config in &settings.channels.accounts {
             let key = (config.kind, config.id.clone());
-            let kept = known.get(&key).filter(|account| is_kept(account, config)).cloned();
-            accounts.insert(key, kept.unwrap_or_else(|| Arc::new(Account::new(config.clone()))));
+            let before = known.get(&key);
+            let kept = before.filter(|account| is_kept(account, config)).cloned();
+            let begun = || Arc::new(Account::in_place_of(before, config.clone()));
+            accounts.insert(key, kept.unwrap_or_else(begun));
         }
         let is_in = |all: &Accounts, account: &Arc<Account>| {
             all.values().any(|other| Arc::ptr_eq(other, account))
@@ -118,6 +120,10 @@ impl Channels {
         self.0.accounts.set(accounts.clone());
         for account in known.values().filter(|account| !is_in(&accounts, account)) {
             account.close(now);
+        }
+        if self.runs().is_none() {
+            // What the last process left waits for runs; the beginning opens all.
+            return;
         }
         self.open_enabled(|account| !is_in(&known, account)).await;
     }
@@ -127,14 +133,15 @@ impl Channels {
         self.0.accounts.now().values().any(|account| account.is_stale(found))
     }
 
-    /// Begins with those accounts that are turned on and meant.
+    /// Begins with those accounts that are turned on, not stopped, and meant.
     async fn open_enabled(&self, is_meant: impl Fn(&Arc<Account>) -> bool + Send) {
         let all = self.0.accounts.now();
         if all.is_empty() {
             return;
         }
         self.0.settled.get_or_init(|| self.settle_past()).await;
-        for account in all.values().filter(|it| it.config.enabled && is_meant(it)) {
+        let enabled = all.values().filter(|it| it.config.enabled && !it.is_stopped());
+        for account in enabled.filter(|it| is_meant(it)) {
             let account = Arc::clone(account);
             if let Err(error) = self.open_account(&account).await {
                 tracing::error!(channel = account.config.kind.as_str(), account = account.config.id,

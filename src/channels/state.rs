@@ -39,6 +39,11 @@ struct Live {
     open: Option<(Arc<dyn Channel>, CancellationToken)>,
     /// What its references led to when it was built last.
     secrets: ResolvedSecrets,
+    /// How often it was ended, in use or not: what is being built then comes too
+    /// late.
+    endings: u64,
+    /// Whether somebody has stopped it, until it is started again.
+    is_stopped: bool,
 }
 
 /// One account of a channel.
@@ -53,6 +58,13 @@ impl Account {
         Self { config, live: Mutex::default() }
     }
 
+    /// One in the place of another, if there was one: stopped when that was. One
+    /// that cannot be used was logged out, and begins with its next credential.
+    pub fn in_place_of(before: Option<&Arc<Self>>, config: ChannelAccount) -> Self {
+        let is_stopped = config.way.is_ok() && before.is_some_and(|it| it.is_stopped());
+        Self { config, live: Mutex::new(Live { is_stopped, ..Live::default() }) }
+    }
+
     /// How it is.
     pub fn state(&self) -> AccountState {
         self.live.lock().state.clone()
@@ -63,10 +75,31 @@ impl Account {
         self.live.lock().open.as_ref().map(|(channel, _)| Arc::clone(channel))
     }
 
-    /// It is used from now on. `None` when it is already.
-    pub fn open(&self, channel: &Arc<dyn Channel>, now_ms: u64) -> Option<CancellationToken> {
+    /// How often it was ended.
+    pub fn endings(&self) -> u64 {
+        self.live.lock().endings
+    }
+
+    /// Whether somebody has stopped it.
+    pub fn is_stopped(&self) -> bool {
+        self.live.lock().is_stopped
+    }
+
+    /// Somebody stops it, or lets it be started again.
+    pub fn set_stopped(&self, is_stopped: bool) {
+        self.live.lock().is_stopped = is_stopped;
+    }
+
+    /// It is used from now on. `None` when it is already, when it is stopped, and
+    /// when it was ended since it had `endings`.
+    pub fn open(
+        &self,
+        channel: &Arc<dyn Channel>,
+        endings: u64,
+        now_ms: u64,
+    ) -> Option<CancellationToken> {
         let mut live = self.live.lock();
-        if live.open.is_some() {
+        if live.open.is_some() || live.is_stopped || live.endings != endings {
             return None;
         }
         let token = CancellationToken::new();
@@ -88,15 +121,17 @@ impl Account {
     /// when it was built. One that leads nowhere says nothing.
     pub fn is_stale(&self, found: &ResolvedSecrets) -> bool {
         let live = self.live.lock();
+        let is_wanted = self.config.enabled && !live.is_stopped;
         self.config.references().into_iter().any(|reference| {
             let new = found.get(reference);
-            self.config.enabled && new.is_some() && new != live.secrets.get(reference)
+            is_wanted && new.is_some() && new != live.secrets.get(reference)
         })
     }
 
-    /// It is used no more; whether it was.
+    /// It is used no more, also when it is being built; whether it was in use.
     pub fn close(&self, now_ms: u64) -> bool {
         let mut live = self.live.lock();
+        live.endings = live.endings.saturating_add(1);
         let Some((_, token)) = live.open.take() else { return false };
         token.cancel();
         live.state.running = false;

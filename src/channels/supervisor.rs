@@ -50,6 +50,7 @@ impl Channels {
     /// When there is none, or the configuration does not let it be used.
     pub async fn start(&self, kind: ChannelKind, id: Option<&str>) -> Result<String, ControlError> {
         let account = self.find(kind, id)?;
+        account.set_stopped(false);
         self.open_account(&account).await?;
         Ok(account.config.id.clone())
     }
@@ -65,6 +66,7 @@ impl Channels {
         id: Option<&str>,
     ) -> Result<(String, bool), ControlError> {
         let account = self.find(kind, id)?;
+        account.set_stopped(true);
         let was_running = account.close(self.0.parts.clock.now_ms());
         Ok((account.config.id.clone(), was_running))
     }
@@ -81,7 +83,9 @@ impl Channels {
     }
 
     pub(super) async fn open_account(&self, account: &Arc<Account>) -> Result<(), ControlError> {
-        if account.channel().is_some() {
+        // First: what ends it after the next look is noticed once it is built.
+        let endings = account.endings();
+        if account.channel().is_some() || !self.is_current(account) {
             return Ok(());
         }
         let config = &account.config;
@@ -94,7 +98,14 @@ impl Channels {
             }
         };
         let now = self.0.parts.clock.now_ms();
-        let Some(token) = account.open(&channel, now) else { return Ok(()) };
+        let Some(token) = account.open(&channel, endings, now) else {
+            tracing::debug!(
+                channel = config.kind.as_str(),
+                account = config.id,
+                "channel not started: it is in use already, or was ended meanwhile"
+            );
+            return Ok(());
+        };
         tracing::info!(channel = config.kind.as_str(), account = config.id, "channel started");
         let ear: Arc<dyn Ear> =
             Arc::new(AccountEar { channels: self.clone(), account: Arc::clone(account) });
@@ -106,6 +117,13 @@ impl Channels {
         }
         self.resume_outbox(account).await;
         Ok(())
+    }
+
+    /// Whether an account is one of those that there are now, and may begin.
+    fn is_current(&self, account: &Arc<Account>) -> bool {
+        let config = &account.config;
+        let now = self.account(config.kind.as_str(), &config.id);
+        !self.0.closing.is_cancelled() && now.is_some_and(|it| Arc::ptr_eq(&it, account))
     }
 
     async fn build(&self, account: &Account) -> Result<Arc<dyn Channel>, String> {

@@ -10,7 +10,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::Telegram;
-use super::update;
+use super::update::{self, Bot};
 use crate::channels::channel::Ear;
 use crate::channels::inbound::Inbound;
 
@@ -20,7 +20,7 @@ const WAIT_SECONDS: u64 = 25;
 const CALL: Duration = Duration::from_secs(45);
 /// Most updates at a time, the most that the API gives.
 const BATCH: u64 = 100;
-/// What is kept: the first update that we have not.
+/// What is kept: the bot, and the first of its updates that we have not.
 const OFFSET: &str = "offset";
 /// How often an update is tried that cannot be passed on: then it is given up,
 /// or nothing would ever come after it …
@@ -48,7 +48,8 @@ async fn ask(telegram: &Telegram, ear: &dyn Ear) -> Result<std::convert::Infalli
     let params = json!({"drop_pending_updates": false});
     telegram.api.call("deleteWebhook", &params).await.map_err(failed)?;
     ear.is_well();
-    let mut offset: Option<i64> = ear.recall(OFFSET).await?.and_then(|it| it.parse().ok());
+    let noted = ear.recall(OFFSET).await?;
+    let mut offset = noted.and_then(|note| known_offset(&note, &bot));
     loop {
         let mut params =
             json!({"timeout": WAIT_SECONDS, "limit": BATCH, "allowed_updates": WANTED});
@@ -78,10 +79,18 @@ async fn ask(telegram: &Telegram, ear: &dyn Ear) -> Result<std::convert::Infalli
                 pass_on(inbound, id, ear).await;
             }
             let next = id.saturating_add(1);
-            ear.keep(OFFSET, next.to_string()).await?;
+            ear.keep(OFFSET, format!("{} {next}", bot.id)).await?;
             offset = Some(next);
         }
     }
+}
+
+/// The first update that we have not, where that was learned with this bot: each
+/// counts its own, and those before it would be lost. Without it Telegram gives
+/// what it has not heard that we have.
+fn known_offset(note: &str, bot: &Bot) -> Option<i64> {
+    let (id, next) = note.split_once(' ')?;
+    if id == bot.id.to_string() { next.parse().ok() } else { None }
 }
 
 /// Whether the last update is a part of an album, so that more of it may come.
@@ -121,4 +130,24 @@ pub(super) async fn register(bot: Arc<Telegram>, ear: Arc<dyn Ear>) -> String {
     }
     ear.is_well();
     std::future::pending().await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_offset_counts_for_the_bot_that_it_was_learned_with() {
+        let bot = Bot { id: 99, username: "claw_bot".into() };
+        for (note, offset) in [
+            ("99 1001", Some(1001)),
+            ("98 1001", None),
+            ("9 91001", None),
+            // An earlier version kept no bot.
+            ("1001", None),
+            ("99 x", None),
+        ] {
+            assert_eq!(known_offset(note, &bot), offset, "{note}");
+        }
+    }
 }

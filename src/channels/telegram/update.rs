@@ -75,6 +75,7 @@ pub fn read(update: &Value, bot: &Bot) -> Option<Inbound> {
     let is_topic = kind == PeerKind::Group && message["is_topic_message"] == true;
     Some(Inbound {
         message_id: message["message_id"].as_i64()?.to_string(),
+        source: Some(bot.id.to_string()),
         chat: Chat {
             kind,
             id: chat_id.to_string(),

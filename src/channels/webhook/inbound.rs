@@ -79,6 +79,7 @@ pub fn read(body: &[u8]) -> Result<Inbound, String> {
     }
     Ok(Inbound {
         message_id: id,
+        source: None,
         chat: Chat { kind, id: place.id, title: place.title, thread: place.thread_id },
         sender: Sender { id: from.id, name: from.name },
         text,

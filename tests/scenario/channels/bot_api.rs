@@ -19,7 +19,7 @@ use tokio::task::JoinSet;
 use crate::stage::{serve, until};
 
 pub const TOKEN: &str = "123456:test-token-of-the-bot";
-const BOT_ID: i64 = 99;
+pub const OTHER_TOKEN: &str = "654321:test-token-of-the-other-bot";
 /// Longest text, in UTF-16 units after entities are parsed.
 const TEXT_MAX: usize = 4096;
 const CAPTION_MAX: usize = 1024;
@@ -37,8 +37,23 @@ pub struct Shown {
     pub edits: usize,
 }
 
+/// Which bot it serves, and the first of its updates: each bot counts its own.
+#[derive(Clone, Copy)]
+struct Bot {
+    token: &'static str,
+    id: i64,
+    first_update: i64,
+}
+
+impl Default for Bot {
+    fn default() -> Self {
+        Self { token: TOKEN, id: 99, first_update: 1000 }
+    }
+}
+
 #[derive(Default)]
 struct Inner {
+    bot: Bot,
     updates: Mutex<Vec<Value>>,
     bell: Notify,
     /// Updates before this were confirmed, and are given no more.
@@ -52,6 +67,27 @@ struct Inner {
     webhook: Mutex<Option<Value>>,
     files: Mutex<Vec<(String, Vec<u8>)>>,
     wrong_tokens: Mutex<usize>,
+    /// How many wait for updates now, and how many did at most: the public one
+    /// refuses a second.
+    waiting: Mutex<(usize, usize)>,
+}
+
+/// Somebody who waits for updates.
+struct Waiting<'a>(&'a Inner);
+
+impl<'a> Waiting<'a> {
+    fn begin(inner: &'a Inner) -> Self {
+        let mut waiting = inner.waiting.lock();
+        waiting.0 += 1;
+        waiting.1 = waiting.1.max(waiting.0);
+        Self(inner)
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.0.waiting.lock().0 -= 1;
+    }
 }
 
 /// It stops when it is dropped.
@@ -63,7 +99,16 @@ pub struct BotApi {
 
 impl BotApi {
     pub async fn start() -> Self {
-        let inner = Arc::<Inner>::default();
+        Self::of(Bot::default()).await
+    }
+
+    /// One of another bot, whose updates have lower numbers.
+    pub async fn start_other() -> Self {
+        Self::of(Bot { token: OTHER_TOKEN, id: 100, first_update: 10 }).await
+    }
+
+    async fn of(bot: Bot) -> Self {
+        let inner = Arc::new(Inner { bot, ..Inner::default() });
         let app = Router::new().fallback(answer).with_state(Arc::clone(&inner));
         let (port, server) = serve(app).await;
         Self { port, inner, _server: server }
@@ -76,7 +121,7 @@ impl BotApi {
     /// Somebody writes; the update's id.
     pub fn say(&self, message: Value) -> i64 {
         let mut updates = self.inner.updates.lock();
-        let id = 1000 + i64::try_from(updates.len()).unwrap();
+        let id = self.inner.bot.first_update + i64::try_from(updates.len()).unwrap();
         updates.push(json!({"update_id": id, "message": message}));
         drop(updates);
         self.inner.bell.notify_waiters();
@@ -106,6 +151,11 @@ impl BotApi {
 
     pub fn confirmed(&self) -> i64 {
         *self.inner.confirmed.lock()
+    }
+
+    /// How many have waited for updates at a time.
+    pub fn most_waiting(&self) -> usize {
+        self.inner.waiting.lock().1
     }
 
     pub fn webhook(&self) -> Option<Value> {
@@ -146,14 +196,14 @@ async fn answer(
     headers: HeaderMap,
     body: Bytes,
 ) -> Response {
-    let path = uri.path().to_owned();
-    if let Some(rest) = path.strip_prefix(&format!("/file/bot{TOKEN}/")) {
+    let (path, token) = (uri.path().to_owned(), inner.bot.token);
+    if let Some(rest) = path.strip_prefix(&format!("/file/bot{token}/")) {
         let files = inner.files.lock();
         let found = files.iter().find(|file| file.0 == rest).map(|file| file.1.clone());
         return found
             .map_or_else(|| StatusCode::NOT_FOUND.into_response(), IntoResponse::into_response);
     }
-    let Some(method) = path.strip_prefix(&format!("/bot{TOKEN}/")) else {
+    let Some(method) = path.strip_prefix(&format!("/bot{token}/")) else {
         *inner.wrong_tokens.lock() += 1;
         return refusal(404, "Not Found", None);
     };
@@ -219,7 +269,7 @@ fn bad(text: &str) -> Answer {
 
 async fn call(inner: &Inner, method: &str, params: &Value) -> Answer {
     match method {
-        "getMe" => Ok(json!({"id": BOT_ID, "is_bot": true, "first_name": "Claw",
+        "getMe" => Ok(json!({"id": inner.bot.id, "is_bot": true, "first_name": "Claw",
             "username": "claw_bot"})),
         "setWebhook" => {
             *inner.webhook.lock() = Some(params.clone());
@@ -260,6 +310,7 @@ async fn updates(inner: &Inner, params: &Value) -> Answer {
     if inner.webhook.lock().is_some() {
         return Err((409, "Conflict: can't use getUpdates method while webhook is active".into()));
     }
+    let _waiting = Waiting::begin(inner);
     if let Some(offset) = params["offset"].as_i64() {
         // Everything before is confirmed by asking for what follows.
         let mut confirmed = inner.confirmed.lock();

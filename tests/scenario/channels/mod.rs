@@ -1,9 +1,11 @@
 //! Channels through the real binary, with services of this process.
 
+mod accounts;
 pub mod bot_api;
 mod media;
 mod people;
 pub mod receiver;
+mod replies;
 mod telegram;
 mod tool;
 mod webhook;
@@ -33,4 +35,10 @@ pub async fn with_webhook_running(gateway: &Gateway) -> WsClient {
     })
     .await;
     client
+}
+
+/// Changes the config file by its method, which answers once that is in use.
+pub async fn patch(client: &mut WsClient, change: &Value) {
+    let hash = call(client, "config.get", json!({})).await["hash"].clone();
+    call(client, "config.patch", json!({"raw": change.to_string(), "baseHash": hash})).await;
 }

@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 
-use super::bot_api::{BotApi, TOKEN};
+use super::bot_api::{BotApi, OTHER_TOKEN, TOKEN};
 use super::receiver::post;
-use super::with_channels;
+use super::{patch, with_channels};
 use crate::stage::{admin, call, history, lines, refusal, row, told, until};
 use crate::support::{Gateway, GatewayOptions, MockProvider};
 
@@ -60,6 +60,25 @@ async fn a_message_to_the_bot_is_answered_there_and_its_update_confirmed() {
     let labels = json!({"telegram": "Telegram", "webhook": "Webhook"});
     assert_eq!(status["channelLabels"], labels);
     assert!(!status.to_string().contains(TOKEN));
+}
+
+#[tokio::test]
+async fn another_bot_in_the_same_account_is_heard_and_answers_its_own_messages() {
+    let place = place(&json!({})).await;
+    let update = place.api.direct(1, 7, "hello");
+    place.api.shows(&["Echo: hello"]).await;
+    until("it is confirmed", async || (place.api.confirmed() == update + 1).then_some(())).await;
+    // Its update has a lower number, and its message that of the first one's.
+    let other = BotApi::start_other().await;
+    assert!(other.direct(1, 7, "hello, other") < update);
+    let bot = |token: &str, api: &BotApi| json!({"channels": {"telegram": {"botToken": token, "apiRoot": api.url()}}});
+    let mut client = admin(&place.gateway).await;
+    patch(&mut client, &bot(OTHER_TOKEN, &other)).await;
+    other.shows(&["Echo: hello, other"]).await;
+    // The first one goes on where it was.
+    place.api.direct(2, 7, "again");
+    patch(&mut client, &bot(TOKEN, &place.api)).await;
+    place.api.shows(&["Echo: hello", "Echo: again"]).await;
 }
 
 #[tokio::test]

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::receiver::{Behaviour, Receiver, bring, bring_signed, post};
-use super::{SIGNING, with_channels, with_webhook_running};
+use super::{SIGNING, patch, with_channels, with_webhook_running};
 use crate::metrics::Scraped;
 use crate::stage::{SecretFile, admin, call, events, history, lines, refusal, row, told, until};
 use crate::support::client::SOON;
@@ -412,6 +412,26 @@ async fn a_stopped_channel_takes_nothing_and_what_waits_goes_out_when_it_starts(
 }
 
 #[tokio::test]
+async fn a_stopped_channel_stays_so_whatever_changes_in_the_config() {
+    let place = place(&json!({})).await;
+    let mut client = admin(&place.gateway).await;
+    let channel = json!({"channel": "webhook"});
+    call(&mut client, "channels.stop", channel.clone()).await;
+    for change in [
+        json!({"messages": {"queue": {"cap": 7}}}),
+        json!({"channels": {"webhook": {"textChunkLimit": 100}}}),
+    ] {
+        patch(&mut client, &change).await;
+        assert_eq!(place.bring(&from_ann("1", "hello")).await.0, 503, "{change}");
+        let status = call(&mut client, "channels.status", json!({})).await;
+        assert_eq!(status["channels"]["webhook"]["running"], false, "{change}");
+    }
+    call(&mut client, "channels.start", channel).await;
+    assert_eq!(place.bring(&from_ann("1", "hello")).await.0, 200);
+    assert_eq!(place.receiver.texts(1).await, ["Echo: hello"]);
+}
+
+#[tokio::test]
 async fn an_answer_goes_to_the_channel_when_its_sender_wants_that() {
     let place = place(&json!({})).await;
     place.bring(&from_ann("1", "hello")).await;
@@ -542,4 +562,15 @@ async fn a_channel_that_is_logged_out_is_configured_no_more() {
     let mut client = admin(&place.gateway).await;
     let row = &call(&mut client, "channels.status", json!({})).await["channels"]["webhook"];
     assert_eq!((&row["configured"], &row["running"]), (&json!(false), &json!(false)), "{row}");
+}
+
+#[tokio::test]
+async fn a_channel_that_was_logged_out_begins_with_its_next_credential() {
+    let place = place(&json!({})).await;
+    let mut client = admin(&place.gateway).await;
+    call(&mut client, "channels.logout", json!({"channel": "webhook"})).await;
+    patch(&mut client, &json!({"channels": {"webhook": {"secret": SIGNING}}})).await;
+    place.is_running().await;
+    assert_eq!(place.bring(&from_ann("1", "hello")).await.0, 200);
+    assert_eq!(place.receiver.texts(1).await, ["Echo: hello"]);
 }

@@ -1,0 +1,54 @@
+//! Replies that clients ask for, and where they go.
+
+use serde_json::{Value, json};
+
+use super::receiver::Receiver;
+use super::{SIGNING, with_channels, with_webhook_running};
+use crate::stage::{call, end_of};
+use crate::support::{Gateway, GatewayOptions, MockProvider, WsClient};
+
+/// A gateway that sends to this receiver, and a client of it.
+async fn place() -> (Gateway, Receiver, MockProvider, WsClient) {
+    let (receiver, mock) = (Receiver::start().await, MockProvider::start().await);
+    let webhook = json!({"secret": SIGNING, "url": receiver.url(), "allowFrom": ["ann"]});
+    let config = with_channels(mock.address(), &json!({"webhook": webhook}));
+    let gateway = Gateway::start(GatewayOptions::with_config(config)).await;
+    let client = with_webhook_running(&gateway).await;
+    (gateway, receiver, mock, client)
+}
+
+fn whom(message: &Value) -> (&str, &str) {
+    (message["to"].as_str().unwrap(), message["text"].as_str().unwrap())
+}
+
+#[tokio::test]
+async fn a_refused_request_leaves_no_reply_behind_that_the_next_one_would_be_taken_for() {
+    let (_gateway, receiver, _mock, mut client) = place().await;
+    let mut params = json!({"sessionKey": "main", "message": "hi", "deliver": true, "to": "bob",
+        "attachments": [{"fileName": "a", "content": "***"}], "idempotencyKey": "k"});
+    assert_eq!(client.request("agent", params.clone()).await["ok"], false);
+    params["to"] = json!("ann");
+    params["attachments"] = json!([]);
+    assert_eq!(client.request("agent", params).await["payload"]["status"], "accepted");
+    let sent = receiver.wait(1).await;
+    assert_eq!(whom(&sent[0]), ("ann", "Echo: hi"));
+}
+
+#[tokio::test]
+async fn the_same_words_of_two_people_are_answered_to_both() {
+    let (_gateway, receiver, _mock, mut client) = place().await;
+    let text = "@mock stream n=5 delay=50";
+    for (run, to) in [("r1", "ann"), ("r2", "bob")] {
+        let params = json!({"sessionKey": "main", "message": text, "idempotencyKey": run,
+            "originatingChannel": "webhook", "originatingTo": to});
+        let answer = call(&mut client, "chat.send", params).await;
+        assert_eq!(answer, json!({"runId": run, "status": "started"}));
+    }
+    for run in ["r1", "r2"] {
+        assert_eq!(end_of(&client, run).await["state"], "final");
+    }
+    let sent = receiver.wait(2).await;
+    let mut people: Vec<_> = sent.iter().map(|message| whom(message).0).collect();
+    people.sort_unstable();
+    assert_eq!(people, ["ann", "bob"]);
+}
