@@ -56,6 +56,7 @@ mod voicewake;
 mod wizard;
 
 pub use channel_inlet::ChannelInlet;
+pub(crate) use chat::clean;
 pub use cleanup::keep_tidy;
 pub use health::{HealthCache, keep_fresh, tell_presence};
 pub use metrics::keep_history;

@@ -14,10 +14,16 @@ use crate::support::{Gateway, GatewayOptions, MockProvider, SECRET, WsClient};
 const CANARY: &str = "canary-7f1d";
 
 async fn place(share: bool) -> (Gateway, MockProvider) {
+    place_with(share, json!({})).await
+}
+
+/// With these settings of slash commands.
+async fn place_with(share: bool, commands: Value) -> (Gateway, MockProvider) {
     let mock = MockProvider::start().await;
     let mut config = config(mock.address(), Api::OpenAi);
     config["gateway"]["dialects"] = json!({"claude": {"share": share}});
     config["gateway"]["trustedProxies"] = json!(["127.0.0.1"]);
+    config["commands"] = commands;
     (Gateway::start(GatewayOptions::with_config(config)).await, mock)
 }
 
@@ -237,6 +243,45 @@ async fn a_guest_sees_what_happens_and_says_nothing_and_does_not_count_as_a_read
     let line = lines.iter().find(|line| line["id"] == id).unwrap();
     assert_eq!(line["sessionState"], "unread", "a guest is no reader");
     assert_eq!(line["permissionMode"], "default");
+}
+
+/// Somebody who may do everything, and has seen the beginning.
+async fn viewer(gateway: &Gateway, id: &str) -> WsClient {
+    let path = format!("/api/claude/sessions/{id}/subscribe?access_token={SECRET}");
+    let mut viewer = WsClient::open_with(&gateway.address(), &path, &[]).await.expect("let in");
+    // What is refused is told behind all that was told before.
+    viewer.send(&json!({"type": "tool_result", "tool_use_id": "none"})).await;
+    assert!(viewer.wait_for(LIMIT, |it| it["type"] == "error").await.is_some());
+    viewer
+}
+
+#[tokio::test]
+async fn a_secret_that_is_set_by_a_command_is_told_to_nobody_who_looks() {
+    let (gateway, _mock) = place_with(true, json!({"config": true})).await;
+    let mut client = admin(&gateway).await;
+    let id = said(&mut client, "garden", "Tomatoes").await;
+    let guest = guest(&gateway, &shared(&gateway, &id).await).await;
+    let (mut one, two) = (viewer(&gateway, &id).await, viewer(&gateway, &id).await);
+    // The second is the first for the gateway, which passes over control characters.
+    for (count, name) in [(1, "config"), (2, "con\u{7}fig")] {
+        let line = format!("/{name} set gateway.remote.token={CANARY}");
+        one.send(&json!({"type": "user_message", "content": line})).await;
+        let is_over = |received: &[crate::support::client::Received]| {
+            let frames = received.iter().filter_map(|it| it.what.frame());
+            (frames.filter(|it| it["type"] == "queue-operation").count() == count).then_some(())
+        };
+        for who in [&one, &two, &guest] {
+            who.wait_until(LIMIT, is_over).await.unwrap_or_else(|| panic!("{}", texts(who)));
+        }
+    }
+    assert!(std::fs::read_to_string(gateway.config_path()).unwrap().contains(CANARY), "it is set");
+    let later = viewer(&gateway, &id).await;
+    for who in [&one, &two, &guest, &later] {
+        assert!(!texts(who).contains(CANARY), "{}", texts(who));
+    }
+    let shown = "/config set gateway.remote.token=…";
+    assert_eq!(texts(&two).matches(shown).count(), 2, "{}", texts(&two));
+    assert!(!texts(&later).contains(shown), "a command is in no transcript");
 }
 
 /// Talks in a session, so often.

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{Claude, Scene, of_type, streamed, uuids};
-use crate::stage::{Api, ask};
+use crate::stage::{Api, ask, call};
 
 #[tokio::test]
 async fn who_comes_later_reads_what_was_said_under_the_same_uuids() {
@@ -107,6 +107,48 @@ async fn long_conversations_come_in_pages_the_last_two_at_once() {
     assert_eq!(again, info);
     claude.find("end", |it| it["type"] == "assistant").await;
     assert!(of_type(&claude.frames(), "assistant").len() < 5);
+}
+
+#[tokio::test]
+async fn who_is_too_far_behind_a_line_reads_the_last_pages_instead() {
+    let mut scene = Scene::new(Api::OpenAi).await;
+    let mut claude = scene.claude().await;
+    let first = uuids(&claude.ask("@mock text text=first").await)[0].clone();
+    for number in 0..10 {
+        let message = format!("{number}{}", "x".repeat(2 * 1024 * 1024));
+        call(&mut scene.main, "chat.inject", json!({"sessionKey": scene.key, "message": message}))
+            .await;
+    }
+    let late = Claude::open(&scene.gateway, &scene.id, &format!("&fromUuid={first}")).await;
+    late.find("session", |it| it["type"] == "session_info").await;
+    let info = late.frames()[0].clone();
+    assert_eq!(info["type"], "session_info");
+    assert!(info["lowestBurstPage"].as_u64().unwrap() > 0, "{info}");
+    let is_last = |it: &Value| {
+        let text = it["message"]["content"][0]["text"].as_str();
+        text.is_some_and(|text| text.starts_with("9x"))
+    };
+    late.find("end", is_last).await;
+    assert!(of_type(&late.frames(), "assistant").len() < 10);
+}
+
+#[tokio::test]
+async fn what_a_command_or_a_stop_word_was_is_not_told_to_who_comes_later() {
+    let scene = Scene::new(Api::OpenAi).await;
+    let mut claude = scene.claude().await;
+    claude.ask("/status").await;
+    claude.say("stop").await;
+    claude.turns(2).await;
+    claude.say("@mock text text=after").await;
+    claude.turns(3).await;
+    let mut later = scene.claude().await;
+    // What is refused is told behind all that was told before.
+    later.send(json!({"type": "tool_result", "tool_use_id": "none"})).await;
+    later.find("refusal", |it| it["type"] == "error").await;
+    let frames = later.frames();
+    let said: Vec<_> = of_type(&frames, "user").iter().map(|it| it["message"].clone()).collect();
+    assert_eq!(said.len(), 1, "{frames:#?}");
+    assert!(said[0].to_string().contains("text=after"), "{frames:#?}");
 }
 
 #[tokio::test]

@@ -1,12 +1,16 @@
 //! Who is let in, and what stays without an answer.
 
-use serde_json::json;
+use std::fs;
+use std::path::Path;
 
-use super::{Claude, Scene};
-use crate::stage::{Api, call};
-use crate::support::WsClient;
+use serde_json::json;
+use tempfile::TempDir;
+
+use super::{Claude, Scene, of_type};
+use crate::stage::{Api, admin, call, config, row};
 use crate::support::client::Incoming;
 use crate::support::config::SECRET;
+use crate::support::{Gateway, GatewayOptions, MockProvider, WsClient, now_ms};
 
 #[tokio::test]
 async fn an_unknown_session_is_not_found_and_nobody_comes_in_without_a_credential() {
@@ -71,4 +75,40 @@ async fn under_the_id_of_a_conversation_that_was_begun_anew_nothing_more_is_said
     old.find("refusal", |it| it["type"] == "error").await;
     let told = &old.frames()[before..];
     assert_eq!(told.len(), 1, "{told:#?}");
+}
+
+/// A state folder with one session of yesterday, `s-old`.
+fn with_yesterday(state: &Path, key: &str) {
+    let folder = state.join("agents/main/sessions");
+    fs::create_dir_all(&folder).unwrap();
+    let now = now_ms();
+    let index = json!({key: {"sessionId": "s-old", "updatedAt": now, "chatType": "direct",
+        "sessionStartedAt": now - 25 * 3_600_000, "lastInteractionAt": now}});
+    fs::write(folder.join("sessions.json"), index.to_string()).unwrap();
+    let header = json!({"type": "session", "version": 3, "id": "s-old"});
+    let message = json!({"type": "message", "id": "a", "parentId": null,
+        "message": {"role": "user", "content": "long ago", "timestamp": now}});
+    fs::write(folder.join("s-old.jsonl"), format!("{header}\n{message}\n")).unwrap();
+}
+
+#[tokio::test]
+async fn who_speaks_after_the_hour_of_the_day_hears_where_the_conversation_goes_on() {
+    for text in ["@mock text text=well", "/status"] {
+        let mock = MockProvider::start().await;
+        let root = TempDir::with_prefix("clawgate-test-").unwrap();
+        let key = "agent:main:main";
+        with_yesterday(&root.path().join("state"), key);
+        let options = GatewayOptions::with_config(config(mock.address(), Api::OpenAi));
+        let gateway = Gateway::start_in(root, options).await.unwrap();
+        let mut old = Claude::open(&gateway, "s-old", "").await;
+        let told = old.ask(text).await;
+        let new = row(&mut admin(&gateway).await, key).await["sessionId"].clone();
+        assert_ne!(new, "s-old");
+        let errors = of_type(&told, "error");
+        assert_eq!(errors.len(), 1, "{told:#?}");
+        assert!(errors[0]["message"].as_str().unwrap().contains(new.as_str().unwrap()));
+        assert_eq!(of_type(&told, "result").len(), 1, "{told:#?}");
+        let goes_on = Claude::open(&gateway, new.as_str().unwrap(), "").await;
+        goes_on.find("answer", |it| it["type"] == "assistant").await;
+    }
 }

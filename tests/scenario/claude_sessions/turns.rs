@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::{Claude, Scene, kinds, of_type, streamed, uuids};
-use crate::stage::{Api, ask, call, history, text_of};
+use crate::stage::{Api, ask, call, history, start, text_of};
 
 #[tokio::test]
 async fn a_turn_is_told_from_the_message_to_the_result() {
@@ -302,6 +302,23 @@ async fn a_message_that_waits_for_its_turn_is_seen_at_once_and_answered_later() 
     assert_eq!(echoes, 1);
     let again: Claude = scene.claude().await;
     again.find("history", |it| it["uuid"] == echo["uuid"]).await;
+}
+
+#[tokio::test]
+async fn the_end_of_a_message_that_waits_takes_nothing_from_the_answer_that_comes() {
+    let mut scene = Scene::new(Api::OpenAi).await;
+    let mut claude = scene.claude().await;
+    claude.say("@mock stream n=60 delay=50").await;
+    claude.find("piece", |it| it["event"]["delta"]["text"].is_string()).await;
+    let key = scene.key.clone();
+    start(&mut scene.main, &key, "@mock text text=later", "run-b").await;
+    let abort = json!({"sessionKey": key, "runId": "run-b"});
+    assert_eq!(call(&mut scene.main, "chat.abort", abort).await["aborted"], true);
+    claude.turns(1).await;
+    let frames = claude.frames();
+    let expected: String = (1..=60).map(|i| format!("w{i} ")).collect();
+    assert_eq!(streamed(&frames).trim_end(), expected.trim_end());
+    assert!(frames.iter().any(|it| it["event"]["type"] == "message_stop"), "{frames:#?}");
 }
 
 #[tokio::test]

@@ -15,7 +15,8 @@ use crate::sessions::iso_time;
 pub enum Keep {
     /// It is a line of the transcript, or will be one when the transcript has it.
     Line,
-    /// What a user said, who waits for his turn.
+    /// What a user said, who waits for his turn; it counts until the transcript has it,
+    /// or it is known that it never will.
     Echo,
     /// A piece of an answer that comes; it counts until the next line.
     Piece,
@@ -64,6 +65,12 @@ pub fn session_info(total_pages: usize, lowest: usize) -> Value {
 /// `error`; `message` says why.
 pub fn error(error: &str, message: &str) -> Value {
     json!({"type": "error", "error": error, "message": message})
+}
+
+/// Why nothing more is said of a conversation; `session_id` is that of the one that
+/// goes on.
+pub fn begun_anew(session_id: &str) -> String {
+    format!("the conversation was begun anew; it is session {session_id} now")
 }
 
 /// The state of a session: `compacting`, or nothing in particular.

@@ -14,7 +14,9 @@ use super::room::Room;
 use super::teller::idle;
 use crate::agent::approvals::QuestionKind;
 use crate::bus::Subscriber;
+use crate::commands::Command;
 use crate::dialects::claude::format::{Ids, echo};
+use crate::handlers::clean;
 use crate::http::cx_with;
 use crate::protocol::Scope;
 use crate::registry::{Ctx, Reply};
@@ -108,22 +110,35 @@ impl Hearing {
         if entry.session_id == *self.room.session_id {
             return Ok(());
         }
-        Err(format!("the conversation was begun anew; it is session {} now", entry.session_id))
+        Err(frame::begun_anew(&entry.session_id))
     }
 
-    /// Tells all what was said, though its turn may come later.
+    /// Tells all what was said, though its turn may come later. What no transcript will
+    /// have is told once, and no secret in it at all.
     fn echo(&self, content: &str, run_id: &str, answer: &Value) {
         if answer["status"] == "in_flight" {
             return;
         }
+        // As `chat.send` reads and keeps it.
+        let Ok(text) = clean(content) else { return };
+        let shown = match Command::parse(&text) {
+            Some(command) => command.line(&text),
+            None => text,
+        };
         let room = &self.room;
         let message_id = room.services.runs.message_id(run_id);
         // Without an id in a transcript it has that of its run.
         let id = message_id.as_deref().unwrap_or(run_id);
         let uuid = Ids::new(&*room.session_id).user(id);
         let now_ms = room.services.clock.now_ms();
-        let value = echo(&room.session_id, uuid, now_ms, &Value::from(content));
-        room.tell(&Frame::echo(uuid, &value));
+        let value = echo(&room.session_id, uuid, now_ms, &Value::from(shown));
+        let is_kept = message_id.is_some();
+        let frame = if is_kept { Frame::echo(uuid, &value) } else { Frame::passing(&value) };
+        if answer["status"] == "started" {
+            room.tell_said(&frame, run_id);
+        } else {
+            room.tell(&frame);
+        }
     }
 
     /// A stop word where nothing runs: nobody works.

@@ -22,6 +22,9 @@ use crate::sessions::{
 /// Entries whose news may still be on their way when they were read.
 const RECENT: usize = 256;
 
+/// Bytes that are told again after a line; for more, a client begins anew.
+pub const AGAIN_MAX: usize = 16 * 1024 * 1024;
+
 /// Whose history.
 pub type Of<'a> = (&'a SessionKey, &'a SessionEntry);
 
@@ -58,7 +61,8 @@ pub async fn facts_of(services: &Services, of: Of<'_>) -> Result<Arc<SessionFact
     Ok(Arc::new(facts))
 }
 
-/// The newest pages; or what comes after the line `from`, if there is that.
+/// The newest pages; or what comes after the line `from`, if there is that and it is
+/// not too much.
 ///
 /// # Errors
 /// When the transcript cannot be read.
@@ -80,7 +84,7 @@ pub async fn read(
     Ok(History { first: Some(info), lines })
 }
 
-/// The lines after this one; `None` when it is nowhere.
+/// The lines after this one; `None` when it is nowhere, or too far away.
 async fn after(
     services: &Services,
     (key, entry): Of<'_>,
@@ -89,12 +93,19 @@ async fn after(
 ) -> Result<Option<Vec<Frame>>, SessionError> {
     let find = move |transcript: StoredTranscript<'_>| {
         let mut format = Format::new(facts, None);
-        let mut found: Option<Vec<Frame>> = None;
+        let (mut found, mut bytes) = (None::<Vec<Frame>>, 0);
         for entry in transcript.entries(EntryPlace::default())? {
             for line in format.push(&entry?) {
                 let is_it = line.uuid == Some(from);
                 match &mut found {
-                    Some(lines) => lines.push(of_line(line)),
+                    Some(lines) => {
+                        let line = of_line(line);
+                        bytes += line.text.len();
+                        if bytes > AGAIN_MAX {
+                            return Ok(None);
+                        }
+                        lines.push(line);
+                    }
                     None if is_it => found = Some(Vec::new()),
                     None => {}
                 }

@@ -1,30 +1,27 @@
 //! A session that somebody looks at.
 //!
-//! Owns: one task that hears what happens in the session. Promises: every frame
-//! is made once, for all who look; when something was missed, all of them are
-//! closed, so that they come again and read it. Must not: decide anything.
+//! Owns: who looks, what waits for a person, and one task that hears what happens in
+//! the session (`hears.rs`). Promises: every frame is made once, for all who look.
+//! Must not: decide anything.
+
+mod hears;
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use super::frame::{self, Frame};
-use super::guest;
 use super::history::{end_of, facts_of, read};
 use super::init::init;
 use super::questions::Waiting;
-use super::side::Side;
 use super::state::State;
 use super::teller::Teller;
-use crate::agent::Card;
 use crate::agent::approvals::{Decision, Question, QuestionKind};
-use crate::agent::feed::{Ending, Follower, RunNews, Told};
-use crate::bus::{Closing, Subscriber};
-use crate::dialects::claude::format::SessionFacts;
+use crate::bus::Subscriber;
 use crate::dialects::claude::history::Histories;
 use crate::dialects::claude::rest::read_state::mark_read;
 use crate::dialects::claude::rest::share::Link;
@@ -32,8 +29,7 @@ use crate::gateway::Gateway;
 use crate::registry::{Ctx, Services};
 use crate::sessions::{SessionError, SessionKey};
 
-/// The tool that begins a sub-agent.
-const SPAWN: &str = "sessions_spawn";
+use hears::Hears;
 
 /// See the module.
 pub struct Room {
@@ -85,14 +81,7 @@ impl Room {
             room.state.lock().set_init(Frame::passing(&frame));
             teller.resume(run, services.clock.now_ms());
         }
-        let hears = Hears {
-            room: Arc::clone(&room),
-            teller,
-            facts,
-            sides: HashMap::new(),
-            spawning: Vec::new(),
-            is_replaced: false,
-        };
+        let hears = Hears::new(Arc::clone(&room), teller, facts);
         services.tasks.spawn("claude room", hears.run(follower));
         Ok(Some(room))
     }
@@ -151,6 +140,14 @@ impl Room {
     /// Tells all who look.
     pub fn tell(&self, frame: &Frame) {
         self.state.lock().tell(frame);
+    }
+
+    /// Tells all what one of them has said, for whose answer they wait; this is the id
+    /// of its run.
+    pub fn tell_said(&self, frame: &Frame, run_id: &str) {
+        let mut state = self.state.lock();
+        state.note_said(run_id);
+        state.tell(frame);
     }
 
     /// Tells all but this one.
@@ -242,206 +239,5 @@ impl Room {
         for id in ids {
             state.settle(&id, &frame::cancelled(&id).to_string());
         }
-    }
-}
-
-/// The task of a room.
-struct Hears {
-    room: Arc<Room>,
-    teller: Teller,
-    facts: Arc<SessionFacts>,
-    sides: HashMap<SessionKey, Side>,
-    /// Calls that begin a sub-agent, and which, once that is known.
-    spawning: Vec<(String, Option<SessionKey>)>,
-    /// Whether the conversation was begun anew: what happens now is of another one.
-    is_replaced: bool,
-}
-
-impl Hears {
-    async fn run(mut self, mut follower: Follower) {
-        loop {
-            let told = tokio::select! {
-                biased;
-                () = self.room.stop.cancelled() => return,
-                told = follower.next() => told,
-            };
-            match told {
-                Ok(told) if told.key == self.room.key => self.hear(&told).await,
-                Ok(told) => self.hear_side(&told).await,
-                Err(missed) => {
-                    tracing::warn!(session = %self.room.key, %missed, "who looks has to come again");
-                    return self.end();
-                }
-            }
-        }
-    }
-
-    /// Something was missed: who comes again reads it.
-    fn end(&self) {
-        self.room.stop.cancel();
-        for subscriber in self.room.state.lock().members() {
-            let reason = "read the session again".into();
-            subscriber.outbox.close(Closing { code: 1008, reason, drains: true });
-        }
-    }
-
-    async fn hear(&mut self, told: &Told) {
-        if matches!(told.news, RunNews::Begins | RunNews::Compacts(_) | RunNews::Noted { .. }) {
-            self.look_at_entry(told).await;
-        }
-        if self.is_replaced {
-            return;
-        }
-        self.note_spawning(told);
-        let now_ms = self.room.services.clock.now_ms();
-        let frames = self.teller.hear(told, now_ms);
-        let mut state = self.room.state.lock();
-        if let RunNews::Stored(_) = told.news {
-            let uuids = frames.iter().filter_map(|frame| frame.uuid).collect();
-            state.saved(&uuids);
-        }
-        let lines_are_saved = matches!(told.news, RunNews::Stored(_));
-        for frame in &frames {
-            state.tell_as(frame, lines_are_saved);
-        }
-        if matches!(told.news, RunNews::Ends(_)) && !self.teller.is_working() {
-            state.end_turn();
-        }
-        drop(state);
-        self.note_end(told);
-        self.hear_questions(told);
-    }
-
-    /// Whether the key still means this conversation. What a turn works with is told
-    /// first.
-    async fn look_at_entry(&mut self, told: &Told) {
-        let room = &self.room;
-        let entry = room.services.sessions.entry(&room.key).await.ok().flatten();
-        let entry = entry.filter(|entry| entry.session_id == *room.session_id);
-        self.is_replaced = entry.is_none();
-        let Some(entry) = entry else {
-            // Links are for one conversation.
-            for (subscriber, _) in room.guests() {
-                subscriber.outbox.close(guest::ended());
-            }
-            return;
-        };
-        let Some(run) = told.run.as_ref().filter(|_| matches!(told.news, RunNews::Begins)) else {
-            return;
-        };
-        let init = init(&room.services, &room.key, &entry, run).await;
-        room.state.lock().set_init(Frame::passing(&init));
-    }
-
-    /// What a run has brought is no news to those who look. It is counted after its
-    /// end was told.
-    fn note_end(&self, told: &Told) {
-        let is_end =
-            matches!(&told.news, RunNews::Ends(how) if !matches!(how, Ending::TakenInto(_)));
-        let Some(run) = told.run.clone().filter(|_| is_end) else { return };
-        let room = Arc::clone(&self.room);
-        self.room.services.tasks.spawn("claude read", async move {
-            run.ended().await;
-            let has_readers = room.state.lock().has_readers();
-            if has_readers {
-                room.note_read().await;
-            }
-        });
-    }
-
-    fn hear_questions(&self, told: &Told) {
-        match &told.news {
-            RunNews::ToolAsks(card, data) => self.tool_asks(card, data),
-            RunNews::ToolEnds(card, _) => {
-                self.room.withdraw(Some(&card.call.id));
-                if let Some(cx) = self.room.denied.lock().remove(&card.call.id) {
-                    self.stop_turn(cx, told);
-                }
-            }
-            RunNews::Ends(_) if !self.teller.is_working() => self.room.withdraw(None),
-            _ => {}
-        }
-    }
-
-    fn tool_asks(&self, card: &Card, data: &Value) {
-        let id = data["approvalId"].as_str().unwrap_or_default();
-        if data["phase"] == "requested" {
-            let waiting = Waiting::of_call(id, card, &data["command"]);
-            self.room.state.lock().ask(waiting);
-            return;
-        }
-        let decision = match data["status"].as_str() {
-            Some("approved") => Some(Decision::AllowOnce),
-            Some("denied") => Some(Decision::Deny),
-            _ => None,
-        };
-        self.room.settle(id, decision);
-    }
-
-    /// Ends the turn in the name of whoever did not allow a call of it.
-    fn stop_turn(&self, cx: Ctx, told: &Told) {
-        let Some(run) = &told.run else { return };
-        let params = json!({"sessionKey": told.key.as_str(), "runId": &*run.id});
-        self.room.services.tasks.spawn("claude interrupt", async move {
-            if let Err(error) = cx.call("chat.abort", &params).await {
-                tracing::debug!(error = error.message, "a turn goes on after a denial");
-            }
-        });
-    }
-
-    /// Remembers which call began which sub-agent.
-    fn note_spawning(&mut self, told: &Told) {
-        match &told.news {
-            RunNews::ToolBegins(card) if card.call.name == SPAWN => {
-                self.spawning.push((card.call.id.clone(), None));
-            }
-            RunNews::ToolEnds(card, output) if card.call.name == SPAWN => {
-                let child = output.details.as_ref().and_then(|it| it["childSessionKey"].as_str());
-                let child = child.map(SessionKey::from_canonical);
-                let place = self.spawning.iter_mut().find(|(id, _)| *id == card.call.id);
-                match (place, child) {
-                    (Some((_, known)), Some(child)) => *known = Some(child),
-                    (Some(_), None) => self.spawning.retain(|(id, _)| *id != card.call.id),
-                    (None, _) => {}
-                }
-            }
-            _ => {}
-        }
-    }
-
-    async fn hear_side(&mut self, told: &Told) {
-        if self.is_replaced {
-            return;
-        }
-        if !self.sides.contains_key(&told.key) {
-            let entry = self.room.services.sessions.entry(&told.key).await.ok().flatten();
-            let Some(entry) = entry else { return };
-            let call = self.call_of(&told.key);
-            let call = call.map(|id| crate::dialects::claude::format::tool_use_id(&id));
-            let side = Side::new(&self.facts, &entry.session_id, told.key.as_str(), call);
-            self.sides.insert(told.key.clone(), side);
-        }
-        let now_ms = self.room.services.clock.now_ms();
-        if let Some(side) = self.sides.get_mut(&told.key) {
-            let frames = side.hear(told, now_ms);
-            let mut state = self.room.state.lock();
-            for frame in &frames {
-                state.tell(frame);
-            }
-        }
-        self.hear_questions(told);
-        if matches!(told.news, RunNews::Ends(_)) {
-            self.sides.remove(&told.key);
-        }
-    }
-
-    /// The call that began a sub-agent. It may begin before its call has said so:
-    /// then it is the first one that has not.
-    fn call_of(&mut self, child: &SessionKey) -> Option<String> {
-        let known = self.spawning.iter().position(|(_, known)| known.as_ref() == Some(child));
-        let place = known.or_else(|| self.spawning.iter().position(|(_, it)| it.is_none()))?;
-        let (id, known) = self.spawning.get_mut(place)?;
-        *known = Some(child.clone());
-        Some(id.clone())
     }
 }

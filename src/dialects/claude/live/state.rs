@@ -22,6 +22,10 @@ use crate::protocol::Scope;
 /// beginning when the block ends.
 const PIECES_MAX: usize = 4 * 1024 * 1024;
 
+/// Messages that were said here and are remembered until they are answered. Some never
+/// are, such as side questions.
+const SAID_MAX: usize = 256;
+
 /// A connection that looks at a session.
 struct Member {
     subscriber: Arc<Subscriber>,
@@ -52,6 +56,8 @@ pub struct State {
     seen: HashSet<Uuid>,
     /// Those of them that the transcript may not have yet.
     unsaved: Vec<Frame>,
+    /// The runs of what was said here and nothing was heard of, the newest last.
+    said: VecDeque<String>,
     /// Pieces since the last line.
     pieces: VecDeque<Frame>,
     pieces_bytes: usize,
@@ -168,6 +174,20 @@ impl State {
                 member.subscriber.outbox.answer(text.to_owned());
             }
         }
+    }
+
+    /// Somebody has said something here; this is the id of its run.
+    pub fn note_said(&mut self, run_id: &str) {
+        self.said.push_back(run_id.to_owned());
+        if self.said.len() > SAID_MAX {
+            self.said.pop_front();
+        }
+    }
+
+    /// Whether somebody has said here what this run is of; asked once.
+    pub fn take_said(&mut self, run_id: &str) -> bool {
+        let place = self.said.iter().position(|said| said == run_id);
+        place.and_then(|place| self.said.remove(place)).is_some()
     }
 
     fn keep_piece(&mut self, frame: &Frame) {

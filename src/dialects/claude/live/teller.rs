@@ -306,7 +306,7 @@ impl Teller {
         let is_idle = self.turn.is_none();
         // One that never began is told as a turn of its own.
         let mut turn = turn.unwrap_or_else(|| Turn::new(Arc::clone(run), now_ms));
-        let answer = self.answer.take().filter(|_| is_turns);
+        let answer = if is_turns { self.answer.take() } else { None };
         let end = match ending {
             Ending::Answered { .. } | Ending::TakenInto(_) => End::Answered,
             Ending::Failed { message, kind, .. } => {

@@ -15,6 +15,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::frame;
 use super::hear::NOT_SENT;
+use super::history::AGAIN_MAX;
 use crate::bus::{Closing, Event, Subscriber};
 use crate::dialects::claude::projects::{Follow, Followed, Projects, RawBurst, RawLine};
 use crate::dialects::claude::rest::{READ_ONLY, mark_theirs_read};
@@ -24,8 +25,6 @@ use crate::registry::Services;
 /// Lines of which is remembered that they were told. A file repeats lines near
 /// each other, when a conversation is taken up again.
 const TOLD_MAX: usize = 16 * 1024;
-/// Bytes that are told again after a line; for more, a client begins anew.
-const AGAIN_MAX: usize = 16 * 1024 * 1024;
 /// Beginnings that may wait; beyond it nothing is read.
 const ASKED_MAX: usize = 4;
 

@@ -125,14 +125,15 @@ impl Projects {
 
     /// What happens in the folder, to all who follow something in it.
     async fn feed(&self) -> io::Result<Arc<Feed>> {
-        if let Some(feed) = self.feed.lock().upgrade() {
+        let works = |feed: &Arc<Feed>| !feed.is_over();
+        if let Some(feed) = self.feed.lock().upgrade().filter(works) {
             return Ok(feed);
         }
         let place = self.folder.clone();
         let watch = blocking(move || watch::Watch::start(&place));
         let watch = watch.await.map_err(io::Error::other)??;
         let mut running = self.feed.lock();
-        if let Some(feed) = running.upgrade() {
+        if let Some(feed) = running.upgrade().filter(works) {
             return Ok(feed);
         }
         let feed = Arc::new(Feed::start(watch, &self.tasks));

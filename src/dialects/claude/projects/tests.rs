@@ -252,6 +252,32 @@ async fn one_watch_serves_all_and_ends_with_the_last() {
 }
 
 #[tokio::test]
+async fn a_project_that_cannot_be_watched_hides_no_other() {
+    let home = tempfile::tempdir().unwrap();
+    let mut folder = home.path().to_owned();
+    while folder.as_os_str().len() < 3850 {
+        folder.push("d".repeat(100));
+    }
+    let file = folder.join("-w").join(format!("{ONE}.jsonl"));
+    fs::create_dir_all(file.parent().unwrap()).unwrap();
+    fs::write(&file, format!("{}\n", user("a", "hi"))).unwrap();
+    let projects = Projects::new(folder.clone(), Tasks::default());
+    let mut before = projects.follow(ONE, 0).await.unwrap().unwrap();
+    assert_eq!(told(&mut before, 1).await, [user("a", "hi")]);
+    // Its path is longer than the system takes.
+    let folder = fs::File::open(&folder).unwrap();
+    let mode = rustix::fs::Mode::RWXU;
+    rustix::fs::mkdirat(&folder, "x".repeat(250), mode).unwrap();
+    append(&file, &format!("{}\n", answer("b")));
+    assert_eq!(told(&mut before, 1).await, [answer("b")]);
+    drop(before);
+    let mut after = projects.follow(ONE, 0).await.unwrap().unwrap();
+    assert_eq!(told(&mut after, 2).await, [user("a", "hi"), answer("b")]);
+    append(&file, &format!("{}\n", answer("c")));
+    assert_eq!(told(&mut after, 1).await, [answer("c")]);
+}
+
+#[tokio::test]
 async fn sessions_are_noticed_in_a_folder_that_was_not_there() {
     let scene = Scene::new();
     let mut list = scene.projects.follow_list().await.unwrap();

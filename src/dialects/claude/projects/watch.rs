@@ -1,7 +1,8 @@
 //! Notices what happens in the folder.
 //!
 //! Promises: one watch for all who follow something; it ends with the last of
-//! them. By inotify where there is one: nothing is done while nothing happens.
+//! them, and when it fails they all learn of that. By inotify where there is one:
+//! nothing is done while nothing happens.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -28,14 +29,15 @@ pub(super) type Changes = Arc<[PathBuf]>;
 
 /// Tells of changes while somebody holds it.
 pub(super) struct Feed {
-    told: broadcast::Sender<Changes>,
+    /// Its task has the other end: who listens hears when that ends.
+    told: broadcast::WeakSender<Changes>,
     task: JoinHandle<Option<()>>,
 }
 
 impl Feed {
     pub(super) fn start(mut watch: Watch, tasks: &Tasks) -> Self {
-        let (told, _) = broadcast::channel(BEHIND_MAX);
-        let teller = told.clone();
+        let (teller, _) = broadcast::channel(BEHIND_MAX);
+        let told = teller.downgrade();
         let task = tasks.spawn("claude projects", async move {
             loop {
                 match watch.changed().await {
@@ -51,8 +53,15 @@ impl Feed {
         Self { told, task }
     }
 
+    /// What changes from now on. Of a watch that has failed there is only its end.
     pub(super) fn listen(&self) -> broadcast::Receiver<Changes> {
-        self.told.subscribe()
+        let told = self.told.upgrade();
+        told.map_or_else(|| broadcast::channel(1).1, |told| told.subscribe())
+    }
+
+    /// Whether the watch has failed.
+    pub(super) fn is_over(&self) -> bool {
+        self.told.strong_count() == 0
     }
 }
 
@@ -116,13 +125,15 @@ mod inotify {
             Ok(watch)
         }
 
-        /// Watches what there is to watch now.
+        /// Watches what there is to watch now. A project that cannot be watched hides
+        /// no other.
         fn look_around(&mut self) -> io::Result<()> {
             let mut watched = BTreeMap::new();
             let above = self.folder.ancestors().find(|folder| folder.is_dir());
             let Some(above) = above else { return Ok(()) };
             let queue = self.queue.get_ref();
             watched.insert(inotify::add_watch(queue, above, OF_FOLDERS)?, PathBuf::new());
+            let mut unwatched = Vec::new();
             if above == self.folder {
                 for entry in std::fs::read_dir(above)?.flatten().take(PROJECTS_MAX) {
                     if !entry.file_type().is_ok_and(|kind| kind.is_dir()) {
@@ -131,9 +142,13 @@ mod inotify {
                     match inotify::add_watch(queue, entry.path(), OF_FILES) {
                         Ok(number) => drop(watched.insert(number, entry.file_name().into())),
                         Err(Errno::NOENT | Errno::NOTDIR) => {}
-                        Err(error) => return Err(error.into()),
+                        Err(error) => unwatched.push((entry.path(), error)),
                     }
                 }
+            }
+            if let Some((first, error)) = unwatched.first() {
+                let (count, first) = (unwatched.len(), first.display());
+                tracing::warn!(count, %first, %error, "projects of Claude Code are not watched");
             }
             for number in self.watched.keys().filter(|number| !watched.contains_key(number)) {
                 // Gone already is as good.
@@ -221,5 +236,37 @@ mod poll {
             tokio::time::sleep(EVERY).await;
             Ok(Vec::new())
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::{self, OpenOptions};
+    use std::io::Write;
+
+    use super::super::{Followed, Projects};
+    use super::*;
+
+    const ID: &str = "7afc3e49-d4dd-410a-8fc2-8d26cf6e1f80";
+
+    #[tokio::test]
+    async fn who_follows_learns_that_the_watch_has_failed_and_may_follow_again() {
+        let home = tempfile::tempdir().unwrap();
+        let file = home.path().join("-w").join(format!("{ID}.jsonl"));
+        fs::create_dir_all(file.parent().unwrap()).unwrap();
+        fs::write(&file, "{\"type\":\"user\",\"uuid\":\"a\"}\n").unwrap();
+        let projects = Projects::new(home.path().to_owned(), Tasks::default());
+        let end = projects.burst(ID).await.unwrap().unwrap().end;
+        let mut follow = projects.follow(ID, end).await.unwrap().unwrap();
+        let mut list = projects.follow_list().await.unwrap();
+        projects.feed().await.unwrap().task.abort();
+        assert!(list.changed().await.is_err());
+        // What it has heard already it may tell before.
+        while follow.next().await.is_ok() {}
+        let mut again = projects.follow(ID, end).await.unwrap().unwrap();
+        let mut file = OpenOptions::new().append(true).open(file).unwrap();
+        file.write_all(b"{\"type\":\"user\",\"uuid\":\"b\"}\n").unwrap();
+        let Followed::Lines(lines) = again.next().await.unwrap() else { panic!("no lines") };
+        assert_eq!(lines[0].uuid.as_deref(), Some("b"));
     }
 }
