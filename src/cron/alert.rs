@@ -9,6 +9,7 @@ use crate::store::{CronChange, CronJobChange};
 use super::deliver::Saying;
 use super::job::Job;
 use super::scheduler::Worker;
+use super::service::Skipped;
 use super::target::Wanted;
 use super::texts;
 
@@ -48,18 +49,21 @@ impl Alert {
     fn is_due(&self, job: &Job, now: u64) -> Option<u64> {
         let state = &job.state;
         let skipped = if self.include_skipped { state.consecutive_skipped } else { None };
-        let times = state.consecutive_errors.unwrap_or_default() + skipped.unwrap_or_default();
-        let is_rested = state
-            .last_failure_alert_at_ms
-            .is_none_or(|last| now.saturating_sub(last) >= self.cooldown_ms);
-        (times >= self.after && is_rested).then_some(times)
+        let errors = state.consecutive_errors.unwrap_or_default();
+        let times = errors.saturating_add(skipped.unwrap_or_default());
+        (times >= self.after && is_rested(job, self.cooldown_ms, now)).then_some(times)
     }
+}
+
+/// Whether nobody has been told for so long.
+fn is_rested(job: &Job, cooldown_ms: u64, now: u64) -> bool {
+    let last = job.state.last_failure_alert_at_ms;
+    last.is_none_or(|last| now.saturating_sub(last) >= cooldown_ms)
 }
 
 impl Worker {
     /// Tells of a run that failed, where the job or the config wants that.
     pub(super) async fn alert(&self, job: &Job, error: &str, row_id: &str) {
-        let now = self.cron.now_ms();
         let elsewhere = job.delivery.as_ref().and_then(|it| it.failure_destination.clone());
         if let Some(place) = elsewhere {
             let account = place.account_id.as_deref();
@@ -69,18 +73,38 @@ impl Worker {
                 .await;
         }
         let settings = &self.cron.parts.settings.now().cron.failure_alert;
-        let Some(alert) = Alert::of(job, settings) else { return };
+        if let Some(alert) = Alert::of(job, settings) {
+            self.alert_when_due(&alert, job, error, row_id).await;
+        }
+    }
+
+    /// Tells of instants that were skipped, where they count as failures.
+    pub(super) async fn alert_of_skips(&self, skipped: &Skipped) {
+        let Skipped { job, error, row_id } = skipped;
+        let settings = &self.cron.parts.settings.now().cron.failure_alert;
+        if let Some(alert) = Alert::of(job, settings).filter(|alert| alert.include_skipped) {
+            self.alert_when_due(&alert, job, error, row_id).await;
+        }
+    }
+
+    async fn alert_when_due(&self, alert: &Alert, job: &Job, error: &str, row_id: &str) {
+        let (now, cooldown_ms) = (self.cron.now_ms(), alert.cooldown_ms);
         let Some(times) = alert.is_due(job, now) else { return };
         // Written first: told twice is worse than not told of this one.
         let noted = self.cron.edit(&job.id, move |row| {
-            let mut job = Job::of_row(row).ok()?;
+            // Somebody may have been told of the instant before meanwhile.
+            let mut job = Job::of_row(row).ok().filter(|job| is_rested(job, cooldown_ms, now))?;
             job.state.last_failure_alert_at_ms = Some(now);
             let row = job.to_row(row.due_at, row.origin.clone());
             Some(CronChange::of_job(CronJobChange::Put(row)))
         });
-        if let Err(error) = noted.await {
-            tracing::error!(job = %job.id, %error, "alert of a failing job not told");
-            return;
+        match noted.await {
+            Ok(Some(_)) => {}
+            Ok(None) => return,
+            Err(error) => {
+                tracing::error!(job = %job.id, %error, "alert of a failing job not told");
+                return;
+            }
         }
         let id = format!("{row_id}#alert");
         self.tell_failure(job, &alert.wanted, alert.by_webhook, error, times, &id).await;

@@ -40,14 +40,15 @@ impl Claim {
         let policy = job.missed.as_deref().and_then(MissedPolicy::parse).unwrap_or(policy);
         let instants = passed(&timing, due, now, keep - 1);
         let next = if timing.is_once() { None } else { timing.next_after(now) };
-        let is_young = policy.runs(now.saturating_sub(instants.last));
-        let begins = is_free && is_young;
+        let is_young = |instant: u64| policy.runs(now.saturating_sub(instant));
+        let begins = is_free && is_young(instants.last);
         if begins {
             job.state.running_at_ms = Some(now);
         } else {
-            let error = why(is_young, instants.last);
+            let error = why(is_young(instants.last), instants.last);
             let skipped = job.state.consecutive_skipped.unwrap_or_default();
-            job.state.consecutive_skipped = Some(skipped.saturating_add(1));
+            let before = u64::try_from(instants.before.len()).unwrap_or(u64::MAX);
+            job.state.consecutive_skipped = Some(skipped.saturating_add(before).saturating_add(1));
             // What runs will say itself how it ended.
             if is_free {
                 job.state.last_run_status = Some("skipped".into());
@@ -65,8 +66,10 @@ impl Claim {
             (false, _) => job.state.next_run_at_ms = next,
         }
         let (id, origin) = (job.id.clone(), origin(row));
+        // While the job runs, those before the last were not missed either.
+        let before = instants.before.iter();
         let mut added: Vec<_> =
-            instants.before.iter().map(|at| lost(&job, *at, now, next, false)).collect();
+            before.map(|at| lost(&job, *at, now, next, !is_free && is_young(*at))).collect();
         let ticket = begins.then(|| Ticket {
             row_id: row_id(&id, instants.last),
             origin,
@@ -77,7 +80,7 @@ impl Claim {
         });
         let last = match &ticket {
             Some(ticket) => started(ticket),
-            None => lost(&job, instants.last, now, next, is_young),
+            None => lost(&job, instants.last, now, next, is_young(instants.last)),
         };
         let entry = serde_json::from_str(&last.entry).unwrap_or_default();
         added.push(last);
@@ -224,5 +227,41 @@ fn lost(job: &Job, instant: u64, now: u64, next: Option<u64>, is_young: bool) ->
         delivery: NOT_REQUESTED.into(),
         entry: entry.to_string(),
         at: now,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::protocol::methods::cron::Schedule;
+
+    use super::*;
+
+    const NOON: u64 = 1_795_348_800_000;
+
+    fn claim(now: u64, is_free: bool) -> Claim {
+        let schedule = Schedule::Every { every_ms: 100, anchor_ms: Some(NOON) };
+        let job = Job { schedule, enabled: true, ..Job::nameless("job") };
+        let row = job.to_row(Some(NOON), None);
+        Claim::of(&row, now, MissedPolicy::RunIfYounger(1000), is_free, 100).unwrap()
+    }
+
+    fn statuses(claim: &Claim) -> Vec<(u64, &str)> {
+        claim.change.added.iter().map(|row| (row.instant - NOON, row.status.as_str())).collect()
+    }
+
+    #[test]
+    fn instants_that_came_while_the_job_ran_are_all_skipped_and_all_count() {
+        let skips = claim(NOON + 250, false);
+        assert_eq!(statuses(&skips), [(0, "skipped"), (100, "skipped"), (200, "skipped")]);
+        assert_eq!((skips.ticket.is_some(), skips.job.state.consecutive_skipped), (false, Some(3)));
+        assert_eq!(skips.job.state.next_run_at_ms, Some(NOON + 300));
+        // When nobody could run it, all but the last were missed.
+        let begins = claim(NOON + 250, true);
+        assert_eq!(statuses(&begins), [(0, "missed"), (100, "missed"), (200, "started")]);
+        // What is too old was missed, whatever ran.
+        let old = claim(NOON + 5250, false);
+        let missed = statuses(&old).iter().filter(|(_, status)| *status == "missed").count();
+        assert_eq!((old.change.added.len(), missed), (53, 3));
+        assert_eq!(old.job.state.consecutive_skipped, Some(53));
     }
 }

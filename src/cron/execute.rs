@@ -62,13 +62,12 @@ impl Worker {
             (Ok(()), Payload::AgentTurn(turn)) => Box::pin(self.ask_agent(ticket, turn)).await,
         };
         drop(permit);
+        self.skip_passed(&job.id).await;
         self.finish(ticket, &outcome).await;
         if matches!(job.payload, Payload::SystemEvent { .. }) && job.wake_mode == WakeMode::Now {
             self.cron.heartbeats.wake(self.cron.agent_of(job).as_str());
         }
         self.sweep().await;
-        // What is due meanwhile was looked at while this ran.
-        self.cron.changed.notify_one();
     }
 
     /// Leaves a run that has not begun to the next process; `false` when it is not
@@ -102,8 +101,9 @@ impl Worker {
         });
         let store = &self.cron.parts.store;
         let edited = edited.await;
-        // Whoever hears of the end may run it again.
+        // Whoever hears of the end may run it again, and it may be due.
         self.cron.release(&ticket.job.id);
+        self.cron.changed.notify_one();
         let written = match edited {
             Ok(Some(_)) => Ok(()),
             Ok(None) => {
@@ -128,10 +128,7 @@ impl Worker {
                 self.alert(&ended.job, error, &ticket.row_id).await;
             }
         }
-        let kept = self.cron.parts.settings.now().cron.keep_lines;
-        if let Err(error) = store.prune_cron_runs(&ticket.job.id, kept).await {
-            tracing::warn!(job = %ticket.job.id, %error, "old runs of a job not forgotten");
-        }
+        self.cron.prune(&ticket.job.id).await;
     }
 
     /// Tells the main session something; it answers at its next turn.

@@ -1,7 +1,8 @@
 //! The one task that waits for instants.
 //!
 //! Promises: it sleeps until the next one; without jobs, until there are some.
-//! A run begins after its row is committed.
+//! A run begins after its row is committed. Instants of a job that runs already are
+//! skipped together, and delay no other job.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -13,13 +14,16 @@ use crate::agent::Runs;
 use crate::store::StoreError;
 
 use super::outcome::Outcome;
-use super::service::{Cron, Ticket};
+use super::service::{Claimed, Cron, Skipped, Ticket};
 
 /// While a job waits for its instant the clock is looked at this often: it may
 /// be set, and a machine that slept has not counted the time.
 const LOOK_AGAIN: Duration = Duration::from_mins(1);
 /// After a fault of the database nothing is tried for so long.
 const REST: Duration = Duration::from_secs(5);
+/// Instants of jobs that run are skipped this often, in milliseconds: each time costs a
+/// commit and an event, and an interval may be a millisecond.
+const SKIP_AGAIN_MS: u64 = 1000;
 
 /// What is told of a run that broke; without it the job would count as running
 /// for ever.
@@ -51,16 +55,18 @@ impl Cron {
         }
         // Of the last process nobody knows how its clock was.
         let mut looked_at = u64::MAX;
+        let mut skipped_at = 0;
         while !cron.is_stopped() {
             let now = cron.now_ms();
-            if now < looked_at
-                && let Err(error) = cron.bring_forward(now).await
-            {
-                tracing::error!(%error, "jobs may be put off by a clock that was ahead");
+            if now < looked_at {
+                skipped_at = 0;
+                if let Err(error) = cron.bring_forward(now).await {
+                    tracing::error!(%error, "jobs may be put off by a clock that was ahead");
+                }
             }
             looked_at = now;
-            let pause = match worker.start_due(now).await {
-                Ok(()) => cron.pause(now).await,
+            let pause = match worker.start_due(now, &mut skipped_at).await {
+                Ok(()) => cron.pause(skipped_at).await,
                 Err(error) => Err(error),
             };
             let pause = pause.unwrap_or_else(|error| {
@@ -74,14 +80,19 @@ impl Cron {
         }
     }
 
-    /// How long nothing is due; `None` when nothing ever is.
-    async fn pause(&self, now: u64) -> Result<Option<Duration>, StoreError> {
+    /// How long nothing is to begin or to be skipped; `None` when nothing ever is.
+    async fn pause(&self, skipped_at: u64) -> Result<Option<Duration>, StoreError> {
+        let store = &self.parts.store;
         if !self.parts.settings.now().cron.enabled {
             return Ok(None);
         }
-        let next = self.parts.store.next_cron_job().await?;
-        let wait = next.map(|next| Duration::from_millis(next.saturating_sub(now)));
-        Ok(wait.map(|wait| wait.min(LOOK_AGAIN)))
+        let Some(next) = store.next_cron_job(Vec::new()).await? else { return Ok(None) };
+        let skips = next.max(skipped_at.saturating_add(SKIP_AGAIN_MS));
+        let running: Vec<_> = self.state.lock().running.keys().cloned().collect();
+        let begins = store.next_cron_job(running).await?;
+        let next = begins.map_or(skips, |begins| begins.min(skips));
+        let wait = Duration::from_millis(next.saturating_sub(self.now_ms()));
+        Ok(Some(wait.min(LOOK_AGAIN)))
     }
 }
 
@@ -93,8 +104,9 @@ async fn sleep(pause: Option<Duration>) {
 }
 
 impl Worker {
-    /// Starts what somebody has asked for, and what is due.
-    async fn start_due(self: &Arc<Self>, now: u64) -> Result<(), StoreError> {
+    /// Starts what somebody has asked for, and what is due. `skipped_at` is when instants
+    /// were last skipped.
+    async fn start_due(self: &Arc<Self>, now: u64, skipped_at: &mut u64) -> Result<(), StoreError> {
         loop {
             let ticket = self.cron.state.lock().waiting.pop_front();
             let Some(ticket) = ticket else { break };
@@ -103,15 +115,48 @@ impl Worker {
         if !self.cron.parts.settings.now().cron.enabled {
             return Ok(());
         }
+        let skips = now >= skipped_at.saturating_add(SKIP_AGAIN_MS);
         for id in self.cron.parts.store.due_cron_jobs(now).await? {
             if self.cron.is_stopped() {
                 break;
             }
-            if let Some(ticket) = self.cron.claim_due(&id).await? {
-                self.start(ticket);
+            if !skips && self.cron.is_running(&id) {
+                continue;
+            }
+            match self.cron.claim_due(&id).await? {
+                Claimed::Begins(ticket) => self.start(ticket),
+                Claimed::Skipped(skipped) => {
+                    *skipped_at = now;
+                    self.look_after(skipped);
+                }
+                Claimed::Nothing => {}
             }
         }
         Ok(())
+    }
+
+    /// Skips what came due while a job ran: it is not to begin when the job is free.
+    pub(super) async fn skip_passed(self: &Arc<Self>, id: &str) {
+        if self.cron.is_stopped() || !self.cron.parts.settings.now().cron.enabled {
+            return;
+        }
+        match self.cron.claim_due(id).await {
+            Ok(Claimed::Skipped(skipped)) => self.look_after(skipped),
+            Ok(_) => {}
+            Err(error) => {
+                tracing::warn!(job = %id, %error, "what came due during a run not skipped");
+            }
+        }
+    }
+
+    /// Forgets what the log of a job has no place for, and tells of what was skipped, beside
+    /// what is due.
+    fn look_after(self: &Arc<Self>, skipped: Skipped) {
+        let worker = Arc::clone(self);
+        self.runs.parts().tasks.spawn("skipped job", async move {
+            worker.cron.prune(&skipped.job.id).await;
+            worker.alert_of_skips(&skipped).await;
+        });
     }
 
     fn start(self: &Arc<Self>, ticket: Ticket) {

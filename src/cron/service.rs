@@ -99,6 +99,26 @@ pub struct Ticket {
     pub started_at: u64,
 }
 
+/// What became of the instants of a job that were due.
+pub(super) enum Claimed {
+    /// The last one begins.
+    Begins(Ticket),
+    /// None begins.
+    Skipped(Skipped),
+    /// There were none, or they have their rows already.
+    Nothing,
+}
+
+/// Instants at which a job did not begin.
+pub(super) struct Skipped {
+    /// The job as it is then.
+    pub job: Job,
+    /// Why it did not, the last time.
+    pub error: String,
+    /// The row of that.
+    pub row_id: String,
+}
+
 /// What became of a wish to run a job now.
 pub enum Asked {
     /// It begins when this is dropped.
@@ -190,6 +210,11 @@ impl Cron {
         is_free
     }
 
+    /// Whether a job runs, or is about to.
+    pub(super) fn is_running(&self, id: &str) -> bool {
+        self.state.lock().running.contains_key(id)
+    }
+
     /// The job does not run any more.
     pub(super) fn release(&self, id: &str) {
         self.state.lock().running.remove(id);
@@ -206,12 +231,12 @@ impl Cron {
 
     /// Claims the instants of a job that are due, with one commit. The last of
     /// them begins unless it is too old or the job still runs.
-    pub(super) async fn claim_due(&self, id: &str) -> Result<Option<Ticket>, StoreError> {
+    pub(super) async fn claim_due(&self, id: &str) -> Result<Claimed, StoreError> {
         let now = self.now_ms();
         let is_free = self.begin(id, now);
         let policy = MissedPolicy::of(&self.parts.settings.now().cron);
         let keep = usize::try_from(self.parts.settings.now().cron.keep_lines).unwrap_or(usize::MAX);
-        let (sender, mut claimed) = tokio::sync::oneshot::channel();
+        let (sender, mut wanted) = tokio::sync::oneshot::channel();
         let edited = self.edit(id, move |row| {
             let claim = Claim::of(row, now, policy, is_free, keep)?;
             let change = claim.change.clone();
@@ -224,35 +249,44 @@ impl Cron {
                 self.release(id);
             }
         })?;
-        let claim = edited.zip(claimed.try_recv().ok());
-        let wanted = claim.as_ref().is_some_and(|(_, claim)| claim.ticket.is_some());
-        let ticket = claim.and_then(|(edited, claim)| self.take(&edited, claim));
-        if ticket.is_some() {
-            return Ok(ticket);
+        let claim = edited.zip(wanted.try_recv().ok());
+        let begins = claim.as_ref().is_some_and(|(_, claim)| claim.ticket.is_some());
+        let claimed = claim.map_or(Claimed::Nothing, |(edited, claim)| self.take(&edited, claim));
+        if matches!(claimed, Claimed::Begins(_)) {
+            return Ok(claimed);
         }
         // Its row may be there: then that instant has had its run.
-        let settled = if wanted { self.edit(id, super::claim::not_again).await } else { Ok(None) };
+        let settled = if begins { self.edit(id, super::claim::not_again).await } else { Ok(None) };
         if is_free {
             self.release(id);
         }
-        settled.map(|_| None)
+        settled.map(|_| claimed)
     }
 
-    /// Tells of what does not run; answers what does.
-    fn take(&self, edited: &CronEdited, claim: Claim) -> Option<Ticket> {
-        let is_new = edited.is_new.last().copied().unwrap_or_default();
+    /// Tells of what does not run; answers what became of it.
+    fn take(&self, edited: &CronEdited, mut claim: Claim) -> Claimed {
+        if edited.is_new.last() != Some(&true) {
+            return Claimed::Nothing;
+        }
         if let Some(ticket) = claim.ticket {
             let late = ticket.started_at.saturating_sub(ticket.instant);
-            if is_new {
-                NUMBERS.cron_late.note(Duration::from_millis(late));
-            }
-            return is_new.then_some(ticket);
+            NUMBERS.cron_late.note(Duration::from_millis(late));
+            return Claimed::Begins(ticket);
         }
-        if is_new {
-            NUMBERS.cron.count("skipped");
-            self.tell_finished(&claim.job, &claim.entry);
+        let count = edited.is_new.iter().filter(|is_new| **is_new).count();
+        NUMBERS.cron.add("skipped", u64::try_from(count).unwrap_or(u64::MAX));
+        self.tell_finished(&claim.job, &claim.entry);
+        let error = claim.entry["error"].as_str().unwrap_or_default().to_owned();
+        let row_id = claim.change.added.pop().map(|row| row.id).unwrap_or_default();
+        Claimed::Skipped(Skipped { job: claim.job, error, row_id })
+    }
+
+    /// Forgets the oldest runs of a job beyond those that are kept.
+    pub(super) async fn prune(&self, id: &str) {
+        let kept = self.parts.settings.now().cron.keep_lines;
+        if let Err(error) = self.parts.store.prune_cron_runs(id, kept).await {
+            tracing::warn!(job = %id, %error, "old runs of a job not forgotten");
         }
-        None
     }
 
     /// Claims a run that somebody wants now. Who asks may go away: what has been

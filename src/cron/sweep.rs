@@ -41,7 +41,10 @@ impl Worker {
                 continue;
             }
             match sessions.delete(&key, false).await {
-                Ok(_) => self.runs.parts().events.reason(&key, None, "delete", false),
+                Ok(_) => {
+                    self.runs.parts().processes.end_of_session(&key);
+                    self.runs.parts().events.reason(&key, None, "delete", false);
+                }
                 Err(error) => tracing::warn!(session = %key, %error, "old session not removed"),
             }
         }

@@ -145,6 +145,22 @@ impl Cron {
         own.unwrap_or_else(|| self.parts.keys.now().default_agent.clone())
     }
 
+    /// The agents in whose sessions a job with these members acts.
+    pub fn agents_of(
+        &self,
+        agent_id: Option<&str>,
+        session_key: Option<&str>,
+        target: &str,
+    ) -> Vec<AgentId> {
+        let keys = &self.parts.keys.now();
+        let own = agent_id.map_or_else(|| keys.default_agent.clone(), AgentId::normalize);
+        let named = session_key.into_iter().chain(target.strip_prefix("session:"));
+        let of_key = |key: &str| SessionKey::parse_for(key, &own, keys).agent(keys);
+        let mut agents: Vec<_> = named.map(of_key).collect();
+        agents.push(own);
+        agents
+    }
+
     /// The session that a job is told about; the main session of its agent when
     /// it names none.
     pub(super) fn home_of(&self, job: &Job) -> SessionKey {

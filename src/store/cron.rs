@@ -137,11 +137,14 @@ pub(super) fn due(connection: &Connection, now_ms: u64) -> Result<Vec<String>, F
     Ok(rows)
 }
 
-/// When the next job is due.
-pub(super) fn next_due(connection: &Connection) -> Result<Option<u64>, Fault> {
+/// When the next job is due, but for these.
+pub(super) fn next_due(connection: &Connection, except: &[String]) -> Result<Option<u64>, Fault> {
     let next: Option<i64> = connection
-        .prepare_cached("SELECT MIN(due_at) FROM cron_jobs")?
-        .query_row([], |row| row.get(0))?;
+        .prepare_cached(
+            "SELECT MIN(due_at) FROM cron_jobs
+             WHERE due_at IS NOT NULL AND id NOT IN (SELECT value FROM json_each(?1))",
+        )?
+        .query_row([serde_json::to_string(except)?], |row| row.get(0))?;
     Ok(next.map(unsigned))
 }
 
@@ -367,7 +370,9 @@ mod tests {
         assert!(!add(&database, &row("b", Some(1)), 3).unwrap());
         assert!(add(&database, &row("c", None), 3).unwrap());
         assert!(!add(&database, &row("d", None), 3).unwrap());
-        assert_eq!(next_due(&database).unwrap(), Some(5));
+        assert_eq!(next_due(&database, &[]).unwrap(), Some(5));
+        assert_eq!(next_due(&database, &["b".to_owned()]).unwrap(), Some(7));
+        assert_eq!(next_due(&database, &["b".to_owned(), "a".to_owned()]).unwrap(), None);
         assert_eq!(due(&database, 4).unwrap(), Vec::<String>::new());
         assert_eq!(due(&database, 9).unwrap(), ["b", "a"]);
         assert_eq!(jobs(&database).unwrap().len(), 3);

@@ -310,8 +310,9 @@ impl Store for SqliteStore {
         Box::pin(self.database.read("look for due jobs", move |c| cron::due(c, now_ms)))
     }
 
-    fn next_cron_job(&self) -> StoreFuture<'_, Option<u64>> {
-        Box::pin(self.database.read("look for the next job", cron::next_due))
+    fn next_cron_job(&self, except: Vec<String>) -> StoreFuture<'_, Option<u64>> {
+        let next = move |c: &_| cron::next_due(c, &except);
+        Box::pin(self.database.read("look for the next job", next))
     }
 
     fn open_cron_runs(&self) -> StoreFuture<'_, Vec<CronRunRow>> {

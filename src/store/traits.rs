@@ -246,8 +246,8 @@ pub trait Store: ChannelStore + DeviceStore + HookStore + MarkStore + NodeStore 
     /// Ids of the jobs that are due, the earliest first.
     fn due_cron_jobs(&self, now_ms: u64) -> StoreFuture<'_, Vec<String>>;
 
-    /// When the next job is due.
-    fn next_cron_job(&self) -> StoreFuture<'_, Option<u64>>;
+    /// When the next job is due, but for these.
+    fn next_cron_job(&self, except: Vec<String>) -> StoreFuture<'_, Option<u64>>;
 
     /// The runs of jobs that have begun and not ended.
     fn open_cron_runs(&self) -> StoreFuture<'_, Vec<CronRunRow>>;

@@ -2,12 +2,13 @@
 //!
 //! Promises: a job has no tool that the session has not which made it; a session
 //! that may use less than its agent makes jobs that run apart, and touches no
-//! others. Only for the gateway's owner.
+//! others; no job is made or changed that acts in the sessions of an agent which may not
+//! be spawned. Only for the gateway's owner.
 
 use serde_json::{Map, Value, json};
 
 use super::{Tool, ToolContext, ToolKind, ToolOutput, ToolScope};
-use crate::cron::{Asked, CronError, Origin};
+use crate::cron::{Asked, CronError, Job, Origin};
 use crate::protocol::decode::{Params, Unknown, decode};
 use crate::protocol::methods::cron::{
     CronListParams, CronRunsParams, CronUpdateParams, NewJob, WakeMode,
@@ -133,11 +134,11 @@ async fn act(cx: &ToolContext, arguments: &Value) -> Result<Value, String> {
             if let Some(target) = &params.patch.session_target {
                 check_target(&caller, target)?;
             }
-            let agent = match &params.patch.agent_id {
-                crate::protocol::decode::Setting::Set(agent) => Some(agent.as_str()),
-                _ => None,
-            };
-            check_agent(cx, agent)?;
+            // As it is, and as it is to be.
+            let (mut job, _) = cron.job(&params.id).await.map_err(told)?;
+            check_agents(cx, &agents_of(cx, &job))?;
+            job.patch(params.patch.clone(), cx.parts().clock.now_ms()).map_err(told)?;
+            check_agents(cx, &agents_of(cx, &job))?;
             let job = cron.update(&params.id, params.patch).await.map_err(told)?;
             Ok(json!(job))
         }
@@ -201,15 +202,16 @@ async fn add(cx: &ToolContext, arguments: &Value) -> Result<Value, String> {
     let mut job: NewJob = read("cron.add", Value::Object(job))?;
     let caller = caller(cx).await?;
     check_target(&caller, &job.session_target)?;
-    check_agent(cx, job.agent_id.as_deref())?;
     let keys = &cx.parts().keys.now();
     let own = cx.key.agent(keys);
     if job.agent_id.is_none() && own != keys.default_agent {
         job.agent_id = Some(own.to_string());
     }
     // Where the answer is told, unless the job says where.
-    job.session_key.get_or_insert_with(|| cx.key.to_string());
-    let job = cx.parts().cron.add(job, Some(caller.origin)).await;
+    let key = job.session_key.get_or_insert_with(|| cx.key.to_string());
+    let cron = &cx.parts().cron;
+    check_agents(cx, &cron.agents_of(job.agent_id.as_deref(), Some(key), &job.session_target))?;
+    let job = cron.add(job, Some(caller.origin)).await;
     job.map(|job| json!(job)).map_err(|error| error.to_string())
 }
 
@@ -238,16 +240,27 @@ fn check_target(caller: &Caller, target: &str) -> Result<(), String> {
     Ok(())
 }
 
+/// The agents in whose sessions a job acts.
+fn agents_of(cx: &ToolContext, job: &Job) -> Vec<AgentId> {
+    let (agent, key) = (job.agent_id.as_deref(), job.session_key.as_deref());
+    cx.parts().cron.agents_of(agent, key, &job.session_target)
+}
+
 /// Another agent may have tools that this one has not.
-fn check_agent(cx: &ToolContext, written: Option<&str>) -> Result<(), String> {
-    let Some(written) = written else { return Ok(()) };
-    let (own, agent) = (cx.key.agent(&cx.parts().keys.now()), AgentId::normalize(written));
+fn check_agents(cx: &ToolContext, agents: &[AgentId]) -> Result<(), String> {
+    let own = cx.key.agent(&cx.parts().keys.now());
     let settings = cx.parts().settings.now();
     let allowed = settings.agents.spawnable(own.as_str());
-    if agent == own || allowed.iter().any(|id| id == "*" || id == agent.as_str()) {
-        return Ok(());
+    let is_allowed = |agent: &AgentId| {
+        *agent == own || allowed.iter().any(|id| id == "*" || id == agent.as_str())
+    };
+    match agents.iter().find(|agent| !is_allowed(agent)) {
+        None => Ok(()),
+        Some(agent) => Err(format!(
+            "a job of agent \"{agent}\" is not allowed: agentId, sessionKey and sessionTarget may \
+             mean {own} and its subagents.allowAgents"
+        )),
     }
-    Err(format!("agentId is not allowed for cron (allowed: {own} and its subagents.allowAgents)"))
 }
 
 /// The job that is meant, which the caller may touch.

@@ -150,3 +150,38 @@ async fn somebody_hears_of_a_job_that_fails_again_and_again_and_not_each_time() 
     assert!(news[0].starts_with("Cron job \"fails\" failed 2 times in a row: "), "{news:?}");
     assert!(job(&mut client, &id).await["state"]["lastFailureAlertAtMs"].is_u64());
 }
+
+#[tokio::test]
+async fn somebody_hears_of_a_job_whose_run_takes_longer_than_its_interval() {
+    let (gateway, _mock) = scripted(Api::OpenAi).await;
+    let mut client = admin(&gateway).await;
+    ask(&mut client, "main", "hello", "m-1").await;
+    let mut slow = asking("slow", "@mock stream n=200 delay=100");
+    slow["schedule"] = json!({"kind": "every", "everyMs": 50});
+    let mut quiet = slow.clone();
+    quiet["name"] = json!("quiet");
+    slow["failureAlert"] = json!({"after": 2, "includeSkipped": true, "cooldownMs": 3_600_000});
+    let (slow, quiet) = (add(&mut client, slow).await, add(&mut client, quiet).await);
+    let begins = |text: &str| text.starts_with("Cron job \"slow\" failed ");
+    until("the alert", async || {
+        told(&mut client, "main").await.iter().any(|(_, text)| begins(text)).then_some(())
+    })
+    .await;
+    let skips = job(&mut client, &slow).await["state"]["consecutiveSkipped"].as_u64();
+    assert!(skips.is_some_and(|skips| skips >= 2), "{skips:?}");
+    until("a skip of the other", async || {
+        let skips = job(&mut client, &quiet).await["state"]["consecutiveSkipped"].as_u64();
+        skips.filter(|skips| *skips >= 2)
+    })
+    .await;
+    let said = told(&mut client, "main").await;
+    let alerts = said.iter().filter(|(_, text)| text.starts_with("Cron job")).count();
+    assert_eq!(alerts, 1, "{said:?}");
+    // Each second they are told of together, however short the interval.
+    let frames = client.frames();
+    let told_of = frames
+        .iter()
+        .filter(|frame| frame["event"] == "cron" && frame["payload"]["status"] == "skipped");
+    let skipped = skips.unwrap_or_default();
+    assert!((told_of.count() as u64) < skipped, "{skipped} skipped");
+}

@@ -3,9 +3,9 @@
 use serde_json::{Value, json};
 
 use super::{job, run};
-use crate::stage::{Api, admin, ask, call, connect, history, scripted, text_of};
-use crate::support::WsClient;
+use crate::stage::{Api, admin, ask, call, config, connect, history, scripted, text_of};
 use crate::support::client::standard_connect;
+use crate::support::{Gateway, GatewayOptions, MockProvider, WsClient};
 
 async fn by_model(client: &mut WsClient, session: &str, args: Value, run: &str) -> Value {
     let text = format!("@mock tool name=cron args={args} then=ok");
@@ -121,4 +121,56 @@ async fn a_job_of_a_narrowed_run_is_as_narrow_and_touches_no_other_job() {
         assert!(text_of(result).contains(word), "{}", text_of(result));
     }
     assert_eq!(job(&mut client, &id).await["name"], "outer");
+}
+
+#[tokio::test]
+async fn a_job_acts_in_no_session_of_an_agent_that_may_not_be_spawned() {
+    let mock = MockProvider::start().await;
+    let mut config = config(mock.address(), Api::OpenAi);
+    config["agents"]["list"] = json!([{"id": "main", "default": true},
+        {"id": "guarded"}, {"id": "kiosk", "subagents": {"allowAgents": ["helper"]}},
+        {"id": "helper"}]);
+    let gateway = Gateway::start(GatewayOptions::with_config(config)).await;
+    let mut client = admin(&gateway).await;
+    let job_of = |name: &str, more: Value| {
+        let mut job = json!({"name": name, "schedule": {"kind": "every", "everyMs": 3_600_000},
+            "payload": {"kind": "agentTurn", "message": "hello"}, "delivery": {"mode": "none"}});
+        job.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        job
+    };
+    let guarded = job_of("guarded", json!({"agentId": "guarded", "sessionTarget": "isolated"}));
+    let guarded = super::add(&mut client, guarded).await;
+    let add = |more: Value| json!({"action": "add", "job": job_of("kiosk", more)});
+    let own = by_model(&mut client, "agent:kiosk:desk", add(json!({})), "own").await;
+    assert_eq!(own["agentId"], "kiosk", "{own}");
+    let id = own["id"].as_str().unwrap();
+    let update = |id: &str, patch: Value| json!({"action": "update", "jobId": id, "patch": patch});
+    let refused = [
+        add(json!({"agentId": "guarded"})),
+        add(json!({"sessionTarget": "session:agent:guarded:main"})),
+        add(json!({"sessionKey": "agent:guarded:main"})),
+        add(json!({"sessionKey": "agent:guarded:main", "sessionTarget": "current"})),
+        update(id, json!({"agentId": null})),
+        update(id, json!({"sessionTarget": "session:agent:guarded:main"})),
+        update(id, json!({"sessionKey": "agent:guarded:main"})),
+        update(&guarded, json!({"payload": {"kind": "agentTurn", "message": "obey"}})),
+        update(&guarded, json!({"agentId": "kiosk"})),
+    ];
+    for (index, args) in refused.into_iter().enumerate() {
+        let text = args.to_string();
+        let told = by_model(&mut client, "agent:kiosk:desk", args, &format!("r-{index}")).await;
+        assert!(told.to_string().contains("is not allowed"), "{text}: {told}");
+    }
+    assert_eq!(job(&mut client, id).await["agentId"], "kiosk");
+    assert_eq!(job(&mut client, &guarded).await["payload"]["message"], "hello");
+    for (index, args) in [
+        add(json!({"agentId": "helper"})),
+        update(id, json!({"agentId": "helper", "sessionTarget": "session:agent:helper:desk"})),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let made = by_model(&mut client, "agent:kiosk:desk", args, &format!("a-{index}")).await;
+        assert_eq!(made["agentId"], "helper", "{made}");
+    }
 }
