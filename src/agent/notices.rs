@@ -11,6 +11,8 @@ use super::parts::RunsParts;
 
 /// Most events that wait in one session; the oldest give way.
 const MAX_WAITING: usize = 20;
+/// Most sessions in which something waits; in others it is kept only by the database.
+const MAX_SESSIONS: usize = 1000;
 /// Most characters of one event that the model gets to see.
 const MAX_CHARS: usize = 1000;
 
@@ -48,6 +50,10 @@ impl Notices {
 
     fn put(&self, key: &SessionKey, text: &str, id: Option<u64>) {
         let mut all = self.0.lock();
+        if id.is_none() && all.len() >= MAX_SESSIONS && !all.contains_key(key) {
+            tracing::warn!(session = %key, "system event not kept: they wait in {MAX_SESSIONS} sessions");
+            return;
+        }
         let waiting = all.entry(key.clone()).or_default();
         waiting.stored = waiting.stored.max(id);
         let text = shortened(text);
@@ -145,6 +151,19 @@ mod tests {
         assert_eq!((taken.texts.len(), taken.stored), (MAX_WAITING, Some(29)));
         assert_eq!(taken.texts.last().map(String::as_str), Some("event 29"));
         assert!(notices.take(&key).texts.is_empty());
+    }
+
+    #[test]
+    fn events_wait_in_so_many_sessions_only() {
+        let notices = Notices::default();
+        let key = |number| SessionKey::from_canonical(format!("agent:main:{number}"));
+        for number in 0..=MAX_SESSIONS {
+            notices.add(&key(number), "event");
+        }
+        assert_eq!(notices.of_all().len(), MAX_SESSIONS);
+        notices.add(&key(0), "another");
+        notices.add_stored(&key(MAX_SESSIONS), "stored", 1);
+        assert_eq!(notices.of_all().len(), MAX_SESSIONS + 2);
     }
 
     #[test]

@@ -19,6 +19,7 @@ use super::lanes::Lanes;
 use super::parts::RunsParts;
 use super::queue::QueueRules;
 use super::recovery;
+use super::report::Family;
 use super::request::SendRequest;
 use super::run::{AbortReason, ActiveRun, RunEnd};
 use super::subagents::Subagents;
@@ -184,6 +185,18 @@ impl Runs {
             RunState::Interrupted => Accepted::Interrupted,
             RunState::Done | RunState::Failed | RunState::Aborted => Accepted::Ended,
         }
+    }
+
+    /// Whether a message of `chat.send` was taken with this key, so that it is not a
+    /// new one. The key of one that was stopped is free.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub async fn is_taken(&self, key: &str) -> Result<bool, StoreError> {
+        let record = self.parts.store.run(key).await?;
+        Ok(record.is_some_and(|record| {
+            record.scope == Family::Chat.as_str() && record.state != RunState::Aborted
+        }))
     }
 
     /// Whether the gateway stops, and takes no more runs.

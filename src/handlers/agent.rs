@@ -22,7 +22,7 @@ const WAIT_MAX_MS: u64 = 24 * 60 * 60 * 1000;
 
 /// `agent`: accepts a message, and answers once more when its run has ended.
 /// The same key later gives the last answer, and while it runs both again.
-pub async fn run(cx: Ctx, p: AgentParams) -> Reply<Value> {
+pub async fn run(cx: Ctx, mut p: AgentParams) -> Reply<Value> {
     chat::check_disk()?;
     check(&cx, &p)?;
     let text = chat::clean(&p.message)?;
@@ -35,9 +35,11 @@ pub async fn run(cx: Ctx, p: AgentParams) -> Reply<Value> {
     let runs = &cx.services.runs;
     let run_id = p.idempotency_key.clone();
     let is_named = p.session_key.is_some() || p.agent_id.is_some();
+    // Nothing is expected of a request that is refused: it is the last thing before the run.
+    let request = request(&cx, &mut p, key.clone(), &text).await?;
     let reply = reply::of_agent(&cx, &key, &p).await?;
     let has_reply = reply.is_some();
-    let outcome = runs.send(request(&cx, p, key.clone(), &text).await?).await;
+    let outcome = runs.send(request).await;
     reply::settle(&cx, reply, outcome.is_ok()).await;
     let (outcome, start) = outcome.map_err(|error| failed(&run_id, &error.to_string()))?;
     if outcome == Accepted::Started && is_named {
@@ -138,14 +140,15 @@ async fn session(cx: &Ctx, p: &AgentParams) -> Reply<Option<SessionKey>> {
     Ok(agent.map(|agent| SessionKey::main(&agent, keys)))
 }
 
-async fn request(cx: &Ctx, p: AgentParams, key: SessionKey, text: &str) -> Reply<SendRequest> {
+async fn request(cx: &Ctx, p: &mut AgentParams, key: SessionKey, text: &str) -> Reply<SendRequest> {
     let thinking = p.thinking.as_deref().map(simple::thinking_in).and_then(ThinkingLevel::parse);
-    let incoming = attachments::receive(cx, &key, text, p.attachments).await?;
+    let attachments = std::mem::take(&mut p.attachments);
+    let incoming = attachments::receive(cx, &key, text, attachments).await?;
     Ok(SendRequest {
         family: Family::Agent,
         written_key: key.to_string(),
         key,
-        idempotency_key: p.idempotency_key,
+        idempotency_key: p.idempotency_key.clone(),
         message: incoming.message,
         media: incoming.media,
         thinking,

@@ -145,7 +145,14 @@ pub(super) async fn hand_in(cx: &Ctx, message: Checked) -> Reply<Handed> {
             accepted
         }),
     };
-    reply::settle(cx, reply, outcome.is_ok()).await;
+    // One that reads like what is being answered is answered by that.
+    let has_run = match &outcome {
+        Ok(Accepted::InFlight(other)) if *other != run_id => {
+            cx.services.runs.session_of(&run_id).is_some()
+        }
+        outcome => outcome.is_ok(),
+    };
+    reply::settle(cx, reply, has_run).await;
     if let (Ok(Accepted::Started), Some(route)) = (&outcome, route) {
         note_route(cx, &key, route).await;
     }
@@ -189,7 +196,8 @@ async fn send_request(
         media: incoming.media,
         thinking,
         owner: cx.caller.principal.owner().clone(),
-        dedupe_text: is_plain.then(|| text.trim().to_owned()),
+        // What another system passes on it has told apart, and answers apart.
+        dedupe_text: (is_plain && p.route.is_none()).then(|| text.trim().to_owned()),
         limit: p.timeout_ms.map(run_limit),
         terms: terms(cx),
     })
@@ -283,7 +291,7 @@ pub(super) async fn check_session(cx: &Ctx, key: &SessionKey) -> Reply<()> {
 }
 
 /// NFC, without control characters but tab, LF and CR.
-pub(super) fn clean(message: &str) -> Reply<String> {
+pub(crate) fn clean(message: &str) -> Reply<String> {
     if message.contains('\0') {
         return Err(ErrorShape::invalid("message must not contain null bytes"));
     }

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use super::chat::{check_session, clean};
 use super::nodes::{own_id, unrecorded};
+use super::sessions::unavailable;
 use crate::agent::{Family, RunTerms, SendRequest};
 use crate::nodes::{AgentRequest, NodeReport};
 use crate::protocol::message::UserMessage;
@@ -73,7 +74,13 @@ pub async fn event(cx: Ctx, p: NodeEventParams) -> Reply<Value> {
             }
         }
         NodeReport::Notification { text, session } => {
-            let key = session.map_or_else(|| main_session(&cx), |it| cx.session_key(&it));
+            let main = main_session(&cx);
+            let key = session.map_or_else(|| main.clone(), |it| cx.session_key(&it));
+            let entry = cx.services.sessions.entry(&key).await.map_err(unavailable)?;
+            if entry.is_none() && key != main {
+                tracing::warn!(node = %node_id, session = %key, "notification for a session that there is not; not heard");
+                return Ok(done);
+            }
             cx.services.runs.parts().notices.add(&key, &text);
         }
         NodeReport::Unknown => {

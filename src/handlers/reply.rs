@@ -113,11 +113,11 @@ async fn expect(
     Ok(Expected { is_new: expected.map_err(failed)?, reply })
 }
 
-/// The run was accepted, or was not.
-pub(super) async fn settle(cx: &Ctx, expected: Option<Expected>, is_accepted: bool) {
+/// There is a run, or there is none.
+pub(super) async fn settle(cx: &Ctx, expected: Option<Expected>, has_run: bool) {
     let Some(Expected { reply, is_new: true }) = expected else { return };
     let channels = &cx.services.runs.parts().channels;
-    if is_accepted {
+    if has_run {
         channels.follow(reply);
     } else if let Err(error) = channels.expect_no_more(&reply.run_id).await {
         tracing::error!(run = reply.run_id, %error, "a reply is still expected");

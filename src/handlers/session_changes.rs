@@ -50,6 +50,7 @@ pub(super) async fn say(
     saying: Saying,
 ) -> Reply<Value> {
     let mut entry = existing(&cx, &key, &p.key).await?;
+    let run_id = p.idempotency_key.unwrap_or_else(|| cx.services.ids.uuid());
     let request = ChatSendParams {
         session_key: key.to_string(),
         message: p.message,
@@ -60,12 +61,15 @@ pub(super) async fn say(
         route: None,
         provenance: None,
         provenance_receipt: None,
-        idempotency_key: p.idempotency_key.unwrap_or_else(|| cx.services.ids.uuid()),
+        idempotency_key: run_id.clone(),
     };
     let message = chat::check(&cx, key.clone(), request).await?;
     let runs = &cx.services.runs;
     let mut interrupted = false;
-    if saying == Saying::Steer {
+    // One that was taken before is told what became of it, and stops nothing.
+    let is_taken = runs.is_taken(&run_id).await;
+    let is_taken = is_taken.map_err(|error| ErrorShape::unavailable(format!("Error: {error}")))?;
+    if saying == Saying::Steer && !is_taken {
         let stopped = runs.interrupt(&key, AbortReason::Rpc).await;
         interrupted =
             stopped.map_err(|_| ErrorShape::unavailable("failed to interrupt active session"))?;

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::stage::{
     Api, Stage, admin, call, deltas, end_of, ends_of, events, lines, scripted_queueing, start,
-    told, with_both_apis,
+    text_of, told, with_both_apis,
 };
 use crate::support::{Gateway, GatewayOptions, MockProvider, WsClient, default_config};
 
@@ -151,4 +151,23 @@ async fn no_more_runs_at_once_than_the_configuration_allows() {
     let mut spans = runs.map(|run_id| span(&client, run_id));
     spans.sort_unstable();
     assert!(spans.windows(2).all(|pair| pair[0].1 <= pair[1].0), "{spans:?}");
+}
+
+#[tokio::test]
+async fn a_run_that_is_stopped_before_it_could_begin_takes_nobody_with_it() {
+    let mock = MockProvider::start().await;
+    let mut config = default_config(mock.address());
+    config["agents"]["defaults"]["maxConcurrent"] = json!(1);
+    let gateway = Gateway::start(GatewayOptions::with_config(config)).await;
+    let mut client = admin(&gateway).await;
+    start(&mut client, "other", "@mock stream n=200 delay=100", "other").await;
+    deltas(&client, "other", 1).await;
+    start(&mut client, "main", "first", "run-1").await;
+    start(&mut client, "main", "@mock text text=second", "run-2").await;
+    call(&mut client, "chat.abort", json!({"sessionKey": "main", "runId": "run-1"})).await;
+    assert_eq!(end_of(&client, "run-1").await["state"], "aborted");
+    call(&mut client, "chat.abort", json!({"sessionKey": "other"})).await;
+    let end = end_of(&client, "run-2").await;
+    assert_eq!((&end["state"], text_of(&end["message"]).as_str()), (&json!("final"), "second"));
+    assert_eq!(ends_of(&client, "run-2").len(), 1);
 }

@@ -57,7 +57,7 @@ import json, os, sys, subprocess, time
 here = os.path.dirname(os.path.abspath(__file__))
 with open(os.path.join(here, "starts"), "a") as f: f.write("%d\n" % os.getpid())
 if os.path.exists(os.path.join(here, "silent")): time.sleep(600)
-child = subprocess.Popen(["sleep", "600"])
+child = subprocess.Popen(["sleep", "600"], stdout=subprocess.DEVNULL)
 with open(os.path.join(here, "child"), "w") as f: f.write(str(child.pid))
 def say(message):
     sys.stdout.write(json.dumps(message) + "\n"); sys.stdout.flush()
@@ -79,6 +79,9 @@ for line in sys.stdin:
         with open(os.path.join(here, "cancelled"), "w") as f: f.write("yes")
     elif method == "tools/call":
         name = message["params"]["name"]
+        if name == "die" and message["params"].get("arguments", {}).get("quietly"):
+            os.close(1)
+            continue
         if name == "die": os._exit(3)
         if name == "hang":
             with open(os.path.join(here, "hangs"), "w") as f: f.write("yes")
@@ -240,6 +243,21 @@ async fn a_server_that_breaks_is_started_again_and_its_call_is_an_error() {
     let answer = invoke(&mut client, "own__env", json!({})).await;
     assert_eq!(answer["ok"], true, "{answer}");
     assert_eq!(servers(&mut client).await[0]["starts"], 2);
+}
+
+#[tokio::test]
+async fn a_server_that_says_nothing_more_is_started_again() {
+    let (dir, server) = script();
+    let (gateway, _mock) = gateway(json!({ "own": server })).await;
+    let mut client = admin(&gateway).await;
+    let answer = invoke(&mut client, "own__die", json!({"quietly": true})).await;
+    assert_eq!(answer["ok"], false, "{answer}");
+    let first = fs::read_to_string(dir.path().join("starts")).unwrap();
+    let first = first.lines().next().unwrap().parse().unwrap();
+    until("it to be back", async || (starts(dir.path()) == 2).then_some(())).await;
+    let answer = invoke(&mut client, "own__env", json!({})).await;
+    assert_eq!(answer["ok"], true, "{answer}");
+    until("the first to be gone", async || (!is_alive(first)).then_some(())).await;
 }
 
 #[tokio::test]

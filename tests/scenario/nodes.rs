@@ -244,6 +244,23 @@ async fn a_node_follows_a_session_and_what_is_said_to_it_is_answered_there() {
     assert_eq!(lines.await[1].1, "asked");
 }
 
+#[tokio::test]
+async fn a_notification_waits_in_a_session_that_there_is_and_in_no_other() {
+    let (gateway, _mock) = scripted(Api::OpenAi).await;
+    let mut client = admin(&gateway).await;
+    let mut phone = NodeClient::connect(&gateway, "Phone", "iOS 18", &[]).await;
+    let posted = |key: &str| json!({"change": "posted", "key": key, "title": "Mail"});
+    let mut elsewhere = posted("1");
+    elsewhere["sessionKey"] = json!("nobody-was-here");
+    let answer = phone.report("notifications.changed", &elsewhere).await;
+    assert_eq!(answer["payload"], json!({"ok": true}));
+    phone.report("notifications.changed", &posted("2")).await;
+    let waiting = call(&mut client, "status", json!({})).await["queuedSystemEvents"].clone();
+    let waiting = waiting.as_array().unwrap();
+    assert_eq!(waiting.len(), 1, "{waiting:?}");
+    assert!(waiting[0].as_str().unwrap().contains("key=2"), "{waiting:?}");
+}
+
 /// A gateway whose agents run commands on nodes under this policy.
 async fn on_nodes(exec: Value) -> (Gateway, MockProvider) {
     let mock = MockProvider::start().await;
@@ -289,6 +306,11 @@ async fn a_command_for_a_node_waits_for_a_person_and_then_the_node_runs_what_was
     assert_eq!(text_of(&end_of(&client, "run-1").await["message"]), "done");
     let told = told(&mut client, "main").await;
     assert!(told.contains(&("toolResult".into(), "Linux box".into())), "{told:?}");
+    let again = json!({"nodeId": node.id, "command": "system.run", "idempotencyKey": "again",
+        "params": {"runId": question["id"], "command": asked["command"], "approved": true}});
+    let text = refusal(&mut client, "node.invoke", again).await;
+    assert!(text.contains("approval required"), "{text}");
+    assert_eq!(node.requests().len(), 2, "one yes is for one run");
 }
 
 #[tokio::test]

@@ -3,7 +3,8 @@
 use serde_json::{Value, json};
 
 use crate::stage::{
-    RUN_LIMIT, admin, ask, call, deltas, end_of, lines, refusal, scripted, start, text_of, told,
+    RUN_LIMIT, admin, ask, call, deltas, end_of, ends_of, lines, refusal, scripted, start, text_of,
+    told,
 };
 use crate::support::WsClient;
 
@@ -114,6 +115,29 @@ async fn a_message_that_is_not_taken_steers_nothing() {
     }
     let end = end_of(&client, "long").await;
     assert_eq!((&end["state"], &end["stopReason"]), (&json!("final"), &json!("stop")));
+}
+
+#[tokio::test]
+async fn a_message_that_was_taken_before_steers_nothing() {
+    let (gateway, _mock) = scripted(crate::stage::Api::OpenAi).await;
+    let mut client = admin(&gateway).await;
+    ask(&mut client, "life", "@mock text text=\"born\"", "run-1").await;
+    let text = "@mock stream n=20 delay=50";
+    let steer = json!({"key": "life", "message": text, "idempotencyKey": "steer"});
+    call(&mut client, "sessions.steer", steer.clone()).await;
+    deltas(&client, "steer", 1).await;
+    let again = call(&mut client, "sessions.steer", steer.clone()).await;
+    assert_eq!((&again["runId"], &again["status"]), (&json!("steer"), &json!("in_flight")));
+    assert_eq!(end_of(&client, "steer").await["state"], "final");
+    start(&mut client, "life", "@mock stream n=20 delay=50 of=another", "other").await;
+    deltas(&client, "other", 1).await;
+    let again = call(&mut client, "sessions.steer", steer).await;
+    assert_eq!((&again["runId"], &again["status"]), (&json!("steer"), &json!("ok")));
+    let end = end_of(&client, "other").await;
+    assert_eq!((&end["state"], &end["stopReason"]), (&json!("final"), &json!("stop")));
+    assert_eq!(ends_of(&client, "steer").len(), 1);
+    let told = told(&mut client, "life").await;
+    assert_eq!(told.iter().filter(|(_, said)| said == text).count(), 1, "{told:?}");
 }
 
 #[tokio::test]

@@ -3,6 +3,7 @@
 
 use serde_json::{Value, json};
 
+use crate::exec::{all_die, pid_in};
 use crate::stage::{
     Api, admin, ask, call, config, deltas, end_of, ends_of, history, row, settles, start, text_of,
     until,
@@ -322,6 +323,26 @@ async fn a_session_that_is_not_to_be_kept_goes_when_its_result_is_told() {
         row(&mut client, &child(&said[0])).await.is_null().then_some(())
     })
     .await;
+}
+
+#[tokio::test]
+async fn the_commands_of_a_session_that_is_not_kept_end_with_it() {
+    let (gateway, _mock) = gateway(json!({})).await;
+    let mut client = admin(&gateway).await;
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("pid");
+    let command = format!("echo $$ > {}; exec sleep 600", file.display());
+    let args = json!({"command": command, "background": true});
+    let task = format!("@child tool name=exec args={args} then=begun");
+    let args = json!({"task": task, "label": "kid", "cleanup": "delete"});
+    let said = spawn(&mut client, PARENT, &[args], "run-1").await;
+    let pid = pid_in(&file).await;
+    end_of(&client, &announcement(&said[0])).await;
+    until("the session is gone", async || {
+        row(&mut client, &child(&said[0])).await.is_null().then_some(())
+    })
+    .await;
+    all_die(&[pid]).await;
 }
 
 #[tokio::test]

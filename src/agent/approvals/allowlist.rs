@@ -77,11 +77,11 @@ fn matches(pattern: &str, text: &str) -> bool {
     fn go(pattern: &[char], text: &[char]) -> bool {
         match pattern {
             [] => text.is_empty(),
-            ['*', '*', rest @ ..] => {
-                // `**/x` is also `x` itself.
-                let rest = rest.strip_prefix(&['/']).unwrap_or(rest);
-                (0..=text.len()).any(|at| go(rest, &text[at..]))
-            }
+            // Any parts of a path or none: `**/x` is also `x` itself.
+            ['*', '*', '/', rest @ ..] => (0..=text.len())
+                .filter(|at| *at == 0 || text[at - 1] == '/')
+                .any(|at| go(rest, &text[at..])),
+            ['*', '*', rest @ ..] => (0..=text.len()).any(|at| go(rest, &text[at..])),
             ['*', rest @ ..] => {
                 let within = text.iter().take_while(|letter| **letter != '/').count();
                 (0..=within).any(|at| go(rest, &text[at..]))
@@ -134,6 +134,8 @@ mod tests {
             ("/usr/bin/*", "/usr/bin/rg"),
             ("/opt/**/rg", "/opt/a/b/rg"),
             ("/opt/**/rg", "/opt/rg"),
+            ("**/rg", "/usr/bin/rg"),
+            ("/opt/**", "/opt/a/rg"),
             ("/usr/bin/r?", "/usr/bin/rg"),
             ("~/bin/rg", "/home/u/bin/rg"),
             ("rg", "/usr/bin/rg"),
@@ -145,6 +147,8 @@ mod tests {
             ("/usr/bin/rg", "/usr/bin/rgx"),
             ("/usr/bin/*", "/usr/bin/a/rg"),
             ("/usr/*/rg", "/usr/a/b/rg"),
+            ("**/rg", "/usr/bin/xrg"),
+            ("/opt/**/rg", "/opt/a/xrg"),
             ("/usr/bin/r?", "/usr/bin/r"),
             ("~/bin/rg", "/root/bin/rg"),
             ("bin/rg", "/usr/bin/rg"),

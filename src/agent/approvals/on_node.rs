@@ -126,6 +126,10 @@ impl Approvals {
                 if self.policy(request, &session).await?.security == ExecSecurity::Deny {
                     return Err(Denial::by_question(request, "security=deny", &question.id));
                 }
+                // The node may have been asked for it by somebody who was shown the question.
+                if !question.redeem() {
+                    return Err(Denial::by_question(request, "approval-used", &question.id));
+                }
                 Ok(permit(Some(question.id.clone())))
             }
         }

@@ -8,6 +8,8 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::FutureExt;
+use futures_util::future::Fuse;
 use reqwest::Url;
 use reqwest::header::{HeaderName, HeaderValue};
 use rmcp::ClientHandler;
@@ -46,7 +48,8 @@ pub struct Connection {
     pub peer: Peer<RoleClient>,
     process: Option<Process>,
     token: RunningServiceCancellationToken,
-    waiting: BoxFuture<'static, ()>,
+    /// Ready once: it may be waited for again.
+    waiting: Fuse<BoxFuture<'static, ()>>,
 }
 
 /// A tool of a server.
@@ -163,12 +166,12 @@ impl Connection {
         process: Option<Process>,
     ) -> Self {
         let (peer, token) = (service.peer().clone(), service.cancellation_token());
-        let waiting = Box::pin(async move {
+        let waiting: BoxFuture<'static, ()> = Box::pin(async move {
             if let Err(error) = service.waiting().await {
                 tracing::warn!(%error, "an MCP connection ended badly");
             }
         });
-        Self { peer, process, token, waiting }
+        Self { peer, process, token, waiting: waiting.fuse() }
     }
 
     /// Waits until it is over.

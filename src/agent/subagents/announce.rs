@@ -108,7 +108,10 @@ impl Runs {
             return;
         }
         match self.parts.sessions.delete(&child, false).await {
-            Ok(Some(gone)) => self.parts.events.deleted(&child, &gone.entry.session_id),
+            Ok(Some(gone)) => {
+                self.parts.processes.end_of_session(&child);
+                self.parts.events.deleted(&child, &gone.entry.session_id);
+            }
             Ok(None) => {}
             Err(error) => {
                 tracing::error!(session = %child, %error, "session of a sub-agent not removed");
