@@ -123,11 +123,13 @@ async fn a_body_without_a_length_is_counted_while_it_comes() {
                     return;
                 }
             }
-            panic!("{method} {path} takes 64 MiB");
+            // Without an end of the body only a limit brings an answer.
+            std::future::pending::<()>().await;
         };
         let mut answer = Vec::new();
-        let read = async { drop(timeout(HANG, reader.read_to_end(&mut answer)).await.unwrap()) };
-        tokio::select! { () = send => {}, () = read => {} }
+        let read = timeout(HANG, reader.read_to_end(&mut answer));
+        let answered = tokio::select! { () = send => true, read = read => read.is_ok() };
+        assert!(answered, "{method} {path} takes 64 MiB");
         let now = gateway.resident_kib().unwrap();
         assert!(now < before + ROOM_KIB, "{method} {path}: {before} KiB became {now}");
     }
