@@ -85,25 +85,13 @@ pub async fn invoke(cx: Ctx, p: NodeInvokeParams) -> Reply<Value> {
         let text = "node.invoke does not allow system.execApprovals.*; use exec.approvals.node.*";
         return Err(ErrorShape::denied(text).details(json!({"command": command})));
     }
-    let nodes = &cx.services.nodes;
-    let node = nodes.live(&node_id).ok_or_else(not_connected)?;
-    nodes.check(&node, &command).map_err(|error| failed(&error))?;
-    let params = match (&p.params, command.as_str()) {
-        (Some(params), "system.run") => Some(run_params(&cx, &node_id, params)?),
-        (params, _) => params.clone(),
-    };
-    let is_ios = node.platform().trim().to_ascii_lowercase().starts_with("ios");
-    let call = NodeCall {
-        command: command.clone(),
-        params,
-        timeout_ms: p.timeout_ms,
-        idempotency_key: Some(p.idempotency_key.clone()),
-        session: None,
-    };
+    let key = format!("{node_id} {command} {}", p.idempotency_key);
     let large = Arc::new(OnceLock::new());
     let work = {
-        let (cx, node_id, large) = (cx.clone(), node_id.clone(), Arc::clone(&large));
+        let (cx, large) = (cx.clone(), Arc::clone(&large));
         async move {
+            // Only what is to be done needs its node, and the yes of a person.
+            let (call, is_ios) = call_of(&cx, &node_id, command, p)?;
             let answer = invoke_once(&cx, &node_id, call, is_ios).await?;
             if answer.to_string().len() <= MAX_KEPT_ANSWER {
                 return Ok(answer);
@@ -113,7 +101,6 @@ pub async fn invoke(cx: Ctx, p: NodeInvokeParams) -> Reply<Value> {
             Ok(Value::Null)
         }
     };
-    let key = format!("{node_id} {command} {}", p.idempotency_key);
     let answer = cx.once("node.invoke", Some(key), work).await?;
     let answer = if answer.is_null() { large.get().cloned() } else { Some(answer) };
     answer.ok_or_else(|| {
@@ -122,6 +109,32 @@ pub async fn invoke(cx: Ctx, p: NodeInvokeParams) -> Reply<Value> {
              idempotencyKey if it is to be done again",
         )
     })
+}
+
+/// What is asked of a node that is there and does such a thing, and whether it is a
+/// phone with iOS.
+fn call_of(
+    cx: &Ctx,
+    node_id: &str,
+    command: String,
+    p: NodeInvokeParams,
+) -> Reply<(NodeCall, bool)> {
+    let nodes = &cx.services.nodes;
+    let node = nodes.live(node_id).ok_or_else(not_connected)?;
+    nodes.check(&node, &command).map_err(|error| failed(&error))?;
+    let params = match (p.params, command.as_str()) {
+        (Some(params), "system.run") => Some(run_params(cx, node_id, &params)?),
+        (params, _) => params,
+    };
+    let is_ios = node.platform().trim().to_ascii_lowercase().starts_with("ios");
+    let call = NodeCall {
+        command,
+        params,
+        timeout_ms: p.timeout_ms,
+        idempotency_key: Some(p.idempotency_key),
+        session: None,
+    };
+    Ok((call, is_ios))
 }
 
 async fn invoke_once(cx: &Ctx, node_id: &str, call: NodeCall, is_ios: bool) -> Reply<Value> {

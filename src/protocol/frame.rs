@@ -6,6 +6,7 @@ use serde_json::value::RawValue;
 
 use super::decode::{self, Fields, Params, Unknown, any, literal, non_empty};
 use super::{ErrorShape, Profile};
+use crate::support::json_of_javascript;
 
 /// A `req` frame; `params` stay as they came.
 #[derive(Debug, Clone, Deserialize)]
@@ -109,7 +110,7 @@ fn parse_unusual(message: &str) -> Result<Request, FrameError> {
         let Envelope { id, method, params, .. } = envelope;
         return Ok(Request { id, method, params });
     }
-    let value: Value = serde_json::from_str(message).map_err(|_| FrameError::NotJson)?;
+    let value = json_of_javascript(message).map_err(|_| FrameError::NotJson)?;
     let id = value.get("id").cloned().unwrap_or_else(|| Value::from("invalid"));
     let checked: Checked = decode::decode_value(value, Unknown::Refuse)
         .map_err(|parts| FrameError::NotRequest { id, text: parts.join("; ") })?;

@@ -9,6 +9,7 @@ use serde_json::{Map, Value, json};
 use crate::protocol::message::{
     AgentMessage, AssistantMessage, ContentBlock, StopReason, Usage, UserContent, UserMessage,
 };
+use crate::support::json_of_javascript;
 
 const COMPACTED: &str = "The conversation history before this point was compacted into the \
                          following summary:\n\n<summary>\n";
@@ -16,10 +17,9 @@ const BRANCHED: &str = "The following is a summary of a branch that this convers
                         from:\n\n<summary>\n";
 const SUMMARY_END: &str = "\n</summary>";
 
-/// The JSON of a message. JavaScript writes halves of surrogate pairs that it
-/// cut apart as escapes, which are no text: each reads as U+FFFD.
+/// The JSON of a message.
 pub(super) fn value(text: &str) -> Option<Value> {
-    serde_json::from_str(text).ok().or_else(|| serde_json::from_str(&whole_escapes(text)?).ok())
+    json_of_javascript(text).ok()
 }
 
 /// A message as the model reads it; `None` for what says nothing to it.
@@ -136,38 +136,6 @@ fn millis(value: Option<&Value>) -> u64 {
     text.split('.').next().and_then(|whole| whole.parse().ok()).unwrap_or_default()
 }
 
-/// The text with each half of a surrogate pair that stands alone replaced;
-/// `None` when there is none.
-fn whole_escapes(text: &str) -> Option<String> {
-    let mut bytes = text.as_bytes().to_vec();
-    let mut is_changed = false;
-    let mut at = 0;
-    while let Some(rest) = bytes.get_mut(at..).filter(|rest| !rest.is_empty()) {
-        at += match (rest.first(), surrogate(rest)) {
-            (Some(b'\\'), Some(first)) => {
-                let second = rest.get(6..).and_then(surrogate);
-                if first < 0xDC00 && second.is_some_and(|second| second >= 0xDC00) {
-                    12
-                } else {
-                    rest.iter_mut().skip(2).zip(*b"fffd").for_each(|(byte, new)| *byte = new);
-                    is_changed = true;
-                    6
-                }
-            }
-            (Some(b'\\'), None) => 2,
-            _ => 1,
-        };
-    }
-    is_changed.then(|| String::from_utf8(bytes).ok()).flatten()
-}
-
-/// The escaped half of a surrogate pair that a text begins with.
-fn surrogate(text: &[u8]) -> Option<u16> {
-    let digits = text.strip_prefix(b"\\u")?.get(..4)?;
-    let code = u16::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()?;
-    (0xD800..0xE000).contains(&code).then_some(code)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -186,7 +154,6 @@ mod tests {
         ] {
             assert_eq!(text(written).as_deref(), Some(read), "{written}");
         }
-        assert_eq!(whole_escapes(r#"{"a":"\ud83d\ude00\\\"é"}"#), None);
         assert!(value(r#"{"torn":"\ud8"#).is_none());
     }
 

@@ -6,6 +6,7 @@
 
 mod blocking;
 mod clock;
+mod escapes;
 mod fingerprint;
 mod hex;
 mod ids;
@@ -24,6 +25,7 @@ pub mod trouble;
 
 pub use blocking::{Unfinished, blocking};
 pub use clock::{Clock, SystemClock, millis};
+pub use escapes::json_of_javascript;
 pub use fingerprint::Fingerprint;
 pub use hex::hex;
 pub use ids::{Ids, RandomIds};

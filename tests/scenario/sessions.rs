@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use crate::stage::{
-    RUN_LIMIT, admin, ask, call, deltas, end_of, ends_of, lines, refusal, scripted, start, text_of,
-    told,
+    RUN_LIMIT, admin, ask, call, deltas, end_of, ends_of, history, lines, refusal, scripted, start,
+    text_of, told,
 };
 use crate::support::WsClient;
 
@@ -115,6 +115,19 @@ async fn a_message_that_is_not_taken_steers_nothing() {
     }
     let end = end_of(&client, "long").await;
     assert_eq!((&end["state"], &end["stopReason"]), (&json!("final"), &json!("stop")));
+}
+
+#[tokio::test]
+async fn half_a_character_costs_only_itself() {
+    let (gateway, _mock) = scripted(crate::stage::Api::OpenAi).await;
+    let mut client = admin(&gateway).await;
+    // As JavaScript cuts a text within an emoji.
+    let params = r#"{"sessionKey":"main","message":"cut \ud83d","idempotencyKey":"cut"}"#;
+    let frame = format!(r#"{{"type":"req","id":"half","method":"chat.send","params":{params}}}"#);
+    client.send_text(frame).await;
+    assert_eq!(client.answer("half").await.expect("an answer")["ok"], true);
+    end_of(&client, "cut").await;
+    assert_eq!(text_of(&history(&mut client, "main").await[0]), "cut \u{fffd}");
 }
 
 #[tokio::test]

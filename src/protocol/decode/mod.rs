@@ -12,6 +12,7 @@ mod number;
 mod rules;
 
 use super::ErrorShape;
+use crate::support::json_of_javascript;
 
 pub use number::number;
 pub use rules::{
@@ -59,7 +60,7 @@ pub fn params<P: Params>(
 pub fn parse(method: &str, raw: Option<&RawValue>) -> Result<Value, ErrorShape> {
     let value = match raw {
         None => Value::Null,
-        Some(raw) => serde_json::from_str(raw.get())
+        Some(raw) => json_of_javascript(raw.get())
             .map_err(|error| ErrorShape::invalid(format!("invalid {method} params: {error}")))?,
     };
     Ok(if value.is_null() { Value::Object(Map::new()) } else { value })
