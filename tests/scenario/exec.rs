@@ -190,6 +190,17 @@ async fn the_next_turn_knows_that_a_background_command_has_ended() {
 }
 
 #[tokio::test]
+async fn what_a_command_writes_to_its_terminal_last_is_there() {
+    let (gateway, _mock) = scripted(Api::OpenAi).await;
+    let mut client = owner(&gateway).await;
+    for _ in 0..20 {
+        let args = json!({"command": "seq 1 20000; echo the-end", "pty": true});
+        let result = text_of(&exec(&mut client, "main", args).await);
+        assert!(result.trim_end().ends_with("the-end"), "{result:?}");
+    }
+}
+
+#[tokio::test]
 async fn a_terminal_is_written_to_and_read_from() {
     let (gateway, _mock) = scripted(Api::OpenAi).await;
     let mut client = owner(&gateway).await;

@@ -68,7 +68,8 @@ fn keep() -> io::Result<()> {
     COMMAND.store(main.as_raw_nonzero().get(), Ordering::Release);
     // The output ends when nobody of the command holds it any more.
     let output = io::stdout().as_fd().try_clone_to_owned()?;
-    let inputs = terminal.map(|terminal| terminal.carry(output)).transpose()?;
+    let carried = terminal.map(|terminal| terminal.carry(output)).transpose()?;
+    let (inputs, carrier) = carried.unzip();
     let nowhere = File::options().read(true).write(true).open("/dev/null")?;
     rustix::stdio::dup2_stdout(&nowhere)?;
     rustix::stdio::dup2_stderr(&nowhere)?;
@@ -77,6 +78,10 @@ fn keep() -> io::Result<()> {
     let orders = gateway.try_clone()?;
     thread::Builder::new().spawn(move || obey(orders, inputs.as_ref()))?;
     reap(main, gateway);
+    if let Some(carrier) = carrier {
+        // What the command wrote last is still on its way.
+        let _ = carrier.join();
+    }
     Ok(())
 }
 

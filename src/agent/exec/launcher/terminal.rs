@@ -10,7 +10,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 use std::sync::mpsc::{SyncSender, sync_channel};
-use std::thread;
+use std::thread::{self, JoinHandle};
 
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{Winsize, tcsetwinsize};
@@ -44,10 +44,11 @@ impl Terminal {
     }
 
     /// Carries what the command writes to `output`, until nobody has the
-    /// terminal open any more, and what is sent here to the command.
-    pub fn carry(self, output: OwnedFd) -> io::Result<SyncSender<Vec<u8>>> {
+    /// terminal open any more, which is when the thread ends, and what is sent here
+    /// to the command.
+    pub fn carry(self, output: OwnedFd) -> io::Result<(SyncSender<Vec<u8>>, JoinHandle<()>)> {
         let (mut from, mut to, mut output) = (self.end.try_clone()?, self.end, File::from(output));
-        thread::Builder::new().spawn(move || {
+        let carrier = thread::Builder::new().spawn(move || {
             let mut piece = vec![0; PIECE];
             // A terminal that is closed is an error to read.
             while let Ok(length @ 1..) = from.read(&mut piece) {
@@ -65,6 +66,6 @@ impl Terminal {
                 }
             }
         })?;
-        Ok(sender)
+        Ok((sender, carrier))
     }
 }
