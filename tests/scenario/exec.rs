@@ -317,6 +317,23 @@ async fn a_command_that_stops_its_keeper_is_ended_all_the_same() {
 }
 
 #[tokio::test]
+async fn input_for_a_keeper_that_is_stopped_holds_up_nobody() {
+    let (gateway, _mock) = scripted(Api::OpenAi).await;
+    let mut client = owner(&gateway).await;
+    let command = "echo $$ > own.pid; while :; do kill -STOP $PPID; done";
+    let args = json!({"command": command, "pty": true, "background": true});
+    let result = exec(&mut client, "main", args).await;
+    let id = result["details"]["sessionId"].clone();
+    let pid = pid_in(&gateway.workspace().join("own.pid")).await;
+    for _ in 0..8 {
+        let write = json!({"action": "write", "sessionId": id, "data": "x".repeat(60_000)});
+        tool(&mut client, "main", "process", write).await;
+    }
+    tool(&mut client, "main", "process", json!({"action": "kill", "sessionId": id})).await;
+    all_die(&[pid]).await;
+}
+
+#[tokio::test]
 async fn nothing_outlives_a_gateway_that_is_killed() {
     let (mut gateway, _mock) = scripted(Api::OpenAi).await;
     let mut client = owner(&gateway).await;

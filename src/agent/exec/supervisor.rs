@@ -16,7 +16,7 @@ use tokio::net::unix::pipe::Receiver;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::process::Child;
 use tokio::sync::mpsc;
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Instant, sleep_until, timeout};
 
 use super::launcher;
 use super::output::MAX_KEPT;
@@ -128,7 +128,7 @@ impl Supervisor {
                 let line = report.ok().flatten();
                 self.note(course, line.as_deref());
             }
-            Some(bytes) = self.inputs.recv() => input(course, &bytes).await,
+            Some(bytes) = self.inputs.recv(), if !is_ordered => self.input(course, &bytes).await,
             () = self.process.end.cancelled(), if !is_ordered => {
                 self.order(course, Cause::Killed).await;
             }
@@ -165,7 +165,7 @@ impl Supervisor {
         let text =
             if bytes.is_empty() { course.decoder.finish() } else { course.decoder.push(bytes) };
         for _ in 0..std::mem::take(&mut course.decoder.cursor_questions) {
-            input(course, CURSOR).await;
+            self.input(course, CURSOR).await;
         }
         if text.is_empty() {
             return;
@@ -240,7 +240,20 @@ impl Supervisor {
         course.last_resort = Some(Instant::now() + KEEPER_LIMIT);
         self.wake_keeper();
         // When the keeper is gone, its reports end.
-        let _ = course.orders.write_all(&[launcher::END]).await;
+        let _ = timeout(KEEPER_LIMIT, course.orders.write_all(&[launcher::END])).await;
+    }
+
+    /// Gives the keeper input for the terminal. One that does not take it can be told
+    /// nothing more, and is done without.
+    async fn input(&self, course: &mut Course, bytes: &[u8]) {
+        let Ok(length) = u32::try_from(bytes.len()) else { return };
+        let frame = [&[launcher::INPUT], length.to_be_bytes().as_slice(), bytes].concat();
+        self.wake_keeper();
+        // When the keeper is gone, its reports end.
+        if timeout(KEEPER_LIMIT, course.orders.write_all(&frame)).await.is_err() {
+            course.ordered.get_or_insert(Cause::Killed);
+            course.last_resort = Some(Instant::now());
+        }
     }
 
     /// The keeper has not done it: first the command goes, then the keeper, and
@@ -278,14 +291,6 @@ impl Supervisor {
             let _ = kill_process_group(group, Signal::KILL);
         }
     }
-}
-
-/// Gives the keeper input for the terminal.
-async fn input(course: &mut Course, bytes: &[u8]) {
-    let Ok(length) = u32::try_from(bytes.len()) else { return };
-    let frame = [&[launcher::INPUT], length.to_be_bytes().as_slice(), bytes].concat();
-    // When the keeper is gone, its reports end.
-    let _ = course.orders.write_all(&frame).await;
 }
 
 fn process_id(number: u32) -> Option<Pid> {
