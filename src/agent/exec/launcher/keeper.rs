@@ -69,7 +69,7 @@ fn keep() -> io::Result<()> {
     // The output ends when nobody of the command holds it any more.
     let output = io::stdout().as_fd().try_clone_to_owned()?;
     let carried = terminal.map(|terminal| terminal.carry(output)).transpose()?;
-    let (inputs, carrier) = carried.unzip();
+    let (inputs, reader) = carried.unzip();
     let nowhere = File::options().read(true).write(true).open("/dev/null")?;
     rustix::stdio::dup2_stdout(&nowhere)?;
     rustix::stdio::dup2_stderr(&nowhere)?;
@@ -78,9 +78,9 @@ fn keep() -> io::Result<()> {
     let orders = gateway.try_clone()?;
     thread::Builder::new().spawn(move || obey(orders, inputs.as_ref()))?;
     reap(main, gateway);
-    if let Some(carrier) = carrier {
+    if let Some(reader) = reader {
         // What the command wrote last is still on its way.
-        let _ = carrier.join();
+        let _ = reader.join();
     }
     Ok(())
 }
