@@ -124,10 +124,9 @@ impl Push {
         let mut paired = HashMap::new();
         for id in browsers.iter().filter_map(|row| row.device_id.clone()) {
             if let Entry::Vacant(entry) = paired.entry(id) {
-                let row = self.parts.store.device(entry.key(), 0).await;
                 // What cannot be looked up is not sent, and not forgotten.
-                let is_paired = row.map(|row| row.is_some_and(|row| row.paired.is_some()));
-                entry.insert(is_paired.ok());
+                let is_paired = self.is_paired(entry.key()).await;
+                entry.insert(is_paired);
             }
         }
         let state = |row: &Subscription| match &row.device_id {
@@ -138,6 +137,12 @@ impl Push {
             self.forget(|row| state(row) == Some(false)).await?;
         }
         Ok(browsers.into_iter().filter(|row| state(row) == Some(true)).collect())
+    }
+
+    /// Whether a device is paired; `None` when that cannot be looked up.
+    pub(super) async fn is_paired(&self, device_id: &str) -> Option<bool> {
+        let row = self.parts.store.device(device_id, 0).await.ok()?;
+        Some(row.is_some_and(|row| row.paired.is_some()))
     }
 
     async fn send(&self, row: &Subscription, plain: &[u8], keys: &VapidKeys) -> Delivery {

@@ -79,7 +79,8 @@ impl Book {
 
 impl Push {
     /// Takes a browser in; one that is known keeps its id. The oldest one of
-    /// its device gives way when there are too many.
+    /// its device gives way when there are too many. That of a device which is not
+    /// paired, as where no login is asked for, is nobody's.
     ///
     /// # Errors
     /// When its push service may not be asked, there are too many browsers, or
@@ -91,6 +92,10 @@ impl Push {
         device_id: Option<&str>,
     ) -> Result<String, PushError> {
         self.policy().parse(&endpoint).map_err(|error| PushError::Endpoint(error.to_string()))?;
+        let device_id = match device_id {
+            Some(id) if self.is_paired(id).await == Some(false) => None,
+            device_id => device_id,
+        };
         let (now, hash) = (self.parts.clock.now_ms(), filed(&endpoint));
         let _gate = self.gate.lock().await;
         let mut book = self.book().await?;

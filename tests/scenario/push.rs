@@ -58,9 +58,14 @@ impl PushService {
 
     /// A gateway that believes its certificate and may ask it.
     async fn gateway(&self) -> Gateway {
+        self.gateway_with(|_| {}).await
+    }
+
+    async fn gateway_with(&self, change: impl FnOnce(&mut Value)) -> Gateway {
         let mut config = default_config("127.0.0.1:9");
         config["gateway"]["push"] =
             json!({"web": {"ssrfPolicy": {"allowedHostnames": ["localhost"]}}});
+        change(&mut config);
         let certificates = self.folder.path().join("cert.pem");
         let options = GatewayOptions::with_config(config)
             .env("SSL_CERT_FILE", certificates.to_str().unwrap());
@@ -210,6 +215,21 @@ async fn a_device_tries_its_own_browsers_and_one_that_is_removed_has_none() {
     call(&mut operator, "device.pair.remove", removed).await;
     let results = call(&mut operator, "push.web.test", json!({})).await["results"].clone();
     assert_eq!(results.as_array().unwrap().len(), 1, "{results}");
+    assert_eq!(kept(&gateway), [service.url("/laptop")]);
+}
+
+#[tokio::test]
+async fn a_device_that_needs_no_pairing_keeps_its_browsers() {
+    let service = PushService::start();
+    let open = |config: &mut Value| config["gateway"]["auth"] = json!({"mode": "none"});
+    let gateway = service.gateway_with(open).await;
+    let guest = Guest::new("laptop", &["operator.write"]).with(json!({}));
+    let (mut laptop, _) = guest.come(&gateway).await;
+    call(&mut laptop, "push.web.subscribe", service.subscription("/laptop")).await;
+    for _ in 0..2 {
+        let results = call(&mut laptop, "push.web.test", json!({})).await["results"].clone();
+        assert_eq!(results.as_array().unwrap().len(), 1, "{results}");
+    }
     assert_eq!(kept(&gateway), [service.url("/laptop")]);
 }
 
