@@ -68,7 +68,8 @@ impl LiveNode {
 
 impl Nodes {
     /// Takes a node in: files a request for its approval where that is needed
-    /// and tells those who can give it. Without the store it gets no command.
+    /// and tells those who can give it. What cannot be recorded is granted no more
+    /// than before.
     pub async fn join(&self, mut node: Joining) {
         self.imported().await;
         let now_ms = self.parts.clock.now_ms();
@@ -112,8 +113,8 @@ impl Nodes {
                 admitted.granted
             }
             Err(error) => {
-                tracing::error!(node = %node.node_id, %error, "node not recorded; it gets no command");
-                Vec::new()
+                tracing::error!(node = %node.node_id, %error, "node not recorded; it has what it was granted before");
+                self.granted_now(&node.node_id).await
             }
         }
     }

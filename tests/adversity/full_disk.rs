@@ -10,7 +10,8 @@ use tempfile::TempDir;
 
 use crate::seen::{health, readiness};
 use crate::stage::{Api, admin, ask, call, config, end_of, ends_of, history, text_of, until};
-use crate::support::{Gateway, GatewayOptions, MockProvider, SECRET, WsClient};
+use crate::support::guest::Guest;
+use crate::support::{Gateway, GatewayOptions, MockProvider, NodeClient, SECRET, WsClient};
 
 /// Room for the database and its log, and little more.
 const SIZE: &str = "24m";
@@ -174,8 +175,19 @@ async fn on_a_full_disk_nothing_is_taken_by_half_and_what_is_stored_can_be_read(
     let kept = disk.files("media");
     let before = history(&mut client, "main").await;
 
+    let token = Guest::new("laptop", &["operator.read"]).token(&disk.gateway).await;
+    let commands = ["device.info"];
+    drop(NodeClient::connect(&disk.gateway, "Phone", "android 15", &commands).await);
+
     disk.fill();
     let (run, refused) = send_until_refused(&mut client).await;
+    // Whoever was known before comes in, with what was granted.
+    let laptop = Guest::new("laptop", &["operator.read"]).with(json!({"deviceToken": token}));
+    call(&mut laptop.come(&disk.gateway).await.0, "sessions.list", json!({})).await;
+    assert!(disk.gateway.stderr().contains("use of a token not noted"), "nothing was in the way");
+    let phone = NodeClient::connect(&disk.gateway, "Phone", "android 15", &commands).await;
+    let described = call(&mut client, "node.describe", json!({"nodeId": phone.id})).await;
+    assert_eq!(described["commands"], json!(commands), "{described}");
     assert!(refused["error"]["code"].is_string(), "{refused}");
     let refused = send_file(&mut client).await;
     assert_eq!(refused["ok"], false, "{refused}");
