@@ -128,7 +128,7 @@ impl Supervisor {
                 let line = report.ok().flatten();
                 self.note(course, line.as_deref());
             }
-            Some(bytes) = self.inputs.recv(), if !is_ordered => self.input(course, &bytes).await,
+            Some(bytes) = self.inputs.recv() => self.input(course, &bytes).await,
             () = self.process.end.cancelled(), if !is_ordered => {
                 self.order(course, Cause::Killed).await;
             }
@@ -243,15 +243,16 @@ impl Supervisor {
         let _ = timeout(KEEPER_LIMIT, course.orders.write_all(&[launcher::END])).await;
     }
 
-    /// Gives the keeper input for the terminal. One that does not take it can be told
-    /// nothing more, and is done without.
+    /// Gives the keeper input for the terminal, unless it ends the command. One that
+    /// does not take it can be told nothing more, and is done without.
     async fn input(&self, course: &mut Course, bytes: &[u8]) {
-        let Ok(length) = u32::try_from(bytes.len()) else { return };
+        let length = u32::try_from(bytes.len()).ok().filter(|_| course.ordered.is_none());
+        let Some(length) = length else { return };
         let frame = [&[launcher::INPUT], length.to_be_bytes().as_slice(), bytes].concat();
         self.wake_keeper();
         // When the keeper is gone, its reports end.
         if timeout(KEEPER_LIMIT, course.orders.write_all(&frame)).await.is_err() {
-            course.ordered.get_or_insert(Cause::Killed);
+            course.ordered = Some(Cause::Killed);
             course.last_resort = Some(Instant::now());
         }
     }
