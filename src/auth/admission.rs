@@ -13,7 +13,7 @@ use crate::support::Secret;
 
 use super::arrival::DeviceGrant;
 use super::failure::AuthFailure;
-use super::limiter::Limiter;
+use super::limiter::{Limiter, Try};
 use super::pairing::{Pairing, worth};
 use super::peer::{Peer, bucket};
 use super::principal::{Login, Owner, Principal};
@@ -130,12 +130,19 @@ impl Auth {
         }
     }
 
-    /// Whether what let somebody in under the rules `before` is good under these.
-    pub fn still_admits(&self, login: Login, before: &Self) -> bool {
+    /// Whether what let somebody in under the rules `before` is good under these, and
+    /// worth what he has.
+    pub fn still_admits(&self, who: &Principal, before: &Self) -> bool {
+        let login = who.login();
         let is_same = |now: Option<&Secret>, then: Option<&Secret>| {
             now.zip(then).is_some_and(|(now, then)| now.matches(then.expose()))
         };
         let (now, then) = (&self.settings, &before.settings);
+        // Who logs in again gets what the secret is worth now.
+        let is_lost = |scope: Scope| !now.shared_secret_scopes.allows(scope) && who.allows(scope);
+        if login != Login::Own && then.shared_secret_scopes.iter().any(is_lost) {
+            return false;
+        }
         match login {
             Login::Own => true,
             Login::Open => now.mode == AuthMode::None,
@@ -197,10 +204,12 @@ impl Auth {
         bucket(self.client_ip(peer))
     }
 
-    /// Pays for one request by HTTP that has yet to prove who sent it; `false`
-    /// when its place has sent too many that did not.
-    pub fn pay_hook(&self, peer: &Peer) -> bool {
-        peer.is_local() || self.by_hook.pay(&self.place_of(peer).to_string())
+    /// Pays for one request by HTTP that has yet to prove who sent it; none when its
+    /// place has sent too many that did not.
+    pub async fn pay_hook(&self, peer: &Peer) -> Option<Payment<'_>> {
+        let is_local = peer.is_local();
+        let place = (!is_local).then(|| (&*self.by_hook, self.place_of(peer).to_string()));
+        pay(place).await.ok()
     }
 
     /// For how many milliseconds [`Self::pay_hook`] answers no.
@@ -208,25 +217,18 @@ impl Auth {
         self.by_hook.wait_ms(&self.place_of(peer).to_string())
     }
 
-    /// The request has proved who sent it.
-    pub fn forgive_hook(&self, peer: &Peer) {
-        self.by_hook.forgive(&self.place_of(peer).to_string());
-    }
-
-    /// Pays for one try of a token of hooks; for how many milliseconds its place
-    /// has tried too many, if it has. The right token counts all the same.
+    /// Pays for one try of a token of hooks. The right token counts all the same:
+    /// [`Self::forgive_hook_token`].
     ///
     /// # Errors
-    /// That time.
-    pub fn pay_hook_token(&self, peer: &Peer) -> Result<(), u64> {
+    /// For how many milliseconds its place has tried too many.
+    pub async fn pay_hook_token(&self, peer: &Peer) -> Result<Payment<'_>, u64> {
         let place = self.place_of(peer).to_string();
-        if self.by_hook_token.pay(&place) {
-            return Ok(());
-        }
-        Err(self.by_hook_token.wait_ms(&place))
+        let paid = pay(Some((&self.by_hook_token, place.clone()))).await;
+        paid.map_err(|_| self.by_hook_token.wait_ms(&place))
     }
 
-    /// The token was right.
+    /// The token was right, although its place has tried too many.
     pub fn forgive_hook_token(&self, peer: &Peer) {
         self.by_hook_token.forgive(&self.place_of(peer).to_string());
     }
@@ -246,7 +248,7 @@ impl Auth {
             self.check_origin(peer)?;
         }
         let Some(proof) = &connect.device else {
-            let keeps_scopes = self.admit_without_device(connect, role, peer)?;
+            let keeps_scopes = self.admit_without_device(connect, role, peer).await?;
             let owner = Owner::Connection(conn_id.to_owned());
             let asked = if keeps_scopes { connect.scopes.as_slice() } else { &[] };
             return Ok(admission(role, asked, owner).by(self.login(peer)));
@@ -275,7 +277,7 @@ impl Auth {
     }
 
     /// Lets a client in without a device; tells whether it keeps its scopes.
-    fn admit_without_device(
+    async fn admit_without_device(
         &self,
         connect: &StandardConnect,
         role: Role,
@@ -312,12 +314,12 @@ impl Auth {
         if !is_vouched && (self.settings.mode == AuthMode::None || !gives_secret) {
             return Err(needs_device());
         }
-        self.check_secret(auth, Some(client), peer)?;
+        self.check_secret(auth, Some(client), peer).await?;
         Ok(is_backend(client, peer) || (is_own_ui && ui_is_excused))
     }
 
     /// Checks the shared secret, paying for each try first.
-    pub(super) fn check_secret(
+    pub(super) async fn check_secret(
         &self,
         given: &ConnectAuth,
         client: Option<&ClientInfo>,
@@ -330,10 +332,10 @@ impl Auth {
         let mode = self.secret_mode(peer);
         let is_a_try = shared_secret::is_a_try(mode, given);
         let place = if is_a_try { self.limited_place("shared-secret", peer) } else { None };
-        pay(place.as_ref()).map_err(refuse)?;
+        let paid = pay(place).await.map_err(refuse)?;
         shared_secret::check(&self.settings, mode, given)
             .map_err(|failure| refuse(peer.refused(is_a_try).unwrap_or(failure)))?;
-        forgive(place.as_ref());
+        paid.succeeded();
         Ok(())
     }
 
@@ -365,17 +367,31 @@ impl Auth {
 /// Where a try is paid for.
 pub(super) type Place<'a> = (&'a Limiter, String);
 
-pub(super) fn pay(place: Option<&Place<'_>>) -> Result<(), AuthFailure> {
-    match place {
-        Some((limiter, place)) if !limiter.pay(place) => Err(AuthFailure::RateLimited),
-        _ => Ok(()),
+/// A try that was paid for, where tries are counted. It has failed unless somebody
+/// says otherwise.
+#[derive(Default)]
+pub struct Payment<'a>(Option<Try<'a>>);
+
+impl Payment<'_> {
+    /// It was right: its place starts over.
+    pub fn succeeded(self) {
+        if let Some(paid) = self.0 {
+            paid.succeeded();
+        }
+    }
+
+    /// It was no guess: it does not count.
+    pub(super) fn was_no_guess(self) {
+        if let Some(paid) = self.0 {
+            paid.was_no_guess();
+        }
     }
 }
 
-pub(super) fn forgive(place: Option<&Place<'_>>) {
-    if let Some((limiter, place)) = place {
-        limiter.forgive(place);
-    }
+pub(super) async fn pay(place: Option<Place<'_>>) -> Result<Payment<'_>, AuthFailure> {
+    let Some((limiter, place)) = place else { return Ok(Payment::default()) };
+    let paid = limiter.pay(&place).await.ok_or(AuthFailure::RateLimited)?;
+    Ok(Payment(Some(paid)))
 }
 
 /// A program of the gateway's own machine, as it is recorded. Whoever knows the

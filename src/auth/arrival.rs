@@ -7,7 +7,7 @@ use crate::protocol::{ErrorShape, Role, Scope};
 use crate::store::DeviceFacts;
 use crate::support::Secret;
 
-use super::admission::{Admission, Auth, Refusal, admission, forgive, is_backend, is_browser, pay};
+use super::admission::{Admission, Auth, Refusal, admission, is_backend, is_browser, pay};
 use super::device::{ProofError, id_of_key};
 use super::failure::AuthFailure;
 use super::origin;
@@ -184,14 +184,14 @@ impl Auth {
         let mode = self.secret_mode(peer);
         let is_a_try = shared_secret::is_a_try(mode, given);
         let secret = if is_a_try { self.limited_place("shared-secret", peer) } else { None };
-        pay(secret.as_ref()).map_err(refuse)?;
+        let secret = pay(secret).await.map_err(refuse)?;
         let Err(failure) = shared_secret::check(&self.settings, mode, given) else {
-            forgive(secret.as_ref());
+            secret.succeeded();
             return Ok(Shown::Secret);
         };
         if given.bootstrap_token.is_some() {
             if let Some(set_up) = self.code(connect, ask, peer, now_ms).await? {
-                refund(&[secret]);
+                secret.was_no_guess();
                 return Ok(Shown::Code(set_up));
             }
             if given.device_token.is_some() || !is_a_try {
@@ -204,9 +204,10 @@ impl Auth {
         // A token in the member of the secret is paid for already.
         let is_paid = is_a_try && given.device_token.is_none();
         let place = if is_paid { None } else { self.limited_place("device-token", peer) };
-        pay(place.as_ref()).map_err(refuse)?;
+        let paid = pay(place).await.map_err(refuse)?;
         if let Some(let_in) = self.pairing.show_token(ask, token, now_ms).await? {
-            refund(&[secret, place]);
+            secret.was_no_guess();
+            paid.was_no_guess();
             return Ok(Shown::Token(let_in));
         }
         let failed = given.device_token.as_ref().map(|_| AuthFailure::DeviceTokenMismatch);
@@ -223,10 +224,11 @@ impl Auth {
     ) -> Result<Option<SetUp>, Refusal> {
         let Some(code) = &connect.auth.bootstrap_token else { return Ok(None) };
         let place = self.limited_place("bootstrap-token", peer);
-        pay(place.as_ref()).map_err(|failure| failure.to_error(Some(&connect.client), false))?;
+        let refuse = |failure: AuthFailure| failure.to_error(Some(&connect.client), false);
+        let paid = pay(place).await.map_err(refuse)?;
         let set_up = self.pairing.show_code(ask, code, now_ms).await?;
         if set_up.is_some() {
-            refund(&[place]);
+            paid.was_no_guess();
         }
         Ok(set_up)
     }
@@ -250,13 +252,6 @@ impl Auth {
 pub(super) fn is_own_place(connect: &StandardConnect, peer: &Peer) -> bool {
     let is_own_page = || is_browser(&connect.client) && origin::is_own_page(peer);
     peer.is_local() && !peer.is_cross_site && (peer.origin.is_none() || is_own_page())
-}
-
-/// Gives tries back that were no guesses.
-fn refund(places: &[Option<super::admission::Place<'_>>]) {
-    for (limiter, place) in places.iter().flatten() {
-        limiter.refund(place);
-    }
 }
 
 /// What is asked for, as far as the device's token is good for it.

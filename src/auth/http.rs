@@ -8,7 +8,7 @@ use crate::config::AuthMode;
 use crate::protocol::connect::ConnectAuth;
 use crate::protocol::{ErrorShape, Role, Scope, ScopeSet};
 
-use super::admission::{Auth, forgive, pay};
+use super::admission::{Auth, pay};
 use super::pairing::{Standing, worth};
 use super::peer::Peer;
 use super::principal::{Login, Owner, Principal};
@@ -98,32 +98,30 @@ impl Auth {
         }
         let bearer = shown.bearer.ok_or(HttpRefusal::Unauthorized)?;
         let place = self.limited_place("shared-secret", peer);
-        if pay(place.as_ref()).is_err() {
-            let wait = place.map(|(limiter, place)| limiter.wait_ms(&place));
-            return Err(HttpRefusal::Locked { wait_ms: wait.unwrap_or_default() });
-        }
+        let wait_ms = || place.as_ref().map_or(0, |(limiter, place)| limiter.wait_ms(place));
+        let Ok(paid) = pay(place.clone()).await else {
+            return Err(HttpRefusal::Locked { wait_ms: wait_ms() });
+        };
         let given = ConnectAuth {
             token: Some(bearer.to_owned()),
             password: Some(bearer.to_owned()),
             ..ConnectAuth::default()
         };
         if shared_secret::check(&self.settings, mode, &given).is_ok() {
-            forgive(place.as_ref());
+            paid.succeeded();
             let principal = self.worth_of(None, Login::Secret(mode));
             return Ok(HttpCaller { principal, proof: HttpProof::Secret, standing: None });
         }
         // All devices are looked through: that costs, also where logins are not
         // limited.
-        if !self.pay_hook(peer) {
+        let Some(look) = self.pay_hook(peer).await else {
             return Err(HttpRefusal::Locked { wait_ms: self.hook_wait_ms(peer) });
-        }
+        };
         let found = self.pairing.holder(bearer, now_ms).await;
         let (device_id, let_in) =
             found.map_err(HttpRefusal::Unavailable)?.ok_or(HttpRefusal::Unauthorized)?;
-        self.forgive_hook(peer);
-        if let Some((limiter, place)) = &place {
-            limiter.refund(place);
-        }
+        look.succeeded();
+        paid.was_no_guess();
         let scopes = worth(&let_in.scopes);
         let principal = Principal::new(Role::Operator, scopes, Owner::Device(device_id));
         Ok(HttpCaller {

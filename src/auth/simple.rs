@@ -44,7 +44,7 @@ impl Auth {
             ));
         }
         let Some(proof) = &connect.device else {
-            self.check_secret(&connect.auth, None, peer)?;
+            self.check_secret(&connect.auth, None, peer).await?;
             return Ok(self
                 .worth_of_secret(Owner::Connection(conn_id.to_owned()))
                 .by(self.login(peer)));
@@ -68,7 +68,7 @@ impl Auth {
         if comes_as_device {
             return self.admit_device(&asked, &proof, Role::Operator, peer, now_ms).await;
         }
-        self.check_secret(&asked.auth, None, peer)?;
+        self.check_secret(&asked.auth, None, peer).await?;
         Ok(self.worth_of_secret(Owner::Device(proof.id)).by(self.login(peer)))
     }
 

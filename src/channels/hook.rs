@@ -27,6 +27,8 @@ pub struct HookAnswer {
     pub status: u16,
     /// JSON.
     pub body: Value,
+    /// Whether the sender has proved who it is.
+    pub is_known: bool,
 }
 
 /// Why a request is not read.
@@ -45,24 +47,24 @@ pub enum HookRefusal {
 
 impl From<HookRefusal> for HookAnswer {
     fn from(refusal: HookRefusal) -> Self {
-        let status = match refusal {
-            HookRefusal::Unauthorized => 401,
-            HookRefusal::Malformed(_) => 400,
-            HookRefusal::Later(_) => 503,
+        let (status, is_known) = match refusal {
+            HookRefusal::Unauthorized => (401, false),
+            HookRefusal::Malformed(_) => (400, true),
+            HookRefusal::Later(_) => (503, true),
         };
-        Self::error(status, &refusal.to_string())
+        Self { is_known, ..Self::error(status, &refusal.to_string()) }
     }
 }
 
 impl HookAnswer {
-    /// An error in words.
+    /// An error in words, for somebody who has proved nothing.
     pub fn error(status: u16, text: &str) -> Self {
-        Self { status, body: json!({"ok": false, "error": text}) }
+        Self { status, body: json!({"ok": false, "error": text}), is_known: false }
     }
 
-    /// Whether the sender has proved who it is.
-    pub const fn is_known(&self) -> bool {
-        self.status != 401
+    /// For somebody who has proved who it is.
+    fn known(status: u16, body: Value) -> Self {
+        Self { status, body, is_known: true }
     }
 }
 
@@ -101,13 +103,16 @@ impl Channels {
             };
             let inbound = match channel.read_hook(&request) {
                 Ok(Some(inbound)) => inbound,
-                Ok(None) => return HookAnswer { status: 200, body: json!({"ok": true}) },
+                Ok(None) => return HookAnswer::known(200, json!({"ok": true})),
                 Err(refusal) => return refusal.into(),
             };
             match self.take_in(account, inbound).await {
-                Some(Ok(received)) => HookAnswer { status: 200, body: told(&received) },
-                Some(Err(why)) => HookAnswer::error(503, &why),
-                None => HookAnswer::error(500, "it failed inside the gateway"),
+                Some(Ok(received)) => HookAnswer::known(200, told(&received)),
+                Some(Err(why)) => HookAnswer { is_known: true, ..HookAnswer::error(503, &why) },
+                None => {
+                    let failed = HookAnswer::error(500, "it failed inside the gateway");
+                    HookAnswer { is_known: true, ..failed }
+                }
             }
         })
     }

@@ -25,7 +25,7 @@ impl Footing {
 
     /// Closes a connection that has joined if it would not be let in any more.
     pub async fn look_again(&self, gateway: &Gateway, subscriber: &Subscriber) {
-        if !gateway.auth.now().still_admits(subscriber.principal.login(), &self.auth) {
+        if !gateway.auth.now().still_admits(&subscriber.principal, &self.auth) {
             subscriber.outbox.close(Closing::auth_changed());
         }
         let services = &gateway.services;

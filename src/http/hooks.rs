@@ -32,15 +32,15 @@ pub(super) async fn answer(asked: Asked<'_>) -> Response {
         return unread(Unread::TooLarge, limit);
     }
     // Paid before anything is read or compared (GHSA-5m9r-p9g7-679c).
-    if !gateway.auth.now().pay_hook(peer) {
+    let auth = gateway.auth.now();
+    let Some(paid) = auth.pay_hook(peer).await else {
         return written(&HookAnswer::error(429, "too many requests that prove nothing"));
-    }
+    };
     let headers = &parts.headers;
     let header = |name: &str| Some(headers.get(name)?.to_str().ok()?.to_owned());
-    let auth = gateway.auth.now();
-    let _room = match channels(gateway).knows_hook(path, &header) {
+    let unproven = match channels(gateway).knows_hook(path, &header) {
         Some(true) => {
-            auth.forgive_hook(peer);
+            paid.succeeded();
             wire.trust();
             None
         }
@@ -51,7 +51,7 @@ pub(super) async fn answer(asked: Asked<'_>) -> Response {
                 return later(BUSY_MS, written(&HookAnswer::error(503, BUSY)));
             };
             wire.allow(bytes);
-            Some(room)
+            Some((paid, room))
         }
     };
     let body = match body::read(&parts.headers, body, limit).await {
@@ -59,8 +59,10 @@ pub(super) async fn answer(asked: Asked<'_>) -> Response {
         Err(why) => return unread(why, limit),
     };
     let answer = channels(gateway).hook(path, HookRequest { header: &header, body: &body }).await;
-    if answer.is_known() {
-        auth.forgive_hook(peer);
+    if let Some((paid, _room)) = unproven
+        && answer.is_known
+    {
+        paid.succeeded();
     }
     written(&answer)
 }

@@ -22,13 +22,17 @@ const FLOOD: usize = 64 * 1024 * 1024;
 const ROOM_KIB: u64 = 16 * 1024;
 const HOOK: &str = "/webhooks/default";
 
-async fn gateway() -> Gateway {
+async fn with_webhook(enabled: bool) -> Gateway {
     let mut config = default_config("127.0.0.1:9");
     config["gateway"]["trustedProxies"] = json!(["127.0.0.1"]);
-    config["channels"] = json!({"webhook": {
+    config["channels"] = json!({"webhook": {"enabled": enabled,
         "secret": "a secret for signing webhooks", "allowFrom": ["ann"], "mediaMaxMb": 1,
     }});
-    let gateway = Gateway::start(GatewayOptions::with_config(config)).await;
+    Gateway::start(GatewayOptions::with_config(config)).await
+}
+
+async fn gateway() -> Gateway {
+    let gateway = with_webhook(true).await;
     // Channels come after the first hello.
     let headers = "Content-Length: 0\r\nConnection: close\r\n";
     while status(open(&gateway, HOOK, headers).await).await == 503 {
@@ -93,15 +97,26 @@ async fn a_body_that_never_comes_is_not_waited_for() {
     gateway.open().await;
 }
 
+/// What is answered to somebody there who proves nothing.
+async fn ask(gateway: &Gateway, from: &str) -> u16 {
+    let headers = format!("X-Forwarded-For: {from}\r\nContent-Length: 0\r\nConnection: close\r\n");
+    // Without a body there is nothing that a refusal could leave unread.
+    status(open(gateway, HOOK, &headers).await).await
+}
+
+#[tokio::test]
+async fn a_channel_that_does_not_run_gives_strangers_no_tries_back() {
+    let gateway = with_webhook(false).await;
+    for attempt in 0..100 {
+        assert_eq!(ask(&gateway, "203.0.113.9").await, 503, "{attempt}");
+    }
+    assert_eq!(ask(&gateway, "203.0.113.9").await, 429);
+}
+
 #[tokio::test]
 async fn strangers_have_so_many_tries_at_a_signature() {
     let gateway = gateway().await;
-    let ask = async |from: &str| {
-        let headers =
-            format!("X-Forwarded-For: {from}\r\nContent-Length: 0\r\nConnection: close\r\n");
-        // Without a body there is nothing that a refusal could leave unread.
-        status(open(&gateway, HOOK, &headers).await).await
-    };
+    let ask = async |from: &str| ask(&gateway, from).await;
     for attempt in 0..100 {
         assert_eq!(ask("203.0.113.9").await, 401, "{attempt}");
     }

@@ -5,6 +5,7 @@
 use serde_json::{Value, json};
 
 use crate::support::client::standard_connect;
+use crate::support::guest::Guest;
 use crate::support::{Gateway, GatewayOptions, SECRET, WsClient, default_config};
 
 async fn gateway(rate_limit: Option<Value>) -> Gateway {
@@ -88,4 +89,21 @@ async fn tries_at_the_same_time_are_no_more_than_tries_one_after_the_other() {
     let compared = found.iter().filter(|code| *code == "AUTH_TOKEN_MISMATCH").count();
     assert_eq!(compared, 5, "{found:?}");
     assert_eq!(found.iter().filter(|code| *code == "AUTH_RATE_LIMITED").count(), 25);
+}
+
+#[tokio::test]
+async fn good_tokens_of_devices_at_the_same_time_are_no_failed_tries() {
+    let gateway = gateway(Some(json!({"maxAttempts": 3, "exemptLoopback": false}))).await;
+    let guest = Guest::new("reader", &["operator.read"]);
+    let (_paired, auth) = guest.clone().come(&gateway).await;
+    let token = auth["deviceToken"].as_str().unwrap();
+    for shown in [json!({"token": token}), json!({"deviceToken": token})] {
+        let guest = guest.clone().with(shown);
+        futures_util::future::join_all((0..30).map(|_| guest.come(&gateway))).await;
+    }
+    let here = ("X-None", "1");
+    for _ in 0..3 {
+        assert_eq!(attempt(&gateway, here, json!({"token": "guess"})).await, "AUTH_TOKEN_MISMATCH");
+    }
+    assert_eq!(attempt(&gateway, here, json!({"token": SECRET})).await, "AUTH_RATE_LIMITED");
 }

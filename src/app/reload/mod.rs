@@ -245,7 +245,7 @@ impl Reloader {
         ));
         let now = self.gateway.auth.now();
         let hub = &self.gateway.hub;
-        let is_out = |who: &crate::auth::Principal| !now.still_admits(who.login(), &before);
+        let is_out = |who: &crate::auth::Principal| !now.still_admits(who, &before);
         hub.close_where(&Closing::auth_changed(), caller, is_out);
         caller.is_some_and(|caller| hub.is_any(caller, is_out))
     }

@@ -62,16 +62,19 @@ pub(super) async fn answer(asked: Asked<'_>) -> Response {
     }
     // Paid before anything is compared (GHSA-5m9r-p9g7-679c).
     let auth = gateway.auth.now();
-    let paid = auth.pay_hook_token(peer);
+    let paid = auth.pay_hook_token(peer).await;
     let Some(proven) = prove(hooks, path, shown(&parts.headers)) else {
         return match paid {
-            Ok(()) => text(StatusCode::UNAUTHORIZED, "Unauthorized"),
+            Ok(_) => text(StatusCode::UNAUTHORIZED, "Unauthorized"),
             Err(wait_ms) => {
                 later(wait_ms, text(StatusCode::TOO_MANY_REQUESTS, "Too Many Requests"))
             }
         };
     };
-    auth.forgive_hook_token(peer);
+    match paid {
+        Ok(paid) => paid.succeeded(),
+        Err(_) => auth.forgive_hook_token(peer),
+    }
     wire.trust();
     if path.is_empty() {
         return not_found();

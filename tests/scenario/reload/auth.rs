@@ -44,6 +44,33 @@ async fn another_secret_closes_those_who_came_by_the_old_one_and_nobody_else() {
 }
 
 #[tokio::test]
+async fn a_secret_that_is_worth_less_closes_those_who_came_by_it_and_who_come_again_get_less() {
+    let (gateway, _mock) = scripted(Api::OpenAi).await;
+    let (mut bare, device) = (gateway.open().await, paired(&gateway).await);
+    // By the secret, and without a scope that could be lost.
+    let mut reader = gateway.open().await;
+    let asked = standard_connect(&[]);
+    assert_eq!(reader.request("connect", asked).await["ok"], true);
+    assert_eq!(bare.connect_simple().await["ok"], true);
+    edit(&gateway, |config| config["gateway"]["auth"]["sharedSecretScopes"] = json!(["read"]));
+    is_turned_away(&bare).await;
+    let mut again = gateway.open().await;
+    assert_eq!(again.connect_simple().await["ok"], true);
+    let refused = again.request("cron.add", json!({})).await;
+    assert_eq!(refused["ok"], false, "{refused}");
+    assert!(device.closed().is_none(), "its own token is worth the same");
+    assert!(reader.closed().is_none(), "he has nothing that is worth less");
+    edit(&gateway, |config| config["gateway"]["auth"]["sharedSecretScopes"] = json!(["admin"]));
+    crate::stage::until("more", async || {
+        let mut more = gateway.open().await;
+        more.connect_simple().await;
+        (more.request("config.get", json!({})).await["ok"] == true).then_some(())
+    })
+    .await;
+    assert!(again.closed().is_none(), "more is no reason to close anybody");
+}
+
+#[tokio::test]
 async fn another_secret_closes_clients_of_the_simple_form_too() {
     let (gateway, _mock) = scripted(Api::OpenAi).await;
     let mut bare = gateway.open().await;

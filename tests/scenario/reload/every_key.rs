@@ -13,13 +13,14 @@ use crate::support::{Gateway, GatewayOptions, MockProvider};
 
 /// Where clients come in, and by what: these are flipped in `auth.rs` and
 /// `file.rs`.
-const ELSEWHERE: [&str; 8] = [
+const ELSEWHERE: [&str; 9] = [
     "gateway.port",
     "gateway.bind",
     "gateway.customBindHost",
     "gateway.auth.mode",
     "gateway.auth.token",
     "gateway.auth.password",
+    "gateway.auth.sharedSecretScopes",
     "gateway.maxPreauthPerIp",
     "gateway.reload.debounceMs",
 ];

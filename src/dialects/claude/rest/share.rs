@@ -162,14 +162,14 @@ pub async fn find_link(
     let services = &gateway.services;
     let auth = gateway.auth.now();
     // Paid before anything is compared (GHSA-5m9r-p9g7-679c).
-    if !auth.pay_hook(peer) {
+    let Some(paid) = auth.pay_hook(peer).await else {
         return Err(manner.error(StatusCode::TOO_MANY_REQUESTS, TOO_MANY));
-    }
+    };
     let hash = Secret::new(hash(token));
     let found = services.runs.parts().store.share(hash.expose()).await;
     let found = found.map_err(|error| unavailable(manner, &error))?;
     let share = found.filter(|share| hash.matches(&share.token_hash)).ok_or_else(none)?;
-    auth.forgive_hook(peer);
+    paid.succeeded();
     let listed = by_id(services, &share.session_id).await;
     let listed = listed.map_err(|error| unavailable(manner, &error))?.ok_or_else(none)?;
     Ok((listed, Link { hash, session_id: share.session_id }))
