@@ -830,3 +830,23 @@ async fn a_lost_index_is_rebuilt_from_the_transcripts() {
     }
     assert_eq!(rebuilt.rebuild_index().await.unwrap(), 0);
 }
+
+#[tokio::test]
+async fn a_message_that_is_in_the_transcript_is_stored_though_the_index_cannot_be_written() {
+    let dir = tempfile::tempdir().unwrap();
+    let (main, sessions) = (key("main"), open(dir.path()).await);
+    sessions.ensure(&main, dir.path()).await.unwrap();
+    say(&sessions, &main, "first").await;
+    let database = rusqlite::Connection::open(dir.path().join("clawgate.sqlite")).unwrap();
+    let refuses = "CREATE TRIGGER full BEFORE UPDATE ON sessions
+        BEGIN SELECT RAISE(ABORT, 'no room'); END";
+    database.execute_batch(refuses).unwrap();
+    assert_eq!(say(&sessions, &main, "second").await, 2);
+    assert_eq!(say(&sessions, &main, "third").await, 3);
+    database.execute_batch("DROP TRIGGER full").unwrap();
+    assert_eq!(heard(&sessions, &main).await, ["1 first", "2 second", "3 third"]);
+    assert_eq!(say(&sessions, &main, "fourth").await, 4);
+    drop(sessions);
+    let sessions = open(dir.path()).await;
+    assert_eq!(heard(&sessions, &main).await, ["1 first", "2 second", "3 third", "4 fourth"]);
+}

@@ -43,12 +43,12 @@ impl Runs {
             }
             let stored = recovery::append_user_message(&self.parts, message).await?;
             self.parts.announce(&message.key, &stored);
-            // One that has a turn of its own is not over yet.
-            if !message.has_steered() {
-                self.emitter(message).taken_into(&run.id);
-            }
         }
-        recovery::settle(&self.parts, taken.iter().map(|message| &**message)).await;
+        recovery::settle_taken(&self.parts, taken).await;
+        // One that has a turn of its own is not over yet.
+        for message in taken.iter().filter(|message| !message.has_steered()) {
+            self.emitter(message).taken_into(&run.id);
+        }
         Ok(())
     }
 

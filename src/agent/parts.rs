@@ -107,6 +107,13 @@ impl RunsParts {
         Untold { parts: self, key: key.clone(), waiting: self.notices.take(key) }
     }
 
+    /// What belongs to a session that was deleted goes with it: its commands end, and
+    /// system events that wait there are for nobody.
+    pub fn session_deleted(&self, key: &SessionKey) {
+        self.processes.end_of_session(key);
+        drop(self.notices.take(key));
+    }
+
     /// Brings back the system events that waited when the last process ended.
     ///
     /// # Errors
@@ -183,8 +190,12 @@ impl RunsParts {
     }
 
     /// Begins the session of a run anew when its message came too late for the
-    /// old transcript.
+    /// old transcript. What the gateway asks by itself is no reason to: it goes on
+    /// with what was said last.
     pub async fn renew_if_stale(&self, run: &ActiveRun) -> Result<(), SessionError> {
+        if run.terms.is_heartbeat {
+            return Ok(());
+        }
         let workspace = self.agent_of(&run.key).workspace;
         if self.sessions.renew_if_stale(&run.key, &workspace, run.accepted_at).await? {
             tracing::info!(session = %run.key, "stale session begins anew");

@@ -4,12 +4,14 @@
 //! crash at any later point loses nothing: what did not reach the transcript
 //! is put there at the next start.
 
+use std::sync::Arc;
+
 use futures_util::future::join_all;
 use serde::{Deserialize, Serialize};
 
 use crate::protocol::message::{AgentMessage, UserMessage};
 use crate::sessions::{SessionError, SessionKey, StoredMedia, StoredMessage};
-use crate::store::{RunRecord, RunState, SessionEntry};
+use crate::store::{RunRecord, RunState, SessionEntry, StoreError};
 
 use super::parts::RunsParts;
 use super::run::ActiveRun;
@@ -47,17 +49,31 @@ pub async fn append_user_message(
     Ok(stored)
 }
 
-/// Notes that the messages of these runs need no place in their records any
-/// more. Until then a crash makes the next start look for them in the
-/// transcript, and it does not look back for ever.
-pub async fn settle(parts: &RunsParts, runs: impl IntoIterator<Item = &ActiveRun>) {
-    let settled = runs.into_iter().filter(|run| run.is_stored()).map(|run| async move {
-        let noted = parts.store.message_stored(run.family.as_str(), &run.id).await;
-        if let Err(error) = noted {
-            tracing::error!(run = %run.id, %error, "record of the run not updated");
+/// Notes that the message of a run needs no place in its record any more. Until then
+/// a crash makes the next start look for it in the transcript, and it does not look
+/// back for ever.
+pub async fn settle(parts: &RunsParts, run: &ActiveRun) {
+    if run.is_stored() {
+        note(run, parts.store.message_stored(run.family.as_str(), &run.id).await);
+    }
+}
+
+/// The same for messages that another run has taken in. One whose own turn is still
+/// to come keeps its text: sent twice, it is one.
+pub async fn settle_taken(parts: &RunsParts, taken: &[Arc<ActiveRun>]) {
+    let settled = taken.iter().filter(|run| run.is_stored()).map(|run| async move {
+        if run.has_steered() {
+            return settle(parts, run).await;
         }
+        note(run, parts.store.message_taken(run.family.as_str(), &run.id).await);
     });
     join_all(settled).await;
+}
+
+fn note(run: &ActiveRun, noted: Result<(), StoreError>) {
+    if let Err(error) = noted {
+        tracing::error!(run = %run.id, %error, "record of the run not updated");
+    }
 }
 
 /// Completes transcripts and sessions, then marks unfinished runs as

@@ -22,13 +22,14 @@ use super::models::SessionModel;
 use super::notices::Untold;
 use super::parts::RunsParts;
 use super::prompt::Prompt;
+use super::pruning::{self, Share};
 use super::recovery;
 use super::report::Answer;
 use super::run::{AbortReason, ActiveRun, RunEnd};
 use super::runs::Runs;
 use super::spent::add;
 use super::tools::Toolbox;
-use super::{pictures, pruning, visible};
+use super::{pictures, visible};
 use room::Fill;
 
 /// A model that calls tools without end is stopped after so many rounds.
@@ -52,6 +53,8 @@ pub async fn execute(runs: &Arc<Runs>, run: &Arc<ActiveRun>) -> RunEnd {
         notices: untold.texts().to_vec(),
         untold,
         fill: Fill::default(),
+        has_compacted: false,
+        share: Share::Usual,
         kept: None,
         answer_id: None,
     };
@@ -66,7 +69,7 @@ pub async fn execute(runs: &Arc<Runs>, run: &Arc<ActiveRun>) -> RunEnd {
         entry.updated_at = started_at;
     });
     // Asked for together, they are one commit.
-    let (row, ()) = tokio::join!(update, recovery::settle(parts, [&**run]));
+    let (row, ()) = tokio::join!(update, recovery::settle(parts, run));
     turn.emitter.start();
     turn.tell(row.as_ref(), "start");
     match turn.answer().await {
@@ -110,6 +113,10 @@ struct Turn<'a> {
     untold: Untold<'a>,
     /// How full the context is.
     fill: Fill,
+    /// Whether a summary was tried when the model found the context too long.
+    has_compacted: bool,
+    /// How much of it may be results of tools.
+    share: Share,
     /// What had been said when somebody stopped the run.
     kept: Option<StoredMessage>,
     /// Id that the answer of the model will have in the transcript.
@@ -118,7 +125,6 @@ struct Turn<'a> {
 
 impl Turn<'_> {
     async fn answer(&mut self) -> Result<Last, Stop> {
-        let mut has_compacted = false;
         let agent = self.run.key.agent(&self.parts.keys.now());
         let mut last = None;
         let mut unknown = 0;
@@ -131,7 +137,7 @@ impl Turn<'_> {
             // holds from the next call on.
             let entry = self.parts.sessions.entry(&self.run.key).await?.unwrap_or_default();
             let model = self.model(&entry)?;
-            // Who has answered goes on, be it a fallback.
+            // Who has answered goes on, be it a fallback, and so does who found it too long.
             let mut route =
                 last.take().filter(|route: &Route| route.is_for(&model)).unwrap_or_else(|| {
                     let route = self.parts.models.route_of(self.run, &agent, model);
@@ -147,9 +153,9 @@ impl Turn<'_> {
                 toolbox = self.runs.toolbox(&self.run.key, &entry, Some(self.run)) => toolbox?,
             };
             let mut message = match self.ask(&entry, &toolbox, &mut route).await {
-                Err(Stop::Failed { message, kind: TOO_LONG }) if !has_compacted => {
-                    has_compacted = true;
-                    self.make_room(message).await?;
+                Err(Stop::Failed { message, kind: TOO_LONG }) => {
+                    self.make_room(message, route.model().context_window).await?;
+                    last = Some(route);
                     continue;
                 }
                 asked => asked?,
@@ -293,6 +299,7 @@ impl Turn<'_> {
         let mut messages = self.parts.sessions.context(&self.run.key).await?;
         let media = self.parts.sessions.media();
         pictures::fit(&mut messages, model.accepts_images(), &media).await;
+        self.share.fit(messages.iter_mut(), model.context_window);
         if let Some(settings) = &self.parts.settings.now().agents.defaults.pruning {
             pruning::prune(
                 &mut messages,
@@ -309,6 +316,7 @@ impl Turn<'_> {
             tools: toolbox.specs(),
             thinking: self.thinking(entry),
             session_id: entry.session_id.clone(),
+            needs_pictures: false,
         })
     }
 

@@ -116,7 +116,7 @@ async fn look_after(
         .await?;
     if mode == MaintenanceMode::Enforce {
         for key in &report.removed {
-            services.runs.parts().processes.end_of_session(key);
+            services.runs.parts().session_deleted(key);
             services.runs.parts().events.reason(key, None, "delete", false);
         }
     }

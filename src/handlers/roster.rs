@@ -123,7 +123,7 @@ async fn end_sessions(cx: &Ctx, id: &AgentId) {
         }
         match cx.services.sessions.delete(&key, true).await {
             Ok(_) => {
-                cx.services.runs.parts().processes.end_of_session(&key);
+                cx.services.runs.parts().session_deleted(&key);
                 let (runs, session_id) = (Arc::clone(&cx.services.runs), row.entry.session_id);
                 cx.after_answer(Deletion { runs, key, session_id });
             }

@@ -138,7 +138,7 @@ pub async fn reset(cx: Ctx, p: SessionsResetParams) -> Reply<Value> {
 }
 
 /// `sessions.delete`: forgets a session and puts its transcript away. Its
-/// commands end.
+/// commands end, and nobody is told the system events that wait there.
 pub async fn delete(cx: Ctx, p: SessionsDeleteParams) -> Reply<Value> {
     refuse_webchat(&cx, "delete")?;
     let key = cx.enter_session(&p.key).await;
@@ -158,7 +158,7 @@ pub async fn delete(cx: Ctx, p: SessionsDeleteParams) -> Reply<Value> {
     let answer =
         json!({"ok": true, "key": key.as_str(), "deleted": is_deleted, "archived": archived});
     if let Some(session_id) = session_id {
-        cx.services.runs.parts().processes.end_of_session(&key);
+        cx.services.runs.parts().session_deleted(&key);
         cx.after_answer(Deletion { runs: Arc::clone(&cx.services.runs), key, session_id });
     }
     Ok(answer)

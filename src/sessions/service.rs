@@ -11,7 +11,7 @@ use std::sync::Arc;
 use super::context::{self, ContextEntry};
 use super::error::{At, SessionError};
 use super::history::{self, Between, HistoryOptions, HistoryPage, TranscriptPart};
-use super::steps::{blocking, marked, renew};
+use super::steps::{blocking, marked, remember, renew};
 use super::transcript::{NewKind, Position, Writer};
 use super::{
     AgentId, AppendOptions, DeletedSession, KeyRules, Media, SessionKey, SessionsOptions,
@@ -172,7 +172,16 @@ impl Sessions {
             let (id, seq, session) = (placed.id, placed.position.messages, entry.clone());
             return Ok(StoredMessage { id, seq, message, session, is_repeated: true });
         }
-        let session = self.note(key, entry, &placed, Some(message.clone())).await?;
+        let session = match self.note(key, entry, &placed, Some(message.clone())).await {
+            Err(SessionError::Store(error)) => {
+                // It is stored. Whoever reads the transcript finds where it ends.
+                tracing::error!(session = %key, %error, "index of a stored message not updated");
+                let mut session = entry.clone();
+                remember(&mut session, placed.position.clone());
+                session
+            }
+            noted => noted?,
+        };
         let (id, seq) = (placed.id, placed.position.messages);
         Ok(StoredMessage { id, seq, message, session, is_repeated: false })
     }

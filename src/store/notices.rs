@@ -44,6 +44,12 @@ pub(super) fn forget(connection: &Connection, key: &str, last: u64) -> Result<()
     Ok(())
 }
 
+/// Forgets all events of a session.
+pub(super) fn forget_all(connection: &Connection, key: &str) -> Result<(), Fault> {
+    connection.prepare_cached("DELETE FROM notices WHERE session_key = ?1")?.execute([key])?;
+    Ok(())
+}
+
 /// All events that wait, the oldest first.
 pub(super) fn list(connection: &Connection) -> Result<Vec<NoticeRow>, Fault> {
     let rows = connection

@@ -215,6 +215,18 @@ pub(super) fn message_stored(
     Ok(())
 }
 
+pub(super) fn message_taken(
+    connection: &Connection,
+    (scope, run_id): (&str, &str),
+) -> Result<(), Fault> {
+    connection
+        .prepare_cached(
+            "UPDATE runs SET message = NULL, text_hash = NULL WHERE scope = ?1 AND run_id = ?2",
+        )?
+        .execute([scope, run_id])?;
+    Ok(())
+}
+
 pub(super) fn interrupt(connection: &Connection, now_ms: u64) -> Result<usize, Fault> {
     let interrupted = connection.execute(
         "UPDATE runs SET state = 'interrupted', ended_at = ?1 WHERE state = 'active'",

@@ -8,7 +8,7 @@ use super::column::{signed, unsigned};
 use super::error::Fault;
 use super::{
     Edited, NewSession, SessionEdit, SessionEntry, SessionPage, SessionQuery, SessionRow,
-    TranscriptFacts, marks,
+    TranscriptFacts, marks, notices,
 };
 
 const COLUMNS: &str = "key, entry, message_count, transcript_bytes, leaf_id, \
@@ -163,6 +163,9 @@ pub(super) fn delete(connection: &Connection, key: &str) -> Result<Option<Sessio
     let found = get(connection, key)?;
     connection.prepare_cached("DELETE FROM sessions WHERE key = ?1")?.execute([key])?;
     marks::forget(connection, key, found.as_ref().map(|entry| entry.session_id.as_str()))?;
+    if found.is_some() {
+        notices::forget_all(connection, key)?;
+    }
     Ok(found)
 }
 
@@ -179,6 +182,7 @@ pub(super) fn delete_unchanged(
         .optional()?;
     if let Some(session_id) = &deleted {
         marks::forget(connection, key, Some(session_id))?;
+        notices::forget_all(connection, key)?;
     }
     Ok(deleted.is_some())
 }

@@ -137,6 +137,12 @@ impl Store for SqliteStore {
         Box::pin(self.database.write("forget a stored message", forget))
     }
 
+    fn message_taken<'a>(&'a self, scope: &'a str, run_id: &'a str) -> StoreFuture<'a, ()> {
+        let (scope, run_id) = (scope.to_owned(), run_id.to_owned());
+        let forget = move |c: &_| runs::message_taken(c, (&scope, &run_id));
+        Box::pin(self.database.write("forget a message that another run has", forget))
+    }
+
     fn interrupt_unfinished(&self, now_ms: u64) -> StoreFuture<'_, usize> {
         Box::pin(self.database.write("interrupt runs", move |c| runs::interrupt(c, now_ms)))
     }

@@ -128,6 +128,10 @@ pub trait Store: ChannelStore + DeviceStore + HookStore + MarkStore + NodeStore 
     /// it.
     fn message_stored<'a>(&'a self, scope: &'a str, run_id: &'a str) -> StoreFuture<'a, ()>;
 
+    /// The same for one that went into another run: who says the same again says it
+    /// anew.
+    fn message_taken<'a>(&'a self, scope: &'a str, run_id: &'a str) -> StoreFuture<'a, ()>;
+
     /// Forgets ended runs and answers beyond their retention; answers how many
     /// runs.
     fn prune_runs(&self, now_ms: u64) -> StoreFuture<'_, u64>;

@@ -16,7 +16,7 @@ pub fn json_of_javascript(text: &str) -> serde_json::Result<Value> {
 
 /// The text with each half of a surrogate pair that stands alone replaced;
 /// `None` when there is none.
-fn whole_escapes(text: &str) -> Option<String> {
+pub(super) fn whole_escapes(text: &str) -> Option<String> {
     let mut bytes = text.as_bytes().to_vec();
     let mut is_changed = false;
     let mut at = 0;

@@ -5,6 +5,8 @@ use std::fmt;
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 
+use super::escapes::whole_escapes;
+
 /// An object without its members that are null: on the wire those are absent.
 /// What is inside of members stays as it is.
 #[must_use]
@@ -16,12 +18,19 @@ pub fn without_nulls(mut value: Value) -> Value {
 }
 
 /// Reads a value in which no object has a member twice. Of two, readers take one or
-/// the other, so what one has checked another would not see.
+/// the other, so what one has checked another would not see. Halves of surrogate
+/// pairs read as with [`super::json_of_javascript`].
 ///
 /// # Errors
 /// For what is no JSON, is nested deeper than 128 levels, or has a member twice.
 pub fn strict(bytes: &[u8]) -> Result<Value, serde_json::Error> {
-    serde_json::from_slice(bytes).map(|Strict(value)| value)
+    let read = serde_json::from_slice(bytes).or_else(|error| {
+        match str::from_utf8(bytes).ok().and_then(whole_escapes) {
+            Some(whole) => serde_json::from_str(&whole),
+            None => Err(error),
+        }
+    });
+    read.map(|Strict(value)| value)
 }
 
 struct Strict(Value);
@@ -104,6 +113,8 @@ mod tests {
             let plain: Value = serde_json::from_str(text).unwrap();
             assert_eq!(strict(text.as_bytes()).unwrap(), plain);
         }
+        let half = strict(br#"{"a": "\ud83d!"}"#).unwrap();
+        assert_eq!(half, json!({"a": "\u{fffd}!"}));
         for twice in [r#"{"a": 1, "a": 1}"#, r#"[{"x": {"a": 1, "b": 2, "\u0061": 3}}]"#] {
             let error = strict(twice.as_bytes()).unwrap_err().to_string();
             assert!(error.starts_with("an object has a member twice at line 1"), "{error}");

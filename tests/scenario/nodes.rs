@@ -263,6 +263,27 @@ async fn a_notification_waits_in_a_session_that_there_is_and_in_no_other() {
     assert!(waiting[0].as_str().unwrap().contains("key=2"), "{waiting:?}");
 }
 
+#[tokio::test]
+async fn what_waits_in_a_session_that_is_deleted_is_not_told_to_the_next_of_its_name() {
+    let (gateway, mock) = scripted(Api::OpenAi).await;
+    let mut client = admin(&gateway).await;
+    let mut phone = NodeClient::connect(&gateway, "Phone", "iOS 18", &[]).await;
+    start(&mut client, "agent:main:work", "@mock text text=\"one\"", "run-1").await;
+    end_of(&client, "run-1").await;
+    let posted = json!({"change": "posted", "key": "1", "title": "Mail",
+        "sessionKey": "agent:main:work"});
+    phone.report("notifications.changed", &posted).await;
+    let waiting = call(&mut client, "status", json!({})).await["queuedSystemEvents"].clone();
+    assert_eq!(waiting.as_array().unwrap().len(), 1, "{waiting}");
+    call(&mut client, "sessions.delete", json!({"key": "agent:main:work"})).await;
+    start(&mut client, "agent:main:work", "@mock text text=\"two\"", "run-2").await;
+    end_of(&client, "run-2").await;
+    let waiting = call(&mut client, "status", json!({})).await["queuedSystemEvents"].clone();
+    assert_eq!(waiting, json!([]));
+    let asked = mock.requests().last().unwrap().body.to_string();
+    assert!(asked.contains("two") && !asked.contains("Mail"), "{asked}");
+}
+
 /// A gateway whose agents run commands on nodes under this policy.
 async fn on_nodes(exec: Value) -> (Gateway, MockProvider) {
     let mock = MockProvider::start().await;

@@ -80,6 +80,24 @@ async fn a_message_steers_the_run_between_its_tool_calls(api: Api) {
 }
 
 #[tokio::test]
+async fn what_went_into_a_run_and_is_said_again_is_said_twice() {
+    let (gateway, _mock) = scripted(Api::OpenAi).await;
+    let mut client = admin(&gateway).await;
+    let more = "@mock stream n=30 delay=40";
+    start(&mut client, "main", STREAM, "run-1").await;
+    deltas(&client, "run-1", 1).await;
+    start(&mut client, "main", more, "run-2").await;
+    assert_eq!(end_of(&client, "run-2").await, taken_into("run-2", "run-1"));
+    let again = send(&mut client, "main", more, "run-3").await;
+    assert_eq!(again, json!({"runId": "run-3", "status": "started"}));
+    end_of(&client, "run-3").await;
+    end_of(&client, "run-1").await;
+    let told = told(&mut client, "main").await;
+    let said = told.iter().filter(|(role, text)| role == "user" && text == more).count();
+    assert_eq!(said, 2, "{told:?}");
+}
+
+#[tokio::test]
 async fn queued_messages_go_into_the_run_one_at_a_time() {
     let (gateway, mock) = scripted_queueing("queue").await;
     let mut client = admin(&gateway).await;
@@ -261,10 +279,8 @@ async fn a_steering_message_shares_the_end_of_the_run_that_took_it() {
     start(&mut client, "main", "@mock stream n=400 delay=50", "run-2").await;
     assert_eq!(end_of(&client, "run-2").await, taken_into("run-2", "run-1"));
     // Who asks again is told which run to follow: the end of this one is over.
-    for key in ["run-2", "run-3"] {
-        let again = send(&mut client, "main", "@mock stream n=400 delay=50", key).await;
-        assert_eq!(again, json!({"runId": "run-1", "status": "in_flight"}));
-    }
+    let again = send(&mut client, "main", "@mock stream n=400 delay=50", "run-2").await;
+    assert_eq!(again, json!({"runId": "run-1", "status": "in_flight"}));
     let params = json!({"sessionKey": "main", "runId": "run-2"});
     let answer = call(&mut client, "chat.abort", params).await;
     assert_eq!(answer, json!({"ok": true, "aborted": false, "runIds": []}));

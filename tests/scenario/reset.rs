@@ -7,7 +7,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::stage::{admin, ask, call, lines, row, start, told};
+use crate::stage::{admin, ask, call, lines, row, start, told, until};
 use crate::support::{Gateway, GatewayOptions, MockProvider, default_config, now_ms};
 
 const HOUR: i64 = 3_600_000;
@@ -68,6 +68,23 @@ async fn a_message_after_the_hour_of_the_day_begins_the_session_anew_and_keeps_i
     assert!(archives[0].starts_with("s-old.jsonl.reset."));
     let asked = mock.requests();
     assert!(!asked[0].body.to_string().contains("long ago"), "the model sees only the new session");
+}
+
+#[tokio::test]
+async fn what_the_gateway_asks_by_itself_goes_on_with_what_was_said_last() {
+    let (gateway, mock) = gateway(json!({}), (25, 0)).await;
+    let mut client = admin(&gateway).await;
+    let text = "@mock text text=\"Tea is ready.\"";
+    call(&mut client, "wake", json!({"mode": "now", "text": text})).await;
+    let said = until("the answer", async || {
+        let told = told(&mut client, "main").await;
+        told.iter().any(|(_, text)| text == "Tea is ready.").then_some(told)
+    });
+    assert_eq!(said.await[0], ("user".to_owned(), "long ago".to_owned()));
+    assert_eq!(row(&mut client, "agent:main:main").await["sessionId"], "s-old");
+    assert!(mock.requests()[0].body.to_string().contains("long ago"));
+    ask(&mut client, "main", WELL, "run-1").await;
+    assert_ne!(row(&mut client, "agent:main:main").await["sessionId"], "s-old", "a person spoke");
 }
 
 #[tokio::test]

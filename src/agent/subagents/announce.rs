@@ -109,7 +109,7 @@ impl Runs {
         }
         match self.parts.sessions.delete(&child, false).await {
             Ok(Some(gone)) => {
-                self.parts.processes.end_of_session(&child);
+                self.parts.session_deleted(&child);
                 self.parts.events.deleted(&child, &gone.entry.session_id);
             }
             Ok(None) => {}
