@@ -3,10 +3,12 @@
 //! Promises: only the platform's immutable id counts, compared whole
 //! (CVE-2026-28480 and those alike); unknown means no.
 
-use super::inbound::Inbound;
+use super::inbound::{Chat, Inbound};
 use super::service::Channels;
 use super::state::Account;
-use crate::config::channels::{ChannelAccount, DmPolicy, GroupPolicy, PeerId};
+use crate::config::channels::{
+    AccessSettings, ChannelAccount, DmPolicy, GroupPolicy, GroupSettings, PeerId,
+};
 use crate::sessions::{PeerKind, SessionEntry};
 use crate::store::StoreError;
 
@@ -48,7 +50,7 @@ pub(super) async fn judge(
 
 fn in_group(config: &ChannelAccount, inbound: &Inbound) -> Verdict {
     let access = &config.access;
-    let Some(group) = access.group(&inbound.chat.id) else {
+    let Some(group) = group_of(access, &inbound.chat) else {
         return Verdict::Denied("its group is not among groups");
     };
     if group.enabled == Some(false) {
@@ -63,6 +65,22 @@ fn in_group(config: &ChannelAccount, inbound: &Inbound) -> Verdict {
         GroupPolicy::Allowlist if is_in(allowed, &inbound.sender.id) => Verdict::Allowed,
         GroupPolicy::Allowlist => Verdict::Denied("its sender is not in groupAllowFrom"),
     }
+}
+
+/// What is set for a group. One that has another id now is meant by its former one until
+/// the one that it has is named.
+fn group_of(access: &AccessSettings, chat: &Chat) -> Option<GroupSettings> {
+    let is_named = access.groups.contains_key(&chat.id);
+    let former = chat.former.as_deref().filter(|_| !is_named);
+    access.group(former.unwrap_or(&chat.id))
+}
+
+/// Whether a direct message is of somebody else than the only person in `allowFrom`.
+pub(super) fn is_guest(config: &ChannelAccount, inbound: &Inbound) -> bool {
+    let named = || config.access.allow_from.iter().filter(|peer| !peer.as_str().is_empty());
+    let Some(owner) = named().next() else { return false };
+    let is_alone = !owner.is_everybody() && named().all(|peer| peer == owner);
+    inbound.chat.kind == PeerKind::Direct && is_alone && !owner.is(&inbound.sender.id)
 }
 
 fn is_in(list: &[PeerId], id: &str) -> bool {
@@ -87,7 +105,7 @@ pub(super) fn is_addressed(
         Some("always") => true,
         Some("mention") => false,
         _ => {
-            let group = config.access.group(&inbound.chat.id).unwrap_or_default();
+            let group = group_of(&config.access, &inbound.chat).unwrap_or_default();
             group.require_mention == Some(false)
         }
     }
@@ -96,8 +114,8 @@ pub(super) fn is_addressed(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::channels::inbound::{Chat, Sender};
-    use crate::config::channels::{AccessSettings, ChannelKind, ChunkMode, ReplyToMode};
+    use crate::channels::inbound::Sender;
+    use crate::config::channels::{ChannelKind, ChunkMode, ReplyToMode};
     use serde_json::{Value, json};
 
     fn account(groups: &Value, group_allow_from: Option<&[&str]>) -> ChannelAccount {
@@ -126,7 +144,13 @@ mod tests {
         Inbound {
             message_id: "1".into(),
             source: None,
-            chat: Chat { kind: PeerKind::Group, id: "g".into(), title: None, thread: None },
+            chat: Chat {
+                kind: PeerKind::Group,
+                id: "g".into(),
+                title: None,
+                thread: None,
+                former: None,
+            },
             sender: Sender { id: id.into(), name: Some(name.into()) },
             text: "hi".into(),
             attachments: vec![],
@@ -149,6 +173,42 @@ mod tests {
         let own = account(&json!({"g": {"allowFrom": ["5"]}}), Some(&["9"]));
         assert_eq!(in_group(&own, &said_by("5", "")), Verdict::Allowed);
         assert!(matches!(in_group(&own, &said_by("9", "")), Verdict::Denied(_)));
+    }
+
+    #[test]
+    fn a_group_with_another_id_has_the_rules_of_its_former_one_until_it_is_named() {
+        let mut inbound = said_by("7", "x");
+        let groups = json!({"old": {"requireMention": false}});
+        let verdict = |config: &ChannelAccount, inbound: &Inbound| {
+            (in_group(config, inbound) == Verdict::Allowed, is_addressed(config, inbound, None))
+        };
+        assert_eq!(verdict(&account(&groups, None), &inbound), (false, false));
+        inbound.chat.former = Some("old".into());
+        assert_eq!(verdict(&account(&groups, None), &inbound), (true, true));
+        let named = json!({"old": {"enabled": false, "requireMention": false}, "g": {}});
+        assert_eq!(verdict(&account(&named, None), &inbound), (true, false));
+    }
+
+    #[test]
+    fn a_guest_is_who_is_not_the_only_person_named() {
+        let mut config = account(&json!({}), None);
+        let mut direct = said_by("8", "x");
+        direct.chat.kind = PeerKind::Direct;
+        for (allow_from, is_guest_of) in [
+            (vec!["7"], true),
+            (vec!["8"], false),
+            (vec!["tg:7", " 7 ", ""], true),
+            (vec!["7", "9"], false),
+            (vec!["7", "*"], false),
+            (vec!["*"], false),
+            (vec![""], false),
+            (vec![], false),
+        ] {
+            config.access.allow_from = allow_from.iter().map(|id| PeerId::new(id)).collect();
+            assert_eq!(is_guest(&config, &direct), is_guest_of, "{allow_from:?}");
+        }
+        config.access.allow_from = vec![PeerId::new("7")];
+        assert!(!is_guest(&config, &said_by("8", "x")), "a group is no direct message");
     }
 
     #[test]

@@ -13,6 +13,7 @@ use super::route;
 use super::service::Channels;
 use super::state::Account;
 use crate::agent::Family;
+use crate::config::DmScope;
 use crate::sessions::{PeerKind, SessionEntry, SessionKey};
 use crate::store::{OutboxAddress, StoreError};
 
@@ -32,6 +33,9 @@ pub struct Chat {
     pub title: Option<String>,
     /// Thread in it.
     pub thread: Option<String>,
+    /// The id that it had before. Where a channel says so, the service tells that it has
+    /// another, and nobody says anything.
+    pub former: Option<String>,
 }
 
 /// Who wrote it.
@@ -108,11 +112,20 @@ impl Channels {
 
     /// A message came. An error says why it cannot be taken now; whoever has it
     /// should come again.
-    async fn receive(&self, account: &Arc<Account>, inbound: Inbound) -> Result<Received, String> {
+    async fn receive(
+        &self,
+        account: &Arc<Account>,
+        mut inbound: Inbound,
+    ) -> Result<Received, String> {
         account.heard(self.0.parts.clock.now_ms());
+        if let Some(former) = &inbound.chat.former {
+            self.note_move(account, former, &inbound.chat.id).await.map_err(failed)?;
+            return Ok(Received::Ignored("it tells that its group has another id"));
+        }
         if inbound.sender.id.trim().is_empty() || inbound.message_id.trim().is_empty() {
             return Ok(Received::Ignored("it does not say who wrote it"));
         }
+        inbound.chat.former = self.former_of(account, &inbound.chat).await.map_err(failed)?;
         let verdict = access::judge(self, account, &inbound).await.map_err(failed)?;
         match verdict {
             Verdict::Allowed => {}
@@ -133,6 +146,10 @@ impl Channels {
         let (parts, config) = (&self.0.parts, &account.config);
         let reply = self.reply_to(account, &inbound);
         let (key, run_id) = (reply.key.clone(), reply.run_id.clone());
+        if !parts.store.outbox_of(run_id.clone()).await.map_err(failed)?.is_empty() {
+            // It came before, and is answered: a command has no run that tells so.
+            return Ok(Received::Accepted(run_id));
+        }
         let entry = parts.sessions.entry(&key).await.map_err(|error| error.to_string())?;
         if !access::is_addressed(config, &inbound, entry.as_ref()) {
             return Ok(Received::Ignored("it is not to the agent"));
@@ -190,14 +207,19 @@ impl Channels {
     pub(super) async fn tell_given_up(
         &self,
         account: &Arc<Account>,
-        inbound: &Inbound,
+        mut inbound: Inbound,
         why: &str,
     ) -> Result<(), String> {
-        let verdict = access::judge(self, account, inbound).await.map_err(failed)?;
-        let reply = self.reply_to(account, inbound);
+        if inbound.chat.former.is_some() {
+            // Nobody has said anything.
+            return Ok(());
+        }
+        inbound.chat.former = self.former_of(account, &inbound.chat).await.map_err(failed)?;
+        let verdict = access::judge(self, account, &inbound).await.map_err(failed)?;
+        let reply = self.reply_to(account, &inbound);
         let entry = self.0.parts.sessions.entry(&reply.key).await;
         let entry = entry.map_err(|error| error.to_string())?;
-        let is_addressed = access::is_addressed(&account.config, inbound, entry.as_ref());
+        let is_addressed = access::is_addressed(&account.config, &inbound, entry.as_ref());
         if !is_addressed || !matches!(verdict, Verdict::Allowed) {
             return Ok(());
         }
@@ -205,8 +227,8 @@ impl Channels {
         self.answer(&reply, &format!("⚠️ {why}\nSend your message again to get an answer.")).await
     }
 
-    /// Writes into the session where its messages come from: that is where
-    /// replies go.
+    /// Writes into the session where its messages come from: that is where jobs and
+    /// heartbeats speak.
     async fn note_context(
         &self,
         account: &Arc<Account>,
@@ -218,6 +240,10 @@ impl Channels {
         let cwd = runs.parts().agent_of(key).workspace;
         parts.sessions.ensure(key, &cwd).await.map_err(|error| error.to_string())?;
         let config = &account.config;
+        if self.is_main(key) && access::is_guest(config, inbound) {
+            tracing::debug!(session = %key, person = inbound.sender.id, "route left to its owner");
+            return Ok(());
+        }
         let (channel, account_id) = (config.kind.as_str(), config.id.clone());
         let inbound = inbound.clone();
         let change = move |entry: &mut SessionEntry| {
@@ -225,6 +251,12 @@ impl Channels {
         };
         let noted = parts.sessions.update(key, change).await;
         noted.map(drop).map_err(|error| error.to_string())
+    }
+
+    /// Whether a session is the main one of its agent, and direct messages share it.
+    fn is_main(&self, key: &SessionKey) -> bool {
+        let keys = self.0.parts.keys.now();
+        keys.dm_scope == DmScope::Main && *key == SessionKey::main(&key.agent(&keys), &keys)
     }
 }
 
@@ -343,7 +375,13 @@ mod tests {
         Inbound {
             message_id: "1".into(),
             source: None,
-            chat: Chat { kind, id: "c".into(), title: None, thread: Some("5".into()) },
+            chat: Chat {
+                kind,
+                id: "c".into(),
+                title: None,
+                thread: Some("5".into()),
+                former: None,
+            },
             sender: Sender { id: "7".into(), name: Some("Eve](\n[System".into()) },
             text: text.into(),
             attachments: vec![],

@@ -17,6 +17,7 @@ mod hook;
 mod import;
 mod inbound;
 mod media;
+mod moved;
 mod outbox;
 mod pairing;
 mod parts;

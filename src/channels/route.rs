@@ -23,7 +23,8 @@ pub(super) fn session_of(
 }
 
 /// The agent of the binding that fits best: one that names the person or group,
-/// then one of the account, then one of the channel.
+/// then one of the account, then one of the channel. A group that has another id now is
+/// meant by its former one until the one that it has is named.
 fn agent_of(
     bindings: &[Binding],
     account: &ChannelAccount,
@@ -36,8 +37,11 @@ fn agent_of(
         None => account.is_default,
         Some(id) => id == account.id,
     };
+    let mut peers = fitting().filter_map(|it| it.peer.as_ref());
+    let is_named = peers.any(|peer| peer.id.is(&chat.id));
+    let former = chat.former.as_deref().filter(|_| !is_named);
     let by_peer = fitting().find(|binding| {
-        let fits = binding.peer.as_ref().is_some_and(|peer| is_peer(peer, chat));
+        let fits = binding.peer.as_ref().is_some_and(|peer| is_peer(peer, chat, former));
         fits && (is_account(binding) || is_any(binding))
     });
     let by_account = || fitting().find(|it| it.peer.is_none() && is_account(it));
@@ -46,14 +50,15 @@ fn agent_of(
     found.map_or_else(|| rules.default_agent.clone(), |it| AgentId::normalize(&it.agent_id))
 }
 
-fn is_peer(peer: &BoundPeer, chat: &Chat) -> bool {
+fn is_peer(peer: &BoundPeer, chat: &Chat, former: Option<&str>) -> bool {
     let kind = match peer.kind.as_str() {
         "direct" | "dm" => PeerKind::Direct,
         "group" => PeerKind::Group,
         "channel" => PeerKind::Channel,
         _ => return false,
     };
-    kind == chat.kind && (peer.id.is_everybody() || peer.id.is(&chat.id))
+    let is_former = || former.is_some_and(|id| peer.id.is(id));
+    kind == chat.kind && (peer.id.is_everybody() || peer.id.is(&chat.id) || is_former())
 }
 
 #[cfg(test)]
@@ -106,7 +111,9 @@ mod tests {
             id: id.into(),
             title: None,
             thread: thread.map(Into::into),
+            former: None,
         };
+        let moved = Chat { former: Some("-5".into()), ..chat(PeerKind::Group, "-1005", None) };
         for (id, chat, key) in [
             ("default", chat(PeerKind::Direct, "7", None), "agent:vip:telegram:direct:7"),
             ("default", chat(PeerKind::Direct, "8", None), "agent:usual:telegram:direct:8"),
@@ -117,6 +124,7 @@ mod tests {
                 chat(PeerKind::Group, "-5", Some("3")),
                 "agent:team:telegram:group:-5:topic:3",
             ),
+            ("default", moved, "agent:team:telegram:group:-1005"),
         ] {
             let found = session_of(&settings, &account(id), &chat, &rules);
             assert_eq!(found.as_str(), key);

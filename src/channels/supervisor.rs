@@ -229,9 +229,10 @@ impl Ear for AccountEar {
 
     fn give_up(&self, inbound: Inbound, why: String) -> BoxFuture<'_, ()> {
         Box::pin(async move {
-            let told = self.channels.tell_given_up(&self.account, &inbound, &why).await;
+            let id = inbound.message_id.clone();
+            let told = self.channels.tell_given_up(&self.account, inbound, &why).await;
             if let Err(error) = told {
-                tracing::error!(message = inbound.message_id, error, "message given up silently");
+                tracing::error!(id, error, "message given up silently");
             }
         })
     }

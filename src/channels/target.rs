@@ -149,6 +149,17 @@ impl Channels {
         .ok()
     }
 
+    /// Where the reply of a run is expected, if a channel gets it.
+    pub async fn place_of_run(&self, run_id: &str) -> Option<Target> {
+        let expected = self.0.parts.store.expected_replies().await;
+        let expected = expected
+            .inspect_err(|error| tracing::warn!(run = run_id, %error, "place of a run not known"))
+            .ok()?;
+        let address = expected.into_iter().find(|reply| reply.run_id == run_id)?.address;
+        let kind = ChannelKind::parse(&address.channel)?;
+        self.found(kind, Some(&address.account)).is_ok().then_some(Target { kind, address })
+    }
+
     /// Whether an agent may write to a place by itself: to where its own
     /// conversation is, and to the people and groups that the configuration
     /// names or an operator has let in.

@@ -54,18 +54,25 @@ impl Worker {
         self.cron.tell("started", job, &json!({"runAtMs": ticket.started_at}));
         // It may have been removed since the job was made.
         let agent = self.cron.check_agent(job.agent_id.as_deref());
+        let mut reminded = None;
         let outcome = match (agent, &job.payload) {
             (Err(error), _) => {
                 Outcome::failed(&error.to_string(), "cron-setup", self.cron.now_ms())
             }
-            (Ok(()), Payload::SystemEvent { text }) => self.tell_main(job, text).await,
+            (Ok(()), Payload::SystemEvent { text }) => {
+                let home = self.reminded_in(job).await;
+                let outcome = self.remind(&home, text).await;
+                reminded = Some(home);
+                outcome
+            }
             (Ok(()), Payload::AgentTurn(turn)) => Box::pin(self.ask_agent(ticket, turn)).await,
         };
         drop(permit);
         self.skip_passed(&job.id).await;
         self.finish(ticket, &outcome).await;
-        if matches!(job.payload, Payload::SystemEvent { .. }) && job.wake_mode == WakeMode::Now {
-            self.cron.heartbeats.wake(self.cron.agent_of(job).as_str());
+        let wakes = job.wake_mode == WakeMode::Now && outcome.status == "ok";
+        if let Some(home) = reminded.filter(|_| wakes) {
+            self.cron.heartbeats.remind(self.cron.agent_of(job).as_str(), home);
         }
         self.sweep().await;
     }
@@ -131,11 +138,21 @@ impl Worker {
         self.cron.prune(&ticket.job.id).await;
     }
 
-    /// Tells the main session something; it answers at its next turn.
-    async fn tell_main(&self, job: &Job, text: &str) -> Outcome {
-        let keys = &self.cron.parts.keys.now();
-        let main = SessionKey::main(&self.cron.agent_of(job), keys);
-        match self.runs.parts().notice(&main, text).await {
+    /// Where a job reminds of something: at once in the session that it was made in,
+    /// as long as there is one that people read, and otherwise in the main session.
+    async fn reminded_in(&self, job: &Job) -> SessionKey {
+        let home = self.cron.home_of(job);
+        let is_read = !home.is_job() && !home.is_spawned() && !home.is_hook();
+        let is_there = !matches!(self.cron.parts.sessions.entry(&home).await, Ok(None));
+        if job.wake_mode == WakeMode::Now && is_read && is_there {
+            return home;
+        }
+        SessionKey::main(&self.cron.agent_of(job), &self.cron.parts.keys.now())
+    }
+
+    /// Tells a session something; it answers at its next turn.
+    async fn remind(&self, home: &SessionKey, text: &str) -> Outcome {
+        match self.runs.parts().notice(home, text).await {
             Ok(()) => Outcome::ok(text),
             Err(error) => Outcome::failed(&error.to_string(), "cron-setup", self.cron.now_ms()),
         }

@@ -42,7 +42,7 @@ impl Worker {
             }
             match sessions.delete(&key, false).await {
                 Ok(_) => {
-                    self.runs.parts().processes.end_of_session(&key);
+                    self.runs.parts().session_deleted(&key);
                     self.runs.parts().events.reason(&key, None, "delete", false);
                 }
                 Err(error) => tracing::warn!(session = %key, %error, "old session not removed"),

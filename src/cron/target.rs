@@ -13,7 +13,7 @@ const WEBCHAT: &str = "webchat";
 /// Where the agent spoke last.
 const LAST: &str = "last";
 /// What is told when nobody ever spoke there, in the words of the original.
-pub(super) const NO_ROUTE: &str = "Channel is required (no configured channels detected). Set \
+const NO_ROUTE: &str = "Channel is required (no configured channels detected). Set \
     delivery.channel explicitly or use a main session with a previous channel.";
 
 /// Where an answer is wanted.

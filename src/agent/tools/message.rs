@@ -119,7 +119,13 @@ async fn target(
 ) -> Result<Target, MessageError> {
     let text = |name: &str| arguments[name].as_str().filter(|text| !text.trim().is_empty());
     let entry = cx.parts().sessions.entry(&cx.key).await.ok().flatten();
-    let own = entry.as_ref().and_then(|entry| channels.context_target(entry));
+    // Several people may share a session: whoever is answered comes first.
+    let answered = match &cx.run {
+        Some(run) => channels.place_of_run(&run.id).await,
+        None => None,
+    };
+    let of_session = || entry.as_ref().and_then(|entry| channels.context_target(entry));
+    let own = answered.or_else(of_session);
     let names_place = ["channel", "target", "accountId"].iter().any(|name| text(name).is_some());
     let target = match &own {
         Some(own) if !names_place => own.clone(),

@@ -47,10 +47,20 @@ pub enum ApiError {
         description: String,
         /// How long to wait.
         retry_after: Option<Duration>,
+        /// The id that the chat has now: it was called by the one that it had.
+        moved_to: Option<i64>,
     },
 }
 
 impl ApiError {
+    /// The id that the chat has now, when it was called by the one that it had.
+    pub fn moved_to(&self) -> Option<i64> {
+        match self {
+            Self::Refused { moved_to, .. } => *moved_to,
+            Self::Unreachable(_) | Self::Unknown(_) => None,
+        }
+    }
+
     /// Whether the API's words have this in them.
     pub fn says(&self, words: &str) -> bool {
         matches!(self, Self::Refused { description, .. }
@@ -212,6 +222,7 @@ impl Api {
             code: answer["error_code"].as_u64().unwrap_or(status),
             description: description.chars().take(300).collect(),
             retry_after,
+            moved_to: answer["parameters"]["migrate_to_chat_id"].as_i64(),
         })
     }
 }
@@ -221,7 +232,7 @@ fn parse(url: &str) -> Result<Url, ApiError> {
 }
 
 fn refused(code: u64, text: &str) -> ApiError {
-    ApiError::Refused { code, description: text.to_owned(), retry_after: None }
+    ApiError::Refused { code, description: text.to_owned(), retry_after: None, moved_to: None }
 }
 
 /// An error of the connection, without the address: the token is in it.
@@ -241,6 +252,7 @@ mod tests {
             code,
             description: "x".into(),
             retry_after: Some(Duration::from_secs(3)),
+            moved_to: None,
         };
         for code in [401, 404, 429] {
             let failure = refused(code).into_failure();

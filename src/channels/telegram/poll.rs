@@ -1,16 +1,19 @@
 //! How updates come: we ask for them, or Telegram brings them.
 //!
-//! Promises: the API hears that we have an update only after it was passed on
-//! and that was written down; so none is lost over a crash, and one that comes
-//! again is known by its message.
+//! Promises: the API hears that we have updates only after all that came at a time were
+//! passed on and that was written down; so none is lost over a crash, and those that come
+//! again are known by their messages. What is said in a chat is passed on in its order, and
+//! waits for no other chat of those updates.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::{StreamExt, stream};
 use serde_json::{Value, json};
 
-use super::Telegram;
 use super::update::{self, Bot};
+use super::{ApiError, Telegram};
 use crate::channels::channel::Ear;
 use crate::channels::inbound::Inbound;
 
@@ -30,6 +33,8 @@ const PAUSE: Duration = Duration::from_millis(500);
 /// How long the pictures of an album take that were sent together, as in the
 /// original.
 const ALBUM_PAUSE: Duration = Duration::from_millis(500);
+/// How many chats are passed on at a time: files of each may be in memory.
+const CHATS: usize = 8;
 /// The updates that we want.
 const WANTED: [&str; 1] = ["message"];
 
@@ -42,7 +47,7 @@ pub(super) async fn poll(bot: Arc<Telegram>, ear: Arc<dyn Ear>) -> String {
 }
 
 async fn ask(telegram: &Telegram, ear: &dyn Ear) -> Result<std::convert::Infallible, String> {
-    let failed = |error: super::ApiError| error.to_string();
+    let failed = |error: ApiError| error.to_string();
     let bot = telegram.introduce().await.map_err(failed)?;
     // While Telegram brings updates, it gives none to those who ask.
     let params = json!({"drop_pending_updates": false});
@@ -51,38 +56,67 @@ async fn ask(telegram: &Telegram, ear: &dyn Ear) -> Result<std::convert::Infalli
     let noted = ear.recall(OFFSET).await?;
     let mut offset = noted.and_then(|note| known_offset(&note, &bot));
     loop {
-        let mut params =
-            json!({"timeout": WAIT_SECONDS, "limit": BATCH, "allowed_updates": WANTED});
-        if let Some(offset) = offset {
-            params["offset"] = json!(offset);
-        }
-        let mut updates =
-            telegram.api.call_for("getUpdates", &params, CALL).await.map_err(failed)?;
-        ear.is_well();
-        if ends_in_album(&updates) {
-            // The rest of it is on its way. What is not confirmed comes again.
-            tokio::time::sleep(ALBUM_PAUSE).await;
-            params["timeout"] = json!(0);
-            updates = telegram.api.call_for("getUpdates", &params, CALL).await.map_err(failed)?;
-        }
-        let updates = updates.as_array().cloned().unwrap_or_default();
-        let fresh = |update: &&Value| {
-            let id = update["update_id"].as_i64();
-            id.is_some_and(|id| offset.is_none_or(|offset| id >= offset))
-        };
-        let fresh: Vec<_> = updates.iter().filter(fresh).collect();
-        for together in fresh.chunk_by(|one, next| update::is_same_album(one, next)) {
-            let Some(id) = together.last().and_then(|update| update["update_id"].as_i64()) else {
-                continue;
-            };
-            if let Some(inbound) = update::read_album(together, &bot) {
-                pass_on(inbound, id, ear).await;
-            }
-            let next = id.saturating_add(1);
-            ear.keep(OFFSET, format!("{} {next}", bot.id)).await?;
-            offset = Some(next);
+        let updates = next_updates(telegram, ear, offset).await.map_err(failed)?;
+        let Some(last) = updates.last() else { continue };
+        let last = last["update_id"].as_i64().ok_or("an update of the Bot API has no number")?;
+        pass_all_on(&updates, &bot, ear).await;
+        // Also when it is lower: after a week without updates, and at another server, they
+        // are numbered anew.
+        let next = last.saturating_add(1);
+        ear.keep(OFFSET, format!("{} {next}", bot.id)).await?;
+        offset = Some(next);
+    }
+}
+
+/// The updates from this one on, as the API gives them; none when it has waited in vain.
+async fn next_updates(
+    telegram: &Telegram,
+    ear: &dyn Ear,
+    offset: Option<i64>,
+) -> Result<Vec<Value>, ApiError> {
+    let mut params = json!({"timeout": WAIT_SECONDS, "limit": BATCH, "allowed_updates": WANTED});
+    if let Some(offset) = offset {
+        params["offset"] = json!(offset);
+    }
+    let mut updates = telegram.api.call_for("getUpdates", &params, CALL).await?;
+    ear.is_well();
+    if ends_in_album(&updates) {
+        // The rest of it is on its way. What is not confirmed comes again.
+        tokio::time::sleep(ALBUM_PAUSE).await;
+        params["timeout"] = json!(0);
+        updates = telegram.api.call_for("getUpdates", &params, CALL).await?;
+    }
+    Ok(updates.as_array().cloned().unwrap_or_default())
+}
+
+/// Passes updates on: those of a chat one after the other, chats side by side, as the files
+/// of one may take minutes.
+async fn pass_all_on(updates: &[Value], bot: &Bot, ear: &dyn Ear) {
+    let (moves, said): (Vec<_>, Vec<_>) = updates.iter().partition(|it| update::is_move(it));
+    // First: they say which rules hold for the rest.
+    pass_chat_on(&moves, bot, ear).await;
+    let chats = by_chat(said);
+    let passing: Vec<_> = chats.values().map(|chat| pass_chat_on(chat, bot, ear)).collect();
+    stream::iter(passing).buffer_unordered(CHATS).for_each(std::future::ready).await;
+}
+
+async fn pass_chat_on(updates: &[&Value], bot: &Bot, ear: &dyn Ear) {
+    for together in updates.chunk_by(|one, next| update::is_same_album(one, next)) {
+        if let Some(inbound) = update::read_album(together, bot) {
+            pass_on(inbound, ear).await;
         }
     }
+}
+
+/// The updates of each chat, in their order.
+fn by_chat<'a>(
+    updates: impl IntoIterator<Item = &'a Value>,
+) -> BTreeMap<Option<i64>, Vec<&'a Value>> {
+    let mut chats = BTreeMap::<_, Vec<_>>::new();
+    for update in updates {
+        chats.entry(update["message"]["chat"]["id"].as_i64()).or_default().push(update);
+    }
+    chats
 }
 
 /// The first update that we have not, where that was learned with this bot: each
@@ -93,23 +127,25 @@ fn known_offset(note: &str, bot: &Bot) -> Option<i64> {
     if id == bot.id.to_string() { next.parse().ok() } else { None }
 }
 
-/// Whether the last update is a part of an album, so that more of it may come.
+/// Whether the last update of a chat is a part of an album, so that more of it may come.
 fn ends_in_album(updates: &Value) -> bool {
-    let last = updates.as_array().and_then(|updates| updates.last());
-    last.is_some_and(|update| !update["message"]["media_group_id"].is_null())
+    let chats = by_chat(updates.as_array().into_iter().flatten());
+    let mut last = chats.values().filter_map(|chat| chat.last());
+    last.any(|update| !update["message"]["media_group_id"].is_null())
 }
 
-async fn pass_on(inbound: Inbound, id: i64, ear: &dyn Ear) {
+async fn pass_on(inbound: Inbound, ear: &dyn Ear) {
+    let (chat, id) = (inbound.chat.id.clone(), inbound.message_id.clone());
     let mut pause = PAUSE;
     for tried in 1..=TRIES {
         match ear.hear(inbound.clone()).await {
             Ok(_) => return,
             Err(why) if tried == TRIES => {
-                tracing::error!(update = id, why, "update given up");
+                tracing::error!(chat, id, why, "message given up");
                 return ear.give_up(inbound, why).await;
             }
             Err(why) => {
-                tracing::warn!(update = id, why, "update not taken; trying again");
+                tracing::warn!(chat, id, why, "message not taken; trying again");
                 tokio::time::sleep(pause).await;
                 pause = pause.saturating_mul(2);
             }
@@ -134,7 +170,76 @@ pub(super) async fn register(bot: Arc<Telegram>, ear: Arc<dyn Ear>) -> String {
 
 #[cfg(test)]
 mod tests {
+    use parking_lot::Mutex;
+
     use super::*;
+    use crate::channels::inbound::Received;
+    use crate::support::BoxFuture;
+
+    /// Hears all but what is `bad`, and notes it.
+    #[derive(Default)]
+    struct Picky(Mutex<Vec<String>>);
+
+    impl Ear for Picky {
+        fn hear(&self, inbound: Inbound) -> BoxFuture<'_, Result<Received, String>> {
+            let heard = if inbound.text == "bad" {
+                Err("it is bad".to_owned())
+            } else {
+                self.0.lock().push(inbound.text);
+                Ok(Received::Pairing)
+            };
+            Box::pin(std::future::ready(heard))
+        }
+
+        fn give_up(&self, inbound: Inbound, why: String) -> BoxFuture<'_, ()> {
+            self.0.lock().push(format!("{}: {why}", inbound.text));
+            Box::pin(std::future::ready(()))
+        }
+
+        fn recall<'a>(&'a self, _name: &'a str) -> BoxFuture<'a, Result<Option<String>, String>> {
+            Box::pin(std::future::ready(Ok(None)))
+        }
+
+        fn keep(&self, _name: &str, _value: String) -> BoxFuture<'_, Result<(), String>> {
+            Box::pin(std::future::ready(Ok(())))
+        }
+
+        fn is_well(&self) {}
+    }
+
+    fn said(id: i64, chat: i64, text: &str, album: Option<&str>) -> Value {
+        json!({"update_id": id, "message": {"message_id": id, "from": {"id": chat},
+            "chat": {"id": chat, "type": "private"}, "text": text, "media_group_id": album}})
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_message_that_is_not_taken_holds_up_its_own_chat_only() {
+        let bot = Bot { id: 99, username: "claw_bot".into() };
+        let updates = [
+            said(1, 7, "bad", None),
+            said(2, 8, "one", None),
+            said(3, 7, "after it", None),
+            said(4, 8, "two", None),
+        ];
+        let ear = Picky::default();
+        pass_all_on(&updates, &bot, &ear).await;
+        let heard = ear.0.lock().clone();
+        assert_eq!(heard, ["one", "two", "bad: it is bad", "after it"]);
+    }
+
+    #[test]
+    fn an_album_is_whole_though_others_speak_meanwhile() {
+        let album = Some("a");
+        let updates = json!([said(1, 7, "", album), said(2, 8, "hi", None), said(3, 7, "", album)]);
+        assert!(ends_in_album(&updates));
+        let chats = by_chat(updates.as_array().unwrap());
+        let ids: Vec<Vec<_>> = chats
+            .values()
+            .map(|chat| chat.iter().filter_map(|it| it["update_id"].as_i64()).collect())
+            .collect();
+        assert_eq!(ids, [vec![1, 3], vec![2]]);
+        assert!(!ends_in_album(&json!([said(1, 7, "", album), said(2, 7, "hi", None)])));
+    }
 
     #[test]
     fn an_offset_counts_for_the_bot_that_it_was_learned_with() {

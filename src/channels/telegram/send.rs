@@ -32,8 +32,8 @@ pub(super) async fn part(
     if let Some(shown) = &body.edits {
         match edit(bot, &address.target, shown, &body.text, true).await {
             Ok(()) => return Ok(Sent { message_id: Some(shown.clone()) }),
-            // The preview is gone: the text is a message of its own.
-            Err(error) if is_gone(&error) => {}
+            // The preview is gone, or its chat is: the text is a message of its own.
+            Err(error) if is_gone(&error) || error.moved_to().is_some() => {}
             // The same text twice is the same text: it may be set again.
             Err(ApiError::Unknown(why)) => {
                 return Err(SendFailure::Later { after: Some(AGAIN), why });
@@ -45,7 +45,8 @@ pub(super) async fn part(
     text(bot, params, &body.text).await
 }
 
-/// Shows the beginning of a reply, as plain text: half of a mark is none.
+/// Shows the beginning of a reply, as plain text: half of a mark is none. People are
+/// told of it as of any message: what it becomes is an edit, and nobody is told of those.
 pub(super) async fn preview(
     bot: &Telegram,
     address: &OutboxAddress,
@@ -58,20 +59,39 @@ pub(super) async fn preview(
     }
     let mut params = base(address, body);
     params["text"] = json!(body.text);
-    // Nobody is woken by what is not complete.
-    params["disable_notification"] = json!(true);
     let sent = bot.api.call("sendMessage", &params).await;
     sent.map(|message| sent_as(&message)).map_err(ApiError::into_failure)
+}
+
+/// Makes a message; in a group that has become a supergroup, and has another id, there.
+/// Nothing but new ones is made so: messages have other ids there as well.
+async fn make(bot: &Telegram, method: &str, params: &mut Value) -> Result<Value, ApiError> {
+    let made = bot.api.call(method, params).await;
+    if follow(&made, params) { bot.api.call(method, params).await } else { made }
+}
+
+/// Whether a message was refused because its chat has another id, which it has from now on.
+fn follow(made: &Result<Value, ApiError>, params: &mut Value) -> bool {
+    let Some(chat) = made.as_ref().err().and_then(ApiError::moved_to) else { return false };
+    tracing::warn!(
+        from = %params["chat_id"],
+        to = chat,
+        "a group has become a supergroup with another id; the message goes there"
+    );
+    params["chat_id"] = json!(chat);
+    // The message of this number there is another one.
+    remove(params, "reply_parameters");
+    true
 }
 
 async fn text(bot: &Telegram, mut params: Value, text: &str) -> Result<Sent, SendFailure> {
     params["text"] = json!(format::html(text));
     params["parse_mode"] = json!("HTML");
-    let sent = match bot.api.call("sendMessage", &params).await {
+    let sent = match make(bot, "sendMessage", &mut params).await {
         Err(error) if is_unreadable(&error) => {
             params["text"] = json!(text);
             remove(&mut params, "parse_mode");
-            bot.api.call("sendMessage", &params).await
+            make(bot, "sendMessage", &mut params).await
         }
         sent => sent,
     };
@@ -122,7 +142,7 @@ async fn ask(
         }
         params["open_period"] = json!(seconds);
     }
-    let sent = bot.api.call("sendPoll", &params).await;
+    let sent = make(bot, "sendPoll", &mut params).await;
     sent.map(|message| sent_as(&message)).map_err(ApiError::into_failure)
 }
 
@@ -138,16 +158,31 @@ async fn file(
         params["caption"] = json!(format::html(&body.text));
         params["parse_mode"] = json!("HTML");
     }
-    let mut sent = place(bot, method, field, &params, media).await?;
+    let mut sent = place(bot, method, field, &mut params, media).await?;
     if sent.as_ref().is_err_and(is_unreadable) {
         params["caption"] = json!(body.text);
         remove(&mut params, "parse_mode");
-        sent = place(bot, method, field, &params, media).await?;
+        sent = place(bot, method, field, &mut params, media).await?;
     }
     sent.map(|message| sent_as(&message)).map_err(ApiError::into_failure)
 }
 
+/// The same as [`make`] for a file.
 async fn place(
+    bot: &Telegram,
+    method: &str,
+    field: &'static str,
+    params: &mut Value,
+    media: &MediaItem,
+) -> Result<Result<Value, ApiError>, SendFailure> {
+    let made = place_once(bot, method, field, params, media).await?;
+    if follow(&made, params) {
+        return place_once(bot, method, field, params, media).await;
+    }
+    Ok(made)
+}
+
+async fn place_once(
     bot: &Telegram,
     method: &str,
     field: &'static str,

@@ -45,9 +45,47 @@ pub fn read_album(updates: &[&Value], bot: &Bot) -> Option<Inbound> {
     Some(whole)
 }
 
+/// The ids of a group that has become a supergroup: the one that it had, and the one that
+/// it has. Both chats are told.
+fn moved(message: &Value) -> Option<(i64, i64)> {
+    let id = |name: &str| message[name].as_i64();
+    let chat = message["chat"]["id"].as_i64()?;
+    let from_here = id("migrate_to_chat_id").map(|to| (chat, to));
+    from_here.or_else(|| Some((id("migrate_from_chat_id")?, chat)))
+}
+
+/// Whether an update tells that a group has another id.
+pub fn is_move(update: &Value) -> bool {
+    moved(&update["message"]).is_some()
+}
+
+/// Nobody says anything in it.
+fn read_move(message: &Value, (former, now): (i64, i64), bot: &Bot) -> Option<Inbound> {
+    Some(Inbound {
+        message_id: message["message_id"].as_i64()?.to_string(),
+        source: Some(bot.id.to_string()),
+        chat: Chat {
+            kind: PeerKind::Group,
+            id: now.to_string(),
+            title: message["chat"]["title"].as_str().map(str::to_owned),
+            thread: None,
+            former: Some(former.to_string()),
+        },
+        sender: Sender { id: String::new(), name: None },
+        text: String::new(),
+        attachments: Vec::new(),
+        files: Vec::new(),
+        is_mention: false,
+        quoted: None,
+    })
+}
+
 /// The message of an update; `None` when it is none that is for us.
 pub fn read(update: &Value, bot: &Bot) -> Option<Inbound> {
     let message = &update["message"];
+    if let Some(ids) = moved(message) {
+        return read_move(message, ids, bot);
+    }
     let (chat, from) = (&message["chat"], &message["from"]);
     if from["is_bot"] == true {
         return None;
@@ -81,6 +119,7 @@ pub fn read(update: &Value, bot: &Bot) -> Option<Inbound> {
             id: chat_id.to_string(),
             title: chat["title"].as_str().map(str::to_owned),
             thread: thread.filter(|_| is_topic).map(|id| id.to_string()),
+            former: None,
         },
         sender: Sender { id: from_id.to_string(), name: name(from) },
         text: own_command(text, bot)?,
@@ -217,6 +256,22 @@ mod tests {
         assert_eq!(read_message(&message("/new@clawbot x")).unwrap().text, "/new x");
         assert_eq!(read_message(&message("/new x@y")).unwrap().text, "/new x@y");
         assert_eq!(read_message(&message("/new@otherbot")), None);
+    }
+
+    #[test]
+    fn a_group_that_becomes_a_supergroup_tells_its_ids_in_both_chats() {
+        let there = json!({"message_id": 9, "from": {"id": 7}, "migrate_to_chat_id": -1005,
+            "chat": {"id": -5, "type": "group", "title": "Team"}});
+        let here = json!({"message_id": 1, "from": {"id": 1, "is_bot": true},
+            "chat": {"id": -1005, "type": "supergroup", "title": "Team"},
+            "migrate_from_chat_id": -5});
+        for told in [there, here] {
+            assert!(is_move(&json!({"update_id": 1, "message": told})));
+            let chat = read_message(&told).unwrap().chat;
+            assert_eq!((chat.id.as_str(), chat.former.as_deref()), ("-1005", Some("-5")));
+        }
+        assert!(!is_move(&json!({"update_id": 1, "message": message("hi")})));
+        assert_eq!(read_message(&message("hi")).unwrap().chat.former, None);
     }
 
     #[test]

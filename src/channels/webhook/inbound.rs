@@ -80,7 +80,13 @@ pub fn read(body: &[u8]) -> Result<Inbound, String> {
     Ok(Inbound {
         message_id: id,
         source: None,
-        chat: Chat { kind, id: place.id, title: place.title, thread: place.thread_id },
+        chat: Chat {
+            kind,
+            id: place.id,
+            title: place.title,
+            thread: place.thread_id,
+            former: None,
+        },
         sender: Sender { id: from.id, name: from.name },
         text,
         attachments,

@@ -25,12 +25,15 @@ const LOOK_BYTES: u64 = 64 * 1024;
 const PREVIEW_MAX: usize = 200;
 
 /// Why an agent is asked.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Cause {
     /// It is time.
     Clock,
     /// Somebody has woken it.
     Woken,
+    /// A job reminds of something in a session. It is said where that was last
+    /// written to from, as in the original.
+    Reminder(SessionKey),
 }
 
 /// One heartbeat.
@@ -66,12 +69,10 @@ impl Beat {
     }
 
     fn key(&self) -> SessionKey {
-        let (agent, keys) =
-            (AgentId::normalize(&self.settings.agent_id), &self.cron.parts.keys.now());
-        match self.settings.session.as_deref() {
-            Some(written) => SessionKey::parse_for(written, &agent, keys),
-            None => SessionKey::main(&agent, keys),
+        if let Cause::Reminder(key) = &self.cause {
+            return key.clone();
         }
+        self.cron.heartbeat_session(&self.settings)
     }
 
     /// The answer of the agent.
@@ -82,6 +83,10 @@ impl Beat {
         }
         let mut untold = parts.take_notices(&key);
         let events = untold.texts();
+        if events.is_empty() && matches!(self.cause, Cause::Reminder(_)) {
+            // Another turn has heard it.
+            return Err(Quiet::Skipped("already-told"));
+        }
         if events.is_empty() && self.cause == Cause::Clock && !self.has_something_to_read().await {
             return Err(Quiet::Skipped("empty-heartbeat-file"));
         }
@@ -148,6 +153,15 @@ impl Beat {
         says_something(&text)
     }
 
+    /// The chat that a job reminds in, if its session was last written to from one.
+    async fn reminded_chat(&self, agent: &AgentId, home: &SessionKey) -> Option<Place> {
+        if !matches!(self.cause, Cause::Reminder(_)) {
+            return None;
+        }
+        let last = self.cron.place(&Wanted::at(None, None, None), agent, home).await;
+        last.ok().filter(|place| matches!(place, Place::Chat { .. }))
+    }
+
     /// What becomes of an answer.
     async fn tell(&self, said: &Progress) -> Value {
         let news = match news(&said.text, self.settings.ack_max_chars) {
@@ -163,14 +177,16 @@ impl Beat {
             json!({"status": status, "reason": reason, "preview": preview, "hasMedia": !said.files.is_empty(),
                 "channel": place.map(Place::channel), "to": place.and_then(Place::to)})
         };
-        if self.settings.target == "none" {
-            return told("skipped", Some("target-none"), None);
-        }
-        let wanted = Wanted::at(Some(&self.settings.target), self.settings.to.as_deref(), None);
         let (agent, home) = (AgentId::normalize(&self.settings.agent_id), self.key());
-        let place = match self.cron.place(&wanted, &agent, &home).await {
-            Ok(place) => place,
-            Err(error) => return told("failed", Some(&error), None),
+        let target = &self.settings.target;
+        let wanted = Wanted::at(Some(target), self.settings.to.as_deref(), None);
+        let place = match self.reminded_chat(&agent, &home).await {
+            Some(chat) => chat,
+            None if target == "none" => return told("skipped", Some("target-none"), None),
+            None => match self.cron.place(&wanted, &agent, &home).await {
+                Ok(place) => place,
+                Err(error) => return told("failed", Some(&error), None),
+            },
         };
         let Place::Chat { channel, to, thread_id, account_id } = &place else {
             // It stands in the session that was asked.

@@ -7,12 +7,14 @@ mod beat;
 mod pulse;
 mod silent;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::sync::Notify;
+
+use crate::sessions::SessionKey;
 
 /// How heartbeats are.
 #[derive(Debug)]
@@ -29,7 +31,16 @@ struct State {
     /// What was last told.
     last: Option<Value>,
     /// Agents that somebody has woken.
-    wanted: BTreeSet<String>,
+    wanted: BTreeMap<String, Woken>,
+}
+
+/// What an agent was woken for.
+#[derive(Debug, Default)]
+struct Woken {
+    /// Whether for a heartbeat.
+    beats: bool,
+    /// The sessions in which jobs remind of something.
+    reminded: BTreeSet<SessionKey>,
 }
 
 impl Default for Heartbeats {
@@ -41,7 +52,14 @@ impl Default for Heartbeats {
 impl Heartbeats {
     /// Asks an agent soon, whatever the clock says.
     pub fn wake(&self, agent_id: &str) {
-        self.state.lock().wanted.insert(agent_id.to_owned());
+        self.state.lock().wanted.entry(agent_id.to_owned()).or_default().beats = true;
+        self.woken.notify_one();
+    }
+
+    /// Has an agent say soon what it is reminded of in a session.
+    pub(super) fn remind(&self, agent_id: &str, session: SessionKey) {
+        let mut state = self.state.lock();
+        state.wanted.entry(agent_id.to_owned()).or_default().reminded.insert(session);
         self.woken.notify_one();
     }
 

@@ -8,7 +8,9 @@ use jiff::Timestamp;
 
 use crate::agent::Runs;
 use crate::config::HeartbeatSettings;
+use crate::sessions::{AgentId, SessionKey};
 
+use super::Woken;
 use super::beat::{Beat, Cause};
 use crate::cron::Cron;
 
@@ -49,9 +51,14 @@ impl Cron {
             let settings = self.parts.settings.now();
             let all = &settings.heartbeats;
             let wanted = std::mem::take(&mut self.heartbeats.state.lock().wanted);
-            for agent in &wanted {
+            for (agent, woken) in &wanted {
                 let settings = settings_of(all, agent);
-                self.spawn_beat(&runs, settings, Cause::Woken);
+                // A reminder in the heartbeat's own session is one.
+                let beats = woken.beats && !self.is_reminded(woken, &settings);
+                let reminded = woken.reminded.iter().cloned().map(Cause::Reminder);
+                for cause in beats.then_some(Cause::Woken).into_iter().chain(reminded) {
+                    self.spawn_beat(&runs, settings.clone(), cause);
+                }
             }
             let now = self.now_ms();
             for settings in all {
@@ -59,11 +66,27 @@ impl Cron {
                 let Some(every) = settings.every_ms.filter(|_| *due <= now) else { continue };
                 *due = now.saturating_add(every);
                 let is_on = self.heartbeats.is_enabled() && self.is_active(settings, now);
-                if is_on && !wanted.contains(&settings.agent_id) {
+                let woken = wanted.get(&settings.agent_id);
+                let is_asked = woken.is_some_and(|it| it.beats || self.is_reminded(it, settings));
+                if is_on && !is_asked {
                     self.spawn_beat(&runs, settings.clone(), Cause::Clock);
                 }
             }
         }
+    }
+
+    /// The session in which an agent has its heartbeats.
+    pub(super) fn heartbeat_session(&self, settings: &HeartbeatSettings) -> SessionKey {
+        let (agent, keys) = (AgentId::normalize(&settings.agent_id), &self.parts.keys.now());
+        match settings.session.as_deref() {
+            Some(written) => SessionKey::parse_for(written, &agent, keys),
+            None => SessionKey::main(&agent, keys),
+        }
+    }
+
+    /// Whether a job reminds an agent in the session of its heartbeats.
+    fn is_reminded(&self, woken: &Woken, settings: &HeartbeatSettings) -> bool {
+        woken.reminded.contains(&self.heartbeat_session(settings))
     }
 
     fn until(&self, next: &Next) -> Option<Duration> {

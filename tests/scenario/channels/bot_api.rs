@@ -2,6 +2,9 @@
 //! core.telegram.org/bots/api (getting updates, sendMessage, HTML style,
 //! editMessageText, getFile, sending files, setWebhook).
 
+mod marks;
+mod queue;
+
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,15 +20,14 @@ use tokio::sync::Notify;
 use tokio::task::JoinSet;
 
 use crate::stage::{serve, until};
+use marks::parsed;
+use queue::Queue;
 
 pub const TOKEN: &str = "123456:test-token-of-the-bot";
 pub const OTHER_TOKEN: &str = "654321:test-token-of-the-other-bot";
 /// Longest text, in UTF-16 units after entities are parsed.
 const TEXT_MAX: usize = 4096;
 const CAPTION_MAX: usize = 1024;
-/// What HTML style knows.
-const TAGS: [&str; 12] =
-    ["b", "strong", "i", "em", "u", "s", "a", "code", "pre", "blockquote", "tg-spoiler", "del"];
 
 /// A message as it is now.
 #[derive(Debug, Clone)]
@@ -54,10 +56,9 @@ impl Default for Bot {
 #[derive(Default)]
 struct Inner {
     bot: Bot,
-    updates: Mutex<Vec<Value>>,
+    queue: Mutex<Queue>,
+    /// Rings when there is something to give.
     bell: Notify,
-    /// Updates before this were confirmed, and are given no more.
-    confirmed: Mutex<i64>,
     calls: Mutex<Vec<(String, Value)>>,
     shown: Mutex<Vec<Shown>>,
     /// Refusals of the next calls of a method.
@@ -66,10 +67,42 @@ struct Inner {
     hangs: Mutex<bool>,
     webhook: Mutex<Option<Value>>,
     files: Mutex<Vec<(String, Vec<u8>)>>,
+    /// Files that nobody is given yet.
+    held: Mutex<Vec<String>>,
+    /// Groups that have become supergroups, with their new ids.
+    moved: Mutex<Vec<(String, i64)>>,
     wrong_tokens: Mutex<usize>,
     /// How many wait for updates now, and how many did at most: the public one
     /// refuses a second.
     waiting: Mutex<(usize, usize)>,
+}
+
+impl Inner {
+    /// Waits until a file is held no more.
+    async fn lets_go(&self, file: &str) {
+        loop {
+            let mut rung = std::pin::pin!(self.bell.notified());
+            rung.as_mut().enable();
+            if !self.held.lock().iter().any(|held| held == file) {
+                return;
+            }
+            rung.await;
+        }
+    }
+
+    /// The id that the chat of a call has now, if that is another.
+    fn moved_to(&self, params: &Value) -> Option<i64> {
+        let chat = chat_of(params)?;
+        self.moved.lock().iter().find(|moved| moved.0 == chat).map(|moved| moved.1)
+    }
+}
+
+fn chat_of(params: &Value) -> Option<String> {
+    match &params["chat_id"] {
+        Value::String(id) => Some(id.clone()),
+        Value::Number(id) => Some(id.to_string()),
+        _ => None,
+    }
 }
 
 /// Somebody who waits for updates.
@@ -108,7 +141,8 @@ impl BotApi {
     }
 
     async fn of(bot: Bot) -> Self {
-        let inner = Arc::new(Inner { bot, ..Inner::default() });
+        let queue = Mutex::new(Queue::starting_at(bot.first_update));
+        let inner = Arc::new(Inner { bot, queue, ..Inner::default() });
         let app = Router::new().fallback(answer).with_state(Arc::clone(&inner));
         let (port, server) = serve(app).await;
         Self { port, inner, _server: server }
@@ -120,10 +154,7 @@ impl BotApi {
 
     /// Somebody writes; the update's id.
     pub fn say(&self, message: Value) -> i64 {
-        let mut updates = self.inner.updates.lock();
-        let id = self.inner.bot.first_update + i64::try_from(updates.len()).unwrap();
-        updates.push(json!({"update_id": id, "message": message}));
-        drop(updates);
+        let id = self.inner.queue.lock().put(message);
         self.inner.bell.notify_waiters();
         id
     }
@@ -135,8 +166,33 @@ impl BotApi {
             "chat": {"id": from, "type": "private", "first_name": "Ann"}}))
     }
 
+    /// Updates are numbered anew from here on.
+    pub fn number_from(&self, first: i64) {
+        self.inner.queue.lock().begin_anew(first);
+    }
+
+    /// The numbers of the updates that were given, as often as they were.
+    pub fn given(&self) -> Vec<i64> {
+        self.inner.queue.lock().given()
+    }
+
     pub fn add_file(&self, id: &str, bytes: &[u8]) {
         self.inner.files.lock().push((id.to_owned(), bytes.to_vec()));
+    }
+
+    /// Nobody is given this file until files are let go.
+    pub fn hold_file(&self, id: &str) {
+        self.inner.held.lock().push(id.to_owned());
+    }
+
+    pub fn let_files_go(&self) {
+        self.inner.held.lock().clear();
+        self.inner.bell.notify_waiters();
+    }
+
+    /// A group becomes a supergroup with another id; without a message that tells it.
+    pub fn upgrade(&self, from: i64, to: i64) {
+        self.inner.moved.lock().push((from.to_string(), to));
     }
 
     /// The next call of a method is refused.
@@ -150,7 +206,7 @@ impl BotApi {
     }
 
     pub fn confirmed(&self) -> i64 {
-        *self.inner.confirmed.lock()
+        self.inner.queue.lock().confirmed()
     }
 
     /// How many have waited for updates at a time.
@@ -198,6 +254,7 @@ async fn answer(
 ) -> Response {
     let (path, token) = (uri.path().to_owned(), inner.bot.token);
     if let Some(rest) = path.strip_prefix(&format!("/file/bot{token}/")) {
+        inner.lets_go(rest).await;
         let files = inner.files.lock();
         let found = files.iter().find(|file| file.0 == rest).map(|file| file.1.clone());
         return found
@@ -215,7 +272,12 @@ async fn answer(
         at.and_then(|at| refusals.remove(at))
     };
     if let Some((_, code, after)) = refused {
-        return refusal(code, "Too Many Requests: retry later", after);
+        let parameters = after.map(|seconds| json!({"retry_after": seconds}));
+        return refusal(code, "Too Many Requests: retry later", parameters);
+    }
+    if let Some(to) = inner.moved_to(&params) {
+        let text = "Bad Request: group chat was upgraded to a supergroup chat";
+        return refusal(400, text, Some(json!({"migrate_to_chat_id": to})));
     }
     match call(&inner, method, &params).await {
         Ok(result) => {
@@ -233,10 +295,10 @@ fn written(status: u64, body: &Value) -> Response {
     (status, [("content-type", "application/json")], body.to_string()).into_response()
 }
 
-fn refusal(code: u64, text: &str, retry_after: Option<u64>) -> Response {
+fn refusal(code: u64, text: &str, parameters: Option<Value>) -> Response {
     let mut body = json!({"ok": false, "error_code": code, "description": text});
-    if let Some(seconds) = retry_after {
-        body["parameters"] = json!({"retry_after": seconds});
+    if let Some(parameters) = parameters {
+        body["parameters"] = parameters;
     }
     written(code, &body)
 }
@@ -312,24 +374,15 @@ async fn updates(inner: &Inner, params: &Value) -> Answer {
     }
     let _waiting = Waiting::begin(inner);
     if let Some(offset) = params["offset"].as_i64() {
-        // Everything before is confirmed by asking for what follows.
-        let mut confirmed = inner.confirmed.lock();
-        *confirmed = offset.max(*confirmed);
+        inner.queue.lock().confirm(offset);
     }
     // Much shorter than the real wait, so that no test waits for it.
     let deadline = tokio::time::Instant::now() + Duration::from_secs(2);
     loop {
         let mut rung = std::pin::pin!(inner.bell.notified());
         rung.as_mut().enable();
-        let confirmed = *inner.confirmed.lock();
-        let fresh: Vec<_> = inner
-            .updates
-            .lock()
-            .iter()
-            .filter(|update| update["update_id"].as_i64().unwrap() >= confirmed)
-            .take(usize::try_from(params["limit"].as_u64().unwrap_or(100)).unwrap())
-            .cloned()
-            .collect();
+        let limit = usize::try_from(params["limit"].as_u64().unwrap_or(100)).unwrap();
+        let fresh = inner.queue.lock().give(limit);
         if !fresh.is_empty() {
             return Ok(json!(fresh));
         }
@@ -340,11 +393,7 @@ async fn updates(inner: &Inner, params: &Value) -> Answer {
 }
 
 fn send(inner: &Inner, params: &Value, member: &str, max: usize) -> Answer {
-    let chat = match &params["chat_id"] {
-        Value::String(id) => id.clone(),
-        Value::Number(id) => id.to_string(),
-        _ => return bad("chat_id is empty"),
-    };
+    let Some(chat) = chat_of(params) else { return bad("chat_id is empty") };
     if chat == "404" {
         return bad("chat not found");
     }
@@ -385,36 +434,4 @@ fn edit(inner: &Inner, params: &Value) -> Answer {
     message.params = params.clone();
     message.edits += 1;
     Ok(json!({"message_id": params["message_id"]}))
-}
-
-/// The text after its marks were read; they must be known, closed and in order.
-fn parsed(params: &Value, member: &str) -> Result<String, (u64, String)> {
-    let text = params[member].as_str().unwrap_or_default();
-    if params["parse_mode"] != "HTML" {
-        return Ok(text.to_owned());
-    }
-    let wrong = |why: &str| Err((400, format!("Bad Request: can't parse entities: {why}")));
-    let (mut plain, mut open, mut rest) = (String::new(), Vec::new(), text);
-    while let Some((before, after)) = rest.split_once('<') {
-        plain.push_str(before);
-        let Some((tag, behind)) = after.split_once('>') else { return wrong("unclosed start tag") };
-        let name = tag.trim_start_matches('/').split(' ').next().unwrap_or_default();
-        if !TAGS.contains(&name) {
-            return wrong(&format!("unsupported start tag \"{name}\""));
-        }
-        if tag.starts_with('/') {
-            if open.pop() != Some(name) {
-                return wrong("unexpected end tag");
-            }
-        } else {
-            open.push(name);
-        }
-        rest = behind;
-    }
-    plain.push_str(rest);
-    if !open.is_empty() {
-        return wrong("can't find end tag");
-    }
-    let entities = [("&lt;", "<"), ("&gt;", ">"), ("&quot;", "\""), ("&amp;", "&")];
-    Ok(entities.iter().fold(plain, |text, (mark, sign)| text.replace(mark, sign)))
 }

@@ -3,17 +3,23 @@
 mod accounts;
 pub mod bot_api;
 mod media;
+mod moved;
+mod owner;
 mod people;
 pub mod receiver;
+mod reminders;
 mod replies;
+mod strangers;
 mod telegram;
 mod tool;
+mod updates;
 mod webhook;
 
 use serde_json::{Value, json};
 
 use crate::stage::{Api, admin, call, config, until};
-use crate::support::{Gateway, WsClient};
+use crate::support::{Gateway, GatewayOptions, MockProvider, WsClient};
+use bot_api::{BotApi, TOKEN};
 
 /// What signs, in all tests.
 pub const SIGNING: &str = "a-secret-of-32-characters-or-more";
@@ -24,6 +30,17 @@ pub fn with_channels(provider: &str, channels: &Value) -> Value {
     config["channels"] = channels.clone();
     config["session"] = json!({"dmScope": "per-channel-peer"});
     config
+}
+
+/// A gateway with a bot of this API.
+pub async fn with_bot(api: &BotApi, mock: &MockProvider, settings: &Value) -> Gateway {
+    let mut telegram = json!({"botToken": TOKEN, "apiRoot": api.url(), "allowFrom": [7],
+        "streaming": "off"});
+    for (name, value) in settings.as_object().unwrap() {
+        telegram[name] = value.clone();
+    }
+    let config = with_channels(mock.address(), &json!({"telegram": telegram}));
+    Gateway::start(GatewayOptions::with_config(config)).await
 }
 
 /// A client of a gateway whose webhook runs.

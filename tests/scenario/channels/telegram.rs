@@ -4,9 +4,9 @@ use serde_json::{Value, json};
 
 use super::bot_api::{BotApi, OTHER_TOKEN, TOKEN};
 use super::receiver::post;
-use super::{patch, with_channels};
+use super::{patch, with_bot};
 use crate::stage::{admin, call, history, lines, refusal, row, told, until};
-use crate::support::{Gateway, GatewayOptions, MockProvider};
+use crate::support::{Gateway, MockProvider};
 
 struct Place {
     gateway: Gateway,
@@ -16,13 +16,7 @@ struct Place {
 
 async fn place(settings: &Value) -> Place {
     let (api, mock) = (BotApi::start().await, MockProvider::start().await);
-    let mut telegram = json!({"botToken": TOKEN, "apiRoot": api.url(), "allowFrom": [7],
-        "streaming": "off"});
-    for (name, value) in settings.as_object().unwrap() {
-        telegram[name] = value.clone();
-    }
-    let config = with_channels(mock.address(), &json!({"telegram": telegram}));
-    let gateway = Gateway::start(GatewayOptions::with_config(config)).await;
+    let gateway = with_bot(&api, &mock, settings).await;
     Place { gateway, api, _mock: mock }
 }
 
@@ -203,6 +197,18 @@ async fn an_answer_is_shown_while_it_is_written_and_ends_as_one_message() {
     })
     .await;
     assert_eq!(place.api.shown().len(), 2);
+}
+
+#[tokio::test]
+async fn a_phone_rings_for_an_answer_that_is_shown_while_it_is_written() {
+    let place = place(&json!({"streaming": "partial"})).await;
+    place.api.direct(1, 7, "@mock stream n=60 delay=80");
+    until("it is edited", async || {
+        place.api.shown().first().is_some_and(|it| it.edits > 0).then_some(())
+    })
+    .await;
+    let first = &place.api.calls("sendMessage")[0];
+    assert!(first["disable_notification"].is_null(), "no edit rings: {first}");
 }
 
 #[tokio::test]

@@ -355,6 +355,20 @@ async fn commands_of_a_chat_have_the_rights_of_who_wrote_them() {
 }
 
 #[tokio::test]
+async fn a_stop_that_comes_again_stops_nothing_more() {
+    let place = place(&json!({})).await;
+    place.bring(&from_ann("1", "@mock stream n=500 delay=50")).await;
+    place.is_answering_ann().await;
+    let stopped = place.bring(&from_ann("2", "stop")).await;
+    assert_eq!(place.receiver.texts(1).await, ["⚙️ Stopped."]);
+    place.bring(&from_ann("3", "@mock stream n=20 delay=50")).await;
+    place.is_answering_ann().await;
+    assert_eq!(place.bring(&from_ann("2", "stop")).await, stopped);
+    let texts = place.receiver.texts(2).await;
+    assert_ne!(texts[1], texts[0], "the second run is answered");
+}
+
+#[tokio::test]
 async fn an_operator_sends_and_acts_by_methods() {
     let place = place(&json!({})).await;
     let mut client = admin(&place.gateway).await;

@@ -1,0 +1,78 @@
+//! Updates of a bot: their numbers, and those of many people at a time.
+
+use serde_json::json;
+
+use super::bot_api::BotApi;
+use super::with_bot;
+use crate::stage::until;
+use crate::support::MockProvider;
+
+async fn confirmed(api: &BotApi, update: i64) {
+    until("it is confirmed", async || (api.confirmed() == update + 1).then_some(())).await;
+}
+
+/// A message of 7 with a file that nobody is given yet, and one of 8, of which the API tells
+/// at a time; the numbers of both.
+fn said_at_a_time(api: &BotApi) -> [i64; 2] {
+    api.add_file("slow", b"the text of a file");
+    api.hold_file("slow");
+    let with_file = json!({"message_id": 1, "date": 1, "caption": "read this",
+        "from": {"id": 7, "is_bot": false, "first_name": "Ann"},
+        "chat": {"id": 7, "type": "private"},
+        "document": {"file_id": "slow", "file_name": "a.txt", "mime_type": "text/plain"}});
+    [api.say(with_file), api.direct(2, 8, "hello")]
+}
+
+#[tokio::test]
+async fn updates_that_are_numbered_anew_are_answered_and_are_given_once() {
+    let (api, mock) = (BotApi::start().await, MockProvider::start().await);
+    let _gateway = with_bot(&api, &mock, &json!({})).await;
+    let first = api.direct(1, 7, "hello");
+    api.shows_at_least(1).await;
+    confirmed(&api, first).await;
+    api.number_from(500);
+    let second = api.direct(2, 7, "after a week");
+    api.shows_at_least(2).await;
+    confirmed(&api, second).await;
+    // What is there already is known by its message, whatever its number is.
+    let again = api.direct(1, 7, "hello");
+    confirmed(&api, again).await;
+    let last = api.direct(3, 7, "last");
+    confirmed(&api, last).await;
+    api.shows(&["Echo: hello", "Echo: after a week", "Echo: last"]).await;
+    assert_eq!(api.given(), [first, second, again, last]);
+}
+
+#[tokio::test]
+async fn nobody_waits_for_the_files_of_somebody_who_wrote_at_the_same_time() {
+    let (api, mock) = (BotApi::start().await, MockProvider::start().await);
+    let both = said_at_a_time(&api);
+    let _gateway = with_bot(&api, &mock, &json!({"allowFrom": [7, 8]})).await;
+    api.shows(&["Echo: hello"]).await;
+    assert_eq!(api.given(), both);
+    assert_eq!(api.confirmed(), 0, "what is not passed on yet is not confirmed");
+    api.let_files_go();
+    confirmed(&api, both[1]).await;
+    api.shows_at_least(2).await;
+    assert_eq!(api.shown().len(), 2);
+}
+
+#[tokio::test]
+async fn a_kill_before_all_is_passed_on_repeats_it_and_nobody_is_answered_twice() {
+    let (api, mock) = (BotApi::start().await, MockProvider::start().await);
+    let both = said_at_a_time(&api);
+    let mut gateway = with_bot(&api, &mock, &json!({"allowFrom": [7, 8]})).await;
+    api.shows(&["Echo: hello"]).await;
+    gateway.kill9();
+    gateway.restart().await;
+    api.let_files_go();
+    confirmed(&api, both[1]).await;
+    api.direct(3, 8, "bye");
+    api.shows_at_least(3).await;
+    let mut told: Vec<_> = api.shown().into_iter().map(|it| (it.chat, it.text)).collect();
+    told.sort();
+    assert_eq!(told.len(), 3, "{told:?}");
+    assert_eq!(told[0].0, "7");
+    assert_eq!(told[1], ("8".to_owned(), "Echo: bye".to_owned()));
+    assert_eq!(told[2], ("8".to_owned(), "Echo: hello".to_owned()));
+}
