@@ -307,6 +307,7 @@ fn plain_request(catalog: &Catalog) -> ModelRequest {
         }],
         thinking: ThinkingLevel::Off,
         session_id: "s".into(),
+        needs_pictures: false,
     }
 }
 
@@ -876,6 +877,7 @@ async fn a_provider_that_is_not_there_is_named_without_its_path() {
         tools: vec![],
         thinking: ThinkingLevel::Off,
         session_id: "s".into(),
+        needs_pictures: false,
     };
     let error = provider.stream(&request, &mut |_| {}).await.unwrap_err();
     assert_eq!(error.kind, ProviderErrorKind::Network);
@@ -931,6 +933,7 @@ async fn an_ollama_that_answers_becomes_the_default() {
         }],
         thinking: ThinkingLevel::Off,
         session_id: "s".into(),
+        needs_pictures: false,
     };
     catalog.provider_for(&choice.model).stream(&request, &mut |_| {}).await.unwrap();
     let script = server.script.lock();

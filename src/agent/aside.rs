@@ -11,6 +11,7 @@ use crate::sessions::{SessionError, SessionKey};
 use super::models::SessionModel;
 use super::pictures;
 use super::prompt::Prompt;
+use super::pruning::Share;
 use super::runs::Runs;
 
 /// Longer than a good model thinks about a short question. Nobody can stop one,
@@ -71,6 +72,7 @@ impl Runs {
         let entry = entry.unwrap_or_default();
         let mut messages = parts.sessions.context(key).await?;
         pictures::fit(&mut messages, model.accepts_images(), &parts.sessions.media()).await;
+        Share::Usual.fit(messages.iter_mut(), model.context_window);
         let text = format!("{ABOUT}\n\n<btw_side_question>\n{question}\n</btw_side_question>");
         let now_ms = parts.clock.now_ms();
         messages.push(AgentMessage::User(UserMessage::text(text, now_ms)));
@@ -85,6 +87,7 @@ impl Runs {
             tools: toolbox.specs(),
             thinking: ThinkingLevel::Off,
             session_id: entry.session_id.clone(),
+            needs_pictures: false,
         };
         let system = |model: &ModelInfo| prompt.render(model, ThinkingLevel::Off, &[]);
         let mut route =

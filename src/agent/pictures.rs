@@ -2,6 +2,7 @@
 //! their names where it does not.
 
 use crate::protocol::message::{AgentMessage, ContentBlock, UserContent, UserMessage};
+use crate::providers::{PictureSize, picture_fits};
 use crate::sessions::{Media, RECEIPT_MEMBER, StoredMedia};
 
 /// Fits the messages of a context to a model.
@@ -40,12 +41,21 @@ fn name_pictures(user: &mut UserMessage, files: &[StoredMedia]) {
     }
 }
 
+/// Pictures that the message does not hold are added, unless no provider takes them.
 async fn show_pictures(user: &mut UserMessage, files: &[StoredMedia], media: &Media) {
     let UserContent::Blocks(blocks) = &mut user.content else { return };
+    let mut lines = String::new();
     for file in files.iter().filter(|file| file.is_picture_apart()) {
-        if let Some(data) = media.base64(file).await {
+        // Its file may be gone.
+        let Some(data) = media.base64(file).await else { continue };
+        if picture_fits(PictureSize::of_base64(&data)) {
             blocks.push(ContentBlock::image(data, &file.mime_type));
+        } else {
+            lines.extend(["[image omitted, too large to be shown: ", &file.path, "]\n"]);
         }
+    }
+    if !lines.is_empty() {
+        put_above(user, &lines);
     }
 }
 
@@ -66,6 +76,7 @@ fn put_above(user: &mut UserMessage, lines: &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::providers::testing::png;
     use serde_json::json;
 
     fn user(text: &str, inline: bool) -> AgentMessage {
@@ -107,6 +118,25 @@ mod tests {
         fit(&mut messages, true, &Media::new(home.path())).await;
         assert_eq!(blocks(&messages[0]).len(), 1);
         assert_eq!(blocks(&messages[1])[1], ContentBlock::image("TWFu", "image/png"));
+    }
+
+    #[tokio::test]
+    async fn a_picture_that_no_provider_takes_is_named_instead() {
+        let home = tempfile::tempdir().unwrap();
+        let inbound = home.path().join("media/inbound");
+        std::fs::create_dir_all(&inbound).unwrap();
+        let shown = async || {
+            let mut messages = [user("look", false)];
+            fit(&mut messages, true, &Media::new(home.path())).await;
+            messages
+        };
+        std::fs::write(inbound.join("a.png"), png(8001, 1)).unwrap();
+        let messages = shown().await;
+        assert_eq!(blocks(&messages[0]).len(), 1);
+        let line = "[image omitted, too large to be shown: /m/a.png]\nlook";
+        assert_eq!(messages[0].text(), line);
+        std::fs::write(inbound.join("a.png"), png(8000, 1)).unwrap();
+        assert_eq!(blocks(&shown().await[0]).len(), 2);
     }
 
     #[tokio::test]

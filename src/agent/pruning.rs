@@ -2,6 +2,12 @@
 //!
 //! Promises: transcripts keep everything; what was said by people and models
 //! stays whole, and so do recent results and those with pictures.
+//!
+//! [`Share`] is for what is too long at any age.
+
+mod share;
+
+pub use share::{Share, unseen};
 
 use crate::config::PruningSettings;
 use crate::protocol::message::{

@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 use crate::config::Settings;
 use crate::protocol::ErrorShape;
 use crate::protocol::message::{ContentBlock, UserContent, UserMessage};
+use crate::providers::{PictureSize, picture_fits};
 use crate::registry::{Ctx, Reply};
 use crate::sessions::{
     MEDIA_MEMBER, Media, MediaType, NewMedia, SessionKey, StagedMedia, StoredMedia,
@@ -191,7 +192,7 @@ struct Arranged {
 }
 
 /// Pictures become blocks; other files, and pictures that are too large for
-/// that, are named above the text. Short texts follow below it.
+/// that or for a model, are named above the text. Short texts follow below it.
 fn arrange(text: &str, attachments: Vec<Attachment>, media: &Media, ids: &dyn Ids) -> Arranged {
     let (mut pictures, mut named, mut texts) = (Vec::new(), Vec::new(), Vec::new());
     let (mut stored, mut files, mut uploaded) = (Vec::new(), Vec::new(), Vec::new());
@@ -206,7 +207,7 @@ fn arrange(text: &str, attachments: Vec<Attachment>, media: &Media, ids: &dyn Id
         let path = media.path(&name).to_string_lossy().into_owned();
         let (Held::Here(shown) | Held::Uploaded { beginning: shown, .. }) = &held;
         let is_small = usize::try_from(size).is_ok_and(|size| size <= INLINE_MAX);
-        let inline = kind.is_picture() && is_small;
+        let inline = kind.is_picture() && is_small && picture_fits(PictureSize::of(shown));
         if inline {
             pictures.push(ContentBlock::image(STANDARD.encode(shown), kind.mime));
         } else {
@@ -288,6 +289,7 @@ fn text_file(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::providers::testing::png;
     use crate::support::RandomIds;
 
     const DOT: &str = "iVBORw0KGgo=";
@@ -380,6 +382,11 @@ mod tests {
             STANDARD.encode([b"\x89PNG\r\n\x1a\n".as_slice(), &vec![0; INLINE_MAX]].concat());
         let file =
             json!({"fileName": "a.txt", "mimeType": "text/plain", "content": "PC9maWxlPg=="});
+        let wide = json!({"content": STANDARD.encode(png(8001, 1))});
+        let (blocks, stored) = arranged("look", &[wide]);
+        let line = format!("[media attached: {} (image/png)]\nlook", stored[0].path);
+        assert_eq!(text(&blocks), line);
+        assert!(blocks.len() == 1 && stored[0].is_picture_apart());
         let (blocks, stored) = arranged("look", &[json!({"content": large}), file]);
         assert_eq!(blocks.len(), 1);
         let lines: Vec<_> = text(&blocks).lines().collect();

@@ -2,7 +2,8 @@
 //!
 //! Owns: one call, from the request to the answer as it is read, for every
 //! such API. Must not: retry; `Retry` does, but for one thing: what a server
-//! refuses to be asked is left out and the rest asked again.
+//! refuses to be asked is left out and the rest asked again. Pictures are part
+//! of that: refused once, they would be refused with every later message.
 
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -13,6 +14,7 @@ use serde_json::Value;
 use super::answer::Answer;
 use super::error::{ErrorStyle, ProviderError};
 use super::http::{EventStream, Framing, Http, Post};
+use super::pictures::without_pictures;
 use super::reader::{self, Reader};
 use super::{EventSink, ModelInfo, ModelRequest, Provider};
 use crate::protocol::message::AssistantMessage;
@@ -61,6 +63,7 @@ impl<A: HttpApi> HttpProvider<A> {
     async fn open(&self, request: &ModelRequest) -> Result<EventStream, ProviderError> {
         let model = &request.model;
         let mut body = A::body(request);
+        let mut may_show = true;
         loop {
             let post = Post {
                 model,
@@ -75,9 +78,13 @@ impl<A: HttpApi> HttpProvider<A> {
                 Err(error) => error,
             };
             let refused = error.refused_feature().filter(|name| A::DISPENSABLE.contains(name));
-            if refused.and_then(|name| body.as_object_mut()?.remove(name)).is_none() {
-                return Err(error);
+            if refused.and_then(|name| body.as_object_mut()?.remove(name)).is_some() {
+                continue;
             }
+            let without = Some(request).filter(|_| may_show && error.refuses_pictures());
+            let Some(without) = without.and_then(without_pictures) else { return Err(error) };
+            tracing::warn!(model = %model.id, %error, "asked again without pictures");
+            (body, may_show) = (A::body(&without), false);
         }
     }
 }

@@ -193,6 +193,15 @@ impl ProviderError {
         }
     }
 
+    /// Whether the request may do without its pictures: one is too large or of a kind
+    /// that the provider does not know, or there are too many, or too much of them.
+    pub(super) fn refuses_pictures(&self) -> bool {
+        let text = self.message.to_lowercase();
+        // Google says only how long a request may be.
+        let is_said = ["image", "payload size"].iter().any(|words| text.contains(words));
+        self.kind == ProviderErrorKind::BadRequest && (self.status == Some(413) || is_said)
+    }
+
     /// The word for `errorKind` of chat events.
     pub const fn wire_kind(&self) -> &'static str {
         match self.kind {
@@ -347,6 +356,19 @@ mod tests {
         assert!(!ProviderError::timed_out(Duration::from_secs(1)).is_retryable());
         let overflow = ProviderError::from_status(ErrorStyle::OpenAi, 500, "prompt is too long");
         assert!(!overflow.is_retryable());
+    }
+
+    #[test]
+    fn pictures_are_refused_in_words_or_by_size() {
+        let refuses = |status, message: &str| {
+            let body = json!({"error": {"message": message}}).to_string();
+            ProviderError::from_status(ErrorStyle::Anthropic, status, &body).refuses_pictures()
+        };
+        assert!(refuses(400, "image dimensions exceed max allowed size: 8000 pixels"));
+        assert!(refuses(400, "Image does not match the provided media type"));
+        assert!(refuses(413, "Request exceeds the maximum size"));
+        assert!(refuses(400, "Request payload size exceeds the limit: 20971520 bytes."));
+        assert!(!refuses(400, "unknown field") && !refuses(429, "too many images"));
     }
 
     #[test]

@@ -27,6 +27,7 @@ mod openai_completions;
 mod openai_responses;
 mod overflow;
 mod parts;
+mod pictures;
 mod probe;
 mod reader;
 mod retry;
@@ -47,6 +48,7 @@ pub use embeddings::{EmbeddingModel, EmbeddingSettings, Embeddings, EmbeddingsRe
 pub use error::{ErrorStyle, ProviderError, ProviderErrorKind, text_for_people};
 pub use failover::{Attempt, Failover, FallbackNotice, Route};
 pub use http::{Clients, HttpLimits, is_loopback, root_cause};
+pub use pictures::{PictureSize, picture_fits};
 pub use probe::{ProbeFailure, probe};
 pub use retry::{RetryNotice, RetryPolicy};
 pub use wishes::AnswerWishes;
@@ -127,6 +129,8 @@ pub struct ModelRequest {
     pub thinking: ThinkingLevel,
     /// Stable id of the conversation, for providers that cache by it.
     pub session_id: String,
+    /// Whether it is about its pictures: without them there is nothing to ask.
+    pub needs_pictures: bool,
 }
 
 impl ModelRequest {

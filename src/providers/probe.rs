@@ -41,6 +41,7 @@ pub async fn probe(
         tools: Vec::new(),
         thinking: ThinkingLevel::Off,
         session_id: "probe".into(),
+        needs_pictures: false,
     };
     let mut ignore = |_| {};
     match tokio::time::timeout(limit, provider.stream(&request, &mut ignore)).await {

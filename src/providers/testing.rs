@@ -62,6 +62,7 @@ pub fn request_to(model: ModelInfo, messages: Vec<AgentMessage>) -> ModelRequest
         tools: vec![],
         thinking: ThinkingLevel::Off,
         session_id: "s".into(),
+        needs_pictures: false,
     }
 }
 
@@ -86,6 +87,12 @@ pub fn wire(api: &str, messages: &[AgentMessage]) -> Vec<serde_json::Value> {
 /// The tool `read`, with these parameters.
 pub fn read_tool(parameters: serde_json::Value) -> ToolSpec {
     ToolSpec { name: "read".into(), description: "Reads a file.".into(), parameters }
+}
+
+/// The beginning of a PNG of this size.
+pub fn png(width: u32, height: u32) -> Vec<u8> {
+    let start = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR".as_slice();
+    [start, &width.to_be_bytes(), &height.to_be_bytes()].concat()
 }
 
 /// What a user said.

@@ -178,5 +178,6 @@ fn request(case: &Case, model: Arc<clawgate::providers::ModelInfo>) -> ModelRequ
         tools: tools.collect(),
         thinking: ThinkingLevel::parse(level).unwrap(),
         session_id: text(&case.options["sessionId"]).unwrap_or_default(),
+        needs_pictures: false,
     }
 }

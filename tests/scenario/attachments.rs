@@ -128,6 +128,42 @@ async fn a_large_picture_is_a_file_that_the_model_sees_once(api: Api) {
     assert!(asked(&mock).contains("[media attached: "));
 }
 
+async fn a_picture_that_the_provider_refuses_does_not_end_the_conversation(api: Api) {
+    let (gateway, mock) = with_input(api, &json!(["text", "image"])).await;
+    mock.refuse_pictures();
+    let mut client = admin(&gateway).await;
+    let picture = json!([{"type": "image", "content": DOT}]);
+    send_and_wait(&mut client, "run-1", "@mock text text=seen", picture).await;
+    let end = ask(&mut client, "main", "and now?", "run-2").await;
+    assert_eq!(text_of(&end["message"]), "Echo: and now?");
+    let requests = mock.requests();
+    let has = |text: &str| {
+        requests.iter().map(|it| it.body.to_string().contains(text)).collect::<Vec<_>>()
+    };
+    assert_eq!(has(DOT), [true, false, true, false]);
+    let left_out = "(image left out: the provider does not take it)";
+    assert_eq!(has(left_out), [false, true, false, true]);
+    let messages = history(&mut client, "main").await;
+    let roles: Vec<_> = messages.iter().map(|message| message["role"].as_str().unwrap()).collect();
+    assert_eq!(roles, ["user", "assistant", "user", "assistant"], "no error is told");
+}
+
+/// The beginning of a PNG that is wider than any provider takes.
+const WIDE: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\x1f\x41\0\0\0\x01";
+
+async fn a_picture_of_too_many_pixels_is_a_file_that_the_model_is_told_of(api: Api) {
+    let (gateway, mock) = with_input(api, &json!(["text", "image"])).await;
+    let mut client = admin(&gateway).await;
+    let data = STANDARD.encode(WIDE);
+    send_and_wait(&mut client, "run-1", "look", json!([{"content": data}])).await;
+    let path = folder(&gateway, "inbound").pop().unwrap();
+    let asked = asked(&mock);
+    assert!(!asked.contains(&data), "{asked}");
+    for line in ["[image omitted, too large to be shown: ", "[media attached: "] {
+        assert!(asked.contains(&format!("{line}{}", path.display())), "{asked}");
+    }
+}
+
 #[tokio::test]
 async fn a_text_file_is_named_and_quoted_for_the_model() {
     let (gateway, mock) = scripted(Api::OpenAi).await;
@@ -238,4 +274,6 @@ with_both_apis! {
     a_picture_reaches_a_model_that_sees_and_is_kept_whole;
     a_model_that_does_not_see_is_told_where_the_picture_is;
     a_large_picture_is_a_file_that_the_model_sees_once;
+    a_picture_that_the_provider_refuses_does_not_end_the_conversation;
+    a_picture_of_too_many_pixels_is_a_file_that_the_model_is_told_of;
 }

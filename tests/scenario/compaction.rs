@@ -373,6 +373,93 @@ async fn a_conversation_that_became_too_long_is_summed_up_and_answered() {
     assert_eq!(row(&mut client, "agent:main:s").await["compactionCount"], 2);
 }
 
+/// A gateway that takes its model for one that reads 32 000 tokens; it reads `window`.
+async fn narrow(window: usize) -> (Gateway, MockProvider) {
+    let mock = MockProvider::start().await;
+    mock.limit("mock-1", window);
+    let mut config = default_config(mock.address());
+    config["models"]["providers"]["mock"]["models"][0]["contextWindow"] = json!(32_000);
+    (Gateway::start(GatewayOptions::with_config(config)).await, mock)
+}
+
+/// Has the model call a command that prints so many bytes.
+fn printing(bytes: usize) -> String {
+    let args = json!({"command": format!("head -c {bytes} /dev/zero | tr '\\0' x")});
+    format!("@mock tool name=exec args={args} then=\"done\"")
+}
+
+/// Asks for 190 000 bytes of a tool, and then for something else; how long the part of them is
+/// that the model was shown each time.
+async fn asks_twice(gateway: &Gateway, mock: &MockProvider) -> Vec<usize> {
+    let mut client = admin(gateway).await;
+    let end = ask(&mut client, "s", &printing(190_000), "run-1").await;
+    assert_eq!((&end["state"], text_of(&end["message"])), (&json!("final"), "done".to_owned()));
+    let end = ask(&mut client, "s", "and now?", "run-2").await;
+    assert_eq!(text_of(&end["message"]), "Echo: and now?");
+    let kept = files(&folder(gateway));
+    let whole = "x".repeat(190_000);
+    assert!(kept.iter().any(|(_, bytes)| String::from_utf8_lossy(bytes).contains(&whole)));
+    let requests = mock.requests();
+    let results = requests.iter().filter_map(|request| {
+        let messages = request.body["messages"].as_array().unwrap();
+        let result = messages.iter().find(|message| message["role"] == "tool")?;
+        let text = result["content"].as_str().unwrap();
+        assert!(text.contains("x\n...\nx"), "its begin and its end");
+        assert!(text.contains("\n\n[Tool result trimmed: kept first "), "a note says so");
+        Some(text.matches('x').count())
+    });
+    results.collect()
+}
+
+#[tokio::test]
+async fn a_result_longer_than_the_context_is_shown_in_part_and_kept_whole() {
+    let (gateway, mock) = narrow(32_000).await;
+    // 30 % of the context, at 4 bytes to a token.
+    assert_eq!(asks_twice(&gateway, &mock).await, [38_400, 38_400]);
+    assert_eq!(mock.requests().len(), 3);
+
+    // A side question is asked with the same part of it.
+    let mut client = admin(&gateway).await;
+    start(&mut client, "s", "/btw @mock text text=\"Many of them.\"", "aside").await;
+    let told = event(&client, |frame| frame["event"] == "chat.side_result").await;
+    assert_eq!(told["text"], "Many of them.", "{told}");
+    let asked = mock.requests().pop().unwrap().body["messages"].to_string();
+    assert!(asked.contains("<btw_side_question>") && asked.contains("[Tool result trimmed: "));
+}
+
+#[tokio::test]
+async fn less_of_results_is_shown_to_a_model_that_finds_them_too_long() {
+    let (gateway, mock) = narrow(9_000).await;
+    // Nothing can be summed up that is not recent.
+    assert_eq!(asks_twice(&gateway, &mock).await, [38_400, 12_800, 38_400, 12_800]);
+    assert_eq!(mock.requests().len(), 5);
+}
+
+#[tokio::test]
+async fn less_of_results_is_shown_where_a_summary_was_not_enough() {
+    let mock = Aimock::start();
+    let mut config = default_config(mock.address());
+    config["agents"]["defaults"]["compaction"] = json!({"keepRecentTokens": 1});
+    config["models"]["providers"]["mock"]["models"][0]["contextWindow"] = json!(20_000);
+    let gateway = Gateway::start(GatewayOptions::with_config(config)).await;
+    let mut client = admin(&gateway).await;
+    let end = ask(&mut client, "s", "print a lot", "run-1").await;
+    assert_eq!(
+        (&end["state"], text_of(&end["message"])),
+        (&json!("final"), "Now all of it fits.".to_owned())
+    );
+    let list = call(&mut client, "sessions.compaction.list", json!({"key": "s"})).await;
+    assert_eq!(list["checkpoints"][0]["reason"], "overflow-retry");
+    let requests = mock.requests().await;
+    let shown = requests.iter().filter_map(|request| {
+        let messages = request["body"]["messages"].as_array()?;
+        let result = messages.iter().find(|message| message["role"] == "tool")?;
+        Some(result["content"].as_str()?.matches('x').count())
+    });
+    // Before the summary, after it, and once more.
+    assert_eq!(shown.collect::<Vec<_>>(), [24_000, 24_000, 8_000]);
+}
+
 #[tokio::test]
 async fn a_conversation_that_leaves_no_room_for_an_answer_is_summed_up_first() {
     let mock = MockProvider::start().await;

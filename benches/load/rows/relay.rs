@@ -87,6 +87,7 @@ async fn answer(catalog: &Catalog, text: &str, chunks: usize) -> anyhow::Result<
         tools: vec![],
         thinking: ThinkingLevel::Off,
         session_id: "bench".into(),
+        needs_pictures: false,
     };
     let (mut deltas, mut peak) = (0_usize, 0.0_f64);
     let mut count = |event: StreamEvent| {

@@ -24,6 +24,7 @@ use super::emitter::Emitter;
 use super::feed::RunNews;
 use super::models::SessionModel;
 use super::parts::RunsParts;
+use super::pruning::Share;
 use super::run::{AbortReason, ActiveRun};
 
 /// A provider that says nothing for so long will not; the lane must go on
@@ -111,10 +112,12 @@ async fn compact_as(
     (reason, instructions): (CompactionReason, Option<&str>),
 ) -> Result<Compacted, CompactError> {
     let key = &run.key;
-    let context = parts.sessions.context_entries(key).await?;
+    let mut context = parts.sessions.context_entries(key).await?;
     let entry = parts.sessions.entry(key).await?.unwrap_or_default();
     let SessionModel { name, info } = parts.models.of_session(key, Some(&entry));
     let model = info.ok_or_else(|| CompactError::Model(format!("Unknown model: {name}")))?;
+    // Long results count as what the model gets to see of them.
+    Share::Usual.fit(context.iter_mut().map(|entry| &mut entry.message), model.context_window);
     // A small model that kept as much as a large one would keep all it can read.
     let keep = parts.settings.now().agents.defaults.compaction_keep_recent_tokens;
     let keep = keep.min(model.context_window / 2);

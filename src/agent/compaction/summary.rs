@@ -93,6 +93,7 @@ fn request(
         tools: Vec::new(),
         thinking: ThinkingLevel::Off,
         session_id: session_id.to_owned(),
+        needs_pictures: false,
     }
 }
 

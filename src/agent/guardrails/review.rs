@@ -73,6 +73,7 @@ async fn answer(cx: &ToolContext, call: &ToolCall) -> Result<String, String> {
         tools: Vec::new(),
         thinking: ThinkingLevel::Off,
         session_id: format!("review:{}", call.id),
+        needs_pictures: false,
     };
     let mut route = parts.models.route(&cx.key, &agent, model).unremembered();
     let answer = route.stream(&mut request, &|_| SYSTEM.to_owned(), &mut |_| {}).await;

@@ -14,6 +14,7 @@ use serde_json::json;
 use crate::agent::tools::ToolOutput;
 use crate::agent::tools::files::PICTURE_MAX;
 use crate::protocol::message::ContentBlock;
+use crate::providers::{PictureSize, picture_fits};
 use crate::sessions::MediaType;
 use crate::telemetry::without_secrets;
 
@@ -102,6 +103,7 @@ impl Made {
     fn picture(&mut self, data: String, mime_type: &str) {
         let fits = data.len() <= PICTURE_MAX && self.pictures < MAX_PICTURES;
         let bytes = fits.then(|| STANDARD.decode(&data).ok()).flatten();
+        let bytes = bytes.filter(|bytes| picture_fits(PictureSize::of(bytes)));
         let kind = bytes.map(|bytes| MediaType::of(&bytes, ""));
         if let Some(kind) = kind.filter(|kind| kind.is_picture()) {
             self.pictures += 1;
@@ -117,6 +119,7 @@ mod tests {
     use serde_json::Value;
 
     use super::*;
+    use crate::providers::testing;
 
     fn read(result: Value) -> ToolOutput {
         output("docs", "look", serde_json::from_value(result).unwrap())
@@ -177,7 +180,8 @@ mod tests {
         let svg = STANDARD.encode("<svg/>");
         let mut large = b"\x89PNG\r\n\x1a\n".to_vec();
         large.resize(PICTURE_MAX, 0);
-        for data in ["", "no base64!", &svg, &STANDARD.encode(large)] {
+        let wide = STANDARD.encode(testing::png(8001, 1));
+        for data in ["", "no base64!", &svg, &STANDARD.encode(large), &wide] {
             let left_out = ContentBlock::text("[a picture that is left out, image/svg+xml]");
             assert_eq!(shown(data, "image/svg+xml"), [left_out]);
         }

@@ -73,6 +73,7 @@ impl Guard {
         });
         let own = [
             paths.config_path.clone(),
+            paths.dotenv_file(),
             paths.token_file(),
             paths.database(),
             paths.instance_lock(),

@@ -8,17 +8,17 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
+use super::files::PICTURE_MAX;
 use super::{Tool, ToolContext, ToolOutput};
 use crate::agent::web::wrap;
 use crate::nodes::{NodeCall, NodeRow, policy};
 use crate::protocol::message::ContentBlock;
-use crate::providers::ToolSpec;
+use crate::providers::{PictureSize, ToolSpec, picture_fits};
+use crate::sessions::MediaType;
 use crate::support::{BoxFuture, without_nulls};
 
 /// Most characters of an answer that the model gets to see.
 const MAX_SHOWN: usize = 50_000;
-/// A picture larger than this, in base64, is not shown to the model.
-const MAX_PICTURE: usize = 8 * 1024 * 1024;
 /// How long a node may take when the call does not say, as in the original.
 const DEFAULT_TIMEOUT_MS: u64 = 30_000;
 /// The longest that a call may give it.
@@ -169,24 +169,30 @@ fn asked(action: &str, arguments: &Value) -> Result<(String, Value), String> {
 /// What a node has answered: a picture as a picture, the rest as JSON.
 fn told(cx: &ToolContext, row: &NodeRow, command: &str, mut payload: Value) -> ToolOutput {
     let format = payload["format"].as_str().unwrap_or_default().to_ascii_lowercase();
-    let mime_type = match format.as_str() {
-        "png" => Some("image/png"),
-        "jpg" | "jpeg" => Some("image/jpeg"),
-        _ => None,
-    };
-    let mut picture = None;
-    if let (Some(mime_type), Some(data)) = (mime_type, payload["base64"].as_str()) {
-        if data.len() <= MAX_PICTURE {
-            picture = Some(ContentBlock::image(data, mime_type));
-        }
-        payload["base64"] = json!(format!("<{} characters>", data.len()));
+    let is_picture = matches!(format.as_str(), "png" | "jpg" | "jpeg");
+    let mut shown_picture = None;
+    if let Some(data) = payload["base64"].as_str().filter(|_| is_picture) {
+        shown_picture = picture(data);
+        let left_out = if shown_picture.is_some() { "" } else { ", left out" };
+        payload["base64"] = json!(format!("<{} characters{left_out}>", data.len()));
     }
     let (id, source) = (cx.parts().ids.uuid(), format!("node {} {command}", row.node_id));
     let shown = wrap(&format!("{payload:#}"), &source, &id, MAX_SHOWN);
     let mut output = ToolOutput::text(shown.text);
-    output.content.extend(picture);
+    output.content.extend(shown_picture);
     let details = json!({"nodeId": row.node_id, "command": command, "truncated": shown.is_cut});
     ToolOutput { details: Some(details), ..output }
+}
+
+/// A picture in base64, if providers take it: what it is, its bytes say.
+fn picture(data: &str) -> Option<ContentBlock> {
+    if data.len() > PICTURE_MAX {
+        return None;
+    }
+    let bytes = STANDARD.decode(data).ok()?;
+    let kind = MediaType::of(&bytes, "");
+    let fits = kind.is_picture() && picture_fits(PictureSize::of(&bytes));
+    fits.then(|| ContentBlock::image(data, kind.mime))
 }
 
 fn parameters() -> Value {
@@ -216,6 +222,21 @@ fn parameters() -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::providers::testing::png;
+
+    #[test]
+    fn a_picture_of_a_node_is_what_its_bytes_say_and_one_that_no_model_takes_is_left_out() {
+        let data = STANDARD.encode(png(8000, 1));
+        assert_eq!(picture(&data), Some(ContentBlock::image(data.clone(), "image/png")));
+        let jpeg = STANDARD.encode(b"\xff\xd8\xff\xe0");
+        assert_eq!(picture(&jpeg), Some(ContentBlock::image(jpeg.clone(), "image/jpeg")));
+        let wide = STANDARD.encode(png(8001, 1));
+        let mut heavy = png(1, 1);
+        heavy.resize(PICTURE_MAX, 0);
+        for data in ["", "no base64!", "aGVsbG8=", &wide, &STANDARD.encode(heavy)] {
+            assert_eq!(picture(data), None);
+        }
+    }
 
     #[test]
     fn programs_of_a_node_are_not_for_this_tool() {

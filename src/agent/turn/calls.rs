@@ -97,7 +97,7 @@ impl Turn<'_> {
         // session for every provider (#10310).
         for (card, output) in calls.cards.into_iter().zip(calls.outputs) {
             let Some(output) = output else { continue };
-            self.fill.grows(&output.content);
+            self.fill.grows(&output.content, model.context_window);
             let files =
                 named_files::of_result(&card.call.name, &output.content, output.details.as_ref());
             if !files.is_empty() {

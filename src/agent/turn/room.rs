@@ -1,8 +1,10 @@
 //! Room for the conversation: what is long ago is summed up before the model
-//! cannot read it any more, or when it has said so.
+//! cannot read it any more, or when it has said so. What no summary helps with
+//! are results of tools: less of them is shown.
 
 use super::{Stop, TOO_LONG, Turn};
 use crate::agent::compaction::{self, CompactError};
+use crate::agent::pruning;
 use crate::protocol::message::{ContentBlock, Usage};
 use crate::providers::ModelInfo;
 use crate::sessions::{CompactionReason, SessionEntry};
@@ -32,9 +34,10 @@ impl Fill {
         }
     }
 
-    /// More will be read.
-    pub fn grows(&mut self, content: &[ContentBlock]) {
-        self.tokens += compaction::block_tokens(content);
+    /// A result will be read, by a model that reads `window` tokens.
+    pub fn grows(&mut self, result: &[ContentBlock], window: u64) {
+        let whole = compaction::block_tokens(result);
+        self.tokens += whole.saturating_sub(pruning::unseen(result, window));
     }
 }
 
@@ -63,20 +66,32 @@ impl Turn<'_> {
         Ok(())
     }
 
-    /// The model refused the conversation as too long: sums up what is long ago,
-    /// so that it can be asked once more.
-    pub(super) async fn make_room(&mut self, message: String) -> Result<(), Stop> {
+    /// The model, which should read `window` tokens, refused the conversation as
+    /// too long: sums up what is long ago, and when that is not enough shows it
+    /// less of results, so that it can be asked once more.
+    pub(super) async fn make_room(&mut self, message: String, window: u64) -> Result<(), Stop> {
+        if !std::mem::replace(&mut self.has_compacted, true) && self.sum_up().await? {
+            return Ok(());
+        }
+        let context = self.parts.sessions.context(&self.run.key).await?;
+        let smaller = self.share.smaller(&context, window);
+        self.share = smaller.ok_or(Stop::Failed { message, kind: TOO_LONG })?;
+        Ok(())
+    }
+
+    /// Sums up what is long ago, and answers whether that was possible.
+    async fn sum_up(&mut self) -> Result<bool, Stop> {
         let reason = CompactionReason::OverflowRetry;
         let done = compaction::compact(self.parts, self.run, &mut self.emitter, reason).await;
         match done {
             Ok(done) => {
                 self.fill.tokens = done.compaction.tokens_after;
-                Ok(())
+                Ok(true)
             }
             Err(CompactError::Stopped(reason)) => Err(Stop::Aborted(reason)),
             Err(error) => {
                 tracing::warn!(run = %self.run.id, %error, "conversation too long and not compacted");
-                Err(Stop::Failed { message, kind: TOO_LONG })
+                Ok(false)
             }
         }
     }

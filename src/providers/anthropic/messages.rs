@@ -8,9 +8,10 @@ use serde_json::{Value, json};
 use super::super::ModelRequest;
 use super::super::compose::compose;
 use super::super::parts::{NO_OUTPUT, SEE_IMAGE, images_of, lines_of};
+use super::pictures;
 use crate::protocol::message::{
-    AgentMessage, AssistantMessage, ContentBlock, ThinkingBlock, ToolResultMessage, UserContent,
-    text_of,
+    AgentMessage, AssistantMessage, ContentBlock, ImageBlock, ThinkingBlock, ToolResultMessage,
+    UserContent, text_of,
 };
 
 const MAX_ID: usize = 64;
@@ -20,14 +21,16 @@ const BEGINNING: &str = "(beginning of the conversation)";
 /// All messages of a request; the last one of a user gets `mark`.
 pub fn messages(request: &ModelRequest, mark: Option<&Value>) -> Vec<Value> {
     let mut wire: Vec<Value> = Vec::new();
-    let mut results: Vec<Value> = Vec::new();
-    for message in compose(&request.messages, &request.model, tool_id) {
-        if let AgentMessage::ToolResult(result) = &message {
-            results.push(tool_result(result));
+    let mut results = Results::default();
+    let mut composed = compose(&request.messages, &request.model, tool_id);
+    pictures::fit(&mut composed);
+    for message in &composed {
+        if let AgentMessage::ToolResult(result) = message {
+            results.push(result);
             continue;
         }
-        wire.extend(take_results(&mut results));
-        match &message {
+        wire.extend(results.take());
+        match message {
             AgentMessage::User(user) => wire.extend(user_message(&user.content)),
             AgentMessage::Assistant(answer) => {
                 if wire.is_empty() {
@@ -38,7 +41,7 @@ pub fn messages(request: &ModelRequest, mark: Option<&Value>) -> Vec<Value> {
             AgentMessage::ToolResult(_) => {}
         }
     }
-    wire.extend(take_results(&mut results));
+    wire.extend(results.take());
     if let Some(mark) = mark {
         mark_last_user(&mut wire, mark);
     }
@@ -51,12 +54,28 @@ fn tool_id(id: &str) -> String {
     id.chars().map(|c| if fits(c) { c } else { '_' }).take(MAX_ID).collect()
 }
 
-/// The results of all calls of an answer belong into one message.
-fn take_results(results: &mut Vec<Value>) -> Option<Value> {
-    if results.is_empty() {
-        return None;
+/// The results of the calls of an answer.
+#[derive(Default)]
+struct Results {
+    blocks: Vec<Value>,
+    /// Those of failed calls, which may hold text only.
+    pictures: Vec<Value>,
+}
+
+impl Results {
+    fn push(&mut self, result: &ToolResultMessage) {
+        self.blocks.push(tool_result(result));
+        if result.is_error {
+            self.pictures.extend(images_of(&result.content).map(picture));
+        }
     }
-    Some(json!({"role": "user", "content": std::mem::take(results)}))
+
+    /// All of them belong into one message, with nothing between them.
+    fn take(&mut self) -> Option<Value> {
+        let Self { mut blocks, pictures } = std::mem::take(self);
+        blocks.extend(pictures);
+        (!blocks.is_empty()).then(|| json!({"role": "user", "content": blocks}))
+    }
 }
 
 fn user_message(content: &UserContent) -> Option<Value> {
@@ -75,13 +94,17 @@ fn parts(blocks: &[ContentBlock]) -> Vec<Value> {
     let parts = blocks.iter().filter_map(|block| match block {
         ContentBlock::Text(block) if block.text.trim().is_empty() => None,
         ContentBlock::Text(block) => Some(json!({"type": "text", "text": block.text})),
-        ContentBlock::Image(image) => Some(json!({
-            "type": "image",
-            "source": {"type": "base64", "media_type": image.mime_type, "data": image.data},
-        })),
+        ContentBlock::Image(image) => Some(picture(image)),
         _ => None,
     });
     parts.collect()
+}
+
+fn picture(image: &ImageBlock) -> Value {
+    json!({
+        "type": "image",
+        "source": {"type": "base64", "media_type": image.mime_type, "data": image.data},
+    })
 }
 
 fn assistant(answer: &AssistantMessage) -> Option<Value> {
@@ -116,7 +139,7 @@ fn thinking(block: &ThinkingBlock) -> Option<Value> {
 
 fn tool_result(result: &ToolResultMessage) -> Value {
     let has_image = images_of(&result.content).next().is_some();
-    let content = if has_image {
+    let content = if has_image && !result.is_error {
         let mut parts = parts(&result.content);
         if text_of(&result.content).trim().is_empty() {
             parts.insert(0, json!({"type": "text", "text": SEE_IMAGE}));
@@ -124,8 +147,9 @@ fn tool_result(result: &ToolResultMessage) -> Value {
         json!(parts)
     } else {
         let text = lines_of(&result.content);
-        // The API refuses a failed call without text.
-        json!(if text.is_empty() { NO_OUTPUT } else { &text })
+        let stand_in = if has_image { SEE_IMAGE } else { NO_OUTPUT };
+        // The API refuses a failed call without text, and one with anything else.
+        json!(if text.trim().is_empty() { stand_in } else { &text })
     };
     json!({
         "type": "tool_result",

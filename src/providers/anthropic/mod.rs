@@ -3,6 +3,7 @@
 //! Owns: `POST {base}/v1/messages`. Must not: retry; `Retry` does.
 
 mod messages;
+mod pictures;
 mod request;
 mod stream;
 mod thinking;

@@ -173,12 +173,15 @@ impl Chunks {
 }
 
 impl WireUsage {
+    /// What was cached is part of the prompt already.
     fn read(&self) -> Usage {
+        let prompt = self.prompt.unwrap_or(0);
+        let cache_read = self.cached.unwrap_or(0).min(prompt);
         let thoughts = self.thoughts.unwrap_or(0);
         Usage {
-            input: self.prompt.unwrap_or(0),
+            input: prompt - cache_read,
             output: self.candidates.unwrap_or(0).saturating_add(thoughts),
-            cache_read: self.cached.unwrap_or(0),
+            cache_read,
             total_tokens: self.total.unwrap_or(0),
             ..Usage::default()
         }

@@ -12,7 +12,7 @@ mod plan;
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use axum::Router;
@@ -42,7 +42,38 @@ struct Shared {
     log: Mutex<Vec<Logged>>,
     /// Models and keys that do not work, and how they fail.
     broken: Mutex<HashMap<String, Failure>>,
+    /// How many tokens models read.
+    windows: Mutex<HashMap<String, usize>>,
+    /// Whether requests with pictures are refused.
+    is_blind: AtomicBool,
     serial: AtomicU64,
+}
+
+impl Shared {
+    /// How a request is refused for what it holds.
+    fn refuses(&self, body: &Value) -> Option<Failure> {
+        let messages = body["messages"].to_string();
+        let window = self.windows.lock().get(&model_of(body)).copied().unwrap_or(usize::MAX);
+        let count = tokens(&messages);
+        if count > window {
+            let message = format!("prompt is too long: {count} tokens > {window} maximum");
+            return Some(failure(400, &message));
+        }
+        let shows = [r#""type":"image_url""#, r#""type":"image""#];
+        let is_refused = self.is_blind.load(Ordering::Relaxed)
+            && shows.iter().any(|part| messages.contains(part));
+        is_refused.then(|| failure(400, "image dimensions exceed max allowed size: 8000 pixels"))
+    }
+}
+
+fn failure(status: u16, message: &str) -> Failure {
+    Failure {
+        status,
+        kind: "scripted_error".to_owned(),
+        message: message.to_owned(),
+        retry_after: None,
+        after_chunks: 0,
+    }
 }
 
 /// The provider; it stops when it is dropped.
@@ -73,14 +104,17 @@ impl MockProvider {
 
     /// From now on every call of this model, or with this key, fails.
     pub fn fail(&self, model_or_key: &str, status: u16, message: &str) {
-        let failure = Failure {
-            status,
-            kind: "scripted_error".to_owned(),
-            message: message.to_owned(),
-            retry_after: None,
-            after_chunks: 0,
-        };
-        self.shared.broken.lock().insert(model_or_key.to_owned(), failure);
+        self.shared.broken.lock().insert(model_or_key.to_owned(), failure(status, message));
+    }
+
+    /// From now on this model refuses longer conversations.
+    pub fn limit(&self, model: &str, tokens: usize) {
+        self.shared.windows.lock().insert(model.to_owned(), tokens);
+    }
+
+    /// From now on every call with pictures is refused.
+    pub fn refuse_pictures(&self) {
+        self.shared.is_blind.store(true, Ordering::Relaxed);
     }
 
     /// From now on it works again.
@@ -122,7 +156,7 @@ async fn serve(
     let names = [model_of(&body), key_of(&call.headers)];
     shared.log.lock().push(call);
     let broken = names.iter().find_map(|name| shared.broken.lock().get(name).cloned());
-    if let Some(failure) = broken {
+    if let Some(failure) = broken.or_else(|| shared.refuses(&body)) {
         let error = json!({ "type": failure.kind, "message": failure.message });
         return failure_answer(&failure, &json!({ "type": "error", "error": error }));
     }

@@ -12,12 +12,15 @@ use super::{PICTURE_MAX, blocking, count, reach, text};
 use crate::agent::reach::{Place, Reach};
 use crate::agent::tools::{Tool, ToolContext, ToolKind, ToolOutput};
 use crate::protocol::message::ContentBlock;
-use crate::providers::{InputKind, ModelInfo, ToolSpec};
+use crate::providers::{InputKind, ModelInfo, PictureSize, ToolSpec, picture_fits};
 use crate::sessions::MediaType;
 use crate::support::BoxFuture;
 
 /// Bytes that tell what a file is.
 const HEAD: u64 = 64;
+/// What is said instead of a picture that no provider takes.
+const TOO_LARGE: &str = "\n[Image omitted: it is above the inline image size limit. Make a \
+    smaller copy and read that.]";
 
 /// The tool.
 pub struct Read;
@@ -122,11 +125,7 @@ impl Ask {
         let mut note = format!("Read image file [{}]", kind.mime);
         // Three bytes are four in base64.
         if size.div_ceil(3).saturating_mul(4) > PICTURE_MAX as u64 {
-            note.push_str(
-                "\n[Image omitted: it is above the inline image size limit. Make a smaller copy \
-                 and read that.]",
-            );
-            return Ok(ToolOutput::text(note));
+            return Ok(ToolOutput::text(note + TOO_LARGE));
         }
         if !self.sees {
             note.push_str(
@@ -136,6 +135,9 @@ impl Ask {
             return Ok(ToolOutput::text(note));
         }
         let bytes = place.read(PICTURE_MAX as u64).map_err(|error| error.to_string())?;
+        if !picture_fits(PictureSize::of(&bytes)) {
+            return Ok(ToolOutput::text(note + TOO_LARGE));
+        }
         let mut output = ToolOutput::text(note);
         output.content.push(ContentBlock::image(STANDARD.encode(bytes), kind.mime));
         Ok(output)
@@ -231,6 +233,7 @@ fn size_in_words(bytes: u64) -> String {
 mod tests {
     use super::*;
     use crate::agent::reach::testing::Scene;
+    use crate::providers::testing::png;
 
     fn ask(path: &str, offset: Option<usize>, limit: Option<usize>) -> Ask {
         Ask { path: path.into(), offset, limit, sees: true }
@@ -285,8 +288,12 @@ mod tests {
         let mut large = b"\x89PNG\r\n\x1a\n".to_vec();
         large.resize(PICTURE_MAX, 1);
         scene.put("large.png", large);
-        let output = ask("large.png", None, None).answer(&scene.reach(true)).unwrap();
-        assert!(output.to_text().contains("[Image omitted"), "{output:?}");
+        scene.put("wide.png", png(8001, 1));
+        for name in ["large.png", "wide.png"] {
+            let output = ask(name, None, None).answer(&scene.reach(true)).unwrap();
+            assert_eq!(output.content.len(), 1);
+            assert!(output.to_text().contains("[Image omitted"), "{output:?}");
+        }
     }
 
     #[test]

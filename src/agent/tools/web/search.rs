@@ -147,27 +147,25 @@ fn shown(hit: &Hit, mark: &dyn Fn(&str) -> String) -> Value {
 
 /// What to configure.
 fn missing(provider: Option<SearchProvider>) -> Value {
-    let (error, how) = match provider {
-        Some(SearchProvider::Brave) => (
-            "missing_brave_api_key",
-            "set tools.web.search.brave.apiKey in openclaw.json or BRAVE_API_KEY",
-        ),
-        Some(SearchProvider::Tavily) => (
-            "missing_tavily_api_key",
-            "set tools.web.search.tavily.apiKey in openclaw.json or TAVILY_API_KEY",
-        ),
-        Some(SearchProvider::Searxng) => (
-            "missing_searxng_base_url",
-            "set tools.web.search.searxng.baseUrl in openclaw.json or SEARXNG_BASE_URL",
-        ),
+    let (error, key, variable) = match provider {
+        Some(SearchProvider::Brave) => {
+            ("missing_brave_api_key", "tools.web.search.brave.apiKey", "BRAVE_API_KEY")
+        }
+        Some(SearchProvider::Tavily) => {
+            ("missing_tavily_api_key", "tools.web.search.tavily.apiKey", "TAVILY_API_KEY")
+        }
+        Some(SearchProvider::Searxng) => {
+            ("missing_searxng_base_url", "tools.web.search.searxng.baseUrl", "SEARXNG_BASE_URL")
+        }
         None => (
             "missing_search_provider",
-            "set one of BRAVE_API_KEY, TAVILY_API_KEY or SEARXNG_BASE_URL in the gateway's \
-             environment, or tools.web.search in openclaw.json",
+            "tools.web.search",
+            "one of BRAVE_API_KEY, TAVILY_API_KEY or SEARXNG_BASE_URL",
         ),
     };
     let message = format!(
-        "Searching the web is not configured: {how}, then restart the gateway. Tell the user; \
+        "Searching the web is not configured: set {key} in openclaw.json (in use at once), or \
+         {variable} in the gateway's environment and start the gateway again. Tell the user; \
          trying again does not help."
     );
     json!({"error": error, "message": message})
@@ -280,5 +278,25 @@ impl Tool for WebSearch {
                 Err(wrong) => ToolOutput::json(wrong),
             }
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_configured_is_named_and_what_of_it_needs_a_start() {
+        for (provider, key, variable) in [
+            (Some(SearchProvider::Brave), "set tools.web.search.brave.apiKey in", "BRAVE_API_KEY"),
+            (Some(SearchProvider::Searxng), ".searxng.baseUrl in", "or SEARXNG_BASE_URL in the"),
+            (None, "set tools.web.search in", "or one of BRAVE_API_KEY"),
+        ] {
+            let told = missing(provider);
+            let message = told["message"].as_str().unwrap();
+            for part in [key, "(in use at once)", variable, "start the gateway again"] {
+                assert!(message.contains(part), "{part}: {message}");
+            }
+        }
     }
 }

@@ -3,7 +3,9 @@
 use super::*;
 use crate::protocol::message::AgentMessage;
 use crate::providers::ThinkingLevel;
-use crate::providers::testing::{message, model, read_tool, request_to, user};
+use crate::providers::testing::{message, model, png, read_tool, request_to, user};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use std::sync::Arc;
 
 fn answer(content: Value) -> Value {
@@ -113,6 +115,114 @@ fn thoughts_calls_and_results_take_their_places() {
             ]},
         ])
     );
+}
+
+#[test]
+fn a_failed_call_has_text_only_and_its_pictures_follow_all_results() {
+    let call = |id: &str| json!({"type": "toolCall", "id": id, "name": "shot", "arguments": {}});
+    let picture = |data: &str| json!({"type": "image", "data": data, "mimeType": "image/png"});
+    let result = |id: &str, content: Value, is_error: bool| {
+        json!({"role": "toolResult", "toolCallId": id, "toolName": "shot", "content": content,
+            "isError": is_error})
+    };
+    let text = |text: &str| json!({"type": "text", "text": text});
+    let messages = json!([
+        {"role": "user", "content": "go", "timestamp": 1},
+        answer(json!([call("c1"), call("c2"), call("c3"), call("c4")])),
+        result("c1", json!([text("a"), picture("AA=="), text("b")]), true),
+        result("c2", json!([picture("BB==")]), true),
+        result("c3", json!([text("fine"), picture("CC==")]), false),
+        result("c4", json!([]), true),
+    ]);
+    let image = |data: &str| {
+        json!({"type": "image",
+            "source": {"type": "base64", "media_type": "image/png", "data": data}})
+    };
+    let result = |id: &str, content: Value, is_error: bool| {
+        let mut result = json!({"type": "tool_result", "tool_use_id": id, "content": content});
+        result["is_error"] = json!(is_error);
+        result
+    };
+    let mut last = image("BB==");
+    last["cache_control"] = json!({"type": "ephemeral"});
+    assert_eq!(
+        wire(&messages)[2]["content"],
+        json!([
+            result("c1", json!("a\nb"), true),
+            result("c2", json!("(see attached image)"), true),
+            result("c3", json!([text("fine"), image("CC==")]), false),
+            result("c4", json!("(no output)"), true),
+            image("AA=="),
+            last,
+        ])
+    );
+}
+
+/// What is sent of pictures of these sizes, each in a message: the width of each, or `None`
+/// where one was.
+fn shown(sizes: &[(u32, u32)]) -> Vec<Option<u32>> {
+    let data = |(width, height): &(u32, u32)| STANDARD.encode(png(*width, *height));
+    let message = |size| {
+        let picture = json!({"type": "image", "data": data(size), "mimeType": "image/png"});
+        message(json!({"role": "user", "content": [picture], "timestamp": 1}))
+    };
+    let sent = body(&request(sizes.iter().map(message).collect()));
+    let parts = sent["messages"].as_array().unwrap().iter().map(|it| &it["content"][0]);
+    let width = |(part, size): (&Value, &(u32, u32))| {
+        if part["type"] == "image" {
+            assert_eq!(part["source"]["data"], data(size));
+            return Some(size.0);
+        }
+        assert_eq!(part["text"], "(image left out: the provider does not take it)");
+        None
+    };
+    parts.zip(sizes).map(width).collect()
+}
+
+#[test]
+fn pictures_that_the_api_refuses_are_left_out() {
+    assert_eq!(shown(&[(8000, 9), (8001, 9), (9, 8001)]), [Some(8000), None, None]);
+    // More than twenty have to be small; the newest of the large ones stay.
+    let mut sizes = vec![(2001, 9), (9, 9), (9, 2001), (2001, 9)];
+    sizes.resize(20, (2000, 2000));
+    let widths = |sizes: &[(u32, u32)]| sizes.iter().map(|size| Some(size.0)).collect::<Vec<_>>();
+    assert_eq!(shown(&sizes), widths(&sizes));
+    sizes.extend([(2001, 9), (9, 9)]);
+    let mut expected = widths(&sizes);
+    (expected[0], expected[2]) = (None, None);
+    assert_eq!(shown(&sizes), expected);
+    sizes.resize(110, (9, 9));
+    let sent = shown(&sizes);
+    assert_eq!((sent.iter().flatten().count(), sent[20]), (100, None));
+}
+
+/// A message with a picture of so many bytes.
+fn picture_of(bytes: usize) -> Value {
+    let mut data = png(1, 1);
+    data.resize(bytes, 0);
+    let picture = json!({"type": "image", "data": STANDARD.encode(data), "mimeType": "image/png"});
+    json!({"role": "user", "content": [picture], "timestamp": 1})
+}
+
+#[test]
+fn a_picture_of_too_many_bytes_is_left_out() {
+    let sent = |bytes| wire(&json!([picture_of(bytes)]))[0]["content"][0]["type"].clone();
+    assert_eq!((sent(3_932_160), sent(3_932_161)), (json!("image"), json!("text")));
+}
+
+#[test]
+fn the_oldest_pictures_are_left_out_when_all_have_too_many_bytes_together() {
+    // 4 MiB in base64, and four times 5 MiB.
+    let mut messages = vec![picture_of(3_145_728)];
+    messages.extend(vec![picture_of(3_932_160); 4]);
+    let shown = |messages: &[Value]| {
+        let sent = wire(&json!(messages));
+        let parts = sent.as_array().unwrap().iter().map(|it| &it["content"][0]);
+        parts.map(|part| part["type"] == "image").collect::<Vec<_>>()
+    };
+    assert_eq!(shown(&messages), [true; 5]);
+    messages.push(picture_of(24));
+    assert_eq!(shown(&messages), [false, true, true, true, true, true]);
 }
 
 #[test]

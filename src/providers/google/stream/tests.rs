@@ -68,7 +68,7 @@ fn thought_text_and_calls_become_blocks_with_their_signatures() {
 }
 
 #[test]
-fn usage_counts_thoughts_as_output_and_takes_the_total_as_it_is() {
+fn usage_counts_thoughts_as_output_and_what_was_cached_once() {
     let chunk = json!({
         "candidates": [{"content": {"parts": [{"text": "a"}]}, "finishReason": "STOP"}],
         "usageMetadata": {"promptTokenCount": 100, "candidatesTokenCount": 5, "thoughtsTokenCount": 7,
@@ -76,8 +76,11 @@ fn usage_counts_thoughts_as_output_and_takes_the_total_as_it_is() {
     });
     let usage = read(&[chunk]).0.unwrap().usage;
     let tokens = (usage.input, usage.output, usage.cache_read, usage.total_tokens);
-    assert_eq!(tokens, (100, 12, 40, 112));
-    assert!((usage.cost.total - (100.0 + 24.0 + 4.0) / 1e6).abs() < 1e-12);
+    assert_eq!(tokens, (60, 12, 40, 112));
+    assert!((usage.cost.total - (60.0 + 24.0 + 4.0) / 1e6).abs() < 1e-12);
+    let odd = json!({"promptTokenCount": 5, "cachedContentTokenCount": 9, "totalTokenCount": 5});
+    let usage = read(&[json!({"usageMetadata": odd}), end("STOP")]).0.unwrap().usage;
+    assert_eq!((usage.input, usage.cache_read, usage.total_tokens), (0, 5, 5));
 }
 
 #[test]
