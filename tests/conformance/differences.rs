@@ -267,6 +267,8 @@ const UNBUFFERED: &str = "A proxy in between is asked not to hold a stream back.
 const SECRET_IS_OPERATOR: &str = "The gateway's secret is worth as much by HTTP as over the WebSocket; no such session is there.";
 const OWN_WORDS: &str = "The state of this gateway in its own words, with the canonical key.";
 const SAYS_WHAT_TO_SET: &str = "It is said what to configure, and that it helps not to ask again.";
+const NOT_TWICE: &str =
+    "Whatever a run did before it failed is done; a client does not begin it again by itself.";
 const SAYS_TOO_LARGE: &str =
     "Who sends too much, or has shown nothing, is told so; the original cuts the socket.";
 const SAYS_WHICH: &str = "A method that a path does not take is told, and which it takes.";
@@ -1566,6 +1568,13 @@ pub const DIFFERENCES: &[Difference] = &[
         "POST *: provider error, stream",
         "/events/1/data/error",
         SAYS_FAILED,
+    ),
+    allow(
+        Kind::Extra,
+        "http/openai-*",
+        "POST *: provider error",
+        "/headers/x-should-retry",
+        NOT_TWICE,
     ),
     allow(Kind::Extra, "http/openai-responses", "POST *", "*/annotations", CLIENTS_INSIST),
     allow(

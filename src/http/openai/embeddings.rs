@@ -2,13 +2,14 @@
 
 use std::borrow::Cow;
 
-use axum::http::{HeaderName, StatusCode, header};
+use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde::de::value::{Error, F64Deserializer};
 use serde::{Deserialize, Serialize, de::IntoDeserializer};
 
+use super::outcome::last_answer;
 use super::read::{At, Wrong, body};
 use super::target::{INVALID_MODEL, agent, agent_of, header as text_of};
 use crate::agent::embeddings::{EmbeddingError, EmbeddingWish, embed};
@@ -24,8 +25,6 @@ const TEXTS_MAX: usize = 128;
 const TEXT_MAX: usize = 8192;
 /// Longest sum of them, as in the original.
 const TOTAL_MAX: usize = 65_536;
-/// What clients of OpenAI look at before they ask again.
-const SHOULD_RETRY: HeaderName = HeaderName::from_static("x-should-retry");
 
 pub async fn answer(asked: Asked<'_>) -> Response {
     answered(asked).await.unwrap_or_else(|refusal| refusal)
@@ -67,9 +66,8 @@ fn refused(error: &EmbeddingError) -> Response {
         EmbeddingError::Refused(EmbeddingsRefused::NotConfigured(why)) => {
             tracing::warn!(why, "vectors were asked for, and nobody makes any");
             let text = format!("no embedding provider is configured: {why}");
-            let answer = Manner::OpenAi.error(StatusCode::INTERNAL_SERVER_ERROR, &text);
             // It will not be there in a moment.
-            ([(SHOULD_RETRY, "false")], answer).into_response()
+            last_answer(Manner::OpenAi.error(StatusCode::INTERNAL_SERVER_ERROR, &text))
         }
         EmbeddingError::Refused(_) | EmbeddingError::Dimensions { .. } => {
             Wrong(error.to_string()).answer()

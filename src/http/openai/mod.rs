@@ -13,6 +13,7 @@ mod outcome;
 mod read;
 mod responses;
 mod routes;
+mod said;
 mod sse;
 mod target;
 mod tools;

@@ -1,12 +1,15 @@
 //! What has become of a run, as clients of this API are told.
 
-use axum::http::StatusCode;
+use axum::http::{HeaderName, StatusCode};
 use serde_json::{Value, json};
 
 use crate::agent::{AbortReason, RunEnd, RunReport};
 use crate::http::{Manner, openai_word};
 use crate::protocol::message::{ToolCall, Usage};
-use axum::response::Response;
+use axum::response::{IntoResponse, Response};
+
+/// What clients of OpenAI look at before they ask again, which they do by themselves.
+const SHOULD_RETRY: HeaderName = HeaderName::from_static("x-should-retry");
 
 /// An answer.
 #[derive(Debug, Clone)]
@@ -38,8 +41,23 @@ impl Failed {
 
     /// The answer.
     pub fn answer(self) -> Response {
-        Manner::OpenAi.error(self.status, self.message)
+        self.told_by(Manner::OpenAi.error(self.status, self.message))
     }
+
+    /// An answer that tells of it. Whatever the run did before it failed is done, so
+    /// nobody is to begin another one without having thought about it. Who is let in
+    /// no more learns nothing of the run.
+    pub fn told_by(self, answer: Response) -> Response {
+        match self.status {
+            StatusCode::UNAUTHORIZED => answer,
+            _ => last_answer(answer),
+        }
+    }
+}
+
+/// An answer after which clients do not ask again by themselves.
+pub fn last_answer(answer: Response) -> Response {
+    ([(SHOULD_RETRY, "false")], answer).into_response()
 }
 
 /// What a run came to.
@@ -73,4 +91,20 @@ pub fn of(report: &RunReport) -> Result<Answered, Failed> {
 /// Tokens that went in, those that a cache had included.
 pub const fn input_tokens(used: &Usage) -> u64 {
     used.input + used.cache_read + used.cache_write
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_run_has_done_is_not_to_be_done_again_by_a_client() {
+        for (status, told) in [(500, true), (503, true), (504, true), (401, false)] {
+            let status = StatusCode::from_u16(status).unwrap();
+            let answer = Failed { status, message: "x" }.answer();
+            let header = answer.headers().get("x-should-retry");
+            assert_eq!(header.is_some_and(|it| it == "false"), told, "{status}");
+            assert_eq!(answer.status(), status);
+        }
+    }
 }

@@ -40,16 +40,22 @@ pub fn called(name: &str, id: &str, arguments: &str) -> String {
     format!("[called the tool {name} ({id}) with {arguments}]")
 }
 
-/// Index of the first entry that is new: the last word of the user, or what his
-/// tools have answered since the agent asked them.
+/// Index of the first entry that is new: what the user and his tools have said since
+/// the agent's last word, and all of it when it has said none.
 pub fn first_new(entries: &[Entry]) -> Option<usize> {
     let last = entries.iter().rposition(|entry| entry.who != Who::Assistant)?;
-    let is_tool = |entry: &Entry| matches!(entry.who, Who::Tool(_));
-    if !is_tool(&entries[last]) {
-        return Some(last);
-    }
-    let before = entries[..last].iter().rposition(|entry| !is_tool(entry));
+    let before = entries[..last].iter().rposition(|entry| entry.who == Who::Assistant);
     Some(before.map_or(0, |before| before + 1))
+}
+
+/// How many of these new entries a session has heard already that has not answered
+/// these messages of users. The last one is there to be answered.
+pub fn heard(new: &[Entry], unanswered: &[String]) -> usize {
+    let last = new.iter().rposition(|entry| entry.who != Who::Assistant).unwrap_or_default();
+    let mut unanswered = unanswered.iter();
+    let is_heard =
+        |entry: &&Entry| entry.who == Who::User && unanswered.any(|text| *text == entry.text);
+    new[..last].iter().take_while(is_heard).count()
 }
 
 /// The message. `is_known` says that the session has what was said before.
@@ -57,12 +63,13 @@ pub fn message(entries: &[Entry], is_known: bool) -> String {
     let Some(first) = first_new(entries) else { return String::new() };
     let last = entries.iter().rposition(|entry| entry.who != Who::Assistant).unwrap_or(first);
     let (earlier, new) = (&entries[..first], &entries[first..=last]);
-    let mut lines: Vec<_> = new.iter().map(Entry::line).collect();
-    if let ([Entry { who: Who::User, text }], true) = (new, is_known || earlier.is_empty()) {
-        lines = vec![text.clone()];
+    let is_all = is_known || earlier.is_empty();
+    if is_all && new.iter().all(|entry| entry.who == Who::User) {
+        let texts = new.iter().map(|entry| entry.text.as_str()).filter(|text| !text.is_empty());
+        return texts.collect::<Vec<_>>().join("\n\n");
     }
-    let new = lines.join("\n");
-    if is_known || earlier.is_empty() {
+    let new = new.iter().map(Entry::line).collect::<Vec<_>>().join("\n");
+    if is_all {
         return new;
     }
     let mut text = String::from("[What was said before, as the client tells it]\n");
@@ -109,5 +116,27 @@ mod tests {
         assert_eq!(told, "Result of the tool a (1): x\nResult of the tool a (2): y");
         assert!(message(&all, false).contains("User: do"));
         assert_eq!(first_new(&[entry(Who::Assistant, "x")]), None);
+    }
+
+    #[test]
+    fn all_that_was_said_since_the_last_answer_is_new() {
+        let asked = [entry(Who::User, "a document"), entry(Who::User, ""), entry(Who::User, "sum")];
+        assert_eq!(first_new(&asked), Some(0));
+        for is_known in [true, false] {
+            assert_eq!(message(&asked, is_known), "a document\n\nsum");
+        }
+        let answered = [entry(Who::User, "do"), entry(Who::Assistant, "what?")];
+        let all = [&answered[..], &asked[..]].concat();
+        assert_eq!(first_new(&all), Some(2));
+        assert_eq!(message(&all, true), message(&asked, true));
+        assert!(message(&all, false).ends_with("\nUser: a document\nUser: \nUser: sum"));
+        let with_result = [entry(Who::Tool("a (1)".into()), "3"), entry(Who::User, "and now?")];
+        for is_known in [true, false] {
+            let told = message(&with_result, is_known);
+            assert_eq!(told, "Result of the tool a (1): 3\nUser: and now?");
+        }
+        // What is put into the agent's mouth at the end is not its last word.
+        let begun = [&all[..], &[entry(Who::Assistant, "It")][..]].concat();
+        assert_eq!(message(&begun, true), message(&asked, true));
     }
 }

@@ -14,7 +14,7 @@ const TEXT_MAX: usize = 16 * 1024 * 1024;
 const WORD_MAX: usize = 4096;
 
 /// What the first mapping says that is meant, of those that may be used. None
-/// when none is.
+/// when none is, or when that one is off.
 pub(super) fn action(
     hooks: &HooksSettings,
     sent: &Sent<'_>,
@@ -22,6 +22,10 @@ pub(super) fn action(
 ) -> Option<Result<Action, String>> {
     let mut usable = hooks.mappings.iter().zip(proven).filter(|(_, proven)| **proven);
     let (mapping, _) = usable.find(|(mapping, _)| is_meant(mapping, sent))?;
+    // Nobody else gets what its program would have judged.
+    if mapping.is_off {
+        return None;
+    }
     let filled = Filled { sent, transform: &mapping.transform };
     let Some(fields) = fields(mapping, &filled) else { return Some(Ok(Action::Skip)) };
     Some(match fields.action {

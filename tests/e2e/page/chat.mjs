@@ -201,6 +201,21 @@ export default steps({
     return sent.length;
   },
 
+  // In a browser that has for the page what it has for one that comes by plain http
+  // from another machine. Returns the keys of what was sent.
+  async makes_ids({ page, args }) {
+    await page.addInitScript(() => delete Crypto.prototype.randomUUID);
+    const frames = record(page);
+    await login(page, args);
+    check(await page.evaluate(() => crypto.randomUUID === undefined), "there is no randomUUID");
+    for (const [index, text] of ["first", "second"].entries()) {
+      await say(page, scripted(text));
+      const told = await settled(page, index + 1);
+      check(told.answers.at(-1) === text && told.mine.length === index + 1, "it is sent, and answered", told);
+    }
+    return frames.calls("chat.send").map((params) => params.idempotencyKey);
+  },
+
   // Commands that wait: allowed once, always, denied; decided in another tab.
   async approves({ page, context, args }) {
     await login(page, args);

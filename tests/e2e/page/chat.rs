@@ -88,6 +88,16 @@ async fn a_message_whose_answer_was_lost_is_sent_again_and_is_there_once() {
 }
 
 #[tokio::test]
+async fn what_is_typed_is_sent_where_the_browser_makes_no_ids() {
+    let place = Place::new().await;
+    let told = run(&place, "makes_ids").await;
+    let keys: Vec<_> = told.as_array().unwrap().iter().map(|key| key.as_str().unwrap()).collect();
+    assert!(keys.len() == 2 && keys[0] != keys[1], "{keys:?}");
+    let is_of_hex = |key: &&str| key.len() == 32 && key.bytes().all(|it| it.is_ascii_hexdigit());
+    assert!(keys.iter().all(is_of_hex), "{keys:?}");
+}
+
+#[tokio::test]
 async fn commands_wait_for_a_decision_on_every_view_and_in_every_tab() {
     let place = Place::with(|config| {
         config["tools"] = json!({"exec": {"security": "allowlist", "ask": "on-miss"}});

@@ -131,6 +131,76 @@ async fn a_command_of_the_dialect_is_answered_with_a_message() {
 }
 
 #[tokio::test]
+async fn what_is_sent_behind_a_command_that_begins_a_conversation_is_said_in_that_one() {
+    let (gateway, _mock) = place(|_| {}).await;
+    let mut chat = Chat::open(&gateway).await;
+    for command in ["/new", "/model mock/mock-2"] {
+        let old = chat.begin().await;
+        chat.send("@mock stream n=20 delay=30").await;
+        chat.until("delta").await;
+        // Both wait for the answer to the first.
+        chat.send(command).await;
+        chat.send("hello").await;
+        chat.response().await;
+        let moved = chat.response().await;
+        let new = find(&moved, "session_created")["session_id"].as_str().unwrap();
+        assert_eq!(said(&chat.response().await), "Echo: hello", "{command}");
+        assert_eq!(chat.resume(new).await, 2, "{command}");
+        assert_eq!(chat.resume(&old).await, 2, "{command}");
+    }
+    // Where no conversation is open.
+    let mut chat = Chat::open(&gateway).await;
+    chat.send("/new").await;
+    chat.send("hello").await;
+    let moved = chat.response().await;
+    let new = find(&moved, "session_created")["session_id"].as_str().unwrap();
+    assert_eq!(said(&chat.response().await), "Echo: hello");
+    assert_eq!(chat.resume(new).await, 2);
+}
+
+#[tokio::test]
+async fn what_is_sent_behind_a_message_that_names_a_conversation_is_said_there_as_well() {
+    let (gateway, _mock) = place(|_| {}).await;
+    let mut chat = Chat::open(&gateway).await;
+    let named = chat.begin().await;
+    let old = chat.begin().await;
+    chat.send("@mock stream n=40 delay=40").await;
+    chat.until("delta").await;
+    chat.act(json!({"action": "send", "text": "by its name", "session_id": named})).await;
+    chat.send("behind it").await;
+    chat.act(json!({"action": "new_session"})).await;
+    let created = chat.until("session_created").await.pop().unwrap();
+    let later = created["session_id"].as_str().unwrap();
+    chat.send("in the last").await;
+    chat.response().await;
+    for text in ["by its name", "behind it", "in the last"] {
+        assert_eq!(said(&chat.response().await), format!("Echo: {text}"));
+    }
+    assert_eq!(chat.resume(&old).await, 2);
+    assert_eq!(chat.resume(&named).await, 4);
+    // What was said there after it had been opened stays there.
+    assert_eq!(chat.resume(later).await, 2);
+}
+
+#[tokio::test]
+async fn what_is_sent_after_a_conversation_was_opened_is_said_there() {
+    let (gateway, _mock) = place(|_| {}).await;
+    let mut chat = Chat::open(&gateway).await;
+    let old = chat.begin().await;
+    chat.send("@mock stream n=40 delay=40").await;
+    chat.until("delta").await;
+    chat.send("/new").await;
+    chat.act(json!({"action": "resume_session", "session_id": old})).await;
+    chat.until("session_created").await;
+    chat.send("hello").await;
+    for _ in 0..2 {
+        chat.response().await;
+    }
+    assert_eq!(said(&chat.response().await), "Echo: hello");
+    assert_eq!(chat.resume(&old).await, 4);
+}
+
+#[tokio::test]
 async fn a_stop_word_stops_the_response_that_is_under_way() {
     let (gateway, _mock) = place(|_| {}).await;
     let mut chat = Chat::open(&gateway).await;

@@ -138,6 +138,25 @@ async fn a_question_of_another_clients_turn_in_the_open_conversation_can_be_answ
 }
 
 #[tokio::test]
+async fn who_comes_to_a_conversation_sees_what_is_asked_there_and_can_answer() {
+    let (gateway, _mock) = asking().await;
+    let (file, message) = running(&gateway);
+    let id = Chat::open(&gateway).await.begin().await;
+    let mut client = admin(&gateway).await;
+    let key = key_of(&mut client, &id).await;
+    start(&mut client, &key, &message, "run-1").await;
+    client.wait_for(SOON, |it| it["event"] == "exec.approval.requested").await.unwrap();
+    let mut chat = Chat::open(&gateway).await;
+    chat.resume(&id).await;
+    let asked = chat.until("tool_approval_request").await;
+    assert_eq!(names(&asked), ["approval_request", "tool_approval_request"]);
+    approve(&mut chat, &asked[0]["call_id"], "yes").await;
+    let resolved = chat.until("approval_resolved").await;
+    assert_eq!(resolved.last().unwrap()["approved"], true);
+    until("the command", async || file.exists().then_some(())).await;
+}
+
+#[tokio::test]
 async fn who_goes_has_said_no() {
     let (gateway, _mock) = asking().await;
     let (file, message) = running(&gateway);

@@ -65,6 +65,28 @@ async fn a_conversation_that_began_anew_brings_its_last_messages_along_unseen() 
     assert_eq!(told(&mut client, &new).await.len(), 6);
 }
 
+#[tokio::test]
+async fn what_is_sent_behind_a_message_to_a_conversation_that_began_anew_goes_on_with_it() {
+    let (gateway, _mock) = place(|_| {}).await;
+    let mut chat = Chat::open(&gateway).await;
+    let put_away = chat.begin().await;
+    chat.say("remember blue").await;
+    let mut client = admin(&gateway).await;
+    let key = key_of(&mut client, &put_away).await;
+    call(&mut client, "sessions.reset", json!({"key": key})).await;
+    let other = chat.begin().await;
+    chat.send("@mock stream n=20 delay=30").await;
+    chat.until("delta").await;
+    chat.act(json!({"action": "send", "text": "go on", "session_id": put_away})).await;
+    chat.send("and on").await;
+    for _ in 0..2 {
+        chat.response().await;
+    }
+    assert_eq!(said(&chat.response().await), "Echo: and on");
+    assert_eq!(chat.resume(&other).await, 2);
+    assert_eq!(chat.resume(&put_away).await, 4);
+}
+
 fn is_ours(row: &Value) -> bool {
     row["key"].as_str().is_some_and(|key| key.starts_with("agent:main:chat:"))
 }

@@ -73,6 +73,47 @@ async fn what_the_client_tells_of_before_is_told_once() {
 }
 
 #[tokio::test]
+async fn all_that_was_said_since_the_last_answer_is_the_message() {
+    let (gateway, mock) = offering().await;
+    let first = json!({"role": "user", "content": "@mock text text=\"one\""});
+    let mut body = json!({"model": "openclaw", "user": "ann", "messages": [first]});
+    answer(post(&gateway, PATH, &body)).await;
+    body["messages"] = json!([first, {"role": "assistant", "content": "one"},
+        {"role": "user", "content": [{"type": "text", "text": "the plan of the house"},
+            {"type": "image_url", "image_url": format!("data:image/png;base64,{DOT}")}]},
+        {"role": "user", "content": "@mock text text=\"two\""}]);
+    for user in ["ann", "bob"] {
+        body["user"] = json!(user);
+        let (_, whole) = answer(post(&gateway, PATH, &body)).await;
+        assert_eq!(whole["choices"][0]["message"]["content"], "two", "{user}: {whole}");
+        let (_, message) = told(&mock);
+        assert!(message.contains("the plan of the house"), "{user}: {message}");
+        assert!(message.contains(DOT), "{user}: {message}");
+        // Only a session that is new has to be told of what came before.
+        assert_eq!(message.contains("text=\"one\""), user == "bob", "{user}: {message}");
+    }
+}
+
+#[tokio::test]
+async fn a_message_whose_run_failed_is_heard_once() {
+    let (gateway, mock) = offering().await;
+    let mut messages = Vec::new();
+    for (text, status) in [
+        ("@mock err status=400 msg=one", 500),
+        ("@mock err status=400 msg=two", 500),
+        ("@mock text text=reached", 200),
+    ] {
+        messages.push(json!({"role": "user", "content": text}));
+        let body = json!({"model": "openclaw", "user": "ann", "messages": messages});
+        assert_eq!(answer(post(&gateway, PATH, &body)).await.0, status, "{text}");
+    }
+    let heard = mock.requests().last().unwrap().body["messages"].to_string();
+    for text in ["msg=one", "msg=two", "text=reached"] {
+        assert_eq!(heard.matches(text).count(), 1, "{text}: {heard}");
+    }
+}
+
+#[tokio::test]
 async fn a_call_of_a_clients_tool_ends_the_run_and_its_result_goes_on_with_it() {
     let (gateway, mock) = offering().await;
     let tools = json!([{"type": "function", "function": {"name": "add", "description": "adds",
@@ -248,6 +289,28 @@ async fn a_failure_is_never_an_empty_answer() {
     body["stream"] = json!(true);
     let (all, is_done) = pieces(post(&gateway, PATH, &body)).await;
     assert!(is_done && *all.last().unwrap() == error, "{all:?}");
+}
+
+#[tokio::test]
+async fn clients_are_told_not_to_ask_again_by_themselves_for_a_run_that_failed() {
+    let (gateway, _mock) = offering().await;
+    let (hasty, _its_mock) =
+        offering_with(|config| config["agents"]["defaults"]["timeoutSeconds"] = json!(1)).await;
+    let endless = "@mock stream n=400 delay=50";
+    for (asked, text, status) in
+        [(&gateway, "@mock err status=400", 500_u16), (&hasty, endless, 504)]
+    {
+        let response = json!({"model": "openclaw", "input": text});
+        for (path, body) in [(PATH, says(text)), ("/v1/responses", response)] {
+            let answer = post(asked, path, &body).send().await.unwrap();
+            assert_eq!(answer.status(), status, "{path}: {text}");
+            assert_eq!(answer.headers()["x-should-retry"], "false", "{path}: {text}");
+        }
+    }
+    // Where no run has begun, nothing can happen twice.
+    let refused = post(&gateway, PATH, &json!({"model": "openclaw"})).send().await.unwrap();
+    assert_eq!(refused.status(), 400);
+    assert_eq!(refused.headers().get("x-should-retry"), None);
 }
 
 #[tokio::test]

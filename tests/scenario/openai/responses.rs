@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::{answer, offering, offering_with, pieces, post};
 use crate::stage::serve;
-use crate::support::Gateway;
+use crate::support::{Gateway, MockProvider};
 
 const PATH: &str = "/v1/responses";
 
@@ -65,6 +65,51 @@ async fn a_clients_function_is_called_and_answered() {
     let (_, told) = answer(post(&gateway, PATH, &result)).await;
     assert_eq!(told["output"][0]["content"][0]["text"], "three", "{told}");
     assert_eq!(mock.requests().len(), 2);
+}
+
+#[tokio::test]
+async fn a_tools_result_and_what_the_user_says_to_it_are_heard_together() {
+    let (gateway, mock) = offering().await;
+    let tools = json!([{"type": "function", "name": "add", "parameters": {"type": "object"}}]);
+    let asked = json!({"model": "openclaw", "tools": tools,
+        "input": "@mock tool name=add args={\"a\":1} then=\"never\""});
+    let (_, first) = answer(post(&gateway, PATH, &asked)).await;
+    let output = first["output"].as_array().unwrap();
+    let call = output.iter().find(|item| item["type"] == "function_call").unwrap();
+    let next = json!({"model": "openclaw", "previous_response_id": first["id"], "input": [
+        {"type": "function_call_output", "call_id": call["call_id"], "output": "the sum is 3"},
+        {"role": "user", "content": "@mock text text=\"heard\""}]});
+    let (_, told) = answer(post(&gateway, PATH, &next)).await;
+    assert_eq!(told["output"][0]["content"][0]["text"], "heard", "{told}");
+    let message = last_message(&mock);
+    assert!(message.contains("the sum is 3") && message.contains("heard"), "{message}");
+}
+
+#[tokio::test]
+async fn several_messages_of_the_user_are_heard_together() {
+    let (gateway, mock) = offering().await;
+    let asked = json!({"model": "openclaw", "input": "@mock text text=\"one\""});
+    let (_, first) = answer(post(&gateway, PATH, &asked)).await;
+    let mut next = json!({"model": "openclaw", "previous_response_id": first["id"], "input": [
+        {"role": "user", "content": [{"type": "input_text", "text": "the document of the trip"},
+            {"type": "input_file", "filename": "notes.txt",
+                "file_data": "data:text/plain;base64,dGhlIG5vdGVz"}]},
+        {"role": "user", "content": "@mock text text=\"summed up\""}]});
+    for previous in [first["id"].clone(), Value::Null] {
+        next["previous_response_id"] = previous;
+        let (_, told) = answer(post(&gateway, PATH, &next)).await;
+        assert_eq!(told["output"][0]["content"][0]["text"], "summed up", "{told}");
+        let message = last_message(&mock);
+        assert!(message.contains("the document of the trip"), "{message}");
+        assert!(message.contains("the notes"), "{message}");
+    }
+}
+
+/// What the model was asked with last.
+fn last_message(mock: &MockProvider) -> String {
+    let requests = mock.requests();
+    let messages = requests.last().unwrap().body["messages"].as_array().unwrap();
+    messages.last().unwrap().to_string()
 }
 
 #[tokio::test]

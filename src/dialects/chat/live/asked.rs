@@ -79,7 +79,8 @@ impl Questions {
     }
 
     fn ask(&mut self, call_id: &str, arguments: &str, asked: Asked) -> Vec<Value> {
-        if self.0.len() >= MAX_ASKED || self.0.contains_key(call_id) {
+        let is_shown = self.0.contains_key(call_id) || self.has(&asked.approval_id);
+        if is_shown || self.0.len() >= MAX_ASKED {
             return Vec::new();
         }
         let frames = frame::approval_requests(&asked.tool, call_id, arguments);
@@ -104,7 +105,7 @@ impl Questions {
     }
 
     /// Whether a question is shown, under whatever id of a call.
-    pub fn has(&self, approval_id: &str) -> bool {
+    fn has(&self, approval_id: &str) -> bool {
         self.0.values().any(|asked| asked.approval_id == approval_id)
     }
 
@@ -194,7 +195,8 @@ mod tests {
     async fn what_is_shown_is_bounded_and_goes_with_the_client() {
         let mut questions = Questions::default();
         for index in 0..=MAX_ASKED {
-            questions.hear(&call(&index.to_string()), true, &requested("plugin:x"));
+            let index = index.to_string();
+            questions.hear(&call(&index), true, &requested(&format!("plugin:{index}")));
         }
         let own = questions.take_own();
         assert_eq!(own.len(), MAX_ASKED);

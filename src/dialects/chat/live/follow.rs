@@ -15,7 +15,6 @@ use tokio::time::{Instant, sleep_until};
 use super::frame;
 use super::turn::{End, Turn};
 use super::view::View;
-use crate::agent::approvals::QuestionKind;
 use crate::agent::feed::{Follower, RunNews, Told};
 use crate::agent::{ActiveRun, RunEnd, RunReport};
 use crate::dialects::chat::media;
@@ -159,7 +158,7 @@ impl<'a> Following<'a> {
                 let runs = &self.view.services().runs;
                 self.children.retain(|child| runs.is_busy(child));
                 self.announcing.clear();
-                self.look_for_questions();
+                self.view.show_open_questions(&self.key);
                 return None;
             }
             Next::Overdue => {
@@ -243,21 +242,6 @@ impl<'a> Following<'a> {
         let name = entry.and_then(|entry| entry.label).unwrap_or_else(|| SUBAGENT.to_owned());
         self.names.insert(key.clone(), name.clone());
         name
-    }
-
-    /// Shows the questions whose news were missed.
-    fn look_for_questions(&self) {
-        let approvals = &self.view.services().runs.parts().approvals;
-        for kind in [QuestionKind::Exec, QuestionKind::Plugin] {
-            for question in approvals.list(kind) {
-                if question.request["sessionKey"] == self.key.as_str() {
-                    let asked = self.view.with_questions(|all| {
-                        if all.has(&question.id) { Vec::new() } else { all.overhear(&question) }
-                    });
-                    self.view.tell_all(asked);
-                }
-            }
-        }
     }
 }
 

@@ -52,16 +52,15 @@ impl Connection {
     }
 
     async fn say(&self, said: Said) {
-        let session = self.0.session();
         // A stop waits for nothing, least of all for what it is to stop.
-        if let Some(session) = session.as_ref().filter(|_| is_stop_word(&said.text)) {
+        if let Some(session) = self.0.session().filter(|_| is_stop_word(&said.text)) {
             let params = json!({"sessionKey": session.key.as_str()});
             let stopped = self.0.cx().call("chat.abort", &params).await;
             if let Err(error) = stopped {
                 tracing::debug!(error = error.message, "a stop word stops nothing");
             }
         }
-        work::queue(&self.0, Job::Say(said, session));
+        work::queue(&self.0, |open| Job::Say(said, open));
     }
 
     async fn begin(&self) {
@@ -88,8 +87,12 @@ impl Connection {
         self.0.open(found.session, found.hidden);
         self.0.tell(&frame::session_resumed(&found.id, found.messages));
         self.0.tell(&frame::session_created(&found.id));
-        if let Some(key) = key.filter(|key| self.0.services().runs.active(key).is_some()) {
-            work::queue(&self.0, Job::Watch(key));
+        let Some(key) = key else { return };
+        if self.0.cx().check("exec.approval.resolve").is_ok() {
+            self.0.show_open_questions(&key);
+        }
+        if self.0.services().runs.active(&key).is_some() {
+            work::queue(&self.0, |_| Job::Watch(key));
         }
     }
 

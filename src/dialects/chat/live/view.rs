@@ -36,12 +36,15 @@ const TOO_MANY: &str = "Too many messages wait on this connection; wait for answ
 /// What is to be done next.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Job {
-    /// Somebody says something, in the conversation that was open then.
+    /// Somebody says something, in the conversation that was open then, or that was
+    /// opened by what he had said before.
     Say(Said, Option<Session>),
     /// So many messages were not taken, for this reason.
     Refuse(String, usize),
     /// A conversation is open again: its response that is under way is shown.
     Watch(SessionKey),
+    /// The client has opened a conversation himself: what follows is said there.
+    Opened,
 }
 
 /// A connection, as its worker sees it.
@@ -132,13 +135,20 @@ impl View {
         self.state.lock().session.clone()
     }
 
-    /// Opens another conversation, or none yet, of which the model is told this.
+    /// The client opens another conversation, or none yet, of which the model is told
+    /// this: what was said before moves nothing that he says from now on.
     pub fn open(&self, session: Option<Session>, hidden: Option<Hidden>) {
         let mut state = self.state.lock();
-        (state.session, state.hidden) = (session, hidden);
-        if let Some(watch) = state.watch.take() {
-            watch.cancel();
-        }
+        state.mark_opened();
+        state.open(session, hidden);
+    }
+
+    /// The same for something that was said in `from`: what waits behind it there was
+    /// said for the conversation that it opens.
+    pub fn move_on(&self, from: Option<&Session>, to: Option<Session>, hidden: Option<Hidden>) {
+        let mut state = self.state.lock();
+        state.redirect(from, to.as_ref());
+        state.open(to, hidden);
     }
 
     /// A conversation is only watched from now on, until this is cancelled; `None`
@@ -149,9 +159,11 @@ impl View {
         is_open.then(|| state.watch.insert(CancellationToken::new()).clone())
     }
 
-    /// A conversation was begun because none was open; unless one is open by now.
+    /// A conversation was begun because none was open: what waits without one is said
+    /// in it. It opens unless one is open by now.
     pub fn open_begun(&self, session: &Session) {
         let state = &mut *self.state.lock();
+        state.redirect(None, Some(session));
         if state.session.is_none() {
             state.session = Some(session.clone());
             if let Some(hidden) = &mut state.hidden {
@@ -186,13 +198,16 @@ impl View {
         self.state.lock().hidden.as_ref().map(|hidden| hidden.agent.clone())
     }
 
-    /// Queues something; `true` when somebody has to begin with it.
-    pub fn push(&self, job: Job) -> bool {
+    /// Queues something, made with the conversation that is open at that moment; `true`
+    /// when somebody has to begin with it.
+    pub fn push(&self, make: impl FnOnce(Option<Session>) -> Job) -> bool {
         let mut state = self.state.lock();
+        let job = make(state.session.clone());
         let bytes = job.bytes();
-        if state.queue.len() >= WAITING_MAX || state.queued_bytes + bytes > WAITING_BYTES {
+        let waiting = state.queue.iter().filter(|job| **job != Job::Opened).count();
+        if waiting >= WAITING_MAX || state.queued_bytes + bytes > WAITING_BYTES {
             // One more `done` is due, and takes no more room.
-            match state.queue.back_mut() {
+            match state.queue.iter_mut().rfind(|job| **job != Job::Opened) {
                 Some(Job::Refuse(_, count)) => *count += 1,
                 _ => state.queue.push_back(Job::Refuse(TOO_MANY.into(), 1)),
             }
@@ -243,6 +258,17 @@ impl View {
         change(&mut self.state.lock().questions)
     }
 
+    /// Shows the questions of a conversation that are open and were not shown.
+    pub fn show_open_questions(&self, key: &SessionKey) {
+        let approvals = &self.services().runs.parts().approvals;
+        for kind in [QuestionKind::Exec, QuestionKind::Plugin] {
+            let all = approvals.list(kind).into_iter();
+            for question in all.filter(|it| it.request["sessionKey"] == key.as_str()) {
+                self.tell_all(self.with_questions(|all| all.overhear(&question)));
+            }
+        }
+    }
+
     /// The client has gone: what was not begun is not done, and what its turns ask
     /// becomes a no.
     pub fn leave(&self) -> Vec<Asked> {
@@ -279,11 +305,92 @@ impl View {
     }
 }
 
+impl State {
+    /// What is queued from now on is not moved by what was queued before.
+    fn mark_opened(&mut self) {
+        if self.is_working && self.queue.back() != Some(&Job::Opened) {
+            self.queue.push_back(Job::Opened);
+        }
+    }
+
+    /// Opens a conversation, or none yet, of which the model is told this.
+    fn open(&mut self, session: Option<Session>, hidden: Option<Hidden>) {
+        (self.session, self.hidden) = (session, hidden);
+        if let Some(watch) = self.watch.take() {
+            watch.cancel();
+        }
+    }
+
+    /// What waits to be said in one conversation is said in another one, up to where
+    /// the client has opened one himself.
+    fn redirect(&mut self, from: Option<&Session>, to: Option<&Session>) {
+        let from = from.map(|session| &session.key);
+        for job in self.queue.iter_mut().take_while(|job| **job != Job::Opened) {
+            if let Job::Say(_, place) = job
+                && place.as_ref().map(|session| &session.key) == from
+            {
+                *place = to.cloned();
+            }
+        }
+    }
+}
+
 impl Job {
     fn bytes(&self) -> usize {
         match self {
             Self::Say(said, _) => said.text.len(),
-            Self::Refuse(..) | Self::Watch(_) => 0,
+            Self::Refuse(..) | Self::Watch(_) | Self::Opened => 0,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn session(id: &str) -> Session {
+        let key = SessionKey::from_canonical(format!("agent:main:chat:{id}"));
+        Session { key, id: id.to_owned() }
+    }
+
+    fn say(text: &str, place: Option<&Session>) -> Job {
+        Job::Say(Said { text: text.to_owned(), session_id: None }, place.cloned())
+    }
+
+    #[test]
+    fn what_waits_goes_along_and_what_was_said_elsewhere_stays() {
+        let (old, new, later) = (session("old"), session("new"), session("later"));
+        let watch = Job::Watch(old.key.clone());
+        let mut state = State::default();
+        state.queue.extend([say("a", Some(&old)), watch.clone(), say("b", Some(&later))]);
+        state.redirect(Some(&old), Some(&new));
+        assert_eq!(state.queue, [say("a", Some(&new)), watch.clone(), say("b", Some(&later))]);
+        // One that was put away is begun by the first that is said in it.
+        state.redirect(Some(&new), None);
+        assert_eq!(state.queue, [say("a", None), watch.clone(), say("b", Some(&later))]);
+        state.redirect(None, Some(&old));
+        assert_eq!(state.queue, [say("a", Some(&old)), watch, say("b", Some(&later))]);
+    }
+
+    #[test]
+    fn what_is_said_after_the_client_has_opened_a_conversation_is_not_moved() {
+        let (old, new) = (session("old"), session("new"));
+        let mut state = State::default();
+        // Where nothing is going on there is nothing that could move it.
+        state.mark_opened();
+        assert!(state.queue.is_empty());
+        state.is_working = true;
+        state.queue.push_back(say("before", Some(&old)));
+        state.mark_opened();
+        state.mark_opened();
+        state.queue.push_back(say("after", Some(&old)));
+        state.redirect(Some(&old), Some(&new));
+        // Opened by what was said before.
+        state.open(Some(new.clone()), None);
+        assert_eq!(state.queue, [say("before", Some(&new)), Job::Opened, say("after", Some(&old))]);
+        // What was said before is done: it is of no more concern.
+        state.queue.drain(..2);
+        state.redirect(Some(&old), Some(&new));
+        assert_eq!(state.queue, [say("after", Some(&new))]);
     }
 }

@@ -28,9 +28,9 @@ const FAULT: &str = "Internal error";
 /// What is said to a word that stops what runs.
 const STOPPED: &str = "Stopped.";
 
-/// Adds something to be done.
-pub fn queue(view: &Arc<View>, job: Job) {
-    if view.push(job) {
+/// Adds something to be done, made with the conversation that is open.
+pub fn queue(view: &Arc<View>, make: impl FnOnce(Option<Session>) -> Job) {
+    if view.push(make) {
         let view = Arc::clone(view);
         let tasks = view.services().tasks.clone();
         tasks.spawn("chat-turn", work(view));
@@ -79,9 +79,9 @@ fn follow<'f, 'a>(
 
 async fn act<'a>(view: &'a View, followed: &mut Followed<'a>, job: Job) {
     match job {
-        Job::Say(said, session) => {
+        Job::Say(said, place) => {
             view.begin();
-            if let Err(error) = say(view, followed, said, session).await {
+            if let Err(error) = say(view, followed, said, place).await {
                 view.tell(&frame::error(&error.message));
             }
             view.done();
@@ -94,31 +94,34 @@ async fn act<'a>(view: &'a View, followed: &mut Followed<'a>, job: Job) {
             }
         }
         Job::Watch(key) => watch(view, followed, key).await,
+        // A border between what is said; there is nothing to do.
+        Job::Opened => {}
     }
 }
 
-/// Does what somebody says: a command, or a message for the model.
+/// Does what somebody says in a conversation, or in none yet: a command, or a message
+/// for the model.
 async fn say<'a>(
     view: &'a View,
     followed: &mut Followed<'a>,
     said: Said,
-    session: Option<Session>,
+    place: Option<Session>,
 ) -> Reply<()> {
     let Said { text, session_id } = said;
-    let session = match session_id {
+    let (place, session) = match session_id {
         Some(id) => {
             let Some(found) = find(view, &id).await? else {
                 let text = format!("Session {} not found", shortened(&id));
                 return Err(ErrorShape::not_found(text));
             };
-            view.open(found.session.clone(), found.hidden);
-            found.session
+            view.move_on(place.as_ref(), found.session.clone(), found.hidden);
+            (found.session.clone(), found.session)
         }
-        None => session.or_else(|| view.session()),
+        None => (place.clone(), place.or_else(|| view.session())),
     };
     let key = session.as_ref().map(|session| &session.key);
     if let Some(replies) = Box::pin(commands::run(&view.cx(), key, &text)).await {
-        answer(view, replies);
+        answer(view, place.as_ref(), replies);
         return Ok(());
     }
     let session = if let Some(session) = session {
@@ -149,16 +152,17 @@ pub async fn find(view: &View, id: &str) -> Reply<Option<Resumed>> {
     Ok(found.map(|found| Resumed { id: id.to_owned(), ..found }))
 }
 
-/// The answers of a command, each of them a response.
-fn answer(view: &View, replies: Vec<commands::Reply>) {
-    for (place, reply) in replies.into_iter().enumerate() {
-        if place > 0 {
+/// The answers of a command that was said in this conversation, each of them a
+/// response.
+fn answer(view: &View, place: Option<&Session>, replies: Vec<commands::Reply>) {
+    for (index, reply) in replies.into_iter().enumerate() {
+        if index > 0 {
             view.done();
             view.begin();
         }
         if let Some(session) = reply.moved {
             view.tell(&frame::session_created(&session.id));
-            view.open(Some(session), None);
+            view.move_on(place, Some(session), None);
         }
         view.tell(&frame::message(&reply.content));
     }

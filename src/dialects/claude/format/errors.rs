@@ -1,5 +1,7 @@
 //! Failures and interruptions, in the words of Claude Code.
 
+use crate::providers::credentials::says_no_credit;
+
 /// What stands where somebody stopped an answer.
 pub const INTERRUPTED: &str = "[Request interrupted by user]";
 /// What stands where somebody stopped tools.
@@ -9,7 +11,7 @@ pub const INTERRUPTED_TOOL: &str = "[Request interrupted by user for tool use]";
 /// whole words, the rest is lower case.
 const CLASSES: &[(&str, &[&str])] = &[
     ("max_output_tokens", &["output token maximum", "max_output_tokens"]),
-    ("billing_error", &["402", "billing", "credit balance", "insufficient_quota", "quota"]),
+    ("billing_error", &["402"]),
     (
         "authentication_failed",
         &["401", "403", "authentication", "unauthorized", "api key", "permission_error"],
@@ -26,6 +28,9 @@ const CLASSES: &[(&str, &[&str])] = &[
 /// `rate_limit`, `invalid_request`, `server_error`, `max_output_tokens` or
 /// `unknown`.
 pub fn error_class(message: &str) -> &'static str {
+    if says_no_credit(message) {
+        return "billing_error";
+    }
     let message = message.to_lowercase();
     let has = |sign: &&&str| {
         if sign.bytes().all(|byte| byte.is_ascii_digit()) {
@@ -54,6 +59,9 @@ mod tests {
             ("Incorrect API key provided", "authentication_failed"),
             ("429 slow down", "rate_limit"),
             ("429 You exceeded your current quota", "billing_error"),
+            ("429 You exceeded your current quota. Please retry in 38.9s.", "rate_limit"),
+            ("400 cachedContent quota of the project", "invalid_request"),
+            ("Your credit balance is too low", "billing_error"),
             ("529 {\"type\":\"overloaded_error\"}", "server_error"),
             ("fetch failed: 503 Service Unavailable", "server_error"),
             ("400 bad thing", "invalid_request"),

@@ -8,10 +8,10 @@ use axum::response::Response;
 
 use super::fetch::{Fetched, attachments};
 use super::read::{At, body};
+use super::said::said;
 use super::sse;
 use super::target::{Wanted, target};
 use super::waiting::Waiting;
-use super::words::message;
 use crate::handlers::ask::Question;
 use crate::http::{Asked, json_answer};
 use request::Request;
@@ -35,11 +35,10 @@ async fn answered(mut asked: Asked<'_>) -> Result<Response, Response> {
         Wanted { model: &request.model, user: request.user, session: None, prefix: PREFIX };
     let target = target(&asked.parts.headers, &cx, wanted).map_err(|wrong| wrong.answer())?;
     let fetched = Fetched { images: settings.fetches_images, files: false };
-    let attachments = attachments(&cx, request.given, fetched).await;
+    let (text, given) = said(&cx, &target.key, &request.entries, request.given).await;
+    let attachments = attachments(&cx, given, fetched).await;
     let attachments = attachments.map_err(|wrong| wrong.answer())?;
     let manner = asked.manner;
-    let known = cx.services.sessions.entry(&target.key).await;
-    let is_known = known.is_ok_and(|entry| entry.is_some());
     let run_id = format!("chatcmpl_{}", cx.services.ids.uuid());
     let completion = Completion {
         id: run_id.clone(),
@@ -50,7 +49,7 @@ async fn answered(mut asked: Asked<'_>) -> Result<Response, Response> {
     let question = Question {
         key: target.key,
         run_id,
-        text: message(&request.entries, is_known),
+        text,
         attachments,
         model: target.model,
         client_tools: request.tools.specs,

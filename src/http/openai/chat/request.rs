@@ -7,7 +7,7 @@ use crate::http::openai::fetch::{Given, Part, content, picture};
 use crate::http::openai::read::{At, Wrong};
 use crate::http::openai::target::FAMILY;
 use crate::http::openai::tools::{self, ClientTools, Form};
-use crate::http::openai::words::{Entry, Who, called, first_new};
+use crate::http::openai::words::{Entry, Who, called};
 use crate::providers::AnswerWishes;
 
 const NO_USER: &str = "Missing user message in `messages`.";
@@ -25,8 +25,8 @@ pub struct Request<'v> {
     pub tells_usage: bool,
     /// What was said, the message included.
     pub entries: Vec<Entry>,
-    /// What comes with the message.
-    pub given: Vec<Given>,
+    /// What came with each of them.
+    pub given: Vec<Vec<Given>>,
     /// What the system and the developer say, and whether a tool has to be called.
     pub instructions: Option<String>,
     /// The client's tools.
@@ -61,15 +61,14 @@ impl<'v> Request<'v> {
         options.object()?;
         let mut instructions = said.instructions;
         instructions.extend(tools.told.clone());
-        let (entries, given): (Vec<_>, Vec<_>) = said.entries.into_iter().unzip();
-        let first = first_new(&entries).ok_or_else(|| Wrong(NO_USER.into()))?;
+        let (entries, given) = said.entries.into_iter().unzip();
         Ok(Self {
             model: Cow::Borrowed(model),
             user: body.member("user").text()?,
             is_stream: body.member("stream").boolean()?,
             tells_usage: options.member("include_usage").boolean()?,
             entries,
-            given: given.into_iter().skip(first).flatten().collect(),
+            given,
             instructions: Some(instructions.join("\n\n")).filter(|text| !text.is_empty()),
             tools,
             wishes: AnswerWishes { max_tokens: newer.or(older), temperature },
@@ -185,8 +184,12 @@ mod tests {
         assert_eq!(read.entries.len(), 4);
         assert_eq!(read.entries[1].text, "[called the tool add (c1) with {}]");
         assert_eq!(read.entries[2].who, Who::Tool("add (c1)".into()));
-        // Only the picture of the message itself comes with it.
-        assert_eq!(read.given.len(), 1);
+        let counts = |read: &Request<'_>| read.given.iter().map(Vec::len).collect::<Vec<_>>();
+        assert_eq!(counts(&read), [1, 0, 0, 1]);
+        let picture = &body["messages"][1];
+        let body = json!({"messages": [picture, {"role": "system", "content": "be brief"},
+            {"role": "user", "content": "what is it"}]});
+        assert_eq!(counts(&Request::read(&At::root(&body)).unwrap()), [1, 0]);
     }
 
     #[test]

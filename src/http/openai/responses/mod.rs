@@ -11,10 +11,10 @@ use axum::response::Response;
 
 use super::fetch::{Fetched, attachments};
 use super::read::{At, Wrong, body};
+use super::said::said;
 use super::sse;
 use super::target::{Wanted, target};
 use super::waiting::Waiting;
-use super::words::message;
 use crate::handlers::ask::Question;
 use crate::http::{Asked, json_answer};
 use crate::registry::Ctx;
@@ -45,10 +45,9 @@ async fn answered(mut asked: Asked<'_>) -> Result<Response, Response> {
     let wanted = Wanted { model: request.model, user: request.user, session, prefix: PREFIX };
     let target = target(&asked.parts.headers, &cx, wanted).map_err(|wrong| wrong.answer())?;
     let fetched = Fetched { images: settings.fetches_images, files: settings.fetches_files };
-    let attachments = attachments(&cx, request.given, fetched).await;
+    let (text, given) = said(&cx, &target.key, &request.entries, request.given).await;
+    let attachments = attachments(&cx, given, fetched).await;
     let attachments = attachments.map_err(|wrong| wrong.answer())?;
-    let known = cx.services.sessions.entry(&target.key).await;
-    let is_known = known.is_ok_and(|entry| entry.is_some());
     let id = format!("{ID}{}", cx.services.ids.uuid());
     let created_at = cx.now_ms() / 1000;
     let ids = Arc::clone(&cx.services.ids);
@@ -56,7 +55,7 @@ async fn answered(mut asked: Asked<'_>) -> Result<Response, Response> {
     let question = Question {
         key: target.key,
         run_id: id,
-        text: message(&request.entries, is_known),
+        text,
         attachments,
         model: target.model,
         client_tools: request.tools.specs,
@@ -73,7 +72,7 @@ async fn answered(mut asked: Asked<'_>) -> Result<Response, Response> {
         Ok(answered) => json_answer(StatusCode::OK, &made.whole(&answered)),
         // Who is let in no more gets no response, not even of a failure.
         Err(failed) if failed.status == StatusCode::UNAUTHORIZED => failed.answer(),
-        Err(failed) => json_answer(failed.status, &made.failed(failed)),
+        Err(failed) => failed.told_by(json_answer(failed.status, &made.failed(failed))),
     })
 }
 

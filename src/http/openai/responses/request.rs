@@ -5,7 +5,7 @@ use crate::http::openai::fetch::Given;
 use crate::http::openai::read::{At, Wrong};
 use crate::http::openai::target::FAMILY;
 use crate::http::openai::tools::{self, ClientTools, Form};
-use crate::http::openai::words::{Entry, Who, first_new};
+use crate::http::openai::words::{Entry, Who};
 use crate::providers::AnswerWishes;
 
 const NO_USER: &str = "Missing user message in `input`.";
@@ -23,8 +23,8 @@ pub struct Request<'v> {
     pub previous: Option<&'v str>,
     /// What was said, the message included.
     pub entries: Vec<Entry>,
-    /// What comes with the message.
-    pub given: Vec<Given>,
+    /// What came with each of them.
+    pub given: Vec<Vec<Given>>,
     /// What the system prompt says beside what everybody's does.
     pub instructions: Option<String>,
     /// The client's tools.
@@ -54,7 +54,6 @@ impl<'v> Request<'v> {
         if !entries.iter().any(is_word) {
             return Err(Wrong(NO_USER.into()));
         }
-        let first = first_new(&entries).ok_or_else(|| Wrong(NO_USER.into()))?;
         let told = instructions.map(str::to_owned).into_iter().chain(said.instructions);
         let told: Vec<_> = told.chain(tools.told.clone()).filter(|text| !text.is_empty()).collect();
         Ok(Self {
@@ -63,7 +62,7 @@ impl<'v> Request<'v> {
             is_stream: body.member("stream").boolean()?,
             previous: body.member("previous_response_id").text()?,
             entries,
-            given: given.into_iter().skip(first).flatten().collect(),
+            given,
             instructions: Some(told.join("\n\n")).filter(|text| !text.is_empty()),
             tools,
             wishes,
@@ -95,7 +94,7 @@ mod tests {
         let body = json!({"input": [{"role": "user", "content": [
             {"type": "input_file", "filename": "a.txt", "file_data": "aGk="},
             {"type": "input_image", "image_url": "data:image/png;base64,iVBORw0KGgo="}]}]});
-        assert_eq!(Request::read(&At::root(&body)).unwrap().given.len(), 2);
+        assert_eq!(Request::read(&At::root(&body)).unwrap().given[0].len(), 2);
     }
 
     #[test]

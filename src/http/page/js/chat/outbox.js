@@ -6,6 +6,9 @@ import { recall, remember } from "../store.js";
 
 const WAITING_MAX = 50;
 
+// Also where `randomUUID` is not: on a page by plain http from another machine.
+const newId = () => [...crypto.getRandomValues(new Uint8Array(16))].map((byte) => byte.toString(16).padStart(2, "0")).join("");
+
 export class Outbox {
   // {id, text, attachments, at, state: "waiting" | "sending" | "sent", isCommitted}
   items = [];
@@ -33,7 +36,7 @@ export class Outbox {
   // Sends a message, now or when the connection is back.
   async send(text, attachments) {
     if (this.items.length >= WAITING_MAX) return this.#told.refused(new Error(`${WAITING_MAX} messages wait already.`), { text, attachments });
-    const item = { id: crypto.randomUUID(), text, attachments, at: Date.now(), state: "waiting" };
+    const item = { id: newId(), text, attachments, at: Date.now(), state: "waiting" };
     this.items.push(item);
     this.#keep();
     this.#told.changed();

@@ -1,0 +1,97 @@
+//! What a request says to a session that may know some of it.
+//!
+//! Promises: what the session has heard is not said again, also when its run came
+//! to no answer; what came with a message goes with it.
+
+use super::fetch::Given;
+use super::words::{Entry, first_new, heard, message};
+use crate::protocol::message::{AgentMessage, AssistantMessage, StopReason};
+use crate::registry::Ctx;
+use crate::sessions::SessionKey;
+
+/// The message, and what comes with it. `given` came with the entries, one by one.
+pub async fn said(
+    cx: &Ctx,
+    key: &SessionKey,
+    entries: &[Entry],
+    given: Vec<Vec<Given>>,
+) -> (String, Vec<Given>) {
+    let first = first_new(entries).unwrap_or_default();
+    let unanswered = match cx.services.sessions.entry(key).await {
+        Ok(Some(_)) if entries.len() - first > 1 => Some(unanswered(cx, key).await),
+        // The last one is said in any case.
+        Ok(Some(_)) => Some(Vec::new()),
+        _ => None,
+    };
+    unheard(entries, given, unanswered.as_deref())
+}
+
+/// The same for a session that has not answered these messages; `None` is a new one.
+fn unheard(
+    entries: &[Entry],
+    given: Vec<Vec<Given>>,
+    unanswered: Option<&[String]>,
+) -> (String, Vec<Given>) {
+    let first = first_new(entries).unwrap_or_default();
+    let (text, first) = match unanswered {
+        Some(unanswered) => {
+            let first = first + heard(&entries[first..], unanswered);
+            (message(&entries[first..], true), first)
+        }
+        None => (message(entries, false), first),
+    };
+    (text, given.into_iter().skip(first).flatten().collect())
+}
+
+/// What users have said in a session since its last answer. One that cannot be read
+/// fails the run that is about to begin.
+async fn unanswered(cx: &Ctx, key: &SessionKey) -> Vec<String> {
+    let context = cx.services.sessions.context(key).await.unwrap_or_default();
+    let last = context.iter().rposition(is_answer);
+    let later = context.iter().skip(last.map_or(0, |last| last + 1));
+    let of_users = later.filter(|message| matches!(message, AgentMessage::User(_)));
+    of_users.map(AgentMessage::text).collect()
+}
+
+/// Whether a run ended with it as it should.
+const fn is_answer(message: &AgentMessage) -> bool {
+    let AgentMessage::Assistant(AssistantMessage { stop_reason, .. }) = message else {
+        return false;
+    };
+    matches!(stop_reason, StopReason::Stop | StopReason::Length)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::http::openai::words::Who;
+
+    #[test]
+    fn what_a_session_has_heard_without_an_answer_is_not_said_again() {
+        let entries = ["old", "look", "look", "now"].map(|text| {
+            let who = if text == "old" { Who::Assistant } else { Who::User };
+            Entry { who, text: text.to_owned() }
+        });
+        let given = |index: usize| Given::Here(json!(index));
+        let unheard = |unanswered: Option<&[&str]>| {
+            let texts: Option<Vec<_>> =
+                unanswered.map(|all| all.iter().map(|&it| it.to_owned()).collect());
+            let each = (0..entries.len()).map(|index| vec![given(index)]).collect();
+            super::unheard(&entries, each, texts.as_deref())
+        };
+        let whole = ("look\n\nlook\n\nnow".to_owned(), vec![given(1), given(2), given(3)]);
+        assert_eq!(unheard(Some(&[])), whole);
+        assert_eq!(unheard(Some(&["now"])), whole);
+        // Each is one of them.
+        let rest = ("look\n\nnow".to_owned(), vec![given(2), given(3)]);
+        assert_eq!(unheard(Some(&["of others", "look"])), rest);
+        // The last is said, whatever was heard.
+        let last = ("now".to_owned(), vec![given(3)]);
+        assert_eq!(unheard(Some(&["look", "look", "now"])), last);
+        let (text, all) = unheard(None);
+        assert!(text.contains("Assistant: old\n") && text.ends_with("User: now"), "{text}");
+        assert_eq!(all, whole.1);
+    }
+}
