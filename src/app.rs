@@ -29,6 +29,7 @@ mod pairing;
 mod periodic;
 mod reload;
 mod repair;
+mod restrictions;
 mod start;
 mod traces;
 mod upkeep;
@@ -41,6 +42,7 @@ use listen::Listening;
 pub use listen::Sockets;
 use reload::{Control, Reloader};
 use repair::Mode;
+pub use restrictions::{Unenforced, unenforced};
 pub use start::Start;
 use traces::Exporter;
 
@@ -117,6 +119,7 @@ pub async fn run(
     on_ready(start, &ready);
     ending::note_ready(began.elapsed());
     tracing::info!(%address, model = %ready.model, "ready");
+    restrictions::note(&services.settings.now());
     let ended = tokio::select! {
         () = signals.next() => Ok(Ended::Stopped),
         () = ending::restart(&services, &mut restart) => Ok(Ended::Restarts),

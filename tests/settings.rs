@@ -3,6 +3,7 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
 use std::time::Duration;
 
 use clawgate::config::secrets::ResolvedSecrets;
@@ -47,6 +48,30 @@ impl Home {
 
     fn settings(&self) -> Settings {
         self.load([], &Overrides::default())
+    }
+
+    /// Writes the file `.env` of the state directory.
+    fn put_dotenv(&self, text: &str) {
+        fs::write(self.state().join(".env"), text).unwrap();
+    }
+
+    /// The real binary, of a user who has only these variables.
+    fn command(&self, args: &[&str], variables: &[(&str, &str)]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_clawgate"));
+        command.args(args).env_clear().env("HOME", self.0.path());
+        command.env("TMPDIR", self.0.path()).envs(variables.iter().copied());
+        command
+    }
+
+    fn run(&self, args: &[&str], variables: &[(&str, &str)]) -> Output {
+        self.command(args, variables).output().unwrap()
+    }
+
+    /// What a command prints that must go well.
+    fn said(&self, args: &[&str], variables: &[(&str, &str)]) -> String {
+        let output = self.run(args, variables);
+        assert!(output.status.success(), "{args:?}: {output:?}");
+        String::from_utf8(output.stdout).unwrap()
     }
 
     /// The error text, with the config path as `<C>`.
@@ -522,4 +547,105 @@ fn unknown_keys_are_kept_and_the_hash_is_that_of_the_text() {
         settings.file.hash,
         "44136fa355b3678a1146ad16f7e8649e94fb4fc21fe77e8310c060f61caaff8a"
     );
+}
+
+#[test]
+fn a_file_dotenv_fills_variables_in_below_the_environment_and_above_the_section() {
+    let home = Home::with("{env: {MY_TOKEN: 'section'}, gateway: {auth: {token: '${MY_TOKEN}'}}}");
+    assert_eq!(home.said(&["token"], &[]), "section\n");
+    home.put_dotenv("# keys\nexport MY_TOKEN='token-of-the-file'\nPLAIN=\"a\\nb\"\n");
+    assert_eq!(home.said(&["token"], &[]), "token-of-the-file\n");
+    assert_eq!(home.said(&["token"], &[("MY_TOKEN", "process")]), "process\n");
+    let settings = home.settings();
+    let env = settings.environment(&home.env([("PLAIN", "")]));
+    assert_eq!(env.get("PLAIN").as_deref(), Some("a\nb"));
+    assert!(!format!("{settings:?}{env:?}").contains("token-of-the-file"));
+}
+
+#[test]
+fn the_token_of_the_gateway_may_stand_in_a_file_dotenv() {
+    let home = Home::with("{}");
+    home.put_dotenv("OPENCLAW_GATEWAY_TOKEN=gateway-token-of-the-file\n");
+    assert_eq!(home.said(&["token"], &[]), "gateway-token-of-the-file\n");
+    let variables = [("OPENCLAW_GATEWAY_TOKEN", "process")];
+    assert_eq!(home.said(&["token"], &variables), "process\n");
+    assert!(!home.state().join("gateway-token").exists());
+    let told = shown(&home.settings(), "gateway.auth.token");
+    assert_eq!(told, ("set".into(), Origin::Env("OPENCLAW_GATEWAY_TOKEN")));
+}
+
+#[test]
+fn a_reference_of_the_gateway_is_followed_to_a_file_dotenv() {
+    let reference = "{source: 'env', provider: 'default', id: 'GW'}";
+    let home = Home::with(&format!("{{gateway: {{auth: {{token: {reference}}}}}}}"));
+    home.put_dotenv("GW=referred-token-of-the-file\n");
+    assert_eq!(home.said(&["token"], &[]), "referred-token-of-the-file\n");
+    assert_eq!(home.said(&["token"], &[("GW", "process")]), "process\n");
+}
+
+#[test]
+fn a_file_dotenv_moves_nothing_and_one_of_the_working_directory_is_not_read() {
+    let home = Home::with("{gateway: {auth: {token: '${MY_TOKEN}'}}}");
+    home.put_dotenv("OPENCLAW_STATE_DIR=/nowhere\nOPENCLAW_CONFIG_PATH=/nowhere\nHOME=/nowhere\n");
+    let path = home.said(&["config", "file"], &[]);
+    assert_eq!(path.trim(), home.config().display().to_string());
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join(".env"), "MY_TOKEN=elsewhere\n").unwrap();
+    let output = home.command(&["token"], &[]).current_dir(folder.path()).output().unwrap();
+    let error = String::from_utf8(output.stderr).unwrap();
+    assert!(!output.status.success() && error.contains("MY_TOKEN is not set"), "{error}");
+}
+
+#[test]
+fn a_wrong_line_of_a_file_dotenv_is_one_warning_without_what_it_says() {
+    // Such a gateway reads its config and goes no further.
+    let home = Home::with("{gateway: {mode: 'remote'}}");
+    home.put_dotenv("A=1\nno-line secret-of-a-line\nNODE_OPTIONS=secret-of-an-option\n");
+    let output = home.run(&["gateway"], &[]);
+    let log = String::from_utf8(output.stderr).unwrap();
+    let told: Vec<_> = log.lines().filter(|line| line.contains(".env")).collect();
+    let [told] = told[..] else { panic!("{log}") };
+    assert!(told.contains("WARN") && told.contains("line 2 is not NAME=value"), "{told}");
+    assert!(told.contains("line 3 sets NODE_OPTIONS"), "{told}");
+    assert!(!log.contains("secret-of-"), "{log}");
+}
+
+const NOT_BUILT_IN: &str = "{tools: {web: {search: {enabled: false, provider: 'perplexity'}}}, \
+    models: {providers: {azure: {api: 'azure-openai-responses', models: [{id: 'm'}]}}}, \
+    auth: {profiles: {'amazon-bedrock:x': {provider: 'amazon-bedrock', mode: 'aws-sdk'}}}, \
+    hooks: {mappings: [{match: {path: 'x'}, transform: {module: 'x.mjs'}}]}}";
+
+#[test]
+fn what_is_not_built_in_is_told_and_stops_nothing() {
+    let home = Home::with(NOT_BUILT_IN);
+    let output = home.run(&["config", "validate"], &[]);
+    let error = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.success(), "{error}");
+    for (path, known) in [
+        ("tools.web.search.provider", "brave, tavily, searxng"),
+        ("models.providers.azure.api", "openai-completions, openai-responses"),
+        ("auth.profiles.amazon-bedrock:x.mode", "api_key, token, oauth"),
+        ("hooks.mappings[0].transform.module", "transform.when, .defaults, .set and .cases"),
+    ] {
+        let told = error.lines().find(|line| line.contains(&format!("warning: {path} ")));
+        assert!(told.is_some_and(|line| line.contains(known)), "{path}: {error}");
+    }
+    // What the original does not know either is refused as ever.
+    for (word, wrong) in
+        [("perplexity", "gopher"), ("azure-openai-responses", "grpc"), ("aws-sdk", "magic")]
+    {
+        let home = Home::with(&NOT_BUILT_IN.replace(word, wrong));
+        assert!(!home.run(&["config", "validate"], &[]).status.success(), "{wrong}");
+    }
+}
+
+#[test]
+fn a_default_model_of_a_provider_that_is_off_is_refused_with_what_it_speaks() {
+    let home =
+        Home::with(&NOT_BUILT_IN.replacen('{', "{agents: {defaults: {model: 'azure/m'}}, ", 1));
+    let output = home.run(&["config", "validate"], &[]);
+    let error = String::from_utf8(output.stderr).unwrap();
+    let expected = "agents.defaults.model: provider azure speaks api azure-openai-responses, \
+                    which is not built in";
+    assert!(!output.status.success() && error.contains(expected), "{error}");
 }

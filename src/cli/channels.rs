@@ -3,7 +3,11 @@
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
+use super::client::{Client, ClientError};
 use super::{CliError, ConnectArgs, Screen, Surroundings, format};
+
+/// Members of `channels` that are no channels: they hold for all of them.
+const FOR_ALL: [&str; 2] = ["defaults", "modelByChannel"];
 
 /// Arguments of `clawgate channels`.
 #[derive(Debug, Args)]
@@ -51,7 +55,11 @@ pub async fn run(
         ChannelsCommand::Status { probe, connect } => {
             let mut client = connect.connect(around).await?;
             let params = if probe { json!({"probe": true}) } else { json!({}) };
-            let status = client.request("channels.status", params).await?;
+            let mut status = client.request("channels.status", params).await?;
+            let others = not_supported(&mut client, &status).await?;
+            if let Value::Object(members) = &mut status {
+                members.insert("notSupported".into(), json!(others));
+            }
             if connect.json {
                 screen.line(&format::compact(&status))?;
             } else {
@@ -93,7 +101,24 @@ async fn switch(
     Ok(())
 }
 
-/// One line for each account.
+/// Channels that are configured and that the gateway does not have.
+async fn not_supported(client: &mut Client, status: &Value) -> Result<Vec<String>, CliError> {
+    match client.request("config.get", json!({})).await {
+        Ok(config) => Ok(strangers(&config["runtimeConfig"]["channels"], &status["channels"])),
+        // Who may see channels and not the config has seen what there is.
+        Err(ClientError::Request(_)) => Ok(Vec::new()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn strangers(configured: &Value, known: &Value) -> Vec<String> {
+    let names = configured.as_object().into_iter().flatten().filter(|(_, value)| value.is_object());
+    let names = names.map(|(name, _)| name.as_str());
+    let is_strange = |name: &&str| known.get(*name).is_none() && !FOR_ALL.contains(name);
+    names.filter(is_strange).map(str::to_owned).collect()
+}
+
+/// One line for each account, and for each channel that there is not.
 fn table(status: &Value) -> String {
     let accounts = status["channelAccounts"].as_object().into_iter().flatten();
     let mut rows = Vec::new();
@@ -112,6 +137,10 @@ fn table(status: &Value) -> String {
             rows.push([name, state(account).into(), text("mode"), notes.join("; ")]);
         }
     }
+    let strangers = status["notSupported"].as_array().into_iter().flatten();
+    rows.extend(strangers.filter_map(Value::as_str).map(|name| {
+        [name.to_owned(), "not supported here".to_owned(), String::new(), String::new()]
+    }));
     if rows.is_empty() {
         return "No channel is configured; docs/channels.md tells how.\n".into();
     }
@@ -147,5 +176,17 @@ mod tests {
         assert_eq!(lines[0], ["webhook", "(default)", "connected", "webhook", "2", "uncertain"]);
         assert_eq!(lines[1], ["webhook", "(b)", "unusable", "secret", "is", "missing"]);
         assert!(table(&json!({"channelAccounts": {}})).starts_with("No channel"));
+    }
+
+    #[test]
+    fn a_channel_that_is_configured_and_not_there_has_a_line_of_its_own() {
+        let configured = json!({"defaults": {"groupPolicy": "open"}, "modelByChannel": {},
+            "whatsapp": {"dmPolicy": "pairing"}, "telegram": {}, "discord": {}, "slack": null});
+        let known = json!({"telegram": {"configured": false}, "webhook": {"configured": false}});
+        let found = strangers(&configured, &known);
+        assert_eq!(found, ["whatsapp", "discord"]);
+        assert_eq!(strangers(&Value::Null, &known), [""; 0]);
+        let status = json!({"channelAccounts": {"telegram": []}, "notSupported": found});
+        assert_eq!(table(&status), "whatsapp  not supported here\ndiscord   not supported here\n");
     }
 }

@@ -40,6 +40,17 @@ pub struct GatewayArgs {
     pub verbose: bool,
 }
 
+/// The command `gateway`.
+#[derive(Debug, Clone, Default, Args)]
+pub struct GatewayCommand {
+    /// How the gateway runs.
+    #[command(flatten)]
+    pub args: GatewayArgs,
+    /// `openclaw gateway run` says the same with a word more.
+    #[arg(hide = true, value_parser = ["run"])]
+    run: Option<String>,
+}
+
 /// Flags that beat the environment and the config file.
 #[derive(Debug, Clone, Default, Args)]
 pub struct OverrideArgs {

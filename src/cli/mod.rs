@@ -64,7 +64,7 @@ pub use dashboard::DashboardArgs;
 pub use devices::{DevicesArgs, QrArgs};
 pub use doctor::DoctorArgs;
 pub use error::CliError;
-pub use gateway::{GatewayArgs, OverrideArgs};
+pub use gateway::{GatewayArgs, GatewayCommand, OverrideArgs};
 pub use import::ImportArgs;
 pub use logs::LogsArgs;
 pub use message::MessageArgs;
@@ -98,7 +98,7 @@ pub struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Run the gateway (the default).
-    Gateway(GatewayArgs),
+    Gateway(GatewayCommand),
     /// Talk with the agent: one message, or a conversation without one.
     Chat(ChatArgs),
     /// Talk with the agent on a full screen.
@@ -166,7 +166,7 @@ pub fn main() -> ExitCode {
 fn run(cli: Cli, env: Env) -> anyhow::Result<ExitCode> {
     match cli.command {
         None => gateway::run(&cli.gateway, &env),
-        Some(Command::Gateway(args)) => gateway::run(&args, &env),
+        Some(Command::Gateway(command)) => gateway::run(&command.args, &env),
         Some(Command::Token(args)) => token::run(&args, &env),
         Some(Command::Config(args)) => config::run(&args, &env),
         Some(Command::Doctor(args)) => doctor::run(&args, &env),
@@ -273,10 +273,14 @@ mod tests {
 
     #[test]
     fn gateway_flags_work_with_and_without_the_command() {
-        for line in [&["clawgate", "--port", "7"][..], &["clawgate", "gateway", "--port", "7"]] {
+        for line in [
+            &["clawgate", "--port", "7"][..],
+            &["clawgate", "gateway", "--port", "7"],
+            &["clawgate", "gateway", "run", "--port", "7"],
+        ] {
             let cli = Cli::try_parse_from(line).unwrap();
             let args = match cli.command {
-                Some(Command::Gateway(args)) => args,
+                Some(Command::Gateway(command)) => command.args,
                 None => cli.gateway,
                 other => panic!("{other:?}"),
             };
@@ -291,6 +295,7 @@ mod tests {
             &["clawgate", "--auth", "maybe"],
             &["clawgate", "--bind", "everywhere"],
             &["clawgate", "--port", "7", "token"],
+            &["clawgate", "gateway", "walk"],
         ] {
             assert_eq!(Cli::try_parse_from(line).unwrap_err().exit_code(), 2, "{line:?}");
         }

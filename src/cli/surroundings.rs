@@ -3,7 +3,7 @@
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
-use crate::config::{self, Env, GatewayMode, Origin, Overrides, Settings};
+use crate::config::{self, Env, GatewayMode, Origin, Overrides, Paths, Settings};
 use crate::gateway::tls::fingerprint_of_file;
 use crate::store::instance::{Running, running_at};
 use crate::support::is_own_address;
@@ -29,65 +29,91 @@ pub struct Surroundings {
 
 impl Surroundings {
     /// Reads the configuration of this machine's gateway. A broken one is
-    /// noted and no reason to stop: the command may be for another gateway.
+    /// noted and no reason to stop: the command may be for another gateway, or for
+    /// the one that waits for it to be mended.
     pub fn find(env: Env, screen: &mut Screen) -> Self {
         let looking = Overrides { read_only: true, ..Overrides::default() };
-        match config::load(&env, &looking) {
-            Ok(mut settings) => {
-                if let Err(error) = super::follow_secrets(&mut settings, &env) {
-                    let _ = screen.note(&format!("the gateway's secret is not known: {error:#}"));
-                }
-                let running = running_at(&settings.paths.instance_lock());
-                let Running { address, is_tls } = reached(&settings, running);
-                let tls = &settings.gateway.tls;
-                Self {
-                    local: LocalGateway {
-                        address,
-                        is_tls,
-                        tls_fingerprint: fingerprint_of_file(&tls.cert_path).ok(),
-                        remote: remote(&settings, &env, screen),
-                        token: settings.gateway.auth.token.clone(),
-                        password: settings.gateway.auth.password.clone(),
-                    },
-                    history: Some(settings.paths.state_dir.join("chat_history")),
-                    running,
-                    allows_tailscale: settings.gateway.proxies.allow_tailscale,
-                    control: Some((
-                        settings.paths.control_socket(),
-                        settings.paths.identity_file(),
-                    )),
-                    env,
-                }
-            }
-            Err(error) => {
-                // Nothing can be done about a terminal that is gone.
-                let _ = screen
-                    .note(&format!("the configuration of this machine is not readable: {error}"));
-                Self {
-                    env,
-                    local: LocalGateway::default(),
-                    history: None,
-                    control: None,
-                    running: None,
-                    allows_tailscale: false,
-                }
-            }
+        let loaded = config::load(&env, &looking).inspect_err(|error| {
+            // Nothing can be done about a terminal that is gone.
+            let _ = screen.note(&format!("the config of this machine cannot be used: {error}"));
+        });
+        match loaded.ok().or_else(|| config::salvage(&env, &looking)) {
+            Some(settings) => Self::of(settings, env, screen),
+            None => Self::of_place(env),
+        }
+    }
+
+    /// What the settings say, which may be those of a gateway that only waits.
+    fn of(mut settings: Settings, env: Env, screen: &mut Screen) -> Self {
+        let around = settings.environment(&env);
+        if let Err(error) = super::follow_secrets(&mut settings, &around) {
+            let _ = screen.note(&format!("the gateway's secret is not known: {error:#}"));
+        }
+        let running = running_at(&settings.paths.instance_lock());
+        let Running { address, is_tls } = reached(&settings, &env, running);
+        let tls = &settings.gateway.tls;
+        Self {
+            local: LocalGateway {
+                address,
+                is_tls,
+                tls_fingerprint: fingerprint_of_file(&tls.cert_path).ok(),
+                remote: remote(&settings, &around, screen),
+                token: settings.gateway.auth.token.clone(),
+                password: settings.gateway.auth.password.clone(),
+            },
+            history: Some(history(&settings.paths)),
+            running,
+            allows_tailscale: settings.gateway.proxies.allow_tailscale,
+            control: Some(control(&settings.paths)),
+            env,
+        }
+    }
+
+    /// What is known without settings: where a gateway runs.
+    fn of_place(env: Env) -> Self {
+        let paths = Paths::resolve(&env).ok();
+        let running = paths.as_ref().and_then(|paths| running_at(&paths.instance_lock()));
+        let mut local = LocalGateway::default();
+        if let Some(Running { address, is_tls }) = near(running) {
+            (local.address, local.is_tls) = (address, is_tls);
+        }
+        Self {
+            local,
+            history: paths.as_ref().map(history),
+            running,
+            allows_tailscale: false,
+            control: paths.as_ref().map(control),
+            env,
         }
     }
 }
 
+fn history(paths: &Paths) -> PathBuf {
+    paths.state_dir.join("chat_history")
+}
+
+fn control(paths: &Paths) -> (PathBuf, PathBuf) {
+    (paths.control_socket(), paths.identity_file())
+}
+
+/// A gateway that runs on this machine: an address that it noted counts only while
+/// it is one of this machine.
+fn near(running: Option<Running>) -> Option<Running> {
+    running.filter(|running| is_own_address(running.address.ip()))
+}
+
 /// Where this machine's gateway is: where it really listens, unless somebody
-/// says otherwise by the variable. Credentials are sent there, so an address
-/// that a gateway noted counts only while it is one of this machine, and of the
-/// configuration only the port does.
-fn reached(settings: &Settings, running: Option<Running>) -> Running {
+/// says otherwise by the variable. That of a file is not said for this command.
+/// Credentials are sent there, so an address that a gateway noted counts only while
+/// it is one of this machine, and of the configuration only the port does.
+fn reached(settings: &Settings, process: &Env, running: Option<Running>) -> Running {
     let gateway = &settings.gateway;
     let address = SocketAddr::new(Ipv4Addr::LOCALHOST.into(), gateway.port);
     let configured = Running { address, is_tls: gateway.tls.enabled };
-    if let Some(Origin::Env(_)) = settings.origin_of("gateway.port") {
-        return configured;
+    match settings.origin_of("gateway.port") {
+        Some(Origin::Env(name)) if process.get(name).is_some() => configured,
+        _ => near(running).unwrap_or(configured),
     }
-    running.filter(|running| is_own_address(running.address.ip())).unwrap_or(configured)
 }
 
 /// The gateway elsewhere, if the configuration is that of its client.
@@ -99,4 +125,51 @@ fn remote(settings: &Settings, env: &Env, screen: &mut Screen) -> Option<RemoteG
         [None, None]
     });
     Some(RemoteGateway { url, token, password, tls_fingerprint: remote.tls_fingerprint })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+    use crate::store::instance::InstanceLock;
+
+    #[test]
+    fn a_config_that_cannot_be_used_leaves_the_way_to_the_gateway_that_waits() {
+        let home = tempfile::tempdir().unwrap();
+        let state = home.path().join(".openclaw");
+        let mut lock = InstanceLock::acquire(&state.join("clawgate.lock")).unwrap();
+        let address: SocketAddr = "127.0.0.1:19007".parse().unwrap();
+        lock.publish(Running { address, is_tls: true }).unwrap();
+        let found = |text: &str| {
+            fs::write(state.join("openclaw.json"), text).unwrap();
+            Surroundings::find(Env::fixed([], home.path()), &mut Screen::silent())
+        };
+        let waits = found("{gateway: {port: 7, auth: {token: 'secret-1'}}, session: 5}");
+        assert_eq!((waits.local.address, waits.local.is_tls), (address, true));
+        assert!(waits.local.token.unwrap().matches("secret-1"));
+        assert_eq!(waits.history, Some(state.join("chat_history")));
+        let socket = (state.join("clawgate.sock"), state.join("identity/device.json"));
+        assert_eq!(waits.control.as_ref(), Some(&socket));
+        // Where no secret is known it is still there.
+        let unknown = found("{oops");
+        assert_eq!((unknown.local.address, unknown.local.is_tls), (address, true));
+        assert!(unknown.local.token.is_none() && unknown.control == Some(socket));
+        drop(lock);
+    }
+
+    #[test]
+    fn a_port_of_a_file_does_not_hide_the_gateway_that_runs() {
+        let home = tempfile::tempdir().unwrap();
+        let state = home.path().join(".openclaw");
+        let mut lock = InstanceLock::acquire(&state.join("clawgate.lock")).unwrap();
+        let address: SocketAddr = "127.0.0.1:19008".parse().unwrap();
+        lock.publish(Running { address, is_tls: false }).unwrap();
+        fs::write(state.join(".env"), "OPENCLAW_GATEWAY_PORT=7\n").unwrap();
+        let found = |env| Surroundings::find(env, &mut Screen::silent()).local.address;
+        assert_eq!(found(Env::fixed([], home.path())), address);
+        let said = Env::fixed([("OPENCLAW_GATEWAY_PORT", "8")], home.path());
+        assert_eq!(found(said).port(), 8);
+        drop(lock);
+    }
 }

@@ -5,8 +5,8 @@ use std::process::ExitCode;
 use anyhow::bail;
 use clap::Args;
 
-use super::output::say;
-use crate::config::{self, AuthMode, Env, Overrides};
+use super::output::{note, say};
+use crate::config::{self, AuthMode, ConfigError, Env, Overrides, Settings};
 
 /// Arguments of `clawgate token`; it takes none.
 #[derive(Debug, Clone, Args)]
@@ -14,12 +14,25 @@ pub struct TokenArgs {}
 
 /// Prints the token that clients of this state directory need.
 pub fn run(_args: &TokenArgs, env: &Env) -> anyhow::Result<ExitCode> {
-    let mut settings = config::load(env, &Overrides::default())?;
-    super::follow_secrets(&mut settings, env)?;
+    let loaded = config::load(env, &Overrides::default());
+    let mut settings = loaded.or_else(|error| salvaged(env, error))?;
+    let around = settings.environment(env);
+    super::follow_secrets(&mut settings, &around)?;
     let auth = &settings.gateway.auth;
     match &auth.token {
         Some(token) if auth.mode == AuthMode::Token => say(&format!("{}\n", token.expose()))?,
         _ => bail!("there is no token: gateway.auth.mode is {}", auth.mode),
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// What a gateway goes by that waits for its config file to be mended; the error
+/// when none would.
+fn salvaged(env: &Env, error: ConfigError) -> Result<Settings, ConfigError> {
+    let looking = Overrides { read_only: true, ..Overrides::default() };
+    let Some(settings) = config::salvage(env, &looking).filter(|_| !error.is_of_disk()) else {
+        return Err(error);
+    };
+    note(&format!("{error}; this is what a gateway goes by that waits for that to be mended"));
+    Ok(settings)
 }

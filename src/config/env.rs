@@ -16,6 +16,7 @@ type Lookup = dyn Fn(&str) -> Option<String> + Send + Sync;
 #[derive(Clone)]
 pub struct Env {
     lookup: Arc<Lookup>,
+    dotenv: Arc<BTreeMap<String, Secret>>,
     added: Arc<BTreeMap<String, Secret>>,
     home: Option<PathBuf>,
     cwd: Option<PathBuf>,
@@ -27,7 +28,8 @@ impl Env {
         lookup: impl Fn(&str) -> Option<String> + Send + Sync + 'static,
         home: Option<PathBuf>,
     ) -> Self {
-        Self { lookup: Arc::new(lookup), added: Arc::default(), home, cwd: None }
+        let (dotenv, added) = (Arc::default(), Arc::default());
+        Self { lookup: Arc::new(lookup), dotenv, added, home, cwd: None }
     }
 
     /// These variables and no others.
@@ -48,7 +50,8 @@ impl Env {
     pub fn get(&self, name: &str) -> Option<String> {
         let set = |value: &str| Some(value.trim().to_owned()).filter(|value| !value.is_empty());
         let own = (self.lookup)(name).and_then(|value| set(&value));
-        own.or_else(|| set(self.added.get(name)?.expose()))
+        own.or_else(|| set(self.dotenv.get(name)?.expose()))
+            .or_else(|| set(self.added.get(name)?.expose()))
     }
 
     /// The same with these variables where it has none of that name; those that
@@ -61,6 +64,24 @@ impl Env {
     /// What was added with [`Env::with`].
     pub(super) fn added(&self) -> Arc<BTreeMap<String, Secret>> {
         Arc::clone(&self.added)
+    }
+
+    /// The same with these variables of the file `.env`, where it has none of that
+    /// name itself; they beat what was added with [`Env::with`].
+    #[must_use]
+    pub(super) fn with_dotenv(&self, dotenv: Arc<BTreeMap<String, Secret>>) -> Self {
+        Self { dotenv, ..self.clone() }
+    }
+
+    /// Those of the file `.env`.
+    pub(super) fn dotenv(&self) -> Arc<BTreeMap<String, Secret>> {
+        Arc::clone(&self.dotenv)
+    }
+
+    /// Only what the process has itself.
+    #[must_use]
+    pub(super) fn of_process(&self) -> Self {
+        Self { dotenv: Arc::default(), added: Arc::default(), ..self.clone() }
     }
 
     /// The user's home.

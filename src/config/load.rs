@@ -12,9 +12,9 @@ use super::gateway::{self, Sources};
 use super::schema::Node;
 use super::{
     ConfigError, ConfigFile, Env, Overrides, Paths, Settings, agents, channels, cli_backend,
-    commands, cron, env_section, exec, exec_policy, heartbeat, hooks, include, logging, mcp,
-    messages, models, nesting, nodes, otel, profiles, push, redact, secrets, session, skills,
-    substitute, tools, voice, web, workspace,
+    commands, cron, dotenv, env_section, exec, exec_policy, foreign, heartbeat, hooks, include,
+    logging, mcp, messages, models, nesting, nodes, otel, profiles, push, redact, secrets, session,
+    skills, substitute, tools, voice, web, workspace,
 };
 use crate::support::Secret;
 use crate::telemetry;
@@ -45,15 +45,26 @@ const FILE_LIMIT: u64 = 8 * 1024 * 1024;
 
 /// Puts the settings together. Unless `overrides.read_only`, this makes the
 /// token file when token mode has no token; the user's file is never written.
+/// What of it means nothing here is logged.
 pub fn load(env: &Env, overrides: &Overrides) -> Result<Settings, ConfigError> {
     let paths = Paths::resolve(env)?;
+    let (env, wrong) = dotenv::beside(env, &paths);
+    if let Some(wrong) = wrong {
+        tracing::warn!("{wrong}");
+    }
     let text = read_text(&paths.config_path)?;
-    settings(text.as_deref(), paths, env, overrides)
+    let settings = settings(text.as_deref(), paths, &env, overrides)?;
+    for foreign::Foreign { path, message } in foreign::found(&settings.raw) {
+        tracing::warn!("{path}: {message}");
+    }
+    Ok(settings)
 }
 
 /// The same of this text in the place of the file's.
 pub fn load_text(text: &str, env: &Env, overrides: &Overrides) -> Result<Settings, ConfigError> {
-    settings(Some(text), Paths::resolve(env)?, env, overrides)
+    let paths = Paths::resolve(env)?;
+    let (env, _) = dotenv::beside(env, &paths);
+    settings(Some(text), paths, &env, overrides)
 }
 
 /// Whether a gateway would take this text of a config file; nothing is made or
@@ -71,8 +82,7 @@ pub fn check(text: &str, env: &Env) -> Result<(), ConfigError> {
 /// # Errors
 /// What is wrong with it.
 pub fn preview(text: &str, env: &Env) -> Result<Settings, ConfigError> {
-    let overrides = Overrides { read_only: true, ..Overrides::default() };
-    settings(Some(text), Paths::resolve(env)?, env, &overrides)
+    load_text(text, env, &Overrides { read_only: true, ..Overrides::default() })
 }
 
 fn settings(
@@ -105,7 +115,6 @@ fn settings(
     let tools = tools::read(&root, &file.path, &mut ledger)?;
     let history_max_chars = gateway::history_max_chars(&root, &file.path, &mut ledger)?;
     let commands = commands::read(&root, &file.path, &mut ledger)?;
-    let claude_cli = cli_backend::read(&root, &agents.defaults.workspace)?;
     let (models, auth) = (models::read(&root.member("models")?)?, root.member("auth")?);
     let secrets = secrets::read(&root.member("secrets")?, &paths)?;
     let cron = cron::read(&root.member("cron")?, env, &file.path, &mut ledger)?;
@@ -120,6 +129,7 @@ fn settings(
     let mut explained = ledger.into_lines();
     explained.sort_by(|a, b| a.key.cmp(&b.key));
     Ok(Settings {
+        claude_cli: cli_backend::read(&root, &agents.defaults.workspace)?,
         paths,
         gateway,
         session,
@@ -133,7 +143,6 @@ fn settings(
         tools,
         history_max_chars,
         models,
-        claude_cli,
         profiles: profiles::read(&auth)?,
         commands,
         secrets,
@@ -152,6 +161,7 @@ fn settings(
         included,
         pending: Vec::new(),
         variables: env.added(),
+        dotenv: env.dotenv(),
         explained,
     })
 }
@@ -193,8 +203,11 @@ pub(super) fn with_section(raw: &Value, env: &Env, file: &Path) -> Result<Env, C
 /// Keeps what is written in the file out of the log.
 fn hide_credentials(filled: &Value) {
     for (path, value) in redact::credentials(filled) {
-        let is_shown = redact::redacted_at(&path, value) == *value;
-        if let Some(text) = value.as_str().filter(|_| !is_shown) {
+        let shown = redact::redacted_at(&path, value);
+        if let Some(text) = value.as_str().filter(|_| shown != *value) {
+            // The name before it is no secret, unless all of the item is.
+            let item = redact::secret_of_item(&path, value).filter(|_| shown != redact::REDACTED);
+            let text = item.unwrap_or(text);
             let secret = Secret::new(text);
             if redact::is_variable_place(&path) {
                 telemetry::hide_variable(&secret);
@@ -253,5 +266,20 @@ pub(super) fn read_text(path: &Path) -> Result<Option<String>, ConfigError> {
         Ok(Some(text))
     } else {
         Err(ConfigError::TooLarge { path: path.to_owned(), limit: FILE_LIMIT })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn of_an_argument_only_the_secret_stays_out_of_the_log() {
+        let args = ["-e", "A_TOKEN=argument-canary-1", "--env=B=pg://u:argument-canary-2@h"];
+        hide_credentials(&json!({"mcp": {"servers": {"m": {"args": args}}}}));
+        let said = telemetry::without_secrets("A_TOKEN=argument-canary-1, argument-canary-2");
+        assert_eq!(said, "A_TOKEN=***, ***");
     }
 }

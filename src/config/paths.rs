@@ -5,7 +5,6 @@
 //! the disk.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use super::{ConfigError, Env};
 
@@ -22,9 +21,9 @@ pub struct Paths {
 
 impl Paths {
     /// `OPENCLAW_STATE_DIR` and `OPENCLAW_CONFIG_PATH`, else below `~/.openclaw`.
-    /// What the config says of variables counts for nothing here.
+    /// What the config and `.env` say of variables counts for nothing here.
     pub fn resolve(env: &Env) -> Result<Self, ConfigError> {
-        let env = &env.with(Arc::default());
+        let env = &env.of_process();
         let real_home = env.home().map(Path::to_owned);
         let home = match env.get("OPENCLAW_HOME") {
             Some(text) => Some(absolute(&text, real_home.as_deref(), env.cwd())?),
@@ -110,6 +109,11 @@ impl Paths {
         self.state_dir.join("control-ui")
     }
 
+    /// Variables beside those of the process.
+    pub fn dotenv_file(&self) -> PathBuf {
+        self.state_dir.join(".env")
+    }
+
     /// The generated gateway token.
     pub fn token_file(&self) -> PathBuf {
         self.state_dir.join("gateway-token")
@@ -176,6 +180,7 @@ mod tests {
             (paths.nodes_dir(), "/h/.openclaw/nodes"),
             (paths.instance_lock(), "/h/.openclaw/clawgate.lock"),
             (paths.control_socket(), "/h/.openclaw/clawgate.sock"),
+            (paths.dotenv_file(), "/h/.openclaw/.env"),
             (paths.token_file(), "/h/.openclaw/gateway-token"),
         ] {
             assert_eq!(path, Path::new(expected));

@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::ConfigError;
+use super::foreign::PROFILE_MODES;
 use super::schema::Node;
 
 /// As in OpenClaw: nobody tops up an account within minutes.
@@ -100,20 +101,27 @@ pub(super) fn read(node: &Node<'_>) -> Result<ProfilesConfig, ConfigError> {
         .into_iter()
         .map(|(provider, ids)| Ok((normal(&provider), ids.texts()?.unwrap_or_default())));
     Ok(ProfilesConfig {
-        profiles: profiles.into_iter().map(profile).collect::<Result<_, _>>()?,
+        profiles: profiles
+            .into_iter()
+            .filter_map(|written| profile(written).transpose())
+            .collect::<Result<_, _>>()?,
         order: order.collect::<Result<_, ConfigError>>()?,
         cooldowns: cooldowns(&node.member("cooldowns")?)?,
     })
 }
 
-fn profile((id, node): (String, Node<'_>)) -> Result<ProfileConfig, ConfigError> {
+/// One of them; `None` for a kind of credential that only OpenClaw has.
+fn profile((id, node): (String, Node<'_>)) -> Result<Option<ProfileConfig>, ConfigError> {
     let mode = node.member("mode")?;
+    if mode.text()?.is_some_and(|word| PROFILE_MODES.is_foreign(word.trim())) {
+        return Ok(None);
+    }
     let parsed = mode.word("api_key, token, oauth", ProfileMode::parse)?;
-    Ok(ProfileConfig {
+    Ok(Some(ProfileConfig {
         id,
         provider: normal(&node.member("provider")?.required_text()?),
         mode: parsed.ok_or_else(|| mode.wrong("is missing; one of api_key, token, oauth"))?,
-    })
+    }))
 }
 
 /// Names of providers are compared without case.
@@ -180,6 +188,22 @@ mod tests {
         assert_eq!(cooldowns.billing_by_provider["xai"], Duration::from_hours(2));
         assert_eq!(cooldowns.billing_max, Duration::from_hours(24));
         assert_eq!(read_value(&json!({})).unwrap(), ProfilesConfig::default());
+    }
+
+    #[test]
+    fn a_kind_of_credential_that_is_not_built_in_turns_its_profile_off_and_no_other() {
+        let config = read_value(&json!({
+            "profiles": {
+                "amazon-bedrock:default": {"provider": "amazon-bedrock", "mode": "aws-sdk"},
+                "openai:me": {"provider": "openai", "mode": "token"},
+            },
+            "order": {"amazon-bedrock": ["amazon-bedrock:default"]},
+        }))
+        .unwrap();
+        let ids: Vec<_> = config.profiles.iter().map(|it| it.id.as_str()).collect();
+        assert_eq!(ids, ["openai:me"]);
+        let modes = [ProfileMode::ApiKey, ProfileMode::Token, ProfileMode::OAuth];
+        assert_eq!(modes.map(ProfileMode::as_str), PROFILE_MODES.built_in);
     }
 
     #[test]

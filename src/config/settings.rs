@@ -109,6 +109,8 @@ pub struct Settings {
     pub pending: Vec<String>,
     /// Variables of the section `env`, for [`Settings::environment`].
     pub(super) variables: Arc<BTreeMap<String, Secret>>,
+    /// Those of the file `.env`, for the same.
+    pub(super) dotenv: Arc<BTreeMap<String, Secret>>,
     pub(super) explained: Vec<Explained>,
 }
 
@@ -124,10 +126,10 @@ impl Settings {
         Self { pending, ..self.clone() }
     }
 
-    /// `env` with the variables of the section `env`, where it has none of that
-    /// name.
+    /// `env` with the variables of the file `.env` and of the section `env`, where
+    /// it has none of that name.
     pub fn environment(&self, env: &Env) -> Env {
-        env.with(Arc::clone(&self.variables))
+        env.with_dotenv(Arc::clone(&self.dotenv)).with(Arc::clone(&self.variables))
     }
 }
 

@@ -7,8 +7,10 @@
 use std::time::Duration;
 
 use serde::Deserialize;
+use serde_json::Value;
 
 use super::ConfigError;
+use super::foreign::SEARCHES;
 use super::schema::Node;
 use super::secrets::{SecretInput, SecretRef};
 
@@ -230,16 +232,29 @@ fn cache_ttl(minutes: Option<f64>) -> Duration {
     Duration::try_from_secs_f64(minutes * 60.0).unwrap_or_default()
 }
 
-/// Reads the section; an error names the key inside it.
+/// Reads the section; an error names the key inside it. A provider that only
+/// OpenClaw has turns the search off: nobody else gets the key that is his.
 pub(super) fn read(root: &Node<'_>) -> Result<WebConfig, ConfigError> {
-    root.at("tools.web")?.deserialize()
+    let node = root.at("tools.web")?;
+    let provider = node.at("search.provider")?;
+    let written = provider.value().and_then(Value::as_str);
+    if !written.is_some_and(|word| SEARCHES.is_foreign(word)) {
+        return node.deserialize();
+    }
+    let mut without = node.value().cloned().unwrap_or_default();
+    if let Some(provider) = without.pointer_mut("/search/provider") {
+        *provider = Value::Null;
+    }
+    let mut config: WebConfig = node.with(&without).deserialize()?;
+    config.search.enabled = false;
+    Ok(config)
 }
 
 #[cfg(test)]
 mod tests {
     use std::path::Path;
 
-    use serde_json::{Value, json};
+    use serde_json::json;
 
     use super::*;
 
@@ -268,6 +283,22 @@ mod tests {
         assert_eq!((fetch.response_bytes(), fetch.redirects()), (32_000, 20));
         assert_eq!((fetch.cache_ttl(), fetch.timeout()), (Duration::ZERO, Duration::from_secs(1)));
         assert_eq!((search.count(None), search.count(Some(0))), (10, 1));
+    }
+
+    #[test]
+    fn a_provider_that_is_not_built_in_turns_the_search_off_and_nothing_else() {
+        for enabled in [true, false] {
+            let search = json!({"enabled": enabled, "provider": "perplexity", "apiKey": "k",
+                "maxResults": 3, "perplexity": {"model": "sonar"}});
+            let WebConfig { fetch, search } =
+                read(&json!({"fetch": {"maxRedirects": 1}, "search": search})).unwrap();
+            assert!(fetch.enabled && !search.enabled && search.provider.is_none());
+            assert_eq!((fetch.redirects(), search.count(None)), (1, 3));
+        }
+        let built_in = read(&json!({"search": {"provider": "tavily"}})).unwrap().search;
+        assert!(built_in.enabled && built_in.provider == Some(SearchProvider::Tavily));
+        let names = [SearchProvider::Brave, SearchProvider::Tavily, SearchProvider::Searxng];
+        assert_eq!(names.map(SearchProvider::as_str), SEARCHES.built_in);
     }
 
     #[test]

@@ -20,10 +20,11 @@ const PACE: Duration = Duration::from_millis(15);
 const MAX_QUOTE: usize = 200;
 
 const GUIDE: &str = "I am the gateway's built-in offline model: not an AI, only a fixed text, so \
-that everything else can be tried. For real answers set ANTHROPIC_API_KEY, OPENAI_API_KEY or \
-GEMINI_API_KEY, or start Ollama, or add a provider under models.providers in openclaw.json; then \
-restart the gateway. Until then: /help lists the commands, /status shows what is running, and \
-/tool NAME {\"some\": \"argument\"} makes me call a tool.";
+that everything else can be tried. For real answers run `clawgate onboard`, or add a provider \
+under models.providers in openclaw.json (in use at once), or set ANTHROPIC_API_KEY, \
+OPENAI_API_KEY or GEMINI_API_KEY, or start Ollama, and start the gateway again. Until then: /help \
+lists the commands, /status shows what is running, and /tool NAME {\"some\": \"argument\"} makes \
+me call a tool.";
 
 const TOOL_SYNTAX: &str =
     "Write it as: /tool NAME {json}, for example /tool read {\"path\": \"notes.txt\"}";
@@ -176,8 +177,9 @@ mod tests {
             "GEMINI_API_KEY",
             "Ollama",
             "models.providers",
-            "openclaw.json",
-            "restart",
+            "openclaw.json (in use at once)",
+            "`clawgate onboard`",
+            "start the gateway again",
             "/help",
             "/status",
         ] {

@@ -22,6 +22,9 @@ const METHODS: [&str; 8] = [
     "logs.tail",
 ];
 
+/// What is said of a text that cannot be parsed.
+const NOT_JSON5: &str = ": not valid JSON5: ";
+
 /// Why the gateway runs without its configuration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Repair {
@@ -35,6 +38,11 @@ impl Repair {
     /// Whether a method is served.
     pub fn serves(&self, method: &str) -> bool {
         METHODS.contains(&method)
+    }
+
+    /// Whether the text itself is wrong: then no command finds a key in it.
+    fn is_syntax(&self) -> bool {
+        self.issue.path.is_empty() && self.issue.message.contains(NOT_JSON5)
     }
 
     /// What is said of the others.
@@ -56,10 +64,12 @@ impl std::fmt::Display for Repair {
         if !path.is_empty() {
             write!(f, "{path}: ")?;
         }
+        let how =
+            if self.is_syntax() { "by hand" } else { "by hand or with `clawgate config set`" };
         write!(
             f,
-            "{message}. Mend it, by hand or with `clawgate config set`; the gateway goes on by \
-             itself then. `clawgate config validate` and `clawgate doctor` tell more"
+            "{message}. Mend it {how}; the gateway goes on by itself then. \
+             `clawgate config validate` and `clawgate doctor` tell more"
         )
     }
 }
@@ -75,6 +85,18 @@ mod tests {
         let refusal = repair.refusal();
         assert!(refusal.message.contains("/c/openclaw.json cannot be used: gateway.port: must"));
         assert!(refusal.message.contains("`clawgate config validate`"));
+        assert!(refusal.message.contains("Mend it by hand or with `clawgate config set`;"));
         assert!(repair.serves("config.patch") && !repair.serves("chat.send"));
+    }
+
+    #[test]
+    fn no_command_is_named_that_cannot_mend_the_syntax() {
+        let path = PathBuf::from("/c/openclaw.json");
+        for text in ["{oops", "{gateway: {port: 1 2}}"] {
+            let issue = ConfigIssue::from(&crate::config::parse(text, &path).unwrap_err());
+            let told = Repair { path: path.clone(), issue }.to_string();
+            assert!(told.contains("/c/openclaw.json:1:") && told.contains(". Mend it by hand;"));
+            assert!(!told.contains("config set"), "{told}");
+        }
     }
 }

@@ -15,7 +15,7 @@ use crate::support::{self, Clock};
 
 /// Changes that are not written yet, and what they come to.
 pub struct Draft {
-    /// The surroundings.
+    /// The surroundings, with the variables of the files.
     pub env: Env,
     /// Wall-clock time.
     pub clock: Arc<dyn Clock>,
@@ -46,6 +46,7 @@ impl Draft {
             ))
         })?;
         let raw = settings.raw.clone();
+        let env = settings.environment(&env);
         Ok(Self { env, clock, settings, key: None, raw, patch: json!({}) })
     }
 

@@ -162,6 +162,21 @@ async fn what_the_config_holds_stays_and_a_second_time_changes_nothing() {
 }
 
 #[tokio::test]
+async fn who_asks_for_a_service_is_told_where_one_is_and_set_up_all_the_same() {
+    let machine = Machine::new().await;
+    let flags = ["--auth-choice", "offline", "--install-daemon", "--json"];
+    let output = machine.run(&flags, "").await;
+    assert!(output.status.success() && machine.config().exists(), "{output:?}");
+    let told: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let note = told["notes"][0].as_str().unwrap();
+    assert!(note.contains("config/clawgate.service") && note.contains("docs/deploy.md"), "{told}");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains(note), "{said}");
+    let told = machine.done(&["--auth-choice", "offline", "--no-install-daemon"]).await;
+    assert_eq!(told["notes"], json!([]));
+}
+
+#[tokio::test]
 async fn a_server_of_ones_own_and_channels_are_set_up_by_flags() {
     let machine = Machine::new().await;
     let base = format!("http://{}/v1", machine.mock.address());
@@ -214,6 +229,18 @@ async fn a_variable_is_referred_to_and_its_value_is_stored_nowhere() {
     let error =
         machine.fails(&["--auth-choice", "openai-api-key", "--secret-input-mode", "ref"]).await;
     assert!(error.contains("api-key"), "{error}");
+}
+
+#[tokio::test]
+async fn a_variable_of_the_file_dotenv_is_referred_to_like_one_of_the_process() {
+    let machine = Machine::new().await;
+    let text = format!("ANTHROPIC_API_KEY={KEY}\n");
+    fs::write(machine.root.path().join("state/.env"), text).unwrap();
+    machine.done(&["--auth-choice", "apiKey", "--secret-input-mode", "ref"]).await;
+    assert_eq!(machine.mock.calls().len(), 1);
+    let profiles = fs::read_to_string(machine.profiles()).unwrap();
+    assert!(profiles.contains("\"id\": \"ANTHROPIC_API_KEY\""), "{profiles}");
+    assert!(!profiles.contains(KEY) && !machine.text().contains(KEY));
 }
 
 #[tokio::test]

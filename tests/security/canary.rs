@@ -161,6 +161,8 @@ impl Scene {
             {"type": "api_key", "provider": "stored", "key": profile}}});
         let stored = base.join("state/agents/main/agent/auth-profiles.json");
         write(&stored, 0o600, &profiles.to_string());
+        let dotenv = format!("DOTENV_KEY={}\n", birds.at("secret of .env"));
+        write(&base.join("state/.env"), 0o600, &dotenv);
         let options = GatewayOptions::with_config(config)
             .env("RUST_LOG", "trace")
             .env("ANTHROPIC_API_KEY", &birds.at("ANTHROPIC_API_KEY"))
@@ -168,6 +170,7 @@ impl Scene {
             .env("REFERRED_KEY", &birds.at("secret of env"));
         let gateway = Gateway::start_in(root, options).await.unwrap();
         let nests = [
+            "state/.env",
             "state/openclaw.json",
             "state/openclaw.json.bak",
             "vault.sh",
@@ -259,7 +262,8 @@ fn providers(
     let file = base.join("vault.json");
     write(&file, 0o600, &json!({"it": birds.at("secret of file")}).to_string());
     config["secrets"] = json!({"providers": {
-        "vault": {"source": "exec", "command": vault},
+        "vault": {"source": "exec", "command": vault,
+            "env": {"VAULT_KEY": birds.at("secrets.providers.*.env.*")}},
         "safe": {"source": "file", "path": file},
     }});
     let mut referring = |id: &str, reference: Value| {
@@ -373,8 +377,8 @@ async fn exercise(scene: &Scene) -> Vec<WsClient> {
     until("a server that tells and one that refuses", ready).await;
     // A command that prints what it has, and all that it finds.
     let prints = format!(
-        "test -n \"$TOOL_KEY$GH_KEY\" && echo there; env; cd {}; cat state/openclaw.json vault.* \
-         claude.sh state/agents/main/agent/auth-profiles.json; cat <state/openclaw.json >&2",
+        "test -n \"$TOOL_KEY$GH_KEY\" && echo there; env; cd {}; cat state/openclaw.json state/.env \
+         vault.* claude.sh state/agents/main/agent/auth-profiles.json; cat <state/openclaw.json >&2",
         scene.gateway.state_dir().parent().unwrap().display()
     );
     for (name, args) in [
@@ -590,7 +594,7 @@ async fn every_place_for_a_credential_has_a_canary() {
 fn every_member_of_the_config_that_is_a_secret_is_a_known_place() {
     let expected = "account.rs bot_token, account.rs secret, account.rs secret, account.rs token, \
         account.rs webhook_secret, account.rs webhook_secret, auth.rs password, auth.rs password, auth.rs token, auth.rs token, \
-        cli_backend.rs env, cron.rs webhook_token, env.rs added, mcp.rs env, mcp.rs headers, mcp.rs url, mcp.rs url, \
+        cli_backend.rs env, cron.rs webhook_token, env.rs added, env.rs dotenv, mcp.rs env, mcp.rs headers, mcp.rs url, mcp.rs url, \
         memory_search.rs api_key, memory_search.rs base_url, memory_search.rs headers, models.rs api_key, \
         models.rs headers, options.rs api_key, options.rs base_url, options.rs env, otel.rs headers, otel.rs headers, provider_request.rs ca, provider_request.rs cert, \
         provider_request.rs headers, provider_request.rs key, provider_request.rs token, \

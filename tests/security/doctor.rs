@@ -9,8 +9,8 @@ use std::process::Command;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::stage::{Api, admin, ask, scripted};
-use crate::support::Gateway;
+use crate::stage::{Api, admin, ask, scripted, until};
+use crate::support::{Gateway, GatewayOptions, default_config};
 
 /// A home with a state directory.
 struct Home(TempDir);
@@ -83,6 +83,7 @@ fn open_files_are_found_and_closed_when_that_is_asked_for() {
             home.write("openclaw.json", 0o644, "{}"),
             home.write("openclaw.json.bak", 0o640, "{}"),
             home.write("gateway-token", 0o604, "x"),
+            home.write(".env", 0o644, "A=1\n"),
             home.write("agents/main/agent/auth-profiles.json", 0o644, "{}"),
         ];
         let transcript = home.write("agents/main/sessions/a.jsonl", 0o644, "{}\n");
@@ -126,7 +127,80 @@ fn what_is_broken_is_named_with_the_way_to_mend_it() {
     let (code, report) = home.run("doctor");
     let invalid = finding(&report, "config.invalid");
     assert!(invalid["title"].as_str().unwrap().contains("gateway.port"), "{invalid}");
+    let waits = "the gateway waits, and serves nothing else, until it is mended";
+    assert!(invalid["detail"].as_str().unwrap().contains(waits), "{invalid}");
     assert_eq!(code, 1);
+}
+
+#[test]
+fn values_that_are_not_built_in_and_a_broken_file_of_variables_are_told() {
+    let home = Home::new();
+    let config = json!({
+        "tools": {"web": {"search": {"provider": "perplexity"}}},
+        "gateway": {"prot": 1},
+    });
+    home.write("openclaw.json", 0o600, &config.to_string());
+    home.write(".env", 0o600, "A=1\nno-line secret-of-a-line\n");
+    let (_, report) = home.run("doctor");
+    let foreign = finding(&report, "config.foreign");
+    let title = foreign["title"].as_str().unwrap();
+    assert!(title.starts_with("tools.web.search.provider: \"perplexity\" is not"), "{foreign}");
+    assert_eq!(foreign["severity"], "warn");
+    let unknown = finding(&report, "config.unknown")["title"].as_str().unwrap();
+    assert!(unknown.ends_with(": gateway.prot"), "{unknown}");
+    let broken = finding(&report, "config.dotenv");
+    assert!(broken["title"].as_str().unwrap().ends_with("line 2 is not NAME=value"), "{broken}");
+    assert!(!report.to_string().contains("secret-of-a-line"), "{report}");
+}
+
+/// Restrictions of OpenClaw, and a key that is misspelt.
+fn restricted() -> Value {
+    json!({
+        "session": {"sendPolicy": {"default": "deny"}},
+        "tools": {"sandbox": {"tools": {"deny": ["exec"]}}},
+        "gateway": {"prot": 1},
+    })
+}
+
+#[test]
+fn restrictions_that_nobody_keeps_to_are_told_with_what_comes_nearest() {
+    let home = Home::new();
+    home.write("openclaw.json", 0o600, &restricted().to_string());
+    for line in ["doctor", "security audit"] {
+        let (_, report) = home.run(line);
+        let found = findings(&report, "config.unenforced");
+        let titles: Vec<_> = found.iter().map(|finding| finding["title"].clone()).collect();
+        let expected = ["session.sendPolicy", "tools.sandbox.tools"];
+        let expected =
+            expected.map(|path| json!(format!("{path}: this restriction is not enforced here")));
+        assert_eq!(titles, expected, "{line}");
+        for finding in found {
+            assert_eq!(finding["severity"], "warn");
+            let fix = finding["remediation"].as_str().unwrap();
+            assert!(fix.starts_with("nearest: "), "{fix}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_start_names_the_keys_without_effect_in_one_line() {
+    let mut config = default_config("127.0.0.1:9");
+    for (section, members) in restricted().as_object().unwrap() {
+        for (name, value) in members.as_object().unwrap() {
+            config[section][name] = value.clone();
+        }
+    }
+    let gateway = Gateway::start(GatewayOptions::with_config(config)).await;
+    let line = until("the line", async || {
+        let log = gateway.stderr();
+        let mut told = log.lines().filter(|line| line.contains("have no effect here"));
+        let line = told.next().map(str::to_owned);
+        assert_eq!(told.next(), None, "one line");
+        line
+    });
+    let line = line.await;
+    let keys = "session.sendPolicy, tools.sandbox.tools, gateway.prot, tools.sandbox, update";
+    assert!(line.contains("WARN") && line.contains(keys), "{line}");
 }
 
 #[test]

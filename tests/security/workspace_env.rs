@@ -1,6 +1,6 @@
 //! A file in the workspace steers the gateway: CVE-2026-43531, -53819, -53858,
-//! -53846, -53842, GHSA-4pqj-3c56-5fqq. A `.env` is never read, wherever the
-//! gateway is started.
+//! -53846, -53842, GHSA-4pqj-3c56-5fqq. No `.env` is read but that of the state
+//! directory, which is the gateway's own, wherever it is started.
 
 use std::fs;
 use std::process::Command;
@@ -31,7 +31,9 @@ async fn a_file_of_variables_in_the_workspace_changes_nothing() {
     let mut gateway = Gateway::start(options).await;
     for folder in [gateway.workspace(), gateway.home(), gateway.state_dir()] {
         for name in [".env", ".env.local", ".envrc"] {
-            fs::write(folder.join(name), STEERING).unwrap();
+            if folder != gateway.state_dir() || name != ".env" {
+                fs::write(folder.join(name), STEERING).unwrap();
+            }
         }
     }
     gateway.restart().await;

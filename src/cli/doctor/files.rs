@@ -17,6 +17,9 @@ const WRITE: u32 = 0o022;
 const READ: u32 = 0o044;
 /// Every right of others.
 const OTHERS: u32 = 0o077;
+/// Files that hold credentials, wherever they are.
+const SECRET_NAMES: [&str; 5] =
+    [".env", "gateway-token", "auth-profiles.json", "device.json", "gateway-key.pem"];
 /// More names of one kind tell nothing new.
 const NAMES_MAX: usize = 10;
 /// More files than anybody has; a state directory full of others is not searched.
@@ -104,8 +107,7 @@ fn is_secret(private: &Private, paths: &Paths) -> bool {
     private.facts.is_file()
         && (path.starts_with(&paths.config_path)
             || name.starts_with("openclaw.json")
-            || ["gateway-token", "auth-profiles.json", "device.json", "gateway-key.pem"]
-                .contains(&name)
+            || SECRET_NAMES.contains(&name)
             || path.starts_with(paths.state_dir.join("credentials")))
 }
 

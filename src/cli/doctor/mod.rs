@@ -19,6 +19,7 @@ use crate::support::{Clock, SystemClock};
 
 pub(super) use files::check as check_files;
 pub(super) use finding::{Finding, Report, Severity};
+pub(super) use setup::unenforced as check_restrictions;
 
 /// Arguments of `clawgate doctor`.
 #[derive(Debug, Clone, Args)]
@@ -42,8 +43,11 @@ pub struct DoctorArgs {
 pub fn run(args: &DoctorArgs, env: &Env) -> anyhow::Result<ExitCode> {
     let paths = Paths::resolve(env)?;
     let loaded = config::load(env, &Overrides { read_only: true, ..Overrides::default() });
-    let mut findings = vec![setup::config(&loaded)];
+    let mut findings = vec![setup::config(&loaded, env)];
+    findings.extend(setup::dotenv(env, &paths));
     findings.extend(loaded.as_ref().ok().and_then(setup::unknown));
+    findings.extend(loaded.iter().flat_map(setup::foreign));
+    findings.extend(loaded.iter().flat_map(setup::unenforced));
     if let (Some(url), Ok(settings)) = (&args.url, &loaded) {
         findings.push(setup::page(url, settings));
     }
@@ -54,7 +58,7 @@ pub fn run(args: &DoctorArgs, env: &Env) -> anyhow::Result<ExitCode> {
     findings.extend(state::transcripts(&paths));
     if let Ok(settings) = &loaded {
         let runtime = super::one_thread()?;
-        findings.extend(runtime.block_on(setup::references(settings, env)));
+        findings.extend(runtime.block_on(setup::references(settings, &settings.environment(env))));
         findings.push(runtime.block_on(setup::models(settings, env)));
     }
     findings.extend(setup::programs(env));

@@ -8,9 +8,10 @@ use super::finding::{Finding, Severity};
 use crate::agent::exec::sandbox_availability;
 use crate::app;
 use crate::auth::origin::page_verdict;
-use crate::config::document::warnings;
+use crate::config::foreign::{self, Foreign};
+use crate::config::keys;
 use crate::config::secrets::{self, targets};
-use crate::config::{ConfigError, Env, Settings};
+use crate::config::{self, ConfigError, Env, Overrides, Paths, Settings};
 use crate::support::{Clock, SystemClock};
 
 /// Programs that agents use, and what for.
@@ -21,7 +22,7 @@ const PROGRAMS: [(&str, &str); 3] = [
 ];
 
 /// Whether the file can be used.
-pub fn config(loaded: &Result<Settings, ConfigError>) -> Finding {
+pub fn config(loaded: &Result<Settings, ConfigError>, env: &Env) -> Finding {
     match loaded {
         Ok(settings) if settings.file.exists => Finding::ok(
             "config.valid",
@@ -35,15 +36,41 @@ pub fn config(loaded: &Result<Settings, ConfigError>) -> Finding {
             "config.invalid",
             Severity::Critical,
             error.to_string(),
-            "the gateway does not start with it",
+            if waits(error, env) {
+                "started with it, the gateway waits, and serves nothing else, until it is mended"
+            } else {
+                "the gateway does not start with it"
+            },
             "mend the place that is named; earlier versions are beside the file, as .bak",
         ),
     }
 }
 
-/// What stands in the file and means nothing here.
+/// Whether the fault is one of the file, for whose end a gateway waits.
+fn waits(error: &ConfigError, env: &Env) -> bool {
+    let looking = Overrides { read_only: true, ..Overrides::default() };
+    !error.is_of_disk() && config::load_text("{}", env, &looking).is_ok()
+}
+
+/// What is wrong with the file of variables.
+pub fn dotenv(env: &Env, paths: &Paths) -> Option<Finding> {
+    config::dotenv_fault(env, paths).map(|fault| {
+        Finding::new(
+            "config.dotenv",
+            Severity::Warn,
+            fault,
+            "what it was to set is not set by it",
+            "correct it: docs/configuration.md, Variables beside the file",
+        )
+    })
+}
+
+/// Keys of the file that mean nothing here.
 pub fn unknown(settings: &Settings) -> Option<Finding> {
-    let places: Vec<_> = warnings(&settings.raw).into_iter().map(|it| it.path).collect();
+    let told = foreign::found(&settings.raw);
+    let places = keys::unknown(&settings.raw).into_iter();
+    let places = places.filter(|place| told.iter().all(|it| it.path != *place));
+    let places: Vec<_> = places.map(|place| place.to_string()).collect();
     (!places.is_empty()).then(|| {
         Finding::new(
             "config.unknown",
@@ -53,6 +80,34 @@ pub fn unknown(settings: &Settings) -> Option<Finding> {
             "if one of them is misspelt, `clawgate config schema` prints those that there are",
         )
     })
+}
+
+/// Values of OpenClaw that turn something off here.
+pub fn foreign(settings: &Settings) -> Vec<Finding> {
+    let findings = foreign::found(&settings.raw).into_iter().map(|Foreign { path, message }| {
+        Finding::new(
+            "config.foreign",
+            Severity::Warn,
+            format!("{path}: {message}"),
+            "what it is written for does nothing here",
+            "docs/configuration.md, Values that are not built in",
+        )
+    });
+    findings.collect()
+}
+
+/// What the file forbids, and nobody here keeps to.
+pub fn unenforced(settings: &Settings) -> Vec<Finding> {
+    let findings = app::unenforced(settings).into_iter().map(|it| {
+        Finding::new(
+            "config.unenforced",
+            Severity::Warn,
+            format!("{}: this restriction is not enforced here", it.paths.join(", ")),
+            "what OpenClaw forbids by it is allowed here",
+            format!("nearest: {}", it.nearest),
+        )
+    });
+    findings.collect()
 }
 
 /// Whether a page may connect, from somewhere at least.

@@ -94,13 +94,12 @@ fn synced(dir: &Path) -> Option<Finding> {
 
 /// Who runs on the directory, and whether the port is free.
 pub fn running(paths: &Paths, settings: Option<&Settings>) -> Vec<Finding> {
-    let running = running_at(&paths.instance_lock());
-    let Some(settings) = settings else { return Vec::new() };
-    let address = SocketAddr::new(settings.gateway.bind.host(), settings.gateway.port);
-    if let Some(running) = running {
+    if let Some(running) = running_at(&paths.instance_lock()) {
         let title = format!("a gateway runs on this state directory, at {}", running.address);
         return vec![Finding::ok("gateway.running", title)];
     }
+    let Some(settings) = settings else { return Vec::new() };
+    let address = SocketAddr::new(settings.gateway.bind.host(), settings.gateway.port);
     match TcpListener::bind(address) {
         Ok(_) => vec![Finding::ok("gateway.port", format!("nobody listens at {address}"))],
         Err(error) => vec![Finding::new(

@@ -60,9 +60,10 @@ pub fn run(args: &StatusArgs, env: &Env) -> anyhow::Result<ExitCode> {
     let stored = facts.runtime.block_on(credentials.profiles(&agent));
     let now_ms = facts.clock.now_ms();
     let profiles = facts.runtime.block_on(status::of_profiles(credentials, &agent, now_ms));
+    let around = facts.settings.environment(env);
     let auth: Vec<_> = providers(&in_use, &profiles)
         .into_iter()
-        .map(|id| provider_row(&id, &in_use, &stored, &profiles, env))
+        .map(|id| provider_row(&id, &in_use, &stored, &profiles, &around))
         .collect();
     let probes = if args.probe { probes(&facts, &agent, &in_use, args) } else { Vec::new() };
     let choice = catalog.default_choice();

@@ -15,6 +15,9 @@ use crate::wizard::{CUSTOM, KEEP, Mode, OFFLINE, OLLAMA, SKIP, key_name};
 
 /// Longer than any key.
 const MAX_KEY: u64 = 64 * 1024;
+/// What is said to who asks for a service.
+const NO_SERVICE: &str = "--install-daemon installs nothing here: config/clawgate.service runs the \
+    gateway under systemd, and docs/deploy.md says how it is set up";
 
 /// Arguments of `clawgate onboard`.
 #[derive(Debug, Clone, Args)]
@@ -167,6 +170,8 @@ struct IgnoredArgs {
     #[arg(long, hide = true)]
     skip_daemon: bool,
     #[arg(long, hide = true)]
+    install_daemon: bool,
+    #[arg(long, hide = true)]
     no_install_daemon: bool,
     #[arg(long, hide = true)]
     daemon_runtime: Option<String>,
@@ -181,6 +186,11 @@ impl OnboardArgs {
             Some(ModeArg::Remote) => Mode::Remote,
             _ => Mode::Local,
         }
+    }
+
+    /// What is to be said of flags that ask for more than is done here.
+    pub fn notes(&self) -> Vec<&'static str> {
+        self.ignored.install_daemon.then_some(NO_SERVICE).into_iter().collect()
     }
 }
 
@@ -369,5 +379,16 @@ mod tests {
         assert_eq!(read(&["--gateway-password", "p"]).unwrap()["auth"], "password");
         assert_eq!(read(&[]).unwrap(), Answers::new());
         assert_eq!(read(&["--skip-channels", "--skip-skills"]).unwrap()["channels"], json!([]));
+    }
+
+    #[test]
+    fn who_asks_for_a_service_is_told_where_one_is() {
+        let notes = |flags: &[&str]| {
+            Line::try_parse_from([&["onboard"], flags].concat()).unwrap().args.notes()
+        };
+        let told = notes(&["--install-daemon", "--daemon-runtime", "node"]);
+        assert_eq!(told.len(), 1);
+        assert!(told[0].contains("config/clawgate.service") && told[0].contains("docs/deploy.md"));
+        assert_eq!(notes(&["--no-install-daemon", "--skip-daemon"]), [""; 0]);
     }
 }

@@ -20,8 +20,8 @@ use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
 
 use super::checked::would_work;
-use super::output::say;
-use crate::config::Env;
+use super::output::{note, say};
+use crate::config::{self, Env, Overrides};
 use crate::support::SystemClock;
 use crate::wizard::{self, FileWriter, Mode, Outcome, Section, Setup, Stopped, next_steps};
 
@@ -91,7 +91,10 @@ fn walk(
     }
     let answers = flags::answers(args)?;
     let terminal = (!args.non_interactive).then(terminal::Terminal::new);
-    let mut asker = prefilled::Prefilled::new(answers, terminal, env.clone());
+    let looking = Overrides { read_only: true, ..Overrides::default() };
+    // What is wrong with the config is told by who is asked to change it.
+    let around = config::load(env, &looking).map_or_else(|_| env.clone(), |it| it.environment(env));
+    let mut asker = prefilled::Prefilled::new(answers, terminal, around);
     let setup = Setup {
         sections,
         env: env.clone(),
@@ -106,11 +109,12 @@ fn walk(
     let outcome = runtime.block_on(wizard::run(&mut asker, setup));
     runtime.shutdown_background();
     match outcome {
-        Ok(outcome) if args.json => say(&format!("{:#}\n", report(&outcome)))?,
+        Ok(outcome) if args.json => say(&format!("{:#}\n", report(&outcome, &args.notes())))?,
         Ok(outcome) if args.non_interactive => say(&told(&outcome))?,
         Ok(_) => {}
         Err(stopped) => return Ok(complain(&stopped)),
     }
+    args.notes().into_iter().for_each(note);
     Ok(ExitCode::SUCCESS)
 }
 
@@ -130,7 +134,7 @@ fn complain(stopped: &Stopped) -> ExitCode {
 }
 
 /// For programs.
-fn report(outcome: &Outcome) -> Value {
+fn report(outcome: &Outcome, notes: &[&str]) -> Value {
     let next: Vec<_> = next_steps(outcome).into_iter().map(|(command, _)| command).collect();
     json!({
         "ok": true,
@@ -148,6 +152,7 @@ fn report(outcome: &Outcome) -> Value {
             "url": outcome.url(),
         },
         "next": next,
+        "notes": notes,
     })
 }
 

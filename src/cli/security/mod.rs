@@ -12,7 +12,7 @@ use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
 
-use super::doctor::{Finding, Report, check_files, tell};
+use super::doctor::{Finding, Report, check_files, check_restrictions, tell};
 use crate::config::{self, Env, Overrides, Settings};
 
 /// Arguments of `clawgate security`.
@@ -43,7 +43,8 @@ enum SecurityCommand {
 pub fn run(args: &SecurityArgs, env: &Env) -> anyhow::Result<ExitCode> {
     let SecurityCommand::Audit { fix, json } = args.command;
     let mut settings = config::load(env, &Overrides { read_only: true, ..Overrides::default() })?;
-    super::follow_secrets(&mut settings, env)?;
+    let around = settings.environment(env);
+    super::follow_secrets(&mut settings, &around)?;
     let mut findings = audit(&settings);
     findings.extend(check_files(&settings.paths));
     tell(Report::new(findings), fix, json)
@@ -54,6 +55,7 @@ fn audit(settings: &Settings) -> Vec<Finding> {
     let mut findings = exposure::check(settings);
     findings.extend(secrets::check(settings));
     findings.extend(tools::check(settings));
+    findings.extend(check_restrictions(settings));
     findings
 }
 

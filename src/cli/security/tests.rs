@@ -142,6 +142,7 @@ fn each_setting_that_opens_something_is_found() {
             warn,
         ),
         (json!({"commands": {"config": true}}), "commands.config", Severity::Info),
+        (json!({"session": {"sendPolicy": {"default": "deny"}}}), "config.unenforced", warn),
     ] {
         assert_eq!(found(&config).get(id), Some(&severity), "{config}");
     }
@@ -163,7 +164,18 @@ fn what_is_closed_is_not_found() {
         (json!({"tools": {"deny": ["exec"]}}), "tools.exec.security_full"),
         (json!({"tools": {"exec": {"sandbox": "read-only"}}}), "tools.exec.security_full"),
         (json!({"tools": {"fs": {"workspaceOnly": true}}}), "tools.fs.outside_workspace"),
+        (json!({"tools": {"deny": ["exec"]}, "browser": {}}), "config.unenforced"),
     ] {
         assert!(!found(&config).contains_key(id), "{config} has no {id}");
     }
+}
+
+#[test]
+fn a_secret_among_arguments_is_one_that_is_written_in_the_config() {
+    let with = |args: [&str; 2]| {
+        found(&json!({"mcp": {"servers": {"m": {"command": "x", "args": args}}}}))
+    };
+    let id = "config.secrets.plain";
+    assert_eq!(with(["-e", "A_TOKEN=s3cret"]).get(id), Some(&Severity::Warn));
+    assert!(!with(["-e", "A_TOKEN=${KEY}"]).contains_key(id));
 }

@@ -17,10 +17,10 @@ use serde::de::IgnoredAny;
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
-use super::edit::ValuePath;
+use super::foreign::{self, Foreign};
 use super::load::with_section;
 use super::redact::redacted;
-use super::{ConfigError, Env, Paths, check, include, keys, parse, substitute};
+use super::{ConfigError, Env, Paths, check, dotenv, include, keys, parse, substitute};
 use crate::support::hex;
 
 pub use change::{change, meaning};
@@ -49,6 +49,12 @@ impl From<&ConfigError> for ConfigIssue {
             },
             other => Self { path: String::new(), message: other.to_string() },
         }
+    }
+}
+
+impl From<&Foreign> for ConfigIssue {
+    fn from(Foreign { path, message }: &Foreign) -> Self {
+        Self { path: path.to_string(), message: message.clone() }
     }
 }
 
@@ -83,7 +89,9 @@ impl ConfigSnapshot {
     /// # Errors
     /// When it is there and cannot be read.
     pub fn read(env: &Env) -> Result<Self, ConfigError> {
-        let path = Paths::resolve(env)?.config_path;
+        let paths = Paths::resolve(env)?;
+        let (env, wrong) = dotenv::beside(env, &paths);
+        let path = paths.config_path;
         let text = match fs::read_to_string(&path) {
             Ok(text) => Some(text),
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
@@ -96,13 +104,14 @@ impl ConfigSnapshot {
         let mut issues: Vec<_> = parsed.as_ref().err().map(ConfigIssue::from).into_iter().collect();
         let is_readable = parsed.is_ok();
         let parsed = parsed.unwrap_or_else(|_| Value::Object(Map::new()));
-        if is_readable && let Err(error) = check(&text, env) {
+        if is_readable && let Err(error) = check(&text, &env) {
             issues.push((&error).into());
         }
         let whole = include::whole(parsed.clone(), &path);
         let whole = whole.map_or_else(|_| parsed.clone(), |whole| whole.value);
-        let resolved = shown(&whole, env, &path);
-        let warnings = warnings(&whole);
+        let resolved = shown(&whole, &env, &path);
+        let mut warnings = warnings(&whole);
+        warnings.extend(wrong.map(|message| ConfigIssue { path: ".env".into(), message }));
         let shown = redacted(&parsed);
         let source = redacted(&whole);
         let raw = if is_readable { shown_text(text, &parsed, &shown) } else { None };
@@ -141,11 +150,16 @@ pub fn shown(whole: &Value, env: &Env, path: &Path) -> Value {
     redacted(filled.as_ref().unwrap_or(whole))
 }
 
-/// What stands in a config and means nothing here.
+/// What stands in a config and means nothing here: keys, and values that are not
+/// built in.
 pub fn warnings(whole: &Value) -> Vec<ConfigIssue> {
-    let unknown = keys::unknown(whole).into_iter();
-    let warning = |path: ValuePath| ConfigIssue { path: path.to_string(), message: UNKNOWN.into() };
-    unknown.map(warning).collect()
+    let foreign: Vec<_> = foreign::found(whole).iter().map(ConfigIssue::from).collect();
+    let unknown = keys::unknown(whole).into_iter().map(|path| path.to_string());
+    let unknown = unknown.filter(|path| foreign.iter().all(|issue| issue.path != *path));
+    let warning = |path| ConfigIssue { path, message: UNKNOWN.into() };
+    let mut issues: Vec<_> = unknown.map(warning).collect();
+    issues.extend(foreign);
+    issues
 }
 
 const UNKNOWN: &str = "is not known here: it is kept, and has no effect";

@@ -7,6 +7,7 @@ use tempfile::TempDir;
 
 use super::*;
 use crate::config::REDACTED;
+use crate::config::edit::ValuePath;
 
 const FILE: &str = "{\n  // the door\n  gateway: { port: 1, auth: { token: 'secret-1' } },\n  \
                     models: { providers: { p: { apiKey: \"${KEY}\", baseUrl: 'http://h' } } },\n  \
@@ -236,6 +237,93 @@ fn what_is_included_stays_where_it_is_whoever_writes() {
     place.put(&set).unwrap();
     assert_eq!(place.look().source["agents"]["defaults"]["mediaMaxMb"], 7);
     assert_eq!(part(), part_before);
+}
+
+const FOREIGN: &str = "{\n  // as it was\n  tools: { web: { search: { provider: 'perplexity' } } },\n  \
+                       models: { providers: { azure: { api: 'azure-openai-responses' } } },\n  \
+                       hooks: { mappings: [{ id: 'a' }, { transform: { module: 'x.mjs', export: 'f' } }] },\n}\n";
+
+#[test]
+fn what_only_the_original_understands_is_told_and_stops_nothing() {
+    let place = Place::new(Some(FOREIGN));
+    let seen = place.look();
+    assert_eq!(seen.issues, []);
+    let told: Vec<_> = seen.warnings.iter().map(|it| it.path.as_str()).collect();
+    let expected = [
+        "hooks.mappings[1].transform.export",
+        "tools.web.search.provider",
+        "models.providers.azure.api",
+        "hooks.mappings[1].transform.module",
+    ];
+    assert_eq!(told, expected);
+    let search = &seen.warnings[1].message;
+    assert!(search.contains("built in are brave, tavily, searxng"), "{search}");
+    let wrong = FOREIGN.replace("perplexity", "gopher");
+    assert_eq!(Place::new(Some(&wrong)).look().issues[0].path, "tools.web.search.provider");
+}
+
+#[test]
+fn what_only_the_original_understands_stays_and_is_not_begun() {
+    let place = Place::new(Some(FOREIGN));
+    place.patch(&json!({"gateway": {"port": 7}})).unwrap();
+    assert!(place.text().contains("// as it was") && place.text().contains("'perplexity'"));
+    // The mapping is at another place of the list, and the same.
+    place.patch(&json!({"hooks": {"mappings": [{"transform": {"module": "x.mjs"}}]}})).unwrap();
+    for (patch, path) in [
+        (json!({"tools": {"web": {"search": {"provider": "kimi"}}}}), "tools.web.search.provider"),
+        (
+            json!({"models": {"providers": {"b": {"api": "google-vertex"}}}}),
+            "models.providers.b.api",
+        ),
+        (
+            json!({"auth": {"profiles": {"a:b": {"provider": "a", "mode": "aws-sdk"}}}}),
+            "auth.profiles.a:b.mode",
+        ),
+    ] {
+        let error = place.patch(&patch).unwrap_err();
+        assert!(error.starts_with(&format!("invalid config: {path}: ")), "{error}");
+    }
+    let set = ConfigWrite::Set("tools.web.search.provider".parse().unwrap(), json!("brave"));
+    place.put(&set).unwrap();
+    let set = ConfigWrite::Set("tools.web.search.provider".parse().unwrap(), json!("perplexity"));
+    assert!(place.put(&set).unwrap_err().contains("is not built in"));
+}
+
+#[test]
+fn secrets_in_arguments_and_variables_are_not_shown_and_come_back() {
+    let file = json!({
+        "mcp": {"servers": {"far": {"command": "npx", "args": ["mcp-remote", "https://h/mcp",
+            "--header", "Authorization: Bearer secret-1"]},
+            "docker": {"command": "docker", "args": ["run", "-e", "A_TOKEN=secret-2", "image"]}}},
+        "secrets": {"providers": {"x": {"source": "exec", "command": "/bin/true",
+            "env": {"VAULT": "secret-3"}}}},
+        "agents": {"defaults": {"sandbox": {"docker": {"env": {"A": "secret-4"}}}},
+            "list": [{"id": "main", "sandbox": {"docker": {"env": {"A": "secret-5"}}}}]},
+    });
+    let place = Place::new(Some(&file.to_string()));
+    let seen = place.look();
+    assert_eq!(seen.issues, []);
+    assert!(!format!("{seen:?}").contains("secret-"), "{seen:?}");
+    assert!(!place.set(&seen.parsed.to_string()).unwrap().changed);
+    let mut shown = seen.parsed;
+    shown["gateway"]["port"] = json!(7);
+    place.set(&shown.to_string()).unwrap();
+    let mut expected = file;
+    expected["gateway"]["port"] = json!(7);
+    assert_eq!(parse(&place.text(), &place.path()).unwrap(), expected);
+}
+
+#[test]
+fn variables_of_the_file_dotenv_hold_and_what_is_wrong_there_is_told() {
+    let place = Place::new(Some("{session: {mainKey: '${NAME}'}}"));
+    assert!(place.look().issues[0].message.contains("NAME is not set"));
+    fs::write(place.path().with_file_name(".env"), "NAME=mine\nsecret-x\n").unwrap();
+    let seen = place.look();
+    assert_eq!(seen.issues, []);
+    assert_eq!(seen.resolved["session"]["mainKey"], "mine");
+    let [wrong] = &seen.warnings[..] else { panic!("{:?}", seen.warnings) };
+    assert!(wrong.path == ".env" && wrong.message.contains("line 2 is not"), "{wrong:?}");
+    assert!(!format!("{seen:?}").contains("secret-x"));
 }
 
 #[test]

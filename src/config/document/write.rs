@@ -10,7 +10,7 @@ use crate::config::include::{self, Lost};
 use crate::config::redact::{LostSecret, redacted, restored};
 use crate::config::save::{self, SaveError, write_with};
 use crate::config::{
-    ConfigError, Env, Paths, ReloadMode, check, keys, nesting, parse, parse_value,
+    ConfigError, Env, Paths, ReloadMode, check, foreign, keys, nesting, parse, parse_value,
 };
 use crate::store::atomic::System;
 
@@ -202,6 +202,7 @@ fn plan(
     let after = parse(&next, path).and_then(|raw| include::whole(raw, path));
     let after = after.map_err(|error| refused(&error))?.value;
     recognized(&known.whole, &after)?;
+    built_in(&known.whole, &after)?;
     let means_else = known.whole != after;
     let needs_restart = means_else && needs_restart(&known.whole, &after);
     Ok(Plan { text: next, means_else, config: redacted(&after), needs_restart })
@@ -221,6 +222,14 @@ fn recognized(before: &Value, after: &Value) -> Result<(), ConfigWriteError> {
         let message = format!("Unrecognized key: {}", Value::String(name.clone()));
         Err(ConfigWriteError::Invalid(ConfigIssue { path: String::new(), message }))
     })
+}
+
+/// The same of values that only OpenClaw understands.
+fn built_in(before: &Value, after: &Value) -> Result<(), ConfigWriteError> {
+    let known = foreign::found(before);
+    let found = foreign::found(after);
+    let begun = found.iter().find(|value| !known.iter().any(|known| known.is_like(value)));
+    begun.map_or(Ok(()), |value| Err(ConfigWriteError::Invalid(value.into())))
 }
 
 pub(super) fn refused(error: &ConfigError) -> ConfigWriteError {

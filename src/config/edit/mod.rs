@@ -10,6 +10,8 @@ mod path;
 mod render;
 mod scan;
 
+use std::path::Path;
+
 use serde_json::Value;
 
 use super::{ConfigError, load, nesting};
@@ -45,6 +47,23 @@ pub enum EditError {
     /// The result would mean something else. Never seen; nothing is written.
     #[error("{0}: this text cannot be edited safely; change it by hand")]
     Unsafe(String),
+}
+
+impl EditError {
+    /// The same, of the text of this file.
+    #[must_use]
+    pub fn in_file(self, path: &Path) -> Self {
+        match self {
+            Self::Text(ConfigError::Syntax { line, column, reason, .. }) => {
+                Self::Text(ConfigError::Syntax { path: path.to_owned(), line, column, reason })
+            }
+            Self::Text(ConfigError::Invalid { key, reason, .. }) => {
+                let place = path.display().to_string();
+                Self::Text(ConfigError::Invalid { key, reason, place })
+            }
+            other => other,
+        }
+    }
 }
 
 /// `text` with `value` at `path`; what is missing on the way is made.
@@ -96,7 +115,7 @@ pub fn remove(text: &str, path: &ValuePath) -> Result<String, EditError> {
 }
 
 fn parse(text: &str) -> Result<Value, EditError> {
-    Ok(load::parse(text, std::path::Path::new("the text"))?)
+    Ok(load::parse(text, Path::new("the config file"))?)
 }
 
 fn verified(edited: String, expected: &Value, path: &ValuePath) -> Result<String, EditError> {

@@ -142,6 +142,16 @@ fn of_a_key_that_is_there_twice_the_one_that_counts_is_changed() {
 }
 
 #[test]
+fn what_is_no_json5_is_said_with_the_file() {
+    let error =
+        |text: &str| set(text, &at("a"), &json!(1)).unwrap_err().in_file("/c.json".as_ref());
+    assert!(error("{\na: 1 2}").to_string().starts_with("/c.json:2:"));
+    assert!(error("[1]").to_string().ends_with("must be an object (in /c.json)"));
+    let elsewhere = set("{a: 5}", &at("a.b"), &json!(1)).unwrap_err();
+    assert!(elsewhere.in_file("/c.json".as_ref()).to_string().starts_with("a: there is no way"));
+}
+
+#[test]
 fn what_cannot_be_done_is_said_with_the_path() {
     let error = |text: &str, path: &str| set(text, &at(path), &json!(1)).unwrap_err().to_string();
     assert_eq!(error("{a: 5}", "a.b.c"), "a: there is no way further down: it is a plain value");

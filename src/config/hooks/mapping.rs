@@ -41,6 +41,8 @@ pub struct HookMapping {
     pub allow_unsafe: bool,
     /// Rules for them.
     pub transform: Transform,
+    /// Whether nothing is done, since its rules are a program that is not run.
+    pub is_off: bool,
 }
 
 /// What is done with a request; what is absent is as elsewhere.
@@ -213,6 +215,7 @@ impl HookMapping {
             return Err(node.inside("sessionKeyPrefix").wrong("must not be empty"));
         }
         let path = written.r#match.path.map(|path| bare_path(&path).to_owned());
+        let transform = Transform::read(&node.member("transform")?)?;
         Ok(Self {
             id: said(written.id).unwrap_or_else(|| format!("mapping-{number}")),
             path: path.filter(|path| !path.is_empty()),
@@ -221,7 +224,8 @@ impl HookMapping {
             session_key_prefix: prefix,
             fields: fields.read(node)?,
             allow_unsafe: written.allow_unsafe_external_content == Some(true),
-            transform: Transform::read(&node.member("transform")?)?,
+            is_off: transform.is_none(),
+            transform: transform.unwrap_or_default(),
         })
     }
 
@@ -251,6 +255,7 @@ impl HookMapping {
             },
             allow_unsafe: gmail.allow_unsafe_external_content == Some(true),
             transform: Transform::default(),
+            is_off: false,
         }
     }
 
@@ -263,6 +268,38 @@ impl HookMapping {
     pub(super) fn chooses_session(&self) -> bool {
         let all = [&self.fields].into_iter().chain(self.transform.all_fields());
         let mut keys = all.filter_map(|fields| fields.session_key.as_ref());
-        self.session_key_prefix.is_none() && keys.any(Template::has_values)
+        !self.is_off && self.session_key_prefix.is_none() && keys.any(Template::has_values)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn read(written: &Value) -> Result<HookMapping, String> {
+        let node = Node::root(written, Path::new("f"));
+        HookMapping::read(&node, 1).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn a_mapping_that_a_program_decides_on_is_off() {
+        let written = json!({"match": {"path": "x"}, "sessionKey": "{{id}}",
+            "transform": {"module": "x.mjs", "export": "run"}});
+        let mapping = read(&written).unwrap();
+        assert!(mapping.is_off && mapping.has_path("x") && !mapping.chooses_session());
+        let rules = json!({"match": {"path": "x"}, "transform": {"when": []}});
+        let mapping = read(&rules).unwrap();
+        assert!(!mapping.is_off && mapping.has_path("x"));
+        for (transform, why) in [
+            (json!({"module": 5}), "transform.module: must be a string"),
+            (json!({"export": "run"}), "unknown field `export`"),
+        ] {
+            let error = read(&json!({"transform": transform})).unwrap_err();
+            assert!(error.contains(why), "{error}");
+        }
     }
 }

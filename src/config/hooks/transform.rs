@@ -105,16 +105,11 @@ impl From<Scalar> for Value {
 }
 
 impl Transform {
-    /// Reads the rules of a mapping.
-    pub(super) fn read(node: &Node<'_>) -> Result<Self, ConfigError> {
-        for program in ["module", "export"] {
-            let place = node.member(program)?;
-            if place.is_set() {
-                return Err(place.wrong(
-                    "is for JavaScript, which this gateway does not run; say the same by \
-                     transform.when, .defaults, .set and .cases (docs/webhooks.md)",
-                ));
-            }
+    /// Reads the rules of a mapping; `None` when a program of JavaScript says them,
+    /// which is not run.
+    pub(super) fn read(node: &Node<'_>) -> Result<Option<Self>, ConfigError> {
+        if node.member("module")?.text()?.is_some() {
+            return Ok(None);
         }
         let written: Written = node.deserialize()?;
         let conditions = written.cases.iter().map(|case| case.when.len()).sum::<usize>();
@@ -130,7 +125,7 @@ impl Transform {
             })
         };
         let defaults = written.defaults.into_iter();
-        Ok(Self {
+        Ok(Some(Self {
             defaults: defaults.map(|(name, value)| (Field::parse(&name), value)).collect(),
             when: conditions_of(node, "when", written.when)?,
             set: written.set.read(&node.inside("set"))?,
@@ -140,7 +135,7 @@ impl Transform {
                 .enumerate()
                 .map(case)
                 .collect::<Result<_, ConfigError>>()?,
-        })
+        }))
     }
 
     /// Everything that may be otherwise than the mapping says.

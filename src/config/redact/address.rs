@@ -1,6 +1,6 @@
 //! Addresses and arguments that hold a secret among other things.
 
-use super::{REDACTED, is_secret};
+use super::{REDACTED, is_secret, is_variable};
 
 /// Names of parameters that are secrets in an address, though not elsewhere.
 const PARAMETERS: [&str; 5] = ["key", "sig", "signature", "auth", "code"];
@@ -12,6 +12,36 @@ const KEY_LENGTH: usize = 16;
 pub fn argument(text: &str) -> Option<String> {
     let (name, value) = text.strip_prefix("--")?.split_once('=')?;
     (is_secret(name) && !value.is_empty()).then(|| format!("--{name}={REDACTED}"))
+}
+
+/// An item of a list of arguments without its secret: `NAME=secret`, as variables
+/// are written, and `Name: secret`, as headers are, also as the value of a flag;
+/// `None` when it is no such item.
+pub fn item(text: &str) -> Option<String> {
+    let (name, told) = named(text)?;
+    let hidden = if is_secret(name) { REDACTED.to_owned() } else { shown(told)? };
+    Some(format!("{}{hidden}", text.strip_suffix(told)?))
+}
+
+/// What such an item has to hide: its value.
+pub fn secret_of_item(text: &str) -> Option<&str> {
+    let (name, told) = named(text)?;
+    (is_secret(name) || shown(told).is_some()).then_some(told)
+}
+
+/// The name of such an item and what is said by it.
+fn named(text: &str) -> Option<(&str, &str)> {
+    let value = text.strip_prefix("--").and_then(|flag| flag.split_once('='));
+    let value = value.map_or(text, |(_, value)| value);
+    let end = value.find([':', '='])?;
+    let (name, _) = value.split_at(end);
+    let is_part = |letter: char| letter.is_ascii_alphanumeric() || "-_.".contains(letter);
+    if !name.chars().all(is_part) {
+        return None;
+    }
+    let told = value.get(end + 1..)?.trim_start();
+    let bare = told.strip_prefix("Bearer ").unwrap_or(told);
+    (!bare.is_empty() && !is_variable(bare)).then_some((name, told))
 }
 
 /// Parts of an address that may be secrets, for those who have seen them alone:
@@ -94,6 +124,44 @@ mod tests {
         assert_eq!(parts(address), ["pw", "0123456789abcdef0", "fedcba9876543210"]);
         assert_eq!(parts("https://tok@h"), ["tok"]);
         assert!(parts("no address").is_empty() && parts("https://h/mcp").is_empty());
+    }
+
+    #[test]
+    fn an_item_of_arguments_is_shown_without_its_secret() {
+        for (text, expected) in [
+            ("Authorization: Bearer abc", "Authorization: *"),
+            ("Proxy-Authorization:Basic abc", "Proxy-Authorization:*"),
+            ("Cookie: a=b; c=d", "Cookie: *"),
+            ("X-Api-Key: k", "X-Api-Key: *"),
+            ("GITHUB_PERSONAL_ACCESS_TOKEN=ghp_1", "GITHUB_PERSONAL_ACCESS_TOKEN=*"),
+            ("--env=MY_SECRET=s=t", "--env=MY_SECRET=*"),
+            ("--header=Authorization: Bearer x", "--header=Authorization: *"),
+            ("-eMY_TOKEN=t", "-eMY_TOKEN=*"),
+            ("DATABASE_URL=postgres://me:pw@h/db", "DATABASE_URL=postgres://me:*@h/db"),
+        ] {
+            assert_eq!(item(text), Some(expected.replace('*', REDACTED)), "{text}");
+        }
+        for text in [
+            "Accept: text/plain",
+            "PORT=1",
+            "MY_TOKEN",
+            "MY_TOKEN=",
+            "MY_TOKEN=${MY_TOKEN}",
+            "Authorization: Bearer ${MY_TOKEN}",
+            "my token: is mine",
+            "telegram:123",
+            "https://me:pw@h",
+        ] {
+            assert_eq!(item(text), None, "{text}");
+            assert_eq!(secret_of_item(text), None, "{text}");
+        }
+        for (text, secret) in [
+            ("Authorization: Bearer abc", "Bearer abc"),
+            ("--env=MY_SECRET=s=t", "s=t"),
+            ("DATABASE_URL=postgres://me:pw@h/db", "postgres://me:pw@h/db"),
+        ] {
+            assert_eq!(secret_of_item(text), Some(secret), "{text}");
+        }
     }
 
     #[test]

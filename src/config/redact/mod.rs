@@ -10,6 +10,7 @@ mod slots;
 use serde_json::Value;
 
 use super::edit::Step;
+use super::keys::{self, Kind};
 pub use restore::{LostSecret, restored};
 pub use slots::{SLOTS, Slot, SlotKind, slot_at};
 
@@ -52,8 +53,8 @@ pub fn is_variable_place(path: &[Step]) -> bool {
     matches!(above, Some(Step::Key(name)) if is_list(name))
 }
 
-/// Each value at a place for credentials, or whose name says that it is one.
-/// Empty texts are none.
+/// Each value at a place for credentials, or whose name says that it is one, and
+/// each item of a list with a secret in it. Empty texts are none.
 pub fn credentials(config: &Value) -> Vec<(Vec<Step>, &Value)> {
     let mut found = Vec::new();
     collect(&mut Vec::new(), config, &mut found);
@@ -61,7 +62,8 @@ pub fn credentials(config: &Value) -> Vec<(Vec<Step>, &Value)> {
 }
 
 fn collect<'a>(path: &mut Vec<Step>, value: &'a Value, found: &mut Vec<(Vec<Step>, &'a Value)>) {
-    let is_place = slots::slot_at(path).is_some() || is_below_secret(path);
+    let is_place =
+        kind_at(path).is_some() || is_below_secret(path) || secret_of_item(path, value).is_some();
     let is_leaf = match value {
         Value::String(text) => !text.is_empty(),
         Value::Number(_) => true,
@@ -89,6 +91,12 @@ fn collect<'a>(path: &mut Vec<Step>, value: &'a Value, found: &mut Vec<(Vec<Step
         }
         _ => {}
     }
+}
+
+/// What is secret in an item of a list of arguments; `None` when it is no such item.
+pub(super) fn secret_of_item<'a>(path: &[Step], value: &'a Value) -> Option<&'a str> {
+    let is_item = matches!(path.last(), Some(Step::Index(_)));
+    value.as_str().filter(|_| is_item).and_then(address::secret_of_item)
 }
 
 /// Whether this is `{source, provider, id}`.
@@ -137,7 +145,8 @@ fn hidden(path: &[Step], value: &Value) -> Option<Value> {
     if is_reference(value) {
         return Some(value.clone());
     }
-    let kind = slots::slot_at(path).map(|slot| slot.kind);
+    let kind = kind_at(path);
+    let is_item = matches!(path.last(), Some(Step::Index(_)));
     match value {
         Value::String(text) => Some(match kind {
             _ if text.is_empty() || is_variable(text) => value.clone(),
@@ -145,6 +154,7 @@ fn hidden(path: &[Step], value: &Value) -> Option<Value> {
             Some(SlotKind::Public) => value.clone(),
             Some(SlotKind::Address) | None if is_below_secret(path) => REDACTED.into(),
             Some(SlotKind::Address) | None => address::argument(text)
+                .or_else(|| address::item(text).filter(|_| is_item))
                 .or_else(|| address::shown(text))
                 .map_or(value.clone(), Value::String),
         }),
@@ -156,6 +166,15 @@ fn hidden(path: &[Step], value: &Value) -> Option<Value> {
         Value::Array(items) => Some(arguments(path, items)?),
         _ => None,
     }
+}
+
+/// What a place is for. What stands in an `env` that is not read here, such as that
+/// of a container, is as secret as in one that is.
+fn kind_at(path: &[Step]) -> Option<SlotKind> {
+    let known = slots::slot_at(path).map(|slot| slot.kind);
+    let is_in_env = matches!(path, [.., Step::Key(above), Step::Key(_)] if above == "env");
+    let is_read = || keys::find(path).is_some_and(|found| found.kind != Kind::Any);
+    known.or_else(|| (is_in_env && !is_read()).then_some(SlotKind::Text))
 }
 
 /// A list of arguments, one of which is the value of the flag before it.
@@ -206,9 +225,18 @@ mod tests {
                 "models": [{"maxTokens": 8, "id": "m"}]}}},
             "channels": {"telegram": {"botToken": 5, "webhookSecret": ["a", "b"]}},
             "mcp": {"servers": {"m": {"url": "https://h/s/key", "env": {"PORT": 1, "OFF": ""},
-                "args": ["--api-key", "k", "--quiet", "--token=t", "x"]}}},
-            "env": {"OPENAI_API_KEY": "k", "vars": {"A": "k"}},
-            "secrets": {"providers": {"f": {"source": "file", "path": "/p"}}},
+                "args": ["--api-key", "k", "--quiet", "--token=t", "x"]},
+                "docker": {"args": ["run", "-e", "GITHUB_PERSONAL_ACCESS_TOKEN=ghp_1", "--env",
+                    "PORT=1", "-H", "Authorization: Bearer b", "--header", "Cookie: c=d",
+                    "Accept: text/plain", "X-Api-Key: ${KEY}"]}}},
+            "env": {"OPENAI_API_KEY": "k", "vars": {"A": "k"}, "shellEnv": {"timeoutMs": 1}},
+            "secrets": {"providers": {"f": {"source": "file", "path": "/p"},
+                "env": {"source": "env"}, "x": {"source": "exec", "env": {"VAULT": "k"}}},
+                "defaults": {"env": "env"}},
+            "agents": {"defaults": {"sandbox": {"mode": "all", "docker": {"env": {"A": "k"}}}},
+                "list": [{"id": "a", "sandbox": {"docker": {"env": {"A": "k", "B": "${B}"}}}}]},
+            "hooks": {"internal": {"entries": {"h": {"env": {"A": "k"}}}},
+                "mappings": [{"messageTemplate": "Password: {{x}}"}]},
             "sharedSecretScopes": ["read"], "passwords": {"a": ["b", 1, true]},
             "skills": {"entries": {"gh": {"apiKey": {"source": "env", "id": "GH"}, "env": {"A": "b"}}}},
         });
@@ -222,9 +250,19 @@ mod tests {
                 "models": [{"maxTokens": 8, "id": "m"}]}}},
             "channels": {"telegram": {"botToken": hidden, "webhookSecret": [hidden, hidden]}},
             "mcp": {"servers": {"m": {"url": hidden, "env": {"PORT": hidden, "OFF": ""},
-                "args": ["--api-key", hidden, "--quiet", format!("--token={REDACTED}"), "x"]}}},
-            "env": {"OPENAI_API_KEY": hidden, "vars": {"A": hidden}},
-            "secrets": {"providers": {"f": {"source": "file", "path": "/p"}}},
+                "args": ["--api-key", hidden, "--quiet", format!("--token={REDACTED}"), "x"]},
+                "docker": {"args": ["run", "-e",
+                    format!("GITHUB_PERSONAL_ACCESS_TOKEN={REDACTED}"), "--env", "PORT=1", "-H",
+                    format!("Authorization: {REDACTED}"), "--header",
+                    format!("Cookie: {REDACTED}"), "Accept: text/plain", "X-Api-Key: ${KEY}"]}}},
+            "env": {"OPENAI_API_KEY": hidden, "vars": {"A": hidden}, "shellEnv": {"timeoutMs": 1}},
+            "secrets": {"providers": {"f": {"source": "file", "path": "/p"},
+                "env": {"source": "env"}, "x": {"source": "exec", "env": {"VAULT": hidden}}},
+                "defaults": {"env": "env"}},
+            "agents": {"defaults": {"sandbox": {"mode": "all", "docker": {"env": {"A": hidden}}}},
+                "list": [{"id": "a", "sandbox": {"docker": {"env": {"A": hidden, "B": "${B}"}}}}]},
+            "hooks": {"internal": {"entries": {"h": {"env": {"A": hidden}}}},
+                "mappings": [{"messageTemplate": "Password: {{x}}"}]},
             "sharedSecretScopes": ["read"], "passwords": {"a": [hidden, hidden, true]},
             "skills": {"entries": {"gh": {"apiKey": {"source": "env", "id": "GH"}, "env": {"A": hidden}}}},
         });
@@ -247,11 +285,20 @@ mod tests {
         let config = json!({
             "gateway": {"auth": {"token": "t", "password": ""}},
             "channels": {"x": {"botToken": {"source": "env", "id": "A"}}},
-            "mcp": {"servers": {"m": {"env": {"PORT": 1}}}},
+            "mcp": {"servers": {"m": {"env": {"PORT": 1},
+                "args": ["-e", "A_TOKEN=s", "PORT=1", "-e", "B_TOKEN=${B}"]}}},
+            "agents": {"defaults": {"sandbox": {"docker": {"env": {"A": "k"}}}}},
         });
         let found = credentials(&config).into_iter();
         let paths: Vec<_> =
             found.map(|(path, _)| crate::config::edit::ValuePath::from(path).to_string()).collect();
-        assert_eq!(paths, ["gateway.auth.token", "channels.x.botToken", "mcp.servers.m.env.PORT"]);
+        let expected = [
+            "gateway.auth.token",
+            "channels.x.botToken",
+            "mcp.servers.m.env.PORT",
+            "mcp.servers.m.args[1]",
+            "agents.defaults.sandbox.docker.env.A",
+        ];
+        assert_eq!(paths, expected);
     }
 }

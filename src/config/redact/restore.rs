@@ -12,7 +12,7 @@ pub struct LostSecret(pub ValuePath);
 
 /// Each place where `shown` has something in the stead of a secret, with the
 /// value that `before` has there. In a list of objects with ids, an item is the
-/// one with the same id.
+/// one with the same id; another item that moved is the only one that is shown so.
 ///
 /// # Errors
 /// For a placeholder where nothing was hidden.
@@ -43,12 +43,16 @@ fn search(
             let next = old.and_then(|old| old.get(name));
             down(here, (step.clone(), member), there, (step, next), before, found)
         }),
-        Value::Array(items) => items.iter().enumerate().try_for_each(|(index, item)| {
-            let place = old.and_then(Value::as_array).and_then(|old| same_item(old, items, index));
-            let next = place.and_then(|place| old?.get(place));
-            let step = Step::Index(place.unwrap_or(index));
-            down(here, (Step::Index(index), item), there, (step, next), before, found)
-        }),
+        Value::Array(items) => {
+            let was = old.map(|old| redacted_at(there, old));
+            let was = was.as_ref().and_then(Value::as_array);
+            items.iter().enumerate().try_for_each(|(index, item)| {
+                let place = was.and_then(|was| same_item(was, item, index));
+                let next = place.and_then(|place| old?.get(place));
+                let step = Step::Index(place.unwrap_or(index));
+                down(here, (Step::Index(index), item), there, (step, next), before, found)
+            })
+        }
         _ => Ok(()),
     }
 }
@@ -80,12 +84,22 @@ fn was_shown_as(before: &Value, path: &[Step], old: &Value, shown: &Value) -> bo
     list.find(before).is_some_and(|list| redacted_at(above, list).get(index) == Some(shown))
 }
 
-/// Where the item at `index` was before.
-fn same_item(old: &[Value], items: &[Value], index: usize) -> Option<usize> {
-    let id_of = |item: &Value| item.get("id").and_then(Value::as_str).map(str::to_owned);
-    match items.get(index).and_then(id_of) {
-        Some(id) => old.iter().position(|item| id_of(item).as_ref() == Some(&id)),
-        None => Some(index),
+/// Where the item that is at `index` now was in a list that was shown like this.
+fn same_item(was: &[Value], item: &Value, index: usize) -> Option<usize> {
+    let id_of = |item: &Value| {
+        let id = item.get("id").and_then(Value::as_str);
+        id.filter(|id| !id.contains(REDACTED)).map(str::to_owned)
+    };
+    if let Some(id) = id_of(item) {
+        return was.iter().position(|item| id_of(item).as_ref() == Some(&id));
+    }
+    if was.get(index) == Some(item) || !item.to_string().contains(REDACTED) {
+        return Some(index);
+    }
+    let mut alike = was.iter().enumerate().filter(|(_, shown)| *shown == item);
+    match (alike.next(), alike.next()) {
+        (Some((place, _)), None) => Some(place),
+        _ => Some(index),
     }
 }
 
@@ -108,7 +122,10 @@ mod tests {
     fn what_was_shown_comes_back_as_it_was() {
         let before = json!({
             "gateway": {"auth": {"token": "t", "password": {"source": "env", "id": "PW"}}},
-            "mcp": {"servers": {"m": {"args": ["--api-key", "k", "--token=t"], "url": "http://u:p@h"}}},
+            "mcp": {"servers": {"m": {"args": ["--api-key", "k", "--token=t", "-e", "A_TOKEN=t",
+                "--header", "Authorization: Bearer b"], "url": "http://u:p@h"}}},
+            "secrets": {"providers": {"x": {"source": "exec", "env": {"VAULT": "k"}}}},
+            "agents": {"list": [{"id": "a", "sandbox": {"docker": {"env": {"A": "k"}}}}]},
             "channels": {"list": [{"id": "a", "botToken": 5}, {"id": "b", "botToken": "2"}],
                 "webhookSecret": ["x", "y"]},
         });
@@ -119,6 +136,24 @@ mod tests {
         let back = written_back(moved, &before).unwrap();
         let list = json!([{"id": "b", "botToken": "2"}, {"id": "a", "botToken": 5}]);
         assert_eq!(back["channels"]["list"], list);
+    }
+
+    #[test]
+    fn an_argument_that_moved_keeps_its_secret() {
+        let with = |args: Value| json!({"mcp": {"servers": {"m": {"args": args}}}});
+        let hidden = format!("A_TOKEN={REDACTED}");
+        let before = with(json!(["run", "-e", "A_TOKEN=s", "image"]));
+        let moved = with(json!(["run", "--rm", "-e", hidden, "image"]));
+        let expected = with(json!(["run", "--rm", "-e", "A_TOKEN=s", "image"]));
+        assert_eq!(written_back(moved, &before), Ok(expected));
+        let before = with(json!(["--api-key", "k", "x"]));
+        let moved = with(json!(["x", "--api-key", REDACTED]));
+        assert_eq!(written_back(moved, &before), Ok(with(json!(["x", "--api-key", "k"]))));
+        // Nobody knows which of two that are shown alike is meant.
+        let before = with(json!(["-e", "A_TOKEN=s", "-e", "A_TOKEN=t"]));
+        let moved = with(json!(["--rm", "-e", hidden, "-e", hidden]));
+        let error = written_back(moved, &before).unwrap_err();
+        assert!(error.starts_with("mcp.servers.m.args[2]: "), "{error}");
     }
 
     #[test]

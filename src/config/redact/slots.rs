@@ -50,6 +50,7 @@ pub const SLOTS: &[Slot] = &[
     slot("models.providers.*.request.tls.key", SlotKind::Input),
     slot("skills.entries.*.apiKey", SlotKind::Input),
     slot("skills.entries.*.env.*", SlotKind::Text),
+    slot("secrets.providers.*.env.*", SlotKind::Text),
     slot("mcp.servers.*.env.*", SlotKind::Input),
     slot("mcp.servers.*.headers.*", SlotKind::Input),
     // Some services put the key into the path.

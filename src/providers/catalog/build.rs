@@ -1,7 +1,10 @@
 //! From configuration and environment to models and a choice.
 //!
 //! Owns: what is merged with what, and who comes first. Promises: errors name
-//! the path in the configuration and what would be right. Must not: do I/O.
+//! the path in the configuration and what would be right; what speaks an API
+//! that only OpenClaw has is left out. Must not: do I/O.
+
+mod error;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,12 +15,14 @@ use super::known::{self, KnownModel, KnownProvider};
 use super::model::{Api, InputKind, ModelInfo, ModelPrice, ModelRef};
 use super::names::Names;
 use super::{Choice, EnvLookup, cli, ollama};
+use crate::config::foreign::APIS;
 use crate::config::model_options::ModelOptions;
 use crate::config::models::{MergeMode, ModelConfig, ModelsConfig, ProviderConfig};
 use crate::config::provider_request::{AuthHeader, Transport};
 use crate::config::secrets::SecretInput;
 use crate::support::Secret;
 use crate::telemetry;
+pub use error::CatalogError;
 
 /// What the original assumes for a model that does not say.
 const CONTEXT_WINDOW: u64 = 200_000;
@@ -27,53 +32,6 @@ const MAX_TOKENS: u64 = 8192;
 /// Why the embedded model was chosen when nobody named it.
 pub const OFFLINE_REASON: &str =
     "no model is configured, no API key is set and no Ollama answers: the built-in offline model";
-
-/// Why the configuration cannot be used.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum CatalogError {
-    /// `api` is none that we speak.
-    #[error("{path}: unknown api {api:?}; known are {known}")]
-    UnknownApi {
-        /// Where it stands.
-        path: String,
-        /// What it says.
-        api: String,
-        /// What would be right.
-        known: String,
-    },
-    /// A provider that we do not know ourselves has no address.
-    #[error("{path}: set it to the address of the provider's API")]
-    MissingBaseUrl {
-        /// Where it should stand.
-        path: String,
-    },
-    /// The default model is none of the catalogue.
-    #[error(
-        "{path}: there is no model {name:?}; known are {known}. \
-         Add others under models.providers.<id>.models"
-    )]
-    UnknownModel {
-        /// Where it stands.
-        path: &'static str,
-        /// What it says.
-        name: String,
-        /// What would be right.
-        known: String,
-    },
-    /// A provider cannot be reached as it is asked for.
-    #[error("{path}: {reason}")]
-    Request {
-        /// Where it stands.
-        path: String,
-        /// What is wrong.
-        reason: &'static str,
-    },
-    /// Nothing is left to answer.
-    #[error(
-        "models.mode is \"replace\", but models.providers has no model: add one, or use \"merge\""
-    )]
-    NoModels,
-}
 
 /// The models of a catalogue.
 pub struct Models {
@@ -102,13 +60,13 @@ pub fn models(sources: &CatalogSources<'_>) -> Result<Models, CatalogError> {
         })?;
         let source = Source::new(id, provider, sources);
         for (index, model) in provider.models.iter().enumerate() {
-            all.push(source.configured(index, model)?);
+            all.extend(CatalogError::pass_over(source.configured(index, model))?);
         }
     }
     let mut locked = Vec::new();
     if merge {
         for known in known::providers() {
-            let (models, is_usable) = known_models(known, &all, sources)?;
+            let (models, is_usable) = known_models(known, sources)?;
             if is_usable { all.extend(models) } else { locked.extend(models) }
         }
         for name in &sources.wanted {
@@ -144,15 +102,13 @@ pub fn choose(
     let choice =
         |model: &Arc<ModelInfo>, reason: String| Choice { model: Arc::clone(model), reason };
     if let Some(name) = sources.default {
-        let model = by_name(models, names, name).ok_or_else(|| CatalogError::UnknownModel {
-            path: DEFAULT_PATH,
-            name: name.to_owned(),
-            known: listed(&models.usable),
-        })?;
+        let model = by_name(models, names, name)
+            .ok_or_else(|| no_default(name, models, names, sources.models))?;
         return Ok(choice(model, format!("{DEFAULT_PATH} names it")));
     }
-    let first = models.usable.first().ok_or(CatalogError::NoModels)?;
-    if sources.models.providers.iter().any(|(_, provider)| !provider.models.is_empty()) {
+    let first = models.usable.first().ok_or_else(|| no_models(sources))?;
+    let own = sources.models.providers.get(&first.provider);
+    if own.is_some_and(|provider| provider.models.iter().any(|model| model.id == first.id)) {
         return Ok(choice(first, "it is the first model of models.providers".into()));
     }
     for known in known::providers() {
@@ -174,6 +130,33 @@ pub fn choose(
         _ => OFFLINE_REASON,
     };
     Ok(choice(first, reason.into()))
+}
+
+/// Why there is no model that can be used: what is passed over speaks nothing of ours.
+fn no_models(sources: &CatalogSources<'_>) -> CatalogError {
+    let passed_over = sources.models.providers.iter().find_map(|(id, provider)| {
+        let source = Source::new(id, provider, sources);
+        let mut models = provider.models.iter().enumerate();
+        models.find_map(|(index, model)| source.configured(index, model).err())
+    });
+    passed_over.unwrap_or(CatalogError::NoModels)
+}
+
+/// Why the model that is to answer by default is none of the catalogue.
+fn no_default(name: &str, models: &Models, names: &Names, config: &ModelsConfig) -> CatalogError {
+    let full = names.of_alias(name).cloned().or_else(|| ModelRef::parse(name));
+    let not_spoken = full.and_then(|full| {
+        let provider = config.providers.get(&full.provider)?;
+        let model = provider.models.iter().find(|model| model.id == full.model);
+        let api = model.and_then(|model| model.api.as_ref()).or(provider.api.as_ref())?;
+        let is_foreign = APIS.is_foreign(api);
+        is_foreign.then(|| CatalogError::of_api(DEFAULT_PATH.into(), &full.provider, api))
+    });
+    not_spoken.unwrap_or_else(|| CatalogError::UnknownModel {
+        path: DEFAULT_PATH,
+        name: name.to_owned(),
+        known: listed(&models.usable),
+    })
 }
 
 /// What all models of a configured provider have in common.
@@ -221,9 +204,12 @@ impl<'a> Source<'a> {
 
     fn configured(&self, index: usize, model: &ModelConfig) -> Result<ModelInfo, CatalogError> {
         let at = format!("models.providers.{}", self.id);
+        let parse = |name: &str, path: String| {
+            Api::parse(name).ok_or_else(|| CatalogError::of_api(path, self.id, name))
+        };
         let api = match (&model.api, &self.config.api, self.api) {
-            (Some(name), _, _) => parse_api(name, || format!("{at}.models[{index}].api"))?,
-            (None, Some(name), _) => parse_api(name, || format!("{at}.api"))?,
+            (Some(name), _, _) => parse(name, format!("{at}.models[{index}].api"))?,
+            (None, Some(name), _) => parse(name, format!("{at}.api"))?,
             (None, None, Some(api)) => api,
             // What nearly every server of models speaks.
             (None, None, None) => Api::OpenAiCompletions,
@@ -284,7 +270,6 @@ impl<'a> Source<'a> {
 /// The models that we know of this provider, and whether they can be used.
 fn known_models(
     known: &KnownProvider,
-    present: &[ModelInfo],
     sources: &CatalogSources<'_>,
 ) -> Result<(Vec<ModelInfo>, bool), CatalogError> {
     let nothing = ProviderConfig::default();
@@ -294,12 +279,12 @@ fn known_models(
         return Ok((Vec::new(), false));
     }
     let source = Source::new(known.id, config, sources);
-    let new = known
-        .models
-        .iter()
-        .filter(|model| !present.iter().any(|it| it.provider == known.id && it.id == model.id));
+    let is_written = |model: &&KnownModel| config.models.iter().any(|it| it.id == model.id);
+    let new = known.models.iter().filter(|model| !is_written(model));
     // All of them are reached alike.
-    let common = source.bare("")?;
+    let Some(common) = CatalogError::pass_over(source.bare(""))? else {
+        return Ok((Vec::new(), false));
+    };
     let own = |model: &KnownModel| ModelInfo { id: model.id.to_owned(), ..common.clone() };
     let models: Vec<_> = new.map(|model| with_known(own(model), model)).collect();
     let is_usable = models.first().is_some_and(|model| is_usable(model, sources));
@@ -338,7 +323,7 @@ fn named_model(
     }
     let nothing = ProviderConfig::default();
     let source = Source::new(&name.provider, configured.unwrap_or(&nothing), sources);
-    source.bare(&name.model).map(Some)
+    CatalogError::pass_over(source.bare(&name.model))
 }
 
 fn embedded() -> ModelInfo {
@@ -367,14 +352,6 @@ pub(super) fn bare(provider: &str) -> ModelInfo {
         timeout: None,
         options: Arc::default(),
     }
-}
-
-fn parse_api(name: &str, path: impl FnOnce() -> String) -> Result<Api, CatalogError> {
-    Api::parse(name).ok_or_else(|| CatalogError::UnknownApi {
-        path: path(),
-        api: name.to_owned(),
-        known: Api::names(),
-    })
 }
 
 /// Kinds that we do not know are left out: they cannot be sent anyway.
@@ -418,3 +395,6 @@ fn variable(env: EnvLookup<'_>, name: &str) -> Option<String> {
 fn trimmed(url: &str) -> String {
     url.trim().trim_end_matches('/').to_owned()
 }
+
+#[cfg(test)]
+mod tests;

@@ -51,8 +51,8 @@ async fn what_would_open_more_than_was_meant_is_refused_when_it_is_read() {
             "must hold what \"ci:\"",
         ),
         (
-            json!({"mappings": [{"transform": {"module": "x.js"}}]}),
-            "hooks.mappings[0].transform.module: is for JavaScript",
+            json!({"mappings": [{"transform": {"module": 5}}]}),
+            "hooks.mappings[0].transform.module: must be a string",
         ),
         (
             json!({"mappings": [{"transform": {"when": [{"field": "x"}]}}]}),
@@ -70,6 +70,28 @@ async fn what_would_open_more_than_was_meant_is_refused_when_it_is_read() {
         assert!(said.contains(why), "{hooks}: {said}");
         assert!(!said.contains(SECRET), "{said}");
     }
+}
+
+#[tokio::test]
+async fn a_mapping_that_needs_a_program_is_off_and_the_others_are_not() {
+    let mappings = json!([
+        {"match": {"path": "x"}, "messageTemplate": "x", "transform": {"module": "x.mjs"}},
+        {"match": {"path": "m"}, "action": "wake", "wakeMode": "next-heartbeat",
+            "textTemplate": "m"},
+        {"action": "wake", "wakeMode": "next-heartbeat", "textTemplate": "any"},
+    ]);
+    let (gateway, _mock) = hooked(&json!({"mappings": mappings})).await;
+    // Those behind it do not get what its program would have judged.
+    assert_eq!(post(&gateway, "/hooks/x", &json!({})).await.status, 404);
+    assert_eq!(post(&gateway, "/hooks/y", &json!({})).await.status, 200);
+    assert_eq!(post(&gateway, "/hooks/m", &json!({})).await.status, 200);
+    let mut client = admin(&gateway).await;
+    let seen = call(&mut client, "config.get", json!({})).await;
+    assert_eq!(seen["valid"], true, "{seen}");
+    let told = seen["warnings"].as_array().unwrap().iter();
+    let told: Vec<_> = told.filter_map(|warning| warning["path"].as_str()).collect();
+    assert!(told.contains(&"hooks.mappings[0].transform.module"), "{told:?}");
+    assert!(gateway.stderr().contains("turns the mapping off"), "the log tells it, too");
 }
 
 fn edit(gateway: &Gateway, change: impl FnOnce(&mut Value)) {

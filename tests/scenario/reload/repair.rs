@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::{config, logged, put};
-use crate::stage::{Api, admin, call};
+use crate::stage::{Api, admin, call, until};
 use crate::support::client::standard_connect;
 use crate::support::{Gateway, GatewayOptions, MockProvider, SECRET};
 
@@ -83,11 +83,47 @@ async fn a_file_that_cannot_be_read_is_mended_by_hand() {
     let gateway = broken(&good[..half], &[]).await.unwrap();
     logged(&gateway, "openclaw.json:1:").await;
     let mut client = admin(&gateway).await;
-    assert_eq!(client.request("sessions.list", json!({})).await["ok"], false);
+    let refused = client.request("sessions.list", json!({})).await;
+    assert_eq!(refused["ok"], false);
+    // No command finds a key in such a text, so none is named.
+    let told = refused["error"]["message"].as_str().unwrap();
+    assert!(told.contains("Mend it by hand;") && !told.contains("config set"), "{told}");
+    let (_, [_, error]) = clawgate(&gateway, &["config", "set", "gateway.port", "5"]).await;
+    let place = format!("{}:1:", gateway.config_path().display());
+    assert!(error.contains(&place) && error.contains("not valid JSON5"), "{error}");
     put(&gateway, &good);
     logged(&gateway, "model=mock/mock-1").await;
     let mut client = admin(&gateway).await;
     assert_eq!(client.request("sessions.list", json!({})).await["ok"], true);
+}
+
+#[tokio::test]
+async fn the_commands_of_its_machine_reach_it_and_hear_what_is_wrong() {
+    let mock = MockProvider::start().await;
+    let mut wrong = good(&mock);
+    wrong["session"] = json!({"scope": "everybody"});
+    let gateway = broken(&wrong.to_string(), &[]).await.unwrap();
+    until("where it waits", async || gateway.stdout().contains("waits on ws://").then_some(()))
+        .await;
+    let (is_well, [health, _]) = clawgate(&gateway, &["health", "--json"]).await;
+    let health: Value = serde_json::from_str(&health).unwrap();
+    assert_eq!(health["configIssue"]["path"], "session.scope", "{is_well}: {health}");
+    let (is_read, [log, error]) = clawgate(&gateway, &["logs"]).await;
+    assert!(is_read && log.contains("session.scope"), "{log} {error}");
+    assert!(!error.contains("no gateway runs here"), "{error}");
+    for command in [&["status"][..], &["devices", "list"]] {
+        let (is_served, [_, error]) = clawgate(&gateway, command).await;
+        assert!(!is_served, "{command:?}");
+        let refused = format!("the config file {} cannot be used", gateway.config_path().display());
+        assert!(error.contains(&refused) && error.contains("CONFIG_INVALID"), "{error}");
+    }
+    let (is_known, [token, error]) = clawgate(&gateway, &["token"]).await;
+    assert!(is_known && error.contains("session.scope"), "{error}");
+    assert_eq!(token, format!("{SECRET}\n"));
+    let (_, [report, _]) = clawgate(&gateway, &["doctor"]).await;
+    let running = format!("a gateway runs on this state directory, at {}", gateway.address());
+    assert!(report.contains("serves nothing else, until it is mended"), "{report}");
+    assert!(report.contains(&running), "{report}");
 }
 
 #[tokio::test]
@@ -102,6 +138,21 @@ async fn a_model_that_there_is_not_leads_there_too_and_a_strict_start_ends() {
         let error = broken(&wrong, &["--strict"]).await.err().unwrap();
         assert!(error.contains("exit status: 1"), "{error}");
     }
+}
+
+/// Whether a command on the gateway's machine goes well, and what it prints and
+/// complains of.
+async fn clawgate(gateway: &Gateway, args: &[&str]) -> (bool, [String; 2]) {
+    let output = tokio::process::Command::new(env!("CARGO_BIN_EXE_clawgate"))
+        .args(args)
+        .env_clear()
+        .env("HOME", gateway.home())
+        .env("OPENCLAW_STATE_DIR", gateway.state_dir())
+        .output()
+        .await
+        .unwrap();
+    let texts = [output.stdout, output.stderr].map(|text| String::from_utf8(text).unwrap());
+    (output.status.success(), texts)
 }
 
 /// What a browser is shown.

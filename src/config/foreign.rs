@@ -1,0 +1,213 @@
+//! Values of OpenClaw that mean nothing here.
+//!
+//! Owns: which words of OpenClaw are known and not built in, and where they
+//! stand in a config. Promises: whoever writes one is told what it turns off,
+//! and what is built in. Must not: turn anything off; the readers of the
+//! sections do that.
+
+use serde_json::Value;
+
+use super::edit::{Step, ValuePath};
+
+/// Words for one thing.
+#[derive(Debug, Clone, Copy)]
+pub struct Words {
+    /// Those that mean something here.
+    pub built_in: &'static [&'static str],
+    /// Those that only OpenClaw understands.
+    foreign: &'static [&'static str],
+}
+
+/// `api` of a provider, or of one of its models.
+pub const APIS: Words = Words {
+    built_in: &[
+        "openai-completions",
+        "openai-responses",
+        "anthropic-messages",
+        "google-generative-ai",
+        "ollama",
+        "offline",
+    ],
+    foreign: &[
+        "azure-openai-responses",
+        "bedrock-converse-stream",
+        "github-copilot",
+        "google-vertex",
+        "openai-chatgpt-responses",
+        "openai-codex-responses",
+    ],
+};
+
+/// `tools.web.search.provider`.
+pub const SEARCHES: Words = Words {
+    built_in: &["brave", "tavily", "searxng"],
+    foreign: &[
+        "duckduckgo",
+        "exa",
+        "firecrawl",
+        "gemini",
+        "grok",
+        "kimi",
+        "minimax",
+        "ollama",
+        "perplexity",
+    ],
+};
+
+/// `mode` of one of `auth.profiles`.
+pub const PROFILE_MODES: Words =
+    Words { built_in: &["api_key", "token", "oauth"], foreign: &["aws-sdk"] };
+
+/// What is said of a program in the place of rules.
+const PROGRAM: &str = "is for JavaScript, which is not run here, and turns the mapping off; say \
+    the same by transform.when, .defaults, .set and .cases (docs/webhooks.md)";
+
+impl Words {
+    /// Whether only OpenClaw understands it.
+    pub fn is_foreign(&self, word: &str) -> bool {
+        self.foreign.contains(&word)
+    }
+
+    /// The value, when it is such a word, which turns `what` off.
+    fn verdict(&self, path: ValuePath, value: &Value, what: &str) -> Option<Foreign> {
+        let word = value.as_str().filter(|word| self.is_foreign(word))?;
+        let known = self.built_in.join(", ");
+        let message =
+            format!("{word:?} is not built in and turns {what} off; built in are {known}");
+        Some(Foreign { path, message })
+    }
+}
+
+/// A value that turns off what it is written for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Foreign {
+    /// Where it stands.
+    pub path: ValuePath,
+    /// What is off, and what would be understood.
+    pub message: String,
+}
+
+impl Foreign {
+    /// Whether the other one says the same, be it for another item of a list.
+    pub fn is_like(&self, other: &Self) -> bool {
+        let (own, others) = (self.path.steps(), other.path.steps());
+        let is_same = |pair: (&Step, &Step)| {
+            pair.0 == pair.1 || matches!(pair, (Step::Index(_), Step::Index(_)))
+        };
+        self.message == other.message
+            && own.len() == others.len()
+            && own.iter().zip(others).all(is_same)
+    }
+}
+
+/// Every such value of a config.
+pub fn found(config: &Value) -> Vec<Foreign> {
+    let path = ValuePath::of(&["tools", "web", "search", "provider"]);
+    let search = &config["tools"]["web"]["search"]["provider"];
+    let mut found: Vec<_> = SEARCHES.verdict(path, search, "web_search").into_iter().collect();
+    for (id, provider) in members(&config["models"]["providers"]) {
+        found.extend(of_provider(id, provider));
+    }
+    for (id, profile) in members(&config["auth"]["profiles"]) {
+        let path = ValuePath::of(&["auth", "profiles", id, "mode"]);
+        found.extend(PROFILE_MODES.verdict(path, &profile["mode"], "the profile"));
+    }
+    for (index, mapping) in items(&config["hooks"]["mappings"]) {
+        if mapping["transform"]["module"].is_string() {
+            let place = [Step::Index(index), key("transform"), key("module")];
+            let path = [vec![key("hooks"), key("mappings")], place.to_vec()].concat();
+            found.push(Foreign { path: path.into(), message: PROGRAM.into() });
+        }
+    }
+    found
+}
+
+/// Those of one of `models.providers`.
+fn of_provider(id: &str, provider: &Value) -> Vec<Foreign> {
+    let path = ValuePath::of(&["models", "providers", id, "api"]);
+    let own = APIS.verdict(path, &provider["api"], "the provider");
+    let of_models = items(&provider["models"]).filter_map(|(index, model)| {
+        let above = vec![key("models"), key("providers"), key(id), key("models")];
+        let path = [above, vec![Step::Index(index), key("api")]].concat();
+        APIS.verdict(path.into(), &model["api"], "the model")
+    });
+    own.into_iter().chain(of_models).collect()
+}
+
+fn key(name: &str) -> Step {
+    Step::Key(name.to_owned())
+}
+
+fn members(value: &Value) -> impl Iterator<Item = (&String, &Value)> {
+    value.as_object().into_iter().flatten()
+}
+
+fn items(value: &Value) -> impl Iterator<Item = (usize, &Value)> {
+    value.as_array().into_iter().flatten().enumerate()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_only_the_original_understands_is_found_with_its_path() {
+        let config = json!({
+            "tools": {"web": {"search": {"enabled": false, "provider": "perplexity"}}},
+            "models": {"providers": {
+                "azure": {"api": "azure-openai-responses", "models": [{"id": "m"}]},
+                "b.c": {"api": "ollama", "models": [{"id": "m", "api": "google-vertex"}]},
+            }},
+            "auth": {"profiles": {"bedrock:x": {"provider": "bedrock", "mode": "aws-sdk"}}},
+            "hooks": {"mappings": [{"transform": {"when": []}}, {"transform": {"module": "x.js"}}]},
+        });
+        let told: Vec<_> =
+            found(&config).iter().map(|it| format!("{} {}", it.path, it.message)).collect();
+        let apis = "built in are openai-completions, openai-responses, anthropic-messages, \
+                    google-generative-ai, ollama, offline";
+        let expected = [
+            "tools.web.search.provider \"perplexity\" is not built in and turns web_search off; \
+             built in are brave, tavily, searxng"
+                .to_owned(),
+            format!(
+                "models.providers.azure.api \"azure-openai-responses\" is not built in and turns \
+                 the provider off; {apis}"
+            ),
+            format!(
+                "models.providers[\"b.c\"].models[0].api \"google-vertex\" is not built in and \
+                 turns the model off; {apis}"
+            ),
+            "auth.profiles.bedrock:x.mode \"aws-sdk\" is not built in and turns the profile off; \
+             built in are api_key, token, oauth"
+                .to_owned(),
+            format!("hooks.mappings[1].transform.module {PROGRAM}"),
+        ];
+        assert_eq!(told, expected);
+    }
+
+    #[test]
+    fn what_is_built_in_or_misspelt_is_not_among_it() {
+        let config = json!({
+            "tools": {"web": {"search": {"provider": "brave"}}},
+            "models": {"providers": {"a": {"api": "grpc", "models": [{"api": 5}, 5]}, "b": 5}},
+            "auth": {"profiles": {"a": {"mode": "magic"}}},
+            "hooks": {"mappings": "x"},
+        });
+        assert_eq!(found(&config), []);
+        assert_eq!(found(&Value::Null), []);
+    }
+
+    #[test]
+    fn another_place_of_a_list_is_like_the_first_and_another_key_is_not() {
+        let of = |config: Value| found(&config).remove(0);
+        let program = |before: Value| {
+            of(json!({"hooks": {"mappings": [before, {"transform": {"module": "x"}}]}}))
+        };
+        let first = of(json!({"hooks": {"mappings": [{"transform": {"module": "y"}}]}}));
+        assert!(program(json!({})).is_like(&first));
+        let profile = |id: &str| of(json!({"auth": {"profiles": {id: {"mode": "aws-sdk"}}}}));
+        assert!(profile("a").is_like(&profile("a")) && !profile("a").is_like(&profile("b")));
+    }
+}

@@ -1,0 +1,93 @@
+//! Providers whose API is not built in.
+
+use serde_json::{Value, json};
+
+use super::*;
+use crate::config::secrets::ResolvedSecrets;
+
+/// The models that can be used, and the one that answers by default.
+fn built(
+    config: &Value,
+    default: Option<&str>,
+    env: &[(&str, &str)],
+) -> Result<(Vec<String>, String), String> {
+    let config: ModelsConfig = serde_json::from_value(config.clone()).unwrap();
+    let lookup = |name: &str| {
+        env.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned())
+    };
+    let secrets = ResolvedSecrets::default();
+    let wanted = default.into_iter().collect();
+    let sources =
+        CatalogSources { default, wanted, ..CatalogSources::plain(&config, &lookup, &secrets) };
+    let made = models(&sources).map_err(|error| error.to_string())?;
+    let choice = choose(&made, &Names::default(), &sources).map_err(|error| error.to_string())?;
+    let names = made.usable.iter().map(|model| model.reference().to_string());
+    Ok((names.collect(), choice.model.reference().to_string()))
+}
+
+fn with_azure() -> Value {
+    json!({"providers": {
+        "azure": {"api": "azure-openai-responses", "models": [{"id": "a"}, {"id": "b"}]},
+        "mock": {"baseUrl": "http://h/v1", "models": [
+            {"id": "one"}, {"id": "two", "api": "bedrock-converse-stream"}]},
+    }})
+}
+
+#[test]
+fn a_provider_or_model_whose_api_is_not_built_in_is_off_and_the_others_are_there() {
+    let (names, chosen) = built(&with_azure(), None, &[]).unwrap();
+    assert_eq!(names, ["mock/one", "offline/echo-guide"]);
+    assert_eq!(chosen, "mock/one");
+    let (_, chosen) = built(&with_azure(), Some("mock/one"), &[]).unwrap();
+    assert_eq!(chosen, "mock/one");
+}
+
+#[test]
+fn a_provider_that_we_know_is_off_as_a_whole() {
+    let models = json!({"providers": {"openai": {"api": "openai-codex-responses", "models": [
+        {"id": "gpt-6.1-sol"}]}}});
+    let (names, chosen) = built(&models, None, &[("OPENAI_API_KEY", "k")]).unwrap();
+    assert_eq!((names.len(), chosen.as_str()), (1, "offline/echo-guide"));
+    // The model that its own line turns off is not there by another way.
+    let models = json!({"providers": {"openai": {"models": [
+        {"id": "gpt-6.1-sol", "api": "openai-codex-responses"}]}}});
+    let (names, _) = built(&models, None, &[("OPENAI_API_KEY", "k")]).unwrap();
+    assert!(names.len() > 1 && !names.contains(&"openai/gpt-6.1-sol".to_owned()), "{names:?}");
+}
+
+#[test]
+fn a_default_model_of_such_a_provider_is_refused_with_what_it_speaks() {
+    let known = Api::names();
+    for (default, provider, api) in [
+        ("azure/a", "azure", "azure-openai-responses"),
+        ("azure/another", "azure", "azure-openai-responses"),
+        ("mock/two", "mock", "bedrock-converse-stream"),
+    ] {
+        let error = built(&with_azure(), Some(default), &[]).unwrap_err();
+        let expected = format!(
+            "agents.defaults.model: provider {provider} speaks api {api}, which is not built in; \
+             built in are {known}"
+        );
+        assert_eq!(error, expected);
+    }
+}
+
+#[test]
+fn where_nothing_else_is_there_it_is_told_what_is_not_spoken() {
+    let mut config = with_azure();
+    config["mode"] = json!("replace");
+    config["providers"].as_object_mut().unwrap().remove("mock");
+    let known = Api::names();
+    let expected = format!(
+        "models.providers.azure.api: provider azure speaks api azure-openai-responses, which is \
+         not built in; built in are {known}"
+    );
+    assert_eq!(built(&config, None, &[]).unwrap_err(), expected);
+    let error = built(&json!({"mode": "replace"}), None, &[]).unwrap_err();
+    assert!(error.contains("models.providers has no model"), "{error}");
+}
+
+#[test]
+fn what_is_said_to_be_built_in_is() {
+    assert_eq!(APIS.built_in.join(", "), Api::names());
+}
