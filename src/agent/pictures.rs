@@ -126,7 +126,10 @@ mod tests {
         let inbound = home.path().join("media/inbound");
         std::fs::create_dir_all(&inbound).unwrap();
         let shown = async || {
-            let mut messages = [user("look", false)];
+            let mut message = user("look", false);
+            let AgentMessage::User(told) = &mut message else { panic!("a user") };
+            told.extra["inboundMedia"][0]["bytes"] = json!(24);
+            let mut messages = [message];
             fit(&mut messages, true, &Media::new(home.path())).await;
             messages
         };

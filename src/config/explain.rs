@@ -147,7 +147,9 @@ impl Ledger {
         self.0.push(Explained { key: key.into(), value, origin });
     }
 
-    pub fn into_lines(self) -> Vec<Explained> {
+    /// All of it, by key.
+    pub fn into_lines(mut self) -> Vec<Explained> {
+        self.0.sort_by(|a, b| a.key.cmp(&b.key));
         self.0
     }
 }

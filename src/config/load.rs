@@ -115,7 +115,9 @@ fn settings(
     let tools = tools::read(&root, &file.path, &mut ledger)?;
     let history_max_chars = gateway::history_max_chars(&root, &file.path, &mut ledger)?;
     let commands = commands::read(&root, &file.path, &mut ledger)?;
-    let (models, auth) = (models::read(&root.member("models")?)?, root.member("auth")?);
+    let claude_cli = cli_backend::read(&root, &agents.defaults.workspace)?;
+    let models = models::read(&root.member("models")?)?;
+    let profiles = profiles::read(&root.member("auth")?)?;
     let secrets = secrets::read(&root.member("secrets")?, &paths)?;
     let cron = cron::read(&root.member("cron")?, env, &file.path, &mut ledger)?;
     let heartbeats = heartbeat::read(&root, &agents, &file.path, &mut ledger)?;
@@ -126,10 +128,7 @@ fn settings(
     // The gateway last: its token is only made for a valid config.
     let gateway = gateway::read(&root, &from, &mut ledger)?;
     hooks.check_distinct(&root.member("hooks")?, &gateway.auth)?;
-    let mut explained = ledger.into_lines();
-    explained.sort_by(|a, b| a.key.cmp(&b.key));
     Ok(Settings {
-        claude_cli: cli_backend::read(&root, &agents.defaults.workspace)?,
         paths,
         gateway,
         session,
@@ -143,7 +142,8 @@ fn settings(
         tools,
         history_max_chars,
         models,
-        profiles: profiles::read(&auth)?,
+        claude_cli,
+        profiles,
         commands,
         secrets,
         web,
@@ -162,7 +162,7 @@ fn settings(
         pending: Vec::new(),
         variables: env.added(),
         dotenv: env.dotenv(),
-        explained,
+        explained: ledger.into_lines(),
     })
 }
 

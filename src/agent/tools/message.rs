@@ -126,12 +126,22 @@ async fn target(
     };
     let of_session = || entry.as_ref().and_then(|entry| channels.context_target(entry));
     let own = answered.or_else(of_session);
-    let names_place = ["channel", "target", "accountId"].iter().any(|name| text(name).is_some());
-    let target = match &own {
-        Some(own) if !names_place => own.clone(),
-        _ => channels.target(&Wanted {
+    let kind = text("channel").map(|name| channels.kind(Some(name))).transpose()?;
+    // What is not named is that of the conversation, as far as it is of the same channel.
+    let here = own.as_ref().filter(|own| kind.is_none_or(|kind| kind == own.kind));
+    let account = text("accountId").or(here.map(|own| own.address.account.as_str()));
+    let is_here = |own: &&Target| account == Some(own.address.account.as_str());
+    let target = match here.filter(is_here).filter(|_| text("target").is_none()) {
+        Some(own) => {
+            let mut own = own.clone();
+            if let Some(thread) = text("threadId") {
+                thread.trim().clone_into(&mut own.address.thread);
+            }
+            own
+        }
+        None => channels.target(&Wanted {
             channel: text("channel").or(own.as_ref().map(|own| own.kind.as_str())),
-            account: text("accountId"),
+            account,
             to: text("target"),
             thread: text("threadId"),
         })?,

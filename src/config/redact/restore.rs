@@ -47,7 +47,7 @@ fn search(
             let was = old.map(|old| redacted_at(there, old));
             let was = was.as_ref().and_then(Value::as_array);
             items.iter().enumerate().try_for_each(|(index, item)| {
-                let place = was.and_then(|was| same_item(was, item, index));
+                let place = was.and_then(|was| same_item(was, items, index));
                 let next = place.and_then(|place| old?.get(place));
                 let step = Step::Index(place.unwrap_or(index));
                 down(here, (Step::Index(index), item), there, (step, next), before, found)
@@ -84,8 +84,10 @@ fn was_shown_as(before: &Value, path: &[Step], old: &Value, shown: &Value) -> bo
     list.find(before).is_some_and(|list| redacted_at(above, list).get(index) == Some(shown))
 }
 
-/// Where the item that is at `index` now was in a list that was shown like this.
-fn same_item(was: &[Value], item: &Value, index: usize) -> Option<usize> {
+/// Where the item that is at `index` now was in a list that was shown like this; none
+/// when nobody knows.
+fn same_item(was: &[Value], items: &[Value], index: usize) -> Option<usize> {
+    let item = items.get(index)?;
     let id_of = |item: &Value| {
         let id = item.get("id").and_then(Value::as_str);
         id.filter(|id| !id.contains(REDACTED)).map(str::to_owned)
@@ -93,14 +95,27 @@ fn same_item(was: &[Value], item: &Value, index: usize) -> Option<usize> {
     if let Some(id) = id_of(item) {
         return was.iter().position(|item| id_of(item).as_ref() == Some(&id));
     }
-    if was.get(index) == Some(item) || !item.to_string().contains(REDACTED) {
+    if !item.to_string().contains(REDACTED) {
         return Some(index);
     }
-    let mut alike = was.iter().enumerate().filter(|(_, shown)| *shown == item);
-    match (alike.next(), alike.next()) {
-        (Some((place, _)), None) => Some(place),
-        _ => Some(index),
+    // One that shows nothing is told by the flag before it.
+    let is_like = |at: usize| {
+        was.get(at) == Some(item) && (*item != REDACTED || flag(was, at) == flag(items, index))
+    };
+    if is_like(index) {
+        return Some(index);
     }
+    let mut alike = (0..was.len()).filter(|at| is_like(*at));
+    match (alike.next(), alike.next()) {
+        (Some(place), None) => Some(place),
+        // Edited where it was; in a list of another length it may have been any.
+        _ => (!item.is_string() && items.len() == was.len()).then_some(index),
+    }
+}
+
+/// The flag before an item of arguments.
+fn flag(list: &[Value], at: usize) -> Option<&str> {
+    list.get(at.checked_sub(1)?)?.as_str().filter(|text| text.starts_with("--"))
 }
 
 #[cfg(test)]
@@ -149,11 +164,30 @@ mod tests {
         let before = with(json!(["--api-key", "k", "x"]));
         let moved = with(json!(["x", "--api-key", REDACTED]));
         assert_eq!(written_back(moved, &before), Ok(with(json!(["x", "--api-key", "k"]))));
+        // The flag before it says which one is meant.
+        let before = with(json!(["--api-key", "k", "--token", "t"]));
+        let fewer = with(json!(["--token", REDACTED]));
+        assert_eq!(written_back(fewer, &before), Ok(with(json!(["--token", "t"]))));
         // Nobody knows which of two that are shown alike is meant.
         let before = with(json!(["-e", "A_TOKEN=s", "-e", "A_TOKEN=t"]));
         let moved = with(json!(["--rm", "-e", hidden, "-e", hidden]));
         let error = written_back(moved, &before).unwrap_err();
         assert!(error.starts_with("mcp.servers.m.args[2]: "), "{error}");
+    }
+
+    #[test]
+    fn a_secret_stays_with_its_item_and_goes_to_no_other() {
+        let mapping = |path: &str, token: &str, text: &str| json!({"match": {"path": path}, "token": token, "messageTemplate": text});
+        let with = |mappings: Value| json!({"hooks": {"mappings": mappings}});
+        let before = with(json!([mapping("a", "s1", "x"), mapping("b", "s2", "x")]));
+        let left = with(json!([mapping("b", REDACTED, "x")]));
+        assert_eq!(written_back(left, &before), Ok(with(json!([mapping("b", "s2", "x")]))));
+        let edited = with(json!([mapping("a", REDACTED, "x"), mapping("b", REDACTED, "y")]));
+        let expected = with(json!([mapping("a", "s1", "x"), mapping("b", "s2", "y")]));
+        assert_eq!(written_back(edited, &before), Ok(expected));
+        // Edited, and in another place than before: it could be anybody's.
+        let error = written_back(with(json!([mapping("b", REDACTED, "y")])), &before).unwrap_err();
+        assert!(error.starts_with("hooks.mappings[0].token: "), "{error}");
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use crate::agent::{Family, Progress, RunEnd, RunTerms, Runs, SendRequest};
+use crate::agent::{AbortReason, Family, Progress, RunEnd, RunTerms, Runs, SendRequest};
 use crate::auth::Owner;
 use crate::bus::{Audience, EventKind};
 use crate::config::HeartbeatSettings;
@@ -90,6 +90,7 @@ impl Beat {
         if events.is_empty() && self.cause == Cause::Clock && !self.has_something_to_read().await {
             return Err(Quiet::Skipped("empty-heartbeat-file"));
         }
+        let reminder = matches!(self.cause, Cause::Reminder(_)).then(|| events.join("\n\n"));
         let (now, zone) = (self.cron.now_ms(), self.cron.zone());
         let text = if events.is_empty() {
             texts::heartbeat(&self.settings.prompt, &zone, now)
@@ -129,12 +130,22 @@ impl Beat {
         }
         let report = self.runs.ends(Some(Family::Agent), &run_id).await;
         let report = report.map_err(|error| Quiet::Failed(error.to_string()))?;
-        match &report.end {
-            RunEnd::Answered => Ok(report.progress.clone()),
-            RunEnd::Failed(error) => {
+        match (&report.end, reminder) {
+            (RunEnd::Answered, _) => Ok(report.progress.clone()),
+            // Nobody asks again: it is said as it was written.
+            (
+                RunEnd::Failed(_)
+                | RunEnd::Aborted(
+                    AbortReason::Timeout | AbortReason::Shutdown | AbortReason::Interrupt,
+                ),
+                Some(reminder),
+            ) => Ok(Progress { text: reminder.into(), ..Progress::default() }),
+            (RunEnd::Failed(error), _) => {
                 Err(Quiet::Failed(report.failure().unwrap_or_else(|| error.clone())))
             }
-            RunEnd::Aborted(reason) => Err(Quiet::Failed(format!("stopped ({})", reason.as_str()))),
+            (RunEnd::Aborted(reason), _) => {
+                Err(Quiet::Failed(format!("stopped ({})", reason.as_str())))
+            }
         }
     }
 

@@ -17,11 +17,11 @@ pub async fn said(
     given: Vec<Vec<Given>>,
 ) -> (String, Vec<Given>) {
     let first = first_new(entries).unwrap_or_default();
-    let unanswered = match cx.services.sessions.entry(key).await {
-        Ok(Some(_)) if entries.len() - first > 1 => Some(unanswered(cx, key).await),
+    let unanswered = match (goes_on(cx, key).await, entries.len() - first) {
+        (false, _) => None,
         // The last one is said in any case.
-        Ok(Some(_)) => Some(Vec::new()),
-        _ => None,
+        (true, 0 | 1) => Some(Vec::new()),
+        (true, _) => Some(unanswered(cx, key).await),
     };
     unheard(entries, given, unanswered.as_deref())
 }
@@ -41,6 +41,15 @@ fn unheard(
         None => (message(entries, false), first),
     };
     (text, given.into_iter().skip(first).flatten().collect())
+}
+
+/// Whether there is a session, and the next message does not begin it anew.
+async fn goes_on(cx: &Ctx, key: &SessionKey) -> bool {
+    let sessions = &cx.services.sessions;
+    match sessions.entry(key).await {
+        Ok(Some(entry)) => !sessions.is_stale(key, &entry, cx.now_ms()).await.unwrap_or(false),
+        _ => false,
+    }
 }
 
 /// What users have said in a session since its last answer. One that cannot be read

@@ -39,6 +39,8 @@ pub struct Models {
     pub usable: Vec<Arc<ModelInfo>>,
     /// Those that lack a credential.
     pub locked: Vec<Arc<ModelInfo>>,
+    /// Those that are listed and turned off, as their API is not built in.
+    pub off: Vec<ModelRef>,
 }
 
 impl Models {
@@ -52,7 +54,7 @@ impl Models {
 pub fn models(sources: &CatalogSources<'_>) -> Result<Models, CatalogError> {
     let config = sources.models;
     let merge = config.mode == MergeMode::Merge;
-    let mut all = Vec::new();
+    let (mut all, mut off) = (Vec::new(), Vec::new());
     for (id, provider) in config.providers.iter() {
         provider.request.check(sources.secrets).map_err(|(place, reason)| {
             let path = format!("models.providers.{id}.request.{place}");
@@ -60,7 +62,10 @@ pub fn models(sources: &CatalogSources<'_>) -> Result<Models, CatalogError> {
         })?;
         let source = Source::new(id, provider, sources);
         for (index, model) in provider.models.iter().enumerate() {
-            all.extend(CatalogError::pass_over(source.configured(index, model))?);
+            match CatalogError::pass_over(source.configured(index, model))? {
+                Some(model) => all.push(model),
+                None => off.push(ModelRef { provider: id.to_owned(), model: model.id.clone() }),
+            }
         }
     }
     let mut locked = Vec::new();
@@ -83,7 +88,7 @@ pub fn models(sources: &CatalogSources<'_>) -> Result<Models, CatalogError> {
         all.push(embedded());
     }
     let shared = |models: Vec<ModelInfo>| models.into_iter().map(Arc::new).collect();
-    Ok(Models { usable: shared(all), locked: shared(locked) })
+    Ok(Models { usable: shared(all), locked: shared(locked), off })
 }
 
 fn is_usable(model: &ModelInfo, sources: &CatalogSources<'_>) -> bool {
@@ -202,7 +207,11 @@ impl<'a> Source<'a> {
         }
     }
 
-    fn configured(&self, index: usize, model: &ModelConfig) -> Result<ModelInfo, CatalogError> {
+    /// One of its models.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn configured(&self, index: usize, model: &ModelConfig) -> Result<ModelInfo, CatalogError> {
         let at = format!("models.providers.{}", self.id);
         let parse = |name: &str, path: String| {
             Api::parse(name).ok_or_else(|| CatalogError::of_api(path, self.id, name))

@@ -177,8 +177,8 @@ impl Catalog {
             let end = usable.iter().position(|model| model.api == Api::Offline);
             let end = end.unwrap_or(usable.len());
             usable.splice(end..end, found);
-            let locked = self.models.locked.clone();
-            self.models = Arc::new(build::Models { usable, locked });
+            let (locked, off) = (self.models.locked.clone(), self.models.off.clone());
+            self.models = Arc::new(build::Models { usable, locked, off });
             self.ollama_url = None;
         }
         self
@@ -312,8 +312,12 @@ impl Catalog {
 
     /// The model with this name, also when the catalogue does not list it: a
     /// provider has newer models than anybody knows here. Such a model is taken
-    /// to be like the first one of its provider, without a price.
+    /// to be like the first one of its provider, without a price; but one that is turned
+    /// off is none.
     pub fn find_or_guess(&self, name: &ModelRef) -> Option<Arc<ModelInfo>> {
+        if self.models.off.contains(name) {
+            return None;
+        }
         self.find(name).or_else(|| {
             let is_like = |model: &&Arc<ModelInfo>| {
                 model.provider == name.provider && model.api != Api::Offline

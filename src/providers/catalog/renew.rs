@@ -19,7 +19,11 @@ impl Renewed {
     pub fn of(sources: &CatalogSources<'_>) -> Self {
         let referring = sources.models.providers.iter().filter(|(_, it)| it.refers());
         let models = referring.filter_map(|(id, config)| {
-            Some((id.to_owned(), Source::new(id, config, sources).bare("any").ok()?))
+            let source = Source::new(id, config, sources);
+            // Where the API of the provider is not built in, that of one of its models may be.
+            let mut own = config.models.iter().enumerate();
+            let of_model = || own.find_map(|(index, model)| source.configured(index, model).ok());
+            Some((id.to_owned(), source.bare("any").ok().or_else(of_model)?))
         });
         Self(models.collect())
     }

@@ -375,8 +375,11 @@ fn price_is_per_million_tokens() {
 
 #[test]
 fn a_model_that_nobody_listed_is_asked_for_at_its_provider_only() {
+    let mut provider = mock();
+    let off = json!({"id": "off", "api": "bedrock-converse-stream"});
+    provider["models"].as_array_mut().unwrap().push(off);
     let catalog =
-        build(json!({"mode": "replace", "providers": {"mock": mock()}}), json!(null), &[]);
+        build(json!({"mode": "replace", "providers": {"mock": provider}}), json!(null), &[]);
     let first = Arc::clone(&catalog.models()[0]);
     let name = |text: &str| ModelRef::parse(text).unwrap();
     let listed = catalog.find_or_guess(&first.reference()).unwrap();
@@ -385,7 +388,7 @@ fn a_model_that_nobody_listed_is_asked_for_at_its_provider_only() {
     assert_eq!((newer.id.as_str(), &newer.base_url), ("vendor/newer", &first.base_url));
     assert_eq!(newer.price, ModelPrice::default());
     assert!(catalog.find(&name("mock/vendor/newer")).is_none());
-    for nowhere in ["nobody/newer", "offline/newer"] {
+    for nowhere in ["nobody/newer", "offline/newer", "mock/off"] {
         assert!(catalog.find_or_guess(&name(nowhere)).is_none(), "{nowhere}");
     }
 }

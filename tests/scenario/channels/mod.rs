@@ -18,7 +18,7 @@ mod webhook;
 use serde_json::{Value, json};
 
 use crate::stage::{Api, admin, call, config, until};
-use crate::support::{Gateway, GatewayOptions, MockProvider, WsClient};
+use crate::support::{Gateway, GatewayOptions, MockProvider, SECRET, WsClient};
 use bot_api::{BotApi, TOKEN};
 
 /// What signs, in all tests.
@@ -58,4 +58,18 @@ pub async fn with_webhook_running(gateway: &Gateway) -> WsClient {
 pub async fn patch(client: &mut WsClient, change: &Value) {
     let hash = call(client, "config.get", json!({})).await["hash"].clone();
     call(client, "config.patch", json!({"raw": change.to_string(), "baseHash": hash})).await;
+}
+
+/// What the command prints, with its exit code.
+pub async fn clawgate(gateway: &Gateway, args: &[&str]) -> (i32, String) {
+    let output = tokio::process::Command::new(env!("CARGO_BIN_EXE_clawgate"))
+        .args(args)
+        .args(["--url", &format!("ws://{}", gateway.address()), "--token", SECRET])
+        .env_clear()
+        .env("HOME", gateway.home())
+        .output()
+        .await
+        .unwrap();
+    let printed = String::from_utf8_lossy(&output.stdout).into_owned();
+    (output.status.code().unwrap(), printed + &String::from_utf8_lossy(&output.stderr))
 }

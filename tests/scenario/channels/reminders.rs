@@ -69,6 +69,12 @@ async fn a_reminder_is_said_in_the_chat_that_it_was_made_in() {
     let said = told(&mut place.client, ANN).await;
     assert_eq!(said.last().unwrap().1, "Tea is ready.");
 
+    // What the agent cannot say is said as it was written.
+    let failing = "@mock err status=400";
+    let unsaid = place.job(failing).await;
+    place.runs(&unsaid).await;
+    assert_eq!(place.sent(3).await, ("ann".to_owned(), failing.to_owned()));
+
     // Of a session that is gone the main session speaks, and nobody is written to.
     place.forgets_ann().await;
     place.runs(&job).await;
@@ -79,7 +85,7 @@ async fn a_reminder_is_said_in_the_chat_that_it_was_made_in() {
     .await;
     let said = told(&mut place.client, "main").await;
     assert_eq!(said.last().unwrap().1, "Tea is ready.");
-    assert_eq!(place.receiver.seen().len(), 2);
+    assert_eq!(place.receiver.seen().len(), 3);
 }
 
 #[tokio::test]

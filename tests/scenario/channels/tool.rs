@@ -48,6 +48,11 @@ async fn an_agent_reaches_whom_the_configuration_names_and_nobody_else() {
     assert_eq!(bring(&gateway, "/webhooks/default", &message).await.0, 200);
     let seen = receiver.wait(6).await;
     assert_eq!((&seen[4]["type"], &seen[4]["to"]), (&json!("react"), &json!("ann")));
+    let message = json!({"id": "2", "from": {"id": "ann"}, "text": "@mock tool name=message \
+        args={\"action\":\"send\",\"channel\":\"webhook\",\"message\":\"here\"}"});
+    assert_eq!(bring(&gateway, "/webhooks/default", &message).await.0, 200);
+    let seen = receiver.wait(8).await;
+    assert_eq!((&seen[6]["text"], &seen[6]["to"]), (&json!("here"), &json!("ann")));
     let missing = used(&gateway, "r-1", &json!({"action": "reply", "message": "x"})).await;
     assert!(missing.contains("reply needs messageId"), "{missing}");
 }

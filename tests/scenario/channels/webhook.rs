@@ -4,11 +4,11 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::receiver::{Behaviour, Receiver, bring, bring_signed, post};
-use super::{SIGNING, patch, with_channels, with_webhook_running};
+use super::{SIGNING, clawgate, patch, with_channels, with_webhook_running};
 use crate::metrics::Scraped;
 use crate::stage::{SecretFile, admin, call, events, history, lines, refusal, row, told, until};
 use crate::support::client::SOON;
-use crate::support::{Gateway, GatewayOptions, MockProvider, SECRET, WsClient, now_ms};
+use crate::support::{Gateway, GatewayOptions, MockProvider, WsClient, now_ms};
 
 const PATH: &str = "/webhooks/default";
 
@@ -494,20 +494,6 @@ async fn bindings_choose_the_agent_and_a_config_that_cannot_work_says_why() {
         })
         .await;
     }
-}
-
-/// What the command prints, with its exit code.
-async fn clawgate(gateway: &Gateway, args: &[&str]) -> (i32, String) {
-    let output = tokio::process::Command::new(env!("CARGO_BIN_EXE_clawgate"))
-        .args(args)
-        .args(["--url", &format!("ws://{}", gateway.address()), "--token", SECRET])
-        .env_clear()
-        .env("HOME", gateway.home())
-        .output()
-        .await
-        .unwrap();
-    let printed = String::from_utf8_lossy(&output.stdout).into_owned();
-    (output.status.code().unwrap(), printed + &String::from_utf8_lossy(&output.stderr))
 }
 
 #[tokio::test]

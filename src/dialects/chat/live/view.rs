@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::action::Said;
 use super::asked::{Asked, Questions};
-use super::conversation::Hidden;
+use super::conversation::{Hidden, Resumed};
 use super::frame;
 use crate::agent::approvals::QuestionKind;
 use crate::bus::Subscriber;
@@ -145,10 +145,16 @@ impl View {
 
     /// The same for something that was said in `from`: what waits behind it there was
     /// said for the conversation that it opens.
-    pub fn move_on(&self, from: Option<&Session>, to: Option<Session>, hidden: Option<Hidden>) {
+    pub fn move_on(&self, from: Option<&Session>, to: Session) {
         let mut state = self.state.lock();
-        state.redirect(from, to.as_ref());
-        state.open(to, hidden);
+        state.redirect(from, Some(&to));
+        state.open(Some(to), None);
+    }
+
+    /// The same for a message that names its conversation: one that the client has opened
+    /// since stays open.
+    pub fn move_to_named(&self, from: Option<&Session>, named: &Resumed) {
+        self.state.lock().move_to_named(from, named);
     }
 
     /// A conversation is only watched from now on, until this is cancelled; `None`
@@ -321,6 +327,14 @@ impl State {
         }
     }
 
+    /// See [`View::move_to_named`].
+    fn move_to_named(&mut self, from: Option<&Session>, named: &Resumed) {
+        self.redirect(from, named.session.as_ref());
+        if named.session.is_none() || !self.queue.contains(&Job::Opened) {
+            self.open(named.session.clone(), named.hidden.clone());
+        }
+    }
+
     /// What waits to be said in one conversation is said in another one, up to where
     /// the client has opened one himself.
     fn redirect(&mut self, from: Option<&Session>, to: Option<&Session>) {
@@ -388,9 +402,14 @@ mod tests {
         // Opened by what was said before.
         state.open(Some(new.clone()), None);
         assert_eq!(state.queue, [say("before", Some(&new)), Job::Opened, say("after", Some(&old))]);
+        let named = Resumed { id: "x".into(), messages: 0, session: Some(old), hidden: None };
+        state.move_to_named(None, &named);
+        assert_eq!(state.session.as_ref(), Some(&new), "what he has opened stays open");
         // What was said before is done: it is of no more concern.
         state.queue.drain(..2);
-        state.redirect(Some(&old), Some(&new));
+        state.redirect(named.session.as_ref(), Some(&new));
         assert_eq!(state.queue, [say("after", Some(&new))]);
+        state.move_to_named(Some(&new), &named);
+        assert_eq!(state.session, named.session);
     }
 }

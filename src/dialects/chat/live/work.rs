@@ -114,7 +114,7 @@ async fn say<'a>(
                 let text = format!("Session {} not found", shortened(&id));
                 return Err(ErrorShape::not_found(text));
             };
-            view.move_on(place.as_ref(), found.session.clone(), found.hidden);
+            view.move_to_named(place.as_ref(), &found);
             (found.session.clone(), found.session)
         }
         None => (place.clone(), place.or_else(|| view.session())),
@@ -162,7 +162,7 @@ fn answer(view: &View, place: Option<&Session>, replies: Vec<commands::Reply>) {
         }
         if let Some(session) = reply.moved {
             view.tell(&frame::session_created(&session.id));
-            view.move_on(place, Some(session), None);
+            view.move_on(place, session);
         }
         view.tell(&frame::message(&reply.content));
     }
