@@ -2,22 +2,21 @@
 
 use std::net::IpAddr;
 use std::sync::Arc;
-use std::time::Duration;
 
 use serde_json::json;
 
-use crate::config::{AuthMode, AuthSettings, ControlUiSettings, ProxySettings, RateLimitSettings};
+use crate::config::{AuthMode, AuthSettings, ControlUiSettings, ProxySettings};
 use crate::protocol::connect::{ClientInfo, ConnectAuth, StandardConnect};
 use crate::protocol::{ErrorShape, Role, Scope};
 use crate::support::Secret;
 
 use super::arrival::DeviceGrant;
 use super::failure::AuthFailure;
-use super::limiter::{Limiter, Try};
 use super::pairing::{Pairing, worth};
 use super::peer::{Peer, bucket};
 use super::principal::{Login, Owner, Principal};
 use super::shared_secret;
+use super::tries::{Tries, pay};
 use super::vouch::{Vouch, Voucher, Vouchers};
 use super::{device, origin};
 
@@ -50,33 +49,9 @@ pub struct Auth {
     pub(super) settings: AuthSettings,
     control_ui: ControlUiSettings,
     vouchers: Arc<Vouchers>,
-    /// Per client address, when the configuration asks for it.
-    by_address: Option<Arc<Limiter>>,
-    /// Per page origin, always: any web page can reach a loopback gateway.
-    by_origin: Arc<Limiter>,
+    pub(super) tries: Tries,
     pub(super) pairing: Arc<Pairing>,
-    /// Per client address, requests that do not prove who sent them.
-    by_hook: Arc<Limiter>,
-    /// Per client address, requests with a wrong token of hooks.
-    by_hook_token: Arc<Limiter>,
 }
-
-/// So many requests in a minute that prove nothing, then none for a minute. Far
-/// above how many a service has under way at a time.
-const HOOK_LIMIT: RateLimitSettings = RateLimitSettings {
-    max_attempts: 100,
-    window: Duration::from_mins(1),
-    lockout: Duration::from_mins(1),
-    exempt_loopback: true,
-};
-
-/// So many wrong tokens of hooks in a minute, as in the original.
-const HOOK_TOKEN_LIMIT: RateLimitSettings = RateLimitSettings {
-    max_attempts: 20,
-    window: Duration::from_mins(1),
-    lockout: Duration::from_mins(1),
-    exempt_loopback: false,
-};
 
 impl Auth {
     /// From the effective settings.
@@ -88,10 +63,7 @@ impl Auth {
     ) -> Self {
         Self {
             vouchers: Arc::new(Vouchers::new(proxies, settings.mode)),
-            by_address: settings.rate_limit.map(Limiter::new).map(Arc::new),
-            by_origin: Arc::new(Limiter::new(RateLimitSettings::default())),
-            by_hook: Arc::new(Limiter::new(HOOK_LIMIT)),
-            by_hook_token: Arc::new(Limiter::new(HOOK_TOKEN_LIMIT)),
+            tries: Tries::new(settings.rate_limit),
             settings,
             control_ui,
             pairing,
@@ -114,20 +86,8 @@ impl Auth {
         } else {
             Arc::new(Vouchers::new(proxies, settings.mode))
         };
-        let by_address = settings.rate_limit.map(|limit| match &self.by_address {
-            Some(known) => Arc::new(known.reconfigured(limit)),
-            None => Arc::new(Limiter::new(limit)),
-        });
-        Self {
-            settings,
-            control_ui,
-            vouchers,
-            by_address,
-            by_origin: Arc::clone(&self.by_origin),
-            pairing: Arc::clone(&self.pairing),
-            by_hook: Arc::clone(&self.by_hook),
-            by_hook_token: Arc::clone(&self.by_hook_token),
-        }
+        let tries = self.tries.reconfigured(settings.rate_limit);
+        Self { settings, control_ui, vouchers, tries, pairing: Arc::clone(&self.pairing) }
     }
 
     /// Whether what let somebody in under the rules `before` is good under these, and
@@ -202,35 +162,6 @@ impl Auth {
     /// since that has more addresses than any limit.
     pub fn place_of(&self, peer: &Peer) -> IpAddr {
         bucket(self.client_ip(peer))
-    }
-
-    /// Pays for one request by HTTP that has yet to prove who sent it; none when its
-    /// place has sent too many that did not.
-    pub async fn pay_hook(&self, peer: &Peer) -> Option<Payment<'_>> {
-        let is_local = peer.is_local();
-        let place = (!is_local).then(|| (&*self.by_hook, self.place_of(peer).to_string()));
-        pay(place).await.ok()
-    }
-
-    /// For how many milliseconds [`Self::pay_hook`] answers no.
-    pub(super) fn hook_wait_ms(&self, peer: &Peer) -> u64 {
-        self.by_hook.wait_ms(&self.place_of(peer).to_string())
-    }
-
-    /// Pays for one try of a token of hooks. The right token counts all the same:
-    /// [`Self::forgive_hook_token`].
-    ///
-    /// # Errors
-    /// For how many milliseconds its place has tried too many.
-    pub async fn pay_hook_token(&self, peer: &Peer) -> Result<Payment<'_>, u64> {
-        let place = self.place_of(peer).to_string();
-        let paid = pay(Some((&self.by_hook_token, place.clone()))).await;
-        paid.map_err(|_| self.by_hook_token.wait_ms(&place))
-    }
-
-    /// The token was right, although its place has tried too many.
-    pub fn forgive_hook_token(&self, peer: &Peer) {
-        self.by_hook_token.forgive(&self.place_of(peer).to_string());
     }
 
     /// Decides about a connect of the standard profile, in the recorded order.
@@ -348,50 +279,6 @@ impl Auth {
             mode => mode,
         }
     }
-
-    /// The limiter and the place in it that this peer pays at, if any.
-    pub(super) fn limited_place(&self, purpose: &str, peer: &Peer) -> Option<Place<'_>> {
-        let place = self.place_of(peer);
-        if let Some(origin) = &peer.origin
-            && place.is_loopback()
-        {
-            return Some((&self.by_origin, format!("{purpose} {}", origin.to_ascii_lowercase())));
-        }
-        let limiter = self.by_address.as_deref()?;
-        // Who comes through a proxy that nobody knows is not from this machine.
-        let exempt = peer.is_local() && limiter.exempts_loopback();
-        (!exempt).then(|| (limiter, format!("{purpose} {place}")))
-    }
-}
-
-/// Where a try is paid for.
-pub(super) type Place<'a> = (&'a Limiter, String);
-
-/// A try that was paid for, where tries are counted. It has failed unless somebody
-/// says otherwise.
-#[derive(Default)]
-pub struct Payment<'a>(Option<Try<'a>>);
-
-impl Payment<'_> {
-    /// It was right: its place starts over.
-    pub fn succeeded(self) {
-        if let Some(paid) = self.0 {
-            paid.succeeded();
-        }
-    }
-
-    /// It was no guess: it does not count.
-    pub(super) fn was_no_guess(self) {
-        if let Some(paid) = self.0 {
-            paid.was_no_guess();
-        }
-    }
-}
-
-pub(super) async fn pay(place: Option<Place<'_>>) -> Result<Payment<'_>, AuthFailure> {
-    let Some((limiter, place)) = place else { return Ok(Payment::default()) };
-    let paid = limiter.pay(&place).await.ok_or(AuthFailure::RateLimited)?;
-    Ok(Payment(Some(paid)))
 }
 
 /// A program of the gateway's own machine, as it is recorded. Whoever knows the

@@ -7,7 +7,7 @@ use crate::protocol::{ErrorShape, Role, Scope};
 use crate::store::DeviceFacts;
 use crate::support::Secret;
 
-use super::admission::{Admission, Auth, Refusal, admission, is_backend, is_browser, pay};
+use super::admission::{Admission, Auth, Refusal, admission, is_backend, is_browser};
 use super::device::{ProofError, id_of_key};
 use super::failure::AuthFailure;
 use super::origin;
@@ -15,6 +15,7 @@ use super::pairing::{Ask, LetIn, SetUp, Standing, Trust, covers, normalized};
 use super::peer::Peer;
 use super::principal::{Login, Owner, Principal};
 use super::shared_secret;
+use super::tries::pay;
 
 /// Apps whose system is updated below them.
 const NATIVE_APPS: [&str; 3] = ["openclaw-macos", "openclaw-ios", "openclaw-android"];

@@ -8,11 +8,12 @@ use crate::config::AuthMode;
 use crate::protocol::connect::ConnectAuth;
 use crate::protocol::{ErrorShape, Role, Scope, ScopeSet};
 
-use super::admission::{Auth, pay};
+use super::admission::Auth;
 use super::pairing::{Standing, worth};
 use super::peer::Peer;
 use super::principal::{Login, Owner, Principal};
 use super::shared_secret;
+use super::tries::pay;
 use super::vouch::Voucher;
 
 /// Whose the runs are that no device has begun.

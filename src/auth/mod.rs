@@ -22,6 +22,7 @@ mod shared_secret;
 mod simple;
 #[cfg(test)]
 mod tests;
+mod tries;
 mod vouch;
 
 pub use admission::{Admission, Auth, Refusal};

@@ -47,12 +47,12 @@ pub enum HookRefusal {
 
 impl From<HookRefusal> for HookAnswer {
     fn from(refusal: HookRefusal) -> Self {
-        let (status, is_known) = match refusal {
-            HookRefusal::Unauthorized => (401, false),
-            HookRefusal::Malformed(_) => (400, true),
-            HookRefusal::Later(_) => (503, true),
-        };
-        Self { is_known, ..Self::error(status, &refusal.to_string()) }
+        let text = refusal.to_string();
+        match refusal {
+            HookRefusal::Unauthorized => Self::error(401, &text),
+            HookRefusal::Malformed(_) => Self::failed(400, &text),
+            HookRefusal::Later(_) => Self::failed(503, &text),
+        }
     }
 }
 
@@ -60,6 +60,11 @@ impl HookAnswer {
     /// An error in words, for somebody who has proved nothing.
     pub fn error(status: u16, text: &str) -> Self {
         Self { status, body: json!({"ok": false, "error": text}), is_known: false }
+    }
+
+    /// The same for somebody who has proved who it is.
+    fn failed(status: u16, text: &str) -> Self {
+        Self { is_known: true, ..Self::error(status, text) }
     }
 
     /// For somebody who has proved who it is.
@@ -108,11 +113,8 @@ impl Channels {
             };
             match self.take_in(account, inbound).await {
                 Some(Ok(received)) => HookAnswer::known(200, told(&received)),
-                Some(Err(why)) => HookAnswer { is_known: true, ..HookAnswer::error(503, &why) },
-                None => {
-                    let failed = HookAnswer::error(500, "it failed inside the gateway");
-                    HookAnswer { is_known: true, ..failed }
-                }
+                Some(Err(why)) => HookAnswer::failed(503, &why),
+                None => HookAnswer::failed(500, "it failed inside the gateway"),
             }
         })
     }

@@ -146,13 +146,13 @@ impl Channels {
         let (parts, config) = (&self.0.parts, &account.config);
         let reply = self.reply_to(account, &inbound);
         let (key, run_id) = (reply.key.clone(), reply.run_id.clone());
-        if !parts.store.outbox_of(run_id.clone()).await.map_err(failed)?.is_empty() {
-            // It came before, and is answered: a command has no run that tells so.
-            return Ok(Received::Accepted(run_id));
-        }
         let entry = parts.sessions.entry(&key).await.map_err(|error| error.to_string())?;
         if !access::is_addressed(config, &inbound, entry.as_ref()) {
             return Ok(Received::Ignored("it is not to the agent"));
+        }
+        if !parts.store.outbox_of(run_id.clone()).await.map_err(failed)?.is_empty() {
+            // It came before, and is answered: a command has no run that tells so.
+            return Ok(Received::Accepted(run_id));
         }
         fetch_files(account, &mut inbound).await;
         self.note_context(account, &key, &inbound).await?;

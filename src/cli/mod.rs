@@ -240,6 +240,7 @@ fn client(
 
 /// Follows the references to the gateway's token and password, if there are any.
 fn follow_secrets(settings: &mut Settings, env: &Env) -> anyhow::Result<()> {
+    let env = &settings.environment(env);
     let auth = &mut settings.gateway.auth;
     if auth.referred.is_empty() {
         return Ok(());
@@ -250,6 +251,7 @@ fn follow_secrets(settings: &mut Settings, env: &Env) -> anyhow::Result<()> {
 
 /// Token and password of `gateway.remote`.
 fn remote_credentials(settings: &Settings, env: &Env) -> anyhow::Result<[Option<Secret>; 2]> {
+    let env = &settings.environment(env);
     let found = settings.gateway.remote.credentials(&settings.secrets, env);
     one_thread()?.block_on(found).context("gateway.remote")
 }

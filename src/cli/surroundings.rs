@@ -45,8 +45,7 @@ impl Surroundings {
 
     /// What the settings say, which may be those of a gateway that only waits.
     fn of(mut settings: Settings, env: Env, screen: &mut Screen) -> Self {
-        let around = settings.environment(&env);
-        if let Err(error) = super::follow_secrets(&mut settings, &around) {
+        if let Err(error) = super::follow_secrets(&mut settings, &env) {
             let _ = screen.note(&format!("the gateway's secret is not known: {error:#}"));
         }
         let running = running_at(&settings.paths.instance_lock());
@@ -57,7 +56,7 @@ impl Surroundings {
                 address,
                 is_tls,
                 tls_fingerprint: fingerprint_of_file(&tls.cert_path).ok(),
-                remote: remote(&settings, &around, screen),
+                remote: remote(&settings, &env, screen),
                 token: settings.gateway.auth.token.clone(),
                 password: settings.gateway.auth.password.clone(),
             },
@@ -130,17 +129,24 @@ fn remote(settings: &Settings, env: &Env, screen: &mut Screen) -> Option<RemoteG
 #[cfg(test)]
 mod tests {
     use std::fs;
+    use std::path::Path;
 
     use super::*;
     use crate::store::instance::InstanceLock;
+
+    /// A gateway of this home is there, at this address.
+    fn runs_in(home: &Path, running: Running) -> InstanceLock {
+        let mut lock = InstanceLock::acquire(&home.join(".openclaw/clawgate.lock")).unwrap();
+        lock.publish(running).unwrap();
+        lock
+    }
 
     #[test]
     fn a_config_that_cannot_be_used_leaves_the_way_to_the_gateway_that_waits() {
         let home = tempfile::tempdir().unwrap();
         let state = home.path().join(".openclaw");
-        let mut lock = InstanceLock::acquire(&state.join("clawgate.lock")).unwrap();
         let address: SocketAddr = "127.0.0.1:19007".parse().unwrap();
-        lock.publish(Running { address, is_tls: true }).unwrap();
+        let lock = runs_in(home.path(), Running { address, is_tls: true });
         let found = |text: &str| {
             fs::write(state.join("openclaw.json"), text).unwrap();
             Surroundings::find(Env::fixed([], home.path()), &mut Screen::silent())
@@ -162,9 +168,8 @@ mod tests {
     fn a_port_of_a_file_does_not_hide_the_gateway_that_runs() {
         let home = tempfile::tempdir().unwrap();
         let state = home.path().join(".openclaw");
-        let mut lock = InstanceLock::acquire(&state.join("clawgate.lock")).unwrap();
         let address: SocketAddr = "127.0.0.1:19008".parse().unwrap();
-        lock.publish(Running { address, is_tls: false }).unwrap();
+        let lock = runs_in(home.path(), Running { address, is_tls: false });
         fs::write(state.join(".env"), "OPENCLAW_GATEWAY_PORT=7\n").unwrap();
         let found = |env| Surroundings::find(env, &mut Screen::silent()).local.address;
         assert_eq!(found(Env::fixed([], home.path())), address);

@@ -16,8 +16,7 @@ pub struct TokenArgs {}
 pub fn run(_args: &TokenArgs, env: &Env) -> anyhow::Result<ExitCode> {
     let loaded = config::load(env, &Overrides::default());
     let mut settings = loaded.or_else(|error| salvaged(env, error))?;
-    let around = settings.environment(env);
-    super::follow_secrets(&mut settings, &around)?;
+    super::follow_secrets(&mut settings, env)?;
     let auth = &settings.gateway.auth;
     match &auth.token {
         Some(token) if auth.mode == AuthMode::Token => say(&format!("{}\n", token.expose()))?,

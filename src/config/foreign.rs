@@ -8,6 +8,8 @@
 use serde_json::Value;
 
 use super::edit::{Step, ValuePath};
+use super::profiles::ProfileMode;
+use super::web::SearchProvider;
 
 /// Words for one thing.
 #[derive(Debug, Clone, Copy)]
@@ -40,7 +42,11 @@ pub const APIS: Words = Words {
 
 /// `tools.web.search.provider`.
 pub const SEARCHES: Words = Words {
-    built_in: &["brave", "tavily", "searxng"],
+    built_in: &[
+        SearchProvider::Brave.as_str(),
+        SearchProvider::Tavily.as_str(),
+        SearchProvider::Searxng.as_str(),
+    ],
     foreign: &[
         "duckduckgo",
         "exa",
@@ -55,8 +61,14 @@ pub const SEARCHES: Words = Words {
 };
 
 /// `mode` of one of `auth.profiles`.
-pub const PROFILE_MODES: Words =
-    Words { built_in: &["api_key", "token", "oauth"], foreign: &["aws-sdk"] };
+pub const PROFILE_MODES: Words = Words {
+    built_in: &[
+        ProfileMode::ApiKey.as_str(),
+        ProfileMode::Token.as_str(),
+        ProfileMode::OAuth.as_str(),
+    ],
+    foreign: &["aws-sdk"],
+};
 
 /// What is said of a program in the place of rules.
 const PROGRAM: &str = "is for JavaScript, which is not run here, and turns the mapping off; say \
@@ -68,10 +80,15 @@ impl Words {
         self.foreign.contains(&word)
     }
 
+    /// Those that mean something here, for people.
+    pub fn names(&self) -> String {
+        self.built_in.join(", ")
+    }
+
     /// The value, when it is such a word, which turns `what` off.
     fn verdict(&self, path: ValuePath, value: &Value, what: &str) -> Option<Foreign> {
-        let word = value.as_str().filter(|word| self.is_foreign(word))?;
-        let known = self.built_in.join(", ");
+        let word = value.as_str().map(str::trim).filter(|word| self.is_foreign(word))?;
+        let known = self.names();
         let message =
             format!("{word:?} is not built in and turns {what} off; built in are {known}");
         Some(Foreign { path, message })

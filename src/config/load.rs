@@ -76,6 +76,12 @@ pub fn check(text: &str, env: &Env) -> Result<(), ConfigError> {
     preview(text, env).map(|_| ())
 }
 
+/// The same where `env` has the variables of `.env` already.
+pub(super) fn check_with(text: &str, paths: Paths, env: &Env) -> Result<(), ConfigError> {
+    let looking = Overrides { read_only: true, ..Overrides::default() };
+    settings(Some(text), paths, env, &looking).map(drop)
+}
+
 /// The settings of a gateway that starts with this text; nothing is made or
 /// written.
 ///

@@ -55,6 +55,9 @@ pub enum ProfileMode {
 }
 
 impl ProfileMode {
+    /// All of them.
+    const ALL: [Self; 3] = [Self::ApiKey, Self::Token, Self::OAuth];
+
     /// The name in files and on the wire.
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -66,7 +69,7 @@ impl ProfileMode {
 
     /// The one with this name.
     pub fn parse(name: &str) -> Option<Self> {
-        [Self::OAuth, Self::Token, Self::ApiKey].into_iter().find(|mode| mode.as_str() == name)
+        Self::ALL.into_iter().find(|mode| mode.as_str() == name)
     }
 }
 
@@ -116,11 +119,12 @@ fn profile((id, node): (String, Node<'_>)) -> Result<Option<ProfileConfig>, Conf
     if mode.text()?.is_some_and(|word| PROFILE_MODES.is_foreign(word.trim())) {
         return Ok(None);
     }
-    let parsed = mode.word("api_key, token, oauth", ProfileMode::parse)?;
+    let parsed = mode.word(&PROFILE_MODES.names(), ProfileMode::parse)?;
     Ok(Some(ProfileConfig {
         id,
         provider: normal(&node.member("provider")?.required_text()?),
-        mode: parsed.ok_or_else(|| mode.wrong("is missing; one of api_key, token, oauth"))?,
+        mode: parsed
+            .ok_or_else(|| mode.wrong(&format!("is missing; one of {}", PROFILE_MODES.names())))?,
     }))
 }
 
@@ -202,8 +206,7 @@ mod tests {
         .unwrap();
         let ids: Vec<_> = config.profiles.iter().map(|it| it.id.as_str()).collect();
         assert_eq!(ids, ["openai:me"]);
-        let modes = [ProfileMode::ApiKey, ProfileMode::Token, ProfileMode::OAuth];
-        assert_eq!(modes.map(ProfileMode::as_str), PROFILE_MODES.built_in);
+        assert_eq!(ProfileMode::ALL.map(ProfileMode::as_str), PROFILE_MODES.built_in);
     }
 
     #[test]

@@ -143,8 +143,10 @@ impl Worker {
     async fn reminded_in(&self, job: &Job) -> SessionKey {
         let home = self.cron.home_of(job);
         let is_read = !home.is_job() && !home.is_spawned() && !home.is_hook();
-        let is_there = !matches!(self.cron.parts.sessions.entry(&home).await, Ok(None));
-        if job.wake_mode == WakeMode::Now && is_read && is_there {
+        if job.wake_mode == WakeMode::Now
+            && is_read
+            && !matches!(self.cron.parts.sessions.entry(&home).await, Ok(None))
+        {
             return home;
         }
         SessionKey::main(&self.cron.agent_of(job), &self.cron.parts.keys.now())

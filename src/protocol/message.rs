@@ -323,15 +323,17 @@ tag! {
     ToolCallTag = ToolCall "toolCall";
 }
 
+/// All text blocks.
+pub fn texts_of(blocks: &[ContentBlock]) -> impl Iterator<Item = &str> {
+    blocks.iter().filter_map(|block| match block {
+        ContentBlock::Text(block) => Some(block.text.as_str()),
+        _ => None,
+    })
+}
+
 /// All text blocks, joined without separator.
 pub fn text_of(blocks: &[ContentBlock]) -> String {
-    blocks
-        .iter()
-        .filter_map(|block| match block {
-            ContentBlock::Text(block) => Some(block.text.as_str()),
-            _ => None,
-        })
-        .collect()
+    texts_of(blocks).collect()
 }
 
 /// Tokens of one model call, and what they cost.

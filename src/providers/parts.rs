@@ -3,7 +3,7 @@
 //! Owns: the words for results without text, the lines and the pictures of
 //! content. Must not: know where an API puts them.
 
-use crate::protocol::message::{ContentBlock, ImageBlock};
+use crate::protocol::message::{ContentBlock, ImageBlock, texts_of};
 
 /// What pictures of results are announced with, where results hold none.
 pub const IMAGES_FOLLOW: &str = "Attached image(s) from tool result:";
@@ -14,15 +14,11 @@ pub const NO_OUTPUT: &str = "(no output)";
 
 /// All text blocks, one below the other.
 pub fn lines_of(blocks: &[ContentBlock]) -> String {
-    let texts = blocks.iter().filter_map(|block| match block {
-        ContentBlock::Text(block) => Some(block.text.as_str()),
-        _ => None,
-    });
-    texts.collect::<Vec<_>>().join("\n")
+    texts_of(blocks).collect::<Vec<_>>().join("\n")
 }
 
 /// All pictures.
-pub fn images_of(blocks: &[ContentBlock]) -> impl Iterator<Item = &ImageBlock> {
+pub fn images_of(blocks: &[ContentBlock]) -> impl DoubleEndedIterator<Item = &ImageBlock> {
     blocks.iter().filter_map(|block| match block {
         ContentBlock::Image(image) => Some(image),
         _ => None,

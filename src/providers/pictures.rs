@@ -1,20 +1,21 @@
 //! Pictures, as far as providers take them.
 //!
-//! Owns: how large a picture is, by its first bytes; what stands for one that is
-//! left out. Promises: nothing is decoded, and no bytes lead to a panic. Must
-//! not: know how many an API takes; its adapter does.
+//! Owns: how large a picture is, by its first bytes; which ones go first, and what
+//! stands for one that is left out. Promises: no pixels are decoded, and no bytes
+//! lead to a panic. Must not: know how many an API takes; its adapter does.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
 use super::ModelRequest;
+use super::parts::images_of;
 use crate::protocol::message::{AgentMessage, ContentBlock, ImageBlock, UserContent, UserMessage};
 
 /// Longest side that is sent, in pixels. Anthropic refuses a longer one, and with
 /// it every later request of the conversation.
 const SIDE_MAX: u32 = 8000;
 /// What stands for a picture that the provider does not take.
-pub const NOT_TAKEN: &str = "(image left out: the provider does not take it)";
+const NOT_TAKEN: &str = "(image left out: the provider does not take it)";
 /// Characters of base64 that are looked at for a size: a photograph may tell it
 /// behind all that the camera has to say.
 const HEADS: [usize; 2] = [1024, 256 * 1024];
@@ -141,11 +142,8 @@ pub fn leave_out(
 /// How many of the newest pictures have at most `most` bytes of base64 together. The very
 /// newest counts in any case.
 pub fn newest_within(messages: &[AgentMessage], most: usize) -> usize {
-    let newest_first = messages.iter().rev().flat_map(|message| shown(message).iter().rev());
-    let sizes = newest_first.filter_map(|block| match block {
-        ContentBlock::Image(image) => Some(image.data.len()),
-        _ => None,
-    });
+    let newest_first = messages.iter().rev().flat_map(|message| images_of(shown(message)).rev());
+    let sizes = newest_first.map(|image| image.data.len());
     let mut sum = 0_usize;
     let fitting = sizes.take_while(|size| {
         sum += *size;
@@ -176,12 +174,11 @@ fn shown(message: &AgentMessage) -> &[ContentBlock] {
 
 /// The same request without pictures; `None` when it has none, or is about them.
 pub fn without_pictures(request: &ModelRequest) -> Option<ModelRequest> {
-    if request.needs_pictures {
+    if request.needs_pictures || !request.model.accepts_images() {
         return None;
     }
     let mut without = request.clone();
-    let count = leave_out(&mut without.messages, 0, |_| true);
-    (count > 0 && request.model.accepts_images()).then_some(without)
+    (leave_out(&mut without.messages, 0, |_| true) > 0).then_some(without)
 }
 
 #[cfg(test)]

@@ -6,16 +6,12 @@
 
 use std::borrow::Cow;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use rmcp::model::{CallToolResult, ContentBlock as Content, ResourceContents};
 use serde_json::json;
 
 use crate::agent::tools::ToolOutput;
-use crate::agent::tools::files::PICTURE_MAX;
+use crate::agent::tools::files::picture;
 use crate::protocol::message::ContentBlock;
-use crate::providers::{PictureSize, picture_fits};
-use crate::sessions::MediaType;
 use crate::telemetry::without_secrets;
 
 /// Longest text of a result; longer ones fill the model's context.
@@ -101,13 +97,10 @@ impl Made {
     }
 
     fn picture(&mut self, data: String, mime_type: &str) {
-        let fits = data.len() <= PICTURE_MAX && self.pictures < MAX_PICTURES;
-        let bytes = fits.then(|| STANDARD.decode(&data).ok()).flatten();
-        let bytes = bytes.filter(|bytes| picture_fits(PictureSize::of(bytes)));
-        let kind = bytes.map(|bytes| MediaType::of(&bytes, ""));
-        if let Some(kind) = kind.filter(|kind| kind.is_picture()) {
+        let has_room = self.pictures < MAX_PICTURES;
+        if let Some(shown) = has_room.then(|| picture(data)).flatten() {
             self.pictures += 1;
-            self.content.push(ContentBlock::image(data, kind.mime));
+            self.content.push(shown);
         } else {
             self.text(&format!("[a picture that is left out, {mime_type}]"));
         }
@@ -116,9 +109,12 @@ impl Made {
 
 #[cfg(test)]
 mod tests {
+    use base64::Engine as _;
+    use base64::engine::general_purpose::STANDARD;
     use serde_json::Value;
 
     use super::*;
+    use crate::agent::tools::files::PICTURE_MAX;
     use crate::providers::testing;
 
     fn read(result: Value) -> ToolOutput {

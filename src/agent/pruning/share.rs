@@ -4,7 +4,7 @@
 //! conversation; of a long one the begin and the end stay, and all its pictures. Must not:
 //! change transcripts, or know why a result is long; tokens are guessed from bytes.
 
-use crate::protocol::message::{AgentMessage, ContentBlock, ToolResultMessage};
+use crate::protocol::message::{AgentMessage, ContentBlock, ToolResultMessage, texts_of};
 
 /// Bytes of text that a token stands for.
 const BYTES_PER_TOKEN: u64 = 4;
@@ -87,22 +87,15 @@ fn fair(mut lengths: Vec<usize>, mut room: usize) -> usize {
     usize::MAX
 }
 
-fn texts(content: &[ContentBlock]) -> impl Iterator<Item = &str> {
-    content.iter().filter_map(|block| match block {
-        ContentBlock::Text(block) => Some(block.text.as_str()),
-        _ => None,
-    })
-}
-
 fn length(content: &[ContentBlock]) -> usize {
-    texts(content).map(str::len).sum()
+    texts_of(content).map(str::len).sum()
 }
 
 fn shorten(result: &mut ToolResultMessage, most: usize) {
     if length(&result.content) <= most {
         return;
     }
-    let text = short(&texts(&result.content).collect::<Vec<_>>().join("\n"), most);
+    let text = short(&texts_of(&result.content).collect::<Vec<_>>().join("\n"), most);
     result.content.retain(|block| !matches!(block, ContentBlock::Text(_)));
     result.content.insert(0, ContentBlock::text(text));
 }

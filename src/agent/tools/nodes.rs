@@ -8,13 +8,12 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
-use super::files::PICTURE_MAX;
+use super::files::picture;
 use super::{Tool, ToolContext, ToolOutput};
 use crate::agent::web::wrap;
 use crate::nodes::{NodeCall, NodeRow, policy};
 use crate::protocol::message::ContentBlock;
-use crate::providers::{PictureSize, ToolSpec, picture_fits};
-use crate::sessions::MediaType;
+use crate::providers::ToolSpec;
 use crate::support::{BoxFuture, without_nulls};
 
 /// Most characters of an answer that the model gets to see.
@@ -184,17 +183,6 @@ fn told(cx: &ToolContext, row: &NodeRow, command: &str, mut payload: Value) -> T
     ToolOutput { details: Some(details), ..output }
 }
 
-/// A picture in base64, if providers take it: what it is, its bytes say.
-fn picture(data: &str) -> Option<ContentBlock> {
-    if data.len() > PICTURE_MAX {
-        return None;
-    }
-    let bytes = STANDARD.decode(data).ok()?;
-    let kind = MediaType::of(&bytes, "");
-    let fits = kind.is_picture() && picture_fits(PictureSize::of(&bytes));
-    fits.then(|| ContentBlock::image(data, kind.mime))
-}
-
 fn parameters() -> Value {
     let text = |about: &str| json!({"type": "string", "description": about});
     let actions: Vec<_> = ["status", "describe"]
@@ -222,6 +210,7 @@ fn parameters() -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::agent::tools::files::PICTURE_MAX;
     use crate::providers::testing::png;
 
     #[test]

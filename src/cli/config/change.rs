@@ -15,7 +15,7 @@ use crate::config::document::{
 };
 use crate::config::edit::{Step, ValuePath};
 use crate::config::keys::{self, Kind};
-use crate::config::{self, Env, Paths, SaveError};
+use crate::config::{self, Env};
 
 /// A value that is typed or piped in; far more than anybody writes.
 const VALUE_MAX: u64 = 1024 * 1024;
@@ -191,10 +191,6 @@ fn apply(
             let place = if issue.path.is_empty() { path.to_string() } else { issue.path };
             anyhow::anyhow!("{place}: {}{}", issue.message, allowed.unwrap_or_default())
         }
-        ConfigWriteError::Save(SaveError::Edit(error)) => match Paths::resolve(env) {
-            Ok(paths) => error.in_file(&paths.config_path).into(),
-            Err(error) => error.into(),
-        },
         other => other.into(),
     })
 }

@@ -8,8 +8,8 @@ use super::finding::{Finding, Severity};
 use crate::agent::exec::sandbox_availability;
 use crate::app;
 use crate::auth::origin::page_verdict;
+use crate::config::document;
 use crate::config::foreign::{self, Foreign};
-use crate::config::keys;
 use crate::config::secrets::{self, targets};
 use crate::config::{self, ConfigError, Env, Overrides, Paths, Settings};
 use crate::support::{Clock, SystemClock};
@@ -67,9 +67,8 @@ pub fn dotenv(env: &Env, paths: &Paths) -> Option<Finding> {
 
 /// Keys of the file that mean nothing here.
 pub fn unknown(settings: &Settings) -> Option<Finding> {
-    let told = foreign::found(&settings.raw);
-    let places = keys::unknown(&settings.raw).into_iter();
-    let places = places.filter(|place| told.iter().all(|it| it.path != *place));
+    let foreign = foreign::found(&settings.raw);
+    let places = document::unknown(&settings.raw, &foreign);
     let places: Vec<_> = places.map(|place| place.to_string()).collect();
     (!places.is_empty()).then(|| {
         Finding::new(

@@ -43,8 +43,7 @@ enum SecurityCommand {
 pub fn run(args: &SecurityArgs, env: &Env) -> anyhow::Result<ExitCode> {
     let SecurityCommand::Audit { fix, json } = args.command;
     let mut settings = config::load(env, &Overrides { read_only: true, ..Overrides::default() })?;
-    let around = settings.environment(env);
-    super::follow_secrets(&mut settings, &around)?;
+    super::follow_secrets(&mut settings, env)?;
     let mut findings = audit(&settings);
     findings.extend(check_files(&settings.paths));
     tell(Report::new(findings), fix, json)

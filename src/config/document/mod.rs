@@ -17,10 +17,11 @@ use serde::de::IgnoredAny;
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
+use super::edit::ValuePath;
 use super::foreign::{self, Foreign};
-use super::load::with_section;
+use super::load::{check_with, with_section};
 use super::redact::redacted;
-use super::{ConfigError, Env, Paths, check, dotenv, include, keys, parse, substitute};
+use super::{ConfigError, Env, Paths, dotenv, include, keys, parse, substitute};
 use crate::support::hex;
 
 pub use change::{change, meaning};
@@ -91,7 +92,7 @@ impl ConfigSnapshot {
     pub fn read(env: &Env) -> Result<Self, ConfigError> {
         let paths = Paths::resolve(env)?;
         let (env, wrong) = dotenv::beside(env, &paths);
-        let path = paths.config_path;
+        let path = paths.config_path.clone();
         let text = match fs::read_to_string(&path) {
             Ok(text) => Some(text),
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
@@ -104,7 +105,7 @@ impl ConfigSnapshot {
         let mut issues: Vec<_> = parsed.as_ref().err().map(ConfigIssue::from).into_iter().collect();
         let is_readable = parsed.is_ok();
         let parsed = parsed.unwrap_or_else(|_| Value::Object(Map::new()));
-        if is_readable && let Err(error) = check(&text, &env) {
+        if is_readable && let Err(error) = check_with(&text, paths, &env) {
             issues.push((&error).into());
         }
         let whole = include::whole(parsed.clone(), &path);
@@ -153,13 +154,16 @@ pub fn shown(whole: &Value, env: &Env, path: &Path) -> Value {
 /// What stands in a config and means nothing here: keys, and values that are not
 /// built in.
 pub fn warnings(whole: &Value) -> Vec<ConfigIssue> {
-    let foreign: Vec<_> = foreign::found(whole).iter().map(ConfigIssue::from).collect();
-    let unknown = keys::unknown(whole).into_iter().map(|path| path.to_string());
-    let unknown = unknown.filter(|path| foreign.iter().all(|issue| issue.path != *path));
-    let warning = |path| ConfigIssue { path, message: UNKNOWN.into() };
-    let mut issues: Vec<_> = unknown.map(warning).collect();
-    issues.extend(foreign);
-    issues
+    let foreign = foreign::found(whole);
+    let warning = |path: ValuePath| ConfigIssue { path: path.to_string(), message: UNKNOWN.into() };
+    let unknown = unknown(whole, &foreign).map(warning);
+    unknown.chain(foreign.iter().map(ConfigIssue::from)).collect()
+}
+
+/// Keys that nobody knows, but for those of which `foreign` says more.
+pub fn unknown(whole: &Value, foreign: &[Foreign]) -> impl Iterator<Item = ValuePath> {
+    let is_told = |path: &ValuePath| foreign.iter().any(|it| it.path == *path);
+    keys::unknown(whole).into_iter().filter(move |path| !is_told(path))
 }
 
 const UNKNOWN: &str = "is not known here: it is kept, and has no effect";

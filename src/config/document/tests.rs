@@ -7,7 +7,6 @@ use tempfile::TempDir;
 
 use super::*;
 use crate::config::REDACTED;
-use crate::config::edit::ValuePath;
 
 const FILE: &str = "{\n  // the door\n  gateway: { port: 1, auth: { token: 'secret-1' } },\n  \
                     models: { providers: { p: { apiKey: \"${KEY}\", baseUrl: 'http://h' } } },\n  \

@@ -193,11 +193,15 @@ fn plan(
     let text = before.unwrap_or_default();
     let known = Known::of(text, path);
     let next = match write {
-        ConfigWrite::Replace(raw) => replaced(text, &known, raw, path)?,
-        ConfigWrite::Merge(raw) => patched(text, &known, raw)?,
-        ConfigWrite::Set(place, value) => set_at(text, &known, place, value)?,
-        ConfigWrite::Unset(place) => unset_at(text, &known, place)?,
-    };
+        ConfigWrite::Replace(raw) => replaced(text, &known, raw, path),
+        ConfigWrite::Merge(raw) => patched(text, &known, raw),
+        ConfigWrite::Set(place, value) => set_at(text, &known, place, value),
+        ConfigWrite::Unset(place) => unset_at(text, &known, place),
+    }
+    .map_err(|error| match error {
+        ConfigWriteError::Save(SaveError::Edit(error)) => error.in_file(path).into(),
+        other => other,
+    })?;
     check(&next, env).map_err(|error| refused(&error))?;
     let after = parse(&next, path).and_then(|raw| include::whole(raw, path));
     let after = after.map_err(|error| refused(&error))?.value;

@@ -23,16 +23,17 @@ pub async fn said(
         (true, 0 | 1) => Some(Vec::new()),
         (true, _) => Some(unanswered(cx, key).await),
     };
-    unheard(entries, given, unanswered.as_deref())
+    unheard(entries, first, given, unanswered.as_deref())
 }
 
 /// The same for a session that has not answered these messages; `None` is a new one.
+/// What is new begins with `first`.
 fn unheard(
     entries: &[Entry],
+    first: usize,
     given: Vec<Vec<Given>>,
     unanswered: Option<&[String]>,
 ) -> (String, Vec<Given>) {
-    let first = first_new(entries).unwrap_or_default();
     let (text, first) = match unanswered {
         Some(unanswered) => {
             let first = first + heard(&entries[first..], unanswered);
@@ -88,7 +89,7 @@ mod tests {
             let texts: Option<Vec<_>> =
                 unanswered.map(|all| all.iter().map(|&it| it.to_owned()).collect());
             let each = (0..entries.len()).map(|index| vec![given(index)]).collect();
-            super::unheard(&entries, each, texts.as_deref())
+            super::unheard(&entries, first_new(&entries).unwrap(), each, texts.as_deref())
         };
         let whole = ("look\n\nlook\n\nnow".to_owned(), vec![given(1), given(2), given(3)]);
         assert_eq!(unheard(Some(&[])), whole);

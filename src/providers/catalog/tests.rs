@@ -12,7 +12,11 @@ fn adapters() -> Arc<Adapters> {
     Adapters::new(&clock)
 }
 
-fn try_build(models: Value, default: Value, env: &[(&str, &str)]) -> Result<Catalog, CatalogError> {
+pub(super) fn try_build(
+    models: Value,
+    default: Value,
+    env: &[(&str, &str)],
+) -> Result<Catalog, CatalogError> {
     let config: ModelsConfig = serde_json::from_value(models).unwrap();
     let default = default.get("primary").unwrap_or(&default).as_str();
     let lookup = |name: &str| {

@@ -15,11 +15,16 @@ pub use read::takes_pictures;
 
 use std::sync::Arc;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 
 use super::{Tool, ToolContext, ToolOutput};
 use crate::agent::reach::{FileLocks, Reach};
 use crate::config::FileRules;
+use crate::protocol::message::ContentBlock;
+use crate::providers::{PictureSize, picture_fits};
+use crate::sessions::MediaType;
 use crate::support;
 
 /// Largest file that is edited. A model writes text; what is larger is data.
@@ -28,6 +33,18 @@ const EDIT_MAX: u64 = 10 * 1024 * 1024;
 /// Base64 bytes of a picture that goes to a model; the limit of providers is
 /// 5 MB.
 pub const PICTURE_MAX: usize = 4_718_592;
+
+/// A picture in base64, if providers take it: what it is, its bytes say.
+pub fn picture(data: impl AsRef<str> + Into<String>) -> Option<ContentBlock> {
+    let text = data.as_ref();
+    if text.len() > PICTURE_MAX {
+        return None;
+    }
+    let bytes = STANDARD.decode(text).ok()?;
+    let kind = MediaType::of(&bytes, "");
+    let fits = kind.is_picture() && picture_fits(PictureSize::of(&bytes));
+    fits.then(|| ContentBlock::image(data, kind.mime))
+}
 
 /// The tools for files.
 pub fn tools() -> Vec<Arc<dyn Tool>> {

@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
+use super::super::tests::try_build;
 use super::*;
-use crate::config::secrets::ResolvedSecrets;
 
 /// The models that can be used, and the one that answers by default.
 fn built(
@@ -11,18 +11,9 @@ fn built(
     default: Option<&str>,
     env: &[(&str, &str)],
 ) -> Result<(Vec<String>, String), String> {
-    let config: ModelsConfig = serde_json::from_value(config.clone()).unwrap();
-    let lookup = |name: &str| {
-        env.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned())
-    };
-    let secrets = ResolvedSecrets::default();
-    let wanted = default.into_iter().collect();
-    let sources =
-        CatalogSources { default, wanted, ..CatalogSources::plain(&config, &lookup, &secrets) };
-    let made = models(&sources).map_err(|error| error.to_string())?;
-    let choice = choose(&made, &Names::default(), &sources).map_err(|error| error.to_string())?;
-    let names = made.usable.iter().map(|model| model.reference().to_string());
-    Ok((names.collect(), choice.model.reference().to_string()))
+    let made = try_build(config.clone(), json!(default), env).map_err(|error| error.to_string())?;
+    let names = made.models().iter().map(|model| model.reference().to_string());
+    Ok((names.collect(), made.default_choice().model.reference().to_string()))
 }
 
 fn with_azure() -> Value {
