@@ -5,7 +5,7 @@
 //! SQLite, the standard library and all others are under the same test. A part of
 //! all that can happen is tried each time, for as long as
 //! `CLAWGATE_STORAGE_SECONDS` says; `CLAWGATE_STORAGE=all` tries everything and
-//! takes hours, `CLAWGATE_STORAGE=3/16` the third of sixteen equal parts of it.
+//! takes a quarter of an hour, `CLAWGATE_STORAGE=3/16` the third of sixteen equal parts of it.
 //! `CLAWGATE_STORAGE_SEED` repeats the choices of a run.
 
 #[path = "../support/mod.rs"]
