@@ -1,5 +1,5 @@
 // Steps of config.rs.
-import { ask, check, login, steps } from "../../node/page.mjs";
+import { ask, check, login, record, steps, until } from "../../node/page.mjs";
 
 async function open(page, args) {
   await login(page, args, "#/config");
@@ -59,6 +59,25 @@ export default steps({
     const beside = page.locator(".wrong:not(:empty)");
     await beside.waitFor();
     return { beside: await beside.textContent(), invalid: await page.locator("[data-path] input").first().getAttribute("aria-invalid") };
+  },
+
+  async goes_on({ page, args }) {
+    const frames = record(page);
+    const times = () => frames.calls("config.get").length;
+    await open(page, args);
+    check(times() === 1, "it is loaded once", times());
+    await page.getByLabel("Search settings").fill("cron.maxConcurrentRuns");
+    const runs = field(page, "cron.maxConcurrentRuns").locator("input");
+    await runs.focus();
+    await page.keyboard.type("1");
+    await ask(args, "restart");
+    await until("it is loaded again", () => times() === 2);
+    await page.locator(".link-state", { hasText: "Connected" }).waitFor();
+    await until("it is answered", () => frames.received.some(({ id }) => id === frames.sent.findLast(({ method }) => method === "config.get").id));
+    // What comes of the answer has come after the next turn of the page.
+    await page.evaluate(() => new Promise((resolve) => setTimeout(resolve)));
+    await page.keyboard.type("2");
+    return { typed: await runs.inputValue(), diff: await save(page) };
   },
 
   async by_text({ page, args }) {

@@ -57,6 +57,18 @@ async fn what_the_gateway_refuses_is_told_beside_its_field_and_the_file_stays() 
 }
 
 #[tokio::test]
+async fn who_is_typing_goes_on_typing_when_the_connection_comes_back() {
+    let mut place = commented().await;
+    let mut steps = place.begin("config", "goes_on", json!({}));
+    let asked = place.asked_for("restart", &mut steps).await;
+    place.gateway.restart_in_place().await;
+    asked.done();
+    let told = steps.await.unwrap();
+    assert_eq!(told["typed"], "12", "{told}");
+    assert_eq!(told["diff"], json!([["cron.maxConcurrentRuns", "nothing", "12"]]), "{told}");
+}
+
+#[tokio::test]
 async fn the_text_is_changed_with_its_comments_and_mistakes_name_their_line() {
     let mock = MockProvider::start().await;
     let mut config = default_config(mock.address());

@@ -29,7 +29,6 @@ export class Approvals {
   #cards = new Map();
   #ends = [];
   #clock = null;
-  #hasBegun = false;
   // What is told while the lists are on their way.
   #news = null;
 
@@ -45,8 +44,7 @@ export class Approvals {
     this.#ends.push(link.on("ready", load), link.on("gap", load));
     document.addEventListener("visibilitychange", title);
     this.#ends.push(() => document.removeEventListener("visibilitychange", title));
-    // "ready" may be about to come.
-    queueMicrotask(() => !this.#hasBegun && link.state === "open" && load());
+    if (link.state === "open") load();
   }
 
   end() {
@@ -57,7 +55,6 @@ export class Approvals {
   }
 
   async #load() {
-    this.#hasBegun = true;
     const { link } = this.#app;
     const news = new Map();
     this.#news = news;

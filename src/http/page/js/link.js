@@ -4,7 +4,8 @@
 // States, told by the event "state": "connecting", "open", "lost" (it tries again
 // at `retryAt`) and "refused" (`refusal` says why; it waits for `login`).
 // "ready" follows each handshake, "gap" a hole in the numbers of events: whoever
-// shows something loads it anew at both.
+// shows something loads it anew at both. "ready" comes before "open" is told: what
+// is made because of that loads once, by itself.
 
 const VERSIONS = { minProtocol: 3, maxProtocol: 3 };
 const SCOPES = ["operator.read", "operator.write", "operator.admin", "operator.approvals", "operator.pairing"];
@@ -240,8 +241,9 @@ export class Link {
       this.#credential = undefined;
     }
     this.#watchOver((hello.policy?.tickIntervalMs ?? RETRY_LAST_MS) * MISSED_TICKS);
-    this.#become("open");
+    this.state = "open";
     this.#tell("ready", hello);
+    this.#tell("state", "open");
   }
 
   async #reject(error, isStored) {

@@ -38,7 +38,6 @@ export class Sessions {
   #link;
   #listeners = new Set();
   #soon = null;
-  #hasBegun = false;
   #seen = recall(localStorage, SEEN, null);
 
   constructor(link) {
@@ -47,8 +46,7 @@ export class Sessions {
     link.on("ready", begin);
     link.on("gap", () => this.#later());
     link.on("sessions.changed", (change) => this.#take(change));
-    // "ready" may be about to come.
-    queueMicrotask(() => !this.#hasBegun && link.state === "open" && begin());
+    if (link.state === "open") begin();
   }
 
   // Calls `listener` after each change; returns a function that ends it.
@@ -97,7 +95,6 @@ export class Sessions {
   }
 
   async #begin() {
-    this.#hasBegun = true;
     await Promise.all([this.#link.call("sessions.subscribe"), this.load()]);
   }
 

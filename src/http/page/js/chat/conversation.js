@@ -60,8 +60,7 @@ export class Conversation {
     own("session.tool", (payload) => this.#agent(payload));
     own("sessions.changed", ({ reason }) => ["reset", "delete", "compact"].includes(reason) && this.#refresh());
     this.#ends.push(link.on("ready", () => this.load()), link.on("gap", () => this.load()));
-    // "ready" may be about to come.
-    queueMicrotask(() => this.#asked === 0 && link.state === "open" && this.load());
+    if (link.state === "open") this.load();
   }
 
   end() {

@@ -94,6 +94,7 @@ function mount(root, { link }) {
   replace(root, h("div.page", {}, head, notices, body, bar));
   let draft = kept;
   let isOver = false;
+  let isDrawn = false;
 
   const form = () => new Form(draft.hints, () => draft.value, (...change) => {
     draft.set(...change);
@@ -105,6 +106,8 @@ function mount(root, { link }) {
     const [snapshot, schema] = await Promise.all([link.call("config.get"), draft ?? link.call("config.schema")]);
     if (isOver) return;
     if (!draft) draft = kept = new Draft(snapshot, schema);
+    // Who is typing goes on typing where nothing is new.
+    else if (snapshot.hash === draft.snapshot.hash && isDrawn) return;
     else if (snapshot.hash !== draft.snapshot.hash && draft.isChanged()) return conflict(snapshot);
     else if (!draft.isChanged()) take(snapshot);
     draw();
@@ -129,6 +132,7 @@ function mount(root, { link }) {
     if (draft.mode === "raw") drawText();
     else drawForm();
     tell();
+    isDrawn = true;
   }
 
   // Changes of one kind do not go over into the other.
@@ -276,7 +280,11 @@ function mount(root, { link }) {
     draw();
   }
 
-  const begin = () => load().catch((error) => replace(notices, h("p.notice.bad", {}, error.message)));
+  const failed = (error) => {
+    isDrawn = false;
+    replace(notices, h("p.notice.bad", {}, error.message));
+  };
+  const begin = () => load().catch(failed);
   const end = link.on("ready", begin);
   begin();
   return {
