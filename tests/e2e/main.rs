@@ -11,6 +11,7 @@ mod aimock;
 #[path = "../scenario/stage.rs"]
 mod stage;
 
+mod another_gateway;
 mod browser;
 mod chat_page;
 mod claude_page;

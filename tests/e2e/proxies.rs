@@ -58,6 +58,7 @@ macro_rules! with_both_programs {
 with_both_programs! {
     a_page_behind_the_proxy_is_answered_under_any_path;
     our_own_page_works_below_a_path_once_its_browser_is_approved;
+    a_large_file_gets_through;
     nobody_behind_the_proxy_is_local;
     the_address_of_a_client_is_what_the_configured_proxy_says;
     who_is_no_configured_proxy_is_not_believed;
@@ -289,6 +290,26 @@ async fn our_own_page_works_below_a_path_once_its_browser_is_approved(program: P
     let (told, ()) = tokio::join!(browser.run("tests/e2e/below_path.mjs", args), approve);
     assert!(told["url"].as_str().unwrap().starts_with(&format!("https://{at}/")), "{told}");
     assert_eq!(told["sockets"], json!([format!("wss://{at}/")]), "{told}");
+}
+
+async fn a_large_file_gets_through(program: Program) {
+    let gateway = gateway("127.0.0.1:9", shown_settings()).await;
+    let proxy = Proxy::start(program, &sample(program), &gateway).await;
+    let file = vec![b'x'; 5 * 1024 * 1024];
+    let head = format!(
+        "POST /api/chat/uploads?sessionKey=main&fileName=big.txt HTTP/1.1\r\nHost: {NAME}\r\n\
+         Connection: close\r\nAuthorization: Bearer {SECRET}\r\nContent-Length: {}\r\n\r\n",
+        file.len()
+    );
+    let mut tls = proxy.way(CLIENT).connect().await.unwrap();
+    tls.write_all(head.as_bytes()).await.unwrap();
+    // A proxy that refuses it need not read all of it.
+    let _ = tls.write_all(&file).await;
+    let mut answer = Vec::new();
+    // Some programs end TLS without saying so.
+    let _ = tls.read_to_end(&mut answer).await;
+    let answer = String::from_utf8_lossy(&answer);
+    assert!(answer.starts_with("HTTP/1.1 201 "), "{answer}");
 }
 
 async fn nobody_behind_the_proxy_is_local(program: Program) {

@@ -41,6 +41,21 @@ export function foreign(context, { url }) {
   return asked;
 }
 
+// Asks the gateway by a connection of its own, as the device of the page's browser.
+export function call(page, method, params) {
+  const ask = async ([method, params]) => {
+    const [{ Device }, { Link }] = await Promise.all([import("./js/device.js"), import("./js/link.js")]);
+    globalThis.ownLink ??= Device.load().then((device) => {
+      const link = new Link(device);
+      const isReady = new Promise((resolve) => link.on("ready", () => resolve(link)));
+      link.start();
+      return isReady;
+    });
+    return (await globalThis.ownLink).call(method, params);
+  };
+  return page.evaluate(ask, [method, params]);
+}
+
 // Asks the test for something by a word, and waits until it is done.
 export async function ask({ control }, word) {
   await fetch(`${control}/${word}`);

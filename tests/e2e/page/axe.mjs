@@ -97,6 +97,11 @@ export default steps({
     await run("login");
     await login(page, args);
     await look(page, run);
+    if (width < 500) {
+      await page.getByRole("button", { name: "More", exact: true }).click();
+      await page.getByRole("dialog").waitFor();
+      await run("what a phone has no room for");
+    }
     // The same fields on each screen.
     if (width > 1000 && theme === "light") await lookAtSections(page, run);
     return { violations, looked };

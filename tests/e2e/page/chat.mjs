@@ -72,6 +72,16 @@ export default steps({
       return performance.now() - started;
     });
     check(ms < 20_000, "they take a moment", ms);
+    // Of a text that grows beyond what there are elements for nothing is lost.
+    const isWhole = await page.evaluate(async () => {
+      const { Markdown } = await import("./js/markdown.js");
+      const text = "a *b*\n\n".repeat(12_000) + "the end";
+      const growing = new Markdown();
+      for (let part = 1; part <= 6; part++) growing.set(text.slice(0, (text.length * part) / 6), true);
+      const words = (made) => made.element.textContent.replace(/[\s*]/g, "");
+      return words(growing) === words(new Markdown(text)) && words(growing).endsWith("theend");
+    });
+    check(isWhole, "a long text is shown to its end");
     return { asked, ...told };
   },
 

@@ -116,4 +116,52 @@ export default steps({
     await page.getByText(/^Saved/).waitFor();
     return { theirs, kept };
   },
+
+  // Lists that two have changed: by ids, and by the choice of a person. Returns what
+  // was asked.
+  async merges({ page, args }) {
+    await open(page, args);
+    const search = page.getByLabel("Search settings");
+    await search.fill("agents.list[1].name");
+    await field(page, "agents.list[1].name").locator("input").fill("Bee");
+    await search.fill("tools.deny");
+    await page.locator("main summary").filter({ has: page.locator(".badge") }).click();
+    await field(page, "tools.deny[0]").locator("input").fill("browser");
+    await ask(args, "change");
+    await save(page);
+    const dialog = page.getByRole("dialog", { name: "Somebody else has changed the config" });
+    await dialog.waitFor();
+    const choices = await dialog.locator("label.field").evaluateAll((all) => all.map((one) => one.firstChild.textContent));
+    await dialog.getByLabel("tools.deny").selectOption("Theirs");
+    await dialog.getByRole("button", { name: "Keep mine" }).click();
+    await dialog.waitFor({ state: "detached" });
+    await save(page);
+    await page.getByText(/^Saved/).waitFor();
+    return choices;
+  },
+
+  // A secret that is typed, looked at again, and given up.
+  async masks({ page, args }) {
+    await open(page, args);
+    const search = page.getByLabel("Search settings");
+    const find = async () => {
+      await search.fill("logging.level");
+      await search.fill("gateway.auth.token");
+    };
+    await find();
+    const token = field(page, "gateway.auth.token").locator("input");
+    await token.fill("typed-secret");
+    await find();
+    check((await token.inputValue()) === "typed-secret", "what is typed stays in its field");
+    const saving = page.getByRole("button", { name: "Save…" });
+    await saving.click();
+    const told = { rows: await rows(page), text: await page.getByRole("dialog").textContent() };
+    await page.getByRole("dialog").getByRole("button", { name: "Cancel" }).click();
+    await token.fill("");
+    await saving.waitFor({ state: "hidden" });
+    await field(page, "gateway.auth.token").getByRole("button").click();
+    await find();
+    told.removed = [await token.getAttribute("placeholder"), await saving.isVisible()];
+    return told;
+  },
 });

@@ -107,3 +107,35 @@ async fn a_change_of_somebody_else_is_shown_and_ours_comes_on_top_of_it() {
     assert_eq!(written["session"]["mainKey"], "home");
     assert_eq!(written["cron"]["maxConcurrentRuns"], 3);
 }
+
+#[tokio::test]
+async fn lists_that_two_have_changed_are_put_together_by_ids_or_as_a_person_chooses() {
+    let mut place = Place::with(|config| {
+        config["agents"]["list"] = json!([{"id": "main"}, {"id": "b"}]);
+        config["tools"] = json!({"deny": ["exec"]});
+    })
+    .await;
+    let mut steps = place.begin("config", "merges", json!({}));
+    let asked = place.asked_for("change", &mut steps).await;
+    let mut theirs: serde_json::Value = serde_json::from_str(&text(&place)).unwrap();
+    theirs["agents"]["list"] = json!([{"id": "b"}, {"id": "c"}]);
+    theirs["tools"]["deny"] = json!(["exec", "cron"]);
+    fs::write(place.gateway.config_path(), theirs.to_string()).unwrap();
+    asked.done();
+    assert_eq!(steps.await.unwrap(), json!(["tools.deny"]));
+    let written: serde_json::Value = serde_json::from_str(&text(&place)).unwrap();
+    let list = json!([{"id": "b", "name": "Bee"}, {"id": "c"}]);
+    assert_eq!(written["agents"]["list"], list, "{written}");
+    assert_eq!(written["tools"]["deny"], json!(["exec", "cron"]), "{written}");
+}
+
+#[tokio::test]
+async fn a_secret_that_is_typed_is_shown_in_its_field_only_and_given_up_keeps_the_stored_one() {
+    let place = Place::new().await;
+    let told = place.run("config", "masks", json!({})).await;
+    let row = json!([["gateway.auth.token", "\"(a secret)\"", "\"(a new secret)\""]]);
+    assert_eq!(told["rows"], row, "{told}");
+    let shown = told["text"].as_str().unwrap();
+    assert!(!shown.contains("typed-secret") && !shown.contains("REDACTED"), "{told}");
+    assert_eq!(told["removed"], json!(["removed when you save", true]), "{told}");
+}

@@ -113,4 +113,22 @@ export default steps({
     });
     return told;
   },
+
+  // Escape asks before it takes away what was typed.
+  async asks_first({ page, args }) {
+    const form = await open(page, args);
+    await page.keyboard.press("Escape");
+    await form.waitFor({ state: "detached" });
+    await page.getByRole("button", { name: "New job" }).first().click();
+    const message = page.getByLabel("Message");
+    await message.fill("a long text");
+    await page.keyboard.press("Escape");
+    const question = page.getByRole("dialog", { name: "Discard what you typed?" });
+    await question.getByRole("button", { name: "Cancel" }).click();
+    await question.waitFor({ state: "detached" });
+    check((await message.inputValue()) === "a long text", "it is still there");
+    await message.press("Escape");
+    await question.getByRole("button", { name: "Discard" }).click();
+    await until("the form is closed", async () => (await page.getByRole("dialog").count()) === 0);
+  },
 });

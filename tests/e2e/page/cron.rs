@@ -93,3 +93,9 @@ async fn what_is_wrong_is_told_beside_its_field_and_what_is_typed_outlasts_a_res
         (&json!("Kept"), &json!("https://hook.example/in"))
     );
 }
+
+#[tokio::test]
+async fn escape_takes_no_form_away_in_which_something_was_typed() {
+    let place = Place::new().await;
+    place.run("cron", "asks_first", json!({})).await;
+}

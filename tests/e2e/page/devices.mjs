@@ -1,5 +1,5 @@
 // Steps of devices.rs.
-import { ask, check, login, steps, until } from "../../node/page.mjs";
+import { ask, check, login, record, steps, until } from "../../node/page.mjs";
 
 const card = (page, name) => page.locator("li.device").filter({ has: page.getByRole("heading", { name, exact: true }) });
 
@@ -76,5 +76,17 @@ export default steps({
     const code = await dialog.locator("[data-code]").textContent();
     check(/^[\w-]+$/.test(code), "a code", code);
     return { code: JSON.parse(Buffer.from(code, "base64url").toString()) };
+  },
+
+  // Nobody tells of people who wait: they are looked for while another view is shown.
+  async looks_again({ page, args }) {
+    const frames = record(page);
+    const times = () => frames.calls("channels.pairing.list").length;
+    await page.clock.install();
+    await login(page, args, "#/logs");
+    await until("it looks once", () => times() > 0);
+    const before = times();
+    await page.clock.fastForward(20_000);
+    await until("it looks again", () => times() > before);
   },
 });

@@ -112,3 +112,9 @@ async fn a_phone_a_node_and_a_person_are_let_in_on_the_page() {
     let (_client, auth) = phone.come(&place.gateway).await;
     assert!(auth["deviceToken"].is_string(), "{auth}");
 }
+
+#[tokio::test]
+async fn who_waits_is_looked_for_again_and_again_whichever_view_is_shown() {
+    let place = Place::new().await;
+    place.run("devices", "looks_again", json!({})).await;
+}

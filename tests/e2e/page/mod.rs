@@ -2,14 +2,18 @@
 //! lines of messages, and steps in JavaScript (`tests/node/page.mjs` has what they
 //! share).
 
+mod approvals;
 mod axe;
 mod chat;
 mod config;
 mod cron;
 mod devices;
 mod logs;
+mod outbox;
 mod overview;
 mod pictures;
+mod sessions;
+mod shell;
 mod uploads;
 mod usage;
 

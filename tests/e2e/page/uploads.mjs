@@ -71,4 +71,40 @@ export default steps({
     await page.getByText("long.mp4 is too large", { exact: false }).waitFor();
     return posts;
   },
+
+  // The gateway takes its time to say what may be uploaded. Returns what was sent.
+  async waits({ page, args }) {
+    const frames = record(page);
+    const held = [];
+    await page.route("**/api/chat/uploads", (route) => (route.request().method() === "GET" ? held.push(() => route.continue()) : route.continue()));
+    await login(page, args);
+    await field(page).fill("here is the file");
+    await attach(page, "film.mp4", "video/mp4", Buffer.alloc(5_000_000, "film"));
+    await until("it is asked", () => held.length === 1);
+    await list(page).getByText("film.mp4").waitFor();
+    await page.keyboard.press("Enter");
+    check(await send(page).isDisabled(), "it waits for its file");
+    check((await field(page).inputValue()) === "here is the file", "it is not sent without it");
+    held[0]();
+    await until("it is uploaded", () => send(page).isEnabled());
+    await field(page).press("Enter");
+    await page.locator(".message.assistant:not(.live)").first().waitFor();
+    return frames.calls("chat.send").map(({ attachments }) => attachments?.map(({ fileName }) => fileName) ?? []);
+  },
+
+  // A folder and a file are dropped. Returns what is told of the folder.
+  async drops({ page, context, args }) {
+    await login(page, args);
+    await field(page).waitFor();
+    const devtools = await context.newCDPSession(page);
+    const { x, y } = await page.locator(".transcript").boundingBox();
+    const data = { items: [], files: [args.folder, args.file], dragOperationsMask: 1 };
+    for (const type of ["dragEnter", "dragOver", "drop"]) await devtools.send("Input.dispatchDragEvent", { type, x: x + 50, y: y + 50, data });
+    const told = page.locator(".toast.bad");
+    await told.waitFor();
+    await until("the file is there", async () => (await list(page).getByRole("listitem").count()) === 1);
+    check((await list(page).textContent()).includes("note.txt"), "it is the file");
+    check(await send(page).isEnabled(), "it can be sent");
+    return told.textContent();
+  },
 });

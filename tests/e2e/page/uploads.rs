@@ -41,3 +41,21 @@ async fn an_upload_shows_how_far_it_is_and_can_be_cancelled() {
     let left = |folder: &str| fs::read_dir(media.join(folder)).map_or(0, Iterator::count);
     until("nothing is left", async || (left("partial") + left("files") == 0).then_some(())).await;
 }
+
+#[tokio::test]
+async fn a_message_waits_for_the_file_that_was_attached_before_it_was_sent() {
+    let place = Place::new().await;
+    let sent = place.run("uploads", "waits", json!({})).await;
+    assert_eq!(sent, json!([["film.mp4"]]));
+}
+
+#[tokio::test]
+async fn a_folder_that_is_dropped_is_told_of_and_the_files_beside_it_are_taken() {
+    let place = Place::new().await;
+    let folder = place.gateway.home().join("photos");
+    let file = place.gateway.home().join("note.txt");
+    fs::create_dir(&folder).unwrap();
+    fs::write(&file, "a note").unwrap();
+    let told = place.run("uploads", "drops", json!({"folder": folder, "file": file})).await;
+    assert!(told.as_str().unwrap().contains("photos cannot be read"), "{told}");
+}

@@ -1,8 +1,9 @@
 // The page: login, navigation, one view at a time.
 
 import { Approvals } from "./approvals.js";
+import { writingsOf } from "./chat/writing.js";
 import { Device } from "./device.js";
-import { button, h, icon, replace } from "./dom.js";
+import { button, h, icon, openDialog, replace } from "./dom.js";
 import { Link } from "./link.js";
 import { login } from "./login.js";
 import { toast } from "./toast.js";
@@ -18,6 +19,9 @@ import { view as usage } from "./views/usage.js";
 // In the order of the navigation; the first one is shown when none is named.
 const VIEWS = [chat, sessions, cron, devices, usage, overview, logs, config];
 
+// So many are in the navigation of a phone; the others are behind one more.
+const ON_PHONES = 4;
+
 const STATES = { connecting: "Connecting…", open: "Connected", lost: "Reconnecting…", refused: "Signed out" };
 const THEMES = ["auto", "light", "dark"];
 
@@ -27,10 +31,19 @@ function applyTheme(theme) {
   localStorage.setItem("clawgate.theme", theme);
 }
 
+// Somebody may have typed it.
+function decoded(text) {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return "";
+  }
+}
+
 // `#/view/rest`: the view, and what it is to show, decoded.
 function place() {
   const [, id = "", ...rest] = location.hash.split("/");
-  return { view: VIEWS.find((view) => view.id === id) ?? VIEWS[0], rest: decodeURIComponent(rest.join("/")) };
+  return { view: VIEWS.find((view) => view.id === id) ?? VIEWS[0], rest: decoded(rest.join("/")) };
 }
 
 class Shell {
@@ -38,6 +51,8 @@ class Shell {
   #root;
   #main = h("main", { tabindex: "-1", id: "main" });
   #links = new Map();
+  #more;
+  #foot;
   #state = h("span", {});
   #dot = h("span.dot");
   #offline = h("div.offline", { role: "status", hidden: true }, h("span.spin"), "The connection to the gateway was lost. Trying again…");
@@ -51,6 +66,8 @@ class Shell {
     this.#link = link;
     addEventListener("hashchange", () => this.#show());
     link.on("state", () => this.#follow());
+    // What waits is sent whichever view is shown.
+    writingsOf(link);
     this.#follow();
   }
 
@@ -76,11 +93,17 @@ class Shell {
     this.#dot.className = `dot ${state === "open" ? "good" : state === "refused" ? "bad" : ""}`;
     this.#offline.hidden = state !== "lost";
     // A view stays while the connection comes back, and takes up where it was.
-    if (state === "refused") return this.#close(login(this.#link));
+    if (state === "refused") {
+      this.#close(login(this.#link));
+      // Nothing stays for the next one who signs in.
+      if (this.#link.refusal.code === "SIGNED_OUT") for (const view of VIEWS) view.forget?.(this.#link);
+      return;
+    }
     if (state === "open" && !this.#shown) this.#open();
   }
 
   #close(instead) {
+    for (const box of document.querySelectorAll("dialog[open]")) box.close();
     this.#leave?.();
     this.#approvals?.end();
     for (const end of this.#watches.splice(0)) end();
@@ -89,8 +112,8 @@ class Shell {
   }
 
   #open() {
-    const item = (view) => {
-      const link = h("a", { href: `#/${view.id}` }, icon(view.icon), view.title, h("span.count"));
+    const item = (view, at) => {
+      const link = h("a", { class: at < ON_PHONES ? null : "rest", href: `#/${view.id}` }, icon(view.icon), view.title, h("span.count"));
       this.#links.set(view.id, link);
       return link;
     };
@@ -99,11 +122,23 @@ class Shell {
     const state = h("div.link-state", { role: "status" }, this.#dot, this.#state);
     const brand = h("div.brand", {}, h("img", { src: "icon.svg", alt: "" }), "clawgate");
     this.#approvals = new Approvals(this.#app());
-    const nav = h("nav.nav", { "aria-label": "Views" }, brand, VIEWS.map(item), h("div.foot", {}, state, h("div.row.wrap", {}, theme, leave)));
+    this.#foot = h("div.nav-foot", {}, state, h("div.row.wrap", {}, theme, leave));
+    this.#more = button("More", { icon: "more", class: "plain", onclick: () => this.#showMore() });
+    const nav = h("nav.nav", { "aria-label": "Views" }, brand, VIEWS.map(item), this.#more, this.#foot);
     replace(this.#root, h("div.shell", {}, nav, h("div.column", {}, this.#approvals.element, this.#main)));
     // What a view tells beside its name while another one is shown.
     this.#watches = VIEWS.map((view) => view.watch?.(this.#app())).filter(Boolean);
     this.#show();
+  }
+
+  // What a phone has no room for below.
+  async #showMore() {
+    const nav = this.#foot.parentElement;
+    await openDialog("More", (close) => {
+      const link = ({ id, title, icon: name }) => h("a.button", { href: `#/${id}`, onclick: () => close(), "aria-current": this.#shown.view.id === id ? "page" : null }, icon(name), title);
+      return [h("div.stack.menu", { style: { marginTop: "0.75rem" } }, VIEWS.slice(ON_PHONES).map(link)), this.#foot, h("div.actions", {}, button("Close", { onclick: () => close() }))];
+    });
+    nav.append(this.#foot);
   }
 
   #nextTheme() {
@@ -123,6 +158,8 @@ class Shell {
       if (id === view.id) link.setAttribute("aria-current", "page");
       else link.removeAttribute("aria-current");
     }
+    if (VIEWS.indexOf(view) < ON_PHONES) this.#more.removeAttribute("aria-current");
+    else this.#more.setAttribute("aria-current", "true");
     document.title = `${view.title} · clawgate`;
     const root = h("div", { style: { display: "contents" } });
     replace(this.#main, this.#offline, root);

@@ -1,28 +1,34 @@
 // What waits for a person: commands and the questions of plugins. Shown above
 // every view until somebody has decided.
 
-import { button, h, replace } from "./dom.js";
+import { button, h } from "./dom.js";
 import { duration } from "./format.js";
 import { failed } from "./toast.js";
 
 const KINDS = ["exec", "plugin"];
 const NAMES = { "allow-once": "Allow once", "allow-always": "Always allow", deny: "Deny" };
 // Characters that are not seen, or that turn the text around them.
-const HIDDEN = /[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]/g;
+const HIDDEN = /(?!\n)[\p{Default_Ignorable_Code_Point}\p{Cf}\p{Cc}\p{Zl}\p{Zp}\u2800]/gu;
+
+function written(char) {
+  const code = char.codePointAt(0).toString(16);
+  return code.length > 4 ? `\\u{${code}}` : `\\u${code.padStart(4, "0")}`;
+}
 
 // A text whose every character is seen.
 export function plain(text) {
   const parts = [];
   let at = 0;
   for (const { 0: char, index } of text.matchAll(HIDDEN)) {
-    parts.push(text.slice(at, index), h("mark.hidden-char", {}, `\\u${char.charCodeAt(0).toString(16).padStart(4, "0")}`));
+    parts.push(text.slice(at, index), h("mark.hidden-char", {}, written(char)));
     at = index + char.length;
   }
   return [...parts, text.slice(at)];
 }
 
 export class Approvals {
-  element = h("section.approvals", { "aria-label": "Approvals", hidden: true });
+  #count = h("p.small", { role: "status", hidden: true });
+  element = h("section.approvals", { "aria-label": "Approvals", hidden: true }, this.#count);
   #app;
   // By id: {kind, id, request, createdAtMs, expiresAtMs}, and their elements.
   #waiting = new Map();
@@ -44,6 +50,8 @@ export class Approvals {
     this.#ends.push(link.on("ready", load), link.on("gap", load));
     document.addEventListener("visibilitychange", title);
     this.#ends.push(() => document.removeEventListener("visibilitychange", title));
+    // A key that is held down decides once.
+    this.element.addEventListener("keydown", (event) => event.repeat && event.target.closest("button") && event.preventDefault());
     if (link.state === "open") load();
   }
 
@@ -81,19 +89,33 @@ export class Approvals {
     this.#draw();
   }
 
+  // No card that stays is moved: whoever is about to press a key on one would press it
+  // on another.
   #draw() {
-    const isFocused = this.element.contains(document.activeElement);
-    for (const id of [...this.#cards.keys()]) if (!this.#waiting.has(id)) this.#cards.delete(id);
-    for (const asked of this.#waiting.values()) if (!this.#cards.has(asked.id)) this.#cards.set(asked.id, this.#card(asked));
-    this.element.hidden = this.#waiting.size === 0;
+    const before = [...this.#cards];
+    const held = before.findIndex(([, { element }]) => element.contains(document.activeElement));
+    const stays = ([id]) => this.#waiting.has(id);
     const count = this.#waiting.size;
-    const cards = [...this.#cards.values()];
-    const wanted = cards.map(({ element }) => element);
-    if (count > 1) wanted.unshift(h("p.small", { role: "status" }, `${count} decisions wait`));
-    const isSame = wanted.length === this.element.children.length && wanted.every((element, at) => element === this.element.children[at]);
-    if (!isSame) replace(this.element, wanted);
-    // Whoever decides by keyboard goes on with the next one.
-    if (isFocused && !this.element.contains(document.activeElement)) (this.element.querySelector("button") ?? document.getElementById("main"))?.focus();
+    for (const asked of this.#waiting.values()) {
+      if (this.#cards.has(asked.id)) continue;
+      const card = this.#card(asked);
+      this.#cards.set(asked.id, card);
+      this.element.append(card.element);
+    }
+    this.element.hidden = count === 0;
+    // Whoever decides by keyboard goes on with the next one, and reads it first.
+    if (held >= 0 && !stays(before[held])) {
+      const next = before.slice(held).find(stays) ?? before.findLast(stays) ?? [...this.#cards].find(stays);
+      (next?.[1].head ?? document.getElementById("main"))?.focus();
+    }
+    for (const [id, { element }] of before) {
+      if (this.#waiting.has(id)) continue;
+      element.remove();
+      this.#cards.delete(id);
+    }
+    this.#count.hidden = count < 2;
+    const text = `${count} decisions wait`;
+    if (this.#count.textContent !== text) this.#count.textContent = text;
     this.#app.count("chat", count);
     clearInterval(this.#clock);
     if (count > 0) this.#clock = setInterval(() => this.#tick(), 1000);
@@ -118,17 +140,20 @@ export class Approvals {
 
   #card({ kind, id, request, expiresAtMs }) {
     const left = h("span.small.muted", {}, expiresAtMs ? "" : null);
-    const titleText = kind === "exec" ? "A command waits for you" : (request.title ?? "A plugin asks");
+    const titleText = kind === "exec" ? "A command waits for you" : plain(request.title ?? "A plugin asks");
     const facts = [["in", request.cwd], ["on", request.nodeId ?? request.host], ["agent", request.agentId], ["session", request.sessionKey], ["plugin", request.pluginId], ["tool", request.toolName]].filter(([, value]) => value);
     const warnings = [...new Set([request.warningText, ...(request.commandAnalysis?.warningLines ?? [])])].filter(Boolean);
     const text = kind === "exec" ? request.command : (request.description ?? "");
     const buttons = (request.allowedDecisions ?? Object.keys(NAMES)).map((decision) => button(NAMES[decision] ?? decision, { class: decision === "deny" ? "danger" : decision === "allow-once" ? "primary" : "", onclick: () => this.#decide(kind, id, decision, element) }));
     const name = `approval-${id}`;
-    const element = h("div.approval", { role: "group", "aria-labelledby": name }, h("div.row.wrap", {}, h("h2.grow", { id: name }, titleText), left), h("pre", { tabindex: "0", "aria-label": "What waits" }, h("code", {}, plain(text))), h("dl.facts", {}, facts.map(([label, value]) => h("div", {}, h("dt", {}, label), h("dd", {}, plain(String(value)))))), warnings.map((warning) => h("p.notice.warn", {}, warning)), h("div.row.wrap", {}, buttons));
-    return { element, left };
+    const head = h("h2.grow", { id: name, tabindex: "-1" }, titleText);
+    const element = h("div.approval", { role: "group", "aria-labelledby": name }, h("div.row.wrap", {}, head, left), h("pre", { tabindex: "0", "aria-label": "What waits" }, h("code", {}, plain(text))), h("dl.facts", {}, facts.map(([label, value]) => h("div", {}, h("dt", {}, label), h("dd", {}, plain(String(value)))))), warnings.map((warning) => h("p.notice.warn", {}, plain(warning))), h("div.row.wrap", {}, buttons));
+    return { element, head, left };
   }
 
   async #decide(kind, id, decision, element) {
+    // A button that is disabled loses the focus to nobody.
+    if (element.contains(document.activeElement)) this.#cards.get(id)?.head.focus();
     const buttons = [...element.querySelectorAll("button")];
     for (const one of buttons) one.disabled = true;
     try {

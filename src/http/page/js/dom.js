@@ -77,21 +77,37 @@ export function button(label, { icon: name, iconOnly, ...props } = {}) {
   return h("button", { type: "button", ...props }, shape, label);
 }
 
+// Whether a key is one of an input method, which has a use of its own for it. (Safari
+// says so by its code only.)
+export const isComposing = (event) => event.isComposing || event.keyCode === 229;
+
 // Opens a dialog and resolves to what its `close(value)` is called with, or to
-// undefined when it is dismissed. `build(close)` returns its children.
-export function openDialog(title, build) {
+// undefined when it is dismissed, or when another place of the page is gone to.
+// `build(close)` returns its children. isForm: Escape asks first once something was
+// typed.
+export function openDialog(title, build, { isForm = false } = {}) {
   return new Promise((resolve) => {
     let answer;
+    let isTyped = false;
     const box = h("dialog", { "aria-label": title });
     const close = (value) => {
       answer = value;
       box.close();
     };
+    const leave = () => close();
     box.append(h("h2", {}, title), ...[build(close)].flat());
+    box.addEventListener("input", () => (isTyped = true));
+    box.addEventListener("cancel", async (event) => {
+      if (!isForm || !isTyped || event.target !== box) return;
+      event.preventDefault();
+      if (await confirm("Discard what you typed?", "It is not saved.", "Discard")) close();
+    });
     box.addEventListener("close", () => {
+      removeEventListener("hashchange", leave);
       box.remove();
       resolve(answer);
     });
+    addEventListener("hashchange", leave);
     document.body.append(box);
     box.showModal();
   });

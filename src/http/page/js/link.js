@@ -52,12 +52,15 @@ export class Link {
   #heard = 0;
   #watch = null;
   #retry = null;
+  // Tabs of a browser sign out together. Gateways behind other paths are other ones.
+  #others = new BroadcastChannel(`clawgate.signed-out ${new URL("..", import.meta.url).pathname}`);
 
   // device: a `Device` or null. credential: the member `auth` of `connect`; without
   // one the token that the device has is used.
   constructor(device, credential) {
     this.#device = device;
     this.#credential = credential;
+    this.#others.onmessage = () => this.#leave();
     addEventListener("online", () => this.#hurry());
     document.addEventListener("visibilitychange", () => document.visibilityState === "visible" && this.#hurry());
   }
@@ -95,10 +98,15 @@ export class Link {
 
   // Forgets the token of this device and goes away.
   async logout() {
-    this.#credential = undefined;
     await this.#device?.forget();
+    this.#others.postMessage(null);
+    this.#leave();
+  }
+
+  #leave() {
+    this.#credential = undefined;
     this.#end();
-    this.#refuse({ code: "SIGNED_OUT", message: "You are signed out." });
+    this.#refuse({ code: "SIGNED_OUT", message: "You are signed out.", mode: this.hello?.snapshot?.authMode });
   }
 
   #tell(name, payload, frame) {

@@ -17,15 +17,25 @@ const again = (link) => button("Try again", { onclick: () => link.login() });
 const byToken = (link) => entry(link, "Gateway token", "token");
 const byPassword = (link) => entry(link, "Gateway password", "password");
 const HINT = "Or let the command line sign you in:";
+const withToken = (title) => (link) => [title, byToken(link), h("p.small.muted", {}, HINT), command("clawgate dashboard")];
+const withPassword = (title) => (link) => [title, byPassword(link)];
+
+// As the gateway lets in.
+function signedOut(link, { mode }) {
+  if (mode === "none" || mode === "trusted-proxy") return ["Signed out", button("Connect again", { class: "primary", onclick: () => link.login() })];
+  return (mode === "password" ? withPassword : withToken)("Signed out")(link);
+}
 
 // For each refusal: a title, and what the user can do.
 const REFUSALS = {
-  SIGNED_OUT: (link) => ["Signed out", byToken(link), h("p.small.muted", {}, HINT), command("clawgate dashboard")],
-  AUTH_TOKEN_MISSING: (link) => ["Sign in", byToken(link), h("p.small.muted", {}, HINT), command("clawgate dashboard")],
-  AUTH_TOKEN_MISMATCH: (link) => ["That token is not right", byToken(link), h("p.small.muted", {}, HINT), command("clawgate dashboard")],
-  AUTH_PASSWORD_MISSING: (link) => ["Sign in", byPassword(link)],
-  AUTH_PASSWORD_MISMATCH: (link) => ["That password is not right", byPassword(link)],
-  AUTH_DEVICE_TOKEN_MISMATCH: (link) => ["This browser is not let in any more", byToken(link), h("p.small.muted", {}, HINT), command("clawgate dashboard")],
+  SIGNED_OUT: signedOut,
+  AUTH_TOKEN_MISSING: withToken("Sign in"),
+  AUTH_TOKEN_MISMATCH: withToken("That token is not right"),
+  AUTH_PASSWORD_MISSING: withPassword("Sign in"),
+  AUTH_PASSWORD_MISMATCH: withPassword("That password is not right"),
+  AUTH_DEVICE_TOKEN_MISMATCH: withToken("This browser is not let in any more"),
+  // Where pages need no device; a gateway with a password asks for that then.
+  DEVICE_IDENTITY_REQUIRED: withToken("Sign in"),
   AUTH_BOOTSTRAP_TOKEN_INVALID: (link) => ["That login link is used up or too old", h("p", {}, "A link works once, for a few minutes. Make another one:"), command("clawgate dashboard"), byToken(link)],
   AUTH_RATE_LIMITED: () => ["Too many tries", h("p", {}, "The gateway waits a while before it listens again. This page goes on by itself.")],
   PAIRING_REQUIRED: (_, { details }) => [

@@ -254,16 +254,19 @@ export class Markdown {
     const blocks = parse(lines, 0);
     const budget = { left: this.#left };
     let made = null;
+    // What begins here is made anew next time: the last block, or all that there are
+    // no elements left for.
+    let begin = 0;
     for (const [index, block] of blocks.entries()) {
       const isLast = index === blocks.length - 1;
-      if (isLast) this.#left = Math.max(0, budget.left);
       const isTooMuch = budget.left <= 0;
+      if (isLast || isTooMuch) [begin, this.#left] = [block.line, Math.max(0, budget.left)];
       made = isTooMuch ? plainText(lines.slice(block.line)) : element(block, budget, isOpen && isLast);
       this.element.append(made);
       if (isTooMuch) break;
     }
     this.#last = isOpen ? made : null;
-    if (blocks.length > 1) this.#stable = this.#after(blocks.at(-1).line);
+    if (begin > 0) this.#stable = this.#after(begin);
   }
 
   #clear() {

@@ -3,6 +3,7 @@
 import { recall, remember } from "./store.js";
 import { failed } from "./toast.js";
 
+// So many are listed; as many more each time when somebody wants them.
 const LIMIT = 300;
 // Changes that come together are loaded together.
 const SOON_MS = 250;
@@ -34,10 +35,17 @@ export class Sessions {
   defaults = {};
   agents = [];
   isLoaded = false;
+  // How many more there are.
+  left = 0;
 
   #link;
   #listeners = new Set();
   #soon = null;
+  #limit = LIMIT;
+  // What is looked for among those that are not listed, and what was found.
+  #sought = "";
+  #found = [];
+  #seek = null;
   #seen = recall(localStorage, SEEN, null);
 
   constructor(link) {
@@ -56,7 +64,22 @@ export class Sessions {
   }
 
   find(key) {
-    return this.rows.find((row) => row.key === key);
+    return this.rows.find((row) => row.key === key) ?? this.#found.find((row) => row.key === key);
+  }
+
+  // Those in which a text occurs; of what is not listed, once the gateway has said so.
+  matching(text) {
+    const wanted = text.trim().toLowerCase();
+    if (!wanted) return this.rows;
+    if (this.left > 0) this.#look(wanted);
+    const here = this.rows.filter((row) => `${row.key} ${title(row)} ${row.lastMessagePreview ?? ""}`.toLowerCase().includes(wanted));
+    const keys = new Set(this.rows.map(({ key }) => key));
+    return [...here, ...(this.#sought === wanted ? this.#found.filter(({ key }) => !keys.has(key)) : [])];
+  }
+
+  more() {
+    this.#limit += LIMIT;
+    this.load().catch(failed);
   }
 
   // "Claw" of agent "main".
@@ -82,10 +105,11 @@ export class Sessions {
 
   async load() {
     const [list, agents] = await Promise.all([
-      this.#link.call("sessions.list", { limit: LIMIT, includeDerivedTitles: true, includeLastMessage: true }),
+      this.#list({ limit: this.#limit }),
       this.#link.call("agents.list"),
     ]);
     this.rows = list.sessions;
+    this.left = list.hasMore ? list.totalCount - list.sessions.length : 0;
     this.defaults = list.defaults ?? {};
     this.agents = agents.agents;
     this.isLoaded = true;
@@ -96,6 +120,28 @@ export class Sessions {
 
   async #begin() {
     await Promise.all([this.#link.call("sessions.subscribe"), this.load()]);
+  }
+
+  #list(params) {
+    return this.#link.call("sessions.list", { ...params, includeDerivedTitles: true, includeLastMessage: true });
+  }
+
+  #look(wanted) {
+    if (this.#sought === wanted) return;
+    this.#sought = wanted;
+    this.#found = [];
+    clearTimeout(this.#seek);
+    this.#seek = setTimeout(async () => {
+      try {
+        const { sessions } = await this.#list({ limit: LIMIT, search: wanted });
+        if (this.#sought !== wanted) return;
+        this.#found = sessions;
+        this.#tell();
+      } catch (error) {
+        this.#sought = "";
+        failed(error);
+      }
+    }, SOON_MS);
   }
 
   #tell() {

@@ -3,6 +3,7 @@
 
 import { button, h, replace } from "../dom.js";
 import { bytes } from "../format.js";
+import { toast } from "../toast.js";
 import { limits, upload } from "./upload.js";
 
 // What the gateway takes of a message in all, less what is around it; base64
@@ -22,22 +23,25 @@ function read(file) {
   });
 }
 
+// Says why a file is not taken.
+const refused = (text) => toast(text, "bad");
+
 export class Attachments {
   element = h("ul.attachments", { "aria-label": "Attachments", hidden: true });
-  // {type, mimeType, fileName, size, url} and `content` or `uploadId`; none of both
-  // while it is on its way: `upload` is {abort, sent, show} then.
+  // {type, mimeType, fileName, size, url, isLarge} and `content` or `uploadId`; none of
+  // both while it is on its way: `upload` is {abort, sent, show} once it is uploaded.
   items = [];
+  // Called when something is different.
+  changed = null;
 
   #link;
   #key;
-  #told;
   #limits = null;
 
-  // key: the session. told: {refused(text): why a file is not taken, changed()}.
-  constructor(link, key, told) {
+  // key: the session.
+  constructor(link, key) {
     this.#link = link;
     this.#key = key;
-    this.#told = told;
   }
 
   // Whether files are on their way.
@@ -45,23 +49,19 @@ export class Attachments {
     return this.items.some((item) => !item.content && !item.uploadId);
   }
 
-  async add(files) {
+  // All are there at once, so that no message goes without them.
+  add(files) {
     for (const file of files) {
-      const why = this.#refusal(file) ?? (this.#isLarge(file) ? await this.#tooLarge(file) : null);
+      const why = this.#refusal(file);
       if (why) {
-        this.#told.refused(`${file.name || "The picture"} ${why}`);
+        refused(`${file.name || "The picture"} ${why}`);
         continue;
       }
       const isImage = file.type.startsWith("image/");
-      const item = { type: isImage ? "image" : "file", mimeType: file.type || "application/octet-stream", fileName: file.name || "picture.png", size: file.size, url: isImage ? URL.createObjectURL(file) : null };
-      const isLarge = this.#isLarge(file);
+      const item = { type: isImage ? "image" : "file", mimeType: file.type || "application/octet-stream", fileName: file.name || "picture.png", size: file.size, url: isImage ? URL.createObjectURL(file) : null, isLarge: this.#isLarge(file) };
       this.items.push(item);
-      if (isLarge) {
-        this.#upload(item, file);
-      } else {
-        item.content = await read(file);
-      }
-      this.#draw();
+      if (item.isLarge) this.#upload(item, file);
+      else this.#read(item, file);
     }
     this.#draw();
   }
@@ -80,14 +80,14 @@ export class Attachments {
     this.#draw();
   }
 
-  // Nobody looks at it any more.
-  end() {
-    for (const item of this.items) item.upload?.abort();
+  // Gives up all of it, and what is on its way.
+  clear() {
+    for (const item of this.items) this.#drop(item);
   }
 
   #isLarge({ size }) {
     const most = (this.#link.hello?.policy?.maxPayload ?? FRAME_MAX) * FRAME_SHARE;
-    const inline = this.items.filter((item) => !item.uploadId && !item.upload);
+    const inline = this.items.filter((item) => !item.isLarge);
     return size > INLINE_MAX || inline.reduce((sum, item) => sum + item.size, size) > most;
   }
 
@@ -96,19 +96,38 @@ export class Attachments {
     return this.items.length >= FILES_MAX ? `is one too many: a message takes ${FILES_MAX} files.` : null;
   }
 
+  async #read(item, file) {
+    try {
+      item.content = await read(file);
+    } catch {
+      // That is how browsers give a folder.
+      this.#drop(item);
+      refused(`${item.fileName} cannot be read. Of a folder, attach the files.`);
+    }
+    this.#draw();
+  }
+
   async #tooLarge({ size, type }) {
     try {
       this.#limits ??= await limits(this.#link);
     } catch (error) {
       return `cannot be uploaded: ${error.message}.`;
     }
-    const most = type.startsWith("image/") ? this.#limits.maxImageBytes : this.#limits.maxBytes;
+    const most = type === "image" ? this.#limits.maxImageBytes : this.#limits.maxBytes;
     return size > most ? `is too large: ${bytes(size)} of ${bytes(most)}.` : null;
   }
 
   async #upload(item, file) {
     const stop = new AbortController();
+    const why = await this.#tooLarge(item);
+    // It may have been removed meanwhile.
+    if (!this.items.includes(item)) return;
+    if (why) {
+      this.#drop(item);
+      return refused(`${item.fileName} ${why}`);
+    }
     item.upload = { abort: () => stop.abort(), sent: 0, show: () => {} };
+    this.#draw();
     const told = (sent) => {
       item.upload.sent = Math.min(sent, item.size);
       item.upload.show();
@@ -118,7 +137,7 @@ export class Attachments {
       item.uploadId = uploadId;
     } catch (error) {
       this.#drop(item);
-      if (error.name !== "AbortError") this.#told.refused(`${item.fileName} was not uploaded: ${error.message}.`);
+      if (error.name !== "AbortError") refused(`${item.fileName} was not uploaded: ${error.message}.`);
     } finally {
       delete item.upload;
     }
@@ -135,7 +154,7 @@ export class Attachments {
   #draw() {
     this.element.hidden = this.items.length === 0;
     replace(this.element, this.items.map((item) => this.#row(item)));
-    this.#told.changed();
+    this.changed?.();
   }
 
   #row(item) {

@@ -1,30 +1,17 @@
 // Where messages are written.
 
-import { button, h } from "../dom.js";
-import { recall, remember } from "../store.js";
-import { Attachments } from "./attachments.js";
+import { button, h, isComposing } from "../dom.js";
 import { CommandMenu } from "./commands.js";
 
-// Drafts of this many sessions are kept, the newest.
-const DRAFTS_MAX = 50;
-const DRAFTS = "clawgate.drafts";
 const HISTORY_MAX = 100;
-
-const drafts = () => recall(localStorage, DRAFTS, {});
-
-function keepDraft(key, text) {
-  const { [key]: _, ...others } = drafts();
-  const kept = Object.entries(text ? { ...others, [key]: text } : others).slice(-DRAFTS_MAX);
-  remember(localStorage, DRAFTS, Object.fromEntries(kept));
-}
 
 export class Composer {
   element;
   #field;
   #menu;
+  #writing;
   #files;
   #told;
-  #key;
   #stop = button("Stop", { icon: "stop", class: "stop", hidden: true, title: "Stop the answer (Esc)" });
   #send = h("button.primary", { type: "submit", title: "Send (Enter)" }, "Send");
   #hint = h("span.hint");
@@ -32,11 +19,16 @@ export class Composer {
   #back = -1;
   #isOffline = false;
 
-  // told: {send(text, attachments), abort(), toast(text, kind)}.
-  constructor(link, key, told) {
-    this.#key = key;
+  // writing: that of the session. told: {send(text, attachments), abort()}.
+  constructor(link, writing, told) {
+    this.#writing = writing;
     this.#told = told;
-    this.#files = new Attachments(link, key, { refused: (text) => told.toast(text, "bad"), changed: () => this.#tell() });
+    this.#files = writing.files;
+    this.#files.changed = () => this.#tell();
+    writing.restored = () => {
+      this.#set(writing.draft);
+      this.focus();
+    };
     this.#field = h("textarea", { rows: "1", "aria-label": "Message", placeholder: "Message…", enterkeyhint: "send", "aria-autocomplete": "list", "aria-controls": "commands" });
     this.#menu = new CommandMenu(link, this.#field, (text) => this.#set(text));
     this.#field.addEventListener("input", () => this.#changed());
@@ -45,7 +37,7 @@ export class Composer {
     this.#field.addEventListener("blur", () => this.#menu.close());
     this.#stop.addEventListener("click", () => told.abort());
     this.element = this.#build();
-    this.#set(drafts()[key] ?? "");
+    this.#set(writing.draft);
   }
 
   // state: {isBusy, isOffline, said}; said: what was said before, the newest last.
@@ -57,19 +49,12 @@ export class Composer {
     this.#said = said.slice(-HISTORY_MAX);
   }
 
-  // Gives back what could not be sent.
-  restore(text, attachments) {
-    this.#set(this.#field.value ? `${text}\n${this.#field.value}` : text);
-    this.#files.put(attachments);
-    this.focus();
-  }
-
   focus() {
     this.#field.focus({ preventScroll: true });
   }
 
   end() {
-    this.#files.end();
+    this.#files.changed = this.#writing.restored = null;
   }
 
   // Says why a message does not go at once.
@@ -106,7 +91,7 @@ export class Composer {
   }
 
   #changed() {
-    keepDraft(this.#key, this.#field.value);
+    if (this.#writing.draft !== this.#field.value) this.#writing.draft = this.#field.value;
     this.#menu.follow();
     this.#grow();
     this.#back = -1;
@@ -118,7 +103,7 @@ export class Composer {
   }
 
   #press(event) {
-    if (event.isComposing || this.#menu.key(event)) return;
+    if (isComposing(event) || this.#menu.key(event)) return;
     if (event.key === "Enter" && !event.shiftKey && !event.altKey) {
       event.preventDefault();
       this.#submit();

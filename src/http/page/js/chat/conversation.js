@@ -4,10 +4,12 @@
 // Messages are what `chat.history` tells; events come on top of it, and at the
 // end of a run, after "ready" and after "gap" it is asked again.
 
-import { Outbox } from "./outbox.js";
+import { get } from "../http.js";
 
 const PAGE = 60;
+// The gateway tells no more at once; what is older comes a page at a time.
 const PAGES_MAX = 1000;
+const EARLIER = 200;
 // The history is asked again this long after a run has ended.
 const SETTLE_MS = 150;
 
@@ -16,6 +18,7 @@ const LINE = "line-";
 const isLine = (message) => idOf(message)?.startsWith(LINE) && textOf(message).startsWith("/");
 
 const idOf = (message) => message.__openclaw?.id;
+const seqOf = (message) => message?.__openclaw?.seq;
 
 export const textOf = ({ content }) =>
   typeof content === "string" ? content : (content ?? []).filter((block) => block.type === "text").map((block) => block.text).join("\n");
@@ -45,14 +48,17 @@ export class Conversation {
   #before = "";
   // Messages that come while the history is on its way.
   #fresh = null;
+  #sessionId = null;
+  // Whether there are more before what is older than the history.
+  #hasEarlier = true;
 
-  // told: {changed(), failed(error), refused(error, item)}, the last for a message
-  // that the gateway does not take.
-  constructor(link, key, told) {
+  // outbox: what is written here. told: {changed(), failed(error)}.
+  constructor(link, key, outbox, told) {
     this.#link = link;
     this.#told = told;
     this.key = key;
-    this.outbox = new Outbox(link, key, { changed: told.changed, settled: () => this.#refresh(), refused: told.refused });
+    this.outbox = outbox;
+    outbox.told = { changed: told.changed, settled: () => this.#refresh() };
     const own = (name, take) => this.#ends.push(link.on(name, (payload) => payload.sessionKey === key && take(payload)));
     own("session.message", (payload) => this.#message(payload.message));
     own("chat", (payload) => this.#chat(payload));
@@ -65,7 +71,7 @@ export class Conversation {
 
   end() {
     clearTimeout(this.#settle);
-    this.outbox.end();
+    this.outbox.told = null;
     for (const end of this.#ends) end();
     if (this.#link.state === "open") this.#link.call("sessions.messages.unsubscribe", { key: this.key }).catch(() => {});
   }
@@ -87,9 +93,27 @@ export class Conversation {
   }
 
   async loadOlder() {
-    if (!this.hasOlder || this.#limit >= PAGES_MAX) return;
+    if (!this.hasOlder) return;
+    if (this.#limit >= PAGES_MAX) return this.#loadEarlier();
     this.#limit = Math.min(PAGES_MAX, this.#limit * 2);
     await this.load();
+  }
+
+  async #loadEarlier() {
+    const id = this.#sessionId;
+    const seq = seqOf(this.messages.find(seqOf));
+    try {
+      const page = await get(this.#link, `sessions/${encodeURIComponent(this.key)}/history?limit=${EARLIER}&cursor=${seq}`);
+      // It may have begun anew meanwhile.
+      if (id !== this.#sessionId || seq !== seqOf(this.messages.find(seqOf))) return;
+      this.messages.unshift(...page.messages);
+      for (const message of page.messages) this.#result(message);
+      this.hasOlder = this.#hasEarlier = page.hasMore;
+    } catch (error) {
+      // Until the history comes again.
+      this.hasOlder = false;
+      this.#told.failed(error);
+    }
   }
 
   abort() {
@@ -113,19 +137,28 @@ export class Conversation {
   #take(history, sent) {
     const known = new Map(this.messages.map((message) => [idOf(message), message]));
     // A message that was loaded whole stays so.
+    const earlier = this.#earlier(history);
     this.messages = history.messages.map((message) => (message.__openclaw?.truncated && known.get(idOf(message))) || message);
     const listed = new Set(this.messages.map(idOf));
     this.messages.push(...(this.#fresh ?? []).filter((message) => !listed.has(idOf(message))));
     this.#fresh = null;
     for (const line of known.values()) if (isLine(line)) this.#putBack(line);
     this.thinkingLevel = history.thinkingLevel ?? "off";
-    const first = history.messages[0];
-    this.hasOlder = this.#limit < PAGES_MAX && (history.messages.length >= this.#limit || first?.__openclaw?.seq > 1);
+    this.messages.unshift(...earlier);
+    this.hasOlder = earlier.length > 0 ? this.#hasEarlier : history.messages.length >= this.#limit || seqOf(history.messages[0]) > 1;
     for (const message of this.messages) this.#result(message);
     this.outbox.drop(sent);
     this.#takeRun(history.activeRun);
     this.isLoaded = true;
     this.#told.changed();
+  }
+
+  // What was loaded of before a history, and still is what was before it.
+  #earlier({ sessionId, messages }) {
+    const isOther = sessionId !== this.#sessionId;
+    this.#sessionId = sessionId;
+    const first = seqOf(messages[0]);
+    return isOther || !(first > 1) || this.#limit < PAGES_MAX ? [] : this.messages.filter((message) => seqOf(message) < first);
   }
 
   #putBack(line) {

@@ -4,6 +4,11 @@ import { button, h, replace } from "../dom.js";
 import { relative } from "../format.js";
 import { agentOf, title } from "../sessions.js";
 
+// A button for those that are not listed, if there are any.
+export function moreSessions(sessions, tag) {
+  return sessions.left > 0 && h(tag, { style: { textAlign: "center" } }, button(`Show more sessions (${sessions.left} left)`, { class: "plain small", onclick: () => sessions.more() }));
+}
+
 export class SessionList {
   element;
   #sessions;
@@ -45,14 +50,13 @@ export class SessionList {
 
   update() {
     this.#drawAgents();
-    const wanted = this.#search.value.trim().toLowerCase();
+    const wanted = this.#search.value.trim();
     const agent = this.#agent.value;
-    const isWanted = (row) => (!agent || agentOf(row.key) === agent) && (!wanted || `${row.key} ${title(row)} ${row.lastMessagePreview ?? ""}`.toLowerCase().includes(wanted));
-    const rows = this.#sessions.rows.filter(isWanted);
-    const isFocused = this.#rows.contains(document.activeElement) ? document.activeElement.dataset.key : null;
+    const rows = this.#sessions.matching(wanted).filter((row) => !agent || agentOf(row.key) === agent);
+    const focused = this.#rows.contains(document.activeElement) ? document.activeElement : null;
     const none = this.#sessions.isLoaded && rows.length === 0 ? h("li.empty", {}, wanted ? "No session like that." : "No sessions yet.") : null;
-    replace(this.#rows, none, rows.map((row) => this.#row(row)));
-    if (isFocused) this.#items.get(isFocused)?.element.querySelector("a").focus();
+    replace(this.#rows, none, rows.map((row) => this.#row(row)), !wanted && moreSessions(this.#sessions, "li"));
+    if (focused) (focused.dataset.key ? this.#items.get(focused.dataset.key)?.element.querySelector("a") : this.#rows.querySelector("button"))?.focus();
   }
 
   #drawAgents() {

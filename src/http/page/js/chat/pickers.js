@@ -1,6 +1,6 @@
 // Model and thinking level of a session.
 
-import { button, h, icon, openDialog, replace } from "../dom.js";
+import { button, h, icon, isComposing, openDialog, replace } from "../dom.js";
 import { compact } from "../format.js";
 import { failed } from "../toast.js";
 
@@ -26,7 +26,7 @@ function chooseModel(models, current, standard) {
     };
     search.addEventListener("input", draw);
     search.addEventListener("keydown", (event) => {
-      if (event.key !== "Enter" && event.key !== "ArrowDown") return;
+      if (isComposing(event) || (event.key !== "Enter" && event.key !== "ArrowDown")) return;
       // The key must not go on to what gets the focus.
       event.preventDefault();
       const first = list.querySelector("button");

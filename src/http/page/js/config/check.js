@@ -3,7 +3,7 @@
 // What stands in the place of a secret.
 export const REDACTED = "__OPENCLAW_REDACTED__";
 
-const isObject = (value) => typeof value === "object" && value !== null && !Array.isArray(value);
+export const isObject = (value) => typeof value === "object" && value !== null && !Array.isArray(value);
 
 // A path as the gateway writes it: `agents.list[0].id`.
 export function pathText(path) {

@@ -4,16 +4,16 @@
 // stands (`*` for free names and items), and what may stand there.
 
 import { button, h, openDialog, replace } from "../dom.js";
-import { REDACTED, pathText, valueAt, wordsOf } from "./check.js";
+import { REDACTED, isObject, pathText, valueAt, wordsOf } from "./check.js";
 import { parse } from "./json5.js";
 
 // More hits of a search are too many to look at.
 const HITS_MAX = 40;
 const SCALARS = ["string", "number", "integer", "boolean"];
 const MASKED = "kept unless you type";
+const REMOVED = "removed when you save";
 
 const typesOf = (schema) => [schema.type ?? (schema.anyOf ?? schema.oneOf ?? []).flatMap(typesOf)].flat();
-const isObject = (value) => typeof value === "object" && value !== null && !Array.isArray(value);
 const isMap = (schema) => isObject(schema.additionalProperties);
 const text = (value) => (typeof value === "string" ? value : JSON.stringify(value));
 
@@ -21,18 +21,31 @@ export class Form {
   #hints;
   #get;
   #set;
+  #stored;
   #count = 0;
 
   // hints: those of `config.schema`. get(): the config as it is edited. set(path,
-  // value): changes it; undefined takes away.
-  constructor(hints, get, set) {
-    [this.#hints, this.#get, this.#set] = [hints, get, set];
+  // value): changes it; undefined takes away. stored(): the config as it is saved.
+  constructor(hints, get, set, stored) {
+    [this.#hints, this.#get, this.#set, this.#stored] = [hints, get, set, stored];
   }
 
   below({ path, hint, schema }, step) {
     const own = typeof step === "string" && schema.properties?.[step];
     const name = own ? step : "*";
-    return { path: [...path, step], hint: hint ? `${hint}.${name}` : name, schema: own || (typeof step === "number" ? schema.items : schema.additionalProperties) };
+    return { path: [...path, step], hint: hint ? `${hint}.${name}` : name, schema: own || (typeof step === "number" ? schema.items : schema.additionalProperties) || {} };
+  }
+
+  #isSecret({ hint, schema }) {
+    return this.#hints[hint]?.sensitive || typesOf(schema).join() === "string,object,object,object";
+  }
+
+  // A value of a place in which no secret can be read.
+  masked(place, value) {
+    if (Array.isArray(value)) return value.map((item, index) => this.masked(this.below(place, index), item));
+    if (isObject(value)) return Object.fromEntries(Object.entries(value).map(([name, item]) => [name, this.masked(this.below(place, name), item)]));
+    if (value === REDACTED) return "(a secret)";
+    return typeof value === "string" && !value.startsWith("${") && this.#isSecret(place) ? "(a new secret)" : value;
   }
 
   label(place) {
@@ -49,7 +62,7 @@ export class Form {
     const { schema } = place;
     const value = this.#value(place);
     const types = typesOf(schema);
-    if ((this.#hints[place.hint]?.sensitive || types.join() === "string,object,object,object") && !isObject(value)) return "secret";
+    if (this.#isSecret(place) && !isObject(value)) return "secret";
     if (wordsOf(schema)) return "words";
     if (schema.type === "array") return "list";
     if ((schema.properties || isMap(schema)) && (schema.type === "object" || isObject(value))) return "object";
@@ -156,15 +169,21 @@ export class Form {
   }
 
   #secret(place) {
-    const before = this.#value(place);
-    const isStored = before === REDACTED;
-    const shows = typeof before === "string" && before.startsWith("${");
-    const input = h("input", { type: shows ? "text" : "password", value: shows ? before : "", placeholder: isStored ? MASKED : "not set", autocomplete: "new-password", spellcheck: "false", oninput: () => this.#set(place.path, input.value || (isStored ? before : undefined)) });
+    const now = this.#value(place);
+    const isStored = valueAt(this.#stored(), place.path) === REDACTED || now === REDACTED;
+    const shows = typeof now === "string" && now.startsWith("${");
+    const input = h("input", { type: shows ? "text" : "password", value: now === REDACTED ? "" : (now ?? ""), autocomplete: "new-password", spellcheck: "false" });
+    const change = (value) => {
+      this.#set(place.path, value);
+      hint();
+    };
+    const hint = () => (input.placeholder = !isStored ? "not set" : this.#value(place) === undefined ? REMOVED : MASKED);
+    input.addEventListener("input", () => change(input.value || (isStored ? REDACTED : undefined)));
     const clear = () => {
       input.value = "";
-      input.placeholder = "not set";
-      this.#set(place.path, undefined);
+      change(undefined);
     };
+    hint();
     return h("div.entry", {}, input, isStored && button(`Remove ${this.label(place)}`, { icon: "trash", iconOnly: true, onclick: clear }));
   }
 

@@ -185,5 +185,5 @@ class Form {
 export function editJob(link, job, isNew) {
   const form = new Form(link, job, isNew);
   suggest(link, form);
-  return openDialog(isNew ? "New job" : `Edit ${job.name}`, (close) => form.build(close));
+  return openDialog(isNew ? "New job" : `Edit ${job.name}`, (close) => form.build(close), { isForm: true });
 }

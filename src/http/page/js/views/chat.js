@@ -1,18 +1,17 @@
 // The chat: sessions at the side, one conversation.
 
-import { button, h, openDialog, replace } from "../dom.js";
+import { button, h, isComposing, openDialog, replace } from "../dom.js";
 import { sessionMenu } from "../chat/actions.js";
 import { Composer } from "../chat/composer.js";
 import { Conversation, textOf } from "../chat/conversation.js";
 import { SessionList } from "../chat/list.js";
 import { Pickers } from "../chat/pickers.js";
 import { Transcript } from "../chat/transcript.js";
+import { forgetWritings, writingIn } from "../chat/writing.js";
 import { agentOf, sessionsOf, title } from "../sessions.js";
 import { failed } from "../toast.js";
 
 const LAST = "clawgate.session";
-// What the gateway says of a message that it has, but did not answer.
-const KEPT = "it is in the transcript";
 
 // A session on the screen; `end()` when another one takes its place.
 class Room {
@@ -32,24 +31,15 @@ class Room {
     this.#app = app;
     this.#sessions = sessions;
     this.key = key;
-    const { link, toast } = app;
-    const told = {
-      changed: () => this.#update(),
-      failed,
-      refused: (error, { text, attachments }) => {
-        // Stopped while it was answered: it is in the conversation.
-        if (error.message.includes(KEPT)) return;
-        toast(`Not sent: ${error.message}`, "bad");
-        this.#composer.restore(text, attachments);
-      },
-    };
-    this.#conversation = new Conversation(link, key, told);
+    const { link } = app;
+    const writing = writingIn(link, key);
+    this.#conversation = new Conversation(link, key, writing.outbox, { changed: () => this.#update(), failed });
     this.#transcript = new Transcript(this.#conversation, {
       empty: () => this.#empty(),
       hasFailed: () => this.#row().status === "failed" && !this.#row().hasActiveRun,
       askAgain: (text) => this.#send(text, []),
     });
-    this.#composer = new Composer(link, key, { toast, abort: () => this.#abort(), send: (text, files) => this.#send(text, files) });
+    this.#composer = new Composer(link, writing, { abort: () => this.#abort(), send: (text, files) => this.#send(text, files) });
     this.#pickers = new Pickers(link, sessions, key);
     const look = () => this.#update();
     document.addEventListener("visibilitychange", look);
@@ -58,7 +48,7 @@ class Room {
     const menu = button("Session menu", { icon: "more", iconOnly: true, class: "plain", onclick: () => this.#menu() });
     const head = h("header.chat-head", {}, list, h("div.title", {}, this.#name, this.#agent), this.#pickers.element, menu);
     this.element = h("section.room", { "aria-label": "Chat" }, head, this.#transcript.element, this.#composer.element);
-    this.element.addEventListener("keydown", (event) => event.key === "Escape" && !event.defaultPrevented && this.#isBusy() && this.#abort());
+    this.element.addEventListener("keydown", (event) => event.key === "Escape" && !isComposing(event) && !event.defaultPrevented && this.#isBusy() && this.#abort());
     this.#acceptDrops();
     this.#update();
   }
@@ -158,6 +148,7 @@ export const view = {
   id: "chat",
   title: "Chat",
   icon: "chat",
+  forget: forgetWritings,
   mount(root, app, rest) {
     const sessions = sessionsOf(app.link);
     const place = h("div.place");

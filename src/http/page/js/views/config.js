@@ -1,8 +1,9 @@
 // The config file: by fields, or as the text that it is.
 
-import { changes, check, pathText, withValue } from "../config/check.js";
+import { REDACTED, changes, check, pathText, withValue } from "../config/check.js";
 import { Form } from "../config/form.js";
 import { parse } from "../config/json5.js";
+import { merge } from "../config/merge.js";
 import { button, h, openDialog, replace } from "../dom.js";
 import { toast } from "../toast.js";
 
@@ -16,8 +17,12 @@ addEventListener("beforeunload", (event) => kept?.isChanged() && event.preventDe
 
 const shown = (value) => (value === undefined ? h("i.muted", {}, "nothing") : JSON.stringify(value));
 
-function diffTable(found) {
-  const row = ({ path, before, after }) => h("tr", {}, h("th", { scope: "row" }, pathText(path) || "all of it"), h("td", {}, shown(before)), h("td", {}, shown(after)));
+// masked(path, value): without its secrets.
+function diffTable(found, masked) {
+  const row = ({ path, before, after }) => {
+    const isSecret = before === REDACTED && typeof after === "string" && !after.startsWith("${");
+    return h("tr", {}, h("th", { scope: "row" }, pathText(path) || "all of it"), h("td", {}, shown(masked(path, before))), h("td", {}, shown(isSecret ? "(a new secret)" : masked(path, after))));
+  };
   const head = h("tr", {}, ["Setting", "Before", "After"].map((name) => h("th", { scope: "col" }, name)));
   return h("div.scroll.diff", { tabindex: "0", role: "region", "aria-label": "Changes" }, h("table", {}, h("thead", {}, head), h("tbody", {}, found.map(row))));
 }
@@ -99,8 +104,12 @@ function mount(root, { link }) {
   const form = () => new Form(draft.hints, () => draft.value, (...change) => {
     draft.set(...change);
     tell();
-  });
+  }, () => draft.snapshot.config);
   const top = () => ({ path: [], hint: "", schema: draft.schema });
+  const masked = (path, value) => {
+    const fields = form();
+    return fields.masked(path.reduce((place, step) => fields.below(place, step), top()), value);
+  };
 
   async function load() {
     const [snapshot, schema] = await Promise.all([link.call("config.get"), draft ?? link.call("config.schema")]);
@@ -232,7 +241,7 @@ function mount(root, { link }) {
 
   async function save() {
     const found = draft.changes();
-    const text = found.length === 0 ? h("p", {}, "Only comments or the layout are different.") : diffTable(found);
+    const text = found.length === 0 ? h("p", {}, "Only comments or the layout are different.") : diffTable(found, masked);
     const isWanted = await openDialog(`Save ${found.length === 1 ? "this change" : "these changes"}?`, (close) => [
       text,
       h("div.actions", {}, button("Cancel", { onclick: () => close(false) }), button("Save", { class: "primary", onclick: () => close(true) })),
@@ -261,21 +270,29 @@ function mount(root, { link }) {
   // Somebody else has changed the file meanwhile: their changes are shown, and
   // ours are put on top of them or given up.
   async function conflict(snapshot) {
-    const theirs = changes(draft.snapshot.config, snapshot.config);
+    const base = draft.snapshot.config;
+    const theirs = changes(base, snapshot.config);
+    const choices = new Map();
+    const ask = (path, mine) => {
+      const name = pathText(path);
+      choices.set(name, h("select", {}, h("option", { value: "mine" }, "Mine"), h("option", { value: "theirs" }, "Theirs")));
+      return mine;
+    };
+    if (draft.mode === "form") merge(base, draft.value, snapshot.config, ask);
     const keep = await openDialog("Somebody else has changed the config", (close) => [
       h("p", {}, theirs.length > 0 ? "This is different now:" : "Only comments or the layout of the file are different."),
-      theirs.length > 0 && diffTable(theirs),
+      theirs.length > 0 && diffTable(theirs, masked),
       h("p.small.muted", {}, draft.mode === "raw" ? "If you keep your text, saving it overwrites these changes." : "If you keep your changes, they are put on top of these."),
+      choices.size > 0 && h("div.stack", { style: { marginTop: "0.75rem" } }, h("p", {}, "Both of you have changed these, and they cannot be put together. Choose whose stays:"), [...choices].map(([name, choice]) => h("label.field", {}, name, choice))),
       h("div.actions", {}, button("Discard mine", { class: "danger", onclick: () => close(false) }), button("Keep mine", { class: "primary", onclick: () => close(true) })),
     ].filter(Boolean));
     if (isOver) return;
     if (keep === false) take(snapshot);
     else if (keep) {
-      const mine = draft.mode === "form" ? draft.changes() : [];
-      const { text } = draft;
+      const { text, value } = draft;
       take(snapshot);
-      draft.text = draft.mode === "raw" ? text : draft.text;
-      for (const { path, after } of mine) draft.set(path, after);
+      if (draft.mode === "raw") draft.text = text;
+      else draft.value = merge(base, value, snapshot.config, (path, mine, other) => (choices.get(pathText(path)).value === "mine" ? mine : other));
     }
     draw();
   }
@@ -295,4 +312,4 @@ function mount(root, { link }) {
   };
 }
 
-export const view = { id: "config", title: "Config", icon: "config", mount };
+export const view = { id: "config", title: "Config", icon: "config", forget: () => (kept = null), mount };

@@ -16,7 +16,7 @@ class Jobs {
   #line = h("div.row.wrap.scheduler");
   #off = h("p.notice.warn", { hidden: true }, "The scheduler is off: jobs run only when you run them. Set cron.enabled in the settings to turn it on.");
   #empty = h("div.card.empty", { hidden: true });
-  #search = h("input", { type: "search", placeholder: "Search jobs", "aria-label": "Search jobs", oninput: () => this.#filter() });
+  #search = h("input", { type: "search", hidden: true, placeholder: "Search jobs", "aria-label": "Search jobs", oninput: () => this.#filter() });
   #soon;
   #wanted;
 

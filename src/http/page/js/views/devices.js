@@ -112,7 +112,8 @@ export const view = {
   // How many wait, beside the name of this view, whatever is shown.
   watch({ link, count }) {
     const load = async () => link.state === "open" && count("devices", (await waiting(link)).count);
-    const ends = [...NEWS, "ready", "gap"].map((name) => link.on(name, load));
+    const again = setInterval(() => document.visibilityState === "visible" && load(), AGAIN_MS);
+    const ends = [() => clearInterval(again), ...[...NEWS, "ready", "gap"].map((name) => link.on(name, load))];
     load();
     return () => ends.forEach((end) => end());
   },

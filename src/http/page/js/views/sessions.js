@@ -2,6 +2,7 @@
 
 import { button, h, replace } from "../dom.js";
 import { remove, sessionMenu } from "../chat/actions.js";
+import { moreSessions } from "../chat/list.js";
 import { compact, money, relative } from "../format.js";
 import { agentOf, sessionsOf, title } from "../sessions.js";
 import { failed } from "../toast.js";
@@ -32,11 +33,11 @@ export const view = {
     };
     const draw = () => {
       if (!sessions.isLoaded) return replace(body, h("p.empty", {}, "Loading…"));
-      const wanted = search.value.trim().toLowerCase();
-      const rows = sessions.rows.filter((row) => `${row.key} ${title(row)}`.toLowerCase().includes(wanted));
+      const wanted = search.value.trim();
+      const rows = sessions.matching(wanted);
       if (rows.length === 0) return replace(body, h("p.empty", {}, wanted ? "No session like that." : "No sessions yet. Say something in the chat to begin one."));
       const heads = ["Session", "Agent", "Model", "Context", "Cost", "Changed", ""];
-      return replace(body, h("table", {}, h("thead", {}, h("tr", {}, heads.map((name, at) => h("th", { scope: "col", class: at === 3 || at === 4 ? "number" : null }, name || h("span.sr-only", {}, "Actions"))))), h("tbody", {}, rows.map(tr))));
+      return replace(body, h("table", {}, h("thead", {}, h("tr", {}, heads.map((name, at) => h("th", { scope: "col", class: at === 3 || at === 4 ? "number" : null }, name || h("span.sr-only", {}, "Actions"))))), h("tbody", {}, rows.map(tr))), !wanted && moreSessions(sessions, "p"));
     };
     search.addEventListener("input", draw);
     const create = button("New session", { icon: "plus", class: "primary", onclick: () => newSession(app, sessions) });

@@ -1,0 +1,96 @@
+// What is written in a session and not in its conversation yet: the draft, its
+// files, and what waits to be sent. It outlasts the view that shows it.
+
+import { recall, remember } from "../store.js";
+import { toast } from "../toast.js";
+import { Attachments } from "./attachments.js";
+import { Outbox, STORED } from "./outbox.js";
+
+// Drafts of this many sessions are kept, the newest.
+const DRAFTS_MAX = 50;
+const DRAFTS = "clawgate.drafts";
+// What the gateway says of a message that it has, but did not answer.
+const KEPT = "it is in the transcript";
+
+const drafts = (storage) => recall(storage, DRAFTS, {});
+
+function keep(storage, key, text) {
+  const { [key]: _, ...others } = drafts(storage);
+  const kept = Object.entries(text ? { ...others, [key]: text } : others).slice(-DRAFTS_MAX);
+  remember(storage, DRAFTS, Object.fromEntries(kept));
+}
+
+class Writing {
+  files;
+  outbox;
+  // Called when a text came back into the draft.
+  restored = null;
+
+  #key;
+  #draft;
+
+  constructor(link, key) {
+    this.#key = key;
+    // That of this tab; a new tab goes on with what was typed last in another one.
+    this.#draft = drafts(sessionStorage)[key] ?? drafts(localStorage)[key] ?? "";
+    this.files = new Attachments(link, key);
+    this.outbox = new Outbox(link, key, (error, item) => this.#refused(error, item));
+  }
+
+  get draft() {
+    return this.#draft;
+  }
+
+  set draft(text) {
+    // What another tab has typed meanwhile is not ours to delete.
+    if (text || drafts(localStorage)[this.#key] === this.#draft) keep(localStorage, this.#key, text);
+    keep(sessionStorage, this.#key, text);
+    this.#draft = text;
+  }
+
+  // Gives back what could not be sent.
+  #refused(error, { text, attachments }) {
+    // Stopped while it was answered: it is in the conversation.
+    if (error.message.includes(KEPT)) return;
+    toast(`Not sent: ${error.message}`, "bad");
+    this.draft = this.#draft ? `${text}\n${this.#draft}` : text;
+    this.files.put(attachments);
+    this.restored?.();
+  }
+}
+
+const all = new WeakMap();
+
+// What is written over a connection, by session. Begins to send what waited when the
+// page was left.
+export function writingsOf(link) {
+  if (!all.has(link)) all.set(link, begin(link));
+  return all.get(link);
+}
+
+export function writingIn(link, key) {
+  const writings = writingsOf(link);
+  if (!writings.has(key)) writings.set(key, new Writing(link, key));
+  return writings.get(key);
+}
+
+function begin(link) {
+  const stored = Object.keys(sessionStorage).filter((name) => name.startsWith(STORED)).map((name) => name.slice(STORED.length));
+  const writings = new Map(stored.map((key) => [key, new Writing(link, key)]));
+  const flush = () => writings.forEach(({ outbox }) => outbox.flush());
+  link.on("ready", flush);
+  flush();
+  return writings;
+}
+
+// Nothing of it stays for the next one who signs in.
+export function forgetWritings(link) {
+  for (const { files, outbox } of writingsOf(link).values()) {
+    files.clear();
+    outbox.items = [];
+  }
+  writingsOf(link).clear();
+  for (const storage of [localStorage, sessionStorage]) {
+    for (const name of Object.keys(storage)) if (name === DRAFTS || name.startsWith(STORED)) storage.removeItem(name);
+  }
+}
